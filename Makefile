@@ -1,0 +1,76 @@
+# Everything runs in a virtual environment inside the clone; `make help` lists the targets.
+# Needed: python3 (with venv), make, gcc.
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+
+BIN := $(VENV)/bin
+# What an installation depends on: an edited Cython module is compiled again, an edited .py is not.
+INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help test check lint types docs train dist clean distclean interpreter
+
+help:
+	@echo 'make test       everything that CI runs: lint, types, documentation, all tests'
+	@echo 'make check      under a minute: lint, types, the tiny tests, layers and sizes'
+	@echo 'make docs       the documentation, into docs/_build/html'
+	@echo 'make train      install what the examples need and train on the digits'
+	@echo 'make dist       source archive and wheel, into dist/'
+	@echo 'make clean      delete what was built; make distclean: the environment too'
+	@echo
+	@echo 'PYTHON=python3.12   the interpreter of a new environment (now: $(PYTHON))'
+	@echo 'VENV=.venv          the environment (now: $(VENV))'
+	@echo 'WORKERS=2           how many processes run the tests (now: $(WORKERS))'
+
+test: lint types docs
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: lint types
+	$(BIN)/python -m pytest -q -n 0 tests/tiny tests/test_layers.py tests/test_sizes.py
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+
+types: $(VENV)/.installed-test
+	$(BIN)/python tools/mypy_view.py
+	$(BIN)/mypy
+
+docs: $(VENV)/.installed-test
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+train: $(VENV)/.installed-examples
+	$(BIN)/python examples/train_digits.py
+
+dist: $(VENV)/.installed-test
+	$(BIN)/python -m build
+
+$(VENV)/.installed-test: $(INSTALLED_FROM) | interpreter
+	$(BIN)/python -m pip install --quiet --editable '.[test,docs]'
+	@touch $@ $(VENV)/.installed-examples
+
+$(VENV)/.installed-examples: $(INSTALLED_FROM) | interpreter
+	$(BIN)/python -m pip install --quiet --editable '.[examples]'
+	@touch $@
+
+# An environment of another version than the one asked for is refused, not used in silence.
+interpreter:
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+ifneq ($(filter command line environment,$(origin PYTHON)),)
+	@version='import sys; print(*sys.version_info[:2])'; \
+	if [ "$$($(PYTHON) -c "$$version")" != "$$($(BIN)/python -c "$$version")" ]; then \
+		echo '$(VENV) is of another Python than $(PYTHON): make distclean, or add VENV=...' >&2; \
+		exit 1; \
+	fi
+endif
+
+clean:
+	rm -rf build dist *.egg-info docs/_build docs/generated
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -path './$(VENV)' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f cvm/*.so $(VENV)/.installed-*
+
+distclean: clean
+	rm -rf '$(VENV)'

@@ -1,0 +1,61 @@
+"""Which packages there are, and which Cython modules are compiled.
+
+Some folders of the package `symcomp` lie at the top of the repository: `rewrite/` is
+`symcomp.rewrite`, and so on. The map is in pyproject.toml; a new folder with an `__init__.py`
+below one of its folders is found here and needs no entry anywhere.
+"""
+
+import tomllib
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+ROOT = Path(__file__).resolve().parent
+
+
+def find_packages() -> list[str]:
+    """Name the packages of pyproject.toml's map, and all that lie below them."""
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = set()
+    for package, folder in pyproject["tool"]["setuptools"]["package-dir"].items():
+        for marker in (ROOT / folder).rglob("__init__.py"):
+            below = marker.parent.relative_to(ROOT / folder).parts
+            packages.add(".".join((package, *below)))
+    return sorted(packages)
+
+
+def find_extensions() -> list[Extension]:
+    """Compile every `cvm/*.pyx`; with none, neither Cython nor NumPy is needed."""
+    sources = native_files("*.pyx")
+    if not sources:
+        return []
+    import numpy
+    from Cython.Build import cythonize
+
+    extensions = [
+        Extension(
+            f"symcomp.cvm.{Path(source).stem}",
+            [source],
+            include_dirs=[numpy.get_include(), "cvm"],
+            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+            extra_compile_args=["-std=c11"],
+            depends=[*native_files("*.h"), *native_files("*.pxi")],
+        )
+        for source in sources
+    ]
+    # The generated C goes under build/: C in cvm/ is written by hand.
+    return cythonize(
+        extensions, language_level=3, build_dir="build/cython", include_path=["cvm"]
+    )
+
+
+def native_files(pattern: str) -> list[str]:
+    """List the files of `cvm/` that match, relative to the root as setuptools wants them."""
+    return sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cvm").glob(pattern))
+
+
+setup(
+    packages=find_packages(),
+    package_data={"": ["py.typed", "*.h", "*.pyx", "*.pxi", "*.pyi"]},
+    ext_modules=find_extensions(),
+)

@@ -1,0 +1,1 @@
+"""Sparse matrices: compressed row and column types, their ops, derivatives and lowerings."""

@@ -1,0 +1,45 @@
+"""symcomp: a symbolic math compiler. Expressions, their derivatives, and fast functions from both.
+
+>>> import symcomp
+>>> import symcomp.tensor as T
+>>> x = T.dvector("x")
+>>> slope = symcomp.function([x], symcomp.grad(T.log(1 + T.exp(x)).sum(), x))
+>>> slope([0.0])
+array([0.5])
+"""
+
+from symcomp import errors, gradient, tensor
+from symcomp.autodiff.lop import Lop, grad, subgraph_grad
+from symcomp.autodiff.rop import Rop
+from symcomp.compile.callable import Function
+from symcomp.compile.evaluation import eval_variable
+from symcomp.compile.function import function
+from symcomp.compile.io import In, Out
+from symcomp.compile.mode import Mode
+from symcomp.compile.profile import ProfileStats
+from symcomp.compile.shared import SharedVariable, shared, shared_constructor
+from symcomp.config import config
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.node import Apply, Constant, Type, Variable
+from symcomp.core.op import Op
+from symcomp.core.walk import clone_replace
+from symcomp.errors import (
+    DisconnectedInputError,
+    GradientError,
+    MissingInputError,
+    NullTypeGradError,
+    SymcompError,
+    UnusedInputError,
+)
+
+Variable.eval = eval_variable  # type: ignore[attr-defined]
+clone = clone_replace
+Param = In
+__version__ = "0.1.0"
+
+__all__ = [
+    "Apply", "Constant", "DisconnectedInputError", "Function", "FunctionGraph", "GradientError", "In", "Lop",
+    "MissingInputError", "Mode", "NullTypeGradError", "Op", "Out", "Param", "ProfileStats", "Rop", "SharedVariable",
+    "SymcompError", "Type", "UnusedInputError", "Variable", "clone", "clone_replace", "config", "errors", "function",
+    "grad", "gradient", "shared", "shared_constructor", "subgraph_grad", "tensor",
+]  # fmt: skip

@@ -1,0 +1,415 @@
+"""Reverse mode: one walk from the cost to its inputs, calling each node's pullback (L-op)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.config import config
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply, Variable
+from symcomp.core.special_types import DisconnectedType, NullType
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.walk import toposort
+from symcomp.errors import (
+    DisconnectedInputError,
+    DTypeError,
+    GradientError,
+    NullTypeGradError,
+    ShapeError,
+)
+from symcomp.ops.convert import as_tensor_variable, cast_to
+
+
+def grad(
+    cost: Variable | None,
+    wrt: Any,
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    add_names: bool = True,
+    known_grads: Mapping[Variable, Any] | None = None,
+    return_disconnected: str = "zero",
+    null_gradients: str = "raise",
+) -> Any:
+    """Differentiate a scalar.
+
+    Parameters
+    ----------
+    cost : scalar TensorVariable or None
+        None is allowed where ``known_grads`` is given.
+    wrt : Variable or list or tuple of Variable
+        With respect to what; a list gives a list, a tuple a tuple.
+    consider_constant : sequence of Variable, optional
+        Not to be differentiated through.
+    disconnected_inputs : {"raise", "warn", "ignore"}
+        What to do if ``cost`` does not depend on an element of ``wrt``.
+    add_names : bool
+        Name the results ``(dcost/dx)`` where both have names.
+    known_grads : mapping of Variable to its gradient, optional
+        Gradients to start from, beside that of ``cost``.
+    return_disconnected : {"zero", "None", "Disconnected"}
+        What stands for the gradient of something disconnected.
+    null_gradients : {"raise", "return"}
+        What to do where the derivative is undefined or not implemented.
+
+    Returns
+    -------
+    Variable or list or tuple of Variable
+        Of the shapes of ``wrt``, and their dtypes where those are floating (for an integer variable, the
+        gradient of the function continued to the reals, in a float dtype). A complex x has the gradient
+        dcost/dRe(x) + i dcost/dIm(x).
+
+    Raises
+    ------
+    ShapeError
+        If ``cost`` is no scalar.
+    DisconnectedInputError, NullTypeGradError
+        See above.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> symcomp.grad((x ** 3).sum(), x).eval({x: [1.0, 2.0]})
+    array([ 3., 12.])
+    """
+    _check_choice("disconnected_inputs", disconnected_inputs, ("raise", "warn", "ignore"))
+    _check_choice("return_disconnected", return_disconnected, ("zero", "None", "Disconnected"))
+    _check_choice("null_gradients", null_gradients, ("raise", "return"))
+    targets = _targets(wrt, "grad")
+    starts = _starting_gradients(cost, known_grads)
+    walk = _ReverseWalk(starts, targets, consider_constant or ())
+    grads = [
+        walk.result(x, disconnected_inputs, return_disconnected, null_gradients) for x in targets
+    ]
+    if add_names and cost is not None and cost.name is not None:
+        for x, gx in zip(targets, grads, strict=True):
+            if gx is not None and x.name is not None and gx.name is None:
+                gx.name = f"(d{cost.name}/d{x.name})"
+    return _like_wrt(wrt, grads)
+
+
+def Lop(  # noqa: N802
+    f: Any,
+    wrt: Any,
+    eval_points: Any,
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+) -> Any:
+    """The vector-Jacobian product: ``eval_points`` times the Jacobian of ``f`` with respect to ``wrt``.
+
+    Parameters
+    ----------
+    f : Variable or sequence of Variable
+    wrt : Variable or list or tuple of Variable
+    eval_points : tensor_like or sequence of tensor_like
+        One for each element of ``f``, of its shape.
+    consider_constant, disconnected_inputs
+        As for ``grad``.
+
+    Returns
+    -------
+    Variable or list or tuple of Variable
+        Of the shapes of ``wrt``.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> symcomp.Lop(x ** 2, x, T.constant([1.0, 10.0])).eval({x: [1.0, 2.0]})
+    array([ 2., 40.])
+    """
+    outputs = list(f) if isinstance(f, list | tuple) else [f]
+    points = list(eval_points) if isinstance(eval_points, list | tuple) else [eval_points]
+    if len(outputs) != len(points):
+        raise ShapeError(f"Lop: {len(outputs)} outputs but {len(points)} eval_points")
+    known: dict[Variable, Any] = {}
+    for out, point in zip(outputs, points, strict=True):
+        point = as_tensor_variable(point)
+        known[out] = known[out] + point if out in known else point
+    return grad(
+        None, wrt, consider_constant, disconnected_inputs, add_names=False, known_grads=known
+    )
+
+
+def subgraph_grad(
+    wrt: Sequence[Variable],
+    end: Sequence[Variable],
+    start: Mapping[Variable, Any] | None = None,
+    cost: Variable | None = None,
+    details: bool = False,
+) -> Any:
+    """Back-propagate through a part of the graph: from ``cost`` and ``start`` down to ``end``.
+
+    Parameters
+    ----------
+    wrt : list of Variable
+        Parameters of this part.
+    end : list of Variable
+        Where to stop; they are taken as constants.
+    start : mapping of Variable to its gradient, optional
+        The gradients found for the ``end`` of the part after this one.
+    cost : scalar Variable, optional
+        A cost added in this part.
+    details : bool
+        Also return what came from ``start`` and from ``cost`` alone.
+
+    Returns
+    -------
+    tuple (wrt_grads, end_grads), each a list
+        With ``details``: (wrt_grads, end_grads, start_grads, cost_grads), the last two lists over wrt + end.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x, w = T.dscalars("x", "w")
+    >>> h = x * w
+    >>> dh, = symcomp.subgraph_grad([], [h], cost=h ** 2)[1]
+    >>> (dw,), _ = symcomp.subgraph_grad([w], [x], start={h: dh})
+    >>> float(dw.eval({x: 3.0, w: 2.0}))
+    36.0
+    """
+    if cost is None and not start:
+        raise GradientError("subgraph_grad: give start gradients, a cost, or both")
+    params = list(dict.fromkeys([*wrt, *end]))
+    parts: list[list[Any] | None] = []
+    for this_cost, known in ((None, start), (cost, None)):
+        if this_cost is None and not known:
+            parts.append(None)
+            continue
+        # A stopping point is differentiated against, but not through: the walk goes no further than `end`.
+        parts.append(
+            grad(
+                this_cost,
+                params,
+                consider_constant=end,
+                disconnected_inputs="ignore",
+                known_grads=known,
+            )
+        )
+    given = [part for part in parts if part is not None]
+    total = [sum(terms[1:], terms[0]) for terms in zip(*given, strict=True)]
+    found = dict(zip(params, total, strict=True))
+    result = ([found[v] for v in wrt], [found[v] for v in end])
+    return (*result, *parts) if details else result
+
+
+def grad_undefined(op: Any, position: int, x: Variable, comment: str = "") -> Variable:
+    """What a pullback returns for an input at which the derivative does not exist."""
+    return NullType(f"the derivative of {op} in input {position} ({x}) is undefined. {comment}")()
+
+
+def grad_not_implemented(op: Any, position: int, x: Variable, comment: str = "") -> Variable:
+    """What a pullback returns for an input at which the derivative exists but is not written."""
+    return NullType(
+        f"the derivative of {op} in input {position} ({x}) is not implemented. {comment}"
+    )()
+
+
+# -- the walk ---------------------------------------------------------------------------------------------
+
+
+class _ReverseWalk:
+    """Gradients of everything between ``starts`` and ``targets``."""
+
+    def __init__(
+        self,
+        starts: Mapping[Variable, Variable],
+        targets: Sequence[Variable],
+        constants: Sequence[Variable],
+    ) -> None:
+        blocked = set(constants)
+        order = toposort(starts, blocked)
+        patterns = {node: node.op.connection_pattern(node) for node in order}
+        self._connected = _connected_to(starts, order, patterns)
+        self._relevant = _reached_from(targets, order, patterns)
+        self._terms: dict[Variable, list[Variable]] = {}
+        for variable, gradient in starts.items():
+            self._add(variable, gradient, None)
+        for node in reversed(order):
+            if any(out in self._relevant and out in self._terms for out in node.outputs):
+                self._pull(node, patterns[node])
+
+    def _pull(self, node: Apply, pattern: list[list[bool]]) -> None:
+        gradients = [
+            self._sum(out) if out in self._terms and not _is_discrete(out) else None
+            for out in node.outputs
+        ]
+        if all(g is None for g in gradients):
+            return
+        null = next((g for g in gradients if g is not None and isinstance(g.type, NullType)), None)
+        if null is None:
+            terms = node.op.pullback(node.inputs, node.outputs, gradients)
+            if len(terms) != len(node.inputs):
+                raise GradientError(
+                    f"pullback of {node.op} gave {len(terms)} gradients for {len(node.inputs)} inputs"
+                )
+        else:
+            terms = [null] * len(node.inputs)
+        for x, row, term in zip(node.inputs, pattern, terms, strict=True):
+            if term is not None and x in self._relevant and any(row):
+                self._add(x, term, node)
+
+    def _add(self, x: Variable, term: Variable, node: Apply | None) -> None:
+        if isinstance(term.type, DisconnectedType):
+            return
+        self._terms.setdefault(x, []).append(_fit(x, term, node))
+
+    def _sum(self, x: Variable) -> Variable:
+        terms = self._terms[x]
+        null = next((t for t in terms if isinstance(t.type, NullType)), None)
+        if null is None:
+            total: Any = terms[0]
+            for term in terms[1:]:
+                total = total + term
+        else:
+            total = null
+        self._terms[x] = [total]
+        return total
+
+    def result(self, x: Variable, disconnected: str, instead: str, null: str) -> Variable | None:
+        """The gradient with respect to ``x``."""
+        if x in self._terms:
+            gradient = self._sum(x)
+            if null == "raise" and isinstance(gradient.type, NullType):
+                raise NullTypeGradError(f"the gradient with respect to {x}: {gradient.type.reason}")
+            return gradient
+        if x in self._connected:
+            return zeros_for(x)
+        message = (
+            f"the gradient was asked with respect to {x} of type {x.type}"
+            f"{f', made at {x.source}' if x.source else ''}, which the cost does not depend on "
+            "(or only through shapes or disconnected_grad); pass disconnected_inputs='ignore' to get zeros"
+        )
+        if disconnected == "raise":
+            raise DisconnectedInputError(message)
+        if disconnected == "warn":
+            warnings.warn(message, stacklevel=4)
+        if instead == "None":
+            return None
+        return zeros_for(x) if instead == "zero" else DisconnectedType()()
+
+
+def _connected_to(
+    starts: Mapping[Variable, Variable], order: list[Apply], patterns: Mapping[Apply, Any]
+) -> set[Variable]:
+    """The variables whose values take part in those of ``starts``."""
+    connected = set(starts)
+    for node in reversed(order):
+        live = [out in connected for out in node.outputs]
+        if any(live):
+            for x, row in zip(node.inputs, patterns[node], strict=True):
+                if any(on and alive for on, alive in zip(row, live, strict=True)):
+                    connected.add(x)
+    return connected
+
+
+def _reached_from(
+    targets: Sequence[Variable], order: list[Apply], patterns: Mapping[Apply, Any]
+) -> set[Variable]:
+    """The variables in whose values those of ``targets`` take part."""
+    reached = set(targets)
+    for node in order:
+        for x, row in zip(node.inputs, patterns[node], strict=True):
+            if x in reached:
+                reached.update(out for out, on in zip(node.outputs, row, strict=True) if on)
+    return reached
+
+
+def _is_discrete(x: Variable) -> bool:
+    return isinstance(x, TensorVariable) and dtypes.is_discrete(x.dtype)
+
+
+def _fit(x: Variable, term: Any, node: Apply | None) -> Any:
+    """``term`` checked against, and cast to, the type of ``x``."""
+    who = "known_grads" if node is None else f"the pullback of {node.op}"
+    if isinstance(term.type, NullType) or not isinstance(x.type, TensorType):
+        return term
+    if not isinstance(term.type, TensorType):
+        raise GradientError(f"{who} gave a {term.type} as the gradient of {x} ({x.type})")
+    if term.ndim != x.type.ndim or any(
+        a is not None and b is not None and a != b
+        for a, b in zip(term.type.shape, x.type.shape, strict=True)
+    ):
+        raise ShapeError(
+            f"{who} gave a gradient of type {term.type} for {x} of type {x.type}; shapes must agree"
+        )
+    if dtypes.is_discrete(x.type.dtype):
+        return term
+    if dtypes.is_complex(term.dtype) and not dtypes.is_complex(x.type.dtype):
+        term = term.real
+    return cast_to(term, x.type.dtype)
+
+
+def zeros_for(x: Any) -> TensorVariable:
+    """Zeros of the shape of ``x``, in its dtype if it is floating, else ``config.floatX``."""
+    if not isinstance(x, TensorVariable):
+        zeros = getattr(x, "zeros_like", None)
+        if zeros is None:
+            raise NullTypeGradError(f"{x} of type {x.type} has no zero gradient")
+        return zeros()
+    dtype = config.floatX if dtypes.is_discrete(x.dtype) else x.dtype
+    return x.zeros_like(dtype)  # type: ignore[attr-defined]
+
+
+# -- arguments --------------------------------------------------------------------------------------------
+
+
+def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, allowed))}")
+
+
+def _targets(wrt: Any, who: str) -> list[Variable]:
+    if isinstance(wrt, set | frozenset | dict):
+        raise TypeError(f"{who}: wrt is a {type(wrt).__name__}, which has no order; pass a list")
+    targets = list(wrt) if isinstance(wrt, list | tuple) else [wrt]
+    for position, x in enumerate(targets):
+        if not isinstance(x, Variable):
+            raise TypeError(f"{who}: wrt[{position}] is {x!r}, not a variable")
+    return targets
+
+
+def _like_wrt(wrt: Any, results: list[Any]) -> Any:
+    if isinstance(wrt, tuple):
+        return tuple(results)
+    return results if isinstance(wrt, list) else results[0]
+
+
+def _starting_gradients(
+    cost: Variable | None, known_grads: Mapping[Variable, Any] | None
+) -> dict[Variable, Variable]:
+    starts: dict[Variable, Any] = {}
+    if cost is None and not known_grads:
+        raise GradientError("grad: cost is None and no known_grads are given")
+    for variable, gradient in dict(known_grads or {}).items():
+        if not isinstance(variable, Variable):
+            raise TypeError(f"grad: known_grads has the key {variable!r}, which is no variable")
+        is_variable = isinstance(gradient, Variable)
+        starts[variable] = gradient if is_variable else as_tensor_variable(gradient)
+    if cost is not None:
+        one = _one_for(cost)
+        starts[cost] = starts[cost] + one if cost in starts else one
+    return starts
+
+
+def _one_for(cost: Any) -> Variable:
+    if isinstance(cost, Variable) and isinstance(cost.type, NullType):
+        raise NullTypeGradError(f"grad: the cost is a null gradient: {cost.type.reason}")
+    if not isinstance(cost, TensorVariable):
+        raise TypeError(f"grad: cost is {cost!r}, not a tensor variable")
+    if cost.ndim != 0:
+        raise ShapeError(
+            f"grad: cost must be a scalar, but {cost} has {cost.ndim} axes ({cost.type}): reduce it with "
+            ".sum() or .mean(), or use jacobian"
+        )
+    if dtypes.is_complex(cost.dtype):
+        raise DTypeError(f"grad: cost must be real, but {cost} is {cost.dtype}: take .real or abs")
+    dtype = config.floatX if dtypes.is_discrete(cost.dtype) else cost.dtype
+    return as_tensor_variable(np.ones((), dtype))

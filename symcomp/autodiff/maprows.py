@@ -1,0 +1,191 @@
+"""MapRows: z[i] = body(i, captured) for i in range(n), without recurrence; what jacobian is built on.
+
+It is closed under differentiation: its pullback sums, and its pushforward maps, another body over the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from symcomp.autodiff.lop import Lop
+from symcomp.autodiff.rop import Rop
+from symcomp.core import dtype as dtypes
+from symcomp.core.evaluate import evaluator
+from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.op import Op
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.walk import rebuild, toposort
+from symcomp.ops.convert import as_tensor_variable
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """The graph of one row: ``inputs`` are the row number and then what the rows share."""
+
+    inputs: tuple[Variable, ...]
+    outputs: tuple[TensorVariable, ...]
+
+    @cached_property
+    def run(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """Computes the outputs of one row."""
+        return evaluator(self.inputs, self.outputs)
+
+    def __getstate__(self) -> Any:
+        return {"inputs": self.inputs, "outputs": self.outputs}
+
+
+@dataclass(frozen=True)
+class MapRows(Op):
+    """z_k[i] = body_k(i, captured), stacked over i < n; or its sum over i, where ``summed[k]``.
+
+    Inputs: n, one shape vector per output (the shape of one row's output), then what the body captures.
+    """
+
+    body: Body
+    summed: tuple[bool, ...]
+
+    multiple_outputs = True
+
+    @property
+    def _first(self) -> int:
+        """Position of the first captured input."""
+        return 1 + len(self.summed)
+
+    def output_types(self, n: TensorVariable, *rest: Variable) -> list[TensorType]:
+        length = int(n.data) if isinstance(n, Constant) else None
+        return [
+            TensorType(out.dtype, out.type.shape if summed else (length, *out.type.shape))
+            for out, summed in zip(self.body.outputs, self.summed, strict=True)
+        ]
+
+    def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
+        shapes, captured = rest[: len(self.summed)], rest[len(self.summed) :]
+        results = []
+        for out, summed, shape in zip(self.body.outputs, self.summed, shapes, strict=True):
+            item = tuple(int(k) for k in shape)
+            results.append(
+                np.zeros(item, out.dtype) if summed else np.empty((int(n), *item), out.dtype)
+            )
+        for i in range(int(n)):
+            row = self.body.run([np.asarray(i, np.int64), *captured])
+            for result, summed, value in zip(results, self.summed, row, strict=True):
+                if summed:
+                    result += value
+                else:
+                    result[i] = value
+        return tuple(results)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        n = node.inputs[0]
+        result = []
+        for k, (out, summed) in enumerate(zip(node.outputs, self.summed, strict=True)):
+            item_shape: Any = node.inputs[1 + k]
+            item = tuple(item_shape[a] for a in range(out.type.ndim - (not summed)))  # type: ignore[attr-defined]
+            result.append(item if summed else (n, *item))
+        return result
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        reached: dict[Variable, list[bool]] = {}
+        for k, out in enumerate(self.body.outputs):
+            for x in _connected_inputs(out):
+                reached.setdefault(x, [False] * len(self.summed))[k] = True
+        none = [False] * len(self.summed)
+        return [none] * self._first + [reached.get(x, none) for x in self.body.inputs[1:]]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        index, *leaves = self.body.inputs
+        wanted = [x for x in leaves if isinstance(x, TensorVariable) and not dtypes.is_discrete(x.dtype)]
+        live = [k for k, g in enumerate(output_grads) if g is not None]
+        actual = dict(zip(leaves, inputs[self._first :], strict=True))
+
+        def row(i: TensorVariable) -> list[Any]:
+            seeds = [output_grads[k] if self.summed[k] else output_grads[k][i] for k in live]
+            outs = [self.body.outputs[k] for k in live]
+            grads = Lop(outs, wanted, seeds, disconnected_inputs="ignore")
+            return rebuild(grads, {index: i, **actual}, strict=False)
+
+        shapes = [actual[x].shape for x in wanted]
+        sums = map_rows(row, inputs[0], shapes, [True] * len(wanted)) if wanted else []
+        found = dict(zip(wanted, sums, strict=True))
+        return [None] * self._first + [found.get(x) for x in leaves]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        index, *leaves = self.body.inputs
+        moving = [
+            (x, dx) for x, dx in zip(leaves, tangents[self._first :], strict=True) if dx is not None
+        ]
+        actual = dict(zip(leaves, inputs[self._first :], strict=True))
+
+        def row(i: TensorVariable) -> list[Any]:
+            xs, dxs = [x for x, _ in moving], [dx for _, dx in moving]
+            pushed = Rop(list(self.body.outputs), xs, dxs, disconnected_outputs="ignore")
+            return rebuild(pushed, {index: i, **actual}, strict=False)
+
+        shapes = list(inputs[1 : self._first])
+        return map_rows(row, inputs[0], shapes, list(self.summed))
+
+    def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
+        return [(self.body.inputs, self.body.outputs)]
+
+    def __str__(self) -> str:
+        return f"MapRows{{{len(self.body.outputs)} outputs}}"
+
+
+def _connected_inputs(out: Variable) -> set[Variable]:
+    """The leaves whose values take part in ``out``."""
+    live = {out}
+    for node in reversed(toposort([out])):
+        pattern = node.op.connection_pattern(node)
+        for x, row in zip(node.inputs, pattern, strict=True):
+            if any(on and y in live for on, y in zip(row, node.outputs, strict=True)):
+                live.add(x)
+    return live
+
+
+def map_rows(
+    row: Callable[[TensorVariable], list[Any]],
+    n: Any,
+    item_shapes: Sequence[Any],
+    summed: Sequence[bool],
+) -> list[Any]:
+    """Build ``[stack or sum of row(i)[k] for i in range(n)]`` for each k.
+
+    Parameters
+    ----------
+    row : callable
+        From the symbolic row number (int64 scalar) to a list of tensors. What does not depend on the number is
+        computed once, outside.
+    n : int or integer scalar variable
+    item_shapes : sequence of int64 vector variables
+        The shape of ``row(i)[k]``.
+    summed : sequence of bool
+        Whether to add the rows instead of stacking them.
+    """
+    index = TensorType("int64", ())("i")
+    outputs = row(index)
+    captured = _frontier(outputs, index)
+    leaves = [x.type() for x in captured]
+    inner = rebuild(outputs, dict(zip(captured, leaves, strict=True)))
+    body = Body((index, *leaves), tuple(inner))
+    shapes = [as_tensor_variable(s, dtype="int64") for s in item_shapes]
+    return MapRows(body, tuple(summed))(as_tensor_variable(n), *shapes, *captured)
+
+
+def _frontier(outputs: Sequence[Any], index: Variable) -> list[Variable]:
+    """What the part of the graph that depends on ``index`` takes from the rest, constants apart."""
+    varying: set[Variable] = {index}
+    nodes = toposort(outputs)
+    for node in nodes:
+        if any(x in varying for x in node.inputs):
+            varying.update(node.outputs)
+    found: dict[Variable, None] = {}
+    for node in nodes:
+        if any(x in varying for x in node.inputs):
+            found.update((x, None) for x in node.inputs if x not in varying)
+    found.update((x, None) for x in outputs if x not in varying)
+    return [x for x in found if not isinstance(x, Constant)]

@@ -1,0 +1,167 @@
+"""Identity ops that change derivatives: to stop, undefine, clip or scale a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from symcomp.autodiff.lop import grad_undefined
+from symcomp.core.node import Apply, Type, Variable
+from symcomp.core.op import Op
+from symcomp.ops.convert import as_tensor_variable
+
+
+class _Marker(Op):
+    """z = x, a view; subclasses differ in their derivatives."""
+
+    def as_inputs(self, *args: Any) -> list[Variable]:
+        return [a if isinstance(a, Variable) else as_tensor_variable(a) for a in args]
+
+    def output_types(self, x: Variable) -> list[Type]:
+        return [x.type]
+
+    def perform(self, x: Any) -> Any:
+        return x
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [shapes[0]]
+
+    view_map = {0: (0,)}
+
+
+@dataclass(frozen=True)
+class DisconnectedGrad(_Marker):
+    """z = x, to which nothing upstream is connected."""
+
+    no_derivative = "the gradient is meant to stop here"
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[False]]
+
+
+@dataclass(frozen=True)
+class ZeroGrad(_Marker):
+    """z = x with dz/dx = 0."""
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [None]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [None]
+
+
+@dataclass(frozen=True)
+class UndefinedGrad(_Marker):
+    """z = x whose derivative must not be used."""
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [grad_undefined(self, 0, inputs[0], "It was marked by undefined_grad.")]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [grad_undefined(self, 0, inputs[0], "It was marked by undefined_grad.")]
+
+
+@dataclass(frozen=True)
+class GradClip(_Marker):
+    """z = x; the gradient of x is that of z clipped to [lower, upper]. Tangents pass unchanged."""
+
+    lower: float
+    upper: float
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [output_grads[0].clip(self.lower, self.upper)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [tangents[0]]
+
+
+@dataclass(frozen=True)
+class GradScale(_Marker):
+    """z = x with dz/dx taken as ``factor``."""
+
+    factor: float
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [output_grads[0] * self.factor]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [tangents[0] * self.factor]
+
+
+def disconnected_grad(x: Any) -> Any:
+    """``x``, treated by ``grad`` and ``Rop`` as not depending on anything.
+
+    Parameters
+    ----------
+    x : Variable
+
+    Returns
+    -------
+    Variable
+        Of the same type and value.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x = T.dscalar("x")
+    >>> float(symcomp.grad(x * symcomp.gradient.disconnected_grad(x), x).eval({x: 5.0}))
+    5.0
+    """
+    return DisconnectedGrad()(x)
+
+
+def consider_constant(x: Any) -> Any:
+    """``x`` with a zero derivative: the older name of ``zero_grad``."""
+    return ZeroGrad()(x)
+
+
+def zero_grad(x: Any) -> Any:
+    """``x`` with a zero derivative; unlike ``disconnected_grad``, it stays connected.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x = T.dscalar("x")
+    >>> float(symcomp.grad(symcomp.gradient.zero_grad(x) ** 2, x).eval({x: 5.0}))
+    0.0
+    """
+    return ZeroGrad()(x)
+
+
+def undefined_grad(x: Any) -> Any:
+    """``x``, through which a gradient is an error (NullTypeGradError)."""
+    return UndefinedGrad()(x)
+
+
+def grad_clip(x: Any, lower_bound: float, upper_bound: float) -> Any:
+    """``x``, whose gradient is clipped elementwise to ``[lower_bound, upper_bound]``.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x = T.dscalar("x")
+    >>> y = symcomp.gradient.grad_clip(x, -1, 1) ** 2
+    >>> float(symcomp.grad(y, x).eval({x: 5.0}))
+    1.0
+    """
+    if not lower_bound <= upper_bound:
+        raise ValueError(f"grad_clip: lower_bound {lower_bound} exceeds upper_bound {upper_bound}")
+    return GradClip(float(lower_bound), float(upper_bound))(x)
+
+
+def grad_scale(x: Any, multiplier: float) -> Any:
+    """``x``, whose gradient is multiplied by ``multiplier``.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x = T.dscalar("x")
+    >>> float(symcomp.grad(symcomp.gradient.grad_scale(x, -1.0) * 3, x).eval({x: 5.0}))
+    -3.0
+    """
+    return GradScale(float(multiplier))(x)

@@ -1,0 +1,152 @@
+"""Forward mode: one walk from the inputs to the outputs, calling each node's pushforward (R-op)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from symcomp.autodiff.lop import _check_choice, _reached_from, _targets, zeros_for
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply, Variable
+from symcomp.core.special_types import DisconnectedType, NullType
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.walk import toposort
+from symcomp.errors import DisconnectedInputError, GradientError, NullTypeGradError, ShapeError
+from symcomp.ops.convert import as_tensor_variable, cast_to
+
+
+def Rop(  # noqa: N802
+    f: Any,
+    wrt: Any,
+    eval_points: Any,
+    disconnected_outputs: str = "raise",
+    return_disconnected: str = "zero",
+) -> Any:
+    """The Jacobian-vector product: the Jacobian of ``f`` with respect to ``wrt`` times ``eval_points``.
+
+    Parameters
+    ----------
+    f : Variable or list or tuple of Variable
+    wrt : Variable or list or tuple of Variable
+    eval_points : tensor_like or sequence of tensor_like or None
+        A direction for each element of ``wrt``, of its shape; None is a zero direction.
+    disconnected_outputs : {"raise", "warn", "ignore"}
+        What to do if an element of ``f`` does not depend on ``wrt``.
+    return_disconnected : {"zero", "None", "Disconnected"}
+        What stands for the derivative of something disconnected.
+
+    Returns
+    -------
+    Variable or list or tuple of Variable
+        Of the shapes of ``f``.
+
+    Raises
+    ------
+    DisconnectedInputError, NullTypeGradError, ShapeError
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x, v = T.dvectors("x", "v")
+    >>> symcomp.Rop(x ** 2, x, v).eval({x: [1.0, 2.0], v: [1.0, 10.0]})
+    array([ 2., 40.])
+    """
+    _check_choice("disconnected_outputs", disconnected_outputs, ("raise", "warn", "ignore"))
+    _check_choice("return_disconnected", return_disconnected, ("zero", "None", "Disconnected"))
+    sources = _targets(wrt, "Rop")
+    outputs = list(f) if isinstance(f, list | tuple) else [f]
+    for position, y in enumerate(outputs):
+        if not isinstance(y, Variable):
+            raise TypeError(f"Rop: f[{position}] is {y!r}, not a variable")
+    tangents = _directions(sources, eval_points)
+    order = toposort(outputs, sources)
+    patterns = {node: node.op.connection_pattern(node) for node in order}
+    for node in order:
+        _push(node, patterns[node], tangents)
+    reached = _reached_from(sources, order, patterns)
+    results = []
+    for y in outputs:
+        if y not in reached:
+            results.append(_disconnected(y, disconnected_outputs, return_disconnected))
+            continue
+        dy = tangents.get(y)
+        if dy is not None and isinstance(dy.type, NullType):
+            raise NullTypeGradError(f"the derivative of {y}: {dy.type.reason}")
+        results.append(zeros_for(y) if dy is None else dy)
+    if isinstance(f, tuple):
+        return tuple(results)
+    return results if isinstance(f, list) else results[0]
+
+
+def _directions(sources: Sequence[Variable], eval_points: Any) -> dict[Variable, Any]:
+    points = list(eval_points) if isinstance(eval_points, list | tuple) else [eval_points]
+    if len(points) != len(sources):
+        raise ShapeError(f"Rop: {len(sources)} variables in wrt but {len(points)} eval_points")
+    tangents: dict[Variable, Any] = {}
+    for x, point in zip(sources, points, strict=True):
+        if point is None:
+            continue
+        point = point if isinstance(point, Variable) else as_tensor_variable(point)
+        point = _fit_tangent(x, point, "eval_points")
+        tangents[x] = tangents[x] + point if x in tangents else point
+    return tangents
+
+
+def _fit_tangent(x: Variable, dx: Any, who: str) -> Any:
+    """``dx`` checked against, and cast to, the type of ``x``."""
+    if isinstance(dx.type, NullType) or not isinstance(x.type, TensorType):
+        return dx
+    if not isinstance(dx.type, TensorType):
+        raise GradientError(f"{who} gave a {dx.type} as the tangent of {x} ({x.type})")
+    if dx.ndim != x.type.ndim or any(
+        a is not None and b is not None and a != b
+        for a, b in zip(dx.type.shape, x.type.shape, strict=True)
+    ):
+        raise ShapeError(
+            f"{who} gave a tangent of type {dx.type} for {x} of type {x.type}; shapes must agree"
+        )
+    if dtypes.is_discrete(x.type.dtype):
+        return dx
+    if dtypes.is_complex(dx.dtype) and not dtypes.is_complex(x.type.dtype):
+        raise GradientError(f"{who} gave a complex tangent for {x}, which is real ({x.type})")
+    return cast_to(dx, x.type.dtype)
+
+
+def _push(node: Apply, pattern: list[list[bool]], tangents: dict[Variable, Any]) -> None:
+    given = [
+        tangents.get(x) if any(row) else None for x, row in zip(node.inputs, pattern, strict=True)
+    ]
+    if all(dx is None for dx in given):
+        return
+    if all(isinstance(y, TensorVariable) and dtypes.is_discrete(y.dtype) for y in node.outputs):
+        return
+    null = next((dx for dx in given if dx is not None and isinstance(dx.type, NullType)), None)
+    if null is not None:
+        found: list[Any] = [null] * len(node.outputs)
+    else:
+        found = node.op.pushforward(node.inputs, node.outputs, given)
+        if len(found) != len(node.outputs):
+            raise GradientError(
+                f"pushforward of {node.op} gave {len(found)} tangents for {len(node.outputs)} outputs"
+            )
+    for y, dy in zip(node.outputs, found, strict=True):
+        if isinstance(y, TensorVariable) and dtypes.is_discrete(y.dtype):
+            continue
+        if dy is not None and not isinstance(dy.type, DisconnectedType):
+            tangents[y] = _fit_tangent(y, dy, f"the pushforward of {node.op}")
+
+
+def _disconnected(y: Variable, action: str, instead: str) -> Any:
+    message = (
+        f"Rop: {y} of type {y.type} does not depend on wrt (or only through shapes or "
+        "disconnected_grad); pass disconnected_outputs='ignore' to get zeros"
+    )
+    if action == "raise":
+        raise DisconnectedInputError(message)
+    if action == "warn":
+        warnings.warn(message, stacklevel=3)
+    if instead == "None":
+        return None
+    return zeros_for(y) if instead == "zero" else DisconnectedType()()

@@ -1,0 +1,1 @@
+"""Code generation: a small loop-nest language for kernels, its C printer, the compiler cache."""

@@ -1,0 +1,14 @@
+"""From a graph to a function: arguments, modes, shared variables, the pipeline, the callable."""
+
+from symcomp.compile.callable import Function
+from symcomp.compile.container import Container
+from symcomp.compile.function import function
+from symcomp.compile.io import In, Out
+from symcomp.compile.mode import Mode, get_default_mode, get_mode, register_mode
+from symcomp.compile.profile import ProfileStats
+from symcomp.compile.shared import SharedVariable, shared, shared_constructor
+
+__all__ = [
+    "Container", "Function", "In", "Mode", "Out", "ProfileStats", "SharedVariable", "function", "get_default_mode",
+    "get_mode", "register_mode", "shared", "shared_constructor",
+]  # fmt: skip

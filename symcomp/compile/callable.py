@@ -1,0 +1,350 @@
+"""Function: the object that ``function`` returns."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from symcomp.compile.container import Container
+from symcomp.compile.maker import Input, Maker
+from symcomp.compile.profile import ProfileStats
+from symcomp.compile.shared import SharedVariable
+from symcomp.core.node import Variable
+from symcomp.core.tensor import describe_value
+from symcomp.vm.machine import PythonMachine
+
+
+class Function:
+    """A compiled function. Made by ``symcomp.function``.
+
+    Call it with values for its inputs, by position or by name. It can be pickled and copied (with its shared
+    variables), and called from several threads at once if it has no updates.
+
+    Attributes
+    ----------
+    maker : Maker
+        ``maker.fgraph`` is the rewritten graph.
+    program : Program
+        What runs; print it to read it.
+    trust_input : bool
+        Pass arguments on unchecked.
+    profile : ProfileStats or None
+    name : str
+    """
+
+    def __init__(self, maker: Maker, trust_input: bool = False) -> None:
+        self.maker = maker
+        self.name = maker.name
+        self.trust_input = trust_input
+        self.profile: ProfileStats | None = maker.profile
+        started = time.perf_counter()
+        self.program = maker.program()
+        self._machine = PythonMachine(self.program, keep=maker.keeps)
+        if self.profile is not None:
+            self.profile.compile_phases.append(("lower", time.perf_counter() - started))
+            self.profile.watch(self.program, self.name)
+        self._explicit = [i for i, spec in enumerate(maker.inputs) if not spec.implicit]
+        self._position = {maker.inputs[i].name: i for i in self._explicit if maker.inputs[i].name}
+        self._mutable = [i for i, spec in enumerate(maker.inputs) if spec.mutable]
+        self.fn = RawFunction(self)
+
+    # -- calling -------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, output_subset: Any = None, **kwargs: Any) -> Any:
+        """Compute the outputs for these inputs, then apply the updates.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Values of the inputs, by position or name.
+        output_subset : list of int or str, optional
+            Return only these outputs (numbers, or keys of a dict of outputs).
+
+        Raises
+        ------
+        TypeError
+            If an argument is missing, unknown or of the wrong type. Nothing is changed then, nor when an op fails.
+        """
+        started = time.perf_counter() if self.profile is not None else 0.0
+        values = self._run(self._collect(args, kwargs))
+        outputs = values[: self.maker.n_outputs]
+        if self.profile is not None:
+            self.profile.count_call(time.perf_counter() - started)
+        return self._shape(outputs, output_subset)
+
+    def _collect(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The values of all inputs, those of calls checked."""
+        specs = self.maker.inputs
+        values: list[Any] = [spec.container.value for spec in specs]
+        given = set()
+        if len(args) > len(self._explicit):
+            raise TypeError(f"{self._usage()}: got {len(args)} positional arguments")
+        for i, value in zip(self._explicit, args, strict=False):
+            values[i] = value if self.trust_input else self._check(i, value)
+            given.add(i)
+        for name, value in kwargs.items():
+            i = self._position.get(name, -1)
+            if i < 0:
+                raise TypeError(f"{self._usage()}: got the unknown argument {name!r}")
+            if i in given:
+                raise TypeError(f"{self._usage()}: {name!r} is given by position and by name")
+            values[i] = value if self.trust_input else self._check(i, value)
+            given.add(i)
+        if len(given) < len(self._explicit):
+            self._check_missing(given)
+        if self._mutable:
+            self._separate(values)
+        return values
+
+    def _check(self, i: int, value: Any) -> Any:
+        spec = self.maker.inputs[i]
+        try:
+            return spec.type.filter(value, spec.strict, spec.allow_downcast)
+        except (TypeError, ValueError) as problem:
+            place = self._explicit.index(i)
+            raise type(problem)(
+                f"{self.name}: argument {place} ({spec.name or 'unnamed'}, {spec.type}): {problem}"
+            ) from None
+
+    def _check_missing(self, given: set[int]) -> None:
+        missing = [
+            i for i in self._explicit if i not in given and self.maker.inputs[i].container.value is None
+        ]
+        if missing:
+            names = ", ".join(
+                f"{self._explicit.index(i)} ({self.maker.inputs[i].name or 'unnamed'}, "
+                f"{self.maker.inputs[i].type})"
+                for i in missing
+            )
+            raise TypeError(f"{self._usage()}: missing argument {names}")
+
+    def _usage(self) -> str:
+        words = []
+        for i in self._explicit:
+            spec = self.maker.inputs[i]
+            default = "=..." if spec.has_default else ""
+            words.append((spec.name or f"<{spec.type}>") + default)
+        return f"{self.name} takes ({', '.join(words)})"
+
+    def _separate(self, values: list[Any]) -> None:
+        """Copy the arguments that may be overwritten and that overlap with others."""
+        for i in self._mutable:
+            kind = self.maker.inputs[i].type
+            if any(j != i and kind.may_share_memory(values[i], v) for j, v in enumerate(values)):
+                values[i] = kind.copy_value(values[i])
+
+    def _run(self, values: list[Any]) -> list[Any]:
+        """Run the program; then, if all went well, set what is updated."""
+        observe = None if self.profile is None else self.profile.observe
+        results = self._machine.run(values, observe)
+        maker = self.maker
+        if maker.updated:
+            fresh = [
+                self._new_value(maker.inputs[i], value)
+                for i, value in zip(maker.updated, results[maker.n_outputs :], strict=True)
+            ]
+            for i, value in zip(maker.updated, fresh, strict=True):
+                maker.inputs[i].container.value = value
+        return results
+
+    @staticmethod
+    def _new_value(spec: Input, value: Any) -> Any:
+        try:
+            return spec.type.filter(value, strict=True)
+        except (TypeError, ValueError) as problem:
+            problem.add_note(f"This is the new value of {spec.name or spec.variable} ({spec.type})")
+            raise
+
+    def _shape(self, outputs: list[Any], subset: Any) -> Any:
+        structure = self.maker.structure
+        if isinstance(structure, tuple):
+            found = dict(zip(structure, outputs, strict=True))
+            if subset is None:
+                return found
+            return {key: found[key] for key in self._known(subset, structure)}
+        if structure is None:
+            return None
+        if subset is not None:
+            return [outputs[i] for i in self._known(subset, range(len(outputs)))]
+        return outputs[0] if structure == "single" else outputs
+
+    def _known(self, subset: Any, allowed: Any) -> list[Any]:
+        for key in subset:
+            if key not in allowed:
+                raise ValueError(f"{self.name}: output_subset: there is no output {key!r}")
+        return list(subset)
+
+    # -- storage -------------------------------------------------------------------------------------
+
+    def _container(self, key: Any) -> Container:
+        for spec in self.maker.inputs:
+            same = key is spec.variable or key is spec.shared or key is spec.container
+            if same or (isinstance(key, str) and key == spec.name):
+                return spec.container
+        raise KeyError(f"{self.name} has no input {key!r}")
+
+    def __getitem__(self, key: Any) -> Any:
+        """The stored value of an input: a default or shared value. ``key`` is its variable or name."""
+        return self._container(key).value
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._container(key).set(value)
+
+    def __contains__(self, key: Any) -> bool:
+        try:
+            self._container(key)
+        except KeyError:
+            return False
+        return True
+
+    @property
+    def value(self) -> _Values:
+        """The stored values, as ``f.value[key]``."""
+        return _Values(self)
+
+    @property
+    def container(self) -> _Containers:
+        """The storage cells, as ``f.container[key]``."""
+        return _Containers(self)
+
+    def get_shared(self) -> list[SharedVariable]:
+        """The shared variables that the function reads or updates."""
+        return [spec.shared for spec in self.maker.inputs if spec.shared is not None]
+
+    def sync_shared(self) -> None:
+        """Return when all updates are done. They are, when a call returns; so this does nothing."""
+
+    def free(self) -> None:
+        """Drop the intermediate values kept from the last call (``allow_gc=False``)."""
+        self._machine.free()
+
+    # -- copies --------------------------------------------------------------------------------------
+
+    def copy(
+        self,
+        share_memory: bool = False,
+        swap: Mapping[SharedVariable, SharedVariable] | None = None,
+        delete_updates: bool = False,
+        name: str | None = None,
+        profile: Any = None,
+    ) -> Function:
+        """A function with the same graph.
+
+        Parameters
+        ----------
+        share_memory : bool
+            Accepted for Theano's sake: calls own their storage, so nothing needs to be shared.
+        swap : mapping of shared variable to shared variable, optional
+            Use other shared variables, of the same types.
+        delete_updates : bool
+            Leave out the updates.
+        name : str, optional
+        profile : bool, str or ProfileStats, optional
+
+        Returns
+        -------
+        Function
+            Shared variables are the same objects, apart from those in ``swap``; default values are its own.
+        """
+        maker = copy.copy(self.maker.without_updates() if delete_updates else self.maker)
+        maker.inputs = [_own_input(spec) for spec in maker.inputs]
+        for old, new in (swap or {}).items():
+            _swap(maker, old, new)
+        maker.name = name or self.name
+        if profile is None:
+            profile = self.profile is not None
+        if not isinstance(profile, ProfileStats):
+            profile = ProfileStats(profile if isinstance(profile, str) else maker.name) if profile else None
+        maker.profile = profile
+        return Function(maker, self.trust_input)
+
+    def __reduce__(self) -> Any:
+        return (Function, (self.maker, self.trust_input))
+
+    def __repr__(self) -> str:
+        return f"<Function {self._usage()}>"
+
+
+def _own_input(spec: Input) -> Input:
+    twin = copy.copy(spec)
+    if spec.shared is None:
+        old = spec.container
+        twin.container = Container(old.type, None, old.name, old.strict, old.allow_downcast)
+        twin.container.value = old.value
+    return twin
+
+
+def _swap(maker: Maker, old: Any, new: Any) -> None:
+    for spec in maker.inputs:
+        if spec.shared is old or (isinstance(old, str) and spec.shared is not None and spec.name == old):
+            if not isinstance(new, SharedVariable) or not spec.type.is_super(new.type):
+                raise TypeError(
+                    f"copy: swap: {old} is a shared {spec.type}; {new} "
+                    f"({getattr(new, 'type', type(new).__name__)}) cannot stand for it"
+                )
+            spec.variable = spec.shared = new
+            spec.container, spec.name = new.container, new.name
+            return
+    raise ValueError(f"copy: swap: {old} is not a shared variable of {maker.name}")
+
+
+class RawFunction:
+    """The program without argument handling: works on the values that the inputs have stored."""
+
+    def __init__(self, owner: Function) -> None:
+        self._owner = owner
+
+    def __call__(self, n_calls: int = 1) -> list[Any]:
+        """Run ``n_calls`` times, with updates; return the outputs of the last time, as a list.
+
+        Parameters
+        ----------
+        n_calls : int
+            At least 1.
+        """
+        if n_calls < 1:
+            raise ValueError(f"n_calls={n_calls}: must be at least 1")
+        owner = self._owner
+        owner._check_missing(set())
+        specs = owner.maker.inputs
+        results: list[Any] = []
+        for _ in range(n_calls):
+            results = owner._run([spec.container.value for spec in specs])
+        return results[: owner.maker.n_outputs]
+
+
+class _Containers:
+    """``f.container``: the cells by variable or name."""
+
+    def __init__(self, owner: Function) -> None:
+        self._owner = owner
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._owner._container(key)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._owner
+
+    def __len__(self) -> int:
+        return len(self._owner.maker.inputs)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([spec.container for spec in self._owner.maker.inputs])
+
+
+class _Values(_Containers):
+    """``f.value``: the stored values by variable or name; assignable."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._owner[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._owner[key] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([spec.container.value for spec in self._owner.maker.inputs])

@@ -1,0 +1,51 @@
+"""Container: one cell of storage, with the rules for what may be put in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcomp.core.node import Type
+
+
+class Container:
+    """Holds the value of an input or a shared variable.
+
+    Parameters
+    ----------
+    type : Type
+    value : optional
+        None: nothing stored yet.
+    name : str, optional
+        For messages.
+    strict, allow_downcast
+        As for ``Type.filter``, applied to everything stored.
+    """
+
+    __slots__ = ("allow_downcast", "name", "strict", "type", "value")
+
+    def __init__(
+        self,
+        type: Type,
+        value: Any = None,
+        name: str | None = None,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+    ) -> None:
+        self.type = type
+        self.name = name
+        self.strict = strict
+        self.allow_downcast = allow_downcast
+        self.value: Any = None
+        if value is not None:
+            self.set(value)
+
+    def check(self, value: Any) -> Any:
+        """Return ``value`` as it would be stored, or raise."""
+        return self.type.filter(value, self.strict, self.allow_downcast)
+
+    def set(self, value: Any) -> None:
+        """Store a value after checking it."""
+        self.value = self.check(value)
+
+    def __repr__(self) -> str:
+        return f"<Container {self.name}: {self.value!r}>"

@@ -1,0 +1,158 @@
+"""Maker: what is left of compiling: the rewritten graph and how its ends are connected. Makes programs of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from symcomp.compile.container import Container
+from symcomp.compile.io import In
+from symcomp.compile.mode import Mode
+from symcomp.compile.profile import ProfileStats
+from symcomp.compile.shared import SharedVariable
+from symcomp.config import config
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.node import Type, Variable
+from symcomp.rewrite.phases import rewrite
+from symcomp.vm.guard import guarded
+from symcomp.vm.lower import lower
+from symcomp.vm.program import Program
+
+
+@dataclass
+class Input:
+    """One input of a compiled function, in the order of the graph's inputs.
+
+    ``variable`` is the user's; ``shared`` the shared variable behind it, if any; ``container`` the storage of
+    one that has a default value or is implicit.
+    """
+
+    variable: Variable
+    name: str | None
+    type: Type
+    container: Container
+    shared: SharedVariable | None = None
+    implicit: bool = False
+    has_default: bool = False
+    mutable: bool = False
+    strict: bool = False
+    allow_downcast: bool | None = None
+
+    @classmethod
+    def from_in(cls, spec: In, allow_downcast: bool | None) -> Input:
+        """The input that the user described by an In."""
+        downcast = spec.allow_downcast if spec.allow_downcast is not None else allow_downcast
+        kind, name = spec.variable.type, spec.name
+        shared = spec.value if isinstance(spec.value, SharedVariable) else None
+        if shared is not None:
+            container = shared.container
+        elif isinstance(spec.value, Container):
+            container = spec.value
+        else:
+            container = Container(kind, spec.value, name, spec.strict, downcast)
+        has_default = spec.value is not None
+        return cls(
+            spec.variable, name, kind, container, shared, spec.implicit, has_default, spec.mutable,
+            spec.strict, downcast,
+        )  # fmt: skip
+
+    @classmethod
+    def from_shared(cls, shared: SharedVariable) -> Input:
+        """The input that stands for a shared variable."""
+        return cls(
+            shared, shared.name, shared.type, shared.container, shared, implicit=True, has_default=True
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the user's graph above the variable."""
+        state = dict(self.__dict__)
+        if self.variable.owner is not None:
+            state["variable"] = self.variable.clone()
+        return state
+
+
+@dataclass
+class Maker:
+    """The compiled graph and its ends.
+
+    Attributes
+    ----------
+    fgraph : FunctionGraph
+        Rewritten; its outputs are the user's and then the updates.
+    inputs : list of Input
+    structure : None, "single", "list" or tuple of str
+        What a call returns.
+    n_outputs : int
+        How many outputs are the user's.
+    updated : list of int
+        For each further output, the input whose container receives it.
+    """
+
+    fgraph: FunctionGraph
+    inputs: list[Input]
+    structure: Any
+    n_outputs: int
+    updated: list[int]
+    borrowed: list[int]
+    mode: Mode
+    name: str
+    nan_guard: str
+    profile: ProfileStats | None = None
+    keeps: bool = field(default=False)
+
+    def program(self) -> Program:
+        """Lower the graph."""
+        return lower(
+            self.fgraph,
+            destroyable=[
+                v for v, spec in zip(self.fgraph.inputs, self.inputs, strict=True) if spec.mutable
+            ],
+            borrowed=self.borrowed,
+            collect=not self.keeps,
+            bind=guarded(self.nan_guard),
+        )
+
+    def without_updates(self) -> Maker:
+        """The same, computing the user's outputs alone."""
+        graph = FunctionGraph(self.fgraph.inputs, self.fgraph.outputs[: self.n_outputs])
+        return Maker(
+            graph, self.inputs, self.structure, self.n_outputs, [], self.borrowed, self.mode,
+            self.name, self.nan_guard, self.profile, self.keeps,
+        )  # fmt: skip
+
+
+def make(
+    inputs: Sequence[Input],
+    outputs: Sequence[Variable],
+    updates: Sequence[tuple[int, Variable]],
+    structure: Any,
+    borrowed: Sequence[int],
+    mode: Mode,
+    name: str,
+    profile: ProfileStats | None,
+) -> Maker:
+    """Copy the graph, rewrite it, and put down how its ends are connected.
+
+    Parameters
+    ----------
+    inputs : sequence of Input
+    outputs : sequence of Variable
+        The user's.
+    updates : sequence of (int, Variable)
+        Position of the input that is updated, and the expression of its new value.
+    """
+    started = time.perf_counter()
+    graph = FunctionGraph(
+        [spec.variable for spec in inputs], [*outputs, *(expression for _, expression in updates)]
+    )
+    copied = time.perf_counter()
+    report = rewrite(graph, mode.selects)
+    if profile is not None:
+        profile.compile_phases.append(("copy", copied - started))
+        profile.compile_phases.extend((f"rewrite: {what}", seconds) for what, seconds, _ in report)
+    return Maker(
+        graph, list(inputs), structure, len(outputs), [i for i, _ in updates], list(borrowed), mode,
+        name, config.nan_guard, profile, mode.keeps_values,
+    )  # fmt: skip

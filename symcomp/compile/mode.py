@@ -1,0 +1,135 @@
+"""Mode: which machine runs a function and which rewrites it gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcomp.config import config
+
+LINKERS = ("vm", "vm_nogc", "py")
+OPTIMIZERS = ("fast_run", "fast_compile", "merge", "None")
+
+
+class Mode:
+    """How to compile.
+
+    Parameters
+    ----------
+    linker : str, optional
+        ``"vm"``: the Python machine; ``"vm_nogc"``: the same, keeping intermediate values until the next call;
+        ``"py"``: as ``vm``. None: ``config.linker``.
+    optimizer : str, optional
+        Which rewrites: ``"fast_run"`` (all), ``"fast_compile"`` (the cheap ones), ``"merge"``, ``"None"``. None:
+        ``config.optimizer``.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> symcomp.Mode(linker="py", optimizer="fast_run").excluding("constant_folding")
+    Mode(linker='py', optimizer='fast_run', excluding=('constant_folding',))
+    """
+
+    def __init__(self, linker: Any = None, optimizer: Any = "default") -> None:
+        self.linker: str = config.linker if linker is None else linker
+        name = config.optimizer if optimizer == "default" else str(optimizer)
+        self.optimizer: str = {"o1": "fast_compile", "o4": "fast_run"}.get(name, name)
+        self._included: tuple[str, ...] = ()
+        self._excluded: tuple[str, ...] = ()
+        if self.linker not in LINKERS:
+            raise ValueError(f"Mode: linker {linker!r} does not exist; there are {', '.join(LINKERS)}")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"Mode: optimizer {optimizer!r} does not exist; there are {', '.join(OPTIMIZERS)}"
+            )
+
+    def clone(self, linker: Any = None, optimizer: Any = None) -> Mode:
+        """A copy, with another linker or optimizer."""
+        twin = Mode(linker or self.linker, optimizer or self.optimizer)
+        twin._included, twin._excluded = self._included, self._excluded
+        return twin
+
+    def including(self, *tags: str) -> Mode:
+        """A copy that also applies the rewrites with one of ``tags``."""
+        twin = self.clone()
+        twin._included += tags
+        twin._excluded = tuple(t for t in twin._excluded if t not in tags)
+        return twin
+
+    def excluding(self, *tags: str) -> Mode:
+        """A copy without the rewrites that have one of ``tags``."""
+        twin = self.clone()
+        twin._excluded += tags
+        return twin
+
+    def selects(self, tags: Any) -> bool:
+        """True if a rewrite with ``tags`` is applied."""
+        if any(tag in self._excluded for tag in tags):
+            return False
+        return self.optimizer in tags or any(tag in self._included for tag in tags)
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether intermediate values stay until the next call."""
+        return self.linker.endswith("_nogc") or not config.allow_gc
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mode) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.linker, self.optimizer, self._included, self._excluded))
+
+    def __repr__(self) -> str:
+        extra = "".join(
+            f", {word}={tags!r}"
+            for word, tags in (("including", self._included), ("excluding", self._excluded))
+            if tags
+        )
+        return f"Mode(linker={self.linker!r}, optimizer={self.optimizer!r}{extra})"
+
+
+_modes: dict[str, Any] = {
+    "mode": lambda: Mode(),
+    "fast_run": lambda: Mode(optimizer="fast_run"),
+    "fast_compile": lambda: Mode(optimizer="fast_compile"),
+}
+
+
+def register_mode(name: str, mode: Mode) -> None:
+    """Make ``mode`` available by name.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken.
+    """
+    if name.lower() in _modes:
+        raise ValueError(f"register_mode: there is a mode {name!r} already")
+    _modes[name.lower()] = lambda: mode
+
+
+def get_mode(mode: Any) -> Mode:
+    """The Mode that ``mode`` names: a Mode, a name in any case, or None for ``config.mode``.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> symcomp.compile.get_mode("FAST_COMPILE")
+    Mode(linker='vm', optimizer='fast_compile')
+    """
+    if isinstance(mode, Mode):
+        return mode
+    name = config.mode if mode is None else mode
+    if not isinstance(name, str) or name.lower() not in _modes:
+        known = ", ".join(sorted(key.upper() if key != "mode" else "Mode" for key in _modes))
+        raise ValueError(f"mode {name!r} does not exist; there are {known}, or pass a Mode")
+    return _modes[name.lower()]()
+
+
+def get_default_mode() -> Mode:
+    """The mode of functions compiled without one."""
+    return get_mode(None)

@@ -1,0 +1,239 @@
+"""Shared variables: symbolic inputs that keep a value between calls, for all functions that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symcomp.compile.container import Container
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Type, Variable
+from symcomp.core.special_types import generic
+from symcomp.core.tensor import TensorType, TensorVariable, describe_value
+from symcomp.errors import DTypeError, ShapeError
+
+
+class SharedVariable(Variable):
+    """A variable with a value of its own, kept in ``container`` and shared by all functions.
+
+    Attributes
+    ----------
+    container : Container
+    default_update : Variable or None
+        What functions set the value to after each call, unless told otherwise.
+    """
+
+    def __init__(
+        self,
+        type: Type,
+        value: Any,
+        name: str | None = None,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        container: Container | None = None,
+    ) -> None:
+        super().__init__(type, name=name)
+        self.container = container or Container(type, value, name, strict, allow_downcast)
+        self._default_update: Variable | None = None
+
+    @property
+    def default_update(self) -> Variable | None:
+        """The update that functions apply by default."""
+        return self._default_update
+
+    @default_update.setter
+    def default_update(self, expression: Any) -> None:
+        if expression is not None:
+            if not isinstance(expression, Variable):
+                raise TypeError(f"default_update of {self} must be a variable, got {expression!r}")
+            expression = self.type.filter_variable(expression)
+        self._default_update = expression
+
+    def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any:
+        """Return the value.
+
+        Parameters
+        ----------
+        borrow : bool
+            False: a copy. True: what is stored, which a later call may change, and which must not be written to
+            unless ``set_value`` follows.
+        return_internal_type : bool
+            As stored on the device; on the CPU there is no difference.
+        """
+        value = self.container.value
+        return value if borrow else self.type.copy_value(value)
+
+    def set_value(self, new_value: Any, borrow: bool = False) -> None:
+        """Set the value.
+
+        Parameters
+        ----------
+        new_value
+            Of the type of the variable: it is converted only if no precision is lost.
+        borrow : bool
+            False: store a copy. True: store the object itself where possible.
+
+        Raises
+        ------
+        TypeError, ShapeError
+            If it does not fit; the old value stays.
+        """
+        try:
+            checked = self.container.check(new_value)
+        except (TypeError, ValueError) as problem:
+            problem.add_note(f"This was raised by set_value of the shared variable {self}")
+            raise
+        if not borrow and checked is new_value:
+            checked = self.type.copy_value(checked)
+        self.container.value = checked
+
+    def zero(self, borrow: bool = False) -> None:
+        """Set all elements to zero; in place if ``borrow``."""
+        if borrow:
+            self.container.value[...] = 0
+        else:
+            self.container.value = np.zeros_like(self.container.value)
+
+    def clone(self, name: str | None = None) -> Any:
+        """Another variable with the same storage."""
+        twin = self.__class__(self.type, None, name or self.name, container=self.container)
+        twin.source = self.source
+        if "_tag" in self.__dict__:
+            twin._tag = self._tag
+        twin._default_update = self._default_update
+        return twin
+
+    @property
+    def value(self) -> Any:
+        """Not readable on purpose: say ``get_value()``, so that copying is visible."""
+        raise AttributeError("use get_value() and set_value() to access a shared variable's value")
+
+    @value.setter
+    def value(self, new_value: Any) -> None:
+        raise AttributeError("use get_value() and set_value() to access a shared variable's value")
+
+
+class TensorSharedVariable(SharedVariable, TensorVariable):
+    """A shared array."""
+
+    type: TensorType
+
+
+class GenericSharedVariable(SharedVariable):
+    """A shared Python object of any kind."""
+
+
+Constructor = Callable[..., SharedVariable]
+_constructors: list[Constructor] = []
+
+
+def shared_constructor(constructor: Constructor) -> Constructor:
+    """Register how ``shared`` makes variables of some kind of value; the newest is asked first.
+
+    Parameters
+    ----------
+    constructor : callable
+        Takes the arguments of ``shared``; raises TypeError for values that are not its own.
+    """
+    _constructors.insert(0, constructor)
+    return constructor
+
+
+def shared(
+    value: Any,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    **options: Any,
+) -> Any:
+    """Make a variable that keeps its value between calls.
+
+    Parameters
+    ----------
+    value : ndarray, NumPy or Python number, or any object
+        Arrays and numbers give a tensor of their dtype (a Python float is float64, an int int64).
+    name : str, optional
+    strict : bool
+        Accept later values only if they have the very type.
+    allow_downcast : bool, optional
+        Convert later values even if precision is lost.
+    **options
+        For tensors: ``borrow`` (keep the array itself, not a copy), ``broadcastable`` or ``shape`` (which lengths
+        are fixed; by default none), ``target`` (``"cpu"``).
+
+    Returns
+    -------
+    SharedVariable
+
+    Raises
+    ------
+    TypeError
+        If the value is symbolic, or no constructor accepts it with these options.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import numpy as np
+    >>> w = symcomp.shared(np.zeros(3), name="w")
+    >>> w.set_value(np.ones(3))
+    >>> w.get_value()
+    array([1., 1., 1.])
+    """
+    if isinstance(value, Variable):
+        raise TypeError(
+            f"shared: {value} is symbolic; the value must be known. Use {value}.eval() to compute it first"
+        )
+    for constructor in _constructors:
+        try:
+            return constructor(value, name=name, strict=strict, allow_downcast=allow_downcast, **options)
+        except NotMine:
+            continue
+    raise TypeError(f"shared: nothing can hold {describe_value(value)} with options {options}")
+
+
+class NotMine(TypeError):
+    """Raised by a shared constructor for values that it does not handle."""
+
+
+@shared_constructor
+def generic_shared(
+    value: Any,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    **options: Any,
+) -> GenericSharedVariable:
+    """A shared variable of any Python object."""
+    if options:
+        raise NotMine(f"generic shared variables take no options, got {options}")
+    return GenericSharedVariable(generic, value, name, strict, allow_downcast)
+
+
+@shared_constructor
+def tensor_shared(
+    value: Any,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    borrow: bool = False,
+    broadcastable: Any = None,
+    shape: Any = None,
+    target: str = "cpu",
+    **options: Any,
+) -> TensorSharedVariable:
+    """A shared tensor of an array or a number."""
+    if options or not isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
+        raise NotMine(f"not a tensor: {describe_value(value)} with options {options}")
+    if target != "cpu":
+        raise ValueError(f"shared: target={target!r}: only 'cpu' exists")
+    array = value if isinstance(value, np.ndarray) and borrow else np.array(value)
+    if array.dtype.name not in dtypes.ALL:
+        raise DTypeError(f"shared: {describe_value(value)} has dtype {array.dtype}, which no tensor has")
+    if shape is None:
+        shape = broadcastable if broadcastable is not None else (None,) * array.ndim
+    kind = TensorType(array.dtype, tuple(shape))
+    if kind.ndim != array.ndim:
+        raise ShapeError(f"shared: shape {tuple(shape)} for an array of shape {array.shape}")
+    return TensorSharedVariable(kind, array, name, strict, allow_downcast)

@@ -1,0 +1,96 @@
+"""verify_grad: a function's derivatives, compiled, against finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.autodiff.check import check_derivatives
+from symcomp.compile.function import function
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Variable
+from symcomp.core.tensor import TensorType
+from symcomp.errors import DTypeError
+from symcomp.ops.scalar_math import cast
+
+
+def verify_grad(
+    fun: Callable[..., Any],
+    pt: Sequence[Any],
+    n_tests: int = 2,
+    rng: np.random.Generator | None = None,
+    eps: float | None = None,
+    out_type: Any = None,
+    abs_tol: float | None = None,
+    rel_tol: float | None = None,
+    mode: Any = None,
+    cast_to_output_type: bool = False,
+    no_debug_ref: bool = True,
+    forward: bool = True,
+) -> None:
+    """Compare the symbolic derivatives of a function with central finite differences.
+
+    Parameters
+    ----------
+    fun : callable
+        From tensor variables to one tensor variable, of any rank.
+    pt : sequence of array_like
+        Where to differentiate: one floating array per argument. Integer arrays are held constant.
+    n_tests : int
+        How many random projections to check.
+    rng : numpy.random.Generator, optional
+        Draws the projections; by default seeded with 0.
+    eps : float, optional
+        Step; by default the cube root of the rounding unit, about.
+    out_type : optional
+        Dtype of the output, if another than the function's own is wanted.
+    abs_tol, rel_tol : float, optional
+        An element is wrong if it differs by more than ``abs_tol + rel_tol * size``.
+    mode : Mode or str, optional
+        How to compile.
+    cast_to_output_type : bool
+        Cast the output to ``out_type``.
+    no_debug_ref : bool
+        Accepted for Theano's sake.
+    forward : bool
+        Check the R-op too, against the same differences.
+
+    Raises
+    ------
+    GradientError
+        Naming the argument and element that is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> symcomp.gradient.verify_grad(lambda x: T.tanh(x) ** 2, [np.array([0.1, -2.0])])
+    """
+    arrays = [np.array(p) for p in pt]
+    for position, array in enumerate(arrays):
+        if array.dtype.name not in dtypes.ALL:
+            raise DTypeError(f"verify_grad: pt[{position}] has dtype {array.dtype}")
+    if all(dtypes.is_discrete(a.dtype.name) for a in arrays):
+        raise DTypeError("verify_grad: no argument is floating, so there is nothing to differentiate")
+    inputs = [
+        TensorType(a.dtype, [1 if n == 1 else None for n in a.shape])(f"input {i}")
+        for i, a in enumerate(arrays)
+    ]
+    output = fun(*inputs)
+    if not isinstance(output, Variable):
+        raise TypeError(f"verify_grad: fun returned {output!r}, not a tensor variable")
+    if cast_to_output_type and out_type is not None:
+        output = cast(output, out_type)
+
+    def compile_graph(xs: Sequence[Variable], ys: Sequence[Variable]) -> Callable[[Sequence[Any]], list[Any]]:
+        compiled = function(list(xs), list(ys), mode=mode, on_unused_input="ignore")
+        return lambda values: compiled(*values)
+
+    generator = np.random.default_rng(0) if rng is None else rng
+    for _ in range(n_tests):
+        check_derivatives(
+            inputs, output, arrays, generator, eps, abs_tol, rel_tol, compile_graph, forward
+        )

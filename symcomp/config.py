@@ -1,0 +1,259 @@
+"""The options: one table, read from (highest first) code, SYMCOMP_FLAGS, a TOML file, and the defaults.
+
+The TOML file is the one named by ``SYMCOMPRC``, else ``symcomp/config.toml`` in ``$XDG_CONFIG_HOME``
+(``~/.config``).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from symcomp.errors import SymcompError
+
+__all__ = ["Config", "ConfigError", "Option", "config"]
+
+
+class ConfigError(SymcompError, ValueError):
+    """An option does not exist or cannot have that value."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: name, default, allowed values (or the type of free ones) and what it does."""
+
+    name: str
+    default: Any
+    choices: tuple[Any, ...] | type
+    doc: str
+
+    def parse(self, value: Any, origin: str) -> Any:
+        """Check ``value``, read from text where needed, and return it."""
+        if isinstance(self.choices, type):
+            return self._parse_free(value, self.choices, origin)
+        for choice in self.choices:
+            if value == choice and isinstance(value, bool) == isinstance(choice, bool):
+                return choice
+            if isinstance(value, str) and value.lower() == str(choice).lower():
+                return choice
+        allowed = ", ".join(str(choice) for choice in self.choices)
+        raise ConfigError(f"{self.name}={value!r} (from {origin}): must be one of {allowed}")
+
+    def _parse_free(self, value: Any, kind: type, origin: str) -> Any:
+        if kind is bool:
+            words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+            if isinstance(value, bool):
+                return value
+            if str(value).lower() in words:
+                return words[str(value).lower()]
+        elif isinstance(value, kind) and not isinstance(value, bool):
+            return value
+        elif isinstance(value, str) or isinstance(value, kind):
+            try:
+                return kind(value)
+            except ValueError:
+                pass
+        raise ConfigError(f"{self.name}={value!r} (from {origin}): must be a {kind.__name__}")
+
+
+OPTIONS = (
+    Option(
+        "floatX",
+        "float64",
+        ("float64", "float32", "float16"),
+        "Dtype of tensors made without one, and of Python floats.",
+    ),
+    Option(
+        "cast_policy",
+        "numpy+floatX",
+        ("numpy+floatX", "numpy"),
+        "Dtype of a Python float met by an integer tensor: floatX, or float64 as in NumPy.",
+    ),
+    Option("mode", "Mode", str, "The mode of functions compiled without one."),
+    Option("linker", "vm", ("vm", "vm_nogc", "py"), "The machine of Mode()."),
+    Option(
+        "optimizer",
+        "fast_run",
+        ("fast_run", "fast_compile", "merge", "None"),
+        "Which rewrites Mode() applies.",
+    ),
+    Option("allow_gc", True, bool, "Drop intermediate values as soon as they are no longer needed."),
+    Option(
+        "on_unused_input",
+        "raise",
+        ("raise", "warn", "ignore"),
+        "What function() does about an input that no output needs.",
+    ),
+    Option(
+        "nan_guard",
+        "user_ops",
+        ("user_ops", "all", "off"),
+        "Whose making of a NaN out of numbers is an error: ops written by users, all, none.",
+    ),
+    Option("profile", False, bool, "Profile every function compiled."),
+    Option(
+        "exception_verbosity",
+        "low",
+        ("low", "high"),
+        "At a failure in a compiled function: show the node's types, or its whole expression too.",
+    ),
+    Option(
+        "warn_float64",
+        "ignore",
+        ("ignore", "warn", "raise"),
+        "What to do when a float64 tensor is made while floatX is smaller.",
+    ),
+)
+
+
+class Config:
+    """The options as attributes; assigning checks the value.
+
+    Examples
+    --------
+    >>> from symcomp import config
+    >>> config.floatX
+    'float64'
+    >>> with config.change_flags(floatX="float32"):
+    ...     config.floatX
+    'float32'
+    """
+
+    _options: dict[str, Option]
+    _values: dict[str, Any]
+    _origins: dict[str, str]
+
+    floatX: str  # noqa: N815
+    cast_policy: str
+    mode: str
+    linker: str
+    optimizer: str
+    allow_gc: bool
+    on_unused_input: str
+    nan_guard: str
+    profile: bool
+    exception_verbosity: str
+    warn_float64: str
+
+    def __init__(self, environ: Mapping[str, str], options: tuple[Option, ...] = OPTIONS) -> None:
+        object.__setattr__(self, "_options", {option.name: option for option in options})
+        object.__setattr__(self, "_values", {o.name: o.default for o in options})
+        object.__setattr__(self, "_origins", {o.name: "default" for o in options})
+        self._read_file(environ)
+        self._read_flags(environ.get("SYMCOMP_FLAGS", ""))
+
+    def _read_file(self, environ: Mapping[str, str]) -> None:
+        named = environ.get("SYMCOMPRC")
+        base = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", ""), ".config")
+        path = pathlib.Path(named or os.path.join(base, "symcomp", "config.toml"))
+        if not path.is_file():
+            if named:
+                raise ConfigError(f"SYMCOMPRC names {named}, which is no file")
+            return
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise ConfigError(f"{path} is not valid TOML: {problem}") from None
+        for name, value in content.items():
+            self._set(name, value, str(path))
+
+    def _read_flags(self, flags: str) -> None:
+        for pair in filter(None, (part.strip() for part in flags.split(","))):
+            name, equals, value = pair.partition("=")
+            if not equals:
+                raise ConfigError(f"SYMCOMP_FLAGS: {pair!r} is not of the form option=value")
+            self._set(name.strip(), value.strip(), "SYMCOMP_FLAGS")
+
+    def _set(self, name: str, value: Any, origin: str) -> None:
+        if name not in self._options:
+            known = ", ".join(self._options)
+            raise ConfigError(f"there is no option {name!r} (from {origin}); there are {known}")
+        self._values[name] = self._options[name].parse(value, origin)
+        self._origins[name] = origin
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            known = ", ".join(self._options)
+            raise AttributeError(f"there is no option {name!r}; there are {known}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._set(name, value, "code")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._options]
+
+    @contextmanager
+    def _changed(self, flags: Mapping[str, Any]) -> Iterator[None]:
+        parsed = {}
+        for name, value in flags.items():
+            if name not in self._options:
+                self._set(name, value, "change_flags")
+            parsed[name] = self._options[name].parse(value, "change_flags")
+        before = {name: (self._values[name], self._origins[name]) for name in parsed}
+        self._values.update(parsed)
+        self._origins.update(dict.fromkeys(parsed, "change_flags"))
+        try:
+            yield
+        finally:
+            for name, (value, origin) in before.items():
+                self._values[name], self._origins[name] = value, origin
+
+    def change_flags(self, **flags: Any) -> _ChangedFlags:
+        """Set options for the duration of a ``with`` block, or of each call of a decorated function.
+
+        Parameters
+        ----------
+        **flags
+            Option names and values.
+
+        Raises
+        ------
+        ConfigError
+            If an option does not exist or cannot have that value; then none is changed.
+        """
+        return _ChangedFlags(self, flags)
+
+    def origin(self, name: str) -> str:
+        """Where the value of an option comes from: default, a file, SYMCOMP_FLAGS, code."""
+        return self._origins[name]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{name} = {self._values[name]!r} ({self._origins[name]})\n    {option.doc}"
+            for name, option in self._options.items()
+        )
+
+
+class _ChangedFlags:
+    """What ``change_flags`` returns: usable once per ``with``, any number of times as decorator."""
+
+    def __init__(self, owner: Config, flags: dict[str, Any]) -> None:
+        self._owner, self._flags = owner, flags
+        self._open: list[Any] = []
+
+    def __enter__(self) -> None:
+        block = self._owner._changed(self._flags)
+        block.__enter__()
+        self._open.append(block)
+
+    def __exit__(self, *error: Any) -> None:
+        self._open.pop().__exit__(*error)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self._owner._changed(self._flags):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+config = Config(os.environ)

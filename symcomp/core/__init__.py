@@ -1,0 +1,1 @@
+"""The graph: types, variables, nodes, ops, traversals. Knows nothing of any particular op."""

@@ -1,0 +1,71 @@
+"""Dtypes by name: which exist, how they group and how they combine (NumPy 2's promotion rules)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.errors import DTypeError
+
+INTEGERS = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "float32", "float64")
+COMPLEXES = ("complex64", "complex128")
+DISCRETE = ("bool", *INTEGERS, *UNSIGNED)
+CONTINUOUS = (*FLOATS, *COMPLEXES)
+ALL = (*DISCRETE, *CONTINUOUS)
+
+
+def canonical(dtype: Any, floatx: str = "float64") -> str:
+    """Return the name of ``dtype``; ``"floatX"`` becomes ``floatx``.
+
+    Raises
+    ------
+    DTypeError
+        If it is not one of the 14 supported dtypes.
+    """
+    if isinstance(dtype, str) and dtype == "floatX":
+        return floatx
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    if name not in ALL:
+        raise DTypeError(f"dtype {dtype!r} is not supported; use one of {', '.join(ALL)}")
+    return name
+
+
+def is_discrete(dtype: str) -> bool:
+    """True for bool and the integers."""
+    return dtype in DISCRETE
+
+
+def is_float(dtype: str) -> bool:
+    """True for the real floating dtypes."""
+    return dtype in FLOATS
+
+
+def is_complex(dtype: str) -> bool:
+    """True for the complex dtypes."""
+    return dtype in COMPLEXES
+
+
+def upcast(*dtypes: str) -> str:
+    """The smallest dtype that NumPy promotes all ``dtypes`` to."""
+    return np.result_type(*(np.dtype(dtype) for dtype in dtypes)).name
+
+
+def real_part(dtype: str) -> str:
+    """The dtype of the real part of ``dtype``."""
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+
+
+def to_float(dtype: str) -> str:
+    """The dtype of ``np.exp`` of ``dtype``: floats and complexes stay, integers become wide enough floats."""
+    return np.exp.resolve_dtypes((np.dtype(dtype), None))[1].name  # type: ignore[attr-defined]
+
+
+def to_complex(dtype: str) -> str:
+    """The complex dtype with the precision of ``dtype``."""
+    return upcast(dtype, "complex64")

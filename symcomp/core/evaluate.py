@@ -1,0 +1,41 @@
+"""Compute a graph by calling ``perform`` of each node in turn: the simplest meaning of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from symcomp.core.node import Constant, Variable
+from symcomp.core.walk import graph_inputs, toposort
+from symcomp.errors import MissingInputError
+
+
+def evaluator(
+    inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return a function from the values of ``inputs`` to those of ``outputs``; it may be called many times."""
+    known = set(inputs)
+    constants: dict[Variable, Any] = {}
+    for variable in graph_inputs(outputs, known):
+        if isinstance(variable, Constant) and variable not in known:
+            constants[variable] = variable.data
+        elif variable not in known:
+            raise MissingInputError(f"no value is given for {variable} of type {variable.type}")
+    steps = [(node.op.bind(node), node) for node in toposort(outputs, known)]
+
+    def run(values: Sequence[Any]) -> list[Any]:
+        store = dict(constants)
+        store.update(zip(inputs, values, strict=True))
+        for compute, node in steps:
+            result = compute(*(store[v] for v in node.inputs))
+            if not node.op.multiple_outputs:
+                result = (result,)
+            store.update(zip(node.outputs, result, strict=True))
+        return [store[v] for v in outputs]
+
+    return run
+
+
+def evaluate(outputs: Sequence[Variable], values: Mapping[Variable, Any]) -> list[Any]:
+    """The values of ``outputs``, given those of the inputs; nothing is compiled or rewritten."""
+    return evaluator(list(values), outputs)(list(values.values()))

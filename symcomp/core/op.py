@@ -1,0 +1,118 @@
+"""The contract of an op: what it takes, what it gives, how it runs and how it is differentiated.
+
+An op is a frozen dataclass: its fields are its parameters, and equal parameters make equal ops. That is how
+merging works. Sections of an op class, in this order: docstring (formula, shapes), fields, ``output_types``,
+``perform``, ``infer_shape``, ``pullback``, ``pushforward``, aliasing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from symcomp.core.node import Apply, Type, Variable
+
+
+class Op:
+    """Base class of all ops.
+
+    Attributes
+    ----------
+    multiple_outputs : bool
+        If true, ``perform`` returns a tuple and calling the op returns a list, also for one output.
+    no_derivative : str
+        Why the op has no derivative rules; empty for an op that has both.
+    view_map, destroy_map : mapping of int to tuple of int
+        Output position to the input positions that it may share memory with, or that it overwrites.
+    """
+
+    multiple_outputs: ClassVar[bool] = False
+    no_derivative: ClassVar[str] = ""
+    view_map: Mapping[int, tuple[int, ...]] = {}
+    destroy_map: Mapping[int, tuple[int, ...]] = {}
+
+    # -- building ------------------------------------------------------------------------------------
+
+    def as_inputs(self, *args: Any) -> list[Variable]:
+        """Turn the arguments of a call into variables; called before ``output_types``."""
+        for position, arg in enumerate(args):
+            if not isinstance(arg, Variable):
+                raise TypeError(f"{self}: argument {position} is {arg!r}, not a variable")
+        return list(args)
+
+    def output_types(self, *inputs: Any) -> Sequence[Type]:
+        """Validate the input variables and return one type per output."""
+        raise NotImplementedError(f"{type(self).__name__} defines no output_types")
+
+    def make_node(self, *args: Any) -> Apply:
+        """Apply this op to ``args``."""
+        inputs = self.as_inputs(*args)
+        return Apply(self, inputs, self.output_types(*inputs))
+
+    def __call__(self, *args: Any, name: str | None = None) -> Any:
+        """Apply this op and return its output, or the list of its outputs."""
+        node = self.make_node(*args)
+        if self.multiple_outputs:
+            return list(node.outputs)
+        if name is not None:
+            node.outputs[0].name = name
+        return node.outputs[0]
+
+    # -- running -------------------------------------------------------------------------------------
+
+    def perform(self, *values: Any) -> Any:
+        """Compute with NumPy: the value of the output, or a tuple if ``multiple_outputs``."""
+        raise NotImplementedError(f"{type(self).__name__} defines no perform")
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        """What computes ``node``: ``perform``, or a version of it that knows the node's types."""
+        return self.perform
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """The shape of each output, a tuple of int or integer scalar variables, from those of the inputs.
+
+        ``shapes[i]`` is None for an input that is no tensor.
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines no infer_shape")
+
+    # -- differentiating -----------------------------------------------------------------------------
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """``[i][j]``: whether input i takes part in the value (not just shape or type) of output j."""
+        return [[True] * len(node.outputs) for _ in node.inputs]
+
+    def pullback(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        output_grads: Sequence[Any],
+    ) -> list[Any]:
+        """L-op: for each input, the sum over outputs of J^T times the output's gradient.
+
+        Outputs on which the cost does not depend have the gradient None; None returned means zero.
+        """
+        raise NotImplementedError(self._why_not("pullback (L-op)"))
+
+    def pushforward(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        tangents: Sequence[Any],
+    ) -> list[Any]:
+        """R-op: for each output, J times the tangents of the inputs; None stands for a zero tangent."""
+        raise NotImplementedError(self._why_not("pushforward (R-op)"))
+
+    def _why_not(self, rule: str) -> str:
+        reason = self.no_derivative or "nobody wrote it"
+        return f"{self} has no {rule}: {reason}"
+
+    # -- structure -----------------------------------------------------------------------------------
+
+    def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
+        """(inputs, outputs) of each graph that the op contains."""
+        return ()
+
+    def __str__(self) -> str:
+        fields = getattr(self, "__dataclass_fields__", {})
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields)
+        return f"{type(self).__name__}{{{shown}}}" if shown else type(self).__name__

@@ -1,0 +1,77 @@
+"""The exception tree. Every error of the library is one of these, and also the built-in kind users expect."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CyclicGivensError",
+    "DisconnectedInputError",
+    "DTypeError",
+    "GradientError",
+    "GraphError",
+    "IndexOutOfRangeError",
+    "MissingInputError",
+    "NotScalarConstantError",
+    "NullTypeGradError",
+    "ShapeError",
+    "SymcompError",
+    "UnusedInputError",
+]
+
+
+class SymcompError(Exception):
+    """Base of all errors raised by symcomp.
+
+    Each subclass also derives from the built-in error that NumPy or Theano would raise in its place
+    (``ValueError``, ``TypeError``), so that existing ``except`` clauses keep working.
+    """
+
+
+class ShapeError(SymcompError, ValueError):
+    """Shapes, ranks or axes do not fit together; the message shows them all.
+
+    >>> import symcomp.tensor as T
+    >>> T.dot(T.tensor("float64", shape=(2, 3)), T.tensor("float64", shape=(4, 5)))
+    Traceback (most recent call last):
+        ...
+    symcomp.errors.ShapeError: dot: axis 1 of x has length 3, axis 0 of y has length 4: ...
+    """
+
+
+class DTypeError(SymcompError, TypeError):
+    """A dtype is not accepted, or a conversion would lose precision."""
+
+
+class GraphError(SymcompError, TypeError):
+    """A graph breaks an invariant: wrong type in a replacement, a cycle, a foreign variable."""
+
+
+class IndexOutOfRangeError(SymcompError, IndexError):
+    """An index does not exist in the tensor that it is used on."""
+
+
+class MissingInputError(SymcompError, ValueError):
+    """The outputs depend on a variable that is neither an input, nor shared, nor constant."""
+
+
+class UnusedInputError(SymcompError, ValueError):
+    """An input does not take part in computing the outputs, or is given twice."""
+
+
+class CyclicGivensError(SymcompError, ValueError):
+    """The replacements in ``givens`` depend on one another in a cycle."""
+
+
+class DisconnectedInputError(SymcompError, ValueError):
+    """A gradient was asked with respect to a variable that the cost does not depend on."""
+
+
+class NullTypeGradError(SymcompError, TypeError):
+    """A gradient passes through a place where the derivative is undefined or not implemented."""
+
+
+class GradientError(SymcompError, AssertionError):
+    """A symbolic derivative disagrees with finite differences."""
+
+
+class NotScalarConstantError(SymcompError, ValueError):
+    """A variable is not a scalar whose value is known when the graph is built."""

@@ -1,0 +1,1 @@
+"""Ops: what a node may compute. Each states its types, shapes, NumPy meaning and derivatives."""

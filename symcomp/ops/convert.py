@@ -1,0 +1,303 @@
+"""From Python values to variables: constants, and the dtype of bare Python numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcomp.config import config
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply, Variable
+from symcomp.core.op import Op
+from symcomp.core.special_types import none_type
+from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable, describe_value
+from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
+from symcomp.ops.dimshuffle import DimShuffle
+
+NUMBERS = (bool, int, float, complex)
+
+
+def resolve_dtype(dtype: Any) -> str:
+    """The name of ``dtype``; None and ``"floatX"`` stand for ``config.floatX``."""
+    name = dtypes.canonical("floatX" if dtype is None else dtype, config.floatX)
+    if name == "float64" and dtype is not None and config.floatX != "float64":
+        message = f"a float64 tensor is made while config.floatX is {config.floatX}"
+        if config.warn_float64 == "raise":
+            raise DTypeError(message)
+        if config.warn_float64 == "warn":
+            warnings.warn(message, stacklevel=3)
+    return name
+
+
+def is_python_number(x: Any) -> bool:
+    """True for bool, int, float and complex themselves: the numbers that adapt to the dtype they meet."""
+    return type(x) in NUMBERS
+
+
+def constant(
+    x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
+) -> TensorConstant:
+    """Make a constant.
+
+    Parameters
+    ----------
+    x : array_like
+        A Python float becomes ``config.floatX``, an int int64, a bool bool; arrays keep their dtype.
+    name : str, optional
+    ndim : int, optional
+        Prepend axes of length 1 up to this rank.
+    dtype : optional
+        Convert to this dtype.
+
+    Raises
+    ------
+    DTypeError
+        If ``x`` is not numeric.
+    ShapeError
+        If ``x`` has more than ``ndim`` axes.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.constant([[1, 2, 3]]).type
+    TensorType(int64, (1, 3))
+    """
+    if isinstance(x, Variable):
+        raise DTypeError(f"constant: {x} is symbolic; a constant is made of a value")
+    try:
+        array = np.array(x, copy=True)
+    except ValueError as problem:
+        raise ShapeError(f"constant: {describe_value(x)} is no array: {problem}") from None
+    if array.dtype.kind not in "biufc" or array.dtype.name not in dtypes.ALL:
+        raise DTypeError(f"constant: {describe_value(x)} is not numeric (dtype {array.dtype})")
+    if dtype is not None:
+        array = array.astype(resolve_dtype(dtype))
+    elif array.dtype == np.float64 and not isinstance(x, np.ndarray | np.generic):
+        array = array.astype(config.floatX)
+    if ndim is not None:
+        if array.ndim > ndim:
+            raise ShapeError(f"constant: value of shape {array.shape} has more than {ndim} axes")
+        array = array.reshape((1,) * (ndim - array.ndim) + array.shape)
+    array.setflags(write=False)
+    return TensorConstant(TensorType(array.dtype, array.shape), array, name)
+
+
+NoneConst = none_type.make_constant(None, name="NoneConst")
+
+
+def as_tensor_variable(
+    x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
+) -> TensorVariable:
+    """Turn ``x`` into a tensor variable.
+
+    Parameters
+    ----------
+    x : Variable, array_like, or nested lists that contain variables
+        Variables pass through; lists with variables are stacked; the rest becomes a constant.
+    name : str, optional
+        Name of the result where a new variable is made.
+    ndim : int, optional
+        Rank wanted: axes of length 1 are prepended, or leading axes of length 1 dropped.
+    dtype : optional
+        Dtype for the values that are made constants.
+
+    Raises
+    ------
+    DTypeError
+        If ``x`` cannot be a tensor.
+    ShapeError
+        If the rank cannot be made ``ndim``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> a, b = T.dscalars("a", "b")
+    >>> T.as_tensor_variable([a, b, 1.0]).eval({a: 5.0, b: 6.0})
+    array([5., 6., 1.])
+    """
+    if isinstance(x, Apply):
+        if len(x.outputs) != 1:
+            raise DTypeError(f"as_tensor_variable: {x} has {len(x.outputs)} outputs; pick one")
+        x = x.outputs[0]
+    if isinstance(x, TensorVariable):
+        return x if ndim is None else with_rank(x, ndim)
+    if isinstance(x, Variable):
+        convert = getattr(x, "as_tensor_variable", None)
+        if convert is not None:
+            return as_tensor_variable(convert(), name, ndim)
+        raise DTypeError(f"as_tensor_variable: {x} has type {x.type}, which is no tensor")
+    if isinstance(x, list | tuple) and _has_variables(x):
+        stacked = stack_nested(x)
+        stacked.name = name if name is not None else stacked.name
+        return stacked if ndim is None else with_rank(stacked, ndim)
+    return constant(x, name, ndim, dtype)
+
+
+def _has_variables(items: Sequence[Any]) -> bool:
+    pending: list[Any] = list(items)
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Variable):
+            return True
+        if isinstance(item, list | tuple):
+            pending.extend(item)
+    return False
+
+
+def with_rank(x: TensorVariable, ndim: int) -> TensorVariable:
+    """``x`` with axes of length 1 prepended, or dropped in front, up to rank ``ndim``."""
+    if x.ndim == ndim:
+        return x
+    if x.ndim < ndim:
+        return DimShuffle(x.ndim, ("x",) * (ndim - x.ndim) + tuple(range(x.ndim)))(x)
+    extra = x.ndim - ndim
+    if any(length != 1 for length in x.type.shape[:extra]):
+        raise ShapeError(f"{x} of type {x.type} cannot be seen with {ndim} axes")
+    return DimShuffle(x.ndim, tuple(range(extra, x.ndim)))(x)
+
+
+def as_common(*args: Any, like: Sequence[Any] = ()) -> list[TensorVariable]:
+    """Turn all ``args`` into tensor variables; bare Python numbers adapt to the dtype of the others.
+
+    A number keeps the dtype of the tensors if it is of no higher kind (bool < int < float < complex); an integer
+    tensor and a Python float meet at ``config.floatX`` (``cast_policy="numpy"``: float64).
+
+    Parameters
+    ----------
+    *args
+        Variables, arrays, Python numbers.
+    like : sequence of str
+        More dtypes that the numbers adapt to.
+
+    Raises
+    ------
+    DTypeError
+        If a Python integer does not fit the integer dtype that it meets.
+    """
+    strong = [None if is_python_number(a) else as_tensor_variable(a) for a in args]
+    known = [v.dtype for v in strong if v is not None] + list(like)
+    if not known:
+        return [as_tensor_variable(a) for a in args]
+    met = dtypes.upcast(*known)
+    return [
+        _number_as(a, met) if v is None else v for a, v in zip(args, strong, strict=True)
+    ]
+
+
+def _number_as(number: Any, met: str) -> TensorConstant:
+    """The constant that a Python number becomes among tensors of dtype ``met``."""
+    python_float = config.floatX if config.cast_policy == "numpy+floatX" else "float64"
+    if isinstance(number, bool):
+        return constant(number)
+    if isinstance(number, int):
+        name = "int64" if met == "bool" else met
+        if dtypes.is_discrete(name):
+            limits = np.iinfo(name)
+            if not limits.min <= number <= limits.max:
+                raise DTypeError(
+                    f"the Python integer {number} does not fit {name}, the dtype of the tensor it is used "
+                    "with: cast the tensor to a wider dtype first"
+                )
+    elif isinstance(number, float):
+        name = python_float if dtypes.is_discrete(met) else met
+    else:
+        base = python_float if dtypes.is_discrete(met) else met
+        name = dtypes.to_complex(base)
+    with np.errstate(over="ignore"):
+        return constant(np.asarray(number).astype(name))
+
+
+@dataclass(frozen=True)
+class Stack(Op):
+    """z[i] = x_i for tensors of the same shape and dtype: a new first axis. n * (...) -> (n, ...)"""
+
+    def output_types(self, *tensors: TensorVariable) -> list[TensorType]:
+        shape = list(tensors[0].type.shape)
+        for position, x in enumerate(tensors):
+            if x.ndim != len(shape):
+                raise ShapeError(
+                    f"stack: element {position} has {x.ndim} axes ({x.type}), element 0 has "
+                    f"{len(shape)} ({tensors[0].type})"
+                )
+            for axis, length in enumerate(x.type.shape):
+                if length is not None and shape[axis] is not None and length != shape[axis]:
+                    raise ShapeError(
+                        f"stack: element {position} ({x.type}) has length {length} on axis {axis}, "
+                        f"where others have {shape[axis]}"
+                    )
+                shape[axis] = length if shape[axis] is None else shape[axis]
+        return [TensorType(tensors[0].dtype, (len(tensors), *shape))]
+
+    def perform(self, *tensors: Any) -> Any:
+        return np.stack(tensors)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(len(shapes), *shapes[0])]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        (gz,) = output_grads
+        return [gz[i] for i in range(len(inputs))]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        zeros = [x * np.zeros((), x.dtype) if dx is None else dx for x, dx in zip(inputs, tangents, strict=True)]
+        return [self(*zeros)]
+
+
+def stack_nested(items: Sequence[Any]) -> TensorVariable:
+    """Stack nested lists of variables and numbers into one tensor."""
+    elements = [
+        stack_nested(item) if isinstance(item, list | tuple) and _has_variables(item) else item
+        for item in items
+    ]
+    return stack_first_axis(elements)
+
+
+def stack_first_axis(elements: Sequence[Any]) -> TensorVariable:
+    """Stack tensors of equal rank along a new first axis, at their common dtype."""
+    tensors = as_common(*elements)
+    common = dtypes.upcast(*(x.dtype for x in tensors))
+    return Stack()(*(cast_to(x, common) for x in tensors))
+
+
+def cast_to(x: TensorVariable, dtype: str) -> TensorVariable:
+    """``x`` as ``dtype``; ``x`` itself when it has it already."""
+    return x if x.dtype == dtype else x.astype(dtype)  # type: ignore[attr-defined]
+
+
+def get_scalar_constant_value(v: Any) -> Any:
+    """The value of a scalar that is known when the graph is built.
+
+    Parameters
+    ----------
+    v : Variable or number
+
+    Returns
+    -------
+    numpy.ndarray
+        0-dimensional.
+
+    Raises
+    ------
+    NotScalarConstantError
+        If ``v`` is not a scalar, or not constant.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> int(T.get_scalar_constant_value(T.constant(3)))
+    3
+    """
+    if not isinstance(v, Variable):
+        array = np.asarray(v)
+        if array.ndim == 0:
+            return array
+        raise NotScalarConstantError(f"a value of shape {array.shape} is no scalar")
+    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        v = v.owner.inputs[0]
+    if isinstance(v, TensorConstant) and np.size(v.data) == 1:
+        return np.asarray(v.data).reshape(())
+    raise NotScalarConstantError(f"{v} of type {v.type} is no constant scalar")

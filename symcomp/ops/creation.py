@@ -1,0 +1,288 @@
+"""Tensors made from numbers: ranges, grids, identity and triangles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcomp.config import config
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.core.op import Op
+from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.convert import as_common, as_tensor_variable, resolve_dtype
+from symcomp.ops.scalar_logic import eq, ge, le, switch
+from symcomp.ops.scalar_math import cast, ceil, maximum, pow
+from symcomp.ops.shape import as_length, known_length, shape_tuple
+
+
+@dataclass(frozen=True)
+class Arange(Op):
+    """z_i = start + i * step for 0 <= i < n.   Inputs: start, step (scalars of ``dtype``), n (int64 scalar)."""
+
+    dtype: str
+
+    def output_types(self, start: TensorVariable, step: TensorVariable, n: TensorVariable) -> list[TensorType]:
+        return [TensorType(self.dtype, (known_length(n),))]
+
+    def perform(self, start: Any, step: Any, n: Any) -> Any:
+        steps = np.arange(int(n)).astype(self.dtype)
+        return np.asarray(start + steps * step, self.dtype)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(node.inputs[2],)]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[True], [True], [False]]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        gz = output_grads[0]
+        places = cast(arange(inputs[2]), gz.dtype)
+        return [gz.sum(), (gz * places).sum(), None]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        start, step = (
+            x.zeros_like() if dx is None else dx
+            for x, dx in zip(inputs[:2], tangents[:2], strict=True)
+        )
+        return [self(start, step, inputs[2])]
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> TensorVariable:
+    """Numbers from ``start`` up to, not including, ``stop``.
+
+    Parameters
+    ----------
+    start, stop, step : number or scalar
+        With one argument, that is ``stop``.
+    dtype : optional
+        By default int64 for integers, else the common dtype (Python floats: floatX).
+
+    Raises
+    ------
+    ShapeError
+        If ``step`` is 0, or an argument is no scalar.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.arange(1, 7, 2).eval()
+    array([1, 3, 5])
+    """
+    if stop is None:
+        start, stop = 0, start
+    first, last, stride = as_common(start, stop, step)
+    for name, v in (("start", first), ("stop", last), ("step", stride)):
+        if v.ndim != 0:
+            raise ShapeError(f"arange: {name} must be a scalar, got {v} ({v.type})")
+    if isinstance(stride, TensorConstant) and stride.data == 0:
+        raise ShapeError("arange: step must not be 0")
+    common = dtypes.upcast(first.dtype, last.dtype, stride.dtype)
+    if dtypes.is_complex(common):
+        raise DTypeError("arange: complex numbers have no order")
+    kind = resolve_dtype(dtype) if dtype is not None else "int64" if dtypes.is_discrete(common) else common
+    n = _arange_length(first, last, stride)
+    return Arange(kind)(cast(first, kind), cast(stride, kind), n)
+
+
+def _arange_length(start: TensorVariable, stop: TensorVariable, step: TensorVariable) -> TensorVariable:
+    parts = (start, stop, step)
+    if all(isinstance(v, TensorConstant) for v in parts):
+        a, b, c = (v.data.item() for v in parts)  # type: ignore[attr-defined]
+        return as_length(max(0, math.ceil((b - a) / c)), "arange")
+    if isinstance(start, TensorConstant) and start.data == 0 and isinstance(step, TensorConstant) and step.data == 1 and dtypes.is_discrete(stop.dtype):
+        length = as_length(stop, "arange")
+        return length if known_length(length) is not None else maximum(length, 0)
+    if all(dtypes.is_discrete(v.dtype) for v in parts):
+        a, b, c = (cast(v, "int64") for v in parts)
+        return maximum(-((a - b) // c), 0)
+    a, b, c = (cast(v, "float64") for v in parts)
+    return maximum(cast(ceil((b - a) / c), "int64"), 0)
+
+
+def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> TensorVariable:
+    """``num`` numbers evenly spaced from ``start`` to ``stop``.
+
+    Parameters
+    ----------
+    start, stop : scalar
+    num : int or integer scalar
+    endpoint : bool
+        Whether the last is ``stop``.
+    dtype : optional
+        By default floatX.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.linspace(0, 1, 3).eval()
+    array([0. , 0.5, 1. ])
+    """
+    kind = resolve_dtype(dtype)
+    work = kind if not dtypes.is_discrete(kind) else config.floatX
+    first, last = (cast(as_tensor_variable(v), work) for v in (start, stop))
+    n = as_length(num, "linspace")
+    gaps = maximum(n - 1, 1) if endpoint else maximum(n, 1)  # type: ignore[operator]
+    places = cast(arange(n), work)
+    inner = first + places * ((last - first) / cast(gaps, work))  # type: ignore[operator]
+    if endpoint:
+        at_end = eq(arange(n), n - 1) & (n > 1)  # type: ignore[operator]
+        inner = switch(at_end, last, inner)
+    return cast(inner, kind)
+
+
+def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None) -> TensorVariable:
+    """``base`` to the powers ``linspace(start, stop, num)``."""
+    return cast(pow(base, linspace(start, stop, num, endpoint)), resolve_dtype(dtype))
+
+
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> TensorVariable:
+    """``num`` positive numbers from ``start`` to ``stop`` with equal ratios."""
+    first, last = (cast(as_tensor_variable(v), config.floatX) for v in (start, stop))
+    exponents = linspace(first.log(), last.log(), num, endpoint)  # type: ignore[attr-defined]
+    return cast(exponents.exp(), resolve_dtype(dtype))  # type: ignore[attr-defined]
+
+
+def _rows_columns(n: Any, m: Any) -> tuple[TensorVariable, TensorVariable]:
+    """Row numbers as a column, and column numbers as a row."""
+    return arange(n).dimshuffle(0, "x"), arange(n if m is None else m).dimshuffle("x", 0)  # type: ignore[attr-defined]
+
+
+def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
+    """A matrix with ones on a diagonal.
+
+    Parameters
+    ----------
+    n, m : int or integer scalar
+        Rows and columns; by default as many columns as rows.
+    k : int or integer scalar
+        Which diagonal: 0 the main one, positive above, negative below.
+    dtype : optional
+        By default floatX.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.eye(2, 3, 1).eval()
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    rows, columns = _rows_columns(as_length(n, "eye"), None if m is None else as_length(m, "eye"))
+    return cast(eq(columns - rows, k), resolve_dtype(dtype))  # type: ignore[operator]
+
+
+def identity_like(x: Any, dtype: Any = None) -> TensorVariable:
+    """The identity matrix of the shape, and by default the dtype, of the matrix ``x``."""
+    x = as_tensor_variable(x)
+    if x.ndim != 2:
+        raise ShapeError(f"identity_like: {x} ({x.type}) is no matrix")
+    rows, columns = shape_tuple(x)
+    return eye(rows, columns, 0, x.dtype if dtype is None else dtype)
+
+
+def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
+    """A matrix with ones on and below diagonal ``k``; see ``eye``."""
+    rows, columns = _rows_columns(as_length(n, "tri"), None if m is None else as_length(m, "tri"))
+    return cast(le(columns - rows, k), resolve_dtype(dtype))  # type: ignore[operator]
+
+
+def tril(m: Any, k: Any = 0) -> TensorVariable:
+    """``m`` (at least 2 axes) with the elements above diagonal ``k`` zeroed.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.tril(x).eval({x: [[1, 2], [3, 4]]})
+    array([[1., 0.],
+           [3., 4.]])
+    """
+    return _triangle("tril", m, k)
+
+
+def triu(m: Any, k: Any = 0) -> TensorVariable:
+    """``m`` (at least 2 axes) with the elements below diagonal ``k`` zeroed."""
+    return _triangle("triu", m, k)
+
+
+def _triangle(name: str, m: Any, k: Any) -> TensorVariable:
+    m = as_tensor_variable(m)
+    if m.ndim < 2:
+        raise ShapeError(f"{name}: {m} ({m.type}) has fewer than 2 axes")
+    n_rows, n_columns = shape_tuple(m)[-2:]
+    rows, columns = _rows_columns(n_rows, n_columns)
+    offset: Any = columns - rows  # type: ignore[operator]
+    return switch(le(offset, k) if name == "tril" else ge(offset, k), m, 0)
+
+
+def tril_indices(n: Any, k: int = 0, m: Any = None) -> Any:
+    """The positions (rows, columns) of the lower triangle of an (n, m) matrix."""
+    return cast(tri(n, m, k), "bool").nonzero()  # type: ignore[attr-defined]
+
+
+def triu_indices(n: Any, k: int = 0, m: Any = None) -> Any:
+    """The positions (rows, columns) of the upper triangle of an (n, m) matrix."""
+    return eq(tri(n, m, k - 1), 0).nonzero()
+
+
+def tril_indices_from(a: Any, k: int = 0) -> Any:
+    """The positions of the lower triangle of the matrix ``a``."""
+    rows, columns = shape_tuple(as_tensor_variable(a))
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(a: Any, k: int = 0) -> Any:
+    """The positions of the upper triangle of the matrix ``a``."""
+    rows, columns = shape_tuple(as_tensor_variable(a))
+    return triu_indices(rows, k, columns)
+
+
+def ix_(*args: Any) -> list[TensorVariable]:
+    """Index vectors shaped so that they index a product grid, as NumPy's ``ix_``."""
+    vectors = [as_tensor_variable(a) for a in args]
+    vectors = [v.nonzero()[0] if v.dtype == "bool" else v for v in vectors]  # type: ignore[attr-defined]
+    n = len(vectors)
+    return [v.dimshuffle(*[0 if j == i else "x" for j in range(n)]) for i, v in enumerate(vectors)]  # type: ignore[attr-defined]
+
+
+class _Grid:
+    """``mgrid`` and ``ogrid``: index with slices to get coordinate grids."""
+
+    def __init__(self, sparse: bool) -> None:
+        self._sparse = sparse
+
+    def __getitem__(self, key: Any) -> list[TensorVariable]:
+        """One coordinate tensor per slice; a complex step is a number of points, as in NumPy."""
+        slices = key if isinstance(key, tuple) else (key,)
+        axes = [_grid_axis(s) for s in slices]
+        n = len(axes)
+        shaped = [v.dimshuffle(*[0 if j == i else "x" for j in range(n)]) for i, v in enumerate(axes)]  # type: ignore[attr-defined]
+        if self._sparse:
+            return shaped
+        total: Any = shaped[0].zeros_like()
+        for v in shaped[1:]:
+            total = total + v.zeros_like()
+        return [v + cast(total, v.dtype) for v in shaped]
+
+
+def _grid_axis(s: slice) -> TensorVariable:
+    start = 0 if s.start is None else s.start
+    if s.stop is None:
+        raise ShapeError("mgrid and ogrid: every slice needs a stop")
+    if isinstance(s.step, complex):
+        return linspace(start, s.stop, int(abs(s.step)))
+    return arange(start, s.stop, 1 if s.step is None else s.step)
+
+
+mgrid = _Grid(sparse=False)
+ogrid = _Grid(sparse=True)
+
+__all__ = [
+    "Arange", "arange", "eye", "geomspace", "identity_like", "ix_", "linspace", "logspace", "mgrid", "ogrid",
+    "tri", "tril", "tril_indices", "tril_indices_from", "triu", "triu_indices", "triu_indices_from",
+]  # fmt: skip

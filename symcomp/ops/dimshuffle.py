@@ -1,0 +1,120 @@
+"""DimShuffle: permute, drop and insert axes; the one op behind transpose, squeeze and expand_dims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.node import Apply
+from symcomp.core.op import Op
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.errors import ShapeError
+
+Order = tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class DimShuffle(Op):
+    """z[i_order[0], i_order[1], ...] = x[i_0, i_1, ...]; ``"x"`` in ``order`` is a new axis of length 1.
+
+    Axes of x that ``order`` leaves out are dropped and must have length 1. z is a view of x.
+    """
+
+    ndim: int
+    order: Order
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        if x.ndim != self.ndim:
+            raise ShapeError(f"dimshuffle: x has {x.ndim} axes ({x.type}), expected {self.ndim}")
+        for axis in self.dropped:
+            if x.type.shape[axis] not in (1, None):
+                raise ShapeError(
+                    f"dimshuffle: axis {axis} of x ({x.type}) has length {x.type.shape[axis]}; "
+                    "only axes of length 1 can be dropped"
+                )
+        shape = tuple(1 if a == "x" else x.type.shape[int(a)] for a in self.order)
+        return [TensorType(x.dtype, shape)]
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """The axes of x that are not in ``order``."""
+        return tuple(a for a in range(self.ndim) if a not in self.order)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The axes of x that are in ``order``, in its sequence."""
+        return tuple(int(a) for a in self.order if a != "x")
+
+    def perform(self, x: Any) -> Any:
+        for axis in self.dropped:
+            if x.shape[axis] != 1:
+                raise ShapeError(
+                    f"dimshuffle: cannot drop axis {axis} of length {x.shape[axis]} of an array of "
+                    f"shape {x.shape}"
+                )
+        if self.dropped:
+            x = x.reshape([n for a, n in enumerate(x.shape) if a in self.order])
+        rank = {axis: i for i, axis in enumerate(sorted(self.kept))}
+        z = x.transpose([rank[a] for a in self.kept])
+        return z[tuple(np.newaxis if a == "x" else slice(None) for a in self.order)]
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [tuple(1 if a == "x" else shapes[0][a] for a in self.order)]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        position = {a: i for i, a in enumerate(self.order) if a != "x"}
+        back = tuple(position.get(a, "x") for a in range(self.ndim))
+        (gz,) = output_grads
+        # Axes inserted here have length 1, and may be dropped again.
+        return [DimShuffle(len(self.order), back)(gz)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [self(tangents[0])]
+
+    view_map = {0: (0,)}
+
+    def __str__(self) -> str:
+        return f"DimShuffle{{{','.join(map(str, self.order))}}}"
+
+
+def dimshuffle(x: TensorVariable, *order: Any) -> TensorVariable:
+    """Permute the axes of ``x``, drop axes of length 1, insert axes of length 1.
+
+    Parameters
+    ----------
+    x : TensorVariable
+    *order : int or "x", or one sequence of them
+        Output axis i is input axis ``order[i]``, or a new axis of length 1 for ``"x"``. Axes that are not named
+        are dropped.
+
+    Raises
+    ------
+    ShapeError
+        If an axis does not exist, is named twice, or is dropped but longer than 1.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> x.dimshuffle(1, "x", 0).eval({x: [[1, 2, 3], [4, 5, 6]]}).shape
+    (3, 1, 2)
+    """
+    if len(order) == 1 and isinstance(order[0], list | tuple):
+        order = tuple(order[0])
+    checked: list[int | str] = []
+    for axis in order:
+        if axis == "x":
+            checked.append("x")
+            continue
+        if not isinstance(axis, int | np.integer) or not -x.ndim <= axis < x.ndim:
+            raise ShapeError(f"dimshuffle: {axis!r} is no axis of {x} with {x.ndim} axes ({x.type})")
+        axis = int(axis) % x.ndim
+        if axis in checked:
+            raise ShapeError(f"dimshuffle: axis {axis} is named twice in {order}")
+        checked.append(axis)
+    if checked == list(range(x.ndim)):
+        return x
+    return DimShuffle(x.ndim, tuple(checked))(x)

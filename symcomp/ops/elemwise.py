@@ -1,0 +1,393 @@
+"""Elemwise: a scalar function applied to every element, with broadcasting; and how its rows are declared."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.core.op import Op
+from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.convert import as_common, cast_to
+from symcomp.ops.dimshuffle import DimShuffle
+
+# -- words for derivatives in a row of the table ------------------------------------------------------
+
+Rule = Callable[..., Any]
+
+
+def SAME(*letters: Any) -> Any:  # noqa: N802
+    """Derivative 1."""
+    return letters[-1]
+
+
+def NEGATED(*letters: Any) -> Any:  # noqa: N802
+    """Derivative -1."""
+    return -letters[-1]
+
+
+def ZERO(*letters: Any) -> None:  # noqa: N802
+    """Derivative 0 wherever it exists."""
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarOp:
+    """One row of the table of scalar functions.
+
+    Attributes
+    ----------
+    name : str
+    arity : int
+        0 for a function of any number of arguments (at least one).
+    numpy : callable or str
+        Computes it on arrays; ``"module:function"`` is imported at first use.
+    dtype : callable
+        Input dtypes -> output dtype; raises DTypeError.
+    derivatives : tuple of callable
+        For each argument, ``rule(*arguments, z, g)``: g times the partial derivative. As the Jacobian is diagonal,
+        the same rule gives the pullback (g = gradient of z) and the pushforward (g = tangent of the argument).
+    pullbacks : tuple of callable
+        Rules for the pullback where it differs: functions of complex numbers that are not holomorphic.
+    no_derivative : str
+        The reason, where there are no rules.
+    adapt : callable
+        Arguments of a call -> tensor variables; says how Python numbers adapt to the dtypes of the others.
+    parameters : tuple
+        Makes a row one of a family (``cast``): equal name and parameters, equal op.
+    """
+
+    name: str
+    arity: int
+    numpy: Any
+    dtype: Callable[..., str]
+    derivatives: tuple[Rule, ...] = ()
+    pullbacks: tuple[Rule, ...] = ()
+    no_derivative: str = ""
+    parameters: tuple[Any, ...] = ()
+    adapt: Callable[..., Sequence[Any]] = as_common
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ScalarOp)
+            and self.name == other.name
+            and self.parameters == other.parameters
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.parameters))
+
+    def __reduce__(self) -> Any:
+        return (_row, (self.name, self.parameters))
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The NumPy function."""
+        if isinstance(self.numpy, str):
+            module, _, name = self.numpy.partition(":")
+            return getattr(importlib.import_module(module), name)
+        return self.numpy
+
+
+ROWS: dict[str, Callable[..., ScalarOp]] = {}
+
+
+def _row(name: str, parameters: tuple[Any, ...]) -> ScalarOp:
+    """The row with this name; how rows are pickled."""
+    return ROWS[name](*parameters)
+
+
+@dataclass(frozen=True)
+class Elemwise(Op):
+    """z[i] = f(x[i], y[i], ...) with axes of static length 1 stretched. All inputs have one rank.
+
+    ``inplace`` lists (output, input) pairs: the output overwrites that input.
+    """
+
+    scalar: ScalarOp
+    inplace: tuple[tuple[int, int], ...] = field(default=())
+
+    def as_inputs(self, *args: Any) -> list[Any]:
+        if self.scalar.arity and len(args) != self.scalar.arity or not args:
+            raise TypeError(
+                f"{self.scalar.name} takes {self.scalar.arity or 'at least 1'} arguments, got {len(args)}"
+            )
+        tensors = self.scalar.adapt(*args)
+        rank = max(x.ndim for x in tensors)
+        return [
+            x if x.ndim == rank else DimShuffle(x.ndim, ("x",) * (rank - x.ndim) + tuple(range(x.ndim)))(x)
+            for x in tensors
+        ]
+
+    def output_types(self, *inputs: TensorVariable) -> list[TensorType]:
+        dtype = self.scalar.dtype(*(x.dtype for x in inputs))
+        shape = broadcast_static(self.scalar.name, [x.type.shape for x in inputs])
+        for _, i in self.inplace:
+            if inputs[i].dtype != dtype or inputs[i].type.broadcastable != tuple(n == 1 for n in shape):
+                raise DTypeError(
+                    f"{self}: {dtype} output of shape {shape} cannot overwrite input {i} ({inputs[i].type})"
+                )
+        return [TensorType(dtype, shape)]
+
+    def perform(self, *values: Any) -> Any:
+        z = self.scalar.function(*values)
+        dtype = self._dtype_of(values)
+        if self.inplace:
+            target = values[self.inplace[0][1]]
+            np.copyto(target, z, casting="unsafe")
+            return target
+        return z if type(z) is np.ndarray and z.dtype == dtype else np.asarray(z, dtype)
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
+        fixed = [
+            tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs
+        ]
+        if len(node.inputs) == 1 or not any(fixed):
+            return self.perform
+
+        def compute(*values: Any) -> Any:
+            z = self.perform(*values)
+            for position, (x, axes) in enumerate(zip(values, fixed, strict=True)):
+                if axes and x.shape != z.shape:
+                    self._refuse_stretching(position, axes, values, z.shape)
+            return z
+
+        return compute
+
+    def _refuse_stretching(
+        self, position: int, axes: tuple[int, ...], values: Any, shape: tuple[int, ...]
+    ) -> None:
+        lengths = values[position].shape
+        for axis in axes:
+            if lengths[axis] != shape[axis]:
+                raise ShapeError(
+                    f"{self}: input {position} has length {lengths[axis]} on axis {axis}, where others have "
+                    f"{shape[axis]} (shapes {', '.join(str(v.shape) for v in values)}). An axis is stretched only "
+                    "if its type says that its length is 1: declare it with shape=(..., 1), or use T.addbroadcast"
+                )
+
+    def _dtype_of(self, values: Any) -> np.dtype:
+        key = (self.scalar, *[v.dtype for v in values])
+        found = _dtype_cache.get(key)
+        if found is None:
+            found = np.dtype(self.scalar.dtype(*(v.dtype.name for v in values)))
+            _dtype_cache[key] = found
+        return found
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        result = []
+        for axis, static in enumerate(node.outputs[0].type.shape):
+            stretched = [
+                shape[axis]
+                for x, shape in zip(node.inputs, shapes, strict=True)
+                if x.type.shape[axis] != 1
+            ]
+            result.append(static if static is not None else stretched[0])
+        return [tuple(result)]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        (z,), (gz,) = outputs, output_grads
+        rules = self.scalar.pullbacks or self.scalar.derivatives
+        if not rules:
+            raise NotImplementedError(self._why_not("pullback (L-op)"))
+        holomorphic = dtypes.is_complex(z.dtype) and not self.scalar.pullbacks
+        grads = []
+        for i, x in enumerate(inputs):
+            rule = rules[0] if self.scalar.arity == 0 else rules[i]
+            gx = rule(*inputs, z, gz.conj() if holomorphic else gz)
+            if gx is None:
+                grads.append(None)
+                continue
+            gx = gx.conj() if holomorphic else gx
+            if dtypes.is_complex(gx.dtype) and not dtypes.is_complex(x.dtype):
+                gx = gx.real
+            grads.append(unbroadcast(gx, x))
+        return grads
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        (z,) = outputs
+        rules = self.scalar.derivatives
+        if not rules:
+            raise NotImplementedError(self._why_not("pushforward (R-op)"))
+        dz = None
+        for i, dx in enumerate(tangents):
+            if dx is None:
+                continue
+            rule = rules[0] if self.scalar.arity == 0 else rules[i]
+            term = rule(*inputs, z, dx)
+            if term is not None:
+                dz = term if dz is None else dz + term
+        if dz is not None and dz.type.shape != z.type.shape:
+            # A tangent of a stretched input has the input's shape: stretch it as z is.
+            dz = Elemwise(_row("second", ()))(z, dz)
+        return [dz]
+
+    @property
+    def no_derivative(self) -> str:  # type: ignore[override]
+        """The row's reason."""
+        return self.scalar.no_derivative
+
+    @cached_property
+    def destroy_map(self) -> Any:  # type: ignore[override]
+        """From ``inplace``."""
+        return {output: (i,) for output, i in self.inplace}
+
+    def __str__(self) -> str:
+        name = self.scalar.name
+        if self.scalar.parameters:
+            name += "{" + ", ".join(map(str, self.scalar.parameters)) + "}"
+        return name + ("_inplace" if self.inplace else "")
+
+
+_dtype_cache: dict[Any, np.dtype] = {}
+
+
+def broadcast_static(name: str, shapes: Sequence[StaticShape]) -> StaticShape:
+    """The static shape that ``shapes``, of equal rank, broadcast to; raise if they cannot."""
+    result: list[int | None] = []
+    for axis, lengths in enumerate(zip(*shapes, strict=True)):
+        stretched = [n for n in lengths if n != 1]
+        known = {n for n in stretched if n is not None}
+        if len(known) > 1:
+            shown = ", ".join("(" + ", ".join("?" if n is None else str(n) for n in s) + ")" for s in shapes)
+            raise ShapeError(f"{name}: shapes {shown} do not broadcast: axis {axis} has lengths {lengths}")
+        result.append(1 if not stretched else next(iter(known)) if known else None)
+    return tuple(result)
+
+
+def unbroadcast(g: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Sum ``g`` over the axes along which ``x`` was stretched, so that it has the shape of ``x``."""
+    axes = tuple(
+        a
+        for a in range(x.ndim)
+        if x.type.shape[a] == 1 and g.type.shape[a] != 1
+    )
+    return g.sum(axis=axes, keepdims=True) if axes else g  # type: ignore[attr-defined]
+
+
+# -- dtype rules --------------------------------------------------------------------------------------
+
+
+def upcast_rule(*dtypes_: str) -> str:
+    """NumPy's common dtype."""
+    return dtypes.upcast(*dtypes_)
+
+
+def float_rule(*inputs: str) -> str:
+    """Floats stay, integers become floats as for ``np.exp``, complexes stay."""
+    return dtypes.to_float(dtypes.upcast(*inputs))
+
+
+def real_float_rule(*inputs: str) -> str:
+    """As ``float_rule``, for functions of real numbers only."""
+    common = dtypes.upcast(*inputs)
+    if dtypes.is_complex(common):
+        raise DTypeError(f"defined for real numbers only, not for {', '.join(inputs)}")
+    return dtypes.to_float(common)
+
+
+def bool_rule(*inputs: str) -> str:
+    """A truth value."""
+    return "bool"
+
+
+def ufunc_rule(ufunc: Any) -> Callable[..., str]:
+    """The dtype that the NumPy ufunc gives; its TypeError where it is not defined."""
+
+    def rule(*inputs: str) -> str:
+        try:
+            resolved = ufunc.resolve_dtypes((*map(np.dtype, inputs), *(None,) * ufunc.nout))
+        except TypeError:
+            raise DTypeError(f"{ufunc.__name__} is not defined for {', '.join(inputs)}") from None
+        return resolved[-1].name
+
+    return rule
+
+
+# -- declaring rows -----------------------------------------------------------------------------------
+
+
+def scalar(
+    name: str,
+    parameters: str,
+    doc: str,
+    numpy: Any,
+    *,
+    dtype: Callable[..., str],
+    d: Sequence[Rule] = (),
+    L: Sequence[Rule] = (),  # noqa: N803
+    no_derivative: str = "",
+    adapt: Callable[..., Sequence[Any]] = as_common,
+) -> Callable[..., TensorVariable]:
+    """Declare a scalar function: add its row and return the function that applies it to tensors.
+
+    Parameters
+    ----------
+    name : str
+    parameters : str
+        Argument names, separated by blanks; ``"*x"`` for any number.
+    doc : str
+        The formula and what is special about it.
+    numpy : callable or str
+        See ScalarOp.
+    dtype : callable
+        Rule from input dtypes to output dtype.
+    d, L : sequence of callable
+        Derivative rules, see ``derivatives`` and ``pullbacks`` of ScalarOp.
+    no_derivative : str
+        Why there is none.
+    adapt : callable
+        See ScalarOp.
+    """
+    names = parameters.split()
+    arity = 0 if names[0].startswith("*") else len(names)
+    row = ScalarOp(
+        name, arity, numpy, dtype, tuple(d), tuple(L), no_derivative, adapt=adapt
+    )
+    ROWS[name] = lambda: row
+    return elemwise_function(Elemwise(row), name, names, doc)
+
+
+def elemwise_function(
+    op: Op, name: str, names: Sequence[str], doc: str
+) -> Callable[..., TensorVariable]:
+    """A plain function with a signature and docstring that applies ``op``; ``function.op`` is the op."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            args = signature.bind(*args, **kwargs).args
+        return op(*args)
+
+    several = names[0].startswith("*")
+    kind = inspect.Parameter.VAR_POSITIONAL if several else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(n.lstrip("*"), kind) for n in names])
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _docstring(names, doc)
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.op = op  # type: ignore[attr-defined]
+    return function
+
+
+def _docstring(names: Sequence[str], doc: str) -> str:
+    listed = ", ".join(names)
+    return (
+        f"{doc}\n\nParameters\n----------\n{listed} : tensor_like\n    Any shapes that broadcast.\n\n"
+        "Returns\n-------\nTensorVariable\n    Of the broadcast shape.\n"
+    )
+
+
+def as_dtype(x: TensorVariable, like: TensorVariable) -> TensorVariable:
+    """``x`` in the dtype of ``like``."""
+    return cast_to(x, like.dtype)

@@ -1,0 +1,147 @@
+"""Elements picked by position: take, take_along_axis, choose, compress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.tensor import TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.alloc import broadcast_arrays
+from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.creation import arange
+from symcomp.ops.index import getitem
+from symcomp.ops.join import stack
+from symcomp.ops.scalar_logic import clip
+from symcomp.ops.scalar_math import mod
+from symcomp.ops.shape import flatten, normalize_axis, shape_tuple
+
+
+def _whole_numbers(name: str, indices: Any) -> TensorVariable:
+    v = as_tensor_variable(indices)
+    if not dtypes.is_discrete(v.dtype):
+        raise DTypeError(f"{name}: indices must be integers, got {v} ({v.type})")
+    return v
+
+
+def _in_range(indices: TensorVariable, n: Any, mode: str, name: str) -> TensorVariable:
+    if mode == "raise":
+        return indices
+    if mode == "clip":
+        return clip(indices, 0, n - 1)
+    if mode == "wrap":
+        return mod(indices, n)
+    raise ValueError(f"{name}: mode={mode!r}: must be 'raise', 'wrap' or 'clip'")
+
+
+def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> TensorVariable:
+    """The elements of ``a`` at ``indices`` along an axis.
+
+    Parameters
+    ----------
+    a : tensor_like
+    indices : integer tensor_like
+        Of any shape, which takes the place of the axis.
+    axis : int, optional
+        By default the flattened tensor is used.
+    mode : {"raise", "wrap", "clip"}
+        What to do with indices out of range.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.take(x, [1, 0], axis=1).eval({x: [[1, 2], [3, 4]]})
+    array([[2., 1.],
+           [4., 3.]])
+    """
+    a = as_tensor_variable(a)
+    if axis is None:
+        a, axis = flatten(a), 0
+    number = normalize_axis("take", axis, a.ndim)
+    places = _in_range(_whole_numbers("take", indices), shape_tuple(a)[number], mode, "take")
+    return getitem(a, (slice(None),) * number + (places,))
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> TensorVariable:
+    """For every line along an axis, the elements at that line's own indices, as NumPy's.
+
+    Parameters
+    ----------
+    arr : tensor_like
+    indices : integer tensor_like
+        Of the rank of ``arr``; the other axes broadcast.
+    axis : int or None
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.take_along_axis(x, [[1], [0]], axis=1).eval({x: [[1, 2], [3, 4]]})
+    array([[2.],
+           [3.]])
+    """
+    arr, places = as_tensor_variable(arr), _whole_numbers("take_along_axis", indices)
+    if axis is None:
+        return getitem(flatten(arr), places)
+    number = normalize_axis("take_along_axis", axis, arr.ndim)
+    if places.ndim != arr.ndim:
+        raise ShapeError(f"take_along_axis: arr ({arr.type}) and indices ({places.type}) must have equally many axes")
+    key: list[Any] = []
+    for a, n in enumerate(shape_tuple(arr)):
+        if a == number:
+            key.append(places)
+        else:
+            key.append(arange(n).dimshuffle(*[0 if b == a else "x" for b in range(arr.ndim)]))  # type: ignore[attr-defined]
+    return getitem(arr, tuple(key))
+
+
+def choose(a: Any, choices: Sequence[Any] | TensorVariable, mode: str = "raise") -> TensorVariable:
+    """For every place, the element there of the choice that ``a`` numbers.
+
+    Parameters
+    ----------
+    a : integer tensor_like
+    choices : sequence of tensor_like, or tensor whose first axis counts them
+    mode : {"raise", "wrap", "clip"}
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> a = T.lvector("a")
+    >>> T.choose(a, [[1, 2], [3, 4]]).eval({a: [1, 0]})
+    array([3, 2])
+    """
+    index = _whole_numbers("choose", a)
+    if isinstance(choices, TensorVariable):
+        several = [choices[i] for i in range(choices.type.shape[0] or 0)]  # type: ignore[index]
+        if not several:
+            raise ShapeError(f"choose: the number of choices in {choices} ({choices.type}) must be known")
+    else:
+        several = [as_tensor_variable(c) for c in choices]
+    index, *parts = broadcast_arrays(index, *several)
+    index = _in_range(index, len(parts), mode, "choose")
+    lengths = shape_tuple(index)
+    grid = [
+        arange(n).dimshuffle(*[0 if b == a else "x" for b in range(index.ndim)])  # type: ignore[attr-defined]
+        for a, n in enumerate(lengths)
+    ]
+    return getitem(stack(parts), (index, *grid))
+
+
+def compress(condition: Any, x: Any, axis: int | None = None) -> TensorVariable:
+    """The slices of ``x`` along an axis where ``condition`` is true (not 0).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.compress([True, False, True], x).eval({x: [1, 2, 3]})
+    array([1., 3.])
+    """
+    places = as_tensor_variable(condition).nonzero()[0]  # type: ignore[attr-defined]
+    return take(x, places, axis)
+
+
+__all__ = ["choose", "compress", "take", "take_along_axis"]

@@ -1,0 +1,297 @@
+"""The operators and methods of TensorVariable, as one table; the facade installs it once.
+
+Operators on variables need ops and ops need variables: so TensorVariable is bare in ``core``, and gets here what
+NumPy arrays have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.tensor import TensorVariable
+from symcomp.ops import (
+    alloc,
+    axes,
+    convert,
+    cumulative,
+    diagonal,
+    gather,
+    index,
+    join,
+    linalg,
+    reduce,
+    repeat,
+    scalar_logic,
+    scalar_math,
+    shape,
+    sort,
+)
+from symcomp.ops.dimshuffle import dimshuffle
+
+BINARY: dict[str, Callable[..., Any]] = {
+    "add": scalar_math.add,
+    "sub": scalar_math.sub,
+    "mul": scalar_math.mul,
+    "truediv": scalar_math.true_div,
+    "floordiv": scalar_math.int_div,
+    "mod": scalar_math.mod,
+    "divmod": scalar_math.divmod,
+    "pow": scalar_math.pow,
+    "and": scalar_logic.and_,
+    "or": scalar_logic.or_,
+    "xor": scalar_logic.xor,
+    "lshift": scalar_logic.left_shift,
+    "rshift": scalar_logic.right_shift,
+    "matmul": linalg.matmul,
+}
+SPECIAL: dict[str, Callable[..., Any]] = {
+    "lt": scalar_logic.lt,
+    "gt": scalar_logic.gt,
+    "le": scalar_logic.le,
+    "ge": scalar_logic.ge,
+    "neg": scalar_math.neg,
+    "abs": scalar_math.abs_,
+    "invert": scalar_logic.invert,
+    "getitem": index.getitem,
+    "iter": index.iterate,
+    "ceil": scalar_math.ceil,
+    "floor": scalar_math.floor,
+    "trunc": scalar_math.trunc,
+}
+# Methods that are the function of the same name with the variable as first argument.
+METHODS: tuple[tuple[Any, str], ...] = (
+    (
+        scalar_math,
+        "ceil floor exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
+        "arccosh arctanh deg2rad rad2deg conj sgn sqr inv trunc round",
+    ),
+    (scalar_logic, "clip isnan isinf eq neq"),
+    (reduce, "sum prod mean var std max min argmax argmin any all ptp"),
+    (shape, "reshape flatten"),
+    (axes, "swapaxes squeeze"),
+    (alloc, "zeros_like ones_like fill"),
+    (index, "nonzero nonzero_values"),
+    (gather, "take choose"),
+    (diagonal, "diagonal trace"),
+    (linalg, "dot norm"),
+    (sort, "sort argsort searchsorted"),
+    (cumulative, "cumsum cumprod"),
+    (repeat, "repeat"),
+)
+
+
+def install() -> None:
+    """Give TensorVariable its operators, methods, properties and NumPy protocols."""
+    for name, function in BINARY.items():
+        _set(f"__{name}__", _forward(function))
+        _set(f"__r{name}__", _reflected(function))
+    for name, function in SPECIAL.items():
+        _set(f"__{name}__", _method(function))
+    for module, names in METHODS:
+        for name in names.split():
+            _set(name, _method(getattr(module, name)))
+    for name, value in vars(_Members).items():
+        if name in PROTOCOLS or not name.startswith("__"):
+            _set(name, value)
+
+
+def _set(name: str, value: Any) -> None:
+    setattr(TensorVariable, name, value)
+
+
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"The function ``{function.__name__}`` of this tensor."
+    return method
+
+
+def _understood(other: Any) -> bool:
+    """Whether an operator should try: strings and the like are left to the other operand."""
+    return other is not None and not isinstance(other, str | bytes | dict | set)
+
+
+def _forward(function: Callable[..., Any]) -> Callable[..., Any]:
+    def operator(self: Any, other: Any) -> Any:
+        return function(self, other) if _understood(other) else NotImplemented
+
+    return operator
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    def operator(self: Any, other: Any) -> Any:
+        return function(other, self) if _understood(other) else NotImplemented
+
+    return operator
+
+
+class _Members:
+    """What is no mere call of a function. Its members are copied to TensorVariable."""
+
+    __array_priority__ = 1000
+
+    T = property(lambda self: axes.transpose(self), doc="The axes reversed; a view.")
+    mT = property(lambda self: axes.matrix_transpose(self), doc="The last two axes exchanged.")  # noqa: N815
+    shape = property(lambda self: shape.shape(self), doc="The lengths, an int64 vector.")
+    size = property(
+        lambda self: convert.as_tensor_variable(shape.product_of(shape.shape_tuple(self))),
+        doc="The number of elements, an int64 scalar.",
+    )
+    real = property(lambda self: scalar_math.real(self), doc="The real part.")
+    imag = property(lambda self: scalar_math.imag(self), doc="The imaginary part.")
+
+    def __pos__(self: Any) -> Any:
+        return self
+
+    def __bool__(self: Any) -> bool:
+        raise TypeError(
+            f"the truth of the symbolic variable {self} is not known when the graph is built: use switch or ifelse, & and | "
+            "for logic, and T.eq for equality"
+        )
+
+    def __len__(self: Any) -> int:
+        raise TypeError(f"the length of the symbolic variable {self} is x.shape[0], not len(x)")
+
+    def __contains__(self: Any, item: Any) -> bool:
+        raise TypeError(f"`in` needs the elements of {self}: use T.eq(x, item).any()")
+
+    def __array__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"NumPy asks for the value of the symbolic variable {self}, which is not known when the graph is built: "
+            "use the function of symcomp.tensor, or x.eval({inputs: values})"
+        )
+
+    def transpose(self: Any, *order: Any) -> Any:
+        """The axes permuted: ``x.transpose(1, 0)``, ``x.transpose((1, 0))``; reversed by default."""
+        if len(order) == 1 and (order[0] is None or isinstance(order[0], list | tuple)):
+            order = order[0] or ()
+        return axes.transpose(self, order or None)
+
+    def reshape(self: Any, *newshape: Any, ndim: int | None = None) -> Any:
+        """Another shape: ``x.reshape((2, -1))`` or ``x.reshape(2, -1)``; see the function."""
+        if len(newshape) == 2 and ndim is None and _is_shape(newshape[0]):
+            return shape.reshape(self, newshape[0], newshape[1])
+        return shape.reshape(self, newshape[0] if len(newshape) == 1 else newshape, ndim)
+
+    def dimshuffle(self: Any, *order: Any) -> Any:
+        """Axes permuted, dropped and inserted; see the function."""
+        return dimshuffle(self, *order)
+
+    def ravel(self: Any) -> Any:
+        """All elements as a vector."""
+        return shape.flatten(self)
+
+    def astype(self: Any, dtype: Any) -> Any:
+        """Converted to another dtype."""
+        return scalar_math.cast(self, dtype)
+
+    def copy(self: Any, name: str | None = None) -> Any:
+        """A copy, possibly with a name."""
+        twin = scalar_math.identity(self)
+        twin.name = name
+        return twin
+
+    def conjugate(self: Any) -> Any:
+        """The complex conjugate."""
+        return scalar_math.conj(self)
+
+    def transfer(self: Any, target: str) -> Any:
+        """The value on a device; there is only ``"cpu"``."""
+        if target != "cpu":
+            raise ValueError(f"transfer: target={target!r}: only 'cpu' exists")
+        return self
+
+    def compress(self: Any, condition: Any, axis: int | None = None) -> Any:
+        """The slices where ``condition`` is true; see the function."""
+        return gather.compress(condition, self, axis)
+
+    def item(self: Any) -> Any:
+        """The only element, as a scalar."""
+        return shape.reshape(self, ())
+
+    def set(self: Any, value: Any) -> Any:
+        """For ``x[...]``: x with this part replaced by ``value``."""
+        return index.set_subtensor(self, value)
+
+    def inc(self: Any, value: Any) -> Any:
+        """For ``x[...]``: x with ``value`` added to this part."""
+        return index.inc_subtensor(self, value)
+
+    def get_scalar_constant_value(self: Any) -> Any:
+        """The value of a constant scalar; see the function."""
+        return convert.get_scalar_constant_value(self)
+
+    def __array_ufunc__(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """``np.exp(x)`` and the like build graphs."""
+        function = UFUNCS.get(ufunc)
+        if function is None or method != "__call__" or kwargs:
+            return NotImplemented
+        return function(*inputs)
+
+    def __array_function__(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """``np.concatenate([x, y])`` and the like build graphs."""
+        function = FUNCTIONS.get(func)
+        if function is None:
+            return NotImplemented
+        return function(*args, **kwargs)
+
+
+def _is_shape(x: Any) -> bool:
+    return isinstance(x, list | tuple) or (isinstance(x, TensorVariable) and x.ndim == 1)
+
+
+PROTOCOLS = (
+    "__pos__", "__bool__", "__len__", "__contains__", "__array__", "__array_priority__", "__array_ufunc__",
+    "__array_function__",
+)  # fmt: skip
+
+_UFUNC_NAMES = {
+    scalar_math: (
+        "add sub:subtract mul:multiply true_div:divide int_div:floor_divide mod:remainder pow:power neg:negative exp exp2 "
+        "expm1 log log2 log10 log1p sqrt sqr:square inv:reciprocal abs_:absolute sgn:sign sin cos tan arcsin arccos "
+        "arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg ceil floor trunc round:rint maximum "
+        "minimum logaddexp conj:conjugate divmod"
+    ),
+    scalar_logic: (
+        "lt:less gt:greater le:less_equal ge:greater_equal eq:equal neq:not_equal isnan isinf isfinite logical_and "
+        "logical_or logical_xor logical_not and_:bitwise_and or_:bitwise_or xor:bitwise_xor invert left_shift right_shift"
+    ),
+    linalg: "matmul",
+}
+_FUNCTION_NAMES = {
+    reduce: "sum prod mean var std max min any all argmax argmin ptp",
+    sort: "sort argsort searchsorted unique median",
+    cumulative: "cumsum cumprod diff",
+    join: "concatenate stack hstack vstack",
+    linalg: "dot tensordot outer inner vdot kron",
+    axes: "transpose swapaxes moveaxis expand_dims squeeze atleast_1d atleast_2d atleast_3d",
+    shape: "reshape shape",
+    alloc: "zeros_like ones_like full_like broadcast_to",
+    repeat: "tile repeat roll flip pad",
+    gather: "take take_along_axis compress choose",
+    diagonal: "diagonal diag trace",
+    scalar_logic: "where clip isclose allclose nan_to_num",
+    scalar_math: "real imag angle round",
+    index: "nonzero flatnonzero",
+}
+
+
+def _numpy_table(names: dict[Any, str], ufuncs: bool) -> dict[Any, Callable[..., Any]]:
+    table = {}
+    for module, words in names.items():
+        for word in words.split():
+            ours, _, theirs = word.partition(":")
+            function = getattr(np, theirs or ours)
+            if isinstance(function, np.ufunc) is ufuncs:
+                table[function] = getattr(module, ours)
+    return table
+
+
+UFUNCS = _numpy_table(_UFUNC_NAMES, ufuncs=True)
+FUNCTIONS = _numpy_table(_FUNCTION_NAMES, ufuncs=False)
+FUNCTIONS[np.ravel] = shape.flatten

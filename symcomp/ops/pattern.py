@@ -1,0 +1,303 @@
+"""Index expressions as data: what of ``x[...]`` is known when the graph is built, and what is an input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Variable
+from symcomp.core.tensor import StaticShape, TensorConstant, TensorVariable
+from symcomp.errors import DTypeError, IndexOutOfRangeError, ShapeError
+from symcomp.ops.convert import as_tensor_variable, cast_to, constant
+from symcomp.ops.scalar_logic import ge, lt, switch
+from symcomp.ops.scalar_math import maximum, minimum
+
+SYMBOL = "?"  # an int64 scalar, given as an input
+ARRAY = "array"  # an integer array, given as an input
+NEW = "new"  # a new axis of length 1
+
+
+class Slice(NamedTuple):
+    """A slice whose parts are None, an int, or SYMBOL."""
+
+    start: int | str | None = None
+    stop: int | str | None = None
+    step: int | str | None = None
+
+    def __str__(self) -> str:
+        text = ":".join("" if part is None else str(part) for part in self[:2])
+        return text if self.step is None else f"{text}:{self.step}"
+
+
+Entry = int | str | Slice
+Pattern = tuple[Entry, ...]
+
+
+def is_advanced(pattern: Pattern) -> bool:
+    """True if an integer array takes part."""
+    return ARRAY in pattern
+
+
+def describe(pattern: Pattern) -> str:
+    """The pattern as it would be written."""
+    return ", ".join("newaxis" if entry == NEW else str(entry) for entry in pattern)
+
+
+def fill_pattern(pattern: Pattern, values: Sequence[Any], whole: Any = int) -> tuple[Any, ...]:
+    """The index expression with the inputs put in; ``whole`` converts those that are scalars."""
+    rest = iter(values)
+    return tuple(_fill_entry(entry, rest, whole) for entry in pattern)
+
+
+def _fill_entry(entry: Entry, rest: Iterator[Any], whole: Any) -> Any:
+    if isinstance(entry, Slice):
+        return slice(*(whole(next(rest)) if part == SYMBOL else part for part in entry))
+    if entry == NEW:
+        return None
+    if entry == ARRAY:
+        return next(rest)
+    return whole(next(rest)) if entry == SYMBOL else entry
+
+
+# -- reading an index expression ----------------------------------------------------------------------
+
+
+def read_key(x: TensorVariable, key: Any) -> tuple[Pattern, list[TensorVariable]]:
+    """The pattern of ``x[key]`` and its inputs.
+
+    Raises
+    ------
+    ShapeError, DTypeError, IndexOutOfRangeError
+    """
+    entries = list(key) if isinstance(key, tuple) else [key]
+    entries = _expand_ellipsis(x, [_prepare(entry) for entry in entries])
+    pattern: list[Entry] = []
+    inputs: list[TensorVariable] = []
+    axis = 0
+    for entry in entries:
+        if entry is None:
+            pattern.append(NEW)
+        elif isinstance(entry, slice):
+            pattern.append(_read_slice(entry, inputs))
+            axis += 1
+        elif _is_mask(entry):
+            _check_mask(x, entry, axis)
+            for positions in _mask_positions(entry):
+                pattern.append(ARRAY)
+                inputs.append(positions)
+            axis += entry.ndim
+        else:
+            pattern.append(_read_integers(x, entry, axis, inputs))
+            axis += 1
+    if axis > x.ndim:
+        raise ShapeError(f"too many indices: {axis} for {x} with {x.ndim} axes ({x.type})")
+    return tuple(pattern), inputs
+
+
+def _prepare(entry: Any) -> Any:
+    """None, Ellipsis, slices and ints as they are; everything else as a tensor variable."""
+    if entry is None or entry is Ellipsis or isinstance(entry, slice | Variable):
+        return entry
+    if isinstance(entry, int | np.integer) and not isinstance(entry, bool | np.bool_):
+        return int(entry)
+    if isinstance(entry, list | tuple) and not entry:
+        return constant(np.zeros(0, np.int64))
+    try:
+        return as_tensor_variable(entry)
+    except (TypeError, ValueError):
+        raise DTypeError(f"{entry!r} is no index: use integers, slices, None, ... or integer or bool arrays") from None
+
+
+def _is_mask(entry: Any) -> bool:
+    return isinstance(entry, TensorVariable) and entry.dtype == "bool"
+
+
+def _axes_used(entry: Any) -> int:
+    if entry is None:
+        return 0
+    return entry.ndim if _is_mask(entry) else 1
+
+
+def _expand_ellipsis(x: TensorVariable, entries: list[Any]) -> list[Any]:
+    places = [i for i, entry in enumerate(entries) if entry is Ellipsis]
+    if len(places) > 1:
+        raise ShapeError("an index can only have a single ellipsis ('...')")
+    used = sum(_axes_used(entry) for entry in entries if entry is not Ellipsis)
+    if used > x.ndim:
+        raise ShapeError(f"too many indices: {used} for {x} with {x.ndim} axes ({x.type})")
+    if not places:
+        return entries
+    full = [slice(None)] * (x.ndim - used)
+    return entries[: places[0]] + full + entries[places[0] + 1 :]
+
+
+def _read_slice(entry: slice, inputs: list[TensorVariable]) -> Slice:
+    parts: list[Any] = []
+    for part in (entry.start, entry.stop, entry.step):
+        if part is None:
+            parts.append(None)
+            continue
+        v = as_tensor_variable(part)
+        if v.ndim != 0 or not dtypes.is_discrete(v.dtype) or v.dtype == "bool":
+            raise DTypeError(f"slice: {part!r} ({v.type}) is no integer scalar")
+        if isinstance(v, TensorConstant):
+            parts.append(int(v.data))
+        else:
+            parts.append(SYMBOL)
+            inputs.append(cast_to(v, "int64"))
+    if parts[2] == 0:
+        raise ShapeError("slice: the step cannot be 0")
+    return Slice(*parts)
+
+
+def _check_mask(x: TensorVariable, mask: TensorVariable, axis: int) -> None:
+    for a, n in enumerate(mask.type.shape):
+        length = x.type.shape[axis + a]
+        if n is not None and length is not None and n != length:
+            raise IndexOutOfRangeError(
+                f"boolean index: axis {a} of the mask has length {n}, axis {axis + a} of {x} ({x.type}) has {length}"
+            )
+
+
+def _mask_positions(mask: TensorVariable) -> list[TensorVariable]:
+    if isinstance(mask, TensorConstant):
+        found = np.nonzero(np.atleast_1d(mask.data)) if mask.ndim else (np.zeros(int(mask.data), np.int64),)
+        return [constant(p) for p in found]
+    if mask.ndim == 0:
+        raise DTypeError("a symbolic scalar mask is no index; use ifelse or switch")
+    return mask.nonzero()  # type: ignore[attr-defined]
+
+
+def _read_integers(
+    x: TensorVariable, entry: Any, axis: int, inputs: list[TensorVariable]
+) -> Entry:
+    length = x.type.shape[axis]
+    if isinstance(entry, TensorConstant) and entry.ndim == 0 and dtypes.is_discrete(entry.dtype):
+        entry = int(entry.data)
+    if isinstance(entry, int):
+        if length is not None and not -length <= entry < length:
+            raise IndexOutOfRangeError(
+                f"index {entry} is out of bounds for axis {axis} of {x} ({x.type}), which has length {length}"
+            )
+        return entry
+    if not dtypes.is_discrete(entry.dtype):
+        raise DTypeError(f"index {entry} has dtype {entry.dtype}; only integers and booleans can index: cast it to int64")
+    if entry.ndim == 0:
+        inputs.append(cast_to(entry, "int64"))
+        return SYMBOL
+    inputs.append(entry)
+    return ARRAY
+
+
+# -- shapes -------------------------------------------------------------------------------------------
+
+
+def slice_length(n: Any, entry: Slice | slice) -> Any:
+    """How many elements a slice takes of an axis of length ``n``; ints and scalar variables mix."""
+    start, stop, step = entry.start, entry.stop, entry.step
+    if all(part is None or isinstance(part, int) for part in (start, stop, step)) and isinstance(n, int):
+        return len(range(*slice(start, stop, step).indices(n)))
+    if start is None and stop is None and step in (None, 1, -1):
+        return n
+    step = 1 if step is None else step
+    if isinstance(step, int):
+        return _directed_length(n, start, stop, step)
+    return switch(
+        ge(step, 0), _directed_length(n, start, stop, step, True), _directed_length(n, start, stop, step, False)
+    )
+
+
+def _directed_length(n: Any, start: Any, stop: Any, step: Any, forward: bool | None = None) -> Any:
+    forward = step > 0 if forward is None else forward
+    low, high = (0, n) if forward else (-1, n - 1)
+    first = (low if forward else high) if start is None else _clamp(start, n, low, high)
+    last = (high if forward else low) if stop is None else _clamp(stop, n, low, high)
+    span, size = (last - first, step) if forward else (first - last, -step)
+    return maximum(_whole(span + size - 1) // size, 0)
+
+
+def _whole(v: Any) -> Any:
+    return as_tensor_variable(v, dtype="int64") if isinstance(v, int) else v
+
+
+def _clamp(v: Any, n: Any, low: Any, high: Any) -> Any:
+    counted = v + n if isinstance(v, int) and v < 0 else v if isinstance(v, int) else switch(lt(v, 0), v + n, v)
+    return minimum(maximum(_whole(counted), low), high)
+
+
+def index_shape(
+    lengths: Sequence[Any],
+    pattern: Pattern,
+    key: Sequence[Any],
+    array_shapes: Sequence[Sequence[Any]],
+    broadcast: Any,
+    length_of: Any = slice_length,
+) -> tuple[Any, ...]:
+    """The shape of ``x[key]``, by NumPy's rule of where the axes of index arrays go.
+
+    Parameters
+    ----------
+    lengths : sequence
+        The shape of x.
+    key : sequence
+        The pattern with its scalar inputs put in (their values in arrays do not matter).
+    array_shapes : sequence of shapes
+        Of the index arrays.
+    broadcast : callable
+        Shapes -> shape.
+    length_of : callable
+        Length of an axis, slice -> length of the slice.
+    """
+    advanced = is_advanced(pattern)
+    result: list[Any] = []
+    place = None
+    last_advanced = -1
+    scattered = False
+    axis = 0
+    for i, entry in enumerate(pattern):
+        if entry == NEW:
+            result.append(1)
+        elif isinstance(entry, Slice):
+            result.append(length_of(lengths[axis], key[i]))
+            axis += 1
+        else:
+            if advanced:
+                scattered |= last_advanced not in (-1, i - 1)
+                last_advanced = i
+                place = len(result) if place is None else place
+            axis += 1
+    result.extend(lengths[axis:])
+    if advanced:
+        at = 0 if scattered else place or 0
+        result[at:at] = broadcast(array_shapes)
+    return tuple(result)
+
+
+def static_shape(x: TensorVariable, pattern: Pattern, inputs: Sequence[TensorVariable]) -> StaticShape:
+    """The part of the shape of ``x[key]`` that is known."""
+    arrays = [v.type.shape for v in inputs if v.ndim > 0]
+    return index_shape(x.type.shape, pattern, pattern, arrays, _broadcast_known, _known_slice_length)
+
+
+def _known_slice_length(n: int | None, entry: Slice) -> int | None:
+    """The length of a slice if it is certain."""
+    if SYMBOL in entry:
+        return None
+    if n is not None:
+        return len(range(*slice(*entry).indices(n)))
+    return 0 if entry.stop == 0 and entry.step in (None, 1) else None
+
+
+def _broadcast_known(shapes: Sequence[StaticShape]) -> list[int | None]:
+    rank = max(len(s) for s in shapes)
+    padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    result: list[int | None] = []
+    for lengths in zip(*padded, strict=True):
+        known = {n for n in lengths if n not in (1, None)}
+        if len(known) > 1:
+            raise IndexOutOfRangeError(f"index arrays of shapes {', '.join(map(str, shapes))} do not broadcast")
+        result.append(known.pop() if known else None if None in lengths else 1)
+    return result

@@ -1,0 +1,463 @@
+"""Reductions over axes: sum, product, extremes, any and all, and the statistics built on them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.core.op import Op
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.join import concatenate
+from symcomp.ops.scalar_logic import eq, isneginf, isposinf, switch
+from symcomp.ops.scalar_math import cast, conj, exp, log, real, second, sqr, sqrt
+from symcomp.ops.shape import normalize_axes, product_of, shape_tuple
+
+
+def _accumulated(dtype: str) -> str:
+    """NumPy's dtype of a sum: at least 64 bits for integers."""
+    return np.add.reduce(np.zeros(1, dtype)).dtype.name
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """One row of the table of reductions.
+
+    Attributes
+    ----------
+    name : str
+    numpy : numpy.ufunc
+    dtype : callable
+        Input dtype -> output dtype.
+    pullback, pushforward : callable (x, z, g, axes) -> tensor, or None
+        x is the input and z the output with its reduced axes kept at length 1, as is g in the pullback.
+    identity : bool
+        Whether an empty axis has a value.
+    """
+
+    name: str
+    numpy: Any
+    dtype: Callable[[str], str]
+    pullback: Callable[..., Any] | None
+    pushforward: Callable[..., Any] | None
+    identity: bool
+
+    def __reduce__(self) -> Any:
+        return (_reduction, (self.name,))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _prod_others(x: Any, axes: tuple[int, ...]) -> Any:
+    """For every element, the product of the others in its slice, by products from both ends: exact at zeros."""
+    order = [a for a in range(x.ndim) if a not in axes] + list(axes)
+    flat = x.dimshuffle(*order)
+    lengths = shape_tuple(flat)
+    kept = x.ndim - len(axes)
+    flat = flat.reshape([*lengths[:kept], product_of(lengths[kept:])])
+    one = flat[..., :1].ones_like()
+    before = concatenate([one, flat[..., :-1]], -1).cumprod(axis=-1)
+    after = concatenate([one, flat[..., :0:-1]], -1).cumprod(axis=-1)[..., ::-1]
+    others = (before * after).reshape(lengths)
+    return others.dimshuffle(*np.argsort(order).tolist())
+
+
+def _extreme_share(x: Any, z: Any, axes: tuple[int, ...]) -> Any:
+    """1 / (number of ties) at the extreme elements, else 0."""
+    at = eq(x, z)
+    return switch(at, 1 / cast(at, x.dtype).sum(axis=axes, keepdims=True), 0)  # type: ignore[attr-defined]
+
+
+def _extreme_pullback(x: Any, z: Any, g: Any, axes: tuple[int, ...]) -> Any:
+    return g * _extreme_share(x, z, axes)
+
+
+def _extreme_pushforward(x: Any, z: Any, dx: Any, axes: tuple[int, ...]) -> Any:
+    return (dx * _extreme_share(x, z, axes)).sum(axis=axes)
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    row.name: row
+    for row in (
+        Reduction(
+            "sum", np.add, _accumulated,
+            lambda x, z, g, axes: second(x, g), lambda x, z, dx, axes: dx.sum(axis=axes), True,
+        ),
+        Reduction(
+            "prod", np.multiply, _accumulated,
+            lambda x, z, g, axes: g * conj(_prod_others(x, axes)),
+            lambda x, z, dx, axes: (dx * _prod_others(x, axes)).sum(axis=axes), True,
+        ),
+        Reduction("max", np.maximum, lambda x: x, _extreme_pullback, _extreme_pushforward, False),
+        Reduction("min", np.minimum, lambda x: x, _extreme_pullback, _extreme_pushforward, False),
+        Reduction("any", np.logical_or, lambda x: "bool", None, None, True),
+        Reduction("all", np.logical_and, lambda x: "bool", None, None, True),
+    )
+}  # fmt: skip
+
+
+def _reduction(name: str) -> Reduction:
+    """The row with this name; how rows are pickled."""
+    return REDUCTIONS[name]
+
+
+@dataclass(frozen=True)
+class Reduce(Op):
+    """z[i] = x[i, j_1] o x[i, j_2] o ..., over all j in ``axes``.   (.., n, ..) -> (.., ..)
+
+    ``acc_dtype`` is the dtype computed in, ``dtype`` that of the result; None: the reduction's own.
+    """
+
+    reduction: Reduction
+    axes: tuple[int, ...]
+    dtype: str | None = None
+    acc_dtype: str | None = None
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        name = self.reduction.name
+        if name in ("max", "min"):
+            if dtypes.is_complex(x.dtype):
+                raise DTypeError(f"{name}: {x} is {x.dtype}; complex numbers have no order")
+            for a in self.axes:
+                if x.type.shape[a] == 0:
+                    raise ShapeError(f"{name}: axis {a} of {x} ({x.type}) is empty, so it has no {name}")
+        shape = [n for a, n in enumerate(x.type.shape) if a not in self.axes]
+        return [TensorType(self.dtype or self.reduction.dtype(x.dtype), shape)]
+
+    def perform(self, x: Any) -> Any:
+        out = self.dtype or self.reduction.dtype(x.dtype.name)
+        work = self.acc_dtype or ("float32" if x.dtype == np.float16 and out == "float16" else out)
+        ufunc = self.reduction.numpy
+        if not self.reduction.identity and builtins.any(x.shape[a] == 0 for a in self.axes):
+            raise ShapeError(f"{self.reduction.name}: an array of shape {x.shape} is empty along axes {self.axes}")
+        if not self.axes:
+            return x.astype(out)
+        if out == "bool":
+            return np.asarray(ufunc.reduce(x, axis=self.axes))
+        return np.asarray(ufunc.reduce(x, axis=self.axes, dtype=work), out)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        if self.reduction.pullback is None:
+            raise NotImplementedError(self._why_not("pullback (L-op)"))
+        (x,), (z,), (gz,) = inputs, outputs, output_grads
+        return [self.reduction.pullback(x, self._keep(z, x), self._keep(gz, x), self.axes)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        if self.reduction.pushforward is None:
+            raise NotImplementedError(self._why_not("pushforward (R-op)"))
+        (x,), (z,), (dx,) = inputs, outputs, tangents
+        return [self.reduction.pushforward(x, self._keep(z, x), dx, self.axes)]
+
+    def _keep(self, z: Any, x: Any) -> Any:
+        """``z`` with its reduced axes back at length 1."""
+        rank = iter(range(z.ndim))
+        return DimShuffle(z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(x.ndim)))(z)
+
+    @property
+    def no_derivative(self) -> str:  # type: ignore[override]
+        """any and all."""
+        return "" if self.reduction.pullback else "its output is boolean"
+
+    def __str__(self) -> str:
+        return f"{self.reduction.name}{{axis={','.join(map(str, self.axes))}}}"
+
+
+def _reduce(
+    name: str, x: Any, axis: Any, dtype: Any, keepdims: bool, acc_dtype: Any
+) -> TensorVariable:
+    x = as_tensor_variable(x)
+    axes = normalize_axes(name, axis, x.ndim)
+    chosen = None if dtype is None else dtypes.canonical(dtype)
+    accumulate = None if acc_dtype is None else dtypes.canonical(acc_dtype)
+    if chosen is not None and dtypes.is_complex(x.dtype) and not dtypes.is_complex(chosen):
+        raise DTypeError(f"{name}: {x} is {x.dtype}, which {chosen} cannot hold")
+    z = Reduce(REDUCTIONS[name], axes, chosen, accumulate)(x)
+    return z.owner.op._keep(z, x) if keepdims else z
+
+
+def sum(
+    input: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None
+) -> TensorVariable:
+    """The sum over axes.
+
+    Parameters
+    ----------
+    input : tensor_like
+    axis : int or sequence of int, optional
+        By default all.
+    dtype : optional
+        Of the result; by default that of the input, but at least 64 bits for integers.
+    keepdims : bool
+        Keep the axes, at length 1.
+    acc_dtype : optional
+        Dtype to add in; by default that of the result, float32 for float16.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.sum(x, axis=0).eval({x: [[1, 2], [3, 4]]})
+    array([4., 6.])
+    """
+    return _reduce("sum", input, axis, dtype, keepdims, acc_dtype)
+
+
+def prod(
+    input: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    acc_dtype: Any = None,
+    no_zeros_in_input: bool = False,
+) -> TensorVariable:
+    """The product over axes; see ``sum``.
+
+    ``no_zeros_in_input`` is accepted for Theano's sake: the gradient is exact with and without zeros.
+    """
+    return _reduce("prod", input, axis, dtype, keepdims, acc_dtype)
+
+
+def max(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
+    """The largest element over axes; NaN if one is. Its gradient is shared evenly among ties.
+
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int or sequence of int, optional
+    keepdims : bool
+
+    Raises
+    ------
+    ShapeError
+        If there are no elements.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.max(x, axis=1).eval({x: [[1, 2], [3, 4]]})
+    array([2., 4.])
+    """
+    return _reduce("max", x, axis, None, keepdims, None)
+
+
+def min(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
+    """The smallest element over axes; see ``max``."""
+    return _reduce("min", x, axis, None, keepdims, None)
+
+
+def any(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
+    """Whether any element over axes is true (not 0)."""
+    return _reduce("any", x, axis, None, keepdims, None)
+
+
+def all(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
+    """Whether all elements over axes are true (not 0)."""
+    return _reduce("all", x, axis, None, keepdims, None)
+
+
+def _count(x: TensorVariable, axes: tuple[int, ...], dtype: str) -> TensorVariable:
+    lengths = shape_tuple(x)
+    return cast(as_tensor_variable(product_of([lengths[a] for a in axes])), dtype)
+
+
+def mean(
+    input: Any, axis: Any = None, dtype: Any = None, op: bool = False, keepdims: bool = False, acc_dtype: Any = None
+) -> TensorVariable:
+    """The arithmetic mean over axes.
+
+    Parameters
+    ----------
+    input : tensor_like
+    axis : int or sequence of int, optional
+    dtype : optional
+        Of the result; by default that of the input, float64 for integers.
+    op : bool
+        Accepted for Theano's sake.
+    keepdims : bool
+    acc_dtype : optional
+        Dtype to add in.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.ivector("x")
+    >>> T.mean(x).eval({x: [1, 2]})
+    array(1.5)
+    """
+    x = as_tensor_variable(input)
+    axes = normalize_axes("mean", axis, x.ndim)
+    kind = dtypes.canonical(dtype) if dtype is not None else "float64" if dtypes.is_discrete(x.dtype) else x.dtype
+    work = "float32" if kind == "float16" else kind
+    total = _reduce("sum", cast(x, kind) if dtypes.is_discrete(x.dtype) else x, axes, work, keepdims, acc_dtype)
+    count = _count(x, axes, dtypes.real_part(work))
+    return cast(total / count, kind)
+
+
+def var(
+    input: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
+) -> TensorVariable:
+    """The variance over axes, computed from the deviations from the mean.
+
+    Parameters
+    ----------
+    input : tensor_like
+    axis : int or sequence of int, optional
+    ddof : int
+        The divisor is the number of elements less ``ddof``.
+    keepdims : bool
+    corrected : bool
+        Subtract the square of the mean deviation, which is 0 but for rounding (Chan, Golub and LeVeque, 1983,
+        "Algorithms for computing the sample variance").
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.var(x).eval({x: [1, 3]})
+    array(1.)
+    """
+    x = as_tensor_variable(input)
+    axes = normalize_axes("var", axis, x.ndim)
+    x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
+    deviation = x - mean(x, axes, keepdims=True)
+    squares = real(deviation * conj(deviation)) if dtypes.is_complex(x.dtype) else sqr(deviation)
+    count = _count(x, axes, squares.dtype)
+    total = sum(squares, axes, keepdims=keepdims)
+    if corrected:
+        drift = sum(deviation, axes, keepdims=keepdims)
+        total = total - real(drift * conj(drift)) / count
+    return total / (count - ddof)
+
+
+def std(
+    input: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
+) -> TensorVariable:
+    """The standard deviation, the square root of ``var``; where that is 0 the gradient is not finite."""
+    return sqrt(var(input, axis, ddof, keepdims, corrected))
+
+
+def ptp(a: Any, axis: Any = None) -> TensorVariable:
+    """The largest element less the smallest."""
+    return max(a, axis) - min(a, axis)  # type: ignore[operator]
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
+    """``log(sum(exp(x)))`` without overflow: the largest element is taken out first.
+
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int or sequence of int, optional
+    keepdims : bool
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.logsumexp(x).eval({x: [1000.0, 1000.0]})
+    array(1000.69314718)
+    """
+    x = as_tensor_variable(x)
+    axes = normalize_axes("logsumexp", axis, x.ndim)
+    top = max(x, axes, keepdims=True)
+    # An infinite shift would make inf - inf; the exponentials are 0 or inf then without any.
+    shift = switch(isposinf(top) | isneginf(top), 0, top)  # type: ignore[operator]
+    total = log(sum(exp(x - shift), axes, keepdims=True)) + shift  # type: ignore[operator]
+    if keepdims:
+        return total
+    return DimShuffle(x.ndim, tuple(a for a in range(x.ndim) if a not in axes))(total)
+
+
+# -- positions ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArgReduce(Op):
+    """z[i] = the position of the first largest (or smallest) x[i, j] in the row-major order of ``axes``."""
+
+    which: str
+    axes: tuple[int, ...]
+
+    no_derivative = "its output is an integer"
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        if dtypes.is_complex(x.dtype):
+            raise DTypeError(f"{self.which}: {x} is {x.dtype}; complex numbers have no order")
+        for a in self.axes:
+            if x.type.shape[a] == 0:
+                raise ShapeError(f"{self.which}: axis {a} of {x} ({x.type}) is empty")
+        return [TensorType("int64", [n for a, n in enumerate(x.type.shape) if a not in self.axes])]
+
+    def perform(self, x: Any) -> Any:
+        kept = [a for a in range(x.ndim) if a not in self.axes]
+        if builtins.any(x.shape[a] == 0 for a in self.axes):
+            raise ShapeError(f"{self.which}: an array of shape {x.shape} is empty along axes {self.axes}")
+        rows = tuple(x.shape[a] for a in kept)
+        length = int(np.prod([x.shape[a] for a in self.axes], dtype=np.int64))
+        flat = x.transpose(*kept, *self.axes).reshape(*rows, length)
+        return np.asarray(getattr(np, self.which)(flat, axis=-1), np.int64)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
+
+    def __str__(self) -> str:
+        return f"{self.which}{{axis={','.join(map(str, self.axes))}}}"
+
+
+def _arg(which: str, x: Any, axis: Any, keepdims: bool) -> TensorVariable:
+    x = as_tensor_variable(x)
+    axes = normalize_axes(which, axis, x.ndim)
+    z = ArgReduce(which, axes)(x)
+    if not keepdims:
+        return z
+    rank = iter(range(z.ndim))
+    return DimShuffle(z.ndim, tuple("x" if a in axes else next(rank) for a in range(x.ndim)))(z)
+
+
+def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
+    """The position of the first largest element (the first NaN, if there is one).
+
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int or sequence of int, optional
+        For several, the position counts through them in row-major order; by default all.
+    keepdims : bool
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.argmax(x, axis=1).eval({x: [[1, 2], [4, 3]]})
+    array([1, 0])
+    """
+    return _arg("argmax", x, axis, keepdims)
+
+
+def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
+    """The position of the first smallest element; see ``argmax``."""
+    return _arg("argmin", x, axis, keepdims)
+
+
+def max_and_argmax(a: Any, axis: Any = None, keepdims: bool = False) -> list[TensorVariable]:
+    """``[max(a), argmax(a)]``."""
+    return [max(a, axis, keepdims), argmax(a, axis, keepdims)]
+
+
+__all__ = [
+    "ArgReduce", "Reduce", "all", "any", "argmax", "argmin", "logsumexp", "max", "max_and_argmax", "mean",
+    "min", "prod", "ptp", "std", "sum", "var",
+]  # fmt: skip

@@ -1,0 +1,239 @@
+"""The table of scalar functions, continued: comparisons, logic, bits and choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.tensor import TensorVariable
+from symcomp.errors import DTypeError
+from symcomp.ops.convert import as_common, as_tensor_variable, is_python_number
+from symcomp.ops.elemwise import (
+    ZERO,
+    bool_rule,
+    scalar,
+    ufunc_rule,
+)
+from symcomp.ops.scalar_math import abs_, cast, maximum, minimum
+
+# ----- comparisons -----------------------------------------------------------------------------------
+
+
+def _widen(x: Any, y: Any) -> list[TensorVariable]:
+    """Python integers of any size compare with integer tensors of any dtype, as in NumPy."""
+    if type(x) is int and not is_python_number(y):
+        x = _comparable(x, as_tensor_variable(y).dtype)
+    elif type(y) is int and not is_python_number(x):
+        y = _comparable(y, as_tensor_variable(x).dtype)
+    return as_common(x, y)
+
+
+def _comparable(number: int, dtype: str) -> Any:
+    """``number``, or an array of a dtype that holds it, where ``dtype`` does not."""
+    if not dtypes.is_discrete(dtype) or dtype == "bool":
+        return number
+    limits = np.iinfo(dtype)
+    if limits.min <= number <= limits.max:
+        return number
+    if -(2**63) <= number < 2**63:
+        return np.asarray(number, np.int64)
+    return np.asarray(number, np.uint64) if 0 <= number < 2**64 else np.asarray(float(number))
+
+
+def _comparison(name: str, doc: str, ufunc: Any) -> Any:
+    reason = "its output is boolean"
+    return scalar(name, "x y", doc, ufunc, dtype=bool_rule, no_derivative=reason, adapt=_widen)
+
+
+lt = _comparison("lt", "x < y", np.less)
+gt = _comparison("gt", "x > y", np.greater)
+le = _comparison("le", "x <= y", np.less_equal)
+ge = _comparison("ge", "x >= y", np.greater_equal)
+eq = _comparison("eq", "x == y, elementwise (the operator == compares identity).", np.equal)
+neq = _comparison("neq", "x != y, elementwise.", np.not_equal)
+
+_truth = {"dtype": bool_rule, "no_derivative": "its output is boolean"}
+isnan = scalar("isnan", "x", "Whether x is NaN.", np.isnan, **_truth)  # type: ignore[arg-type]
+isinf = scalar("isinf", "x", "Whether x is infinite.", np.isinf, **_truth)  # type: ignore[arg-type]
+isfinite = scalar("isfinite", "x", "Whether x is neither infinite nor NaN.", np.isfinite, **_truth)  # type: ignore[arg-type]
+isposinf = scalar("isposinf", "x", "Whether x is +infinity.", lambda x: x == np.inf, **_truth)  # type: ignore[arg-type]
+isneginf = scalar("isneginf", "x", "Whether x is -infinity.", lambda x: x == -np.inf, **_truth)  # type: ignore[arg-type]
+logical_and = scalar("logical_and", "x y", "Whether both are true (not 0).", np.logical_and, **_truth)  # type: ignore[arg-type]
+logical_or = scalar("logical_or", "x y", "Whether either is true (not 0).", np.logical_or, **_truth)  # type: ignore[arg-type]
+logical_xor = scalar("logical_xor", "x y", "Whether exactly one is true (not 0).", np.logical_xor, **_truth)  # type: ignore[arg-type]
+logical_not = scalar("logical_not", "x", "Whether x is 0.", np.logical_not, **_truth)  # type: ignore[arg-type]
+
+# ----- bits ------------------------------------------------------------------------------------------
+
+_whole = "its output is an integer"
+and_ = scalar("and_", "x y", "Bitwise (for booleans, logical) and.", np.bitwise_and, dtype=ufunc_rule(np.bitwise_and), no_derivative=_whole)
+or_ = scalar("or_", "x y", "Bitwise (for booleans, logical) or.", np.bitwise_or, dtype=ufunc_rule(np.bitwise_or), no_derivative=_whole)
+xor = scalar("xor", "x y", "Bitwise (for booleans, logical) exclusive or.", np.bitwise_xor, dtype=ufunc_rule(np.bitwise_xor), no_derivative=_whole)
+invert = scalar("invert", "x", "All bits (for booleans, the truth) inverted.", np.invert, dtype=ufunc_rule(np.invert), no_derivative=_whole)
+left_shift = scalar("left_shift", "x y", "x * 2**y.", np.left_shift, dtype=ufunc_rule(np.left_shift), no_derivative=_whole)
+right_shift = scalar("right_shift", "x y", "floor(x / 2**y).", np.right_shift, dtype=ufunc_rule(np.right_shift), no_derivative=_whole)
+bitwise_and, bitwise_or, bitwise_xor, bitwise_not = and_, or_, xor, invert
+
+# ----- choices ---------------------------------------------------------------------------------------
+
+
+_switch = scalar(
+    "switch", "condition x y", "x where the condition is true (not 0), else y.",
+    lambda c, x, y: np.where(c, x, y),
+    dtype=lambda c, x, y: dtypes.upcast(x, y),
+    d=(ZERO, lambda c, x, y, z, g: switch(c, g, 0), lambda c, x, y, z, g: switch(c, 0, g)),
+    adapt=lambda c, x, y: [as_tensor_variable(c), *as_common(x, y)],
+)  # fmt: skip
+
+
+def switch(condition: Any, ift: Any, iff: Any) -> TensorVariable:
+    """``ift`` where ``condition`` is true (not 0), else ``iff``, elementwise.
+
+    Both are computed; to compute only one, for a scalar condition, see ``ifelse``. A NaN or infinity in the one not
+    chosen touches neither the value nor the gradient.
+
+    Parameters
+    ----------
+    condition, ift, iff : tensor_like
+        Any shapes that broadcast.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.switch(x > 0, x, 0).eval({x: [-1.0, 2.0]})
+    array([0., 2.])
+    """
+    return _switch(condition, ift, iff)
+
+
+switch.op = _switch.op  # type: ignore[attr-defined]
+
+
+def where(condition: Any, ift: Any = None, iff: Any = None) -> Any:
+    """``switch`` with three arguments; with one, ``condition.nonzero()`` as NumPy."""
+    if ift is None and iff is None:
+        return as_tensor_variable(condition).nonzero()  # type: ignore[attr-defined]
+    return switch(condition, ift, iff)
+
+
+_clip = scalar(
+    "clip", "x lower upper", "x, but at least lower and at most upper.", lambda x, a, b: np.minimum(np.maximum(x, a), b),
+    dtype=lambda x, a, b: dtypes.upcast(x, a, b),
+    d=(
+        lambda x, a, b, z, g: switch(and_(ge(x, a), le(x, b)), g, 0),
+        lambda x, a, b, z, g: switch(and_(lt(x, a), le(a, b)), g, 0),
+        lambda x, a, b, z, g: switch(or_(gt(x, b), gt(a, b)), g, 0),
+    ),
+)  # fmt: skip
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> TensorVariable:
+    """``x``, but at least ``min`` and at most ``max``. The derivative is 1 between, bounds included.
+
+    Parameters
+    ----------
+    x : tensor_like
+    min, max : tensor_like, optional
+        None: no bound.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.clip(x, 0, 1).eval({x: [-1.0, 0.5, 2.0]})
+    array([0. , 0.5, 1. ])
+    """
+    if min is None and max is None:
+        return as_tensor_variable(x)
+    if max is None:
+        return maximum(x, min)
+    if min is None:
+        return minimum(x, max)
+    return _clip(x, min, max)
+
+
+clip.op = _clip.op  # type: ignore[attr-defined]
+
+
+def largest(*args: Any) -> TensorVariable:
+    """The elementwise maximum of two or more tensors."""
+    return _fold(maximum, args, "largest")
+
+
+def smallest(*args: Any) -> TensorVariable:
+    """The elementwise minimum of two or more tensors."""
+    return _fold(minimum, args, "smallest")
+
+
+def _fold(binary: Any, args: tuple[Any, ...], name: str) -> TensorVariable:
+    if not args:
+        raise TypeError(f"{name} takes at least 1 argument")
+    result = as_tensor_variable(args[0])
+    for arg in args[1:]:
+        result = binary(result, arg)
+    return result
+
+
+def isclose(
+    a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> TensorVariable:
+    """Whether ``abs(a - b) <= atol + rtol * abs(b)``, elementwise; equal infinities are close.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.isclose(x, 1.0).eval({x: [1.0, 1.1]})
+    array([ True, False])
+    """
+    a, b = as_common(a, b)
+    finite = logical_and(isfinite(a), isfinite(b))
+    near = le(abs_(_difference(a, b)), atol + rtol * abs_(cast(b, dtypes.to_float(b.dtype))))
+    close = or_(and_(finite, near), eq(a, b))
+    return or_(close, and_(isnan(a), isnan(b))) if equal_nan else close
+
+
+def _difference(a: Any, b: Any) -> Any:
+    common = dtypes.to_float(dtypes.upcast(a.dtype, b.dtype))
+    return cast(a, common) - cast(b, common)
+
+
+def allclose(
+    a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> TensorVariable:
+    """Whether all elements are close; see ``isclose``."""
+    return isclose(a, b, rtol, atol, equal_nan).all()  # type: ignore[attr-defined]
+
+
+def nan_to_num(
+    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> TensorVariable:
+    """``x`` with NaN and infinities replaced by numbers (by default 0 and the extremes of the dtype).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.nan_to_num(x, posinf=9.0).eval({x: [float("nan"), float("inf")]})
+    array([0., 9.])
+    """
+    x = as_tensor_variable(x)
+    if dtypes.is_discrete(x.dtype):
+        return x
+    if dtypes.is_complex(x.dtype):
+        raise DTypeError(f"nan_to_num: {x} is {x.dtype}; take .real and .imag apart")
+    limits = np.finfo(x.dtype)
+    x = switch(isnan(x), nan, x)
+    x = switch(isposinf(x), float(limits.max) if posinf is None else posinf, x)
+    return switch(isneginf(x), float(limits.min) if neginf is None else neginf, x)
+
+
+__all__ = [
+    "allclose", "and_", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clip", "eq", "ge", "gt",
+    "invert", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "largest", "le", "left_shift",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "nan_to_num", "neq", "or_", "right_shift",
+    "smallest", "switch", "where", "xor",
+]  # fmt: skip

@@ -1,0 +1,481 @@
+"""The table of scalar functions: arithmetic, powers, exponentials, trigonometry, complex parts.
+
+One row per function. In rules, x and y are the arguments, z the result, g what is multiplied by the derivative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.tensor import TensorConstant, TensorVariable
+from symcomp.errors import DTypeError
+from symcomp.ops.convert import as_tensor_variable, resolve_dtype
+from symcomp.ops.elemwise import (
+    NEGATED,
+    ROWS,
+    SAME,
+    ZERO,
+    Elemwise,
+    ScalarOp,
+    float_rule,
+    real_float_rule,
+    scalar,
+    ufunc_rule,
+    upcast_rule,
+)
+
+LN2 = float(np.log(2))
+LN10 = float(np.log(10))
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    """``switch`` of the next file, reached through the table."""
+    return Elemwise(ROWS["switch"]())(condition, a, b)
+
+
+def _equal(a: Any, b: Any) -> Any:
+    return Elemwise(ROWS["eq"]())(a, b)
+
+
+# ----- conversion ------------------------------------------------------------------------------------
+
+
+def _cast_row(dtype: str) -> ScalarOp:
+    target = np.dtype(dtype)
+
+    def convert(x: Any) -> Any:
+        if x.dtype.kind == "c" and target.kind != "c":
+            x = x.real
+        return x.astype(target)
+
+    return ScalarOp("cast", 1, convert, lambda x: dtype, (SAME,), parameters=(dtype,))
+
+
+ROWS["cast"] = _cast_row
+
+
+def cast(x: Any, dtype: Any) -> TensorVariable:
+    """Convert to another dtype; itself where it has it already.
+
+    Parameters
+    ----------
+    x : tensor_like
+    dtype : str or numpy.dtype
+        ``"floatX"`` stands for ``config.floatX``. A complex tensor cannot become real: take ``x.real``.
+
+    Raises
+    ------
+    DTypeError
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.cast(x, "int32").eval({x: [1.9, -1.9]})
+    array([ 1, -1], dtype=int32)
+    """
+    x = as_tensor_variable(x)
+    name = resolve_dtype(dtype)
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(name):
+        raise DTypeError(f"cast: {x} is {x.dtype}, which {name} cannot hold: take .real, .imag or abs first")
+    return x if x.dtype == name else Elemwise(_cast_row(name))(x)
+
+
+identity = scalar("identity", "x", "A copy of x.", np.copy, dtype=lambda x: x, d=(SAME,))
+tensor_copy = identity
+second = scalar(
+    "second",
+    "x y",
+    "y, of the broadcast shape.",
+    lambda x, y: np.broadcast_to(y, np.broadcast_shapes(np.shape(x), np.shape(y))).copy(),
+    dtype=lambda x, y: y,
+    d=(ZERO, SAME),
+)
+
+# ----- arithmetic ------------------------------------------------------------------------------------
+
+
+def _sum_of(*xs: Any) -> Any:
+    total = np.add(xs[0], xs[1]) if len(xs) > 1 else np.copy(xs[0])
+    for x in xs[2:]:
+        total = np.add(total, x)
+    return total
+
+
+def _product_of(*xs: Any) -> Any:
+    total = np.multiply(xs[0], xs[1]) if len(xs) > 1 else np.copy(xs[0])
+    for x in xs[2:]:
+        total = np.multiply(total, x)
+    return total
+
+
+add = scalar("add", "*x", "x + y + ...", _sum_of, dtype=upcast_rule, d=(SAME,))
+_mul = scalar(
+    "mul", "x y", "x * y", np.multiply, dtype=upcast_rule,
+    d=(lambda x, y, z, g: g * y, lambda x, y, z, g: g * x),
+)  # fmt: skip
+
+
+def mul(*factors: Any) -> TensorVariable:
+    """The product of two or more tensors.
+
+    Parameters
+    ----------
+    *factors : tensor_like
+        Any shapes that broadcast.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.mul(x, x, 2).eval({x: [1.0, 3.0]})
+    array([ 2., 18.])
+    """
+    if not factors:
+        raise TypeError("mul takes at least 1 argument")
+    product = as_tensor_variable(factors[0]) if len(factors) == 1 else _mul(*factors[:2])
+    for factor in factors[2:]:
+        product = _mul(product, factor)
+    return product
+
+
+mul.op = _mul.op  # type: ignore[attr-defined]
+sub = scalar("sub", "x y", "x - y", np.subtract, dtype=ufunc_rule(np.subtract), d=(SAME, NEGATED))
+neg = scalar("neg", "x", "-x", np.negative, dtype=ufunc_rule(np.negative), d=(NEGATED,))
+true_div = scalar(
+    "true_div", "x y", "x / y; integers give float64.", np.true_divide,
+    dtype=ufunc_rule(np.true_divide),
+    d=(lambda x, y, z, g: g / y, lambda x, y, z, g: -g * z / y),
+)  # fmt: skip
+int_div = scalar(
+    "int_div", "x y", "The floor of x / y.", np.floor_divide, dtype=ufunc_rule(np.floor_divide),
+    d=(ZERO, ZERO),
+)  # fmt: skip
+floor_div = int_div
+mod = scalar(
+    "mod", "x y", "x - y * floor(x / y); has the sign of y.", np.mod, dtype=ufunc_rule(np.mod),
+    d=(SAME, lambda x, y, z, g: -g * int_div(x, y)),
+)  # fmt: skip
+inv = scalar(
+    "reciprocal", "x", "1 / x; integers give a float.", lambda x: 1 / x,
+    dtype=lambda x: dtypes.to_float(dtypes.upcast(x, "int32") if dtypes.is_discrete(x) else x),
+    d=(lambda x, z, g: -g * z * z,),
+)  # fmt: skip
+reciprocal = inv
+ceil_intdiv = scalar(
+    "ceil_intdiv", "x y", "The ceiling of x / y, for integers.", lambda x, y: -((-x) // y),
+    dtype=ufunc_rule(np.floor_divide), d=(ZERO, ZERO),
+)  # fmt: skip
+
+
+def divmod(x: Any, y: Any) -> tuple[TensorVariable, TensorVariable]:
+    """``(x // y, x % y)``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.lscalar("x")
+    >>> [int(v.eval({x: 7})) for v in T.divmod(x, 4)]
+    [1, 3]
+    """
+    return int_div(x, y), mod(x, y)
+
+
+def _power_of_y(x: Any, y: Any, z: Any, g: Any) -> Any:
+    # y x^(y-1), with 0 for y = 0 even at x = 0.
+    return _where(_equal(y, 0), 0 * z, g * y * _pow(x, y - 1))
+
+
+def _power_log(x: Any, y: Any, z: Any, g: Any) -> Any:
+    # x^y log x, which tends to 0 at x = 0 for y > 0, where the logarithm alone is -inf.
+    at_zero = _equal(x, 0)
+    return g * _where(at_zero, 0 * z, z * log(_where(at_zero, 1, x)))
+
+
+_pow = scalar("pow", "x y", "x ** y", np.power, dtype=ufunc_rule(np.power), d=(_power_of_y, _power_log))
+
+
+def pow(x: Any, y: Any) -> TensorVariable:
+    """``x ** y``.
+
+    Parameters
+    ----------
+    x, y : tensor_like
+        Integers to a negative constant power are refused, as by NumPy.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.fvector("x")
+    >>> T.pow(x, 2).eval({x: [2.0, 3.0]})
+    array([4., 9.], dtype=float32)
+    """
+    base, exponent = Elemwise(ROWS["pow"]()).as_inputs(x, y)
+    whole = dtypes.is_discrete(base.dtype) and dtypes.is_discrete(exponent.dtype)
+    if whole and isinstance(exponent, TensorConstant) and np.any(exponent.data < 0):
+        raise DTypeError(
+            f"pow: the integer tensor {base} ({base.dtype}) to the negative power {exponent}: cast it to a float first"
+        )
+    return _pow(base, exponent)
+
+
+sqr = scalar("sqr", "x", "x * x", np.square, dtype=lambda x: x, d=(lambda x, z, g: g * 2 * x,))
+square = sqr
+sqrt = scalar("sqrt", "x", "The square root.", np.sqrt, dtype=float_rule, d=(lambda x, z, g: g * 0.5 / z,))
+maximum = scalar(
+    "maximum", "x y", "The larger; NaN if either is. Its derivative is shared at ties.",
+    np.maximum, dtype=upcast_rule,
+    d=(lambda x, y, z, g: g * _share(x, y), lambda x, y, z, g: g * _share(y, x)),
+)  # fmt: skip
+minimum = scalar(
+    "minimum", "x y", "The smaller; NaN if either is. Its derivative is shared at ties.",
+    np.minimum, dtype=upcast_rule,
+    d=(lambda x, y, z, g: g * _share(y, x), lambda x, y, z, g: g * _share(x, y)),
+)  # fmt: skip
+
+
+def _share(x: Any, y: Any) -> Any:
+    """1 where x > y, 1/2 where x = y, else 0, in a float dtype that changes none."""
+    ahead = Elemwise(ROWS["ge"]())(x, y)
+    tied = _equal(x, y)
+    return cast(ahead, "float16") * _where(tied, np.float16(0.5), np.float16(1))
+
+
+# ----- signs and rounding ----------------------------------------------------------------------------
+
+abs_ = scalar(
+    "abs", "x", "The absolute value; real for complex x.", np.abs,
+    dtype=ufunc_rule(np.abs),
+    d=(lambda x, z, g: real(g * conj(sgn(x))),), L=(lambda x, z, g: g * sgn(x),),
+)  # fmt: skip
+sgn = scalar(
+    "sgn", "x", "-1, 0 or 1; x / abs(x) for complex x.", np.sign, dtype=ufunc_rule(np.sign),
+    d=(lambda x, z, g: _sign_tangent(x, z, g),), L=(lambda x, z, g: _sign_tangent(x, z, g),),
+)  # fmt: skip
+sign = sgn
+
+
+def _sign_tangent(x: Any, z: Any, g: Any) -> Any:
+    """0 for real x. For complex x: (g - z Re(conj(z) g)) / |x|, a symmetric projection."""
+    if not dtypes.is_complex(x.dtype):
+        return None
+    size = abs_(x)
+    safe = _where(_equal(size, 0), 1, size)
+    return (g - z * real(conj(z) * g)) / safe
+
+
+ceil = scalar("ceil", "x", "The least integer not below x.", np.ceil, dtype=ufunc_rule(np.ceil), d=(ZERO,))
+floor = scalar("floor", "x", "The greatest integer not above x.", np.floor, dtype=ufunc_rule(np.floor), d=(ZERO,))
+trunc = scalar("trunc", "x", "x without its fraction.", np.trunc, dtype=ufunc_rule(np.trunc), d=(ZERO,))
+round_half_to_even = scalar(
+    "round_half_to_even", "x", "The nearest integer; of two, the even one.", np.rint,
+    dtype=lambda x: x if dtypes.is_discrete(x) and x != "bool" else dtypes.to_float(x), d=(ZERO,),
+)  # fmt: skip
+round_half_away_from_zero = scalar(
+    "round_half_away_from_zero", "x", "The nearest integer; of two, the larger in magnitude.",
+    lambda x: x if x.dtype.kind in "iu" else np.trunc(x + np.copysign(np.nextafter(x.dtype.type(0.5), x.dtype.type(0)), x)),
+    dtype=lambda x: x if dtypes.is_discrete(x) and x != "bool" else real_float_rule(x), d=(ZERO,),
+)  # fmt: skip
+
+
+def round(x: Any, mode: str = "half_to_even") -> TensorVariable:
+    """Round to integers.
+
+    Parameters
+    ----------
+    x : tensor_like
+    mode : {"half_to_even", "half_away_from_zero"}
+        What to do with halves.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.round(x).eval({x: [0.5, 1.5]}), T.round(x, "half_away_from_zero").eval({x: [0.5, 1.5]})
+    (array([0., 2.]), array([1., 2.]))
+    """
+    if mode == "half_to_even":
+        return round_half_to_even(x)
+    if mode == "half_away_from_zero":
+        return round_half_away_from_zero(x)
+    raise ValueError(f"round: mode={mode!r}: must be 'half_to_even' or 'half_away_from_zero'")
+
+
+def iround(x: Any, mode: str = "half_to_even") -> TensorVariable:
+    """``round``, converted to int64."""
+    return cast(round(x, mode), "int64")
+
+
+# ----- exponentials and logarithms -------------------------------------------------------------------
+
+exp = scalar("exp", "x", "e ** x", np.exp, dtype=float_rule, d=(lambda x, z, g: g * z,))
+exp2 = scalar("exp2", "x", "2 ** x", np.exp2, dtype=float_rule, d=(lambda x, z, g: g * z * LN2,))
+expm1 = scalar("expm1", "x", "e ** x - 1, exact near 0.", np.expm1, dtype=float_rule, d=(lambda x, z, g: g * exp(x),))
+log = scalar("log", "x", "The natural logarithm.", np.log, dtype=float_rule, d=(lambda x, z, g: g / x,))
+log2 = scalar("log2", "x", "The logarithm to base 2.", np.log2, dtype=float_rule, d=(lambda x, z, g: g / (x * LN2),))
+log10 = scalar("log10", "x", "The logarithm to base 10.", np.log10, dtype=float_rule, d=(lambda x, z, g: g / (x * LN10),))
+log1p = scalar("log1p", "x", "log(1 + x), exact near 0.", np.log1p, dtype=float_rule, d=(lambda x, z, g: g / (1 + x),))
+
+# ----- trigonometry ----------------------------------------------------------------------------------
+
+deg2rad = scalar("deg2rad", "x", "Degrees to radians.", np.deg2rad, dtype=real_float_rule, d=(lambda x, z, g: g * (np.pi / 180),))
+rad2deg = scalar("rad2deg", "x", "Radians to degrees.", np.rad2deg, dtype=real_float_rule, d=(lambda x, z, g: g * (180 / np.pi),))
+sin = scalar("sin", "x", "The sine.", np.sin, dtype=float_rule, d=(lambda x, z, g: g * cos(x),))
+cos = scalar("cos", "x", "The cosine.", np.cos, dtype=float_rule, d=(lambda x, z, g: -g * sin(x),))
+tan = scalar("tan", "x", "The tangent.", np.tan, dtype=float_rule, d=(lambda x, z, g: g * (1 + z * z),))
+arcsin = scalar("arcsin", "x", "The inverse sine.", np.arcsin, dtype=float_rule, d=(lambda x, z, g: g / sqrt((1 - x) * (1 + x)),))
+arccos = scalar("arccos", "x", "The inverse cosine.", np.arccos, dtype=float_rule, d=(lambda x, z, g: -g / sqrt((1 - x) * (1 + x)),))
+arctan = scalar("arctan", "x", "The inverse tangent.", np.arctan, dtype=float_rule, d=(lambda x, z, g: g / (1 + x * x),))
+arctan2 = scalar(
+    "arctan2", "y x", "The angle of the point (x, y).", np.arctan2, dtype=real_float_rule,
+    d=(lambda y, x, z, g: g * x / (x * x + y * y), lambda y, x, z, g: -g * y / (x * x + y * y)),
+)  # fmt: skip
+hypot = scalar(
+    "hypot", "x y", "sqrt(x*x + y*y) without overflow; its derivative at the origin is 0.", np.hypot,
+    dtype=real_float_rule,
+    d=(lambda x, y, z, g: g * x / _nonzero(z), lambda x, y, z, g: g * y / _nonzero(z)),
+)  # fmt: skip
+sinh = scalar("sinh", "x", "The hyperbolic sine.", np.sinh, dtype=float_rule, d=(lambda x, z, g: g * cosh(x),))
+cosh = scalar("cosh", "x", "The hyperbolic cosine.", np.cosh, dtype=float_rule, d=(lambda x, z, g: g * sinh(x),))
+tanh = scalar("tanh", "x", "The hyperbolic tangent.", np.tanh, dtype=float_rule, d=(lambda x, z, g: g * (1 - z * z),))
+arcsinh = scalar("arcsinh", "x", "The inverse hyperbolic sine.", np.arcsinh, dtype=float_rule, d=(lambda x, z, g: g / sqrt(x * x + 1),))
+arccosh = scalar("arccosh", "x", "The inverse hyperbolic cosine.", np.arccosh, dtype=float_rule, d=(lambda x, z, g: g / (sqrt(x - 1) * sqrt(x + 1)),))
+arctanh = scalar("arctanh", "x", "The inverse hyperbolic tangent.", np.arctanh, dtype=float_rule, d=(lambda x, z, g: g / ((1 - x) * (1 + x)),))
+
+
+def _nonzero(z: Any) -> Any:
+    return _where(_equal(z, 0), 1, z)
+
+
+# ----- complex numbers -------------------------------------------------------------------------------
+
+_part = lambda x: dtypes.real_part(x)  # noqa: E731
+real = scalar(
+    "real", "x", "The real part.", lambda x: np.real(x).copy(), dtype=_part,
+    d=(lambda x, z, g: real(g),), L=(SAME,),
+)  # fmt: skip
+imag = scalar(
+    "imag", "x", "The imaginary part.", lambda x: np.imag(x).copy(), dtype=_part,
+    d=(lambda x, z, g: imag(g),), L=(lambda x, z, g: g * 1j,),
+)  # fmt: skip
+conj = scalar(
+    "conj", "x", "The complex conjugate.", np.conjugate,
+    dtype=lambda x: dtypes.upcast(x, "int8") if x == "bool" else x,
+    d=(lambda x, z, g: conj(g),), L=(lambda x, z, g: conj(g),),
+)  # fmt: skip
+angle = scalar(
+    "angle", "x", "The argument of a complex number.", np.angle,
+    dtype=lambda x: dtypes.real_part(dtypes.to_float(x)) if dtypes.is_complex(x) else "float64" if x == "float64" or dtypes.is_discrete(x) else x,
+    d=(lambda x, z, g: imag(g * conj(x)) / real(x * conj(x)),),
+    L=(lambda x, z, g: 1j * g * x / real(x * conj(x)),),
+)  # fmt: skip
+complex = scalar(
+    "complex", "x y", "x + i y", lambda x, y: x + 1j * y,
+    dtype=lambda x, y: dtypes.to_complex(real_float_rule(x, y)),
+    d=(lambda x, y, z, g: complex(g, g * 0), lambda x, y, z, g: complex(g * 0, g)),
+    L=(lambda x, y, z, g: real(g), lambda x, y, z, g: imag(g)),
+)  # fmt: skip
+
+
+def complex_from_polar(r: Any, theta: Any) -> TensorVariable:
+    """``r * (cos(theta) + i sin(theta))``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> r = T.dscalar("r")
+    >>> T.complex_from_polar(r, 0.0).eval({r: 2.0})
+    array(2.+0.j)
+    """
+    r = as_tensor_variable(r)
+    return complex(r * cos(theta), r * sin(theta))
+
+
+# ----- logistic functions and x log x ----------------------------------------------------------------
+
+
+def _sigmoid(x: Any) -> Any:
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, small) / (1 + small)
+
+
+def _softplus(x: Any) -> Any:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _log1mexp(x: Any) -> Any:
+    # Maechler (2012), "Accurately computing log(1 - exp(-|a|))": the switch is at log 2.
+    return np.where(x > -LN2, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+
+
+def _xlogy(x: Any, y: Any) -> Any:
+    return np.where((x == 0) & ~np.isnan(y), 0, x * np.log(y))
+
+
+def _xlog1py(x: Any, y: Any) -> Any:
+    return np.where((x == 0) & ~np.isnan(y), 0, x * np.log1p(y))
+
+
+def _in_float(function: Any) -> Any:
+    """Run on floats: integers are converted first."""
+
+    def run(*xs: Any) -> Any:
+        dtype = float_rule(*(x.dtype.name for x in xs))
+        return function(*(x.astype(dtype, copy=False) for x in xs))
+
+    return run
+
+
+sigmoid = scalar(
+    "sigmoid", "x", "1 / (1 + exp(-x)), without overflow.", _in_float(_sigmoid), dtype=real_float_rule,
+    d=(lambda x, z, g: g * z * sigmoid(-x),),
+)  # fmt: skip
+softplus = scalar(
+    "softplus", "x", "log(1 + exp(x)), without overflow.", _in_float(_softplus), dtype=real_float_rule,
+    d=(lambda x, z, g: g * sigmoid(x),),
+)  # fmt: skip
+logit = scalar(
+    "logit", "x", "log(x / (1 - x)), the inverse of sigmoid.",
+    _in_float(lambda x: np.log(x) - np.log1p(-x)), dtype=real_float_rule,
+    d=(lambda x, z, g: g / (x * (1 - x)),),
+)  # fmt: skip
+log1mexp = scalar(
+    "log1mexp", "x", "log(1 - exp(x)) for x < 0, accurate everywhere.", _in_float(_log1mexp),
+    dtype=real_float_rule, d=(lambda x, z, g: g / -expm1(-x),),
+)  # fmt: skip
+logaddexp = scalar(
+    "logaddexp", "x y", "log(exp(x) + exp(y)), without overflow.", np.logaddexp, dtype=real_float_rule,
+    d=(lambda x, y, z, g: g * _weight(x, z), lambda x, y, z, g: g * _weight(y, z)),
+)  # fmt: skip
+xlogy = scalar(
+    "xlogy", "x y", "x log(y), 0 where x = 0.", _in_float(_xlogy), dtype=real_float_rule,
+    d=(lambda x, y, z, g: g * log(y), lambda x, y, z, g: g * _where(_equal(x, 0), 0, x / y)),
+)  # fmt: skip
+xlogy0 = xlogy
+xlog1py = scalar(
+    "xlog1py", "x y", "x log(1 + y), 0 where x = 0.", _in_float(_xlog1py), dtype=real_float_rule,
+    d=(lambda x, y, z, g: g * log1p(y), lambda x, y, z, g: g * _where(_equal(x, 0), 0, x / (1 + y))),
+)  # fmt: skip
+xlogx = scalar(
+    "xlogx", "x", "x log(x), 0 at 0.", _in_float(lambda x: _xlogy(x, x)), dtype=real_float_rule,
+    d=(lambda x, z, g: g * (log(x) + 1),),
+)  # fmt: skip
+
+
+def _weight(x: Any, z: Any) -> Any:
+    """exp(x - z), and 0 where both are -inf (an empty sum has no weights)."""
+    return _where(_equal(x, -np.inf), 0, exp(x - z))
+
+
+__all__ = [
+    "abs_", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
+    "cast", "ceil", "ceil_intdiv", "complex", "complex_from_polar", "conj", "cos", "cosh", "deg2rad",
+    "divmod", "exp", "exp2", "expm1", "floor", "floor_div", "hypot", "identity", "imag", "int_div", "inv",
+    "iround", "log", "log10", "log1mexp", "log1p", "log2", "logaddexp", "logit", "maximum", "minimum", "mod",
+    "mul", "neg", "pow", "rad2deg", "real", "reciprocal", "round", "round_half_away_from_zero",
+    "round_half_to_even", "second", "sgn", "sigmoid", "sign", "sin", "sinh", "softplus", "sqr", "sqrt", "square",
+    "sub", "tan", "tanh", "tensor_copy", "true_div", "trunc", "xlog1py", "xlogx", "xlogy", "xlogy0",
+]  # fmt: skip

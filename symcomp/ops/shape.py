@@ -1,0 +1,461 @@
+"""Shapes as values: shape, reshape, and claims about shapes that are checked at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply, Variable
+from symcomp.core.op import Op
+from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
+from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
+from symcomp.ops.scalar_logic import eq, lt, switch
+from symcomp.ops.convert import (
+    Stack,
+    as_tensor_variable,
+    cast_to,
+    get_scalar_constant_value,
+    stack_first_axis,
+)
+
+# -- reading shapes -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shape(Op):
+    """z = the lengths of x.   (...) -> (x.ndim,), int64"""
+
+    no_derivative = "lengths do not depend on values"
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        return [TensorType("int64", (x.ndim,))]
+
+    def perform(self, x: Any) -> Any:
+        return np.asarray(x.shape, np.int64)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(len(shapes[0]),)]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[False]]
+
+
+@dataclass(frozen=True)
+class ShapeI(Op):
+    """z = the length of axis ``axis`` of x.   (...) -> (), int64"""
+
+    axis: int
+
+    no_derivative = "lengths do not depend on values"
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        if not 0 <= self.axis < x.ndim:
+            raise ShapeError(f"shape: {x} ({x.type}) has no axis {self.axis}")
+        return [TensorType("int64", ())]
+
+    def perform(self, x: Any) -> Any:
+        return np.asarray(x.shape[self.axis], np.int64)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [()]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[False]]
+
+
+def shape(x: Any) -> TensorVariable:
+    """The lengths of ``x`` as an int64 vector.
+
+    Parameters
+    ----------
+    x : tensor_like
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.shape(x).eval({x: [[1, 2, 3]]})
+    array([1, 3])
+    """
+    return Shape()(as_tensor_variable(x))
+
+
+def shape_i(x: Any, axis: int) -> TensorVariable:
+    """The length of one axis of ``x``, an int64 scalar."""
+    x = as_tensor_variable(x)
+    return ShapeI(normalize_axis("shape_i", axis, x.ndim))(x)
+
+
+def shape_tuple(x: TensorVariable) -> tuple[Any, ...]:
+    """The lengths of ``x``: int where known, else an int64 scalar variable."""
+    return tuple(n if n is not None else ShapeI(a)(x) for a, n in enumerate(x.type.shape))
+
+
+def normalize_axis(name: str, axis: Any, ndim: int) -> int:
+    """``axis`` counted from the front; raise if there is none such."""
+    try:
+        number = int(get_scalar_constant_value(axis))
+    except (NotScalarConstantError, TypeError, ValueError):
+        raise TypeError(f"{name}: axis must be a constant integer, got {axis!r}") from None
+    if not -ndim <= number < ndim:
+        raise ShapeError(f"{name}: axis {number} does not exist in a tensor with {ndim} axes")
+    return number % ndim
+
+
+def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """All axes for None, else those given, counted from the front and sorted."""
+    if axis is None:
+        return tuple(range(ndim))
+    several = axis if isinstance(axis, list | tuple | np.ndarray) else [axis]
+    axes = [normalize_axis(name, a, ndim) for a in several]
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{name}: an axis is given twice in {axis}")
+    return tuple(sorted(axes))
+
+
+def get_vector_length(v: Any) -> int:
+    """The length of a vector whose length is known when the graph is built.
+
+    Raises
+    ------
+    ShapeError
+        If ``v`` is no vector, or its length is unknown.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.get_vector_length(T.dmatrix("x").shape)
+    2
+    """
+    v = as_tensor_variable(v)
+    if v.ndim != 1 or v.type.shape[0] is None:
+        raise ShapeError(f"get_vector_length: {v} ({v.type}) is no vector of known length")
+    return v.type.shape[0]
+
+
+# -- lengths given by the user ------------------------------------------------------------------------
+
+
+def as_length(n: Any, name: str) -> TensorVariable:
+    """``n`` as an int64 scalar."""
+    v = as_tensor_variable(n)
+    if v.ndim != 0 or not dtypes.is_discrete(v.dtype):
+        raise DTypeError(f"{name}: a length must be an integer scalar, got {v} ({v.type})")
+    return cast_to(v, "int64")
+
+
+def as_lengths(shape: Any, name: str) -> list[TensorVariable]:
+    """The entries of a shape: an int, a sequence of ints and scalars, or a vector of known length."""
+    if isinstance(shape, TensorVariable) and shape.ndim == 1:
+        if isinstance(shape, TensorConstant):
+            return [as_length(int(n), name) for n in shape.data]
+        if shape.owner is not None and isinstance(shape.owner.op, Stack):
+            return [as_length(n, name) for n in shape.owner.inputs]
+        if shape.owner is not None and isinstance(shape.owner.op, Shape):
+            return [as_length(n, name) for n in shape_tuple(shape.owner.inputs[0])]  # type: ignore[arg-type]
+        return [as_length(shape[i], name) for i in range(get_vector_length(shape))]  # type: ignore[index]
+    if isinstance(shape, list | tuple | np.ndarray):
+        return [as_length(n, name) for n in shape]
+    return [as_length(shape, name)]
+
+
+def known_length(n: Any) -> int | None:
+    """The length that ``n`` certainly is, or None."""
+    if isinstance(n, TensorConstant):
+        return int(n.data)
+    owner = getattr(n, "owner", None)
+    if owner is not None and isinstance(owner.op, ShapeI):
+        return owner.inputs[0].type.shape[owner.op.axis]
+    return None
+
+
+# -- reshape ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reshape(Op):
+    """z = the elements of x in row-major order, in the shape given by the int64 vector. z may be a view."""
+
+    ndim: int
+
+    def output_types(self, x: TensorVariable, lengths: TensorVariable) -> list[TensorType]:
+        if lengths.ndim != 1 or lengths.dtype != "int64":
+            raise DTypeError(f"reshape: the shape must be an int64 vector, got {lengths} ({lengths.type})")
+        if lengths.type.shape[0] not in (None, self.ndim):
+            raise ShapeError(f"reshape: {lengths} has {lengths.type.shape[0]} entries, ndim is {self.ndim}")
+        return [TensorType(x.dtype, self._static(x, lengths))]
+
+    def _static(self, x: TensorVariable, lengths: TensorVariable) -> tuple[int | None, ...]:
+        entries = _entries_of(lengths, self.ndim)
+        if any(n is not None and n < -1 for n in entries) or entries.count(-1) > 1:
+            raise ShapeError(f"reshape: {tuple(entries)}: one length may be -1, the others must not be negative")
+        free = entries.count(-1)
+        rest = prod(n for n in entries if n is not None and n >= 0)
+        size = None if None in x.type.shape else prod(n for n in x.type.shape if n is not None)
+        if size is not None and None not in entries:
+            if (not free and rest != size) or (free and (size % rest if rest else True)):
+                raise ShapeError(
+                    f"reshape: x ({x.type}) has {size} elements, which do not fit shape {tuple(entries)}"
+                )
+            return tuple(size // rest if n == -1 else n for n in entries)
+        return tuple(None if n == -1 else n for n in entries)
+
+    def perform(self, x: Any, lengths: Any) -> Any:
+        try:
+            return x.reshape([int(n) for n in lengths])
+        except ValueError:
+            raise ShapeError(
+                f"reshape: an array of shape {x.shape} ({x.size} elements) does not fit shape {tuple(lengths)}"
+            ) from None
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        lengths: Any = node.inputs[1]
+        static = node.outputs[0].type.shape  # type: ignore[attr-defined]
+        entries = _entries_of(lengths, self.ndim)
+        asked = [lengths[a] for a in range(self.ndim)]
+        size = product_of(shapes[0])
+        result = []
+        for a, n in enumerate(static):
+            if n is not None:
+                result.append(n)
+                continue
+            others = product_of([m for b, m in enumerate(asked) if b != a])
+            if entries[a] == -1:
+                result.append(size // others)
+            else:
+                # The entry may turn out to be -1: then the product of all entries is negative.
+                others = as_tensor_variable(others)
+                nonzero = switch(eq(others, 0), 1, others)
+                result.append(switch(lt(asked[a], 0), size // nonzero, asked[a]))
+        return [tuple(result)]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[True], [False]]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [reshape(output_grads[0], shape_tuple(inputs[0])), None]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [self(tangents[0], inputs[1])]
+
+    view_map = {0: (0,)}
+
+
+def product_of(lengths: Sequence[Any]) -> Any:
+    """The product of ints and scalar variables."""
+    result: Any = 1
+    for n in lengths:
+        result = n * result if isinstance(n, Variable) else result * n
+    return result
+
+
+def _entries_of(lengths: TensorVariable, ndim: int) -> list[int | None]:
+    """The entries of a shape vector as far as they are known."""
+    if isinstance(lengths, TensorConstant):
+        return [int(n) for n in lengths.data]
+    if lengths.owner is not None and isinstance(lengths.owner.op, Stack):
+        return [known_length(n) for n in lengths.owner.inputs]
+    if lengths.owner is not None and isinstance(lengths.owner.op, Shape):
+        return list(lengths.owner.inputs[0].type.shape)  # type: ignore[attr-defined]
+    return [None] * ndim
+
+
+def reshape(x: Any, newshape: Any, ndim: int | None = None) -> TensorVariable:
+    """The elements of ``x``, in row-major order, in another shape.
+
+    Parameters
+    ----------
+    x : tensor_like
+    newshape : int, sequence of int and integer scalars, or integer vector
+        One entry may be -1: it is what the number of elements leaves.
+    ndim : int, optional
+        Needed if ``newshape`` is a vector of unknown length.
+
+    Raises
+    ------
+    ShapeError
+        If the number of elements does not fit, as early as it is known.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> x.reshape((2, -1)).eval({x: [1, 2, 3, 4]})
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    x = as_tensor_variable(x)
+    if isinstance(newshape, TensorVariable) and newshape.ndim == 1:
+        lengths = cast_to(newshape, "int64")
+        if ndim is None:
+            ndim = get_vector_length(newshape)
+    else:
+        entries = as_lengths(newshape, "reshape")
+        if ndim is not None and ndim != len(entries):
+            raise ShapeError(f"reshape: {newshape} has {len(entries)} entries, ndim is {ndim}")
+        ndim = len(entries)
+        lengths = length_vector(entries)
+    return Reshape(ndim)(x, lengths)
+
+
+def length_vector(entries: Sequence[Any]) -> TensorVariable:
+    """An int64 vector of lengths; a constant if all are."""
+    known = [int(n.data) if isinstance(n, TensorConstant) else n for n in entries]
+    if all(isinstance(n, int | np.integer) for n in known):
+        return as_tensor_variable(np.asarray(known, np.int64).reshape(len(known)))
+    return stack_first_axis([as_length(n, "shape") for n in known])
+
+
+def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
+    """``x`` with its last axes joined, so that ``ndim`` axes remain.
+
+    Parameters
+    ----------
+    x : tensor_like
+    ndim : int
+        At least 1.
+    outdim : int, optional
+        The older name of ``ndim``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dtensor3("x")
+    >>> x.flatten(2).eval({x: [[[1, 2], [3, 4]]]})
+    array([[1., 2., 3., 4.]])
+    """
+    x = as_tensor_variable(x)
+    ndim = ndim if outdim is None else outdim
+    if ndim < 1 or ndim > max(x.ndim, 1):
+        raise ShapeError(f"flatten: ndim={ndim} is not between 1 and the {x.ndim} axes of {x} ({x.type})")
+    if ndim == x.ndim:
+        return x
+    lengths = shape_tuple(x)
+    tail = product_of(lengths[ndim - 1 :])
+    return reshape(x, [*lengths[: ndim - 1], tail])
+
+
+# -- claims about shapes ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SpecifyShape(Op):
+    """z = x, a view; an error at run time if a length is not the one in ``lengths`` (None: any)."""
+
+    lengths: tuple[int | None, ...]
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        merged = []
+        for axis, (known, claimed) in enumerate(zip(x.type.shape, self.lengths, strict=True)):
+            if known is not None and claimed is not None and known != claimed:
+                raise ShapeError(f"specify_shape: axis {axis} of x ({x.type}) has length {known}, not {claimed}")
+            merged.append(known if claimed is None else claimed)
+        return [TensorType(x.dtype, merged)]
+
+    def perform(self, x: Any) -> Any:
+        if any(n is not None and n != m for n, m in zip(self.lengths, x.shape, strict=True)):
+            wanted = tuple("any" if n is None else n for n in self.lengths)
+            raise ShapeError(f"specify_shape: the array has shape {x.shape}, specified was {wanted}")
+        return x
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [tuple(m if n is None else n for n, m in zip(self.lengths, shapes[0], strict=True))]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [output_grads[0]]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [self(tangents[0])]
+
+    view_map = {0: (0,)}
+
+
+def specify_shape(x: Any, shape: Any) -> TensorVariable:
+    """``x``, whose lengths are from now on known; checked when the function runs.
+
+    Parameters
+    ----------
+    x : tensor_like
+    shape : sequence of int or None
+        None: no claim about that axis.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.specify_shape(x, (None, 3)).type
+    TensorType(float64, (None, 3))
+    """
+    x = as_tensor_variable(x)
+    lengths = tuple(None if n is None else int(get_scalar_constant_value(n)) for n in shape)
+    if len(lengths) != x.ndim:
+        raise ShapeError(f"specify_shape: {lengths} for {x} with {x.ndim} axes ({x.type})")
+    if all(n is None or n == m for n, m in zip(lengths, x.type.shape, strict=True)):
+        return x
+    return SpecifyShape(lengths)(x)
+
+
+@dataclass(frozen=True)
+class ForgetLengths(Op):
+    """z = x, a view, whose type does not know that the lengths of ``axes`` are 1: they do not broadcast."""
+
+    axes: tuple[int, ...]
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        return [TensorType(x.dtype, [None if a in self.axes else n for a, n in enumerate(x.type.shape)])]
+
+    def perform(self, x: Any) -> Any:
+        return x
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [shapes[0]]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [output_grads[0]]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [self(tangents[0])]
+
+    view_map = {0: (0,)}
+
+
+def addbroadcast(x: Any, *axes: int) -> TensorVariable:
+    """``x``, with ``axes`` known to have length 1, so that they broadcast; checked when the function runs.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.addbroadcast(T.dmatrix("x"), 1).type
+    TensorType(float64, (None, 1))
+    """
+    x = as_tensor_variable(x)
+    wanted = normalize_axes("addbroadcast", axes, x.ndim)
+    return specify_shape(x, [1 if a in wanted else None for a in range(x.ndim)])
+
+
+def unbroadcast(x: Any, *axes: int) -> TensorVariable:
+    """``x``, with the lengths of ``axes`` forgotten, so that they do not broadcast."""
+    x = as_tensor_variable(x)
+    wanted = normalize_axes("unbroadcast", axes, x.ndim)
+    forget = tuple(a for a in wanted if x.type.shape[a] == 1)
+    return ForgetLengths(forget)(x) if forget else x
+
+
+def patternbroadcast(x: Any, broadcastable: Sequence[bool]) -> TensorVariable:
+    """``x`` with just the axes broadcastable that ``broadcastable`` says."""
+    x = as_tensor_variable(x)
+    if len(broadcastable) != x.ndim:
+        raise ShapeError(f"patternbroadcast: {tuple(broadcastable)} for {x} with {x.ndim} axes")
+    x = addbroadcast(x, *[a for a, b in enumerate(broadcastable) if b])
+    return unbroadcast(x, *[a for a, b in enumerate(broadcastable) if not b])
+
+
+__all__ = [
+    "Reshape", "Shape", "ShapeI", "SpecifyShape", "addbroadcast", "flatten", "get_vector_length",
+    "patternbroadcast", "reshape", "shape", "shape_i", "specify_shape", "unbroadcast",
+]  # fmt: skip

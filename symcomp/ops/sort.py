@@ -1,0 +1,303 @@
+"""Sorting and searching: sort, argsort, topk, searchsorted, unique, median."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.core.op import Op
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.convert import as_common, as_tensor_variable, cast_to
+from symcomp.ops.cumulative import along
+from symcomp.ops.gather import take_along_axis
+from symcomp.ops.index import getitem
+from symcomp.ops.reduce import mean
+from symcomp.ops.scalar_logic import isnan, switch
+from symcomp.ops.scalar_math import cast
+from symcomp.ops.shape import flatten, normalize_axes, normalize_axis, product_of, reshape, shape_tuple
+
+
+@dataclass(frozen=True)
+class Argsort(Op):
+    """z = the positions that sort x along ``axis``; NaN last. Always stable."""
+
+    axis: int
+
+    no_derivative = "its output is an integer"
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        return [TensorType("int64", x.type.shape)]
+
+    def perform(self, x: Any) -> Any:
+        return np.asarray(np.argsort(x, axis=self.axis, kind="stable"), np.int64)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [shapes[0]]
+
+
+@dataclass(frozen=True)
+class Sort(Op):
+    """z = x in ascending order along ``axis``; NaN last."""
+
+    axis: int
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        return [x.type]
+
+    def perform(self, x: Any) -> Any:
+        return np.sort(x, axis=self.axis, kind="stable")
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [shapes[0]]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        order = Argsort(self.axis)(inputs[0])
+        # The inverse of a permutation is what sorts it.
+        return [take_along_axis(output_grads[0], Argsort(self.axis)(order), self.axis)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [take_along_axis(tangents[0], Argsort(self.axis)(inputs[0]), self.axis)]
+
+
+KINDS = ("quicksort", "mergesort", "heapsort", "stable", None)
+
+
+def _sorting(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[TensorVariable, int]:
+    if kind not in KINDS:
+        raise ValueError(f"{name}: kind={kind!r}: must be one of {KINDS}")
+    if order is not None:
+        raise ValueError(f"{name}: order={order!r}: tensors have no fields to order by")
+    a = as_tensor_variable(a)
+    if axis is None:
+        a, axis = flatten(a), 0
+    return a, normalize_axis(name, axis, a.ndim)
+
+
+def sort(self: Any, axis: int | None = -1, kind: str | None = "quicksort", order: Any = None) -> TensorVariable:
+    """The elements in ascending order along an axis, NaN last.
+
+    Parameters
+    ----------
+    self : tensor_like
+    axis : int or None
+        None: of the flattened tensor.
+    kind : str
+        Accepted as in NumPy; the sort is always stable.
+    order : None
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.sort(x).eval({x: [3, 1, 2]})
+    array([1., 2., 3.])
+    """
+    a, number = _sorting("sort", self, axis, kind, order)
+    return Sort(number)(a)
+
+
+def argsort(a: Any, axis: int | None = -1, kind: str | None = "quicksort", order: Any = None) -> TensorVariable:
+    """The positions that sort ``a`` along an axis; see ``sort``."""
+    a, number = _sorting("argsort", a, axis, kind, order)
+    return Argsort(number)(a)
+
+
+def argtopk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64") -> TensorVariable:
+    """The positions of the ``kth`` largest elements; see ``topk``."""
+    x, number = _sorting("topk", x, axis, None, None)
+    k = as_tensor_variable(kth)
+    if k.ndim != 0 or not dtypes.is_discrete(k.dtype):
+        raise DTypeError(f"topk: kth must be an integer scalar, got {k} ({k.type})")
+    if not isinstance(kth, int | np.integer):
+        raise TypeError("topk: kth must be a Python integer: its sign says which end is meant")
+    n = x.type.shape[number]
+    if kth == 0 or (n is not None and abs(kth) > n):
+        raise ShapeError(f"topk: kth={kth} for an axis of length {n}: must be 1 to that length, or its negative")
+    order = Argsort(number)(x)
+    part = slice(None, int(-kth)) if kth < 0 else slice(None, int(-kth) - 1, -1)
+    return cast(getitem(order, along(number, x.ndim, part)), idx_dtype)
+
+
+def topk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64") -> TensorVariable:
+    """The ``kth`` largest elements along an axis, the largest first.
+
+    Parameters
+    ----------
+    x : tensor_like
+    kth : int
+        How many; negative: the smallest, smallest first.
+    axis : int or None
+    sorted : bool
+        Accepted for Theano's sake: they are always sorted.
+    idx_dtype : optional
+        Dtype of positions.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.topk(x, 2).eval({x: [3, 1, 2]})
+    array([3., 2.])
+    """
+    return topk_and_argtopk(x, kth, axis, sorted, idx_dtype)[0]
+
+
+def topk_and_argtopk(
+    x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64"
+) -> list[TensorVariable]:
+    """``[topk(...), argtopk(...)]``."""
+    places = argtopk(x, kth, axis, sorted, idx_dtype)
+    values, number = _sorting("topk", x, axis, None, None)
+    return [take_along_axis(values, places, number), places]
+
+
+@dataclass(frozen=True)
+class SearchSorted(Op):
+    """z[i] = how many elements of the sorted vector x are below (``side`` "left") or not above v[i].   (n,) (...) -> (...)"""
+
+    side: str
+
+    no_derivative = "its output is an integer"
+
+    def output_types(self, x: TensorVariable, v: TensorVariable) -> list[TensorType]:
+        if x.ndim != 1:
+            raise ShapeError(f"searchsorted: x ({x.type}) is no vector")
+        return [TensorType("int64", v.type.shape)]
+
+    def perform(self, x: Any, v: Any) -> Any:
+        return np.asarray(np.searchsorted(x, v, self.side), np.int64)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [shapes[1]]
+
+
+def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> TensorVariable:
+    """Where ``v`` would have to be inserted to keep the vector ``x`` sorted.
+
+    Parameters
+    ----------
+    x : vector
+    v : tensor_like
+    side : {"left", "right"}
+        Before or after equal elements.
+    sorter : integer vector, optional
+        What sorts ``x``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.searchsorted(x, 2.5).eval({x: [1, 2, 3]})
+    array(2)
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side={side!r}: must be 'left' or 'right'")
+    x, v = as_common(x, v)
+    common = dtypes.upcast(x.dtype, v.dtype)
+    if sorter is not None:
+        x = getitem(x, as_tensor_variable(sorter))
+    return SearchSorted(side)(cast_to(x, common), cast_to(v, common))
+
+
+@dataclass(frozen=True)
+class Unique(Op):
+    """The distinct elements (or slices along ``axis``) of x, sorted; positions of the first, of each, and counts."""
+
+    axis: int | None
+    return_index: bool
+    return_inverse: bool
+    return_counts: bool
+
+    multiple_outputs = True
+    no_derivative = "how many elements there are depends on their values"
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        shape = [None] if self.axis is None else [None if a == self.axis else n for a, n in enumerate(x.type.shape)]
+        inverse = x.type.shape if self.axis is None else (x.type.shape[self.axis],)
+        types = [TensorType(x.dtype, shape)]
+        types += [TensorType("int64", (None,))] * self.return_index
+        types += [TensorType("int64", inverse)] * self.return_inverse
+        types += [TensorType("int64", (None,))] * self.return_counts
+        return types
+
+    def perform(self, x: Any) -> tuple[Any, ...]:
+        found = np.unique(x, self.return_index, self.return_inverse, self.return_counts, axis=self.axis)
+        parts = list(found) if isinstance(found, tuple) else [found]
+        if self.return_inverse:
+            at = 1 + self.return_index
+            shape = x.shape if self.axis is None else (x.shape[self.axis],)
+            parts[at] = parts[at].reshape(shape)
+        return tuple([parts[0], *(np.asarray(p, np.int64) for p in parts[1:])])
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        # How many are distinct can only be counted: the outputs tell.
+        return [shape_tuple(out) for out in node.outputs]  # type: ignore[arg-type]
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+) -> Any:
+    """The distinct elements, sorted.
+
+    Parameters
+    ----------
+    ar : tensor_like
+    return_index, return_inverse, return_counts : bool
+        Also return where each occurs first, which one each element is, and how often each occurs.
+    axis : int, optional
+        Take slices along this axis instead of elements.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.unique(x).eval({x: [2, 1, 2]})
+    array([1., 2.])
+    """
+    x = as_tensor_variable(ar)
+    number = None if axis is None else normalize_axis("unique", axis, x.ndim)
+    outputs = Unique(number, return_index, return_inverse, return_counts)(x)
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def median(x: Any, axis: Any = None) -> TensorVariable:
+    """The middle element over axes, or the mean of the two in the middle.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.median(x).eval({x: [5, 1, 2]})
+    array(2.)
+    """
+    x = as_tensor_variable(x)
+    axes = normalize_axes("median", axis, x.ndim)
+    kept = [a for a in range(x.ndim) if a not in axes]
+    lengths = shape_tuple(x)
+    flat: Any = reshape(
+        x.dimshuffle(*kept, *axes),  # type: ignore[attr-defined]
+        [lengths[a] for a in kept] + [product_of([lengths[a] for a in axes])],
+    )
+    n = shape_tuple(flat)[-1]
+    ordered = Sort(flat.ndim - 1)(flat)
+    low, high = getitem(ordered, (..., (n - 1) // 2)), getitem(ordered, (..., n // 2))
+    middle = mean(as_tensor_variable([low, high]), axis=0)
+    if dtypes.is_discrete(x.dtype):
+        return middle
+    last = getitem(ordered, (..., -1))  # NaN is sorted last, and makes the median NaN
+    return switch(isnan(last), last, middle)
+
+
+__all__ = [
+    "argsort", "argtopk", "median", "searchsorted", "sort", "topk", "topk_and_argtopk", "unique",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The tests, one folder per layer; `tiny` is the smoke test that takes seconds."""

@@ -1,0 +1,134 @@
+"""The check that every op goes through: value, dtype, static shape, inferred shape, L-op and R-op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import symcomp.tensor  # noqa: F401  (installs the operators of variables)
+from symcomp.autodiff.check import check_derivatives
+from symcomp.core.evaluate import evaluate
+from symcomp.core.node import Variable
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.walk import toposort
+from symcomp.ops.convert import as_tensor_variable
+
+ALL_DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+FLOAT_DTYPES = ("float16", "float32", "float64")
+RTOL = {"float16": 2e-3, "float32": 2e-6, "complex64": 2e-6}
+
+
+def variables_for(values: tuple[Any, ...], static: str) -> list[TensorVariable]:
+    """A variable for each value: with all lengths known, or only those that are 1."""
+    kinds = []
+    for value in values:
+        shape = np.shape(value)
+        known = shape if static == "full" else tuple(1 if n == 1 else None for n in shape)
+        kinds.append(TensorType(np.asarray(value).dtype, known))
+    return [kind(f"x{i}") for i, kind in enumerate(kinds)]
+
+
+def infer_shapes(outputs: list[Any], values: dict[Variable, Any]) -> list[tuple[int, ...]]:
+    """The shapes of ``outputs``, computed by every op's infer_shape from those of the inputs."""
+    known: dict[Variable, Any] = {}
+    nodes = toposort(outputs)
+    for node in nodes:
+        for x in node.inputs:
+            if x.owner is None and isinstance(x, TensorVariable):
+                known[x] = np.shape(values[x] if x in values else x.data)
+    for x in outputs:
+        if x.owner is None:
+            known[x] = np.shape(values[x] if x in values else x.data)
+    for node in nodes:
+        shapes = [known.get(x) for x in node.inputs]
+        for out, shape in zip(node.outputs, node.op.infer_shape(node, shapes), strict=True):
+            known[out] = shape
+    result = []
+    for out in outputs:
+        entries = [as_tensor_variable(n) for n in known[out]]
+        result.append(tuple(int(n) for n in evaluate(entries, values)))
+    return result
+
+
+def check(
+    function: Callable[..., Any],
+    *values: Any,
+    expected: Any,
+    static: str = "both",
+    grad: bool = True,
+    rtol: float | None = None,
+    atol: float = 0.0,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> None:
+    """Check ``function`` of variables for ``values`` against ``expected``.
+
+    Parameters
+    ----------
+    function : callable
+        From variables to one variable or a list of them.
+    *values : array_like
+        Arrays or NumPy scalars; the dtype of the variables is theirs.
+    expected : callable or array_like or list
+        The value, or a function from the values to it. A list or tuple for several outputs.
+    static : {"none", "full", "both"}
+        How much of the shapes the types of the variables know.
+    grad : bool
+        Check derivatives with respect to floating inputs of floating outputs.
+    rtol, atol : float, optional
+        For the values; by default suited to the dtype.
+    tolerance : float, optional
+        For the derivatives (absolute and relative).
+    """
+    arrays = tuple(np.asarray(v) for v in values)
+    with np.errstate(all="ignore"):
+        wanted = expected(*arrays) if callable(expected) else expected
+    for mode in ("none", "full") if static == "both" else (static,):
+        inputs = variables_for(arrays, mode)
+        built = function(*inputs)
+        several = isinstance(built, list | tuple)
+        outputs = list(built) if several else [built]
+        wants = list(wanted) if several else [wanted]
+        given = dict(zip(inputs, arrays, strict=True))
+        before = [a.copy() for a in arrays]
+        with np.errstate(all="ignore"):
+            results = evaluate(outputs, given)
+        for a, b in zip(arrays, before, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg="an input was modified")
+        inferred = infer_shapes(outputs, given)
+        for out, got, want, shape in zip(outputs, results, wants, inferred, strict=True):
+            _check_value(out, got, np.asarray(want), shape, rtol, atol)
+            if grad and out.dtype[0] in "fc":
+                _check_derivatives(inputs, out, arrays, tolerance, seed)
+
+
+def _check_value(out: Any, got: Any, want: Any, shape: Any, rtol: Any, atol: float) -> None:
+    assert isinstance(got, np.ndarray), f"{out} gave {type(got)}"
+    assert got.dtype.name == out.dtype, f"{out} is {out.dtype}, its value {got.dtype}"
+    assert got.dtype == want.dtype, f"{out} has dtype {got.dtype}, expected {want.dtype}"
+    assert got.shape == want.shape, f"{out} has shape {got.shape}, expected {want.shape}"
+    assert all(
+        n is None or n == m for n, m in zip(out.type.shape, got.shape, strict=True)
+    ), f"{out} has static shape {out.type.shape}, its value {got.shape}"
+    assert shape == got.shape, f"infer_shape of {out} gave {shape}, its value has {got.shape}"
+    tolerance = RTOL.get(got.dtype.name, 1e-12) if rtol is None else rtol
+    if got.dtype.kind in "fc":
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=atol, equal_nan=True)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def _check_derivatives(
+    inputs: list[TensorVariable], out: Any, arrays: Any, tolerance: float | None, seed: int
+) -> None:
+    if not any(x.dtype[0] in "fc" for x in inputs):
+        return
+    with np.errstate(all="ignore"):
+        check_derivatives(
+            inputs, out, arrays, np.random.default_rng(seed), None, tolerance, tolerance
+        )

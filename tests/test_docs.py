@@ -1,0 +1,70 @@
+"""Every example in a docstring, in README.md and in docs/ runs and answers what it says."""
+
+import importlib
+import types
+from pathlib import Path
+
+import pytest
+
+from symcomp.tests.pages import run_module, run_page
+from symcomp.tests.repository import ROOT, folder_of_package, path_of_module
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an example writes goes nowhere."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", path_of_module(folder_of_package()))
+def test_docstrings(name: str) -> None:
+    run_module(importlib.import_module(name))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_page(page: Path) -> None:
+    run_page(page)
+
+
+def write_page(folder: Path, text: str) -> Path:
+    """Write a page with the text."""
+    page = folder / "page.md"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def test_blocks_share_one_namespace(tmp_path: Path) -> None:
+    page = write_page(
+        tmp_path,
+        "```python\nx = 3\n```\n```pycon\n>>> y = x + 1\n>>> y\n4\n```\n"
+        "1. in a list\n\n   ```python\n   assert y == 4\n   ```\n"
+        "```\n>>> y\n4\n```\n~~~python\nassert x == 3\n~~~\n",
+    )
+    assert run_page(page) == 5
+
+
+def test_other_languages_are_not_run(tmp_path: Path) -> None:
+    blocks = ["text\n>>> 1 / 0", "console\n$ rm", "\nno code", "{note}\n1 /", "c\nint x;"]
+    text = "".join(f"```{block}\n```\n" for block in blocks)
+    assert run_page(write_page(tmp_path, text)) == 0
+
+
+def test_wrong_answer_is_told_with_its_line(tmp_path: Path) -> None:
+    page = write_page(tmp_path, "# Title\n\n```python\n>>> 1 + 1\n3\n```\n")
+    with pytest.raises(AssertionError, match=r"(?s)page\.md.*line 4.*Expected:\s+3\nGot:\s+2"):
+        run_page(page)
+
+
+def test_plain_block_that_fails_is_told_with_its_line(tmp_path: Path) -> None:
+    page = write_page(tmp_path, "# Title\n\n```python\nx = 1\nx / 0\n```\n")
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_page(page)
+    assert caught.traceback[-1].lineno + 1 == 5
+
+
+def test_wrong_answer_in_a_docstring() -> None:
+    module = types.ModuleType("planted", "Planted.\n\n>>> 1 + 1\n3\n")
+    with pytest.raises(AssertionError, match=r"Expected:\s+3\nGot:\s+2"):
+        run_module(module)

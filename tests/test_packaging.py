@@ -1,0 +1,103 @@
+"""What is built from the repository is complete: archive, wheel, and an import far from here."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy
+import pytest
+
+from symcomp.tests.repository import ROOT, folder_of_package
+
+NOT_SOURCES = shutil.ignore_patterns(
+    ".*", "__pycache__", "*.egg-info", "*.so", "build", "dist", "_build", "venv*"
+)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        importlib.util.find_spec("build") is None or importlib.util.find_spec("Cython") is None,
+        reason="needs build and Cython: pip install -e '.[test]'",
+    ),
+]
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command and return what it prints; a failure shows all of it."""
+    # Nothing of this clone may be found by the way of the environment.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the archive and, from it, the wheel: what the archive lacks is found missing."""
+    folder = tmp_path_factory.mktemp("packaging")
+    source, target = folder / "source", folder / "dist"
+    shutil.copytree(ROOT, source, ignore=NOT_SOURCES)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", target, cwd=source)
+    return target
+
+
+def python_files(package: str) -> set[str]:
+    """List the Python files of a package as the wheel names them."""
+    folder = folder_of_package()[package]
+    prefix = package.replace(".", "/")
+    return {
+        f"{prefix}/{path.relative_to(folder).as_posix()}"
+        for path in folder.rglob("*.py")
+        if (path.parent / "__init__.py").exists()
+    }
+
+
+def test_wheel_has_every_python_file(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    expected = set().union(*(python_files(package) for package in folder_of_package()))
+    assert expected - names == set()
+    assert "symcomp/py.typed" in names
+
+
+def test_archive_has_what_a_clone_has(built: Path) -> None:
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    expected = {"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "setup.py", "pyproject.toml"}
+    expected |= {"docs/conf.py", "tests/test_packaging.py", "rewrite/__init__.py"}
+    expected |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "cvm").glob("*.p[yx][xi]")}
+    assert expected - names == set()
+
+
+def test_wheel_imports_outside_of_the_clone(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    environment = tmp_path / "environment"
+    run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=tmp_path)
+    python = environment / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=tmp_path)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # NumPy and SciPy come from the environment of this test, after what the wheel brought; a
+    # folder named in a .pth file does not have its own .pth files read, so no editable install.
+    (packages / "dependencies.pth").write_text(f"{Path(numpy.__file__).parent.parent}\n")
+    program = (
+        "import symcomp, symcomp.vm, symcomp.rewrite, symcomp.cvm, symcomp.tensor\n"
+        "print(symcomp.__file__, symcomp.vm.__file__)"
+    )
+    where = run(python, "-c", program, cwd=tmp_path).split()
+    assert where == [str(packages / "symcomp" / part) for part in ("__init__.py", "vm/__init__.py")]

@@ -1,0 +1,1 @@
+"""The smoke test: seconds, and it tells whether the rest is worth running."""

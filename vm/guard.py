@@ -1,0 +1,93 @@
+"""What is checked of the values that ops give: those of users' ops are never taken on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.node import Apply
+from symcomp.core.tensor import TensorType, describe_value
+from symcomp.errors import SymcompError
+
+
+class InvalidValueError(SymcompError, ValueError):
+    """An op gave a value that is not of the type it promised."""
+
+
+class NaNError(SymcompError, FloatingPointError):
+    """An op gave NaN although none of its inputs was NaN."""
+
+
+def is_users(op: Any) -> bool:
+    """True if the op's class is not part of symcomp."""
+    module = type(op).__module__
+    return not module.startswith("symcomp.") or module.startswith("symcomp.tests.")
+
+
+def guarded(nan_guard: str) -> Callable[[Apply], Callable[..., Any]]:
+    """How to bind a node: with its values checked where that is asked for.
+
+    Parameters
+    ----------
+    nan_guard : {"off", "user_ops", "all"}
+        Of which ops a NaN that they make out of numbers is an error. The types of what users' ops give are
+        checked always.
+    """
+
+    def bind(node: Apply) -> Callable[..., Any]:
+        compute = node.op.bind(node)
+        users = is_users(node.op)
+        watch = nan_guard == "all" or (nan_guard == "user_ops" and users)
+        if not users and not watch:
+            return compute
+
+        def checked(*values: Any) -> Any:
+            result = compute(*values)
+            several = result if node.op.multiple_outputs else (result,)
+            if users:
+                several = _check_types(node, several)
+            if watch and not any(has_nan(v) for v in values):
+                _check_nan(node, several)
+            return several if node.op.multiple_outputs else several[0]
+
+        return checked
+
+    return bind
+
+
+def has_nan(value: Any) -> bool:
+    """True if ``value`` is a floating array with a NaN in it."""
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fc" and bool(np.isnan(value).any())
+
+
+def _check_types(node: Apply, values: Any) -> tuple[Any, ...]:
+    if not isinstance(values, tuple | list) or len(values) != len(node.outputs):
+        raise InvalidValueError(
+            f"perform of {node.op} returned {describe_value(values)}; it must return a tuple of "
+            f"{len(node.outputs)} values"
+        )
+    checked = []
+    for position, (out, value) in enumerate(zip(node.outputs, values, strict=True)):
+        if isinstance(out.type, TensorType) and isinstance(value, np.generic):
+            value = np.asarray(value)
+        try:
+            checked.append(out.type.filter(value, strict=True))
+        except (TypeError, ValueError) as problem:
+            raise InvalidValueError(
+                f"perform of {node.op} returned, as output {position}, {describe_value(value)}, but its type "
+                f"is {out.type}: {problem}"
+            ) from None
+    return tuple(checked)
+
+
+def _check_nan(node: Apply, values: Any) -> None:
+    for position, value in enumerate(values):
+        if has_nan(value):
+            raise NaNError(
+                f"{node.op} made {int(np.isnan(value).sum())} NaN in output {position} "
+                f"({describe_value(value)}) out of inputs without NaN"
+                + (f"; the expression was made at {node.source}" if node.source else "")
+                + ". If that is meant, set config.nan_guard='off'"
+            )

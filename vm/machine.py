@@ -1,0 +1,126 @@
+"""The Python machine: runs a Program instruction by instruction. It is the specification of every other machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.tensor import describe_value
+from symcomp.vm.opcodes import Opcode
+from symcomp.vm.program import Instruction, Program
+
+
+class _Unset:
+    """The content of a slot that has no value."""
+
+    def __repr__(self) -> str:
+        return "unset"
+
+
+UNSET: Any = _Unset()
+
+Observer = Callable[[int, Instruction, float], None]
+
+
+class PythonMachine:
+    """Runs a program with NumPy alone. A call owns its store, so calls from several threads do not meet.
+
+    Parameters
+    ----------
+    program : Program
+    keep : bool
+        Hold on to the values of the last call until ``free`` is called.
+    """
+
+    def __init__(self, program: Program, keep: bool = False) -> None:
+        self.program = program
+        self.kept: list[Any] | None = None
+        self._keep = keep
+        self._template = [UNSET] * len(program.variables)
+        for slot, value in program.constants.items():
+            self._template[slot] = value
+
+    def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]:
+        """Run the program on the values of its inputs; return those of its outputs.
+
+        Parameters
+        ----------
+        values : sequence
+        observe : callable, optional
+            Called after every instruction with its position, itself, and the seconds it took.
+        """
+        program = self.program
+        store = self._template.copy()
+        for slot, value in zip(program.inputs, values, strict=True):
+            store[slot] = value
+        with np.errstate(all="ignore"):
+            self._loop(store, observe)
+        if self._keep:
+            self.kept = store
+        return [store[slot] for slot in program.outputs]
+
+    def free(self) -> None:
+        """Drop the values kept from the last call."""
+        self.kept = None
+
+    def _loop(self, store: list[Any], observe: Observer | None) -> None:
+        code = self.program.instructions
+        position = 0
+        started = time.perf_counter() if observe else 0.0
+        while position < len(code):
+            step = code[position]
+            following = position + 1
+            try:
+                if step.opcode is Opcode.CALL:
+                    self._call(step, store)
+                elif self._control(step, store):
+                    following = step.target
+            except Exception as problem:
+                explain(problem, step, [store[i] for i in step.inputs])
+                raise
+            for slot in step.frees:
+                store[slot] = UNSET
+            if observe is not None:
+                now = time.perf_counter()
+                observe(position, step, now - started)
+                started = now
+            position = following
+
+    @staticmethod
+    def _call(step: Instruction, store: list[Any]) -> None:
+        result = step.compute(*[store[i] for i in step.inputs])  # type: ignore[misc]
+        if step.several:
+            for slot, value in zip(step.outputs, result, strict=True):
+                store[slot] = value
+        else:
+            store[step.outputs[0]] = result
+
+    @staticmethod
+    def _control(step: Instruction, store: list[Any]) -> bool:
+        """Do what is no CALL; true if the program goes on at the target."""
+        if step.opcode is Opcode.MOVE:
+            for slot, source in zip(step.outputs, step.inputs, strict=True):
+                store[slot] = store[source]
+        elif step.opcode is Opcode.COPY:
+            store[step.outputs[0]] = step.compute(store[step.inputs[0]])  # type: ignore[misc]
+        elif step.opcode is Opcode.BRANCH:
+            return not store[step.inputs[0]]
+        elif step.opcode is Opcode.SKIP_IF_SET:
+            return store[step.inputs[0]] is not UNSET
+        return step.opcode is Opcode.JUMP
+
+
+def explain(problem: BaseException, step: Instruction, values: Sequence[Any]) -> None:
+    """Add to an exception which node failed, on what, and the user's line that made it."""
+    node = step.node
+    if node is None:
+        return
+    lines = [f"This was raised by the op {node.op}, whose inputs were:"]
+    for position, (x, value) in enumerate(zip(node.inputs, values, strict=True)):
+        lines.append(f"  {position}: {x} ({x.type}) = {describe_value(value)}")
+    if node.source is not None:
+        lines.append(f"The expression was made at {node.source}")
+    problem.add_note("\n".join(lines))

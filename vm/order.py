@@ -1,0 +1,109 @@
+"""The order of nodes: each after what it needs, and in-place nodes after all other readers of what they destroy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.walk import ancestors, toposort
+from symcomp.errors import GraphError
+
+
+def alias_roots(variable: Variable, without: Apply | None = None) -> set[Variable]:
+    """The variables whose memory ``variable`` may share: itself, where it is computed into its own.
+
+    Outputs of ``without`` count as nobody's: what is reached through them alone is left out.
+    """
+    roots: set[Variable] = set()
+    seen = {variable}
+    pending = [variable]
+    while pending:
+        v = pending.pop()
+        if without is not None and v.owner is without:
+            continue
+        sources = _aliased_inputs(v)
+        if not sources:
+            roots.add(v)
+        for source in sources:
+            if source not in seen:
+                seen.add(source)
+                pending.append(source)
+    return roots
+
+
+def _aliased_inputs(variable: Variable) -> list[Variable]:
+    node = variable.owner
+    if node is None or variable.index is None:
+        return []
+    maps = (node.op.view_map, node.op.destroy_map)
+    return [node.inputs[i] for m in maps for i in m.get(variable.index, ())]
+
+
+def destroyed_inputs(node: Apply) -> list[int]:
+    """The positions of the inputs that ``node`` overwrites."""
+    return sorted({i for positions in node.op.destroy_map.values() for i in positions})
+
+
+def schedule(
+    graph: FunctionGraph, destroyable: Collection[Variable]
+) -> tuple[list[Apply], set[tuple[Apply, int]]]:
+    """Order the nodes of ``graph``.
+
+    Parameters
+    ----------
+    graph : FunctionGraph
+    destroyable : collection of Variable
+        Inputs that may be overwritten.
+
+    Returns
+    -------
+    order : list of Apply
+    copies : set of (Apply, int)
+        Inputs of in-place nodes that must be copied first, because somebody else still needs the value.
+    """
+    order = graph.toposort()
+    destroyers = [node for node in order if node.op.destroy_map]
+    if not destroyers:
+        return order, set()
+    readers = _readers_by_root(order)
+    after: dict[Apply, list[Apply]] = {}
+    copies: set[tuple[Apply, int]] = set()
+    for node in destroyers:
+        for i in destroyed_inputs(node):
+            roots = alias_roots(node.inputs[i])
+            others = [r for root in roots for r in readers[root] if r is not node]
+            shown = any(roots & alias_roots(out, without=node) for out in graph.outputs)
+            if shown or _must_copy(node, roots, others, destroyable):
+                copies.add((node, i))
+            else:
+                after.setdefault(node, []).extend(others)
+    try:
+        return toposort(graph.outputs, graph.inputs, after), copies
+    except GraphError:
+        # Two nodes wait for each other's reading: copies make every order right.
+        return order, {(node, i) for node in destroyers for i in destroyed_inputs(node)}
+
+
+def _readers_by_root(order: Sequence[Apply]) -> dict[Variable, list[Apply]]:
+    readers: dict[Variable, list[Apply]] = {}
+    for node in order:
+        for root in {r for x in node.inputs for r in alias_roots(x)}:
+            readers.setdefault(root, []).append(node)
+    return readers
+
+
+def _must_copy(
+    node: Apply,
+    roots: set[Variable],
+    others: list[Apply],
+    destroyable: Collection[Variable],
+) -> bool:
+    """True if ``node`` cannot overwrite the memory of ``roots``, which ``others`` read too."""
+    if len(roots) > 1 or any(other.op.destroy_map for other in others):
+        return True
+    (root,) = roots
+    if isinstance(root, Constant) or (root.owner is None and root not in destroyable):
+        return True
+    outputs = set(node.outputs)
+    return any(outputs & set(ancestors(other.inputs)) for other in others)

@@ -1,0 +1,101 @@
+"""A Program: flat instructions over numbered storage slots. Data only; machines run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from symcomp.core.node import Apply, Variable
+from symcomp.vm.opcodes import Opcode
+
+
+@dataclass(slots=True)
+class Instruction:
+    """One step.
+
+    Attributes
+    ----------
+    opcode : Opcode
+    inputs, outputs : tuple of int
+        Slots.
+    target : int
+        Where to go on, for the opcodes that jump.
+    frees : tuple of int
+        Slots whose values are not needed afterwards.
+    node : Apply or None
+        The node computed by a CALL.
+    compute : callable or None
+        For CALL: the values of the inputs -> the value, or the tuple of values, of the outputs. For COPY: the copier.
+    several : bool
+        Whether ``compute`` returns a tuple.
+    """
+
+    opcode: Opcode
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    target: int = -1
+    frees: tuple[int, ...] = ()
+    node: Apply | None = None
+    compute: Callable[..., Any] | None = None
+    several: bool = False
+
+    def line(self) -> str:
+        """The instruction as text."""
+        read = ", ".join(f"s{i}" for i in self.inputs)
+        written = ", ".join(f"s{i}" for i in self.outputs)
+        text = {
+            Opcode.CALL: f"{written} := {self.node.op if self.node else '?'}({read})",
+            Opcode.COPY: f"{written} := copy {read}",
+            Opcode.MOVE: f"{written} := {read}",
+            Opcode.BRANCH: f"if not {read} goto {self.target}",
+            Opcode.JUMP: f"goto {self.target}",
+            Opcode.SKIP_IF_SET: f"if {read} is set goto {self.target}",
+            Opcode.FREE: "join",
+        }[self.opcode]
+        if self.node is not None and self.node.op.destroy_map:
+            spoiled = sorted({self.inputs[i] for ins in self.node.op.destroy_map.values() for i in ins})
+            text += "    in-place " + ", ".join(f"s{i}" for i in spoiled)
+        if self.frees:
+            text += "    free " + ", ".join(f"s{i}" for i in self.frees)
+        return text
+
+
+@dataclass
+class Program:
+    """What a compiled function runs.
+
+    Attributes
+    ----------
+    instructions : list of Instruction
+    variables : list of Variable
+        For each slot, the variable whose value it holds.
+    inputs : tuple of int
+        Slots of the inputs, in the order of the graph's inputs.
+    outputs : tuple of int
+        Slots of the outputs, in the order of the graph's outputs.
+    constants : dict of int to value
+    """
+
+    instructions: list[Instruction]
+    variables: list[Variable]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    constants: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def is_straight(self) -> bool:
+        """True if no instruction jumps."""
+        return all(step.target < 0 for step in self.instructions)
+
+    def listing(self) -> str:
+        """The program as text, a line per instruction."""
+        lines = [f"inputs  {', '.join(f's{i} = {self.variables[i]}' for i in self.inputs)}"]
+        lines += [f"const   s{i} = {self.variables[i]}" for i in self.constants]
+        width = len(str(len(self.instructions)))
+        lines += [f"{i:{width}d}  {step.line()}" for i, step in enumerate(self.instructions)]
+        lines.append(f"outputs {', '.join(f's{i}' for i in self.outputs)}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.listing()
