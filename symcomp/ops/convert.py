@@ -183,14 +183,17 @@ def as_common(*args: Any, like: Sequence[Any] = ()) -> list[TensorVariable]:
     if not known:
         return [as_tensor_variable(a) for a in args]
     met = dtypes.upcast(*known)
-    return [
-        _number_as(a, met) if v is None else v for a, v in zip(args, strong, strict=True)
-    ]
+    fractional = any(type(a) in (float, complex) for a in args)
+    if dtypes.is_discrete(met) and fractional and config.cast_policy == "numpy+floatX":
+        # NumPy would widen int32 with float32 to float64; here floatX rules.
+        if config.floatX != "float64":
+            strong = [v if v is None else cast_to(v, config.floatX) for v in strong]
+        met = config.floatX
+    return [_number_as(a, met) if v is None else v for a, v in zip(args, strong, strict=True)]
 
 
 def _number_as(number: Any, met: str) -> TensorConstant:
     """The constant that a Python number becomes among tensors of dtype ``met``."""
-    python_float = config.floatX if config.cast_policy == "numpy+floatX" else "float64"
     if isinstance(number, bool):
         return constant(number)
     if isinstance(number, int):
@@ -203,10 +206,9 @@ def _number_as(number: Any, met: str) -> TensorConstant:
                     "with: cast the tensor to a wider dtype first"
                 )
     elif isinstance(number, float):
-        name = python_float if dtypes.is_discrete(met) else met
+        name = "float64" if dtypes.is_discrete(met) else met
     else:
-        base = python_float if dtypes.is_discrete(met) else met
-        name = dtypes.to_complex(base)
+        name = dtypes.to_complex("float64" if dtypes.is_discrete(met) else met)
     with np.errstate(over="ignore"):
         return constant(np.asarray(number).astype(name))
 

@@ -260,6 +260,8 @@ class _Grid:
         """One coordinate tensor per slice; a complex step is a number of points, as in NumPy."""
         slices = key if isinstance(key, tuple) else (key,)
         axes = [_grid_axis(s) for s in slices]
+        common = dtypes.upcast(*(v.dtype for v in axes))
+        axes = [cast(v, common) for v in axes]
         n = len(axes)
         shaped = [v.dimshuffle(*[0 if j == i else "x" for j in range(n)]) for i, v in enumerate(axes)]  # type: ignore[attr-defined]
         if self._sparse:
@@ -267,7 +269,7 @@ class _Grid:
         total: Any = shaped[0].zeros_like()
         for v in shaped[1:]:
             total = total + v.zeros_like()
-        return [v + cast(total, v.dtype) for v in shaped]
+        return [v + total for v in shaped]
 
 
 def _grid_axis(s: slice) -> TensorVariable:

@@ -14,6 +14,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.special_types import NullType
 from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, cast_to
@@ -37,6 +38,11 @@ def NEGATED(*letters: Any) -> Any:  # noqa: N802
 def ZERO(*letters: Any) -> None:  # noqa: N802
     """Derivative 0 wherever it exists."""
     return None
+
+
+def unknown(reason: str) -> Rule:
+    """A derivative that exists but is not there: an error only where it is needed."""
+    return lambda *letters: NullType(reason)()
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +216,9 @@ class Elemwise(Op):
             if gx is None:
                 grads.append(None)
                 continue
+            if isinstance(gx.type, NullType):
+                grads.append(gx)
+                continue
             gx = gx.conj() if holomorphic else gx
             if dtypes.is_complex(gx.dtype) and not dtypes.is_complex(x.dtype):
                 gx = gx.real
@@ -227,6 +236,8 @@ class Elemwise(Op):
                 continue
             rule = rules[0] if self.scalar.arity == 0 else rules[i]
             term = rule(*inputs, z, dx)
+            if term is not None and isinstance(term.type, NullType):
+                return [term]
             if term is not None:
                 dz = term if dz is None else dz + term
         if dz is not None and dz.type.shape != z.type.shape:

@@ -20,7 +20,7 @@ from symcomp.ops.convert import (
     cast_to,
     stack_first_axis,
 )
-from symcomp.ops.shape import length_vector, normalize_axis, shape_tuple
+from symcomp.ops.shape import length_vector, normalize_axis, shape_tuple, specify_shape
 
 
 @dataclass(frozen=True)
@@ -64,19 +64,12 @@ class Join(Op):
         sizes = length_vector([shape_tuple(x)[self.axis] for x in inputs])
         parts = Split(self.axis, len(inputs))(output_grads[0], sizes)
         # Each part has the lengths that its input is known to have.
-        return [
-            part if part.type.shape == x.type.shape else _with_lengths(part, x)
-            for part, x in zip(parts, inputs, strict=True)
-        ]
+        return [specify_shape(g, x.type.shape) for g, x in zip(parts, inputs, strict=True)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         return [
             self(*(x.zeros_like() if dx is None else dx for x, dx in zip(inputs, tangents, strict=True)))
         ]
-
-
-def _with_lengths(part: Any, x: Any) -> Any:
-    return part if x.type.is_super(part.type) else x.type.filter_variable(part)
 
 
 @dataclass(frozen=True)

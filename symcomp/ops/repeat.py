@@ -11,6 +11,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import alloc, full
+from symcomp.ops.axes import expand_dims
 from symcomp.ops.convert import as_tensor_variable, with_rank
 from symcomp.ops.creation import arange, linspace
 from symcomp.ops.cumulative import along, cumsum
@@ -234,7 +235,7 @@ def _pad_by_value(
 
 
 def _ramp(x: TensorVariable, axis: int, side: int, width: int, end: Any) -> TensorVariable:
-    edge = getitem(x, along(axis, x.ndim, slice(None, 1) if side == 0 else slice(-1, None)))
+    edge = expand_dims(take(x, 0 if side == 0 else -1, axis=axis), axis)
     steps = linspace(0, 1, width, endpoint=False)
     steps = steps if side == 0 else flip(steps)
     shaped: Any = dimshuffle(steps, *[0 if a == axis else "x" for a in range(x.ndim)])

@@ -22,18 +22,20 @@ from symcomp.ops.scalar_math import abs_, cast, maximum, minimum
 
 
 def _widen(x: Any, y: Any) -> list[TensorVariable]:
-    """Python integers of any size compare with integer tensors of any dtype, as in NumPy."""
-    if type(x) is int and not is_python_number(y):
+    """Python numbers of any size compare exactly with integer tensors of any dtype, as in NumPy."""
+    if type(x) in (int, float) and not is_python_number(y):
         x = _comparable(x, as_tensor_variable(y).dtype)
-    elif type(y) is int and not is_python_number(x):
+    elif type(y) in (int, float) and not is_python_number(x):
         y = _comparable(y, as_tensor_variable(x).dtype)
     return as_common(x, y)
 
 
-def _comparable(number: int, dtype: str) -> Any:
+def _comparable(number: float, dtype: str) -> Any:
     """``number``, or an array of a dtype that holds it, where ``dtype`` does not."""
-    if not dtypes.is_discrete(dtype) or dtype == "bool":
+    if not dtypes.is_discrete(dtype) or (dtype == "bool" and isinstance(number, int)):
         return number
+    if isinstance(number, float):
+        return np.asarray(number)
     limits = np.iinfo(dtype)
     if limits.min <= number <= limits.max:
         return number

@@ -222,7 +222,7 @@ def pow(x: Any, y: Any) -> TensorVariable:
     return _pow(base, exponent)
 
 
-sqr = scalar("sqr", "x", "x * x", np.square, dtype=lambda x: x, d=(lambda x, z, g: g * 2 * x,))
+sqr = scalar("sqr", "x", "x * x", np.square, dtype=ufunc_rule(np.square), d=(lambda x, z, g: g * 2 * x,))
 square = sqr
 sqrt = scalar("sqrt", "x", "The square root.", np.sqrt, dtype=float_rule, d=(lambda x, z, g: g * 0.5 / z,))
 maximum = scalar(

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.elemwise import real_float_rule, scalar
+from symcomp.ops.elemwise import real_float_rule, scalar, unknown
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cos, exp, log, log1p
 
@@ -28,9 +29,7 @@ def _special(name: str, parameters: str, doc: str, *derivatives: Any, function: 
     )  # fmt: skip
 
 
-def _undefined(*letters: Any) -> Any:
-    raise NotImplementedError(NO_ORDER)
-
+_undefined = unknown(NO_ORDER)
 
 # ----- error functions (DLMF 7) ----------------------------------------------------------------------
 
@@ -49,7 +48,7 @@ log_ndtr = _special(
 # ----- gamma functions (DLMF 5, 8) -------------------------------------------------------------------
 
 gamma = _special("gamma", "x", "The gamma function.", lambda x, z, g: g * z * psi(x))
-gammaln = _special("gammaln", "x", "log |gamma(x)|.", lambda x, z, g: g * psi(x))
+gammaln = _special("gammaln", "x", "log(abs(gamma(x))).", lambda x, z, g: g * psi(x))
 psi = _special("psi", "x", "The digamma function, the derivative of gammaln.", lambda x, z, g: g * tri_gamma(x))
 digamma = psi
 tri_gamma = scalar(
@@ -61,7 +60,7 @@ polygamma = scalar(
     d=(_undefined, lambda n, x, z, g: g * polygamma(n + 1, x)),
 )  # fmt: skip
 betaln = _special(
-    "betaln", "a b", "log |beta(a, b)|.",
+    "betaln", "a b", "log(abs(beta(a, b))).",
     lambda a, b, z, g: g * (psi(a) - psi(a + b)), lambda a, b, z, g: g * (psi(b) - psi(a + b)),
 )  # fmt: skip
 beta = _special(
@@ -156,7 +155,7 @@ iv = _special(
     _undefined, lambda v, x, z, g: g * (iv(v - 1, x) + iv(v + 1, x)) / 2,
 )  # fmt: skip
 ive = _special(
-    "ive", "v x", "iv(v, x) exp(-|x|).",
+    "ive", "v x", "iv(v, x) exp(-abs(x)).",
     _undefined, lambda v, x, z, g: g * ((ive(v - 1, x) + ive(v + 1, x)) / 2 - z * x.sgn()),
 )  # fmt: skip
 kv = _special(
@@ -174,7 +173,7 @@ def _sinc_slope(x: Any, z: Any, g: Any) -> Any:
     return g * switch(eq(x, 0), 0, (cos(np.pi * safe) - z) / safe)
 
 
-sinc = scalar("sinc", "x", "sin(pi x) / (pi x), 1 at 0.", np.sinc, dtype=real_float_rule, d=(_sinc_slope,))
+sinc = scalar("sinc", "x", "sin(pi x) / (pi x), 1 at 0.", np.sinc, dtype=lambda x: "float64" if dtypes.is_discrete(x) else real_float_rule(x), d=(_sinc_slope,))
 
 __all__ = [
     "beta", "betainc", "betaln", "chi2sf", "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "gamma",
