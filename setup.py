@@ -44,9 +44,7 @@ def find_extensions() -> list[Extension]:
         for source in sources
     ]
     # The generated C goes under build/: C in cvm/ is written by hand.
-    return cythonize(
-        extensions, language_level=3, build_dir="build/cython", include_path=["cvm"]
-    )
+    return cythonize(extensions, language_level=3, build_dir="build/cython", include_path=["cvm"])
 
 
 def native_files(pattern: str) -> list[str]:

@@ -2,7 +2,8 @@
 
     python examples/rosenbrock_newton.py [--dimensions N]
 
-``scipy.optimize.minimize`` is given three compiled functions: the value, the gradient (from ``grad``) and the product of
+``scipy.optimize.minimize`` is given three compiled functions: the value, the gradient (from
+``grad``) and the product of
 the Hessian with a direction (``Rop`` of the gradient, which never forms the Hessian).
 """
 
@@ -26,7 +27,9 @@ def minimize_rosenbrock(dimensions: int) -> OptimizeResult:
     slope = symcomp.function([x], gradient)
     curvature = symcomp.function([x, direction], symcomp.Rop(gradient, x, direction))
     start = np.resize([-1.2, 1.0], dimensions)
-    return minimize(value, start, jac=slope, hessp=curvature, method="Newton-CG", options={"xtol": 1e-10})
+    return minimize(
+        value, start, jac=slope, hessp=curvature, method="Newton-CG", options={"xtol": 1e-10}
+    )
 
 
 def main(arguments: list[str] | None = None) -> OptimizeResult:
@@ -36,7 +39,10 @@ def main(arguments: list[str] | None = None) -> OptimizeResult:
     options = parser.parse_args(arguments)
     result = minimize_rosenbrock(options.dimensions)
     print(f"minimum {result.fun:.3e} at x = {np.array2string(result.x[:4], precision=8)} ...")
-    print(f"{result.nit} iterations, {result.nfev} values, {result.njev} gradients, {result.nhev} Hessian products")
+    print(
+        f"{result.nit} iterations, {result.nfev} values, {result.njev} gradients, {result.nhev} "
+        "Hessian products"
+    )
     print(f"largest distance from the known minimum (1, ..., 1): {np.abs(result.x - 1).max():.2e}")
     return result
 

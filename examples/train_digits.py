@@ -1,9 +1,12 @@
-"""Train on real handwritten digits: logistic regression, then a network with one hidden layer and momentum.
+"""Train on real handwritten digits: logistic regression, then a network with one hidden layer and
+momentum.
 
     python examples/train_digits.py [--output DIR] [--epochs N] [--seed N]
 
-The 1797 images of 8 x 8 pixels are scikit-learn's (UCI ML hand-written digits). Minibatches are cut symbolically out of
-shared data through ``givens``; training stops early, by the error on a validation split. Writes two pictures:
+The 1797 images of 8 x 8 pixels are scikit-learn's (UCI ML hand-written digits). Minibatches are
+cut symbolically out of
+shared data through ``givens``; training stops early, by the loss on a validation split. Writes two
+pictures:
 ``digits_learning.png`` (learning curves) and ``digits_weights.png`` (weights of the first layer).
 """
 
@@ -14,12 +17,16 @@ import pathlib
 import time
 from dataclasses import dataclass
 
+import matplotlib
 import numpy as np
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 from tqdm import tqdm
 
 import symcomp
 import symcomp.tensor as T
+
+matplotlib.use("Agg")  # pictures go to files; no screen is needed
 
 BATCH = 20
 HIDDEN = 128
@@ -84,23 +91,27 @@ class Model:
             givens={x: train.images[part], y: train.labels[part]},
             name=f"{name} step",
         )
-        self.validation_error, self.test_error = (
-            symcomp.function([], error, givens={x: d.images, y: d.labels}) for d in (validation, test)
+        self.validate, self.test = (
+            symcomp.function([], [loss, error], givens={x: d.images, y: d.labels})
+            for d in (validation, test)
         )
         self.losses: list[float] = []
         self.errors: list[float] = []
 
     def train(self, epochs: int, patience: int, rng: np.random.Generator) -> None:
-        """Train until the validation error has not improved for ``patience`` epochs; keep the best."""
+        """Train until the validation loss is not better for ``patience`` epochs; keep the best."""
         best, best_epoch, best_values = np.inf, 0, []
-        bar = tqdm(range(epochs), desc=self.name, unit="epoch")
+        bar = tqdm(range(epochs), desc=self.name, unit="epoch", mininterval=0.5)
         for epoch in bar:
-            self.losses.append(float(np.mean([self.step(i) for i in rng.permutation(self.n_batches)])))
-            self.errors.append(float(self.validation_error()))
-            if self.errors[-1] < best:
-                best, best_epoch = self.errors[-1], epoch
+            self.losses.append(
+                float(np.mean([self.step(i) for i in rng.permutation(self.n_batches)]))
+            )
+            loss, error = (float(v) for v in self.validate())
+            self.errors.append(error)
+            if loss < best:
+                best, best_epoch = loss, epoch
                 best_values = [p.get_value() for p in self.parameters]
-            bar.set_postfix(loss=f"{self.losses[-1]:.4f}", validation=f"{100 * self.errors[-1]:.2f}%")
+            bar.set_postfix(loss=f"{self.losses[-1]:.4f}", validation=f"{100 * error:.2f}%")
             if epoch - best_epoch >= patience:
                 break
         bar.close()
@@ -120,21 +131,18 @@ def network(data, rng) -> Model:
     x, y = T.matrix("x"), T.lvector("y")
     hidden, first = layer(x, 64, HIDDEN, rng, "hidden")
     logits, second = layer(T.tanh(hidden), HIDDEN, 10, rng, "output")
-    return Model("network", logits, x, y, first + second, data, rate=0.1, momentum=0.9, decay=1e-4)
+    return Model("network", logits, x, y, first + second, data, rate=0.03, momentum=0.9, decay=1e-4)
 
 
 def draw(models: list[Model], folder: pathlib.Path) -> list[pathlib.Path]:
     """Learning curves of all models, and the first-layer weights of the last, as PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
     folder.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), constrained_layout=True)
     for model in models:
         axes[0].semilogy(range(1, len(model.losses) + 1), model.losses, label=model.name)
-        axes[1].plot(range(1, len(model.errors) + 1), [100 * e for e in model.errors], label=model.name)
+        axes[1].plot(
+            range(1, len(model.errors) + 1), [100 * e for e in model.errors], label=model.name
+        )
     axes[0].set(xlabel="epoch", ylabel="training loss (nats)", title="Training loss")
     axes[1].set(xlabel="epoch", ylabel="error (%)", title="Validation error", ylim=(0, 12))
     for ax in axes:
@@ -157,7 +165,9 @@ def draw(models: list[Model], folder: pathlib.Path) -> list[pathlib.Path]:
 def main(arguments: list[str] | None = None) -> dict[str, float]:
     """Train both models; print and return their test errors."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(__file__).parent / "output")
+    parser.add_argument(
+        "--output", type=pathlib.Path, default=pathlib.Path(__file__).parent / "output"
+    )
     parser.add_argument("--epochs", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
@@ -168,7 +178,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     test_errors = {}
     for model in models:
         model.train(options.epochs, patience=20, rng=rng)
-        test_errors[model.name] = float(model.test_error())
+        test_errors[model.name] = float(model.test()[1])
     for name, error in test_errors.items():
         print(f"{name}: test error {100 * error:.2f} %")
     for path in draw(models, options.output):

@@ -1,4 +1,6 @@
-"""The phases of rewriting, in their order. A phase's tags serve ``Mode.including`` and ``excluding``."""
+"""The phases of rewriting, in their order. A phase's tags serve ``Mode.including`` and
+``excluding``.
+"""
 
 from __future__ import annotations
 

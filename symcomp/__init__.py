@@ -38,8 +38,9 @@ Param = In
 __version__ = "0.1.0"
 
 __all__ = [
-    "Apply", "Constant", "DisconnectedInputError", "Function", "FunctionGraph", "GradientError", "In", "Lop",
-    "MissingInputError", "Mode", "NullTypeGradError", "Op", "Out", "Param", "ProfileStats", "Rop", "SharedVariable",
-    "SymcompError", "Type", "UnusedInputError", "Variable", "clone", "clone_replace", "config", "errors", "function",
-    "grad", "gradient", "shared", "shared_constructor", "subgraph_grad", "tensor",
+    "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
+    "Function", "function", "FunctionGraph", "grad", "gradient", "GradientError", "In", "Lop",
+    "MissingInputError", "Mode", "NullTypeGradError", "Op", "Out", "Param", "ProfileStats",
+    "Rop", "shared", "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError",
+    "tensor", "Type", "UnusedInputError", "Variable",
 ]  # fmt: skip

@@ -1,6 +1,8 @@
-"""The options: one table, read from (highest first) code, SYMCOMP_FLAGS, a TOML file, and the defaults.
+"""The options: one table, read from (highest first) code, SYMCOMP_FLAGS, a TOML file, and the
+defaults.
 
-The TOML file is the one named by ``SYMCOMPRC``, else ``symcomp/config.toml`` in ``$XDG_CONFIG_HOME``
+The TOML file is the one named by ``SYMCOMPRC``, else ``symcomp/config.toml`` in
+``$XDG_CONFIG_HOME``
 (``~/.config``).
 """
 
@@ -83,7 +85,9 @@ OPTIONS = (
         ("fast_run", "fast_compile", "merge", "None"),
         "Which rewrites Mode() applies.",
     ),
-    Option("allow_gc", True, bool, "Drop intermediate values as soon as they are no longer needed."),
+    Option(
+        "allow_gc", True, bool, "Drop intermediate values as soon as they are no longer needed."
+    ),
     Option(
         "on_unused_input",
         "raise",
@@ -129,7 +133,7 @@ class Config:
     _values: dict[str, Any]
     _origins: dict[str, str]
 
-    floatX: str  # noqa: N815
+    floatX: str
     cast_policy: str
     mode: str
     linker: str
@@ -207,7 +211,8 @@ class Config:
                 self._values[name], self._origins[name] = value, origin
 
     def change_flags(self, **flags: Any) -> _ChangedFlags:
-        """Set options for the duration of a ``with`` block, or of each call of a decorated function.
+        """Set options for the duration of a ``with`` block, or of each call of a decorated
+        function.
 
         Parameters
         ----------

@@ -1,21 +1,14 @@
-"""The exception tree. Every error of the library is one of these, and also the built-in kind users expect."""
+"""The exception tree. Every error of the library is one of these, and also the built-in kind users
+expect.
+"""
 
 from __future__ import annotations
 
 __all__ = [
-    "CyclicGivensError",
-    "DisconnectedInputError",
-    "DTypeError",
-    "GradientError",
-    "GraphError",
-    "IndexOutOfRangeError",
-    "MissingInputError",
-    "NotScalarConstantError",
-    "NullTypeGradError",
-    "ShapeError",
-    "SymcompError",
-    "UnusedInputError",
-]
+    "CyclicGivensError", "DisconnectedInputError", "DTypeError", "GradientError", "GraphError",
+    "IndexOutOfRangeError", "MissingInputError", "NotScalarConstantError", "NullTypeGradError",
+    "ShapeError", "SymcompError", "UnusedInputError",
+]  # fmt: skip
 
 
 class SymcompError(Exception):

@@ -17,8 +17,9 @@ from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.errors import DisconnectedInputError, GradientError, NullTypeGradError
 
 __all__ = [
-    "DisconnectedInputError", "DisconnectedType", "GradientError", "Lop", "NullType", "NullTypeGradError",
-    "NumericGradient", "Rop", "consider_constant", "disconnected_grad", "grad", "grad_clip",
-    "grad_not_implemented", "grad_scale", "grad_undefined", "hessian", "hessian_vector_product", "jacobian",
-    "subgraph_grad", "undefined_grad", "verify_grad", "zero_grad",
+    "consider_constant", "disconnected_grad", "DisconnectedInputError", "DisconnectedType",
+    "grad", "grad_clip", "grad_not_implemented", "grad_scale", "grad_undefined",
+    "GradientError", "hessian", "hessian_vector_product", "jacobian", "Lop", "NullType",
+    "NullTypeGradError", "NumericGradient", "Rop", "subgraph_grad", "undefined_grad",
+    "verify_grad", "zero_grad",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The check that every op goes through: value, dtype, static shape, inferred shape, L-op and R-op."""
+"""The check of every op: value, dtype, static shape, inferred shape, L-op and R-op."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ def _check_value(out: Any, got: Any, want: Any, shape: Any, rtol: Any, atol: flo
     assert got.dtype.name == out.dtype, f"{out} is {out.dtype}, its value {got.dtype}"
     assert got.dtype == want.dtype, f"{out} has dtype {got.dtype}, expected {want.dtype}"
     assert got.shape == want.shape, f"{out} has shape {got.shape}, expected {want.shape}"
-    assert all(
-        n is None or n == m for n, m in zip(out.type.shape, got.shape, strict=True)
-    ), f"{out} has static shape {out.type.shape}, its value {got.shape}"
+    assert all(n is None or n == m for n, m in zip(out.type.shape, got.shape, strict=True)), (
+        f"{out} has static shape {out.type.shape}, its value {got.shape}"
+    )
     assert shape == got.shape, f"infer_shape of {out} gave {shape}, its value has {got.shape}"
     tolerance = RTOL.get(got.dtype.name, 1e-12) if rtol is None else rtol
     if got.dtype.kind in "fc":

@@ -92,9 +92,7 @@ def imports_of(path: Path) -> Iterator[Import]:
                 yield Import(alias.name, (), node.lineno, id(node) in nested)
         elif isinstance(node, ast.ImportFrom):
             names = tuple(alias.name for alias in node.names)
-            yield Import(
-                node.module or "", names, node.lineno, id(node) in nested, node.level > 0
-            )
+            yield Import(node.module or "", names, node.lineno, id(node) in nested, node.level > 0)
         elif isinstance(node, ast.Call) and (module := module_by_call(node)):
             yield Import(module, (), node.lineno, id(node) in nested)
 

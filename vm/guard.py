@@ -32,12 +32,13 @@ def guarded(nan_guard: str) -> Callable[[Apply], Callable[..., Any]]:
     Parameters
     ----------
     nan_guard : {"off", "user_ops", "all"}
-        Of which ops a NaN that they make out of numbers is an error. The types of what users' ops give are
+        Of which ops a NaN that they make out of numbers is an error. The types of what users' ops
+        give are
         checked always.
     """
 
     def bind(node: Apply) -> Callable[..., Any]:
-        compute = node.op.bind(node)
+        compute: Callable[..., Any] = node.op.bind(node)
         users = is_users(node.op)
         watch = nan_guard == "all" or (nan_guard == "user_ops" and users)
         if not users and not watch:
@@ -59,7 +60,9 @@ def guarded(nan_guard: str) -> Callable[[Apply], Callable[..., Any]]:
 
 def has_nan(value: Any) -> bool:
     """True if ``value`` is a floating array with a NaN in it."""
-    return isinstance(value, np.ndarray) and value.dtype.kind in "fc" and bool(np.isnan(value).any())
+    return (
+        isinstance(value, np.ndarray) and value.dtype.kind in "fc" and bool(np.isnan(value).any())
+    )
 
 
 def _check_types(node: Apply, values: Any) -> tuple[Any, ...]:
@@ -76,7 +79,8 @@ def _check_types(node: Apply, values: Any) -> tuple[Any, ...]:
             checked.append(out.type.filter(value, strict=True))
         except (TypeError, ValueError) as problem:
             raise InvalidValueError(
-                f"perform of {node.op} returned, as output {position}, {describe_value(value)}, but its type "
+                f"perform of {node.op} returned, as output {position}, {describe_value(value)}, "
+                "but its type "
                 f"is {out.type}: {problem}"
             ) from None
     return tuple(checked)

@@ -33,7 +33,8 @@ def lower(
     destroyable : collection of Variable
         Inputs whose values may be overwritten.
     borrowed : collection of int
-        Outputs that may share memory with inputs, constants or other outputs; the others are copied if they would.
+        Outputs that may share memory with inputs, constants or other outputs; the others are
+        copied if they would.
     collect : bool
         Drop values as soon as they are not needed any more.
     bind : callable
@@ -66,7 +67,8 @@ class _Emitter:
     variables: list[Variable] = field(default_factory=list)
     slot_of: dict[Variable, int] = field(default_factory=dict)
     constants: dict[int, Any] = field(default_factory=dict)
-    # Blocks of straight code: (parent block, position of the instruction at which the ifelse joins).
+    # Blocks of straight code: (parent block, position of the instruction at which the ifelse
+    # joins).
     blocks: list[tuple[int, int]] = field(default_factory=lambda: [(-1, -1)])
     block_of: list[int] = field(default_factory=list)
     shared_slots: set[int] = field(default_factory=set)

@@ -1,4 +1,6 @@
-"""The Python machine: runs a Program instruction by instruction. It is the specification of every other machine."""
+"""The Python machine: runs a Program instruction by instruction. It is the specification of every
+other machine.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ Observer = Callable[[int, Instruction, float], None]
 
 
 class PythonMachine:
-    """Runs a program with NumPy alone. A call owns its store, so calls from several threads do not meet.
+    """Runs a program with NumPy alone. A call owns its store, so calls from several threads do not
+    meet.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""The order of nodes: each after what it needs, and in-place nodes after all other readers of what they destroy."""
+"""The order of nodes: each after what it needs, and in-place nodes after all other readers of what
+they destroy.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,8 @@ def schedule(
     -------
     order : list of Apply
     copies : set of (Apply, int)
-        Inputs of in-place nodes that must be copied first, because somebody else still needs the value.
+        Inputs of in-place nodes that must be copied first, because somebody else still needs the
+        value.
     """
     order = graph.toposort()
     destroyers = [node for node in order if node.op.destroy_map]

@@ -26,7 +26,8 @@ class Instruction:
     node : Apply or None
         The node computed by a CALL.
     compute : callable or None
-        For CALL: the values of the inputs -> the value, or the tuple of values, of the outputs. For COPY: the copier.
+        For CALL: the values of the inputs -> the value, or the tuple of values, of the outputs.
+        For COPY: the copier.
     several : bool
         Whether ``compute`` returns a tuple.
     """
@@ -54,7 +55,9 @@ class Instruction:
             Opcode.FREE: "join",
         }[self.opcode]
         if self.node is not None and self.node.op.destroy_map:
-            spoiled = sorted({self.inputs[i] for ins in self.node.op.destroy_map.values() for i in ins})
+            spoiled = sorted(
+                {self.inputs[i] for ins in self.node.op.destroy_map.values() for i in ins}
+            )
             text += "    in-place " + ", ".join(f"s{i}" for i in spoiled)
         if self.frees:
             text += "    free " + ", ".join(f"s{i}" for i in self.frees)

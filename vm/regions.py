@@ -1,6 +1,7 @@
 """Laziness: which nodes run only inside a branch of an ifelse.
 
-A region is a branch, ``(node, 0)`` for then and ``(node, 1)`` for else, or ROOT. A node belongs to the smallest set
+A region is a branch, ``(node, 0)`` for then and ``(node, 1)`` for else, or ROOT. A node belongs to
+the smallest set
 of regions such that it runs whenever, and only when, one of its users does.
 """
 
@@ -39,7 +40,9 @@ def place(graph: FunctionGraph, order: Sequence[Apply]) -> Placement:
 
 
 def _simplify(wanted: set[Region], regions: Placement) -> frozenset[Region]:
-    """Join both branches of one ifelse into where it stands, and drop what lies inside another region."""
+    """Join both branches of one ifelse into where it stands, and drop what lies inside another
+    region.
+    """
     if ROOT in wanted:
         return _ALWAYS
     pending = [region[0] for region in wanted if region is not None]

@@ -1,4 +1,6 @@
-"""Derivatives against finite differences: element by element for the L-op, along directions for the R-op."""
+"""Derivatives against finite differences: element by element for the L-op, along directions for the
+R-op.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ Compile = Callable[[Sequence[Variable], Sequence[Variable]], Callable[[Sequence[
 
 # Step and tolerance for central differences: the step is about the cube root of the rounding unit.
 STEPS = {"float64": 6e-6, "complex128": 6e-6, "float32": 5e-3, "complex64": 5e-3, "float16": 0.1}
-TOLERANCES = {"float64": 1e-5, "complex128": 1e-5, "float32": 2e-2, "complex64": 2e-2, "float16": 0.2}
+TOLERANCES = {
+    "float64": 1e-5,
+    "complex128": 1e-5,
+    "float32": 2e-2,
+    "complex64": 2e-2,
+    "float16": 0.2,
+}
 
 
 class NumericGradient:
@@ -120,7 +128,9 @@ def check_derivatives(
     for x, position, symbolic, estimate in zip(targets, wrt, found, numeric, strict=True):
         _compare("pullback (L-op)", output, x, position, symbolic, estimate, atol, rtol)
     if forward:
-        _check_forward(inputs, targets, output, values, seed, numeric, wrt, rng, atol, rtol, compile_graph)
+        _check_forward(
+            inputs, targets, output, values, seed, numeric, wrt, rng, atol, rtol, compile_graph
+        )
 
 
 def _check_forward(
@@ -146,14 +156,17 @@ def _check_forward(
         points = [symbols[i] if i in group else None for i in range(len(targets))]
         pushed = Rop(output, list(targets), points, disconnected_outputs="ignore")
         free = [symbols[i] for i in group]
-        dz = compile_graph([*inputs, *free], [pushed])([*values, *(directions[i] for i in group)])[0]
+        dz = compile_graph([*inputs, *free], [pushed])([*values, *(directions[i] for i in group)])[
+            0
+        ]
         got = np.sum(np.conj(seed) * dz).real
         want = sum(np.sum(np.conj(numeric[i]) * directions[i]).real for i in group)
         scale = sum(np.sum(np.abs(numeric[i]) * np.abs(directions[i])) for i in group)
         name = ", ".join(str(targets[i]) for i in group)
         if not abs(got - want) <= atol + rtol * max(scale, abs(want)):
             raise GradientError(
-                f"pushforward (R-op) of {output} along {name} ({_types(targets, group)}): projected "
+                f"pushforward (R-op) of {output} along {name} ({_types(targets, group)}): "
+                "projected "
                 f"{got:.10g}, finite differences give {want:.10g}"
             )
 
@@ -171,7 +184,14 @@ def _random(rng: np.random.Generator, shape: Any, dtype: str) -> Any:
 
 
 def _compare(
-    what: str, output: Any, x: Any, position: int, symbolic: Any, numeric: Any, atol: float, rtol: float
+    what: str,
+    output: Any,
+    x: Any,
+    position: int,
+    symbolic: Any,
+    numeric: Any,
+    atol: float,
+    rtol: float,
 ) -> None:
     symbolic = np.asarray(symbolic)
     if symbolic.shape != numeric.shape:
@@ -182,7 +202,9 @@ def _compare(
     error = np.abs(symbolic - numeric)
     bad = ~(error <= atol + rtol * np.maximum(np.abs(symbolic), np.abs(numeric)))
     if np.any(bad):
-        where = np.unravel_index(np.argmax(np.where(bad, np.nan_to_num(error, nan=np.inf), -1)), error.shape)
+        where = np.unravel_index(
+            np.argmax(np.where(bad, np.nan_to_num(error, nan=np.inf), -1)), error.shape
+        )
         raise GradientError(
             f"{what} of {output} with respect to input {position} ({x}, {x.type}), element "
             f"{tuple(int(i) for i in where)}: symbolic {symbolic[where]:.10g}, finite differences "

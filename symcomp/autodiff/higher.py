@@ -44,12 +44,12 @@ def jacobian(
     array([[2., 0.],
            [0., 4.]])
     """
-    targets = _targets(wrt, "jacobian")
+    targets: list[Any] = list(_targets(wrt, "jacobian"))
     if not isinstance(expression, TensorVariable):
         raise TypeError(f"jacobian: expression is {expression!r}, not a tensor variable")
     if expression.ndim == 0:
         return grad(expression, wrt, consider_constant, disconnected_inputs)
-    flat: Any = expression.flatten()  # type: ignore[attr-defined]
+    flat: Any = expression.flatten()
 
     def row(i: TensorVariable) -> list[Any]:
         # Seeding with a unit vector keeps the forward graph out of the loop.
@@ -58,7 +58,7 @@ def jacobian(
 
     rows = map_rows(row, flat.shape[0], [x.shape for x in targets], [False] * len(targets))
     if expression.ndim > 1:
-        lengths = [expression.shape[a] for a in range(expression.ndim)]  # type: ignore[attr-defined]
+        lengths = [expression.shape[a] for a in range(expression.ndim)]
         rows = [
             j.reshape([*lengths, *(x.shape[a] for a in range(x.ndim))])
             for j, x in zip(rows, targets, strict=True)

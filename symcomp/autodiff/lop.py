@@ -58,8 +58,10 @@ def grad(
     Returns
     -------
     Variable or list or tuple of Variable
-        Of the shapes of ``wrt``, and their dtypes where those are floating (for an integer variable, the
-        gradient of the function continued to the reals, in a float dtype). A complex x has the gradient
+        Of the shapes of ``wrt``, and their dtypes where those are floating (for an integer
+        variable, the
+        gradient of the function continued to the reals, in a float dtype). A complex x has the
+        gradient
         dcost/dRe(x) + i dcost/dIm(x).
 
     Raises
@@ -93,14 +95,15 @@ def grad(
     return _like_wrt(wrt, grads)
 
 
-def Lop(  # noqa: N802
+def Lop(
     f: Any,
     wrt: Any,
     eval_points: Any,
     consider_constant: Sequence[Variable] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
-    """The vector-Jacobian product: ``eval_points`` times the Jacobian of ``f`` with respect to ``wrt``.
+    """The vector-Jacobian product: ``eval_points`` times the Jacobian of ``f`` with respect to
+    ``wrt``.
 
     Parameters
     ----------
@@ -162,7 +165,8 @@ def subgraph_grad(
     Returns
     -------
     tuple (wrt_grads, end_grads), each a list
-        With ``details``: (wrt_grads, end_grads, start_grads, cost_grads), the last two lists over wrt + end.
+        With ``details``: (wrt_grads, end_grads, start_grads, cost_grads), the last two lists over
+        wrt + end.
 
     Examples
     --------
@@ -183,7 +187,8 @@ def subgraph_grad(
         if this_cost is None and not known:
             parts.append(None)
             continue
-        # A stopping point is differentiated against, but not through: the walk goes no further than `end`.
+        # A stopping point is differentiated against, but not through: the walk goes no further
+        # than `end`.
         parts.append(
             grad(
                 this_cost,
@@ -212,7 +217,8 @@ def grad_not_implemented(op: Any, position: int, x: Variable, comment: str = "")
     )()
 
 
-# -- the walk ---------------------------------------------------------------------------------------------
+# -- the walk
+# ---------------------------------------------------------------------------------------------
 
 
 class _ReverseWalk:
@@ -248,7 +254,8 @@ class _ReverseWalk:
             terms = node.op.pullback(node.inputs, node.outputs, gradients)
             if len(terms) != len(node.inputs):
                 raise GradientError(
-                    f"pullback of {node.op} gave {len(terms)} gradients for {len(node.inputs)} inputs"
+                    f"pullback of {node.op} gave {len(terms)} gradients for {len(node.inputs)} "
+                    "inputs"
                 )
         else:
             terms = [null] * len(node.inputs)
@@ -285,7 +292,8 @@ class _ReverseWalk:
         message = (
             f"the gradient was asked with respect to {x} of type {x.type}"
             f"{f', made at {x.source}' if x.source else ''}, which the cost does not depend on "
-            "(or only through shapes or disconnected_grad); pass disconnected_inputs='ignore' to get zeros"
+            "(or only through shapes or disconnected_grad); pass disconnected_inputs='ignore' to "
+            "get zeros"
         )
         if disconnected == "raise":
             raise DisconnectedInputError(message)
@@ -355,10 +363,11 @@ def zeros_for(x: Any) -> TensorVariable:
             raise NullTypeGradError(f"{x} of type {x.type} has no zero gradient")
         return zeros()
     dtype = config.floatX if dtypes.is_discrete(x.dtype) else x.dtype
-    return x.zeros_like(dtype)  # type: ignore[attr-defined]
+    return x.zeros_like(dtype)
 
 
-# -- arguments --------------------------------------------------------------------------------------------
+# -- arguments
+# --------------------------------------------------------------------------------------------
 
 
 def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
@@ -406,7 +415,8 @@ def _one_for(cost: Any) -> Variable:
         raise TypeError(f"grad: cost is {cost!r}, not a tensor variable")
     if cost.ndim != 0:
         raise ShapeError(
-            f"grad: cost must be a scalar, but {cost} has {cost.ndim} axes ({cost.type}): reduce it with "
+            f"grad: cost must be a scalar, but {cost} has {cost.ndim} axes ({cost.type}): reduce "
+            "it with "
             ".sum() or .mean(), or use jacobian"
         )
     if dtypes.is_complex(cost.dtype):

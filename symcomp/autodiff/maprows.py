@@ -1,6 +1,8 @@
-"""MapRows: z[i] = body(i, captured) for i in range(n), without recurrence; what jacobian is built on.
+"""MapRows: z[i] = body(i, captured) for i in range(n), without recurrence; what jacobian is built
+on.
 
-It is closed under differentiation: its pullback sums, and its pushforward maps, another body over the same rows.
+It is closed under differentiation: its pullback sums, and its pushforward maps, another body over
+the same rows.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class Body:
 class MapRows(Op):
     """z_k[i] = body_k(i, captured), stacked over i < n; or its sum over i, where ``summed[k]``.
 
-    Inputs: n, one shape vector per output (the shape of one row's output), then what the body captures.
+    Inputs: n, one shape vector per output (the shape of one row's output), then what the body
+    captures.
     """
 
     body: Body
@@ -85,7 +88,7 @@ class MapRows(Op):
         result = []
         for k, (out, summed) in enumerate(zip(node.outputs, self.summed, strict=True)):
             item_shape: Any = node.inputs[1 + k]
-            item = tuple(item_shape[a] for a in range(out.type.ndim - (not summed)))  # type: ignore[attr-defined]
+            item = tuple(item_shape[a] for a in range(out.type.ndim - (not summed)))
             result.append(item if summed else (n, *item))
         return result
 
@@ -99,7 +102,9 @@ class MapRows(Op):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         index, *leaves = self.body.inputs
-        wanted = [x for x in leaves if isinstance(x, TensorVariable) and not dtypes.is_discrete(x.dtype)]
+        wanted = [
+            x for x in leaves if isinstance(x, TensorVariable) and not dtypes.is_discrete(x.dtype)
+        ]
         live = [k for k, g in enumerate(output_grads) if g is not None]
         actual = dict(zip(leaves, inputs[self._first :], strict=True))
 
@@ -111,7 +116,7 @@ class MapRows(Op):
 
         shapes = [actual[x].shape for x in wanted]
         sums = map_rows(row, inputs[0], shapes, [True] * len(wanted)) if wanted else []
-        found = dict(zip(wanted, sums, strict=True))
+        found: dict[Variable, Any] = dict(zip(wanted, sums, strict=True))
         return [None] * self._first + [found.get(x) for x in leaves]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
@@ -158,7 +163,8 @@ def map_rows(
     Parameters
     ----------
     row : callable
-        From the symbolic row number (int64 scalar) to a list of tensors. What does not depend on the number is
+        From the symbolic row number (int64 scalar) to a list of tensors. What does not depend on
+        the number is
         computed once, outside.
     n : int or integer scalar variable
     item_shapes : sequence of int64 vector variables
@@ -171,7 +177,7 @@ def map_rows(
     captured = _frontier(outputs, index)
     leaves = [x.type() for x in captured]
     inner = rebuild(outputs, dict(zip(captured, leaves, strict=True)))
-    body = Body((index, *leaves), tuple(inner))
+    body = Body((index, *leaves), tuple(inner))  # type: ignore[arg-type]
     shapes = [as_tensor_variable(s, dtype="int64") for s in item_shapes]
     return MapRows(body, tuple(summed))(as_tensor_variable(n), *shapes, *captured)
 

@@ -16,14 +16,15 @@ from symcomp.errors import DisconnectedInputError, GradientError, NullTypeGradEr
 from symcomp.ops.convert import as_tensor_variable, cast_to
 
 
-def Rop(  # noqa: N802
+def Rop(
     f: Any,
     wrt: Any,
     eval_points: Any,
     disconnected_outputs: str = "raise",
     return_disconnected: str = "zero",
 ) -> Any:
-    """The Jacobian-vector product: the Jacobian of ``f`` with respect to ``wrt`` times ``eval_points``.
+    """The Jacobian-vector product: the Jacobian of ``f`` with respect to ``wrt`` times
+    ``eval_points``.
 
     Parameters
     ----------
@@ -129,7 +130,8 @@ def _push(node: Apply, pattern: list[list[bool]], tangents: dict[Variable, Any])
         found = node.op.pushforward(node.inputs, node.outputs, given)
         if len(found) != len(node.outputs):
             raise GradientError(
-                f"pushforward of {node.op} gave {len(found)} tangents for {len(node.outputs)} outputs"
+                f"pushforward of {node.op} gave {len(found)} tangents for {len(node.outputs)} "
+                "outputs"
             )
     for y, dy in zip(node.outputs, found, strict=True):
         if isinstance(y, TensorVariable) and dtypes.is_discrete(y.dtype):

@@ -9,6 +9,6 @@ from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable, shared, shared_constructor
 
 __all__ = [
-    "Container", "Function", "In", "Mode", "Out", "ProfileStats", "SharedVariable", "function", "get_default_mode",
-    "get_mode", "register_mode", "shared", "shared_constructor",
+    "Container", "Function", "function", "get_default_mode", "get_mode", "In", "Mode", "Out",
+    "ProfileStats", "register_mode", "shared", "shared_constructor", "SharedVariable",
 ]  # fmt: skip

@@ -17,17 +17,21 @@ Pairs = dict[Variable, Variable]
 
 
 def read_inputs(inputs: Any, extras_given: bool) -> list[In]:
-    """Every element as an In; ``(variable, value)`` and ``[variable, update, value]`` are Theano's old form."""
+    """Every element as an In; ``(variable, value)`` and ``[variable, update, value]`` are Theano's
+    old form.
+    """
     if not isinstance(inputs, list | tuple):
         raise TypeError(
-            f"function: inputs must be a list, got {type(inputs).__name__} {inputs!r}; write [x] for one input"
+            f"function: inputs must be a list, got {type(inputs).__name__} {inputs!r}; write [x] "
+            "for one input"
         )
     result = []
     for position, item in enumerate(inputs):
         if isinstance(item, list | tuple):
             if extras_given:
                 raise TypeError(
-                    f"function: input {position} is a {type(item).__name__}; use In(variable, value=...) "
+                    f"function: input {position} is a {type(item).__name__}; use In(variable, "
+                    "value=...) "
                     "together with updates, givens or profile"
                 )
             item = _old_form(item, position)
@@ -52,7 +56,9 @@ def _old_form(item: Sequence[Any], position: int) -> In:
         return In(variable, value=second)
     if len(item) == 3:
         return In(item[0], update=item[1], value=item[2])
-    raise TypeError(f"function: input {position} has {len(item)} elements; (variable, value) expected")
+    raise TypeError(
+        f"function: input {position} has {len(item)} elements; (variable, value) expected"
+    )
 
 
 def read_outputs(outputs: Any) -> tuple[list[Out], Any]:
@@ -100,11 +106,13 @@ def read_updates(updates: Any) -> dict[SharedVariable, Variable]:
     for target, expression in read_pairs("updates", updates):
         if not isinstance(target, SharedVariable):
             raise TypeError(
-                f"function: updates: {target!r} is not a shared variable, so there is nothing to update"
+                f"function: updates: {target!r} is not a shared variable, so there is nothing to "
+                "update"
             )
         if target in result:
             raise ValueError(
-                f"function: updates: {target} is updated twice, by {result[target]} and {expression}"
+                f"function: updates: {target} is updated twice, by {result[target]} and "
+                f"{expression}"
             )
         if not isinstance(expression, Variable):
             expression = target.type.make_constant(expression)
@@ -113,7 +121,8 @@ def read_updates(updates: Any) -> dict[SharedVariable, Variable]:
         except TypeError as problem:
             raise TypeError(
                 f"function: the update of {target} ({target.type}) has type {expression.type}"
-                f"{f', made at {expression.source}' if expression.source else ''}: {problem}. Cast it with "
+                f"{f', made at {expression.source}' if expression.source else ''}: {problem}. "
+                "Cast it with "
                 f"T.cast(..., {getattr(target, 'dtype', 'dtype')!r}), or change its shape"
             ) from None
     return result
@@ -178,14 +187,17 @@ def _replacement(old: Variable, new: Any, strict: bool) -> Variable:
         try:
             return old.type.make_constant(new)
         except (TypeError, ValueError) as problem:
-            raise TypeError(f"function: givens: the value for {old} ({old.type}): {problem}") from None
+            raise TypeError(
+                f"function: givens: the value for {old} ({old.type}): {problem}"
+            ) from None
     if not strict:
         return new
     try:
         return old.type.filter_variable(new)
     except TypeError as problem:
         raise TypeError(
-            f"function: givens: {new} of type {new.type} cannot stand for {old} of type {old.type}: {problem}; "
+            f"function: givens: {new} of type {new.type} cannot stand for {old} of type "
+            f"{old.type}: {problem}; "
             "cast it, or pass rebuild_strict=False"
         ) from None
 
@@ -199,7 +211,8 @@ def _resolve(given: Pairs, strict: bool) -> Pairs:
         if not ready:
             cycle = ", ".join(f"{old} -> {given[old]}" for old in waiting)
             raise CyclicGivensError(
-                f"function: givens: these replacements need one another: {cycle}. A replacement must not "
+                f"function: givens: these replacements need one another: {cycle}. A replacement "
+                "must not "
                 "depend on what it replaces"
             )
         for old in ready:
@@ -214,7 +227,8 @@ def refuse_inplace(expressions: Sequence[Variable]) -> None:
         if node.op.destroy_map:
             raise GraphError(
                 f"function: the expressions contain the in-place op {node.op}"
-                f"{f', made at {node.source}' if node.source else ''}; pass accept_inplace=True to allow it, or "
+                f"{f', made at {node.source}' if node.source else ''}; pass accept_inplace=True "
+                "to allow it, or "
                 "use the op that is not in-place"
             )
 
@@ -222,7 +236,9 @@ def refuse_inplace(expressions: Sequence[Variable]) -> None:
 def check_inputs(
     inputs: Sequence[In], roots: Sequence[Variable], on_unused: str, always_used: set[Variable]
 ) -> list[SharedVariable]:
-    """Return the shared variables that ``roots`` depend on; complain of missing and of unused inputs."""
+    """Return the shared variables that ``roots`` depend on; complain of missing and of unused
+    inputs.
+    """
     given = {spec.variable for spec in inputs}
     used = set()
     shared: list[SharedVariable] = []
@@ -233,7 +249,8 @@ def check_inputs(
         elif variable not in given and not isinstance(variable, Constant):
             raise MissingInputError(
                 f"function: the outputs need {variable} of type {variable.type}"
-                f"{f', made at {variable.source}' if variable.source else ''}, which is not among the "
+                f"{f', made at {variable.source}' if variable.source else ''}, which is not among "
+                "the "
                 "inputs: add it to the inputs, or give it a value through givens"
             )
     for spec in inputs:
@@ -248,7 +265,8 @@ def _complain_unused(spec: In, on_unused: str) -> None:
             f"function: on_unused_input={on_unused!r}: must be 'raise', 'warn', 'ignore' or None"
         )
     message = (
-        f"function: the input {spec.variable} of type {spec.variable.type} is not used to compute any "
+        f"function: the input {spec.variable} of type {spec.variable.type} is not used to compute "
+        "any "
         "output: remove it, or pass on_unused_input='ignore'"
     )
     if on_unused == "raise":

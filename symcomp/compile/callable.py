@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import copy
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-import numpy as np
 
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
 from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
-from symcomp.core.node import Variable
-from symcomp.core.tensor import describe_value
 from symcomp.vm.machine import PythonMachine
 
 
 class Function:
     """A compiled function. Made by ``symcomp.function``.
 
-    Call it with values for its inputs, by position or by name. It can be pickled and copied (with its shared
+    Call it with values for its inputs, by position or by name. It can be pickled and copied (with
+    its shared
     variables), and called from several threads at once if it has no updates.
 
     Attributes
@@ -53,7 +49,8 @@ class Function:
         self._mutable = [i for i, spec in enumerate(maker.inputs) if spec.mutable]
         self.fn = RawFunction(self)
 
-    # -- calling -------------------------------------------------------------------------------------
+    # -- calling
+    # -------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, output_subset: Any = None, **kwargs: Any) -> Any:
         """Compute the outputs for these inputs, then apply the updates.
@@ -68,7 +65,8 @@ class Function:
         Raises
         ------
         TypeError
-            If an argument is missing, unknown or of the wrong type. Nothing is changed then, nor when an op fails.
+            If an argument is missing, unknown or of the wrong type. Nothing is changed then, nor
+            when an op fails.
         """
         started = time.perf_counter() if self.profile is not None else 0.0
         values = self._run(self._collect(args, kwargs))
@@ -113,7 +111,9 @@ class Function:
 
     def _check_missing(self, given: set[int]) -> None:
         missing = [
-            i for i in self._explicit if i not in given and self.maker.inputs[i].container.value is None
+            i
+            for i in self._explicit
+            if i not in given and self.maker.inputs[i].container.value is None
         ]
         if missing:
             names = ", ".join(
@@ -179,7 +179,8 @@ class Function:
                 raise ValueError(f"{self.name}: output_subset: there is no output {key!r}")
         return list(subset)
 
-    # -- storage -------------------------------------------------------------------------------------
+    # -- storage
+    # -------------------------------------------------------------------------------------
 
     def _container(self, key: Any) -> Container:
         for spec in self.maker.inputs:
@@ -189,7 +190,7 @@ class Function:
         raise KeyError(f"{self.name} has no input {key!r}")
 
     def __getitem__(self, key: Any) -> Any:
-        """The stored value of an input: a default or shared value. ``key`` is its variable or name."""
+        """The stored value of an input, by its variable or name: a default or shared value."""
         return self._container(key).value
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -223,7 +224,8 @@ class Function:
         """Drop the intermediate values kept from the last call (``allow_gc=False``)."""
         self._machine.free()
 
-    # -- copies --------------------------------------------------------------------------------------
+    # -- copies
+    # --------------------------------------------------------------------------------------
 
     def copy(
         self,
@@ -249,7 +251,8 @@ class Function:
         Returns
         -------
         Function
-            Shared variables are the same objects, apart from those in ``swap``; default values are its own.
+            Shared variables are the same objects, apart from those in ``swap``; default values are
+            its own.
         """
         maker = copy.copy(self.maker.without_updates() if delete_updates else self.maker)
         maker.inputs = [_own_input(spec) for spec in maker.inputs]
@@ -259,7 +262,11 @@ class Function:
         if profile is None:
             profile = self.profile is not None
         if not isinstance(profile, ProfileStats):
-            profile = ProfileStats(profile if isinstance(profile, str) else maker.name) if profile else None
+            profile = (
+                ProfileStats(profile if isinstance(profile, str) else maker.name)
+                if profile
+                else None
+            )
         maker.profile = profile
         return Function(maker, self.trust_input)
 
@@ -281,7 +288,9 @@ def _own_input(spec: Input) -> Input:
 
 def _swap(maker: Maker, old: Any, new: Any) -> None:
     for spec in maker.inputs:
-        if spec.shared is old or (isinstance(old, str) and spec.shared is not None and spec.name == old):
+        if spec.shared is old or (
+            isinstance(old, str) and spec.shared is not None and spec.name == old
+        ):
             if not isinstance(new, SharedVariable) or not spec.type.is_super(new.type):
                 raise TypeError(
                     f"copy: swap: {old} is a shared {spec.type}; {new} "

@@ -35,7 +35,9 @@ def eval_variable(
     kept = self.__dict__.setdefault("_compiled", {})
     if options or inputs not in kept:
         compiled = function(
-            list(inputs), self, **{"allow_input_downcast": True, "on_unused_input": "ignore", **options}
+            list(inputs),
+            self,
+            **{"allow_input_downcast": True, "on_unused_input": "ignore", **options},
         )
         if options:
             return compiled(*(given[x] for x in inputs))
@@ -48,5 +50,7 @@ def _variable(output: Variable, key: Any) -> Variable:
         return key
     named = [v for v in graph_inputs([output]) if v.name == key and not isinstance(v, Constant)]
     if len(named) != 1:
-        raise MissingInputError(f"eval: {len(named)} inputs of {output} are named {key!r}; pass the variable")
+        raise MissingInputError(
+            f"eval: {len(named)} inputs of {output} are named {key!r}; pass the variable"
+        )
     return named[0]

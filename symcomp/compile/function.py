@@ -43,7 +43,8 @@ def function(
     mode : Mode or str, optional
         How to compile; by default ``config.mode``.
     updates : pairs or dict of (shared variable, expression), optional
-        New values of shared variables, computed from the old ones and set after all outputs are computed. If a
+        New values of shared variables, computed from the old ones and set after all outputs are
+        computed. If a
         call fails, none is set.
     givens : pairs or dict of (Variable, Variable), optional
         Replacements made in all expressions first.
@@ -54,9 +55,11 @@ def function(
     name : str, optional
         For messages and profiles; by default the file and line of the caller.
     rebuild_strict : bool
-        A replacement must be of the type of what it replaces; if false, what depends on it is rebuilt.
+        A replacement must be of the type of what it replaces; if false, what depends on it is
+        rebuilt.
     allow_input_downcast : bool, optional
-        True: convert arguments even if precision is lost. False: never. None: only a Python float to floatX.
+        True: convert arguments even if precision is lost. False: never. None: only a Python float
+        to floatX.
     profile : bool, str or ProfileStats, optional
         Measure; by default ``config.profile``. A str is the title of the profile.
     on_unused_input : {"raise", "warn", "ignore"}, optional
@@ -102,9 +105,7 @@ def function(
     arguments.add_default_updates(
         [*roots, *new_values.values(), *own_updates], new_values, no_default_updates, replace
     )
-    expressions = rebuild(
-        [*roots, *new_values.values(), *own_updates], replace, rebuild_strict
-    )
+    expressions = rebuild([*roots, *new_values.values(), *own_updates], replace, rebuild_strict)
     for target, expression in zip(new_values, expressions[len(roots) :], strict=False):
         target.type.filter_variable(expression)
     if not accept_inplace:
@@ -163,5 +164,6 @@ def _check_distinct(records: Sequence[Input], targets: Sequence[int]) -> None:
         other = seen.setdefault(id(record.container), record)
         if other is not record:
             raise ValueError(
-                f"function: {other.variable} and {record.variable} share their storage, and both are updated"
+                f"function: {other.variable} and {record.variable} share their storage, and both "
+                "are updated"
             )

@@ -29,7 +29,8 @@ class In:
     allow_downcast : bool, optional
         Convert values even if precision is lost; None: only a Python float to ``config.floatX``.
     autoname, implicit, shared
-        Accepted for Theano's sake: take the name from the variable (true by default); not passed in calls (by
+        Accepted for Theano's sake: take the name from the variable (true by default); not passed
+        in calls (by
         default where ``value`` is a shared variable); of no effect.
 
     Examples
@@ -61,7 +62,8 @@ class In:
         if isinstance(variable, Constant | SharedVariable):
             kind = "constant" if isinstance(variable, Constant) else "shared variable"
             raise TypeError(
-                f"{variable} is a {kind} and cannot be an input: it has a value already. To replace it "
+                f"{variable} is a {kind} and cannot be an input: it has a value already. To "
+                "replace it "
                 "for one function, use givens={it: other_variable}"
             )
         if mutable and borrow is False:

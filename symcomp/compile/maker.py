@@ -1,4 +1,6 @@
-"""Maker: what is left of compiling: the rewritten graph and how its ends are connected. Makes programs of it."""
+"""Maker: what is left of compiling: the rewritten graph and how its ends are connected. Makes
+programs of it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from symcomp.vm.program import Program
 class Input:
     """One input of a compiled function, in the order of the graph's inputs.
 
-    ``variable`` is the user's; ``shared`` the shared variable behind it, if any; ``container`` the storage of
+    ``variable`` is the user's; ``shared`` the shared variable behind it, if any; ``container`` the
+    storage of
     one that has a default value or is implicit.
     """
 
@@ -62,7 +65,13 @@ class Input:
     def from_shared(cls, shared: SharedVariable) -> Input:
         """The input that stands for a shared variable."""
         return cls(
-            shared, shared.name, shared.type, shared.container, shared, implicit=True, has_default=True
+            shared,
+            shared.name,
+            shared.type,
+            shared.container,
+            shared,
+            implicit=True,
+            has_default=True,
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -16,10 +16,12 @@ class Mode:
     Parameters
     ----------
     linker : str, optional
-        ``"vm"``: the Python machine; ``"vm_nogc"``: the same, keeping intermediate values until the next call;
+        ``"vm"``: the Python machine; ``"vm_nogc"``: the same, keeping intermediate values until
+        the next call;
         ``"py"``: as ``vm``. None: ``config.linker``.
     optimizer : str, optional
-        Which rewrites: ``"fast_run"`` (all), ``"fast_compile"`` (the cheap ones), ``"merge"``, ``"None"``. None:
+        Which rewrites: ``"fast_run"`` (all), ``"fast_compile"`` (the cheap ones), ``"merge"``,
+        ``"None"``. None:
         ``config.optimizer``.
 
     Examples
@@ -36,7 +38,9 @@ class Mode:
         self._included: tuple[str, ...] = ()
         self._excluded: tuple[str, ...] = ()
         if self.linker not in LINKERS:
-            raise ValueError(f"Mode: linker {linker!r} does not exist; there are {', '.join(LINKERS)}")
+            raise ValueError(
+                f"Mode: linker {linker!r} does not exist; there are {', '.join(LINKERS)}"
+            )
         if self.optimizer not in OPTIMIZERS:
             raise ValueError(
                 f"Mode: optimizer {optimizer!r} does not exist; there are {', '.join(OPTIMIZERS)}"

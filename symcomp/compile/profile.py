@@ -1,4 +1,4 @@
-"""ProfileStats: how long compiling took, how often a function was called, and where the time went."""
+"""ProfileStats: how long compiling took, how often a function was called, where time went."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ class ProfileStats:
         out = io.StringIO()
         total = sum(self.seconds.values())
         out.write(f"Profile of {self.message or 'function'}\n")
-        out.write(f"  {self.calls} calls, {self.call_seconds:.6f} s in all, {total:.6f} s in instructions\n")
+        out.write(
+            f"  {self.calls} calls, {self.call_seconds:.6f} s in all, {total:.6f} s in "
+            "instructions\n"
+        )
         for name, seconds in self.compile_phases:
             out.write(f"  compile: {name:<24} {seconds:.6f} s\n")
         by_op: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
@@ -84,7 +87,9 @@ class ProfileStats:
             row[1] += self.counts[key]
         out.write("Ops\n      %     seconds     calls  op\n")
         for name, (seconds, count) in sorted(by_op.items(), key=lambda item: -item[1][0])[:n]:
-            out.write(f"  {100 * seconds / (total or 1):5.1f}  {seconds:10.6f}  {int(count):8d}  {name}\n")
+            out.write(
+                f"  {100 * seconds / (total or 1):5.1f}  {seconds:10.6f}  {int(count):8d}  {name}\n"
+            )
         out.write("Instructions\n      %     seconds     calls  instruction\n")
         ranked = sorted(self.seconds.items(), key=lambda item: -item[1])[:n]
         for key, seconds in ranked:

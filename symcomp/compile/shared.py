@@ -1,4 +1,6 @@
-"""Shared variables: symbolic inputs that keep a value between calls, for all functions that use them."""
+"""Shared variables: symbolic inputs that keep a value between calls, for all functions that use
+them.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ class SharedVariable(Variable):
         Parameters
         ----------
         borrow : bool
-            False: a copy. True: what is stored, which a later call may change, and which must not be written to
+            False: a copy. True: what is stored, which a later call may change, and which must not
+            be written to
             unless ``set_value`` follows.
         return_internal_type : bool
             As stored on the device; on the CPU there is no difference.
@@ -160,7 +163,8 @@ def shared(
     allow_downcast : bool, optional
         Convert later values even if precision is lost.
     **options
-        For tensors: ``borrow`` (keep the array itself, not a copy), ``broadcastable`` or ``shape`` (which lengths
+        For tensors: ``borrow`` (keep the array itself, not a copy), ``broadcastable`` or ``shape``
+        (which lengths
         are fixed; by default none), ``target`` (``"cpu"``).
 
     Returns
@@ -183,11 +187,14 @@ def shared(
     """
     if isinstance(value, Variable):
         raise TypeError(
-            f"shared: {value} is symbolic; the value must be known. Use {value}.eval() to compute it first"
+            f"shared: {value} is symbolic; the value must be known. Use {value}.eval() to compute "
+            "it first"
         )
     for constructor in _constructors:
         try:
-            return constructor(value, name=name, strict=strict, allow_downcast=allow_downcast, **options)
+            return constructor(
+                value, name=name, strict=strict, allow_downcast=allow_downcast, **options
+            )
         except NotMine:
             continue
     raise TypeError(f"shared: nothing can hold {describe_value(value)} with options {options}")
@@ -230,7 +237,9 @@ def tensor_shared(
         raise ValueError(f"shared: target={target!r}: only 'cpu' exists")
     array = value if isinstance(value, np.ndarray) and borrow else np.array(value)
     if array.dtype.name not in dtypes.ALL:
-        raise DTypeError(f"shared: {describe_value(value)} has dtype {array.dtype}, which no tensor has")
+        raise DTypeError(
+            f"shared: {describe_value(value)} has dtype {array.dtype}, which no tensor has"
+        )
     if shape is None:
         shape = broadcastable if broadcastable is not None else (None,) * array.ndim
     kind = TensorType(array.dtype, tuple(shape))

@@ -74,7 +74,9 @@ def verify_grad(
         if array.dtype.name not in dtypes.ALL:
             raise DTypeError(f"verify_grad: pt[{position}] has dtype {array.dtype}")
     if all(dtypes.is_discrete(a.dtype.name) for a in arrays):
-        raise DTypeError("verify_grad: no argument is floating, so there is nothing to differentiate")
+        raise DTypeError(
+            "verify_grad: no argument is floating, so there is nothing to differentiate"
+        )
     inputs = [
         TensorType(a.dtype, [1 if n == 1 else None for n in a.shape])(f"input {i}")
         for i, a in enumerate(arrays)
@@ -85,7 +87,9 @@ def verify_grad(
     if cast_to_output_type and out_type is not None:
         output = cast(output, out_type)
 
-    def compile_graph(xs: Sequence[Variable], ys: Sequence[Variable]) -> Callable[[Sequence[Any]], list[Any]]:
+    def compile_graph(
+        xs: Sequence[Variable], ys: Sequence[Variable]
+    ) -> Callable[[Sequence[Any]], list[Any]]:
         compiled = function(list(xs), list(ys), mode=mode, on_unused_input="ignore")
         return lambda values: compiled(*values)
 

@@ -62,8 +62,11 @@ def real_part(dtype: str) -> str:
 
 
 def to_float(dtype: str) -> str:
-    """The dtype of ``np.exp`` of ``dtype``: floats and complexes stay, integers become wide enough floats."""
-    return np.exp.resolve_dtypes((np.dtype(dtype), None))[1].name  # type: ignore[attr-defined]
+    """The dtype of ``np.exp`` of ``dtype``: floats and complexes stay, integers become wide enough
+    floats.
+    """
+    resolved: np.dtype[Any] = np.exp.resolve_dtypes((np.dtype(dtype), None))[1]
+    return str(resolved.name)
 
 
 def to_complex(dtype: str) -> str:

@@ -13,7 +13,9 @@ from symcomp.errors import MissingInputError
 def evaluator(
     inputs: Sequence[Variable], outputs: Sequence[Variable]
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return a function from the values of ``inputs`` to those of ``outputs``; it may be called many times."""
+    """Return a function from the values of ``inputs`` to those of ``outputs``; it may be called
+    many times.
+    """
     known = set(inputs)
     constants: dict[Variable, Any] = {}
     for variable in graph_inputs(outputs, known):

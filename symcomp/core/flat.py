@@ -12,7 +12,9 @@ Flat = tuple[list[Variable], list[tuple[Any, ...]], list[int], list[int]]
 
 
 def flatten(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Flat:
-    """The roots, the nodes (op, input numbers, output types, names, sources), and the ends, by number."""
+    """The roots, the nodes (op, input numbers, output types, names, sources), and the ends, by
+    number.
+    """
     roots = list(dict.fromkeys([*inputs, *graph_inputs(outputs, set(inputs))]))
     number = {variable: i for i, variable in enumerate(roots)}
     nodes = []

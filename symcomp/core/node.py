@@ -1,6 +1,7 @@
 """The nodes of the graph: Type, Variable, Constant and Apply.
 
-A graph is bipartite: an Apply node takes Variables and makes Variables. Variables compare by identity. Nodes
+A graph is bipartite: an Apply node takes Variables and makes Variables. Variables compare by
+identity. Nodes
 are built once; only a FunctionGraph, on its own copy, exchanges the inputs of a node.
 """
 
@@ -31,7 +32,9 @@ class Type:
         return self == other
 
     def filter_variable(self, variable: Variable) -> Variable:
-        """Return ``variable``, or one computed from it, whose type fits this one, else raise TypeError."""
+        """Return ``variable``, or one computed from it, whose type fits this one, else raise
+        TypeError.
+        """
         if not self.is_super(variable.type):
             raise TypeError(f"{variable} has type {variable.type}, which does not fit {self}")
         return variable
@@ -165,15 +168,16 @@ class Apply:
         source: Source | None = None,
     ) -> None:
         self.op = op
-        self.inputs = list(inputs)
+        # Any: which attributes a variable has depends on its type.
+        self.inputs: list[Any] = list(inputs)
         self.source = source if source is not None else user_line()
-        self.outputs = [
+        self.outputs: list[Any] = [
             kind.variable_class(kind, self, i, None, self.source)
             for i, kind in enumerate(output_types)
         ]
 
     @property
-    def out(self) -> Variable:
+    def out(self) -> Any:
         """The only output."""
         if len(self.outputs) != 1:
             raise AttributeError(f"{self} has {len(self.outputs)} outputs, so no single .out")
@@ -200,7 +204,8 @@ class Apply:
         ----------
         inputs : sequence of Variable
         strict : bool
-            If true, an input of a type that does not fit the old one is an error; if false, the node is built
+            If true, an input of a type that does not fit the old one is an error; if false, the
+            node is built
             anew and its output types may change.
         """
         fits = all(

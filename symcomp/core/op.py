@@ -1,7 +1,9 @@
 """The contract of an op: what it takes, what it gives, how it runs and how it is differentiated.
 
-An op is a frozen dataclass: its fields are its parameters, and equal parameters make equal ops. That is how
-merging works. Sections of an op class, in this order: docstring (formula, shapes), fields, ``output_types``,
+An op is a frozen dataclass: its fields are its parameters, and equal parameters make equal ops.
+That is how
+merging works. Sections of an op class, in this order: docstring (formula, shapes), fields,
+``output_types``,
 ``perform``, ``infer_shape``, ``pullback``, ``pushforward``, aliasing.
 """
 
@@ -31,7 +33,8 @@ class Op:
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
 
-    # -- building ------------------------------------------------------------------------------------
+    # -- building
+    # ------------------------------------------------------------------------------------
 
     def as_inputs(self, *args: Any) -> list[Variable]:
         """Turn the arguments of a call into variables; called before ``output_types``."""
@@ -58,7 +61,8 @@ class Op:
             node.outputs[0].name = name
         return node.outputs[0]
 
-    # -- running -------------------------------------------------------------------------------------
+    # -- running
+    # -------------------------------------------------------------------------------------
 
     def perform(self, *values: Any) -> Any:
         """Compute with NumPy: the value of the output, or a tuple if ``multiple_outputs``."""
@@ -69,16 +73,18 @@ class Op:
         return self.perform
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        """The shape of each output, a tuple of int or integer scalar variables, from those of the inputs.
+        """The shape of each output, a tuple of int or integer scalar variables, from those of the
+        inputs.
 
         ``shapes[i]`` is None for an input that is no tensor.
         """
         raise NotImplementedError(f"{type(self).__name__} defines no infer_shape")
 
-    # -- differentiating -----------------------------------------------------------------------------
+    # -- differentiating
+    # -----------------------------------------------------------------------------
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """``[i][j]``: whether input i takes part in the value (not just shape or type) of output j."""
+        """``[i][j]``: whether input i takes part in the value (not just the shape) of output j."""
         return [[True] * len(node.outputs) for _ in node.inputs]
 
     def pullback(
@@ -99,14 +105,17 @@ class Op:
         outputs: Sequence[Any],
         tangents: Sequence[Any],
     ) -> list[Any]:
-        """R-op: for each output, J times the tangents of the inputs; None stands for a zero tangent."""
+        """R-op: for each output, J times the tangents of the inputs; None stands for a zero
+        tangent.
+        """
         raise NotImplementedError(self._why_not("pushforward (R-op)"))
 
     def _why_not(self, rule: str) -> str:
         reason = self.no_derivative or "nobody wrote it"
         return f"{self} has no {rule}: {reason}"
 
-    # -- structure -----------------------------------------------------------------------------------
+    # -- structure
+    # -----------------------------------------------------------------------------------
 
     def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
         """(inputs, outputs) of each graph that the op contains."""

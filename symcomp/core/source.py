@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import NamedTuple
 
 
@@ -27,10 +28,10 @@ def _is_internal(module: str, file: str) -> bool:
 
 def user_line() -> Source | None:
     """The line of the caller outside of symcomp, or None when there is none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not _is_internal(frame.f_globals.get("__name__", ""), code.co_filename):
             return Source(code.co_filename, frame.f_lineno, code.co_name)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None

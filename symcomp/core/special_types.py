@@ -1,4 +1,6 @@
-"""Types that are not tensors: any Python object, None, and the two types that mark missing gradients."""
+"""Types that are not tensors: any Python object, None, and the two types that mark missing
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class DisconnectedType(Type):
 
 @dataclass(frozen=True)
 class NullType(Type):
-    """The type of a gradient that is undefined or not implemented; ``reason`` says why. Has no values."""
+    """The type of a gradient that is undefined or not implemented; ``reason`` says why. Has no
+    values.
+    """
 
     reason: str = "unspecified reason"
 

@@ -5,9 +5,9 @@ The operators of TensorVariable are a table in ``ops/operators.py``, installed b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ _RANK_NAMES = ("scalar", "vector", "matrix")
 
 
 def static_shape(shape: Iterable[Any]) -> StaticShape:
-    """Check a partly known shape; booleans are Theano's broadcastable pattern (True is length 1)."""
+    """Check a partly known shape; booleans are Theano's broadcastable pattern (True: 1)."""
     dims: list[int | None] = []
     for length in shape:
         if length is None or length is False:
@@ -45,14 +45,17 @@ class TensorType(Type):
     dtype : str or numpy.dtype
         One of the 14 dtypes: bool, (u)int8 to (u)int64, float16/32/64, complex64/128.
     shape : sequence of int or None, optional
-        Length of each axis, None where it is unknown. A sequence of booleans is read as ``broadcastable``.
+        Length of each axis, None where it is unknown. A sequence of booleans is read as
+        ``broadcastable``.
     broadcastable : sequence of bool, optional
         Theano's way to say it: True where the length is 1, False where it is unknown.
 
     Notes
     -----
-    Only an axis whose length is known to be 1 broadcasts. An axis of unknown length may turn out to be 1 at run
-    time, but may not be stretched then: that is what makes shapes of gradients known when they are built.
+    Only an axis whose length is known to be 1 broadcasts. An axis of unknown length may turn out
+    to be 1 at run
+    time, but may not be stretched then: that is what makes shapes of gradients known when they are
+    built.
 
     Examples
     --------
@@ -102,7 +105,8 @@ class TensorType(Type):
             shape = self.shape
         return TensorType(dtype or self.dtype, shape, broadcastable)
 
-    # -- relations -----------------------------------------------------------------------------------
+    # -- relations
+    # -----------------------------------------------------------------------------------
 
     def is_super(self, other: Type) -> bool:
         """True if ``other`` has the same dtype and rank and at least the lengths known here."""
@@ -116,7 +120,8 @@ class TensorType(Type):
             )
         )
 
-    # -- values --------------------------------------------------------------------------------------
+    # -- values
+    # --------------------------------------------------------------------------------------
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         """Return ``value`` as an array of this type.
@@ -127,7 +132,8 @@ class TensorType(Type):
         strict : bool
             Accept only an ndarray that already has the dtype and rank.
         allow_downcast : bool or None
-            True: convert to the dtype even if precision is lost. False: only if none is lost. None: as False,
+            True: convert to the dtype even if precision is lost. False: only if none is lost.
+            None: as False,
             except that one Python float is accepted where ``config.floatX`` is the dtype.
 
         Raises
@@ -168,15 +174,18 @@ class TensorType(Type):
         if type(value) is float and allow_downcast is None and self.dtype == config.floatX:
             return array.astype(self.dtype)
         raise DTypeError(
-            f"expected {self.dtype}, got {describe_value(value)}, which may lose precision: convert it "
-            f"with numpy.asarray(value, {self.dtype!r}), or pass allow_input_downcast=True (for a shared "
+            f"expected {self.dtype}, got {describe_value(value)}, which may lose precision: "
+            "convert it "
+            f"with numpy.asarray(value, {self.dtype!r}), or pass allow_input_downcast=True (for a "
+            "shared "
             "variable, allow_downcast=True)"
         )
 
     def _is_exact(self, value: Any, array: np.ndarray) -> bool:
         """True if the conversion of ``value``, read as ``array``, to this dtype loses nothing.
 
-        Arrays are judged by dtype, Python numbers (and 64-bit integers that become floats) by value.
+        Arrays are judged by dtype, Python numbers (and 64-bit integers that become floats) by
+        value.
         """
         if isinstance(value, np.ndarray | np.generic):
             if not np.can_cast(array.dtype, self.dtype, "safe"):
@@ -230,7 +239,8 @@ class TensorType(Type):
         """A copy of the array that keeps its memory order."""
         return np.array(value, copy=True, order="K")
 
-    # -- words ---------------------------------------------------------------------------------------
+    # -- words
+    # ---------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         if self.ndim < len(_RANK_NAMES) and not any(n is not None for n in self.shape):
@@ -261,6 +271,48 @@ class TensorVariable(Variable):
     def broadcastable(self) -> tuple[bool, ...]:
         """For each axis, whether its length is known to be 1."""
         return self.type.broadcastable
+
+    if TYPE_CHECKING:  # what ops/operators.py installs
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __floordiv__(self, other: Any) -> Any: ...
+        def __rfloordiv__(self, other: Any) -> Any: ...
+        def __mod__(self, other: Any) -> Any: ...
+        def __rmod__(self, other: Any) -> Any: ...
+        def __divmod__(self, other: Any) -> Any: ...
+        def __rdivmod__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __rpow__(self, other: Any) -> Any: ...
+        def __and__(self, other: Any) -> Any: ...
+        def __rand__(self, other: Any) -> Any: ...
+        def __or__(self, other: Any) -> Any: ...
+        def __ror__(self, other: Any) -> Any: ...
+        def __xor__(self, other: Any) -> Any: ...
+        def __rxor__(self, other: Any) -> Any: ...
+        def __lshift__(self, other: Any) -> Any: ...
+        def __rlshift__(self, other: Any) -> Any: ...
+        def __rshift__(self, other: Any) -> Any: ...
+        def __rrshift__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __rmatmul__(self, other: Any) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __pos__(self) -> Any: ...
+        def __invert__(self) -> Any: ...
+        def __abs__(self) -> Any: ...
+        def __getitem__(self, key: Any) -> Any: ...
+        def __iter__(self) -> Iterator[Any]: ...
 
 
 class TensorConstant(Constant, TensorVariable):

@@ -1,4 +1,6 @@
-"""Every traversal of the graph: iterative, in a deterministic order, so depth is bounded by memory alone."""
+"""Every traversal of the graph: iterative, in a deterministic order, so depth is bounded by memory
+alone.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def toposort(
 
 
 def ancestors(outputs: Iterable[Variable], blockers: Collection[Variable] = ()) -> list[Variable]:
-    """All variables that ``outputs`` depend on, themselves included, inputs before what uses them."""
+    """All variables that ``outputs`` depend on and themselves, inputs before what uses them."""
     outputs = list(outputs)
     blocked = set(blockers)
     found: dict[Variable, None] = {}
@@ -156,7 +158,8 @@ def clone_replace(
     replace : mapping or pairs of (Variable, Variable), optional
         Each key is exchanged for its value, all at once.
     strict : bool
-        If true, a replacement must fit the type of what it replaces; if false, what depends on it is rebuilt.
+        If true, a replacement must fit the type of what it replaces; if false, what depends on it
+        is rebuilt.
     share_inputs : bool
         If false, inputs that are not replaced are copied too.
 

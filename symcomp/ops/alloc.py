@@ -20,11 +20,15 @@ from symcomp.ops.shape import as_length, as_lengths, known_length, shape_tuple
 
 @dataclass(frozen=True)
 class Alloc(Op):
-    """z[i_0, i_1, ...] = value, broadcast to the shape (n_0, n_1, ...).   Inputs: value, n_0, n_1, ..."""
+    """z[i_0, i_1, ...] = value, broadcast to the shape (n_0, n_1, ...).   Inputs: value, n_0, n_1,
+    ...
+    """
 
     def output_types(self, value: TensorVariable, *lengths: TensorVariable) -> list[TensorType]:
         if value.ndim > len(lengths):
-            raise ShapeError(f"alloc: value ({value.type}) has more axes than the shape of {len(lengths)}")
+            raise ShapeError(
+                f"alloc: value ({value.type}) has more axes than the shape of {len(lengths)}"
+            )
         shape = [known_length(n) for n in lengths]
         for axis, n in enumerate(shape):
             if n is not None and n < 0:
@@ -33,7 +37,9 @@ class Alloc(Op):
         for a, have in enumerate(value.type.shape):
             want = shape[offset + a]
             if have not in (None, 1) and want is not None and have != want:
-                raise ShapeError(f"alloc: value ({value.type}) does not broadcast to shape {tuple(shape)}")
+                raise ShapeError(
+                    f"alloc: value ({value.type}) does not broadcast to shape {tuple(shape)}"
+                )
             if have not in (None, 1) and want is None:
                 shape[offset + a] = have
         return [TensorType(value.dtype, shape)]
@@ -44,12 +50,16 @@ class Alloc(Op):
             z = np.empty(shape, value.dtype)
             z[...] = value
         except ValueError:
-            raise ShapeError(f"alloc: value of shape {value.shape} does not fill shape {shape}") from None
+            raise ShapeError(
+                f"alloc: value of shape {value.shape} does not fill shape {shape}"
+            ) from None
         return z
 
     def bind(self, node: Apply) -> Any:
-        """``perform`` that refuses to stretch axes of ``value`` not known to be 1, as broadcasting does."""
-        static = node.inputs[0].type.shape  # type: ignore[attr-defined]
+        """``perform`` that refuses to stretch axes of ``value`` not known to be 1, as broadcasting
+        does.
+        """
+        static = node.inputs[0].type.shape
         fixed = [a for a, n in enumerate(static) if n is None]
         if not fixed:
             return self.perform
@@ -59,15 +69,17 @@ class Alloc(Op):
             for a in fixed:
                 if value.shape[a] != lengths[offset + a]:
                     raise ShapeError(
-                        f"alloc: axis {a} of value has length {value.shape[a]}, the shape asked for "
-                        f"{tuple(int(n) for n in lengths)}; use T.addbroadcast to stretch an axis of length 1"
+                        f"alloc: axis {a} of value has length {value.shape[a]}, the shape asked "
+                        "for "
+                        f"{tuple(int(n) for n in lengths)}; use T.addbroadcast to stretch an axis "
+                        "of length 1"
                     )
             return self.perform(value, *lengths)
 
         return compute
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        static = node.outputs[0].type.shape  # type: ignore[attr-defined]
+        static = node.outputs[0].type.shape
         return [tuple(n if s is None else s for n, s in zip(node.inputs[1:], static, strict=True))]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
@@ -237,7 +249,7 @@ def broadcast_arrays(*args: Any) -> list[TensorVariable]:
 
 
 def common_lengths(name: str, tensors: Sequence[TensorVariable]) -> list[Any]:
-    """The lengths that tensors of one rank broadcast to: int where known, else a scalar variable."""
+    """The lengths that tensors of one rank broadcast to: ints, or scalar variables."""
     static = broadcast_static(name, [x.type.shape for x in tensors])
     lengths: list[Any] = []
     for axis, n in enumerate(static):
@@ -249,6 +261,6 @@ def common_lengths(name: str, tensors: Sequence[TensorVariable]) -> list[Any]:
 
 
 __all__ = [
-    "Alloc", "alloc", "broadcast_arrays", "broadcast_to", "empty", "empty_like", "fill", "full", "full_like",
-    "ones", "ones_like", "zeros", "zeros_like",
+    "Alloc", "alloc", "broadcast_arrays", "broadcast_to", "empty", "empty_like", "fill", "full",
+    "full_like", "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -34,7 +34,9 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> TensorVariable:
         return dimshuffle(x, *reversed(range(x.ndim)))
     order = [normalize_axis("transpose", a, x.ndim) for a in axes]
     if sorted(order) != list(range(x.ndim)):
-        raise ShapeError(f"transpose: {tuple(axes)} is no permutation of the {x.ndim} axes of {x} ({x.type})")
+        raise ShapeError(
+            f"transpose: {tuple(axes)} is no permutation of the {x.ndim} axes of {x} ({x.type})"
+        )
     return dimshuffle(x, *order)
 
 
@@ -63,7 +65,8 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> TensorVariable:
 
 
 def moveaxis(x: Any, source: Any, destination: Any) -> TensorVariable:
-    """``x`` with the axes ``source`` moved to the places ``destination``; the others keep their order.
+    """``x`` with the axes ``source`` moved to the places ``destination``; the others keep their
+    order.
 
     Examples
     --------
@@ -133,7 +136,8 @@ def squeeze(x: Any, axis: Any = None) -> TensorVariable:
     ----------
     x : tensor_like
     axis : int or sequence of int, optional
-        Which to drop; their lengths must be 1 when the function runs. By default all known to have length 1.
+        Which to drop; their lengths must be 1 when the function runs. By default all known to have
+        length 1.
 
     Examples
     --------
@@ -149,7 +153,7 @@ def squeeze(x: Any, axis: Any = None) -> TensorVariable:
     return dimshuffle(x, *[a for a in range(x.ndim) if a not in dropped])
 
 
-def atleast_Nd(x: Any, n: int = 1, left: bool = True) -> TensorVariable:  # noqa: N802
+def atleast_Nd(x: Any, n: int = 1, left: bool = True) -> TensorVariable:
     """``x`` with axes of length 1 added, in front or behind, up to ``n`` axes."""
     x = as_tensor_variable(x)
     missing = max(n - x.ndim, 0)
@@ -174,6 +178,7 @@ def atleast_3d(x: Any) -> TensorVariable:
 
 
 __all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "atleast_Nd", "expand_dims", "matrix_transpose", "moveaxis",
-    "shape_padaxis", "shape_padleft", "shape_padright", "squeeze", "swapaxes", "transpose",
+    "atleast_1d", "atleast_2d", "atleast_3d", "atleast_Nd", "expand_dims", "matrix_transpose",
+    "moveaxis", "shape_padaxis", "shape_padleft", "shape_padright", "squeeze", "swapaxes",
+    "transpose",
 ]  # fmt: skip

@@ -19,7 +19,8 @@ from symcomp.ops.reduce import all as all_
 
 @dataclass(frozen=True)
 class IfElse(Op):
-    """z_k = x_k if the condition is true (not 0), else y_k. Inputs: condition, x_1 .. x_n, y_1 .. y_n.
+    """z_k = x_k if the condition is true (not 0), else y_k. Inputs: condition, x_1 .. x_n, y_1 ..
+    y_n.
 
     Only what is chosen is computed: the program that an IfElse becomes has a branch for each side.
     """
@@ -34,7 +35,9 @@ class IfElse(Op):
         for k, (x, y) in enumerate(zip(branches[:n], branches[n:], strict=True)):
             joined = _joined_type(x.type, y.type)
             if joined is None:
-                raise ShapeError(f"ifelse: value {k} is {x.type} in one branch and {y.type} in the other")
+                raise ShapeError(
+                    f"ifelse: value {k} is {x.type} in one branch and {y.type} in the other"
+                )
             types.append(joined)
         return types
 
@@ -48,7 +51,12 @@ class IfElse(Op):
             if x is None:
                 result.append(None)
                 continue
-            result.append(tuple(a if a is b else ifelse(condition, _scalar(a), _scalar(b)) for a, b in zip(x, y, strict=True)))
+            result.append(
+                tuple(
+                    a if a is b else ifelse(condition, _scalar(a), _scalar(b))
+                    for a, b in zip(x, y, strict=True)
+                )
+            )
         return result
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
@@ -71,7 +79,9 @@ class IfElse(Op):
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         n = self.n_outputs
-        live = [k for k in range(n) if tangents[1 + k] is not None or tangents[1 + n + k] is not None]
+        live = [
+            k for k in range(n) if tangents[1 + k] is not None or tangents[1 + n + k] is not None
+        ]
         filled = [
             inputs[1 + i].zeros_like(outputs[i % n].dtype) if dx is None else dx
             for i, dx in enumerate(tangents[1:])
@@ -100,12 +110,15 @@ def _joined_type(x: Type, y: Type) -> Type | None:
     if isinstance(x, TensorType) and isinstance(y, TensorType):
         if x.dtype != y.dtype or x.ndim != y.ndim:
             return None
-        return TensorType(x.dtype, [a if a == b else None for a, b in zip(x.shape, y.shape, strict=True)])
+        return TensorType(
+            x.dtype, [a if a == b else None for a, b in zip(x.shape, y.shape, strict=True)]
+        )
     return x if x == y else None
 
 
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
-    """``then_branch`` if the scalar ``condition`` is true (not 0), else ``else_branch``; only that one is computed.
+    """``then_branch`` if the scalar ``condition`` is true (not 0), else ``else_branch``; only that
+    one is computed.
 
     Parameters
     ----------
@@ -134,7 +147,8 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
     condition = as_tensor_variable(condition)
     if condition.ndim != 0 or dtypes.is_complex(condition.dtype):
         raise DTypeError(
-            f"ifelse: the condition must be a real scalar, got {condition} ({condition.type}); for an elementwise choice use switch"
+            f"ifelse: the condition must be a real scalar, got {condition} ({condition.type}); "
+            "for an elementwise choice use switch"
         )
     several = isinstance(then_branch, list | tuple)
     if several != isinstance(else_branch, list | tuple):
@@ -162,7 +176,8 @@ def _matched(x: Any, y: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Assert(Op):
-    """z = x, a view; an AssertionError with ``message`` if a condition is false.   Inputs: x, conditions.
+    """z = x, a view; an AssertionError with ``message`` if a condition is false.   Inputs: x,
+    conditions.
 
     Examples
     --------

@@ -34,7 +34,9 @@ def resolve_dtype(dtype: Any) -> str:
 
 
 def is_python_number(x: Any) -> bool:
-    """True for bool, int, float and complex themselves: the numbers that adapt to the dtype they meet."""
+    """True for bool, int, float and complex themselves: the numbers that adapt to the dtype they
+    meet.
+    """
     return type(x) in NUMBERS
 
 
@@ -46,7 +48,8 @@ def constant(
     Parameters
     ----------
     x : array_like
-        A Python float becomes ``config.floatX``, an int int64, a bool bool; arrays keep their dtype.
+        A Python float becomes ``config.floatX``, an int int64, a bool bool; arrays keep their
+        dtype.
     name : str, optional
     ndim : int, optional
         Prepend axes of length 1 up to this rank.
@@ -161,9 +164,11 @@ def with_rank(x: TensorVariable, ndim: int) -> TensorVariable:
 
 
 def as_common(*args: Any, like: Sequence[Any] = ()) -> list[TensorVariable]:
-    """Turn all ``args`` into tensor variables; bare Python numbers adapt to the dtype of the others.
+    """Turn all ``args`` into tensor variables; bare Python numbers adapt to the dtype of the
+    others.
 
-    A number keeps the dtype of the tensors if it is of no higher kind (bool < int < float < complex); an integer
+    A number keeps the dtype of the tensors if it is of no higher kind (bool < int < float <
+    complex); an integer
     tensor and a Python float meet at ``config.floatX`` (``cast_policy="numpy"``: float64).
 
     Parameters
@@ -202,7 +207,8 @@ def _number_as(number: Any, met: str) -> TensorConstant:
             limits = np.iinfo(name)
             if not limits.min <= number <= limits.max:
                 raise DTypeError(
-                    f"the Python integer {number} does not fit {name}, the dtype of the tensor it is used "
+                    f"the Python integer {number} does not fit {name}, the dtype of the tensor it "
+                    "is used "
                     "with: cast the tensor to a wider dtype first"
                 )
     elif isinstance(number, float):
@@ -215,7 +221,7 @@ def _number_as(number: Any, met: str) -> TensorConstant:
 
 @dataclass(frozen=True)
 class Stack(Op):
-    """z[i] = x_i for tensors of the same shape and dtype: a new first axis. n * (...) -> (n, ...)"""
+    """z[i] = x_i for tensors of one shape and dtype: a new first axis. n * (...) -> (n, ...)"""
 
     def output_types(self, *tensors: TensorVariable) -> list[TensorType]:
         shape = list(tensors[0].type.shape)
@@ -245,7 +251,10 @@ class Stack(Op):
         return [gz[i] for i in range(len(inputs))]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        zeros = [x * np.zeros((), x.dtype) if dx is None else dx for x, dx in zip(inputs, tangents, strict=True)]
+        zeros = [
+            x * np.zeros((), x.dtype) if dx is None else dx
+            for x, dx in zip(inputs, tangents, strict=True)
+        ]
         return [self(*zeros)]
 
 
@@ -267,7 +276,7 @@ def stack_first_axis(elements: Sequence[Any]) -> TensorVariable:
 
 def cast_to(x: TensorVariable, dtype: str) -> TensorVariable:
     """``x`` as ``dtype``; ``x`` itself when it has it already."""
-    return x if x.dtype == dtype else x.astype(dtype)  # type: ignore[attr-defined]
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def get_scalar_constant_value(v: Any) -> Any:

@@ -23,11 +23,15 @@ from symcomp.ops.shape import as_length, known_length, shape_tuple
 
 @dataclass(frozen=True)
 class Arange(Op):
-    """z_i = start + i * step for 0 <= i < n.   Inputs: start, step (scalars of ``dtype``), n (int64 scalar)."""
+    """z_i = start + i * step for 0 <= i < n.   Inputs: start, step (scalars of ``dtype``), n (int64
+    scalar).
+    """
 
     dtype: str
 
-    def output_types(self, start: TensorVariable, step: TensorVariable, n: TensorVariable) -> list[TensorType]:
+    def output_types(
+        self, start: TensorVariable, step: TensorVariable, n: TensorVariable
+    ) -> list[TensorType]:
         return [TensorType(self.dtype, (known_length(n),))]
 
     def perform(self, start: Any, step: Any, n: Any) -> Any:
@@ -85,17 +89,31 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     common = dtypes.upcast(first.dtype, last.dtype, stride.dtype)
     if dtypes.is_complex(common):
         raise DTypeError("arange: complex numbers have no order")
-    kind = resolve_dtype(dtype) if dtype is not None else "int64" if dtypes.is_discrete(common) else common
+    kind = (
+        resolve_dtype(dtype)
+        if dtype is not None
+        else "int64"
+        if dtypes.is_discrete(common)
+        else common
+    )
     n = _arange_length(first, last, stride)
     return Arange(kind)(cast(first, kind), cast(stride, kind), n)
 
 
-def _arange_length(start: TensorVariable, stop: TensorVariable, step: TensorVariable) -> TensorVariable:
+def _arange_length(
+    start: TensorVariable, stop: TensorVariable, step: TensorVariable
+) -> TensorVariable:
     parts = (start, stop, step)
     if all(isinstance(v, TensorConstant) for v in parts):
-        a, b, c = (v.data.item() for v in parts)  # type: ignore[attr-defined]
+        a, b, c = (v.data.item() for v in parts)
         return as_length(max(0, math.ceil((b - a) / c)), "arange")
-    if isinstance(start, TensorConstant) and start.data == 0 and isinstance(step, TensorConstant) and step.data == 1 and dtypes.is_discrete(stop.dtype):
+    if (
+        isinstance(start, TensorConstant)
+        and start.data == 0
+        and isinstance(step, TensorConstant)
+        and step.data == 1
+        and dtypes.is_discrete(stop.dtype)
+    ):
         length = as_length(stop, "arange")
         return length if known_length(length) is not None else maximum(length, 0)
     if all(dtypes.is_discrete(v.dtype) for v in parts):
@@ -105,7 +123,9 @@ def _arange_length(start: TensorVariable, stop: TensorVariable, step: TensorVari
     return maximum(cast(ceil((b - a) / c), "int64"), 0)
 
 
-def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> TensorVariable:
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
+) -> TensorVariable:
     """``num`` numbers evenly spaced from ``start`` to ``stop``.
 
     Parameters
@@ -127,30 +147,39 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype:
     work = kind if not dtypes.is_discrete(kind) else config.floatX
     first, last = (cast(as_tensor_variable(v), work) for v in (start, stop))
     n = as_length(num, "linspace")
-    gaps = maximum(n - 1, 1) if endpoint else maximum(n, 1)  # type: ignore[operator]
+    gaps = maximum(n - 1, 1) if endpoint else maximum(n, 1)
     places = cast(arange(n), work)
-    inner = first + places * ((last - first) / cast(gaps, work))  # type: ignore[operator]
+    inner = first + places * ((last - first) / cast(gaps, work))
     if endpoint:
-        at_end = eq(arange(n), n - 1) & (n > 1)  # type: ignore[operator]
+        at_end = eq(arange(n), n - 1) & (n > 1)
         inner = switch(at_end, last, inner)
     return cast(inner, kind)
 
 
-def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None) -> TensorVariable:
+def logspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    base: float = 10.0,
+    dtype: Any = None,
+) -> TensorVariable:
     """``base`` to the powers ``linspace(start, stop, num)``."""
     return cast(pow(base, linspace(start, stop, num, endpoint)), resolve_dtype(dtype))
 
 
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> TensorVariable:
+def geomspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
+) -> TensorVariable:
     """``num`` positive numbers from ``start`` to ``stop`` with equal ratios."""
     first, last = (cast(as_tensor_variable(v), config.floatX) for v in (start, stop))
-    exponents = linspace(first.log(), last.log(), num, endpoint)  # type: ignore[attr-defined]
-    return cast(exponents.exp(), resolve_dtype(dtype))  # type: ignore[attr-defined]
+    exponents = linspace(first.log(), last.log(), num, endpoint)
+    return cast(exponents.exp(), resolve_dtype(dtype))
 
 
 def _rows_columns(n: Any, m: Any) -> tuple[TensorVariable, TensorVariable]:
     """Row numbers as a column, and column numbers as a row."""
-    return arange(n).dimshuffle(0, "x"), arange(n if m is None else m).dimshuffle("x", 0)  # type: ignore[attr-defined]
+    return arange(n).dimshuffle(0, "x"), arange(n if m is None else m).dimshuffle("x", 0)
 
 
 def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
@@ -173,7 +202,7 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
            [0., 0., 1.]])
     """
     rows, columns = _rows_columns(as_length(n, "eye"), None if m is None else as_length(m, "eye"))
-    return cast(eq(columns - rows, k), resolve_dtype(dtype))  # type: ignore[operator]
+    return cast(eq(columns - rows, k), resolve_dtype(dtype))
 
 
 def identity_like(x: Any, dtype: Any = None) -> TensorVariable:
@@ -188,7 +217,7 @@ def identity_like(x: Any, dtype: Any = None) -> TensorVariable:
 def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
     """A matrix with ones on and below diagonal ``k``; see ``eye``."""
     rows, columns = _rows_columns(as_length(n, "tri"), None if m is None else as_length(m, "tri"))
-    return cast(le(columns - rows, k), resolve_dtype(dtype))  # type: ignore[operator]
+    return cast(le(columns - rows, k), resolve_dtype(dtype))
 
 
 def tril(m: Any, k: Any = 0) -> TensorVariable:
@@ -216,13 +245,13 @@ def _triangle(name: str, m: Any, k: Any) -> TensorVariable:
         raise ShapeError(f"{name}: {m} ({m.type}) has fewer than 2 axes")
     n_rows, n_columns = shape_tuple(m)[-2:]
     rows, columns = _rows_columns(n_rows, n_columns)
-    offset: Any = columns - rows  # type: ignore[operator]
+    offset: Any = columns - rows
     return switch(le(offset, k) if name == "tril" else ge(offset, k), m, 0)
 
 
 def tril_indices(n: Any, k: int = 0, m: Any = None) -> Any:
     """The positions (rows, columns) of the lower triangle of an (n, m) matrix."""
-    return cast(tri(n, m, k), "bool").nonzero()  # type: ignore[attr-defined]
+    return cast(tri(n, m, k), "bool").nonzero()
 
 
 def triu_indices(n: Any, k: int = 0, m: Any = None) -> Any:
@@ -245,9 +274,9 @@ def triu_indices_from(a: Any, k: int = 0) -> Any:
 def ix_(*args: Any) -> list[TensorVariable]:
     """Index vectors shaped so that they index a product grid, as NumPy's ``ix_``."""
     vectors = [as_tensor_variable(a) for a in args]
-    vectors = [v.nonzero()[0] if v.dtype == "bool" else v for v in vectors]  # type: ignore[attr-defined]
+    vectors = [v.nonzero()[0] if v.dtype == "bool" else v for v in vectors]
     n = len(vectors)
-    return [v.dimshuffle(*[0 if j == i else "x" for j in range(n)]) for i, v in enumerate(vectors)]  # type: ignore[attr-defined]
+    return [v.dimshuffle(*[0 if j == i else "x" for j in range(n)]) for i, v in enumerate(vectors)]
 
 
 class _Grid:
@@ -263,7 +292,9 @@ class _Grid:
         common = dtypes.upcast(*(v.dtype for v in axes))
         axes = [cast(v, common) for v in axes]
         n = len(axes)
-        shaped = [v.dimshuffle(*[0 if j == i else "x" for j in range(n)]) for i, v in enumerate(axes)]  # type: ignore[attr-defined]
+        shaped = [
+            v.dimshuffle(*[0 if j == i else "x" for j in range(n)]) for i, v in enumerate(axes)
+        ]
         if self._sparse:
             return shaped
         total: Any = shaped[0].zeros_like()
@@ -285,6 +316,7 @@ mgrid = _Grid(sparse=False)
 ogrid = _Grid(sparse=True)
 
 __all__ = [
-    "Arange", "arange", "eye", "geomspace", "identity_like", "ix_", "linspace", "logspace", "mgrid", "ogrid",
-    "tri", "tril", "tril_indices", "tril_indices_from", "triu", "triu_indices", "triu_indices_from",
+    "Arange", "arange", "eye", "geomspace", "identity_like", "ix_", "linspace", "logspace",
+    "mgrid", "ogrid", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
+    "triu_indices", "triu_indices_from",
 ]  # fmt: skip

@@ -31,7 +31,7 @@ def _reversed(x: TensorVariable, axis: int) -> TensorVariable:
 def _shifted(x: TensorVariable, axis: int, first: float) -> TensorVariable:
     """x_{k-1}, with ``first`` at k = 0."""
     head = getitem(x, along(axis, x.ndim, slice(None, 1)))
-    start = head.zeros_like() if first == 0 else head.ones_like()  # type: ignore[attr-defined]
+    start = head.zeros_like() if first == 0 else head.ones_like()
     return concatenate([start, getitem(x, along(axis, x.ndim, slice(None, -1)))], axis)
 
 
@@ -78,7 +78,7 @@ class LinearRecurrence(Op):
 
     axis: int
 
-    def as_inputs(self, *args: Any) -> list[TensorVariable]:
+    def as_inputs(self, *args: Any) -> list[Any]:
         a, b = (as_tensor_variable(x) for x in args)
         common = dtypes.upcast(a.dtype, b.dtype)
         return [cast(a, common), cast(b, common)]
@@ -137,7 +137,9 @@ def cumsum(x: Any, axis: int | None = None) -> TensorVariable:
 
 
 def cumprod(x: Any, axis: int | None = None) -> TensorVariable:
-    """The products of the elements up to each place; the gradient is exact at zeros too. See ``cumsum``."""
+    """The products of the elements up to each place; the gradient is exact at zeros too. See
+    ``cumsum``.
+    """
     return _cumulative("cumprod", "mul", x, axis)
 
 
@@ -157,7 +159,11 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> TensorVariable:
     number = normalize_axis("diff", axis, x.ndim)
     for _ in range(n):
         late, early = (along(number, x.ndim, part) for part in (slice(1, None), slice(None, -1)))
-        x = getitem(x, late).neq(getitem(x, early)) if x.dtype == "bool" else getitem(x, late) - getitem(x, early)  # type: ignore[attr-defined,operator]
+        x = (
+            getitem(x, late).neq(getitem(x, early))
+            if x.dtype == "bool"
+            else getitem(x, late) - getitem(x, early)
+        )
     return x
 
 

@@ -22,9 +22,9 @@ def _places(rows: Any, columns: Any, offset: int) -> tuple[TensorVariable, Tenso
     if isinstance(rows, int) and isinstance(columns, int):
         count: Any = max(min(rows - down, columns - right), 0)
     else:
-        count = maximum(minimum(as_tensor_variable(rows) - down, columns - right), 0)  # type: ignore[operator]
+        count = maximum(minimum(as_tensor_variable(rows) - down, columns - right), 0)
     along = arange(count)
-    return along + down, along + right  # type: ignore[operator]
+    return along + down, along + right
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
@@ -52,7 +52,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorV
     if i == j:
         raise ShapeError(f"diagonal: axis1 and axis2 are both {i}")
     a = moveaxis(a, (i, j), (-2, -1))
-    rows, columns = _places(*shape_tuple(a)[-2:], offset)
+    lengths = shape_tuple(a)
+    rows, columns = _places(lengths[-2], lengths[-1], offset)
     return getitem(a, (..., rows, columns))
 
 
@@ -133,10 +134,12 @@ def fill_diagonal_offset(a: Any, val: Any, offset: int) -> TensorVariable:
     a = as_tensor_variable(a)
     if a.ndim != 2:
         raise ShapeError(f"fill_diagonal_offset: {a} ({a.type}) is no matrix")
-    rows, columns = _places(*shape_tuple(a), offset)
+    n, m = shape_tuple(a)
+    rows, columns = _places(n, m, offset)
     return set_subtensor(getitem(a, (rows, columns)), val)
 
 
 __all__ = [
-    "alloc_diag", "diag", "diagonal", "extract_diag", "fill_diagonal", "fill_diagonal_offset", "trace",
+    "alloc_diag", "diag", "diagonal", "extract_diag", "fill_diagonal", "fill_diagonal_offset",
+    "trace",
 ]  # fmt: skip

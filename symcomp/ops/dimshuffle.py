@@ -1,4 +1,4 @@
-"""DimShuffle: permute, drop and insert axes; the one op behind transpose, squeeze and expand_dims."""
+"""DimShuffle: permute, drop and insert axes; the op behind transpose, squeeze and expand_dims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Order = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class DimShuffle(Op):
-    """z[i_order[0], i_order[1], ...] = x[i_0, i_1, ...]; ``"x"`` in ``order`` is a new axis of length 1.
+    """z[i_order[0], i_order[1], ...] = x[i_0, i_1, ...]; ``"x"`` in ``order`` is a new axis of
+    length 1.
 
     Axes of x that ``order`` leaves out are dropped and must have length 1. z is a view of x.
     """
@@ -59,7 +60,8 @@ class DimShuffle(Op):
             x = x.reshape([n for a, n in enumerate(x.shape) if a in self.order])
         rank = {axis: i for i, axis in enumerate(sorted(self.kept))}
         z = x.transpose([rank[a] for a in self.kept])
-        return z[tuple(np.newaxis if a == "x" else slice(None) for a in self.order)]
+        key = tuple(np.newaxis if a == "x" else slice(None) for a in self.order)
+        return z[key] if key else z
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [tuple(1 if a == "x" else shapes[0][a] for a in self.order)]
@@ -87,7 +89,8 @@ def dimshuffle(x: TensorVariable, *order: Any) -> TensorVariable:
     ----------
     x : TensorVariable
     *order : int or "x", or one sequence of them
-        Output axis i is input axis ``order[i]``, or a new axis of length 1 for ``"x"``. Axes that are not named
+        Output axis i is input axis ``order[i]``, or a new axis of length 1 for ``"x"``. Axes that
+        are not named
         are dropped.
 
     Raises
@@ -110,7 +113,9 @@ def dimshuffle(x: TensorVariable, *order: Any) -> TensorVariable:
             checked.append("x")
             continue
         if not isinstance(axis, int | np.integer) or not -x.ndim <= axis < x.ndim:
-            raise ShapeError(f"dimshuffle: {axis!r} is no axis of {x} with {x.ndim} axes ({x.type})")
+            raise ShapeError(
+                f"dimshuffle: {axis!r} is no axis of {x} with {x.ndim} axes ({x.type})"
+            )
         axis = int(axis) % x.ndim
         if axis in checked:
             raise ShapeError(f"dimshuffle: axis {axis} is named twice in {order}")

@@ -29,10 +29,12 @@ def einsum(subscripts: Any, *operands: Any) -> TensorVariable:
     Parameters
     ----------
     subscripts : str
-        ``"ij,jk->ik"``; without ``->``, the labels that occur once, in alphabetical order, remain. ``...`` stands for axes
+        ``"ij,jk->ik"``; without ``->``, the labels that occur once, in alphabetical order, remain.
+        ``...`` stands for axes
         that broadcast.
     *operands : tensor_like
-        Or, in NumPy's other form, operand, list of labels, operand, list of labels ..., output labels.
+        Or, in NumPy's other form, operand, list of labels, operand, list of labels ..., output
+        labels.
 
     Raises
     ------
@@ -56,9 +58,9 @@ def einsum(subscripts: Any, *operands: Any) -> TensorVariable:
         _without_repeats(cast_to(x, common), term) for x, term in zip(tensors, terms, strict=True)
     ]
     for first, second in _order(labelled, output):
-        y, x = labelled.pop(second), labelled.pop(first)
+        right, left = labelled.pop(second), labelled.pop(first)
         needed = set(output).union(*(term for _, term in labelled))
-        labelled.append(_combine(x, y, needed))
+        labelled.append(_combine(left, right, needed))
     x, term = labelled[0]
     summed = [a for a, label in enumerate(term) if label not in output]
     if summed:
@@ -70,7 +72,9 @@ def einsum(subscripts: Any, *operands: Any) -> TensorVariable:
 def _from_lists(first: Any, rest: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     args = [first, *rest]
     output = args.pop() if len(args) % 2 else None
-    words = ["".join("..." if n is Ellipsis else LETTERS[n] for n in labels) for labels in args[1::2]]
+    words = [
+        "".join("..." if n is Ellipsis else LETTERS[n] for n in labels) for labels in args[1::2]
+    ]
     text = ",".join(words)
     if output is not None:
         text += "->" + "".join("..." if n is Ellipsis else LETTERS[n] for n in output)
@@ -85,33 +89,47 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     if len(terms) != len(ranks):
         raise ShapeError(f"einsum: {subscripts!r} has {len(terms)} terms for {len(ranks)} operands")
     free = [c for c in LETTERS if c not in text]
-    extra = [rank - len(t.replace("...", "")) if "..." in t else 0 for t, rank in zip(terms, ranks, strict=True)]
+    extra = [
+        rank - len(t.replace("...", "")) if "..." in t else 0
+        for t, rank in zip(terms, ranks, strict=True)
+    ]
     widest = "".join(free[: max([0, *extra])])
     spelled = []
     for term, rank, n in zip(terms, ranks, extra, strict=True):
         full = term.replace("...", widest[len(widest) - n :] if n > 0 else "")
         if len(full) != rank or any(c not in LETTERS for c in full):
-            raise ShapeError(f"einsum: the term {term!r} of {subscripts!r} does not fit an operand with {rank} axes")
+            raise ShapeError(
+                f"einsum: the term {term!r} of {subscripts!r} does not fit an operand with {rank} "
+                "axes"
+            )
         spelled.append(full)
     if arrow:
         output = output.replace("...", widest)
     else:
         joined = "".join(spelled)
-        output = widest + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in widest))
+        output = widest + "".join(
+            sorted(c for c in set(joined) if joined.count(c) == 1 and c not in widest)
+        )
     for c in output:
         if output.count(c) > 1 or not any(c in term for term in spelled):
-            raise ShapeError(f"einsum: output label {c!r} of {subscripts!r} is repeated or in no operand")
+            raise ShapeError(
+                f"einsum: output label {c!r} of {subscripts!r} is repeated or in no operand"
+            )
     return spelled, output
 
 
-def _check_lengths(subscripts: str, terms: Sequence[str], tensors: Sequence[TensorVariable]) -> None:
+def _check_lengths(
+    subscripts: str, terms: Sequence[str], tensors: Sequence[TensorVariable]
+) -> None:
     known: dict[str, int] = {}
     for term, x in zip(terms, tensors, strict=True):
         for label, n in zip(term, x.type.shape, strict=True):
             if n in (None, 1):
                 continue
-            if known.setdefault(label, n) != n:  # type: ignore[arg-type]
-                raise ShapeError(f"einsum: {subscripts!r}: a label has lengths {known[label]} and {n} ({x.type})")
+            if known.setdefault(label, n) != n:
+                raise ShapeError(
+                    f"einsum: {subscripts!r}: a label has lengths {known[label]} and {n} ({x.type})"
+                )
 
 
 def _without_repeats(x: TensorVariable, term: str) -> Labelled:
@@ -133,7 +151,8 @@ def _order(labelled: Sequence[Labelled], output: str) -> list[tuple[int, int]]:
         path = np.einsum_path(text, *models, optimize="greedy")[0][1:]
         if all(len(step) == 2 for step in path):
             return [(min(step), max(step)) for step in path]
-    # The result of each step goes to the end; so the first two, then the last with what is in front.
+    # The result of each step goes to the end; so the first two, then the last with what is in
+    # front.
     return [(0, 1)] + [(0, n - 2 - k) for k in range(n - 2)] if n > 1 else []
 
 
@@ -171,7 +190,12 @@ def _presum(x: Labelled, other: str, needed: set[str]) -> Labelled:
 
 def _multiply(a: TensorVariable, s: str, b: TensorVariable, t: str, needed: set[str]) -> Labelled:
     labels = s + "".join(c for c in t if c not in s)
-    z = mul(*(dimshuffle(v, *[term.index(c) if c in term else "x" for c in labels]) for v, term in ((a, s), (b, t))))
+    z = mul(
+        *(
+            dimshuffle(v, *[term.index(c) if c in term else "x" for c in labels])
+            for v, term in ((a, s), (b, t))
+        )
+    )
     gone = [i for i, c in enumerate(labels) if c not in needed]
     if gone:
         z = sum_(z, axis=gone)

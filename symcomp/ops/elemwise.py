@@ -1,4 +1,6 @@
-"""Elemwise: a scalar function applied to every element, with broadcasting; and how its rows are declared."""
+"""Elemwise: a scalar function applied to every element, with broadcasting; and how its rows are
+declared.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,23 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, cast_to
 from symcomp.ops.dimshuffle import DimShuffle
 
-# -- words for derivatives in a row of the table ------------------------------------------------------
+# -- words for derivatives in a row of the table
+# ------------------------------------------------------
 
 Rule = Callable[..., Any]
 
 
-def SAME(*letters: Any) -> Any:  # noqa: N802
+def SAME(*letters: Any) -> Any:
     """Derivative 1."""
     return letters[-1]
 
 
-def NEGATED(*letters: Any) -> Any:  # noqa: N802
+def NEGATED(*letters: Any) -> Any:
     """Derivative -1."""
     return -letters[-1]
 
 
-def ZERO(*letters: Any) -> None:  # noqa: N802
+def ZERO(*letters: Any) -> None:
     """Derivative 0 wherever it exists."""
     return None
 
@@ -59,14 +62,18 @@ class ScalarOp:
     dtype : callable
         Input dtypes -> output dtype; raises DTypeError.
     derivatives : tuple of callable
-        For each argument, ``rule(*arguments, z, g)``: g times the partial derivative. As the Jacobian is diagonal,
-        the same rule gives the pullback (g = gradient of z) and the pushforward (g = tangent of the argument).
+        For each argument, ``rule(*arguments, z, g)``: g times the partial derivative. As the
+        Jacobian is diagonal,
+        the same rule gives the pullback (g = gradient of z) and the pushforward (g = tangent of
+        the argument).
     pullbacks : tuple of callable
-        Rules for the pullback where it differs: functions of complex numbers that are not holomorphic.
+        Rules for the pullback where it differs: functions of complex numbers that are not
+        holomorphic.
     no_derivative : str
         The reason, where there are no rules.
     adapt : callable
-        Arguments of a call -> tensor variables; says how Python numbers adapt to the dtypes of the others.
+        Arguments of a call -> tensor variables; says how Python numbers adapt to the dtypes of the
+        others.
     parameters : tuple
         Makes a row one of a family (``cast``): equal name and parameters, equal op.
     """
@@ -127,12 +134,15 @@ class Elemwise(Op):
     def as_inputs(self, *args: Any) -> list[Any]:
         if self.scalar.arity and len(args) != self.scalar.arity or not args:
             raise TypeError(
-                f"{self.scalar.name} takes {self.scalar.arity or 'at least 1'} arguments, got {len(args)}"
+                f"{self.scalar.name} takes {self.scalar.arity or 'at least 1'} arguments, got "
+                f"{len(args)}"
             )
         tensors = self.scalar.adapt(*args)
         rank = max(x.ndim for x in tensors)
         return [
-            x if x.ndim == rank else DimShuffle(x.ndim, ("x",) * (rank - x.ndim) + tuple(range(x.ndim)))(x)
+            x
+            if x.ndim == rank
+            else DimShuffle(x.ndim, ("x",) * (rank - x.ndim) + tuple(range(x.ndim)))(x)
             for x in tensors
         ]
 
@@ -140,9 +150,12 @@ class Elemwise(Op):
         dtype = self.scalar.dtype(*(x.dtype for x in inputs))
         shape = broadcast_static(self.scalar.name, [x.type.shape for x in inputs])
         for _, i in self.inplace:
-            if inputs[i].dtype != dtype or inputs[i].type.broadcastable != tuple(n == 1 for n in shape):
+            if inputs[i].dtype != dtype or inputs[i].type.broadcastable != tuple(
+                n == 1 for n in shape
+            ):
                 raise DTypeError(
-                    f"{self}: {dtype} output of shape {shape} cannot overwrite input {i} ({inputs[i].type})"
+                    f"{self}: {dtype} output of shape {shape} cannot overwrite input {i} "
+                    f"({inputs[i].type})"
                 )
         return [TensorType(dtype, shape)]
 
@@ -157,9 +170,7 @@ class Elemwise(Op):
 
     def bind(self, node: Apply) -> Callable[..., Any]:
         """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
-        fixed = [
-            tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs
-        ]
+        fixed = [tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs]
         if len(node.inputs) == 1 or not any(fixed):
             return self.perform
 
@@ -179,9 +190,12 @@ class Elemwise(Op):
         for axis in axes:
             if lengths[axis] != shape[axis]:
                 raise ShapeError(
-                    f"{self}: input {position} has length {lengths[axis]} on axis {axis}, where others have "
-                    f"{shape[axis]} (shapes {', '.join(str(v.shape) for v in values)}). An axis is stretched only "
-                    "if its type says that its length is 1: declare it with shape=(..., 1), or use T.addbroadcast"
+                    f"{self}: input {position} has length {lengths[axis]} on axis {axis}, where "
+                    "others have "
+                    f"{shape[axis]} (shapes {', '.join(str(v.shape) for v in values)}). An axis "
+                    "is stretched only "
+                    "if its type says that its length is 1: declare it with shape=(..., 1), or "
+                    "use T.addbroadcast"
                 )
 
     def _dtype_of(self, values: Any) -> np.dtype:
@@ -209,7 +223,7 @@ class Elemwise(Op):
         if not rules:
             raise NotImplementedError(self._why_not("pullback (L-op)"))
         holomorphic = dtypes.is_complex(z.dtype) and not self.scalar.pullbacks
-        grads = []
+        grads: list[Any] = []
         for i, x in enumerate(inputs):
             rule = rules[0] if self.scalar.arity == 0 else rules[i]
             gx = rule(*inputs, z, gz.conj() if holomorphic else gz)
@@ -272,23 +286,24 @@ def broadcast_static(name: str, shapes: Sequence[StaticShape]) -> StaticShape:
         stretched = [n for n in lengths if n != 1]
         known = {n for n in stretched if n is not None}
         if len(known) > 1:
-            shown = ", ".join("(" + ", ".join("?" if n is None else str(n) for n in s) + ")" for s in shapes)
-            raise ShapeError(f"{name}: shapes {shown} do not broadcast: axis {axis} has lengths {lengths}")
+            shown = ", ".join(
+                "(" + ", ".join("?" if n is None else str(n) for n in s) + ")" for s in shapes
+            )
+            raise ShapeError(
+                f"{name}: shapes {shown} do not broadcast: axis {axis} has lengths {lengths}"
+            )
         result.append(1 if not stretched else next(iter(known)) if known else None)
     return tuple(result)
 
 
 def unbroadcast(g: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """Sum ``g`` over the axes along which ``x`` was stretched, so that it has the shape of ``x``."""
-    axes = tuple(
-        a
-        for a in range(x.ndim)
-        if x.type.shape[a] == 1 and g.type.shape[a] != 1
-    )
-    return g.sum(axis=axes, keepdims=True) if axes else g  # type: ignore[attr-defined]
+    """Sum ``g`` over the axes along which ``x`` was stretched: the shape of ``x``."""
+    axes = tuple(a for a in range(x.ndim) if x.type.shape[a] == 1 and g.type.shape[a] != 1)
+    return g.sum(axis=axes, keepdims=True) if axes else g
 
 
-# -- dtype rules --------------------------------------------------------------------------------------
+# -- dtype rules
+# --------------------------------------------------------------------------------------
 
 
 def upcast_rule(*dtypes_: str) -> str:
@@ -327,7 +342,8 @@ def ufunc_rule(ufunc: Any) -> Callable[..., str]:
     return rule
 
 
-# -- declaring rows -----------------------------------------------------------------------------------
+# -- declaring rows
+# -----------------------------------------------------------------------------------
 
 
 def scalar(
@@ -338,7 +354,7 @@ def scalar(
     *,
     dtype: Callable[..., str],
     d: Sequence[Rule] = (),
-    L: Sequence[Rule] = (),  # noqa: N803
+    L: Sequence[Rule] = (),
     no_derivative: str = "",
     adapt: Callable[..., Sequence[Any]] = as_common,
 ) -> Callable[..., TensorVariable]:
@@ -364,9 +380,7 @@ def scalar(
     """
     names = parameters.split()
     arity = 0 if names[0].startswith("*") else len(names)
-    row = ScalarOp(
-        name, arity, numpy, dtype, tuple(d), tuple(L), no_derivative, adapt=adapt
-    )
+    row = ScalarOp(name, arity, numpy, dtype, tuple(d), tuple(L), no_derivative, adapt=adapt)
     ROWS[name] = lambda: row
     return elemwise_function(Elemwise(row), name, names, doc)
 
@@ -374,7 +388,9 @@ def scalar(
 def elemwise_function(
     op: Op, name: str, names: Sequence[str], doc: str
 ) -> Callable[..., TensorVariable]:
-    """A plain function with a signature and docstring that applies ``op``; ``function.op`` is the op."""
+    """A plain function with a signature and docstring that applies ``op``; ``function.op`` is the
+    op.
+    """
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
@@ -394,7 +410,8 @@ def elemwise_function(
 def _docstring(names: Sequence[str], doc: str) -> str:
     listed = ", ".join(names)
     return (
-        f"{doc}\n\nParameters\n----------\n{listed} : tensor_like\n    Any shapes that broadcast.\n\n"
+        f"{doc}\n\nParameters\n----------\n{listed} : tensor_like\n    Any shapes that "
+        "broadcast.\n\n"
         "Returns\n-------\nTensorVariable\n    Of the broadcast shape.\n"
     )
 

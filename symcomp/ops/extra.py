@@ -26,11 +26,13 @@ from symcomp.ops.reduce import max as max_
 from symcomp.ops.reduce import mean
 from symcomp.ops.scalar_logic import ge, gt, switch
 from symcomp.ops.scalar_math import cast, conj, maximum
-from symcomp.ops.shape import flatten, shape_tuple
+from symcomp.ops.shape import as_lengths, flatten, shape_tuple
 from symcomp.ops.sort import argsort
 
 
-def bincount(x: Any, weights: Any = None, minlength: Any = None, assert_nonneg: bool = False) -> TensorVariable:
+def bincount(
+    x: Any, weights: Any = None, minlength: Any = None, assert_nonneg: bool = False
+) -> TensorVariable:
     """How often each of 0, 1, 2 ... occurs in an integer vector, or the sum of its weights.
 
     Parameters
@@ -56,15 +58,19 @@ def bincount(x: Any, weights: Any = None, minlength: Any = None, assert_nonneg: 
     if assert_nonneg:
         x = assert_op(x, all_(ge(x, 0)), msg="bincount: x has a negative element")
     # A zero put in front lets the maximum exist for an empty vector.
-    padded = concatenate([np.zeros(1, np.int64), cast(x, "int64") + 1])  # type: ignore[operator]
+    padded = concatenate([np.zeros(1, np.int64), cast(x, "int64") + 1])
     size = max_(padded)
     if minlength is not None:
         size = maximum(size, minlength)
-    amount = as_tensor_variable(np.ones((), np.int64)) if weights is None else as_tensor_variable(weights)
+    amount = (
+        as_tensor_variable(np.ones((), np.int64))
+        if weights is None
+        else as_tensor_variable(weights)
+    )
     return inc_subtensor(getitem(zeros([size], amount.dtype), x), amount)
 
 
-def bartlett(M: Any) -> TensorVariable:  # noqa: N803
+def bartlett(M: Any) -> TensorVariable:
     """The Bartlett (triangular) window of M points.
 
     Examples
@@ -77,8 +83,8 @@ def bartlett(M: Any) -> TensorVariable:  # noqa: N803
     if m.ndim != 0 or not dtypes.is_discrete(m.dtype):
         raise DTypeError(f"bartlett: M must be an integer scalar, got {m} ({m.type})")
     k = cast(arange(m), "float64")
-    half = cast(maximum(m - 1, 1), "float64") / 2  # type: ignore[operator]
-    ramp = 1 - abs(k - half) / half  # type: ignore[arg-type,operator]
+    half = cast(maximum(m - 1, 1), "float64") / 2
+    ramp = 1 - abs(k - half) / half
     return switch(gt(m, 1), ramp, 1.0)
 
 
@@ -122,13 +128,15 @@ def unravel_index(indices: Any, dims: Any, order: str = "C") -> tuple[TensorVari
     lengths, left = _numbering("unravel_index", dims, order), as_tensor_variable(indices)
     found = []
     for n in reversed(lengths):
-        found.append(left % n)  # type: ignore[operator]
-        left = left // n  # type: ignore[operator]
+        found.append(left % n)
+        left = left // n
     positions = found if order == "F" else found[::-1]
     return tuple(positions)
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> TensorVariable:
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C"
+) -> TensorVariable:
     """The number, in the flattened tensor of shape ``dims``, of elements given by their positions.
 
     Parameters
@@ -166,13 +174,15 @@ def _fitted(place: Any, n: Any, mode: str) -> Any:
         return place.clip(0, n - 1)
     if mode != "raise":
         raise ValueError(f"ravel_multi_index: mode={mode!r}: must be 'raise', 'wrap' or 'clip'")
-    return assert_op(place, ge(place, 0), gt(n, place), msg="ravel_multi_index: a position is out of range")
+    return assert_op(
+        place, ge(place, 0), gt(n, place), msg="ravel_multi_index: a position is out of range"
+    )
 
 
 def _numbering(name: str, dims: Any, order: str) -> list[Any]:
     if order not in ("C", "F"):
         raise ValueError(f"{name}: order={order!r}: must be 'C' or 'F'")
-    lengths = [dims[i] for i in range(dims.type.shape[0])] if isinstance(dims, TensorVariable) else list(dims)
+    lengths = as_lengths(dims, name)
     return lengths if order == "C" else lengths[::-1]
 
 
@@ -226,7 +236,9 @@ def permute_row_elements(x: Any, y: Any, inverse: bool = False) -> TensorVariabl
     return take_along_axis(x, y, -1)
 
 
-def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> TensorVariable:
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+) -> TensorVariable:
     """The covariance matrix of variables, one in each row.
 
     Parameters
@@ -253,10 +265,10 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
         x = concatenate([x, _as_rows(y, rowvar)])
     divisor = (0 if bias else 1) if ddof is None else ddof
     x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
-    centred: Any = x - mean(x, axis=1, keepdims=True)  # type: ignore[operator]
+    centred: Any = x - mean(x, axis=1, keepdims=True)
     other = conj(centred) if dtypes.is_complex(x.dtype) else centred
     count = cast(as_tensor_variable(shape_tuple(x)[1] - divisor), dtypes.real_part(x.dtype))
-    return dot(centred, other.T) / count  # type: ignore[operator]
+    return dot(centred, other.T) / count
 
 
 def _as_rows(m: Any, rowvar: bool) -> TensorVariable:
@@ -264,11 +276,11 @@ def _as_rows(m: Any, rowvar: bool) -> TensorVariable:
     if m.ndim > 2:
         raise ShapeError(f"cov: {m} ({m.type}) has more than 2 axes")
     if m.ndim < 2:
-        return flatten(m).dimshuffle("x", 0)  # type: ignore[attr-defined]
-    return m if rowvar else m.T  # type: ignore[attr-defined]
+        return flatten(m).dimshuffle("x", 0)
+    return m if rowvar else m.T
 
 
 __all__ = [
-    "bartlett", "bincount", "cov", "cpu_contiguous", "inverse_permutation", "permute_row_elements",
-    "ravel_multi_index", "to_one_hot", "unravel_index",
+    "bartlett", "bincount", "cov", "cpu_contiguous", "inverse_permutation",
+    "permute_row_elements", "ravel_multi_index", "to_one_hot", "unravel_index",
 ]  # fmt: skip

@@ -87,13 +87,16 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> TensorVari
         return getitem(flatten(arr), places)
     number = normalize_axis("take_along_axis", axis, arr.ndim)
     if places.ndim != arr.ndim:
-        raise ShapeError(f"take_along_axis: arr ({arr.type}) and indices ({places.type}) must have equally many axes")
+        raise ShapeError(
+            f"take_along_axis: arr ({arr.type}) and indices ({places.type}) must have equally "
+            "many axes"
+        )
     key: list[Any] = []
     for a, n in enumerate(shape_tuple(arr)):
         if a == number:
             key.append(places)
         else:
-            key.append(arange(n).dimshuffle(*[0 if b == a else "x" for b in range(arr.ndim)]))  # type: ignore[attr-defined]
+            key.append(arange(n).dimshuffle(*[0 if b == a else "x" for b in range(arr.ndim)]))
     return getitem(arr, tuple(key))
 
 
@@ -115,16 +118,18 @@ def choose(a: Any, choices: Sequence[Any] | TensorVariable, mode: str = "raise")
     """
     index = _whole_numbers("choose", a)
     if isinstance(choices, TensorVariable):
-        several = [choices[i] for i in range(choices.type.shape[0] or 0)]  # type: ignore[index]
+        several = [choices[i] for i in range(choices.type.shape[0] or 0)]
         if not several:
-            raise ShapeError(f"choose: the number of choices in {choices} ({choices.type}) must be known")
+            raise ShapeError(
+                f"choose: the number of choices in {choices} ({choices.type}) must be known"
+            )
     else:
         several = [as_tensor_variable(c) for c in choices]
     index, *parts = broadcast_arrays(index, *several)
     index = _in_range(index, len(parts), mode, "choose")
     lengths = shape_tuple(index)
     grid = [
-        arange(n).dimshuffle(*[0 if b == a else "x" for b in range(index.ndim)])  # type: ignore[attr-defined]
+        arange(n).dimshuffle(*[0 if b == a else "x" for b in range(index.ndim)])
         for a, n in enumerate(lengths)
     ]
     return getitem(stack(parts), (index, *grid))
@@ -140,7 +145,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> TensorVariable:
     >>> T.compress([True, False, True], x).eval({x: [1, 2, 3]})
     array([1., 3.])
     """
-    places = as_tensor_variable(condition).nonzero()[0]  # type: ignore[attr-defined]
+    places = as_tensor_variable(condition).nonzero()[0]
     return take(x, places, axis)
 
 

@@ -30,7 +30,9 @@ from symcomp.ops.shape import Reshape, Shape, ShapeI, reshape, shape_tuple
 
 @dataclass(frozen=True)
 class Subtensor(Op):
-    """z = x[pattern]; the inputs after x are the pattern's symbols and arrays. A view if there are no arrays."""
+    """z = x[pattern]; the inputs after x are the pattern's symbols and arrays. A view if there are
+    no arrays.
+    """
 
     pattern: Pattern
 
@@ -45,7 +47,7 @@ class Subtensor(Op):
         key = fill_pattern(self.pattern, inputs, whole=lambda v: v)
         arrays = [s for s in shapes[1:] if len(s) > 0]
         shape = index_shape(shapes[0], self.pattern, key, arrays, _broadcast_lengths)
-        static = node.outputs[0].type.shape  # type: ignore[attr-defined]
+        static = node.outputs[0].type.shape
         return [tuple(n if k is None else k for n, k in zip(shape, static, strict=True))]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
@@ -87,7 +89,8 @@ def _broadcast_lengths(shapes: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class IncSubtensor(Op):
-    """z = x but z[pattern] = y (``set``) or z[pattern] += y.   Inputs: x, y, and the pattern's symbols and arrays.
+    """z = x but z[pattern] = y (``set``) or z[pattern] += y.   Inputs: x, y, and the pattern's
+    symbols and arrays.
 
     Positions that occur twice are added to twice, or set to the last.
     """
@@ -96,14 +99,19 @@ class IncSubtensor(Op):
     set: bool
     inplace: bool = False
 
-    def output_types(self, x: TensorVariable, y: TensorVariable, *inputs: TensorVariable) -> list[TensorType]:
+    def output_types(
+        self, x: TensorVariable, y: TensorVariable, *inputs: TensorVariable
+    ) -> list[TensorType]:
         region = static_shape(x, self.pattern, inputs)
         if y.dtype != x.dtype or y.ndim != len(region):
-            raise DTypeError(f"{self}: y is {y.type}; a {x.dtype} tensor with {len(region)} axes is needed")
+            raise DTypeError(
+                f"{self}: y is {y.type}; a {x.dtype} tensor with {len(region)} axes is needed"
+            )
         for axis, (have, want) in enumerate(zip(y.type.shape, region, strict=True)):
             if have not in (None, 1) and want is not None and have != want:
                 raise ShapeError(
-                    f"{self}: y ({y.type}) has length {have} on axis {axis}, the part of x ({x.type}) that it goes to has "
+                    f"{self}: y ({y.type}) has length {have} on axis {axis}, the part of x "
+                    f"({x.type}) that it goes to has "
                     f"shape {region}"
                 )
         return [x.type]
@@ -121,14 +129,15 @@ class IncSubtensor(Op):
 
     def bind(self, node: Apply) -> Any:
         """``perform`` that refuses to stretch axes of y not known to have length 1."""
-        fixed = [a for a, n in enumerate(node.inputs[1].type.shape) if n is None]  # type: ignore[attr-defined]
+        fixed = [a for a, n in enumerate(node.inputs[1].type.shape) if n is None]
 
         def compute(x: Any, y: Any, *inputs: Any) -> Any:
             if any(y.shape[a] == 1 for a in fixed):
                 region = x[fill_pattern(self.pattern, inputs)].shape
                 if any(y.shape[a] != region[a] for a in fixed):
                     raise ShapeError(
-                        f"{self}: y has shape {y.shape}, the part that it goes to {region}; an axis of length 1 is stretched "
+                        f"{self}: y has shape {y.shape}, the part that it goes to {region}; an "
+                        "axis of length 1 is stretched "
                         "only if its type says so: use T.addbroadcast"
                     )
             return self.perform(x, y, *inputs)
@@ -167,17 +176,20 @@ class IncSubtensor(Op):
         return f"{'Inplace' * self.inplace}{name}{{{describe(self.pattern)}}}"
 
 
-# -- reading ------------------------------------------------------------------------------------------
+# -- reading
+# ------------------------------------------------------------------------------------------
 
 
 def getitem(x: TensorVariable, key: Any) -> TensorVariable:
-    """``x[key]``, with NumPy's meaning of integers, slices, None, ``...``, and integer and bool arrays.
+    """``x[key]``, with NumPy's meaning of integers, slices, None, ``...``, and integer and bool
+    arrays.
 
     Parameters
     ----------
     x : TensorVariable
     key
-        Integers may be symbolic, slices may have symbolic parts. A symbolic bool array selects a number of
+        Integers may be symbolic, slices may have symbolic parts. A symbolic bool array selects a
+        number of
         elements that is not known before.
 
     Raises
@@ -195,7 +207,12 @@ def getitem(x: TensorVariable, key: Any) -> TensorVariable:
     if not pattern:
         return x
     owner = x.owner
-    if owner is not None and isinstance(owner.op, Shape) and len(pattern) == 1 and isinstance(pattern[0], int):
+    if (
+        owner is not None
+        and isinstance(owner.op, Shape)
+        and len(pattern) == 1
+        and isinstance(pattern[0], int)
+    ):
         return ShapeI(pattern[0] % x.type.shape[0])(owner.inputs[0])  # type: ignore[operator]
     return Subtensor(pattern)(x, *inputs)
 
@@ -206,13 +223,15 @@ def iterate(x: TensorVariable) -> Iterator[TensorVariable]:
         raise TypeError(f"cannot iterate over the scalar {x}")
     if x.type.shape[0] is None:
         raise TypeError(
-            f"cannot iterate over {x} ({x.type}): its length is not known when the graph is built; use scan, or give the "
+            f"cannot iterate over {x} ({x.type}): its length is not known when the graph is "
+            "built; use scan, or give the "
             "length in its type"
         )
     return iter([getitem(x, i) for i in range(x.type.shape[0])])
 
 
-# -- writing ------------------------------------------------------------------------------------------
+# -- writing
+# ------------------------------------------------------------------------------------------
 
 
 def set_subtensor(
@@ -269,7 +288,7 @@ def inc_subtensor(
     array([3., 2.])
     """
     if ignore_duplicates:
-        return _write("inc_subtensor", x, as_tensor_variable(x) + y, True, inplace)  # type: ignore[operator]
+        return _write("inc_subtensor", x, as_tensor_variable(x) + y, True, inplace)
     return _write("inc_subtensor", x, y, False, inplace)
 
 
@@ -279,11 +298,14 @@ def _write(name: str, x: Any, y: Any, set_: bool, inplace: bool) -> TensorVariab
     y = as_common(y, like=[x.dtype])[0] if is_python_number(y) else as_tensor_variable(y)
     if not np.can_cast(y.dtype, x.dtype, "safe"):
         raise DTypeError(
-            f"{name}: y is {y.dtype}, which the {x.dtype} tensor {x} cannot hold without loss: cast it with "
+            f"{name}: y is {y.dtype}, which the {x.dtype} tensor {x} cannot hold without loss: "
+            "cast it with "
             f"T.cast(y, {x.dtype!r})"
         )
     if y.ndim > x.ndim:
-        raise ShapeError(f"{name}: y ({y.type}) has more axes than the part that it goes to ({x.type})")
+        raise ShapeError(
+            f"{name}: y ({y.type}) has more axes than the part that it goes to ({x.type})"
+        )
     y = with_rank(cast_to(y, x.dtype), x.ndim)
     while x.owner is not None:
         op, base = x.owner.op, x.owner.inputs[0]
@@ -293,11 +315,13 @@ def _write(name: str, x: Any, y: Any, set_: bool, inplace: bool) -> TensorVariab
             position = {a: i for i, a in enumerate(op.order) if a != "x"}
             y = DimShuffle(y.ndim, tuple(position.get(a, "x") for a in range(op.ndim)))(y)
         elif isinstance(op, Reshape):
-            y = reshape(y + x.zeros_like(), shape_tuple(base))  # type: ignore[attr-defined,arg-type]
+            y = reshape(y + x.zeros_like(), shape_tuple(base))
         else:
             break
-        x = base  # type: ignore[assignment]
-    raise TypeError(f"{name}: {x} ({x.type}) is no index expression base[...], so there is nothing to write to")
+        x = base
+    raise TypeError(
+        f"{name}: {x} ({x.type}) is no index expression base[...], so there is nothing to write to"
+    )
 
 
 def subtensor_set(x: Any, y: Any) -> TensorVariable:
@@ -310,12 +334,15 @@ def subtensor_inc(x: Any, y: Any) -> TensorVariable:
     return inc_subtensor(x, y)
 
 
-# -- where something is -------------------------------------------------------------------------------
+# -- where something is
+# -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Nonzero(Op):
-    """z_k = the positions, along axis k, of the elements of x that are not 0.   (...) -> x.ndim * (m,)"""
+    """z_k = the positions, along axis k, of the elements of x that are not 0.   (...) -> x.ndim *
+    (m,)
+    """
 
     multiple_outputs = True
     no_derivative = "its outputs are integers"
@@ -330,7 +357,7 @@ class Nonzero(Op):
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         x: Any = node.inputs[0]
-        count = switch(eq(x, 0), np.int64(0), np.int64(1)).sum()  # type: ignore[attr-defined]
+        count = switch(eq(x, 0), np.int64(0), np.int64(1)).sum()
         return [(count,)] * len(shapes[0])
 
 
@@ -367,6 +394,6 @@ def nonzero_values(a: Any) -> TensorVariable:
 
 
 __all__ = [
-    "IncSubtensor", "Nonzero", "Subtensor", "flatnonzero", "getitem", "inc_subtensor", "nonzero",
-    "nonzero_values", "set_subtensor",
+    "flatnonzero", "getitem", "inc_subtensor", "IncSubtensor", "Nonzero", "nonzero",
+    "nonzero_values", "set_subtensor", "Subtensor",
 ]  # fmt: skip

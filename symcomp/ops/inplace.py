@@ -1,4 +1,6 @@
-"""In-place variants of the scalar functions: ``exp_inplace(x)`` overwrites x. For ``accept_inplace=True``."""
+"""In-place variants of the scalar functions: ``exp_inplace(x)`` overwrites x. For
+``accept_inplace=True``.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,12 @@ from symcomp.ops.elemwise import Elemwise, elemwise_function
 
 _NAMES = {
     scalar_math: (
-        "abs_ neg sgn inv sqr sqrt exp exp2 expm1 log log2 log10 log1p ceil floor trunc round_half_to_even "
-        "round_half_away_from_zero deg2rad rad2deg sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh "
-        "arccosh arctanh conj add sub mul true_div int_div mod pow maximum minimum second identity sigmoid softplus xlogx"
+        "abs_ neg sgn inv sqr sqrt exp exp2 expm1 log log2 log10 log1p ceil floor trunc "
+        "round_half_to_even "
+        "round_half_away_from_zero deg2rad rad2deg sin cos tan arcsin arccos arctan arctan2 sinh "
+        "cosh tanh arcsinh "
+        "arccosh arctanh conj add sub mul true_div int_div mod pow maximum minimum second "
+        "identity sigmoid softplus xlogx"
     ),
     scalar_logic: "and_ or_ xor invert switch",
     scalar_special: "erf erfc erfcx erfinv erfcinv gamma gammaln psi tri_gamma j0 j1 jv i0 i1 iv",
@@ -33,5 +38,5 @@ NAMES = {
     for module, names in _NAMES.items()
     for name in names.split()
 }
-__all__ = [*NAMES]  # noqa: PLE0604
+__all__ = [*NAMES]
 globals().update(NAMES)

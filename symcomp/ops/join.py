@@ -25,7 +25,9 @@ from symcomp.ops.shape import length_vector, normalize_axis, shape_tuple, specif
 
 @dataclass(frozen=True)
 class Join(Op):
-    """z = the inputs one after the other along ``axis``.   (.., n_k, ..) -> (.., n_1 + n_2 + .., ..)"""
+    """z = the inputs one after the other along ``axis``.   (.., n_k, ..) -> (.., n_1 + n_2 + ..,
+    ..)
+    """
 
     axis: int
 
@@ -40,7 +42,8 @@ class Join(Op):
                     continue
                 if shape[axis] not in (None, n):
                     raise ShapeError(
-                        f"join along axis {self.axis}: tensor {position} ({x.type}) has length {n} on axis {axis}, "
+                        f"join along axis {self.axis}: tensor {position} ({x.type}) has length "
+                        f"{n} on axis {axis}, "
                         f"the others have {shape[axis]}"
                     )
                 shape[axis] = n
@@ -53,7 +56,9 @@ class Join(Op):
             return np.concatenate(tensors, self.axis)
         except ValueError:
             shapes = ", ".join(str(x.shape) for x in tensors)
-            raise ShapeError(f"join along axis {self.axis}: shapes {shapes} differ on other axes") from None
+            raise ShapeError(
+                f"join along axis {self.axis}: shapes {shapes} differ on other axes"
+            ) from None
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         result = list(shapes[0])
@@ -68,13 +73,18 @@ class Join(Op):
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         return [
-            self(*(x.zeros_like() if dx is None else dx for x, dx in zip(inputs, tangents, strict=True)))
+            self(
+                *(
+                    x.zeros_like() if dx is None else dx
+                    for x, dx in zip(inputs, tangents, strict=True)
+                )
+            )
         ]
 
 
 @dataclass(frozen=True)
 class Split(Op):
-    """z_k = the k-th piece of x along ``axis``; the piece lengths are the second input. Views of x."""
+    """z_k = the k-th piece of x along ``axis``, a view; the lengths are the second input."""
 
     axis: int
     n: int
@@ -83,20 +93,34 @@ class Split(Op):
 
     def output_types(self, x: TensorVariable, sizes: TensorVariable) -> list[TensorType]:
         if sizes.ndim != 1 or not dtypes.is_discrete(sizes.dtype):
-            raise DTypeError(f"split: the sizes must be an integer vector, got {sizes} ({sizes.type})")
+            raise DTypeError(
+                f"split: the sizes must be an integer vector, got {sizes} ({sizes.type})"
+            )
         if sizes.type.shape[0] not in (None, self.n):
             raise ShapeError(f"split: {self.n} pieces but {sizes.type.shape[0]} sizes")
         known = [int(s) for s in sizes.data] if isinstance(sizes, Constant) else [None] * self.n
         total = x.type.shape[self.axis]
-        if total is not None and None not in known and sum(s for s in known if s is not None) != total:
-            raise ShapeError(f"split: sizes {known} do not add up to the length {total} of axis {self.axis} of {x.type}")
+        if (
+            total is not None
+            and None not in known
+            and sum(s for s in known if s is not None) != total
+        ):
+            raise ShapeError(
+                f"split: sizes {known} do not add up to the length {total} of axis {self.axis} of "
+                f"{x.type}"
+            )
         before, after = x.type.shape[: self.axis], x.type.shape[self.axis + 1 :]
         return [TensorType(x.dtype, (*before, s, *after)) for s in known]
 
     def perform(self, x: Any, sizes: Any) -> tuple[Any, ...]:
-        if len(sizes) != self.n or int(np.sum(sizes)) != x.shape[self.axis] or np.any(np.asarray(sizes) < 0):
+        if (
+            len(sizes) != self.n
+            or int(np.sum(sizes)) != x.shape[self.axis]
+            or np.any(np.asarray(sizes) < 0)
+        ):
             raise ShapeError(
-                f"split: sizes {list(map(int, sizes))} do not divide axis {self.axis} of an array of shape {x.shape} "
+                f"split: sizes {list(map(int, sizes))} do not divide axis {self.axis} of an array "
+                f"of shape {x.shape} "
                 f"in {self.n} pieces"
             )
         return tuple(np.split(x, np.cumsum(sizes[:-1]), self.axis)) if self.n else ()
@@ -110,7 +134,9 @@ class Split(Op):
         return [[True] * self.n, [False] * self.n]
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        grads = [z.zeros_like() if g is None else g for z, g in zip(outputs, output_grads, strict=True)]
+        grads = [
+            z.zeros_like() if g is None else g for z, g in zip(outputs, output_grads, strict=True)
+        ]
         common = dtypes.upcast(*(g.dtype for g in grads))
         return [Join(self.axis)(*(cast_to(g, common) for g in grads)), None]
 
@@ -120,7 +146,7 @@ class Split(Op):
     @property
     def view_map(self) -> dict[int, tuple[int, ...]]:  # type: ignore[override]
         """Every piece is a view of x."""
-        return {k: (0,) for k in range(self.n)}
+        return dict.fromkeys(range(self.n), (0,))
 
 
 def join(axis: Any, *tensors: Any) -> TensorVariable:
@@ -130,7 +156,8 @@ def join(axis: Any, *tensors: Any) -> TensorVariable:
     ----------
     axis : int
     *tensors : tensor_like
-        Of equal rank, and equal lengths on the other axes. The dtype of the result is their common one.
+        Of equal rank, and equal lengths on the other axes. The dtype of the result is their common
+        one.
 
     Raises
     ------
@@ -212,7 +239,9 @@ def stacklists(arg: Any) -> TensorVariable:
     return as_tensor_variable(arg)
 
 
-def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: Any = 0) -> list[TensorVariable]:
+def split(
+    x: Any, splits_size: Any, n_splits: int | None = None, axis: Any = 0
+) -> list[TensorVariable]:
     """Take ``x`` apart along an axis.
 
     Parameters
@@ -236,7 +265,9 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: Any = 0) 
     sizes = cast_to(as_tensor_variable(splits_size), "int64")
     if n_splits is None:
         if sizes.ndim != 1 or sizes.type.shape[0] is None:
-            raise ShapeError(f"split: pass n_splits, as the length of {sizes} ({sizes.type}) is unknown")
+            raise ShapeError(
+                f"split: pass n_splits, as the length of {sizes} ({sizes.type}) is unknown"
+            )
         n_splits = sizes.type.shape[0]
     return Split(normalize_axis("split", axis, x.ndim), n_splits)(x, sizes)
 
@@ -272,6 +303,6 @@ def vstack(tup: Sequence[Any]) -> TensorVariable:
 
 
 __all__ = [
-    "Join", "Split", "concatenate", "horizontal_stack", "hstack", "join", "split", "stack", "stacklists",
-    "vertical_stack", "vstack",
+    "concatenate", "horizontal_stack", "hstack", "Join", "join", "Split", "split", "stack",
+    "stacklists", "vertical_stack", "vstack",
 ]  # fmt: skip

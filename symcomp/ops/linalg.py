@@ -29,7 +29,8 @@ def _agree(name: str, x: TensorVariable, a: int, y: TensorVariable, b: int) -> N
     n, m = x.type.shape[a], y.type.shape[b]
     if n is not None and m is not None and n != m:
         raise ShapeError(
-            f"{name}: axis {a % x.ndim} of x has length {n}, axis {b % y.ndim} of y has length {m}: they must be equal "
+            f"{name}: axis {a % x.ndim} of x has length {n}, axis {b % y.ndim} of y has length "
+            f"{m}: they must be equal "
             f"(x: {x.type}, y: {y.type})"
         )
 
@@ -42,7 +43,9 @@ def _promoted(name: str, *args: Any) -> list[TensorVariable]:
 
 @dataclass(frozen=True)
 class Dot(Op):
-    """z = x y for vectors and matrices.   (n, k) (k, m) -> (n, m); (k,) (k, m) -> (m,); (n, k) (k,) -> (n,); (k,) (k,) -> ()"""
+    """z = x y for vectors and matrices.   (n, k) (k, m) -> (n, m); (k,) (k, m) -> (m,); (n, k) (k,)
+    -> (n,); (k,) (k,) -> ()
+    """
 
     def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
         for name, v in (("x", x), ("y", y)):
@@ -55,7 +58,9 @@ class Dot(Op):
         try:
             return np.asarray(np.dot(x, y))
         except ValueError:
-            raise ShapeError(f"dot: shapes {x.shape} and {y.shape} do not fit: the inner lengths must be equal") from None
+            raise ShapeError(
+                f"dot: shapes {x.shape} and {y.shape} do not fit: the inner lengths must be equal"
+            ) from None
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(*shapes[0][:-1], *shapes[1][1:])]
@@ -139,7 +144,7 @@ def dot(x: Any, y: Any) -> TensorVariable:
 
 def outer(x: Any, y: Any) -> TensorVariable:
     """The products of every element of x with every element of y.   (n,) (m,) -> (n, m)"""
-    x, y = (v if v.ndim == 1 else v.flatten() for v in map(as_tensor_variable, (x, y)))  # type: ignore[attr-defined]
+    x, y = (v if v.ndim == 1 else v.flatten() for v in map(as_tensor_variable, (x, y)))
     return mul(dimshuffle(x, 0, "x"), dimshuffle(y, "x", 0))
 
 
@@ -153,7 +158,7 @@ def inner(x: Any, y: Any) -> TensorVariable:
 
 def vdot(x: Any, y: Any) -> TensorVariable:
     """The sum of products of all elements, those of x conjugated."""
-    x, y = (as_tensor_variable(v).flatten() for v in (x, y))  # type: ignore[attr-defined]
+    x, y = (as_tensor_variable(v).flatten() for v in (x, y))
     return dot(conj(x) if dtypes.is_complex(x.dtype) else x, y)
 
 
@@ -164,7 +169,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
     ----------
     a, b : tensor_like
     axes : int or pair of (int or sequence of int)
-        An int n: the last n axes of a meet the first n of b. A pair: which axes of a meet which of b.
+        An int n: the last n axes of a meet the first n of b. A pair: which axes of a meet which of
+        b.
 
     Returns
     -------
@@ -239,20 +245,29 @@ def batched_dot(a: Any, b: Any) -> TensorVariable:
 
 
 def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> TensorVariable:
-    """``tensordot(x[i], y[i], axes)`` for every i; ``axes`` counts the batch axis too, as in Theano."""
+    """``tensordot(x[i], y[i], axes)`` for every i; ``axes`` counts the batch axis too, as in
+    Theano.
+    """
     x, y = _promoted("batched_tensordot", x, y)
     if isinstance(axes, int | np.integer):
         n = int(axes)
         axes = [list(range(x.ndim - n, x.ndim)), list(range(1, n + 1))]
     first, second = _paired_axes(x, y, axes)
     if 0 in first or 0 in second:
-        raise ShapeError(f"batched_tensordot: axis 0 is the batch axis and cannot be summed: {axes}")
+        raise ShapeError(
+            f"batched_tensordot: axis 0 is the batch axis and cannot be summed: {axes}"
+        )
     rest_x = [i for i in range(1, x.ndim) if i not in first]
     rest_y = [j for j in range(1, y.ndim) if j not in second]
     left, right = shape_tuple(x), shape_tuple(y)
     length = product_of([left[i] for i in first])
-    a = reshape(dimshuffle(x, 0, *rest_x, *first), [left[0], product_of([left[i] for i in rest_x]), length])
-    b = reshape(dimshuffle(y, 0, *second, *rest_y), [left[0], length, product_of([right[j] for j in rest_y])])
+    a = reshape(
+        dimshuffle(x, 0, *rest_x, *first), [left[0], product_of([left[i] for i in rest_x]), length]
+    )
+    b = reshape(
+        dimshuffle(y, 0, *second, *rest_y),
+        [left[0], length, product_of([right[j] for j in rest_y])],
+    )
     lengths = [left[0]] + [left[i] for i in rest_x] + [right[j] for j in rest_y]
     return reshape(BatchedDot()(a, b), lengths)
 
@@ -308,14 +323,14 @@ def _stacked_product(x: TensorVariable, y: TensorVariable) -> TensorVariable:
 def matvec(x: Any, y: Any) -> TensorVariable:
     """Matrices times vectors, stacked: (..., n, k) (..., k) -> (..., n)."""
     y = as_tensor_variable(y)
-    return matmul(x, dimshuffle(y, *range(y.ndim), "x"))[..., 0]  # type: ignore[index]
+    return matmul(x, dimshuffle(y, *range(y.ndim), "x"))[..., 0]
 
 
 def vecmat(x: Any, y: Any) -> TensorVariable:
     """Vectors (conjugated) times matrices, stacked: (..., k) (..., k, m) -> (..., m)."""
     x = as_tensor_variable(x)
     x = conj(x) if dtypes.is_complex(x.dtype) else x
-    return matmul(dimshuffle(x, *range(x.ndim - 1), "x", x.ndim - 1), y)[..., 0, :]  # type: ignore[index]
+    return matmul(dimshuffle(x, *range(x.ndim - 1), "x", x.ndim - 1), y)[..., 0, :]
 
 
 def vecdot(x: Any, y: Any) -> TensorVariable:
@@ -334,14 +349,15 @@ def kron(a: Any, b: Any) -> TensorVariable:
     return reshape(z, [product_of([n, p]), product_of([m, q])])
 
 
-def norm(x: Any, L: Any = 2, axis: Any = None, keepdims: bool = False) -> TensorVariable:  # noqa: N803
+def norm(x: Any, L: Any = 2, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """The vector norm ``(sum |x|^L)^(1/L)`` over axes.
 
     Parameters
     ----------
     x : tensor_like
     L : number
-        1, 2, ``numpy.inf`` (the largest), 0 (how many are not 0), or any other power. For 2 the derivative at 0 is not
+        1, 2, ``numpy.inf`` (the largest), 0 (how many are not 0), or any other power. For 2 the
+        derivative at 0 is not
         finite.
     axis : int or sequence of int, optional
         By default all.
@@ -364,12 +380,12 @@ def norm(x: Any, L: Any = 2, axis: Any = None, keepdims: bool = False) -> Tensor
     if L == 1:
         return sum_(abs_(x), axes, keepdims=keepdims)
     if L == 2:
-        squares = real(x * conj(x)) if dtypes.is_complex(x.dtype) else x * x  # type: ignore[operator]
+        squares = real(x * conj(x)) if dtypes.is_complex(x.dtype) else x * x
         return sqrt(sum_(squares, axes, keepdims=keepdims))
     return pow(sum_(pow(abs_(x), L), axes, keepdims=keepdims), 1.0 / L)
 
 
 __all__ = [
-    "BatchedDot", "Dot", "batched_dot", "batched_tensordot", "dot", "inner", "kron", "matmul", "matvec", "norm",
-    "outer", "tensordot", "vdot", "vecdot", "vecmat",
+    "batched_dot", "batched_tensordot", "BatchedDot", "Dot", "dot", "inner", "kron", "matmul",
+    "matvec", "norm", "outer", "tensordot", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip

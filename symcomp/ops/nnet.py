@@ -134,7 +134,7 @@ logsoftmax = log_softmax
 
 def softmax_with_bias(x: Any, b: Any) -> TensorVariable:
     """``softmax(x + b)`` along the last axis."""
-    return softmax(as_tensor_variable(x) + b)  # type: ignore[operator]
+    return softmax(as_tensor_variable(x) + b)
 
 
 def relu(x: Any, alpha: Any = 0) -> TensorVariable:
@@ -148,43 +148,48 @@ def relu(x: Any, alpha: Any = 0) -> TensorVariable:
     array([-0.1,  2. ])
     """
     x = as_tensor_variable(x)
-    return maximum(x, 0) if isinstance(alpha, int | float) and alpha == 0 else switch(gt(x, 0), x, alpha * x)  # type: ignore[operator]
+    return (
+        maximum(x, 0)
+        if isinstance(alpha, int | float) and alpha == 0
+        else switch(gt(x, 0), x, alpha * x)
+    )
 
 
 def elu(x: Any, alpha: Any = 1) -> TensorVariable:
     """``x`` above 0, ``alpha * (exp(x) - 1)`` below (Clevert et al., 2015)."""
     x = _float(x)
-    return switch(gt(x, 0), x, alpha * expm1(x))  # type: ignore[operator]
+    return switch(gt(x, 0), x, alpha * expm1(x))
 
 
 def selu(x: Any) -> TensorVariable:
     """The self-normalizing unit of Klambauer et al. (2017)."""
     alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-    return scale * elu(x, alpha)  # type: ignore[operator]
+    return scale * elu(x, alpha)
 
 
 def softsign(x: Any) -> TensorVariable:
     """``x / (1 + |x|)``."""
     x = _float(x)
-    return x / (1 + abs_(x))  # type: ignore[operator]
+    return x / (1 + abs_(x))
 
 
 def hard_sigmoid(x: Any) -> TensorVariable:
     """``0.2 x + 0.5``, clipped to [0, 1]."""
-    return clip(0.2 * _float(x) + 0.5, 0.0, 1.0)  # type: ignore[operator]
+    return clip(0.2 * _float(x) + 0.5, 0.0, 1.0)
 
 
 def ultra_fast_sigmoid(x: Any) -> TensorVariable:
     """A rational approximation of sigmoid, in Theano's pieces: off by at most 0.02."""
-    x = _float(x) * 0.5  # type: ignore[operator]
+    x = _float(x) * 0.5
     a = abs_(x)
-    inner = 1.5 * a / (1 + a)  # type: ignore[operator]
-    middle = 0.935409070603099 + 0.0458812946797165 * (a - 1.7)  # type: ignore[operator]
+    inner = 1.5 * a / (1 + a)
+    middle = 0.935409070603099 + 0.0458812946797165 * (a - 1.7)
     size = switch(gt(1.7, a), inner, switch(gt(3, a), middle, 0.99505475368673))
-    return 0.5 * (switch(gt(x, 0), size, -size) + 1)  # type: ignore[operator]
+    return 0.5 * (switch(gt(x, 0), size, -size) + 1)
 
 
-# -- losses -------------------------------------------------------------------------------------------
+# -- losses
+# -------------------------------------------------------------------------------------------
 
 
 def binary_crossentropy(output: Any, target: Any) -> TensorVariable:
@@ -198,13 +203,13 @@ def binary_crossentropy(output: Any, target: Any) -> TensorVariable:
     array([0.69314718])
     """
     output, target = as_tensor_variable(output), as_tensor_variable(target)
-    return -(target * log(output) + (1.0 - target) * log1p(-output))  # type: ignore[operator]
+    return -(target * log(output) + (1.0 - target) * log1p(-output))
 
 
 def sigmoid_binary_crossentropy(output: Any, target: Any) -> TensorVariable:
     """``binary_crossentropy(sigmoid(output), target)``, accurate for any ``output``."""
     output, target = as_tensor_variable(output), as_tensor_variable(target)
-    return target * softplus(-output) + (1.0 - target) * softplus(output)  # type: ignore[operator]
+    return target * softplus(-output) + (1.0 - target) * softplus(output)
 
 
 def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> TensorVariable:
@@ -230,11 +235,12 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> TensorVariable
     """
     coding, true = as_tensor_variable(coding_dist), as_tensor_variable(true_dist)
     if true.ndim == coding.ndim:
-        return -sum_(true * log(coding), axis=coding.ndim - 1)  # type: ignore[operator]
+        return -sum_(true * log(coding), axis=coding.ndim - 1)
     if true.ndim == coding.ndim - 1 and dtypes.is_discrete(true.dtype):
         return crossentropy_categorical_1hot(coding, true)
     raise ShapeError(
-        f"categorical_crossentropy: true_dist ({true.type}) must have as many axes as coding_dist ({coding.type}), or be "
+        f"categorical_crossentropy: true_dist ({true.type}) must have as many axes as coding_dist "
+        f"({coding.type}), or be "
         "integers with one less"
     )
 
@@ -244,13 +250,15 @@ def crossentropy_categorical_1hot(coding_dist: Any, true_one_of_n: Any) -> Tenso
     coding, true = as_tensor_variable(coding_dist), as_tensor_variable(true_one_of_n)
     if coding.ndim != 2 or true.ndim != 1:
         raise ShapeError(
-            f"crossentropy_categorical_1hot: a matrix and a vector are needed, got {coding.type} and {true.type}"
+            f"crossentropy_categorical_1hot: a matrix and a vector are needed, got {coding.type} "
+            f"and {true.type}"
         )
     return -log(getitem(coding, (arange(shape_tuple(coding)[0]), true)))
 
 
 __all__ = [
-    "LogSoftmax", "Softmax", "binary_crossentropy", "categorical_crossentropy", "crossentropy_categorical_1hot",
-    "elu", "hard_sigmoid", "log_softmax", "logsoftmax", "relu", "selu", "sigmoid", "sigmoid_binary_crossentropy",
-    "softmax", "softmax_with_bias", "softplus", "softsign", "ultra_fast_sigmoid",
+    "binary_crossentropy", "categorical_crossentropy", "crossentropy_categorical_1hot", "elu",
+    "hard_sigmoid", "log_softmax", "LogSoftmax", "logsoftmax", "relu", "selu", "sigmoid",
+    "sigmoid_binary_crossentropy", "Softmax", "softmax", "softmax_with_bias", "softplus",
+    "softsign", "ultra_fast_sigmoid",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """The operators and methods of TensorVariable, as one table; the facade installs it once.
 
-Operators on variables need ops and ops need variables: so TensorVariable is bare in ``core``, and gets here what
+Operators on variables need ops and ops need variables: so TensorVariable is bare in ``core``, and
+gets here what
 NumPy arrays have.
 """
 
@@ -65,7 +66,8 @@ SPECIAL: dict[str, Callable[..., Any]] = {
 METHODS: tuple[tuple[Any, str], ...] = (
     (
         scalar_math,
-        "ceil floor exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
+        "ceil floor exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arctan "
+        "sinh cosh tanh arcsinh "
         "arccosh arctanh deg2rad rad2deg conj sgn sqr inv trunc round",
     ),
     (scalar_logic, "clip isnan isinf eq neq"),
@@ -136,7 +138,7 @@ class _Members:
     __array_priority__ = 1000
 
     T = property(lambda self: axes.transpose(self), doc="The axes reversed; a view.")
-    mT = property(lambda self: axes.matrix_transpose(self), doc="The last two axes exchanged.")  # noqa: N815
+    mT = property(lambda self: axes.matrix_transpose(self), doc="The last two axes exchanged.")
     shape = property(lambda self: shape.shape(self), doc="The lengths, an int64 vector.")
     size = property(
         lambda self: convert.as_tensor_variable(shape.product_of(shape.shape_tuple(self))),
@@ -150,7 +152,8 @@ class _Members:
 
     def __bool__(self: Any) -> bool:
         raise TypeError(
-            f"the truth of the symbolic variable {self} is not known when the graph is built: use switch or ifelse, & and | "
+            f"the truth of the symbolic variable {self} is not known when the graph is built: use "
+            "switch or ifelse, & and | "
             "for logic, and T.eq for equality"
         )
 
@@ -162,14 +165,15 @@ class _Members:
 
     def __array__(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
-            f"NumPy asks for the value of the symbolic variable {self}, which is not known when the graph is built: "
+            f"NumPy asks for the value of the symbolic variable {self}, which is not known when "
+            "the graph is built: "
             "use the function of symcomp.tensor, or x.eval({inputs: values})"
         )
 
     def transpose(self: Any, *order: Any) -> Any:
-        """The axes permuted: ``x.transpose(1, 0)``, ``x.transpose((1, 0))``; reversed by default."""
+        """The axes permuted: ``x.transpose(1, 0)`` or ``((1, 0))``; reversed by default."""
         if len(order) == 1 and (order[0] is None or isinstance(order[0], list | tuple)):
-            order = order[0] or ()
+            return axes.transpose(self, order[0] or None)
         return axes.transpose(self, order or None)
 
     def reshape(self: Any, *newshape: Any, ndim: int | None = None) -> Any:
@@ -246,20 +250,25 @@ def _is_shape(x: Any) -> bool:
 
 
 PROTOCOLS = (
-    "__pos__", "__bool__", "__len__", "__contains__", "__array__", "__array_priority__", "__array_ufunc__",
-    "__array_function__",
+    "__pos__", "__bool__", "__len__", "__contains__", "__array__", "__array_priority__",
+    "__array_ufunc__", "__array_function__",
 )  # fmt: skip
 
 _UFUNC_NAMES = {
     scalar_math: (
-        "add sub:subtract mul:multiply true_div:divide int_div:floor_divide mod:remainder pow:power neg:negative exp exp2 "
-        "expm1 log log2 log10 log1p sqrt sqr:square inv:reciprocal abs_:absolute sgn:sign sin cos tan arcsin arccos "
-        "arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg ceil floor trunc round:rint maximum "
+        "add sub:subtract mul:multiply true_div:divide int_div:floor_divide mod:remainder "
+        "pow:power neg:negative exp exp2 "
+        "expm1 log log2 log10 log1p sqrt sqr:square inv:reciprocal abs_:absolute sgn:sign sin cos "
+        "tan arcsin arccos "
+        "arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg ceil floor "
+        "trunc round:rint maximum "
         "minimum logaddexp conj:conjugate divmod"
     ),
     scalar_logic: (
-        "lt:less gt:greater le:less_equal ge:greater_equal eq:equal neq:not_equal isnan isinf isfinite logical_and "
-        "logical_or logical_xor logical_not and_:bitwise_and or_:bitwise_or xor:bitwise_xor invert left_shift right_shift"
+        "lt:less gt:greater le:less_equal ge:greater_equal eq:equal neq:not_equal isnan isinf "
+        "isfinite logical_and "
+        "logical_or logical_xor logical_not and_:bitwise_and or_:bitwise_or xor:bitwise_xor "
+        "invert left_shift right_shift"
     ),
     linalg: "matmul",
 }

@@ -1,4 +1,6 @@
-"""Index expressions as data: what of ``x[...]`` is known when the graph is built, and what is an input."""
+"""Index expressions as data: what of ``x[...]`` is known when the graph is built, and what is an
+input.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ def _fill_entry(entry: Entry, rest: Iterator[Any], whole: Any) -> Any:
     return whole(next(rest)) if entry == SYMBOL else entry
 
 
-# -- reading an index expression ----------------------------------------------------------------------
+# -- reading an index expression
+# ----------------------------------------------------------------------
 
 
 def read_key(x: TensorVariable, key: Any) -> tuple[Pattern, list[TensorVariable]]:
@@ -108,7 +111,9 @@ def _prepare(entry: Any) -> Any:
     try:
         return as_tensor_variable(entry)
     except (TypeError, ValueError):
-        raise DTypeError(f"{entry!r} is no index: use integers, slices, None, ... or integer or bool arrays") from None
+        raise DTypeError(
+            f"{entry!r} is no index: use integers, slices, None, ... or integer or bool arrays"
+        ) from None
 
 
 def _is_mask(entry: Any) -> bool:
@@ -158,33 +163,40 @@ def _check_mask(x: TensorVariable, mask: TensorVariable, axis: int) -> None:
         length = x.type.shape[axis + a]
         if n is not None and length is not None and n != length:
             raise IndexOutOfRangeError(
-                f"boolean index: axis {a} of the mask has length {n}, axis {axis + a} of {x} ({x.type}) has {length}"
+                f"boolean index: axis {a} of the mask has length {n}, axis {axis + a} of {x} "
+                f"({x.type}) has {length}"
             )
 
 
 def _mask_positions(mask: TensorVariable) -> list[TensorVariable]:
     if isinstance(mask, TensorConstant):
-        found = np.nonzero(np.atleast_1d(mask.data)) if mask.ndim else (np.zeros(int(mask.data), np.int64),)
+        found = (
+            np.nonzero(np.atleast_1d(mask.data))
+            if mask.ndim
+            else (np.zeros(int(mask.data), np.int64),)
+        )
         return [constant(p) for p in found]
     if mask.ndim == 0:
         raise DTypeError("a symbolic scalar mask is no index; use ifelse or switch")
-    return mask.nonzero()  # type: ignore[attr-defined]
+    return mask.nonzero()
 
 
-def _read_integers(
-    x: TensorVariable, entry: Any, axis: int, inputs: list[TensorVariable]
-) -> Entry:
+def _read_integers(x: TensorVariable, entry: Any, axis: int, inputs: list[TensorVariable]) -> Entry:
     length = x.type.shape[axis]
     if isinstance(entry, TensorConstant) and entry.ndim == 0 and dtypes.is_discrete(entry.dtype):
         entry = int(entry.data)
     if isinstance(entry, int):
         if length is not None and not -length <= entry < length:
             raise IndexOutOfRangeError(
-                f"index {entry} is out of bounds for axis {axis} of {x} ({x.type}), which has length {length}"
+                f"index {entry} is out of bounds for axis {axis} of {x} ({x.type}), which has "
+                f"length {length}"
             )
         return entry
     if not dtypes.is_discrete(entry.dtype):
-        raise DTypeError(f"index {entry} has dtype {entry.dtype}; only integers and booleans can index: cast it to int64")
+        raise DTypeError(
+            f"index {entry} has dtype {entry.dtype}; only integers and booleans can index: cast "
+            "it to int64"
+        )
     if entry.ndim == 0:
         inputs.append(cast_to(entry, "int64"))
         return SYMBOL
@@ -192,13 +204,16 @@ def _read_integers(
     return ARRAY
 
 
-# -- shapes -------------------------------------------------------------------------------------------
+# -- shapes
+# -------------------------------------------------------------------------------------------
 
 
 def slice_length(n: Any, entry: Slice | slice) -> Any:
     """How many elements a slice takes of an axis of length ``n``; ints and scalar variables mix."""
     start, stop, step = entry.start, entry.stop, entry.step
-    if all(part is None or isinstance(part, int) for part in (start, stop, step)) and isinstance(n, int):
+    if all(part is None or isinstance(part, int) for part in (start, stop, step)) and isinstance(
+        n, int
+    ):
         return len(range(*slice(start, stop, step).indices(n)))
     if start is None and stop is None and step in (None, 1, -1):
         return n
@@ -206,7 +221,9 @@ def slice_length(n: Any, entry: Slice | slice) -> Any:
     if isinstance(step, int):
         return _directed_length(n, start, stop, step)
     return switch(
-        ge(step, 0), _directed_length(n, start, stop, step, True), _directed_length(n, start, stop, step, False)
+        ge(step, 0),
+        _directed_length(n, start, stop, step, True),
+        _directed_length(n, start, stop, step, False),
     )
 
 
@@ -224,7 +241,13 @@ def _whole(v: Any) -> Any:
 
 
 def _clamp(v: Any, n: Any, low: Any, high: Any) -> Any:
-    counted = v + n if isinstance(v, int) and v < 0 else v if isinstance(v, int) else switch(lt(v, 0), v + n, v)
+    counted = (
+        v + n
+        if isinstance(v, int) and v < 0
+        else v
+        if isinstance(v, int)
+        else switch(lt(v, 0), v + n, v)
+    )
     return minimum(maximum(_whole(counted), low), high)
 
 
@@ -276,10 +299,14 @@ def index_shape(
     return tuple(result)
 
 
-def static_shape(x: TensorVariable, pattern: Pattern, inputs: Sequence[TensorVariable]) -> StaticShape:
+def static_shape(
+    x: TensorVariable, pattern: Pattern, inputs: Sequence[TensorVariable]
+) -> StaticShape:
     """The part of the shape of ``x[key]`` that is known."""
     arrays = [v.type.shape for v in inputs if v.ndim > 0]
-    return index_shape(x.type.shape, pattern, pattern, arrays, _broadcast_known, _known_slice_length)
+    return index_shape(
+        x.type.shape, pattern, pattern, arrays, _broadcast_known, _known_slice_length
+    )
 
 
 def _known_slice_length(n: int | None, entry: Slice) -> int | None:
@@ -298,6 +325,8 @@ def _broadcast_known(shapes: Sequence[StaticShape]) -> list[int | None]:
     for lengths in zip(*padded, strict=True):
         known = {n for n in lengths if n not in (1, None)}
         if len(known) > 1:
-            raise IndexOutOfRangeError(f"index arrays of shapes {', '.join(map(str, shapes))} do not broadcast")
+            raise IndexOutOfRangeError(
+                f"index arrays of shapes {', '.join(map(str, shapes))} do not broadcast"
+            )
         result.append(known.pop() if known else None if None in lengths else 1)
     return result

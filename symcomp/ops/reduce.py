@@ -38,7 +38,8 @@ class Reduction:
     dtype : callable
         Input dtype -> output dtype.
     pullback, pushforward : callable (x, z, g, axes) -> tensor, or None
-        x is the input and z the output with its reduced axes kept at length 1, as is g in the pullback.
+        x is the input and z the output with its reduced axes kept at length 1, as is g in the
+        pullback.
     identity : bool
         Whether an empty axis has a value.
     """
@@ -58,7 +59,9 @@ class Reduction:
 
 
 def _prod_others(x: Any, axes: tuple[int, ...]) -> Any:
-    """For every element, the product of the others in its slice, by products from both ends: exact at zeros."""
+    """For every element, the product of the others in its slice, by products from both ends: exact
+    at zeros.
+    """
     order = [a for a in range(x.ndim) if a not in axes] + list(axes)
     flat = x.dimshuffle(*order)
     lengths = shape_tuple(flat)
@@ -74,7 +77,7 @@ def _prod_others(x: Any, axes: tuple[int, ...]) -> Any:
 def _extreme_share(x: Any, z: Any, axes: tuple[int, ...]) -> Any:
     """1 / (number of ties) at the extreme elements, else 0."""
     at = eq(x, z)
-    return switch(at, 1 / cast(at, x.dtype).sum(axis=axes, keepdims=True), 0)  # type: ignore[attr-defined]
+    return switch(at, 1 / cast(at, x.dtype).sum(axis=axes, keepdims=True), 0)
 
 
 def _extreme_pullback(x: Any, z: Any, g: Any, axes: tuple[int, ...]) -> Any:
@@ -129,7 +132,9 @@ class Reduce(Op):
                 raise DTypeError(f"{name}: {x} is {x.dtype}; complex numbers have no order")
             for a in self.axes:
                 if x.type.shape[a] == 0:
-                    raise ShapeError(f"{name}: axis {a} of {x} ({x.type}) is empty, so it has no {name}")
+                    raise ShapeError(
+                        f"{name}: axis {a} of {x} ({x.type}) is empty, so it has no {name}"
+                    )
         shape = [n for a, n in enumerate(x.type.shape) if a not in self.axes]
         return [TensorType(self.dtype or self.reduction.dtype(x.dtype), shape)]
 
@@ -138,7 +143,10 @@ class Reduce(Op):
         work = self.acc_dtype or ("float32" if x.dtype == np.float16 and out == "float16" else out)
         ufunc = self.reduction.numpy
         if not self.reduction.identity and builtins.any(x.shape[a] == 0 for a in self.axes):
-            raise ShapeError(f"{self.reduction.name}: an array of shape {x.shape} is empty along axes {self.axes}")
+            raise ShapeError(
+                f"{self.reduction.name}: an array of shape {x.shape} is empty along axes "
+                f"{self.axes}"
+            )
         if not self.axes:
             return x.astype(out)
         if out == "bool":
@@ -163,7 +171,9 @@ class Reduce(Op):
     def _keep(self, z: Any, x: Any) -> Any:
         """``z`` with its reduced axes back at length 1."""
         rank = iter(range(z.ndim))
-        return DimShuffle(z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(x.ndim)))(z)
+        return DimShuffle(
+            z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(x.ndim))
+        )(z)
 
     @property
     def no_derivative(self) -> str:  # type: ignore[override]
@@ -224,7 +234,8 @@ def prod(
 ) -> TensorVariable:
     """The product over axes; see ``sum``.
 
-    ``no_zeros_in_input`` is accepted for Theano's sake: the gradient is exact with and without zeros.
+    ``no_zeros_in_input`` is accepted for Theano's sake: the gradient is exact with and without
+    zeros.
     """
     return _reduce("prod", input, axis, dtype, keepdims, acc_dtype)
 
@@ -274,7 +285,12 @@ def _count(x: TensorVariable, axes: tuple[int, ...], dtype: str) -> TensorVariab
 
 
 def mean(
-    input: Any, axis: Any = None, dtype: Any = None, op: bool = False, keepdims: bool = False, acc_dtype: Any = None
+    input: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    op: bool = False,
+    keepdims: bool = False,
+    acc_dtype: Any = None,
 ) -> TensorVariable:
     """The arithmetic mean over axes.
 
@@ -299,9 +315,17 @@ def mean(
     """
     x = as_tensor_variable(input)
     axes = normalize_axes("mean", axis, x.ndim)
-    kind = dtypes.canonical(dtype) if dtype is not None else "float64" if dtypes.is_discrete(x.dtype) else x.dtype
+    kind = (
+        dtypes.canonical(dtype)
+        if dtype is not None
+        else "float64"
+        if dtypes.is_discrete(x.dtype)
+        else x.dtype
+    )
     work = "float32" if kind == "float16" else kind
-    total = _reduce("sum", cast(x, kind) if dtypes.is_discrete(x.dtype) else x, axes, work, keepdims, acc_dtype)
+    total = _reduce(
+        "sum", cast(x, kind) if dtypes.is_discrete(x.dtype) else x, axes, work, keepdims, acc_dtype
+    )
     count = _count(x, axes, dtypes.real_part(work))
     return cast(total / count, kind)
 
@@ -319,7 +343,8 @@ def var(
         The divisor is the number of elements less ``ddof``.
     keepdims : bool
     corrected : bool
-        Subtract the square of the mean deviation, which is 0 but for rounding (Chan, Golub and LeVeque, 1983,
+        Subtract the square of the mean deviation, which is 0 but for rounding (Chan, Golub and
+        LeVeque, 1983,
         "Algorithms for computing the sample variance").
 
     Examples
@@ -345,13 +370,15 @@ def var(
 def std(
     input: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
 ) -> TensorVariable:
-    """The standard deviation, the square root of ``var``; where that is 0 the gradient is not finite."""
+    """The standard deviation, the square root of ``var``; where that is 0 the gradient is not
+    finite.
+    """
     return sqrt(var(input, axis, ddof, keepdims, corrected))
 
 
 def ptp(a: Any, axis: Any = None) -> TensorVariable:
     """The largest element less the smallest."""
-    return max(a, axis) - min(a, axis)  # type: ignore[operator]
+    return max(a, axis) - min(a, axis)
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
@@ -374,19 +401,22 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariabl
     axes = normalize_axes("logsumexp", axis, x.ndim)
     top = max(x, axes, keepdims=True)
     # An infinite shift would make inf - inf; the exponentials are 0 or inf then without any.
-    shift = switch(isposinf(top) | isneginf(top), 0, top)  # type: ignore[operator]
-    total = log(sum(exp(x - shift), axes, keepdims=True)) + shift  # type: ignore[operator]
+    shift = switch(isposinf(top) | isneginf(top), 0, top)
+    total = log(sum(exp(x - shift), axes, keepdims=True)) + shift
     if keepdims:
         return total
     return DimShuffle(x.ndim, tuple(a for a in range(x.ndim) if a not in axes))(total)
 
 
-# -- positions ----------------------------------------------------------------------------------------
+# -- positions
+# ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ArgReduce(Op):
-    """z[i] = the position of the first largest (or smallest) x[i, j] in the row-major order of ``axes``."""
+    """z[i] = the position of the first largest (or smallest) x[i, j] in the row-major order of
+    ``axes``.
+    """
 
     which: str
     axes: tuple[int, ...]
@@ -404,7 +434,9 @@ class ArgReduce(Op):
     def perform(self, x: Any) -> Any:
         kept = [a for a in range(x.ndim) if a not in self.axes]
         if builtins.any(x.shape[a] == 0 for a in self.axes):
-            raise ShapeError(f"{self.which}: an array of shape {x.shape} is empty along axes {self.axes}")
+            raise ShapeError(
+                f"{self.which}: an array of shape {x.shape} is empty along axes {self.axes}"
+            )
         rows = tuple(x.shape[a] for a in kept)
         length = int(np.prod([x.shape[a] for a in self.axes], dtype=np.int64))
         flat = x.transpose(*kept, *self.axes).reshape(*rows, length)
@@ -458,6 +490,6 @@ def max_and_argmax(a: Any, axis: Any = None, keepdims: bool = False) -> list[Ten
 
 
 __all__ = [
-    "ArgReduce", "Reduce", "all", "any", "argmax", "argmin", "logsumexp", "max", "max_and_argmax", "mean",
-    "min", "prod", "ptp", "std", "sum", "var",
+    "all", "any", "argmax", "argmin", "ArgReduce", "logsumexp", "max", "max_and_argmax", "mean",
+    "min", "prod", "ptp", "Reduce", "std", "sum", "var",
 ]  # fmt: skip

@@ -25,7 +25,14 @@ from symcomp.ops.reduce import min as min_
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import ge, switch
 from symcomp.ops.scalar_math import cast, maximum, mod
-from symcomp.ops.shape import flatten, normalize_axes, normalize_axis, product_of, reshape, shape_tuple
+from symcomp.ops.shape import (
+    flatten,
+    normalize_axes,
+    normalize_axis,
+    product_of,
+    reshape,
+    shape_tuple,
+)
 
 
 def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:
@@ -35,7 +42,8 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:
     ----------
     x : tensor_like
     reps : int, integer scalar or sequence of them
-        How many along each axis; the shorter of ``reps`` and the shape is extended in front with ones.
+        How many along each axis; the shorter of ``reps`` and the shape is extended in front with
+        ones.
     ndim : int, optional
         Rank of the result, at least.
 
@@ -76,17 +84,21 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
     """
     x, counts = as_tensor_variable(x), as_tensor_variable(repeats)
     if counts.ndim > 1 or not dtypes.is_discrete(counts.dtype):
-        raise DTypeError(f"repeat: repeats must be an integer scalar or vector, got {counts} ({counts.type})")
+        raise DTypeError(
+            f"repeat: repeats must be an integer scalar or vector, got {counts} ({counts.type})"
+        )
     if axis is None:
         x, axis = flatten(x), 0
     number = normalize_axis("repeat", axis, x.ndim)
     lengths = list(shape_tuple(x))
     if counts.ndim == 1 and counts.type.shape[0] == 1:
-        counts = counts[0]  # type: ignore[index]
+        counts = counts[0]
     if counts.ndim == 0:
         order = [*range(number + 1), "x", *range(number + 1, x.ndim)]
         wide = alloc(dimshuffle(x, *order), *lengths[: number + 1], counts, *lengths[number + 1 :])
-        return reshape(wide, [*lengths[:number], product_of([lengths[number], counts]), *lengths[number + 1 :]])
+        return reshape(
+            wide, [*lengths[:number], product_of([lengths[number], counts]), *lengths[number + 1 :]]
+        )
     # Position k of the result comes from the last element whose copies begin at or before k.
     ends = cumsum(cast(counts, "int64"))
     places = arange(sum_(cast(counts, "int64")))
@@ -113,7 +125,11 @@ def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
     """
     x = as_tensor_variable(x)
     if axis is None:
-        return reshape(roll(flatten(x), shift, 0), shape_tuple(x)) if x.ndim != 1 else roll(x, shift, 0)
+        return (
+            reshape(roll(flatten(x), shift, 0), shape_tuple(x))
+            if x.ndim != 1
+            else roll(x, shift, 0)
+        )
     axes = list(axis) if isinstance(axis, list | tuple) else [axis]
     shifts = list(shift) if isinstance(shift, list | tuple) else [shift] * len(axes)
     if len(shifts) == 1:
@@ -121,7 +137,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
     for a, s in zip(axes, shifts, strict=True):
         number = normalize_axis("roll", a, x.ndim)
         n = shape_tuple(x)[number]
-        x = take(x, mod(arange(n) - s, maximum(n, 1)), axis=number)  # type: ignore[operator]
+        x = take(x, mod(arange(n) - s, maximum(n, 1)), axis=number)
     return x
 
 
@@ -129,11 +145,14 @@ def flip(m: Any, axis: Any = None) -> TensorVariable:
     """``m`` with the order of elements reversed along axes (by default all). A view."""
     m = as_tensor_variable(m)
     axes = normalize_axes("flip", axis, m.ndim)
-    return getitem(m, tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(m.ndim)))
+    return getitem(
+        m, tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(m.ndim))
+    )
 
 
 PAD_MODES = (
-    "constant", "edge", "linear_ramp", "maximum", "mean", "minimum", "reflect", "symmetric", "wrap", "empty",
+    "constant", "edge", "linear_ramp", "maximum", "mean", "minimum", "reflect", "symmetric",
+    "wrap", "empty",
 )  # fmt: skip
 
 
@@ -154,7 +173,8 @@ def pad(
     pad_width : int, pair, or sequence of pairs of int
         How many before and after, for each axis.
     mode : str
-        ``constant, edge, linear_ramp, maximum, mean, minimum, reflect, symmetric, wrap`` or ``empty`` (zeros).
+        ``constant, edge, linear_ramp, maximum, mean, minimum, reflect, symmetric, wrap`` or
+        ``empty`` (zeros).
     constant_values, end_values : scalar, pair or sequence of pairs
         For ``constant`` and ``linear_ramp``.
     reflect_type : {"even"}
@@ -177,7 +197,11 @@ def pad(
     if (widths < 0).any():
         raise ShapeError(f"pad: pad_width {pad_width} must not be negative")
     fills = _pairs(end_values if mode == "linear_ramp" else constant_values, x.ndim)
-    stats = [None] * x.ndim if stat_length is None else np.broadcast_to(np.asarray(stat_length), (x.ndim, 2)).tolist()
+    stats = (
+        [None] * x.ndim
+        if stat_length is None
+        else np.broadcast_to(np.asarray(stat_length), (x.ndim, 2)).tolist()
+    )
     for axis in range(x.ndim):
         before, after = (int(w) for w in widths[axis])
         if mode in ("edge", "reflect", "symmetric", "wrap"):
@@ -197,7 +221,9 @@ def _pairs(values: Any, ndim: int) -> list[list[Any]]:
     return [values * (2 // len(values))] * ndim
 
 
-def _pad_by_position(x: TensorVariable, axis: int, before: int, after: int, mode: str) -> TensorVariable:
+def _pad_by_position(
+    x: TensorVariable, axis: int, before: int, after: int, mode: str
+) -> TensorVariable:
     """Every added element is a copy of one that is there."""
     n = shape_tuple(x)[axis]
     k: Any = arange(-before, n + after)
@@ -249,7 +275,7 @@ def _statistic(x: TensorVariable, axis: int, side: int, mode: str, stat: Any) ->
         x = getitem(x, along(axis, x.ndim, slice(None, n) if side == 0 else slice(-n, None)))
     if mode == "mean":
         average = mean(x, axis, keepdims=True)
-        return cast(average.round() if dtypes.is_discrete(x.dtype) else average, x.dtype)  # type: ignore[attr-defined]
+        return cast(average.round() if dtypes.is_discrete(x.dtype) else average, x.dtype)
     return (max_ if mode == "maximum" else min_)(x, axis, keepdims=True)
 
 

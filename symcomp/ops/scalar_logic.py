@@ -18,7 +18,8 @@ from symcomp.ops.elemwise import (
 )
 from symcomp.ops.scalar_math import abs_, cast, maximum, minimum
 
-# ----- comparisons -----------------------------------------------------------------------------------
+# ----- comparisons
+# -----------------------------------------------------------------------------------
 
 
 def _widen(x: Any, y: Any) -> list[TensorVariable]:
@@ -56,29 +57,78 @@ ge = _comparison("ge", "x >= y", np.greater_equal)
 eq = _comparison("eq", "x == y, elementwise (the operator == compares identity).", np.equal)
 neq = _comparison("neq", "x != y, elementwise.", np.not_equal)
 
-_truth = {"dtype": bool_rule, "no_derivative": "its output is boolean"}
-isnan = scalar("isnan", "x", "Whether x is NaN.", np.isnan, **_truth)  # type: ignore[arg-type]
-isinf = scalar("isinf", "x", "Whether x is infinite.", np.isinf, **_truth)  # type: ignore[arg-type]
-isfinite = scalar("isfinite", "x", "Whether x is neither infinite nor NaN.", np.isfinite, **_truth)  # type: ignore[arg-type]
-isposinf = scalar("isposinf", "x", "Whether x is +infinity.", lambda x: x == np.inf, **_truth)  # type: ignore[arg-type]
-isneginf = scalar("isneginf", "x", "Whether x is -infinity.", lambda x: x == -np.inf, **_truth)  # type: ignore[arg-type]
-logical_and = scalar("logical_and", "x y", "Whether both are true (not 0).", np.logical_and, **_truth)  # type: ignore[arg-type]
-logical_or = scalar("logical_or", "x y", "Whether either is true (not 0).", np.logical_or, **_truth)  # type: ignore[arg-type]
-logical_xor = scalar("logical_xor", "x y", "Whether exactly one is true (not 0).", np.logical_xor, **_truth)  # type: ignore[arg-type]
-logical_not = scalar("logical_not", "x", "Whether x is 0.", np.logical_not, **_truth)  # type: ignore[arg-type]
 
-# ----- bits ------------------------------------------------------------------------------------------
+def _test(name: str, parameters: str, doc: str, function: Any) -> Any:
+    reason = "its output is boolean"
+    return scalar(name, parameters, doc, function, dtype=bool_rule, no_derivative=reason)
+
+
+isnan = _test("isnan", "x", "Whether x is NaN.", np.isnan)
+isinf = _test("isinf", "x", "Whether x is infinite.", np.isinf)
+isfinite = _test("isfinite", "x", "Whether x is neither infinite nor NaN.", np.isfinite)
+isposinf = _test("isposinf", "x", "Whether x is +infinity.", lambda x: x == np.inf)
+isneginf = _test("isneginf", "x", "Whether x is -infinity.", lambda x: x == -np.inf)
+logical_and = _test("logical_and", "x y", "Whether both are true (not 0).", np.logical_and)
+logical_or = _test("logical_or", "x y", "Whether either is true (not 0).", np.logical_or)
+logical_xor = _test("logical_xor", "x y", "Whether just one is true (not 0).", np.logical_xor)
+logical_not = _test("logical_not", "x", "Whether x is 0.", np.logical_not)
+
+# ----- bits
+# ------------------------------------------------------------------------------------------
 
 _whole = "its output is an integer"
-and_ = scalar("and_", "x y", "Bitwise (for booleans, logical) and.", np.bitwise_and, dtype=ufunc_rule(np.bitwise_and), no_derivative=_whole)
-or_ = scalar("or_", "x y", "Bitwise (for booleans, logical) or.", np.bitwise_or, dtype=ufunc_rule(np.bitwise_or), no_derivative=_whole)
-xor = scalar("xor", "x y", "Bitwise (for booleans, logical) exclusive or.", np.bitwise_xor, dtype=ufunc_rule(np.bitwise_xor), no_derivative=_whole)
-invert = scalar("invert", "x", "All bits (for booleans, the truth) inverted.", np.invert, dtype=ufunc_rule(np.invert), no_derivative=_whole)
-left_shift = scalar("left_shift", "x y", "x * 2**y.", np.left_shift, dtype=ufunc_rule(np.left_shift), no_derivative=_whole)
-right_shift = scalar("right_shift", "x y", "floor(x / 2**y).", np.right_shift, dtype=ufunc_rule(np.right_shift), no_derivative=_whole)
+and_ = scalar(
+    "and_",
+    "x y",
+    "Bitwise (for booleans, logical) and.",
+    np.bitwise_and,
+    dtype=ufunc_rule(np.bitwise_and),
+    no_derivative=_whole,
+)
+or_ = scalar(
+    "or_",
+    "x y",
+    "Bitwise (for booleans, logical) or.",
+    np.bitwise_or,
+    dtype=ufunc_rule(np.bitwise_or),
+    no_derivative=_whole,
+)
+xor = scalar(
+    "xor",
+    "x y",
+    "Bitwise (for booleans, logical) exclusive or.",
+    np.bitwise_xor,
+    dtype=ufunc_rule(np.bitwise_xor),
+    no_derivative=_whole,
+)
+invert = scalar(
+    "invert",
+    "x",
+    "All bits (for booleans, the truth) inverted.",
+    np.invert,
+    dtype=ufunc_rule(np.invert),
+    no_derivative=_whole,
+)
+left_shift = scalar(
+    "left_shift",
+    "x y",
+    "x * 2**y.",
+    np.left_shift,
+    dtype=ufunc_rule(np.left_shift),
+    no_derivative=_whole,
+)
+right_shift = scalar(
+    "right_shift",
+    "x y",
+    "floor(x / 2**y).",
+    np.right_shift,
+    dtype=ufunc_rule(np.right_shift),
+    no_derivative=_whole,
+)
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = and_, or_, xor, invert
 
-# ----- choices ---------------------------------------------------------------------------------------
+# ----- choices
+# ---------------------------------------------------------------------------------------
 
 
 _switch = scalar(
@@ -93,7 +143,8 @@ _switch = scalar(
 def switch(condition: Any, ift: Any, iff: Any) -> TensorVariable:
     """``ift`` where ``condition`` is true (not 0), else ``iff``, elementwise.
 
-    Both are computed; to compute only one, for a scalar condition, see ``ifelse``. A NaN or infinity in the one not
+    Both are computed; to compute only one, for a scalar condition, see ``ifelse``. A NaN or
+    infinity in the one not
     chosen touches neither the value nor the gradient.
 
     Parameters
@@ -117,12 +168,13 @@ switch.op = _switch.op  # type: ignore[attr-defined]
 def where(condition: Any, ift: Any = None, iff: Any = None) -> Any:
     """``switch`` with three arguments; with one, ``condition.nonzero()`` as NumPy."""
     if ift is None and iff is None:
-        return as_tensor_variable(condition).nonzero()  # type: ignore[attr-defined]
+        return as_tensor_variable(condition).nonzero()
     return switch(condition, ift, iff)
 
 
 _clip = scalar(
-    "clip", "x lower upper", "x, but at least lower and at most upper.", lambda x, a, b: np.minimum(np.maximum(x, a), b),
+    "clip", "x lower upper", "x, but at least lower and at most upper.",
+    lambda x, a, b: np.minimum(np.maximum(x, a), b),
     dtype=lambda x, a, b: dtypes.upcast(x, a, b),
     d=(
         lambda x, a, b, z, g: switch(and_(ge(x, a), le(x, b)), g, 0),
@@ -133,7 +185,8 @@ _clip = scalar(
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> TensorVariable:
-    """``x``, but at least ``min`` and at most ``max``. The derivative is 1 between, bounds included.
+    """``x``, but at least ``min`` and at most ``max``. The derivative is 1 between, bounds
+    included.
 
     Parameters
     ----------
@@ -207,13 +260,14 @@ def allclose(
     a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> TensorVariable:
     """Whether all elements are close; see ``isclose``."""
-    return isclose(a, b, rtol, atol, equal_nan).all()  # type: ignore[attr-defined]
+    return isclose(a, b, rtol, atol, equal_nan).all()
 
 
 def nan_to_num(
     x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> TensorVariable:
-    """``x`` with NaN and infinities replaced by numbers (by default 0 and the extremes of the dtype).
+    """``x`` with NaN and infinities replaced by numbers (by default 0 and the extremes of the
+    dtype).
 
     Examples
     --------
@@ -234,8 +288,8 @@ def nan_to_num(
 
 
 __all__ = [
-    "allclose", "and_", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clip", "eq", "ge", "gt",
-    "invert", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "largest", "le", "left_shift",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "lt", "nan_to_num", "neq", "or_", "right_shift",
-    "smallest", "switch", "where", "xor",
+    "allclose", "and_", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clip", "eq",
+    "ge", "gt", "invert", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf",
+    "largest", "le", "left_shift", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "lt", "nan_to_num", "neq", "or_", "right_shift", "smallest", "switch", "where", "xor",
 ]  # fmt: skip

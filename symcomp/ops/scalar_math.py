@@ -1,6 +1,7 @@
 """The table of scalar functions: arithmetic, powers, exponentials, trigonometry, complex parts.
 
-One row per function. In rules, x and y are the arguments, z the result, g what is multiplied by the derivative.
+One row per function. In rules, x and y are the arguments, z the result, g what is multiplied by
+the derivative.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def _equal(a: Any, b: Any) -> Any:
     return Elemwise(ROWS["eq"]())(a, b)
 
 
-# ----- conversion ------------------------------------------------------------------------------------
+# ----- conversion
+# ------------------------------------------------------------------------------------
 
 
 def _cast_row(dtype: str) -> ScalarOp:
@@ -64,7 +66,8 @@ def cast(x: Any, dtype: Any) -> TensorVariable:
     ----------
     x : tensor_like
     dtype : str or numpy.dtype
-        ``"floatX"`` stands for ``config.floatX``. A complex tensor cannot become real: take ``x.real``.
+        ``"floatX"`` stands for ``config.floatX``. A complex tensor cannot become real: take
+        ``x.real``.
 
     Raises
     ------
@@ -80,7 +83,9 @@ def cast(x: Any, dtype: Any) -> TensorVariable:
     x = as_tensor_variable(x)
     name = resolve_dtype(dtype)
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(name):
-        raise DTypeError(f"cast: {x} is {x.dtype}, which {name} cannot hold: take .real, .imag or abs first")
+        raise DTypeError(
+            f"cast: {x} is {x.dtype}, which {name} cannot hold: take .real, .imag or abs first"
+        )
     return x if x.dtype == name else Elemwise(_cast_row(name))(x)
 
 
@@ -95,7 +100,8 @@ second = scalar(
     d=(ZERO, SAME),
 )
 
-# ----- arithmetic ------------------------------------------------------------------------------------
+# ----- arithmetic
+# ------------------------------------------------------------------------------------
 
 
 def _sum_of(*xs: Any) -> Any:
@@ -195,7 +201,9 @@ def _power_log(x: Any, y: Any, z: Any, g: Any) -> Any:
     return g * _where(at_zero, 0 * z, z * log(_where(at_zero, 1, x)))
 
 
-_pow = scalar("pow", "x y", "x ** y", np.power, dtype=ufunc_rule(np.power), d=(_power_of_y, _power_log))
+_pow = scalar(
+    "pow", "x y", "x ** y", np.power, dtype=ufunc_rule(np.power), d=(_power_of_y, _power_log)
+)
 
 
 def pow(x: Any, y: Any) -> TensorVariable:
@@ -217,14 +225,19 @@ def pow(x: Any, y: Any) -> TensorVariable:
     whole = dtypes.is_discrete(base.dtype) and dtypes.is_discrete(exponent.dtype)
     if whole and isinstance(exponent, TensorConstant) and np.any(exponent.data < 0):
         raise DTypeError(
-            f"pow: the integer tensor {base} ({base.dtype}) to the negative power {exponent}: cast it to a float first"
+            f"pow: the integer tensor {base} ({base.dtype}) to the negative power {exponent}: "
+            "cast it to a float first"
         )
     return _pow(base, exponent)
 
 
-sqr = scalar("sqr", "x", "x * x", np.square, dtype=ufunc_rule(np.square), d=(lambda x, z, g: g * 2 * x,))
+sqr = scalar(
+    "sqr", "x", "x * x", np.square, dtype=ufunc_rule(np.square), d=(lambda x, z, g: g * 2 * x,)
+)
 square = sqr
-sqrt = scalar("sqrt", "x", "The square root.", np.sqrt, dtype=float_rule, d=(lambda x, z, g: g * 0.5 / z,))
+sqrt = scalar(
+    "sqrt", "x", "The square root.", np.sqrt, dtype=float_rule, d=(lambda x, z, g: g * 0.5 / z,)
+)
 maximum = scalar(
     "maximum", "x y", "The larger; NaN if either is. Its derivative is shared at ties.",
     np.maximum, dtype=upcast_rule,
@@ -244,7 +257,8 @@ def _share(x: Any, y: Any) -> Any:
     return cast(ahead, "float16") * _where(tied, np.float16(0.5), np.float16(1))
 
 
-# ----- signs and rounding ----------------------------------------------------------------------------
+# ----- signs and rounding
+# ----------------------------------------------------------------------------
 
 abs_ = scalar(
     "abs", "x", "The absolute value; real for complex x.", np.abs,
@@ -267,16 +281,35 @@ def _sign_tangent(x: Any, z: Any, g: Any) -> Any:
     return (g - z * real(conj(z) * g)) / safe
 
 
-ceil = scalar("ceil", "x", "The least integer not below x.", np.ceil, dtype=ufunc_rule(np.ceil), d=(ZERO,))
-floor = scalar("floor", "x", "The greatest integer not above x.", np.floor, dtype=ufunc_rule(np.floor), d=(ZERO,))
-trunc = scalar("trunc", "x", "x without its fraction.", np.trunc, dtype=ufunc_rule(np.trunc), d=(ZERO,))
+ceil = scalar(
+    "ceil", "x", "The least integer not below x.", np.ceil, dtype=ufunc_rule(np.ceil), d=(ZERO,)
+)
+floor = scalar(
+    "floor",
+    "x",
+    "The greatest integer not above x.",
+    np.floor,
+    dtype=ufunc_rule(np.floor),
+    d=(ZERO,),
+)
+trunc = scalar(
+    "trunc", "x", "x without its fraction.", np.trunc, dtype=ufunc_rule(np.trunc), d=(ZERO,)
+)
 round_half_to_even = scalar(
     "round_half_to_even", "x", "The nearest integer; of two, the even one.", np.rint,
     dtype=lambda x: x if dtypes.is_discrete(x) and x != "bool" else dtypes.to_float(x), d=(ZERO,),
 )  # fmt: skip
+
+
+def _round_away(x: Any) -> Any:
+    # The number below 1/2: adding 1/2 itself would round 0.49999999999999994 up.
+    almost_half = np.nextafter(x.dtype.type(0.5), x.dtype.type(0))
+    return np.trunc(x + np.copysign(almost_half, x))
+
+
 round_half_away_from_zero = scalar(
     "round_half_away_from_zero", "x", "The nearest integer; of two, the larger in magnitude.",
-    lambda x: x if x.dtype.kind in "iu" else np.trunc(x + np.copysign(np.nextafter(x.dtype.type(0.5), x.dtype.type(0)), x)),
+    lambda x: x if x.dtype.kind in "iu" else _round_away(x),
     dtype=lambda x: x if dtypes.is_discrete(x) and x != "bool" else real_float_rule(x), d=(ZERO,),
 )  # fmt: skip
 
@@ -309,48 +342,156 @@ def iround(x: Any, mode: str = "half_to_even") -> TensorVariable:
     return cast(round(x, mode), "int64")
 
 
-# ----- exponentials and logarithms -------------------------------------------------------------------
+# ----- exponentials and logarithms
+# -------------------------------------------------------------------
 
 exp = scalar("exp", "x", "e ** x", np.exp, dtype=float_rule, d=(lambda x, z, g: g * z,))
 exp2 = scalar("exp2", "x", "2 ** x", np.exp2, dtype=float_rule, d=(lambda x, z, g: g * z * LN2,))
-expm1 = scalar("expm1", "x", "e ** x - 1, exact near 0.", np.expm1, dtype=float_rule, d=(lambda x, z, g: g * exp(x),))
-log = scalar("log", "x", "The natural logarithm.", np.log, dtype=float_rule, d=(lambda x, z, g: g / x,))
-log2 = scalar("log2", "x", "The logarithm to base 2.", np.log2, dtype=float_rule, d=(lambda x, z, g: g / (x * LN2),))
-log10 = scalar("log10", "x", "The logarithm to base 10.", np.log10, dtype=float_rule, d=(lambda x, z, g: g / (x * LN10),))
-log1p = scalar("log1p", "x", "log(1 + x), exact near 0.", np.log1p, dtype=float_rule, d=(lambda x, z, g: g / (1 + x),))
+expm1 = scalar(
+    "expm1",
+    "x",
+    "e ** x - 1, exact near 0.",
+    np.expm1,
+    dtype=float_rule,
+    d=(lambda x, z, g: g * exp(x),),
+)
+log = scalar(
+    "log", "x", "The natural logarithm.", np.log, dtype=float_rule, d=(lambda x, z, g: g / x,)
+)
+log2 = scalar(
+    "log2",
+    "x",
+    "The logarithm to base 2.",
+    np.log2,
+    dtype=float_rule,
+    d=(lambda x, z, g: g / (x * LN2),),
+)
+log10 = scalar(
+    "log10",
+    "x",
+    "The logarithm to base 10.",
+    np.log10,
+    dtype=float_rule,
+    d=(lambda x, z, g: g / (x * LN10),),
+)
+log1p = scalar(
+    "log1p",
+    "x",
+    "log(1 + x), exact near 0.",
+    np.log1p,
+    dtype=float_rule,
+    d=(lambda x, z, g: g / (1 + x),),
+)
 
-# ----- trigonometry ----------------------------------------------------------------------------------
+# ----- trigonometry
+# ----------------------------------------------------------------------------------
 
-deg2rad = scalar("deg2rad", "x", "Degrees to radians.", np.deg2rad, dtype=real_float_rule, d=(lambda x, z, g: g * (np.pi / 180),))
-rad2deg = scalar("rad2deg", "x", "Radians to degrees.", np.rad2deg, dtype=real_float_rule, d=(lambda x, z, g: g * (180 / np.pi),))
+deg2rad = scalar(
+    "deg2rad",
+    "x",
+    "Degrees to radians.",
+    np.deg2rad,
+    dtype=real_float_rule,
+    d=(lambda x, z, g: g * (np.pi / 180),),
+)
+rad2deg = scalar(
+    "rad2deg",
+    "x",
+    "Radians to degrees.",
+    np.rad2deg,
+    dtype=real_float_rule,
+    d=(lambda x, z, g: g * (180 / np.pi),),
+)
 sin = scalar("sin", "x", "The sine.", np.sin, dtype=float_rule, d=(lambda x, z, g: g * cos(x),))
 cos = scalar("cos", "x", "The cosine.", np.cos, dtype=float_rule, d=(lambda x, z, g: -g * sin(x),))
-tan = scalar("tan", "x", "The tangent.", np.tan, dtype=float_rule, d=(lambda x, z, g: g * (1 + z * z),))
-arcsin = scalar("arcsin", "x", "The inverse sine.", np.arcsin, dtype=float_rule, d=(lambda x, z, g: g / sqrt((1 - x) * (1 + x)),))
-arccos = scalar("arccos", "x", "The inverse cosine.", np.arccos, dtype=float_rule, d=(lambda x, z, g: -g / sqrt((1 - x) * (1 + x)),))
-arctan = scalar("arctan", "x", "The inverse tangent.", np.arctan, dtype=float_rule, d=(lambda x, z, g: g / (1 + x * x),))
+tan = scalar(
+    "tan", "x", "The tangent.", np.tan, dtype=float_rule, d=(lambda x, z, g: g * (1 + z * z),)
+)
+arcsin = scalar(
+    "arcsin",
+    "x",
+    "The inverse sine.",
+    np.arcsin,
+    dtype=float_rule,
+    d=(lambda x, z, g: g / sqrt((1 - x) * (1 + x)),),
+)
+arccos = scalar(
+    "arccos",
+    "x",
+    "The inverse cosine.",
+    np.arccos,
+    dtype=float_rule,
+    d=(lambda x, z, g: -g / sqrt((1 - x) * (1 + x)),),
+)
+arctan = scalar(
+    "arctan",
+    "x",
+    "The inverse tangent.",
+    np.arctan,
+    dtype=float_rule,
+    d=(lambda x, z, g: g / (1 + x * x),),
+)
 arctan2 = scalar(
     "arctan2", "y x", "The angle of the point (x, y).", np.arctan2, dtype=real_float_rule,
     d=(lambda y, x, z, g: g * x / (x * x + y * y), lambda y, x, z, g: -g * y / (x * x + y * y)),
 )  # fmt: skip
 hypot = scalar(
-    "hypot", "x y", "sqrt(x*x + y*y) without overflow; its derivative at the origin is 0.", np.hypot,
+    "hypot", "x y", "sqrt(x*x + y*y) without overflow; its derivative at the origin is 0.",
+    np.hypot,
     dtype=real_float_rule,
     d=(lambda x, y, z, g: g * x / _nonzero(z), lambda x, y, z, g: g * y / _nonzero(z)),
 )  # fmt: skip
-sinh = scalar("sinh", "x", "The hyperbolic sine.", np.sinh, dtype=float_rule, d=(lambda x, z, g: g * cosh(x),))
-cosh = scalar("cosh", "x", "The hyperbolic cosine.", np.cosh, dtype=float_rule, d=(lambda x, z, g: g * sinh(x),))
-tanh = scalar("tanh", "x", "The hyperbolic tangent.", np.tanh, dtype=float_rule, d=(lambda x, z, g: g * (1 - z * z),))
-arcsinh = scalar("arcsinh", "x", "The inverse hyperbolic sine.", np.arcsinh, dtype=float_rule, d=(lambda x, z, g: g / sqrt(x * x + 1),))
-arccosh = scalar("arccosh", "x", "The inverse hyperbolic cosine.", np.arccosh, dtype=float_rule, d=(lambda x, z, g: g / (sqrt(x - 1) * sqrt(x + 1)),))
-arctanh = scalar("arctanh", "x", "The inverse hyperbolic tangent.", np.arctanh, dtype=float_rule, d=(lambda x, z, g: g / ((1 - x) * (1 + x)),))
+sinh = scalar(
+    "sinh", "x", "The hyperbolic sine.", np.sinh, dtype=float_rule, d=(lambda x, z, g: g * cosh(x),)
+)
+cosh = scalar(
+    "cosh",
+    "x",
+    "The hyperbolic cosine.",
+    np.cosh,
+    dtype=float_rule,
+    d=(lambda x, z, g: g * sinh(x),),
+)
+tanh = scalar(
+    "tanh",
+    "x",
+    "The hyperbolic tangent.",
+    np.tanh,
+    dtype=float_rule,
+    d=(lambda x, z, g: g * (1 - z * z),),
+)
+arcsinh = scalar(
+    "arcsinh",
+    "x",
+    "The inverse hyperbolic sine.",
+    np.arcsinh,
+    dtype=float_rule,
+    d=(lambda x, z, g: g / sqrt(x * x + 1),),
+)
+arccosh = scalar(
+    "arccosh",
+    "x",
+    "The inverse hyperbolic cosine.",
+    np.arccosh,
+    dtype=float_rule,
+    d=(lambda x, z, g: g / (sqrt(x - 1) * sqrt(x + 1)),),
+)
+arctanh = scalar(
+    "arctanh",
+    "x",
+    "The inverse hyperbolic tangent.",
+    np.arctanh,
+    dtype=float_rule,
+    d=(lambda x, z, g: g / ((1 - x) * (1 + x)),),
+)
 
 
 def _nonzero(z: Any) -> Any:
     return _where(_equal(z, 0), 1, z)
 
 
-# ----- complex numbers -------------------------------------------------------------------------------
+# ----- complex numbers
+# -------------------------------------------------------------------------------
 
 _part = lambda x: dtypes.real_part(x)  # noqa: E731
 real = scalar(
@@ -368,7 +509,7 @@ conj = scalar(
 )  # fmt: skip
 angle = scalar(
     "angle", "x", "The argument of a complex number.", np.angle,
-    dtype=lambda x: dtypes.real_part(dtypes.to_float(x)) if dtypes.is_complex(x) else "float64" if x == "float64" or dtypes.is_discrete(x) else x,
+    dtype=lambda x: "float64" if dtypes.is_discrete(x) else dtypes.real_part(x),
     d=(lambda x, z, g: imag(g * conj(x)) / real(x * conj(x)),),
     L=(lambda x, z, g: 1j * g * x / real(x * conj(x)),),
 )  # fmt: skip
@@ -394,7 +535,8 @@ def complex_from_polar(r: Any, theta: Any) -> TensorVariable:
     return complex(r * cos(theta), r * sin(theta))
 
 
-# ----- logistic functions and x log x ----------------------------------------------------------------
+# ----- logistic functions and x log x
+# ----------------------------------------------------------------
 
 
 def _sigmoid(x: Any) -> Any:
@@ -430,11 +572,13 @@ def _in_float(function: Any) -> Any:
 
 
 sigmoid = scalar(
-    "sigmoid", "x", "1 / (1 + exp(-x)), without overflow.", _in_float(_sigmoid), dtype=real_float_rule,
+    "sigmoid", "x", "1 / (1 + exp(-x)), without overflow.", _in_float(_sigmoid),
+    dtype=real_float_rule,
     d=(lambda x, z, g: g * z * sigmoid(-x),),
 )  # fmt: skip
 softplus = scalar(
-    "softplus", "x", "log(1 + exp(x)), without overflow.", _in_float(_softplus), dtype=real_float_rule,
+    "softplus", "x", "log(1 + exp(x)), without overflow.", _in_float(_softplus),
+    dtype=real_float_rule,
     d=(lambda x, z, g: g * sigmoid(x),),
 )  # fmt: skip
 logit = scalar(
@@ -447,7 +591,8 @@ log1mexp = scalar(
     dtype=real_float_rule, d=(lambda x, z, g: g / -expm1(-x),),
 )  # fmt: skip
 logaddexp = scalar(
-    "logaddexp", "x y", "log(exp(x) + exp(y)), without overflow.", np.logaddexp, dtype=real_float_rule,
+    "logaddexp", "x y", "log(exp(x) + exp(y)), without overflow.", np.logaddexp,
+    dtype=real_float_rule,
     d=(lambda x, y, z, g: g * _weight(x, z), lambda x, y, z, g: g * _weight(y, z)),
 )  # fmt: skip
 xlogy = scalar(
@@ -457,7 +602,10 @@ xlogy = scalar(
 xlogy0 = xlogy
 xlog1py = scalar(
     "xlog1py", "x y", "x log(1 + y), 0 where x = 0.", _in_float(_xlog1py), dtype=real_float_rule,
-    d=(lambda x, y, z, g: g * log1p(y), lambda x, y, z, g: g * _where(_equal(x, 0), 0, x / (1 + y))),
+    d=(
+        lambda x, y, z, g: g * log1p(y),
+        lambda x, y, z, g: g * _where(_equal(x, 0), 0, x / (1 + y)),
+    ),
 )  # fmt: skip
 xlogx = scalar(
     "xlogx", "x", "x log(x), 0 at 0.", _in_float(lambda x: _xlogy(x, x)), dtype=real_float_rule,
@@ -471,11 +619,12 @@ def _weight(x: Any, z: Any) -> Any:
 
 
 __all__ = [
-    "abs_", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
-    "cast", "ceil", "ceil_intdiv", "complex", "complex_from_polar", "conj", "cos", "cosh", "deg2rad",
-    "divmod", "exp", "exp2", "expm1", "floor", "floor_div", "hypot", "identity", "imag", "int_div", "inv",
-    "iround", "log", "log10", "log1mexp", "log1p", "log2", "logaddexp", "logit", "maximum", "minimum", "mod",
-    "mul", "neg", "pow", "rad2deg", "real", "reciprocal", "round", "round_half_away_from_zero",
-    "round_half_to_even", "second", "sgn", "sigmoid", "sign", "sin", "sinh", "softplus", "sqr", "sqrt", "square",
-    "sub", "tan", "tanh", "tensor_copy", "true_div", "trunc", "xlog1py", "xlogx", "xlogy", "xlogy0",
+    "abs_", "add", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "cast", "ceil", "ceil_intdiv", "complex", "complex_from_polar", "conj", "cos",
+    "cosh", "deg2rad", "divmod", "exp", "exp2", "expm1", "floor", "floor_div", "hypot",
+    "identity", "imag", "int_div", "inv", "iround", "log", "log10", "log1mexp", "log1p", "log2",
+    "logaddexp", "logit", "maximum", "minimum", "mod", "mul", "neg", "pow", "rad2deg", "real",
+    "reciprocal", "round", "round_half_away_from_zero", "round_half_to_even", "second", "sgn",
+    "sigmoid", "sign", "sin", "sinh", "softplus", "sqr", "sqrt", "square", "sub", "tan", "tanh",
+    "tensor_copy", "true_div", "trunc", "xlog1py", "xlogx", "xlogy", "xlogy0",
 ]  # fmt: skip

@@ -1,6 +1,8 @@
-"""The table of scalar functions, continued: error, gamma, Bessel and other special functions (SciPy's).
+"""The table of scalar functions, continued: error, gamma, Bessel and other special functions
+(SciPy's).
 
-Derivatives are those of the NIST Digital Library of Mathematical Functions (DLMF), cited by section.
+Derivatives are those of the NIST Digital Library of Mathematical Functions (DLMF), cited by
+section.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ SQRT_2PI = float(np.sqrt(2 * np.pi))
 NO_ORDER = "the derivative with respect to the order has no closed form"
 
 
-def _special(name: str, parameters: str, doc: str, *derivatives: Any, function: str = "", reason: str = "") -> Any:
+def _special(
+    name: str, parameters: str, doc: str, *derivatives: Any, function: str = "", reason: str = ""
+) -> Any:
     """A row computed by ``scipy.special``."""
     return scalar(
         name, parameters, doc, f"scipy.special:{function or name}", dtype=real_float_rule,
@@ -31,32 +35,50 @@ def _special(name: str, parameters: str, doc: str, *derivatives: Any, function: 
 
 _undefined = unknown(NO_ORDER)
 
-# ----- error functions (DLMF 7) ----------------------------------------------------------------------
+# ----- error functions (DLMF 7)
+# ----------------------------------------------------------------------
 
 erf = _special("erf", "x", "The error function.", lambda x, z, g: g * (2 / SQRT_PI) * exp(-x * x))
-erfc = _special("erfc", "x", "1 - erf(x), exact for large x.", lambda x, z, g: g * (-2 / SQRT_PI) * exp(-x * x))
+erfc = _special(
+    "erfc", "x", "1 - erf(x), exact for large x.", lambda x, z, g: g * (-2 / SQRT_PI) * exp(-x * x)
+)
 erfcx = _special("erfcx", "x", "exp(x*x) erfc(x).", lambda x, z, g: g * (2 * x * z - 2 / SQRT_PI))
-erfinv = _special("erfinv", "x", "The inverse of erf.", lambda x, z, g: g * (SQRT_PI / 2) * exp(z * z))
-erfcinv = _special("erfcinv", "x", "The inverse of erfc.", lambda x, z, g: g * (-SQRT_PI / 2) * exp(z * z))
-ndtr = _special("ndtr", "x", "The normal distribution function.", lambda x, z, g: g * exp(-0.5 * x * x) / SQRT_2PI)
-ndtri = _special("ndtri", "x", "The inverse of ndtr.", lambda x, z, g: g * SQRT_2PI * exp(0.5 * z * z))
+erfinv = _special(
+    "erfinv", "x", "The inverse of erf.", lambda x, z, g: g * (SQRT_PI / 2) * exp(z * z)
+)
+erfcinv = _special(
+    "erfcinv", "x", "The inverse of erfc.", lambda x, z, g: g * (-SQRT_PI / 2) * exp(z * z)
+)
+ndtr = _special(
+    "ndtr",
+    "x",
+    "The normal distribution function.",
+    lambda x, z, g: g * exp(-0.5 * x * x) / SQRT_2PI,
+)
+ndtri = _special(
+    "ndtri", "x", "The inverse of ndtr.", lambda x, z, g: g * SQRT_2PI * exp(0.5 * z * z)
+)
 log_ndtr = _special(
     "log_ndtr", "x", "The logarithm of ndtr, exact for very negative x.",
     lambda x, z, g: g * float(np.sqrt(2 / np.pi)) / erfcx(x * -float(np.sqrt(0.5))),
 )  # fmt: skip
 
-# ----- gamma functions (DLMF 5, 8) -------------------------------------------------------------------
+# ----- gamma functions (DLMF 5, 8)
+# -------------------------------------------------------------------
 
 gamma = _special("gamma", "x", "The gamma function.", lambda x, z, g: g * z * psi(x))
 gammaln = _special("gammaln", "x", "log(abs(gamma(x))).", lambda x, z, g: g * psi(x))
-psi = _special("psi", "x", "The digamma function, the derivative of gammaln.", lambda x, z, g: g * tri_gamma(x))
+psi = _special(
+    "psi", "x", "The digamma function, the derivative of gammaln.", lambda x, z, g: g * tri_gamma(x)
+)
 digamma = psi
 tri_gamma = scalar(
     "tri_gamma", "x", "The derivative of psi.", lambda x: _polygamma(1, x), dtype=real_float_rule,
     d=(lambda x, z, g: g * polygamma(2, x),),
 )  # fmt: skip
 polygamma = scalar(
-    "polygamma", "n x", "The n-th derivative of psi.", lambda n, x: _polygamma(n, x), dtype=real_float_rule,
+    "polygamma", "n x", "The n-th derivative of psi.", lambda n, x: _polygamma(n, x),
+    dtype=real_float_rule,
     d=(_undefined, lambda n, x, z, g: g * polygamma(n + 1, x)),
 )  # fmt: skip
 betaln = _special(
@@ -65,17 +87,24 @@ betaln = _special(
 )  # fmt: skip
 beta = _special(
     "beta", "a b", "gamma(a) gamma(b) / gamma(a + b).",
-    lambda a, b, z, g: g * z * (psi(a) - psi(a + b)), lambda a, b, z, g: g * z * (psi(b) - psi(a + b)),
+    lambda a, b, z, g: g * z * (psi(a) - psi(a + b)),
+    lambda a, b, z, g: g * z * (psi(b) - psi(a + b)),
 )  # fmt: skip
 
 
 def _polygamma(n: Any, x: Any) -> Any:
-    # zeta(n + 1, x) n! (-1)^(n+1), DLMF 25.11.12; imported here through the row's own mechanism.
-    return _zeta.op.scalar.function(n + 1, x) * _factorial.op.scalar.function(n) * np.where(np.mod(n, 2) == 0, -1, 1)  # type: ignore[attr-defined]
+    # zeta(n + 1, x) n! (-1)^(n+1), DLMF 25.11.12.
+    return (
+        _zeta.op.scalar.function(n + 1, x)
+        * _factorial.op.scalar.function(n)  # type: ignore[attr-defined]
+        * np.where(np.mod(n, 2) == 0, -1, 1)
+    )
 
 
 _zeta = _special("zeta", "s x", "The Hurwitz zeta function.", function="zeta", reason=NO_ORDER)
-_factorial = scalar("factorial", "n", "n!", "scipy.special:factorial", dtype=real_float_rule, no_derivative=NO_ORDER)
+_factorial = scalar(
+    "factorial", "n", "n!", "scipy.special:factorial", dtype=real_float_rule, no_derivative=NO_ORDER
+)
 
 
 def _gamma_density(k: Any, x: Any) -> Any:
@@ -112,12 +141,12 @@ gammainc_der = scalar(
 
 def gammal(k: Any, x: Any) -> TensorVariable:
     """The lower incomplete gamma function: the integral of t^(k-1) e^-t from 0 to x."""
-    return gammainc(k, x) * gamma(k)  # type: ignore[operator]
+    return gammainc(k, x) * gamma(k)
 
 
 def gammau(k: Any, x: Any) -> TensorVariable:
     """The upper incomplete gamma function: the integral of t^(k-1) e^-t from x to infinity."""
-    return gammaincc(k, x) * gamma(k)  # type: ignore[operator]
+    return gammaincc(k, x) * gamma(k)
 
 
 def chi2sf(x: Any, k: Any) -> TensorVariable:
@@ -131,7 +160,7 @@ def chi2sf(x: Any, k: Any) -> TensorVariable:
     array(1.)
     """
     x, k = as_tensor_variable(x), as_tensor_variable(k)
-    return gammaincc(k / 2.0, x / 2.0)  # type: ignore[operator]
+    return gammaincc(k / 2.0, x / 2.0)
 
 
 betainc = _special(
@@ -140,16 +169,34 @@ betainc = _special(
     lambda a, b, x, z, g: g * exp((a - 1) * log(x) + (b - 1) * log1p(-x) - betaln(a, b)),
 )  # fmt: skip
 
-# ----- Bessel functions (DLMF 10.6, 10.29) -----------------------------------------------------------
+# ----- Bessel functions (DLMF 10.6, 10.29)
+# -----------------------------------------------------------
 
-j0 = _special("j0", "x", "The Bessel function of the first kind of order 0.", lambda x, z, g: -g * j1(x))
-j1 = _special("j1", "x", "The Bessel function of the first kind of order 1.", lambda x, z, g: g * (j0(x) - jv(2, x)) / 2)
+j0 = _special(
+    "j0", "x", "The Bessel function of the first kind of order 0.", lambda x, z, g: -g * j1(x)
+)
+j1 = _special(
+    "j1",
+    "x",
+    "The Bessel function of the first kind of order 1.",
+    lambda x, z, g: g * (j0(x) - jv(2, x)) / 2,
+)
 jv = _special(
     "jv", "v x", "The Bessel function of the first kind of order v.",
     _undefined, lambda v, x, z, g: g * (jv(v - 1, x) - jv(v + 1, x)) / 2,
 )  # fmt: skip
-i0 = _special("i0", "x", "The modified Bessel function of the first kind of order 0.", lambda x, z, g: g * i1(x))
-i1 = _special("i1", "x", "The modified Bessel function of the first kind of order 1.", lambda x, z, g: g * (i0(x) + iv(2, x)) / 2)
+i0 = _special(
+    "i0",
+    "x",
+    "The modified Bessel function of the first kind of order 0.",
+    lambda x, z, g: g * i1(x),
+)
+i1 = _special(
+    "i1",
+    "x",
+    "The modified Bessel function of the first kind of order 1.",
+    lambda x, z, g: g * (i0(x) + iv(2, x)) / 2,
+)
 iv = _special(
     "iv", "v x", "The modified Bessel function of the first kind of order v.",
     _undefined, lambda v, x, z, g: g * (iv(v - 1, x) + iv(v + 1, x)) / 2,
@@ -173,10 +220,18 @@ def _sinc_slope(x: Any, z: Any, g: Any) -> Any:
     return g * switch(eq(x, 0), 0, (cos(np.pi * safe) - z) / safe)
 
 
-sinc = scalar("sinc", "x", "sin(pi x) / (pi x), 1 at 0.", np.sinc, dtype=lambda x: "float64" if dtypes.is_discrete(x) else real_float_rule(x), d=(_sinc_slope,))
+sinc = scalar(
+    "sinc",
+    "x",
+    "sin(pi x) / (pi x), 1 at 0.",
+    np.sinc,
+    dtype=lambda x: "float64" if dtypes.is_discrete(x) else real_float_rule(x),
+    d=(_sinc_slope,),
+)
 
 __all__ = [
-    "beta", "betainc", "betaln", "chi2sf", "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "gamma",
-    "gammainc", "gammaincc", "gammal", "gammaln", "gammau", "i0", "i1", "iv", "ive", "j0", "j1", "jv", "kv", "kve",
-    "log_ndtr", "ndtr", "ndtri", "polygamma", "psi", "sinc", "tri_gamma",
+    "beta", "betainc", "betaln", "chi2sf", "digamma", "erf", "erfc", "erfcinv", "erfcx",
+    "erfinv", "gamma", "gammainc", "gammaincc", "gammal", "gammaln", "gammau", "i0", "i1", "iv",
+    "ive", "j0", "j1", "jv", "kv", "kve", "log_ndtr", "ndtr", "ndtri", "polygamma", "psi",
+    "sinc", "tri_gamma",
 ]  # fmt: skip

@@ -14,7 +14,6 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
-from symcomp.ops.scalar_logic import eq, lt, switch
 from symcomp.ops.convert import (
     Stack,
     as_tensor_variable,
@@ -22,8 +21,10 @@ from symcomp.ops.convert import (
     get_scalar_constant_value,
     stack_first_axis,
 )
+from symcomp.ops.scalar_logic import eq, lt, switch
 
-# -- reading shapes -----------------------------------------------------------------------------------
+# -- reading shapes
+# -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ def get_vector_length(v: Any) -> int:
     return v.type.shape[0]
 
 
-# -- lengths given by the user ------------------------------------------------------------------------
+# -- lengths given by the user
+# ------------------------------------------------------------------------
 
 
 def as_length(n: Any, name: str) -> TensorVariable:
@@ -150,15 +152,15 @@ def as_length(n: Any, name: str) -> TensorVariable:
 
 
 def as_lengths(shape: Any, name: str) -> list[TensorVariable]:
-    """The entries of a shape: an int, a sequence of ints and scalars, or a vector of known length."""
+    """The entries of a shape: an int, ints and scalars, or a vector of known length."""
     if isinstance(shape, TensorVariable) and shape.ndim == 1:
         if isinstance(shape, TensorConstant):
             return [as_length(int(n), name) for n in shape.data]
         if shape.owner is not None and isinstance(shape.owner.op, Stack):
             return [as_length(n, name) for n in shape.owner.inputs]
         if shape.owner is not None and isinstance(shape.owner.op, Shape):
-            return [as_length(n, name) for n in shape_tuple(shape.owner.inputs[0])]  # type: ignore[arg-type]
-        return [as_length(shape[i], name) for i in range(get_vector_length(shape))]  # type: ignore[index]
+            return [as_length(n, name) for n in shape_tuple(shape.owner.inputs[0])]
+        return [as_length(shape[i], name) for i in range(get_vector_length(shape))]
     if isinstance(shape, list | tuple | np.ndarray):
         return [as_length(n, name) for n in shape]
     return [as_length(shape, name)]
@@ -174,33 +176,43 @@ def known_length(n: Any) -> int | None:
     return None
 
 
-# -- reshape ------------------------------------------------------------------------------------------
+# -- reshape
+# ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Reshape(Op):
-    """z = the elements of x in row-major order, in the shape given by the int64 vector. z may be a view."""
+    """z = the elements of x in row-major order, in the shape given by the int64 vector. z may be a
+    view.
+    """
 
     ndim: int
 
     def output_types(self, x: TensorVariable, lengths: TensorVariable) -> list[TensorType]:
         if lengths.ndim != 1 or lengths.dtype != "int64":
-            raise DTypeError(f"reshape: the shape must be an int64 vector, got {lengths} ({lengths.type})")
+            raise DTypeError(
+                f"reshape: the shape must be an int64 vector, got {lengths} ({lengths.type})"
+            )
         if lengths.type.shape[0] not in (None, self.ndim):
-            raise ShapeError(f"reshape: {lengths} has {lengths.type.shape[0]} entries, ndim is {self.ndim}")
+            raise ShapeError(
+                f"reshape: {lengths} has {lengths.type.shape[0]} entries, ndim is {self.ndim}"
+            )
         return [TensorType(x.dtype, self._static(x, lengths))]
 
     def _static(self, x: TensorVariable, lengths: TensorVariable) -> tuple[int | None, ...]:
         entries = _entries_of(lengths, self.ndim)
         if any(n is not None and n < -1 for n in entries) or entries.count(-1) > 1:
-            raise ShapeError(f"reshape: {tuple(entries)}: one length may be -1, the others must not be negative")
+            raise ShapeError(
+                f"reshape: {tuple(entries)}: one length may be -1, the others must not be negative"
+            )
         free = entries.count(-1)
         rest = prod(n for n in entries if n is not None and n >= 0)
         size = None if None in x.type.shape else prod(n for n in x.type.shape if n is not None)
         if size is not None and None not in entries:
             if (not free and rest != size) or (free and (size % rest if rest else True)):
                 raise ShapeError(
-                    f"reshape: x ({x.type}) has {size} elements, which do not fit shape {tuple(entries)}"
+                    f"reshape: x ({x.type}) has {size} elements, which do not fit shape "
+                    f"{tuple(entries)}"
                 )
             return tuple(size // rest if n == -1 else n for n in entries)
         return tuple(None if n == -1 else n for n in entries)
@@ -210,12 +222,13 @@ class Reshape(Op):
             return x.reshape([int(n) for n in lengths])
         except ValueError:
             raise ShapeError(
-                f"reshape: an array of shape {x.shape} ({x.size} elements) does not fit shape {tuple(lengths)}"
+                f"reshape: an array of shape {x.shape} ({x.size} elements) does not fit shape "
+                f"{tuple(lengths)}"
             ) from None
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         lengths: Any = node.inputs[1]
-        static = node.outputs[0].type.shape  # type: ignore[attr-defined]
+        static = node.outputs[0].type.shape
         entries = _entries_of(lengths, self.ndim)
         asked = [lengths[a] for a in range(self.ndim)]
         size = product_of(shapes[0])
@@ -261,7 +274,7 @@ def _entries_of(lengths: TensorVariable, ndim: int) -> list[int | None]:
     if lengths.owner is not None and isinstance(lengths.owner.op, Stack):
         return [known_length(n) for n in lengths.owner.inputs]
     if lengths.owner is not None and isinstance(lengths.owner.op, Shape):
-        return list(lengths.owner.inputs[0].type.shape)  # type: ignore[attr-defined]
+        return list(lengths.owner.inputs[0].type.shape)
     return [None] * ndim
 
 
@@ -332,7 +345,9 @@ def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
     x = as_tensor_variable(x)
     ndim = ndim if outdim is None else outdim
     if ndim < 1 or ndim > max(x.ndim, 1):
-        raise ShapeError(f"flatten: ndim={ndim} is not between 1 and the {x.ndim} axes of {x} ({x.type})")
+        raise ShapeError(
+            f"flatten: ndim={ndim} is not between 1 and the {x.ndim} axes of {x} ({x.type})"
+        )
     if ndim == x.ndim:
         return x
     lengths = shape_tuple(x)
@@ -340,7 +355,8 @@ def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
     return reshape(x, [*lengths[: ndim - 1], tail])
 
 
-# -- claims about shapes ------------------------------------------------------------------------------
+# -- claims about shapes
+# ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -353,14 +369,18 @@ class SpecifyShape(Op):
         merged = []
         for axis, (known, claimed) in enumerate(zip(x.type.shape, self.lengths, strict=True)):
             if known is not None and claimed is not None and known != claimed:
-                raise ShapeError(f"specify_shape: axis {axis} of x ({x.type}) has length {known}, not {claimed}")
+                raise ShapeError(
+                    f"specify_shape: axis {axis} of x ({x.type}) has length {known}, not {claimed}"
+                )
             merged.append(known if claimed is None else claimed)
         return [TensorType(x.dtype, merged)]
 
     def perform(self, x: Any) -> Any:
         if any(n is not None and n != m for n, m in zip(self.lengths, x.shape, strict=True)):
             wanted = tuple("any" if n is None else n for n in self.lengths)
-            raise ShapeError(f"specify_shape: the array has shape {x.shape}, specified was {wanted}")
+            raise ShapeError(
+                f"specify_shape: the array has shape {x.shape}, specified was {wanted}"
+            )
         return x
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
@@ -402,12 +422,16 @@ def specify_shape(x: Any, shape: Any) -> TensorVariable:
 
 @dataclass(frozen=True)
 class ForgetLengths(Op):
-    """z = x, a view, whose type does not know that the lengths of ``axes`` are 1: they do not broadcast."""
+    """z = x, a view, whose type does not know that the lengths of ``axes`` are 1: they do not
+    broadcast.
+    """
 
     axes: tuple[int, ...]
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
-        return [TensorType(x.dtype, [None if a in self.axes else n for a, n in enumerate(x.type.shape)])]
+        return [
+            TensorType(x.dtype, [None if a in self.axes else n for a, n in enumerate(x.type.shape)])
+        ]
 
     def perform(self, x: Any) -> Any:
         return x
@@ -425,7 +449,8 @@ class ForgetLengths(Op):
 
 
 def addbroadcast(x: Any, *axes: int) -> TensorVariable:
-    """``x``, with ``axes`` known to have length 1, so that they broadcast; checked when the function runs.
+    """``x``, with ``axes`` known to have length 1, so that they broadcast; checked when the
+    function runs.
 
     Examples
     --------
@@ -456,6 +481,6 @@ def patternbroadcast(x: Any, broadcastable: Sequence[bool]) -> TensorVariable:
 
 
 __all__ = [
-    "Reshape", "Shape", "ShapeI", "SpecifyShape", "addbroadcast", "flatten", "get_vector_length",
-    "patternbroadcast", "reshape", "shape", "shape_i", "specify_shape", "unbroadcast",
+    "addbroadcast", "flatten", "get_vector_length", "patternbroadcast", "Reshape", "reshape",
+    "Shape", "shape", "shape_i", "ShapeI", "specify_shape", "SpecifyShape", "unbroadcast",
 ]  # fmt: skip

@@ -20,7 +20,14 @@ from symcomp.ops.index import getitem
 from symcomp.ops.reduce import mean
 from symcomp.ops.scalar_logic import isnan, switch
 from symcomp.ops.scalar_math import cast
-from symcomp.ops.shape import flatten, normalize_axes, normalize_axis, product_of, reshape, shape_tuple
+from symcomp.ops.shape import (
+    flatten,
+    normalize_axes,
+    normalize_axis,
+    product_of,
+    reshape,
+    shape_tuple,
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,9 @@ def _sorting(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Tenso
     return a, normalize_axis(name, axis, a.ndim)
 
 
-def sort(self: Any, axis: int | None = -1, kind: str | None = "quicksort", order: Any = None) -> TensorVariable:
+def sort(
+    self: Any, axis: int | None = -1, kind: str | None = "quicksort", order: Any = None
+) -> TensorVariable:
     """The elements in ascending order along an axis, NaN last.
 
     Parameters
@@ -102,13 +111,17 @@ def sort(self: Any, axis: int | None = -1, kind: str | None = "quicksort", order
     return Sort(number)(a)
 
 
-def argsort(a: Any, axis: int | None = -1, kind: str | None = "quicksort", order: Any = None) -> TensorVariable:
+def argsort(
+    a: Any, axis: int | None = -1, kind: str | None = "quicksort", order: Any = None
+) -> TensorVariable:
     """The positions that sort ``a`` along an axis; see ``sort``."""
     a, number = _sorting("argsort", a, axis, kind, order)
     return Argsort(number)(a)
 
 
-def argtopk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64") -> TensorVariable:
+def argtopk(
+    x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64"
+) -> TensorVariable:
     """The positions of the ``kth`` largest elements; see ``topk``."""
     x, number = _sorting("topk", x, axis, None, None)
     k = as_tensor_variable(kth)
@@ -118,13 +131,17 @@ def argtopk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dt
         raise TypeError("topk: kth must be a Python integer: its sign says which end is meant")
     n = x.type.shape[number]
     if kth == 0 or (n is not None and abs(kth) > n):
-        raise ShapeError(f"topk: kth={kth} for an axis of length {n}: must be 1 to that length, or its negative")
+        raise ShapeError(
+            f"topk: kth={kth} for an axis of length {n}: must be 1 to that length, or its negative"
+        )
     order = Argsort(number)(x)
     part = slice(None, int(-kth)) if kth < 0 else slice(None, int(-kth) - 1, -1)
     return cast(getitem(order, along(number, x.ndim, part)), idx_dtype)
 
 
-def topk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64") -> TensorVariable:
+def topk(
+    x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64"
+) -> TensorVariable:
     """The ``kth`` largest elements along an axis, the largest first.
 
     Parameters
@@ -159,7 +176,9 @@ def topk_and_argtopk(
 
 @dataclass(frozen=True)
 class SearchSorted(Op):
-    """z[i] = how many elements of the sorted vector x are below (``side`` "left") or not above v[i].   (n,) (...) -> (...)"""
+    """z[i] = how many elements of the sorted vector x are below (``side`` "left") or not above
+    v[i].   (n,) (...) -> (...)
+    """
 
     side: str
 
@@ -171,7 +190,7 @@ class SearchSorted(Op):
         return [TensorType("int64", v.type.shape)]
 
     def perform(self, x: Any, v: Any) -> Any:
-        return np.asarray(np.searchsorted(x, v, self.side), np.int64)
+        return np.asarray(np.searchsorted(x, v, self.side), np.int64)  # type: ignore[call-overload]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[1]]
@@ -207,7 +226,9 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
 
 @dataclass(frozen=True)
 class Unique(Op):
-    """The distinct elements (or slices along ``axis``) of x, sorted; positions of the first, of each, and counts."""
+    """The distinct elements (or slices along ``axis``) of x, sorted; positions of the first, of
+    each, and counts.
+    """
 
     axis: int | None
     return_index: bool
@@ -218,7 +239,11 @@ class Unique(Op):
     no_derivative = "how many elements there are depends on their values"
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
-        shape = [None] if self.axis is None else [None if a == self.axis else n for a, n in enumerate(x.type.shape)]
+        shape = (
+            [None]
+            if self.axis is None
+            else [None if a == self.axis else n for a, n in enumerate(x.type.shape)]
+        )
         inverse = x.type.shape if self.axis is None else (x.type.shape[self.axis],)
         types = [TensorType(x.dtype, shape)]
         types += [TensorType("int64", (None,))] * self.return_index
@@ -227,17 +252,18 @@ class Unique(Op):
         return types
 
     def perform(self, x: Any) -> tuple[Any, ...]:
-        found = np.unique(x, self.return_index, self.return_inverse, self.return_counts, axis=self.axis)
+        flags = (self.return_index, self.return_inverse, self.return_counts)
+        found: Any = np.unique(x, *flags, axis=self.axis)  # type: ignore[call-overload]
         parts = list(found) if isinstance(found, tuple) else [found]
         if self.return_inverse:
             at = 1 + self.return_index
             shape = x.shape if self.axis is None else (x.shape[self.axis],)
             parts[at] = parts[at].reshape(shape)
-        return tuple([parts[0], *(np.asarray(p, np.int64) for p in parts[1:])])
+        return (parts[0], *(np.asarray(p, np.int64) for p in parts[1:]))
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         # How many are distinct can only be counted: the outputs tell.
-        return [shape_tuple(out) for out in node.outputs]  # type: ignore[arg-type]
+        return [shape_tuple(out) for out in node.outputs]
 
 
 def unique(
@@ -285,7 +311,7 @@ def median(x: Any, axis: Any = None) -> TensorVariable:
     kept = [a for a in range(x.ndim) if a not in axes]
     lengths = shape_tuple(x)
     flat: Any = reshape(
-        x.dimshuffle(*kept, *axes),  # type: ignore[attr-defined]
+        x.dimshuffle(*kept, *axes),
         [lengths[a] for a in kept] + [product_of([lengths[a] for a in axes])],
     )
     n = shape_tuple(flat)[-1]
@@ -299,5 +325,6 @@ def median(x: Any, axis: Any = None) -> TensorVariable:
 
 
 __all__ = [
-    "argsort", "argtopk", "median", "searchsorted", "sort", "topk", "topk_and_argtopk", "unique",
+    "argsort", "argtopk", "median", "searchsorted", "sort", "topk", "topk_and_argtopk",
+    "unique",
 ]  # fmt: skip

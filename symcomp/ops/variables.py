@@ -1,4 +1,6 @@
-"""Constructors of symbolic inputs: T.matrix, T.dvector, T.tensor ... The many names come from one table."""
+"""Constructors of symbolic inputs: T.matrix, T.dvector, T.tensor ... The many names come from one
+table.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,20 @@ PLURALS = {
 }
 
 
-def tensor(*args: Any, dtype: Any = None, shape: Any = None, broadcastable: Any = None, name: str | None = None) -> TensorVariable:
+def tensor(
+    *args: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    broadcastable: Any = None,
+    name: str | None = None,
+) -> TensorVariable:
     """A symbolic tensor.
 
     Parameters
     ----------
     *args
-        Either Theano's ``(dtype, broadcastable, name)`` or ``(name, shape)``: the first is a dtype if it can be.
+        Either Theano's ``(dtype, broadcastable, name)`` or ``(name, shape)``: the first is a dtype
+        if it can be.
     dtype : optional
         By default floatX.
     shape : sequence of int or None, optional
@@ -127,5 +136,5 @@ def _build() -> dict[str, Any]:
 
 
 NAMES = _build()
-__all__ = ["tensor", *NAMES]  # noqa: PLE0604
+__all__ = ["tensor", *NAMES]
 globals().update(NAMES)

@@ -6,8 +6,8 @@ from symcomp.autodiff.lop import Lop, grad
 from symcomp.autodiff.rop import Rop
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.ops import nnet, operators
-from symcomp.ops.alloc import *  # noqa: F403
-from symcomp.ops.axes import *  # noqa: F403
+from symcomp.ops.alloc import *
+from symcomp.ops.axes import *
 from symcomp.ops.control import Assert, assert_op
 from symcomp.ops.convert import (
     NoneConst,
@@ -15,29 +15,31 @@ from symcomp.ops.convert import (
     constant,
     get_scalar_constant_value,
 )
-from symcomp.ops.creation import *  # noqa: F403
-from symcomp.ops.cumulative import *  # noqa: F403
-from symcomp.ops.diagonal import *  # noqa: F403
+from symcomp.ops.creation import *
+from symcomp.ops.cumulative import *
+from symcomp.ops.diagonal import *
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.einsum import einsum
 from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.extra import *  # noqa: F403
-from symcomp.ops.gather import *  # noqa: F403
-from symcomp.ops.index import *  # noqa: F403
-from symcomp.ops.join import *  # noqa: F403
-from symcomp.ops.linalg import *  # noqa: F403
+from symcomp.ops.extra import *
+from symcomp.ops.gather import *
+from symcomp.ops.index import *
+from symcomp.ops.join import *
+from symcomp.ops.linalg import *
 from symcomp.ops.nnet import log_softmax, relu, softmax
-from symcomp.ops.reduce import *  # noqa: F403
-from symcomp.ops.repeat import *  # noqa: F403
-from symcomp.ops.scalar_logic import *  # noqa: F403
-from symcomp.ops.scalar_math import *  # noqa: F403
-from symcomp.ops.scalar_special import *  # noqa: F403
-from symcomp.ops.shape import *  # noqa: F403
-from symcomp.ops.sort import *  # noqa: F403
-from symcomp.ops.variables import *  # noqa: F403
+from symcomp.ops.reduce import *
+from symcomp.ops.repeat import *
+from symcomp.ops.scalar_logic import *
+from symcomp.ops.scalar_math import *
+from symcomp.ops.scalar_special import *
+from symcomp.ops.shape import *
+from symcomp.ops.sort import *
+from symcomp.ops.variables import *
 from symcomp.tensor import inplace
 
 operators.install()
 
 as_tensor = as_tensor_variable
 Tensor = TensorType
+
+__all__ = [name for name in dir() if not name.startswith("_") and name != "operators"]

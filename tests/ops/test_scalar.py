@@ -1,4 +1,6 @@
-"""Every row of the table of scalar functions: values over dtypes against NumPy, derivatives in both modes."""
+"""Every row of the table of scalar functions: values over dtypes against NumPy, derivatives in both
+modes.
+"""
 
 import mpmath
 import numpy as np
@@ -18,16 +20,38 @@ POSITIVE = np.array([[0.1, 0.5, 0.9], [1.5, 2.0, 7.0]])
 UNIT = np.array([[-0.9, -0.5, -0.1], [0.2, 0.6, 0.95]])
 INSIDE = np.array([[0.1, 0.3, 0.5], [0.6, 0.8, 0.95]])
 UNARY = {
-    "neg": (np.negative, ANY), "sqr": (np.square, ANY), "abs_": (np.abs, ANY), "sgn": (np.sign, ANY),
-    "exp": (np.exp, ANY), "exp2": (np.exp2, ANY), "expm1": (np.expm1, ANY), "log": (np.log, POSITIVE),
-    "log2": (np.log2, POSITIVE), "log10": (np.log10, POSITIVE), "log1p": (np.log1p, POSITIVE),
-    "sqrt": (np.sqrt, POSITIVE), "ceil": (np.ceil, ANY), "floor": (np.floor, ANY), "trunc": (np.trunc, ANY),
-    "deg2rad": (np.deg2rad, ANY), "rad2deg": (np.rad2deg, ANY), "sin": (np.sin, ANY), "cos": (np.cos, ANY),
-    "tan": (np.tan, UNIT), "arcsin": (np.arcsin, UNIT), "arccos": (np.arccos, UNIT), "arctan": (np.arctan, ANY),
-    "sinh": (np.sinh, ANY), "cosh": (np.cosh, ANY), "tanh": (np.tanh, ANY), "arcsinh": (np.arcsinh, ANY),
-    "arccosh": (np.arccosh, POSITIVE + 1), "arctanh": (np.arctanh, UNIT), "sinc": (np.sinc, ANY),
+    "neg": (np.negative, ANY),
+    "sqr": (np.square, ANY),
+    "abs_": (np.abs, ANY),
+    "sgn": (np.sign, ANY),
+    "exp": (np.exp, ANY),
+    "exp2": (np.exp2, ANY),
+    "expm1": (np.expm1, ANY),
+    "log": (np.log, POSITIVE),
+    "log2": (np.log2, POSITIVE),
+    "log10": (np.log10, POSITIVE),
+    "log1p": (np.log1p, POSITIVE),
+    "sqrt": (np.sqrt, POSITIVE),
+    "ceil": (np.ceil, ANY),
+    "floor": (np.floor, ANY),
+    "trunc": (np.trunc, ANY),
+    "deg2rad": (np.deg2rad, ANY),
+    "rad2deg": (np.rad2deg, ANY),
+    "sin": (np.sin, ANY),
+    "cos": (np.cos, ANY),
+    "tan": (np.tan, UNIT),
+    "arcsin": (np.arcsin, UNIT),
+    "arccos": (np.arccos, UNIT),
+    "arctan": (np.arctan, ANY),
+    "sinh": (np.sinh, ANY),
+    "cosh": (np.cosh, ANY),
+    "tanh": (np.tanh, ANY),
+    "arcsinh": (np.arcsinh, ANY),
+    "arccosh": (np.arccosh, POSITIVE + 1),
+    "arctanh": (np.arctanh, UNIT),
+    "sinc": (np.sinc, ANY),
     "round": (np.round, ANY),
-}  # fmt: skip
+}
 HOLOMORPHIC = "neg sqr exp expm1 log sqrt sin cos tan sinh cosh tanh arctan arcsinh".split()
 
 
@@ -35,7 +59,9 @@ HOLOMORPHIC = "neg sqr exp expm1 log sqrt sin cos tan sinh cosh tanh arctan arcs
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_values_and_derivatives(name, dtype):
     reference, points = UNARY[name]
-    x = (points > 0 if dtype == "bool" else np.abs(points) if dtype[0] == "u" else points).astype(dtype)
+    x = (points > 0 if dtype == "bool" else np.abs(points) if dtype[0] == "u" else points).astype(
+        dtype
+    )
     try:
         with np.errstate(all="ignore"):
             reference(x)
@@ -55,7 +81,12 @@ def test_unary_values_and_derivatives(name, dtype):
 def test_unary_second_derivative(name):
     points = UNARY[name][1]
     f = getattr(T, name)
-    check(lambda x: symcomp.grad(f(x).sum(), x), points, expected=lambda x: evaluate_slope(f, x), tolerance=1e-4)
+    check(
+        lambda x: symcomp.grad(f(x).sum(), x),
+        points,
+        expected=lambda x: evaluate_slope(f, x),
+        tolerance=1e-4,
+    )
 
 
 def evaluate_slope(f, x):
@@ -64,12 +95,19 @@ def evaluate_slope(f, x):
 
 
 BINARY = {
-    "add": (np.add, ANY, ANY[::-1]), "sub": (np.subtract, ANY, ANY[::-1]), "mul": (np.multiply, ANY, ANY[::-1]),
-    "true_div": (np.true_divide, ANY, POSITIVE), "int_div": (np.floor_divide, ANY, POSITIVE),
-    "mod": (np.mod, ANY, POSITIVE + 0.3), "pow": (np.power, POSITIVE, UNIT), "maximum": (np.maximum, ANY, ANY[::-1]),
-    "minimum": (np.minimum, ANY, ANY[::-1]), "arctan2": (np.arctan2, ANY, POSITIVE), "hypot": (np.hypot, ANY, POSITIVE),
+    "add": (np.add, ANY, ANY[::-1]),
+    "sub": (np.subtract, ANY, ANY[::-1]),
+    "mul": (np.multiply, ANY, ANY[::-1]),
+    "true_div": (np.true_divide, ANY, POSITIVE),
+    "int_div": (np.floor_divide, ANY, POSITIVE),
+    "mod": (np.mod, ANY, POSITIVE + 0.3),
+    "pow": (np.power, POSITIVE, UNIT),
+    "maximum": (np.maximum, ANY, ANY[::-1]),
+    "minimum": (np.minimum, ANY, ANY[::-1]),
+    "arctan2": (np.arctan2, ANY, POSITIVE),
+    "hypot": (np.hypot, ANY, POSITIVE),
     "logaddexp": (np.logaddexp, ANY, POSITIVE),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
@@ -79,7 +117,10 @@ def test_binary_values_and_derivatives(name, dtype):
     if dtype[0] in "u" or dtype == "bool":
         x, y = np.abs(x), np.abs(y)
     if dtypes.is_discrete(dtype):
-        x, y = np.ceil(x), np.ceil(np.abs(y)) if name in ("int_div", "mod", "pow", "true_div") else np.ceil(y)
+        x, y = (
+            np.ceil(x),
+            np.ceil(np.abs(y)) if name in ("int_div", "mod", "pow", "true_div") else np.ceil(y),
+        )
     x, y = x.astype(dtype), y.astype(dtype)
     if dtypes.is_complex(dtype) and name not in ("add", "sub", "mul", "true_div", "pow"):
         return
@@ -105,7 +146,17 @@ def test_promotion_is_numpys(a, b):
     assert T.switch(True, T.constant(x), T.constant(y)).dtype == np.result_type(x, y).name
 
 
-@pytest.mark.parametrize("shapes", [((3, 1), (1, 4)), ((1,), (5,)), ((0, 1), (1, 3)), ((), (2, 3)), ((2, 1, 3), (4, 1)), ((0,), ())])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((3, 1), (1, 4)),
+        ((1,), (5,)),
+        ((0, 1), (1, 3)),
+        ((), (2, 3)),
+        ((2, 1, 3), (4, 1)),
+        ((0,), ()),
+    ],
+)
 def test_broadcast_and_empty(shapes):
     x, y = (RNG.normal(size=s) for s in shapes)
     check(T.mul, x, y, expected=np.multiply)
@@ -119,7 +170,9 @@ def test_unknown_lengths_do_not_stretch():
 
 
 def test_shapes_that_do_not_broadcast_are_refused_when_built():
-    with pytest.raises(ShapeError, match=r"add: shapes \(2, 3\), \(4, 3\) do not broadcast: axis 0"):
+    with pytest.raises(
+        ShapeError, match=r"add: shapes \(2, 3\), \(4, 3\) do not broadcast: axis 0"
+    ):
         T.tensor("x", shape=(2, 3)) + T.tensor("y", shape=(4, 3))
 
 
@@ -129,7 +182,14 @@ def test_non_contiguous_and_reversed_input():
     check(T.add, x, x.copy().T.copy().T, expected=np.add)
 
 
-COMPARISONS = {"lt": np.less, "gt": np.greater, "le": np.less_equal, "ge": np.greater_equal, "eq": np.equal, "neq": np.not_equal}
+COMPARISONS = {
+    "lt": np.less,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "neq": np.not_equal,
+}
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
@@ -185,7 +245,14 @@ def test_complex_parts(name):
 
 def test_complex_building():
     check(T.complex, ANY, POSITIVE, expected=lambda x, y: x + 1j * y)
-    check(T.complex_from_polar, POSITIVE, ANY, expected=lambda r, t: r * np.exp(1j * t), rtol=1e-12, atol=1e-12)
+    check(
+        T.complex_from_polar,
+        POSITIVE,
+        ANY,
+        expected=lambda r, t: r * np.exp(1j * t),
+        rtol=1e-12,
+        atol=1e-12,
+    )
 
 
 def test_real_times_complex_has_a_real_gradient():
@@ -243,7 +310,12 @@ def test_cast(source, target):
         with pytest.raises(DTypeError, match="cannot hold"):
             T.cast(T.constant(x), target)
         return
-    check(lambda v: T.cast(v, target), x, expected=lambda v: v.astype(target), grad=target == source == "float64")
+    check(
+        lambda v: T.cast(v, target),
+        x,
+        expected=lambda v: v.astype(target),
+        grad=target == source == "float64",
+    )
 
 
 def test_cast_policy_and_floatx():
@@ -270,7 +342,10 @@ def test_variadic_and_named_arguments():
 
 STABLE = {
     "sigmoid": (lambda x: 1 / (1 + mpmath.exp(-x)), [-800.0, -30.0, -1.0, 0.0, 2.0, 40.0, 800.0]),
-    "softplus": (lambda x: mpmath.log1p(mpmath.exp(x)), [-700.0, -30.0, -1.0, 0.0, 2.0, 40.0, 800.0]),
+    "softplus": (
+        lambda x: mpmath.log1p(mpmath.exp(x)),
+        [-700.0, -30.0, -1.0, 0.0, 2.0, 40.0, 800.0],
+    ),
     "log1mexp": (lambda x: mpmath.log(-mpmath.expm1(x)), [-700.0, -30.0, -1.0, -0.1, -1e-9]),
     "logit": (lambda x: mpmath.log(x / (1 - x)), [1e-300, 0.1, 0.75, 0.999]),
     "xlogx": (lambda x: x * mpmath.log(x) if x else mpmath.mpf(0), [0.0, 1e-300, 0.5, 3.0]),
@@ -318,7 +393,12 @@ def test_every_row_has_derivatives_or_a_reason():
 def test_close():
     a, b = np.array([1.0, np.inf, np.nan, 1.0]), np.array([1.0 + 1e-9, np.inf, np.nan, 2.0])
     for equal_nan in (False, True):
-        check(lambda x, y, e=equal_nan: T.isclose(x, y, equal_nan=e), a, b, expected=lambda x, y, e=equal_nan: np.isclose(x, y, equal_nan=e))
+        check(
+            lambda x, y, e=equal_nan: T.isclose(x, y, equal_nan=e),
+            a,
+            b,
+            expected=lambda x, y, e=equal_nan: np.isclose(x, y, equal_nan=e),
+        )
     assert not T.allclose(T.constant(a), T.constant(b)).eval()
 
 

@@ -12,14 +12,23 @@ mpmath.mp.dps = 30
 X = np.array([0.3, 0.9, 1.7, 2.6])
 UNIT = np.array([-0.8, -0.2, 0.3, 0.9])
 UNARY = {
-    "erf": (mpmath.erf, X), "erfc": (mpmath.erfc, X), "erfcx": (lambda x: mpmath.exp(x * x) * mpmath.erfc(x), X),
-    "erfinv": (mpmath.erfinv, UNIT), "erfcinv": (lambda x: mpmath.erfinv(1 - x), X / 2), "gamma": (mpmath.gamma, X),
-    "gammaln": (mpmath.loggamma, X), "psi": (mpmath.digamma, X), "tri_gamma": (lambda x: mpmath.polygamma(1, x), X),
-    "j0": (lambda x: mpmath.besselj(0, x), X), "j1": (lambda x: mpmath.besselj(1, x), X),
-    "i0": (lambda x: mpmath.besseli(0, x), X), "i1": (lambda x: mpmath.besseli(1, x), X), "ndtr": (mpmath.ncdf, X),
+    "erf": (mpmath.erf, X),
+    "erfc": (mpmath.erfc, X),
+    "erfcx": (lambda x: mpmath.exp(x * x) * mpmath.erfc(x), X),
+    "erfinv": (mpmath.erfinv, UNIT),
+    "erfcinv": (lambda x: mpmath.erfinv(1 - x), X / 2),
+    "gamma": (mpmath.gamma, X),
+    "gammaln": (mpmath.loggamma, X),
+    "psi": (mpmath.digamma, X),
+    "tri_gamma": (lambda x: mpmath.polygamma(1, x), X),
+    "j0": (lambda x: mpmath.besselj(0, x), X),
+    "j1": (lambda x: mpmath.besselj(1, x), X),
+    "i0": (lambda x: mpmath.besseli(0, x), X),
+    "i1": (lambda x: mpmath.besseli(1, x), X),
+    "ndtr": (mpmath.ncdf, X),
     "log_ndtr": (lambda x: mpmath.log(mpmath.ncdf(x)), -X * 5),
     "ndtri": (lambda p: mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1), X / 3),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -30,9 +39,12 @@ def test_unary(name):
 
 
 ORDERED = {
-    "jv": mpmath.besselj, "iv": mpmath.besseli, "kv": mpmath.besselk,
-    "ive": lambda v, x: mpmath.besseli(v, x) * mpmath.exp(-x), "kve": lambda v, x: mpmath.besselk(v, x) * mpmath.exp(x),
-}  # fmt: skip
+    "jv": mpmath.besselj,
+    "iv": mpmath.besseli,
+    "kv": mpmath.besselk,
+    "ive": lambda v, x: mpmath.besseli(v, x) * mpmath.exp(-x),
+    "kve": lambda v, x: mpmath.besselk(v, x) * mpmath.exp(x),
+}
 
 
 @pytest.mark.parametrize("name", ORDERED)
@@ -47,22 +59,31 @@ def test_bessel_of_any_order(name):
 PAIRS = {
     "gammainc": lambda k, x: mpmath.gammainc(k, 0, x, regularized=True),
     "gammaincc": lambda k, x: mpmath.gammainc(k, x, regularized=True),
-    "gammal": lambda k, x: mpmath.gammainc(k, 0, x), "gammau": lambda k, x: mpmath.gammainc(k, x),
-    "beta": mpmath.beta, "betaln": lambda a, b: mpmath.log(mpmath.beta(a, b)),
+    "gammal": lambda k, x: mpmath.gammainc(k, 0, x),
+    "gammau": lambda k, x: mpmath.gammainc(k, x),
+    "beta": mpmath.beta,
+    "betaln": lambda a, b: mpmath.log(mpmath.beta(a, b)),
     "chi2sf": lambda x, k: mpmath.gammainc(k / 2, x / 2, regularized=True),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_pairs(name):
     y = X[::-1].copy()
-    wanted = np.array([float(PAIRS[name](mpmath.mpf(float(a)), mpmath.mpf(float(b)))) for a, b in zip(X, y, strict=True)])
+    wanted = np.array(
+        [
+            float(PAIRS[name](mpmath.mpf(float(a)), mpmath.mpf(float(b))))
+            for a, b in zip(X, y, strict=True)
+        ]
+    )
     check(getattr(T, name), X, y, expected=wanted, rtol=1e-11, tolerance=1e-4)
 
 
 def test_betainc_and_polygamma():
     x = np.array([0.2, 0.5, 0.9])
-    wanted = np.array([float(mpmath.betainc(2, 3, 0, mpmath.mpf(float(p)), regularized=True)) for p in x])
+    wanted = np.array(
+        [float(mpmath.betainc(2, 3, 0, mpmath.mpf(float(p)), regularized=True)) for p in x]
+    )
     check(lambda v: T.betainc(2.0, 3.0, v), x, expected=wanted, rtol=1e-12)
     wanted = np.array([float(mpmath.polygamma(2, mpmath.mpf(float(p)))) for p in X])
     check(lambda v: T.polygamma(2, v), X, expected=wanted, rtol=1e-12, tolerance=1e-4)
