@@ -28,7 +28,7 @@ def canonical(dtype: Any, floatx: str = "float64") -> str:
     if isinstance(dtype, str) and dtype == "floatX":
         return floatx
     try:
-        name = np.dtype(dtype).name
+        name = str(np.dtype(dtype).name)
     except TypeError:
         name = str(dtype)
     if name not in ALL:

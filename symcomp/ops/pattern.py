@@ -20,6 +20,7 @@ from symcomp.ops.scalar_math import maximum, minimum
 SYMBOL = "?"  # an int64 scalar, given as an input
 ARRAY = "array"  # an integer array, given as an input
 NEW = "new"  # a new axis of length 1
+NOTHING = "..."  # an ellipsis that stands for no axis: it still parts the arrays on its sides
 
 
 class Slice(NamedTuple):
@@ -59,6 +60,8 @@ def _fill_entry(entry: Entry, rest: Iterator[Any], whole: Any) -> Any:
         return slice(*(whole(next(rest)) if part == SYMBOL else part for part in entry))
     if entry == NEW:
         return None
+    if entry == NOTHING:
+        return Ellipsis
     if entry == ARRAY:
         return next(rest)
     return whole(next(rest)) if entry == SYMBOL else entry
@@ -83,6 +86,8 @@ def read_key(x: TensorVariable, key: Any) -> tuple[Pattern, list[TensorVariable]
     for entry in entries:
         if entry is None:
             pattern.append(NEW)
+        elif entry is Ellipsis:
+            pattern.append(NOTHING)
         elif isinstance(entry, slice):
             pattern.append(_read_slice(entry, inputs))
             axis += 1
@@ -135,7 +140,7 @@ def _expand_ellipsis(x: TensorVariable, entries: list[Any]) -> list[Any]:
         raise ShapeError(f"too many indices: {used} for {x} with {x.ndim} axes ({x.type})")
     if not places:
         return entries
-    full = [slice(None)] * (x.ndim - used)
+    full: list[Any] = [slice(None)] * (x.ndim - used) or [Ellipsis]
     return entries[: places[0]] + full + entries[places[0] + 1 :]
 
 
@@ -283,6 +288,8 @@ def index_shape(
     for i, entry in enumerate(pattern):
         if entry == NEW:
             result.append(1)
+        elif entry == NOTHING:
+            continue
         elif isinstance(entry, Slice):
             result.append(length_of(lengths[axis], key[i]))
             axis += 1
