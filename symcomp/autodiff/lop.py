@@ -11,6 +11,7 @@ import numpy as np
 from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
+from symcomp.core.pause import without_garbage_collection
 from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
@@ -24,6 +25,7 @@ from symcomp.errors import (
 from symcomp.ops.convert import as_tensor_variable, cast_to
 
 
+@without_garbage_collection
 def grad(
     cost: Variable | None,
     wrt: Any,

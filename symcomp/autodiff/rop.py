@@ -9,6 +9,7 @@ from typing import Any
 from symcomp.autodiff.lop import _check_choice, _reached_from, _targets, zeros_for
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
+from symcomp.core.pause import without_garbage_collection
 from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
@@ -16,6 +17,7 @@ from symcomp.errors import DisconnectedInputError, GradientError, NullTypeGradEr
 from symcomp.ops.convert import as_tensor_variable, cast_to
 
 
+@without_garbage_collection
 def Rop(
     f: Any,
     wrt: Any,

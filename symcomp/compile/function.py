@@ -13,10 +13,12 @@ from symcomp.compile.mode import get_mode
 from symcomp.compile.profile import ProfileStats
 from symcomp.config import config
 from symcomp.core.node import Variable
+from symcomp.core.pause import without_garbage_collection
 from symcomp.core.source import user_line
 from symcomp.core.walk import rebuild
 
 
+@without_garbage_collection
 def function(
     inputs: Sequence[Any],
     outputs: Any = None,

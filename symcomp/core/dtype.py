@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def canonical(dtype: Any, floatx: str = "float64") -> str:
     except TypeError:
         name = str(dtype)
     if name not in ALL:
-        raise DTypeError(f"dtype {dtype!r} is not supported; use one of {', '.join(ALL)}")
+        raise DTypeError(f"dtype {name!r} is not supported; use one of {', '.join(ALL)}")
     return name
 
 
@@ -51,6 +52,7 @@ def is_complex(dtype: str) -> bool:
     return dtype in COMPLEXES
 
 
+@cache
 def upcast(*dtypes: str) -> str:
     """The smallest dtype that NumPy promotes all ``dtypes`` to."""
     return np.result_type(*(np.dtype(dtype) for dtype in dtypes)).name
@@ -61,6 +63,7 @@ def real_part(dtype: str) -> str:
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
+@cache
 def to_float(dtype: str) -> str:
     """The dtype of ``np.exp`` of ``dtype``: floats and complexes stay, integers become wide enough
     floats.

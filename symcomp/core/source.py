@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from types import FrameType
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ class Source(NamedTuple):
         return f"{self.file}:{self.line} in {self.function}"
 
 
+@cache
 def _is_internal(module: str, file: str) -> bool:
     if file.startswith("<doctest"):
         return False

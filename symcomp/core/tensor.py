@@ -110,7 +110,7 @@ class TensorType(Type):
 
     def is_super(self, other: Type) -> bool:
         """True if ``other`` has the same dtype and rank and at least the lengths known here."""
-        return (
+        return self is other or (
             isinstance(other, TensorType)
             and self.dtype == other.dtype
             and len(self.shape) == len(other.shape)

@@ -1,4 +1,4 @@
-"""grad, Lop, Rop and what is built on them: every argument, every combination, and what goes wrong."""
+"""grad, Lop, Rop and what is built on them: arguments, combinations, and what goes wrong."""
 
 import importlib
 import pkgutil
@@ -67,7 +67,10 @@ def test_cost_must_be_a_real_scalar():
 
 def test_disconnected_inputs():
     x, y = T.dscalars("x", "y")
-    with pytest.raises(DisconnectedInputError, match="with respect to y of type float64 scalar, made at .*test_derivatives.py"):
+    with pytest.raises(
+        DisconnectedInputError,
+        match="with respect to y of type float64 scalar, made at .*test_derivatives.py",
+    ):
         symcomp.grad(x**2, [x, y])
     with pytest.warns(UserWarning, match="does not depend on"):
         g = symcomp.grad(x**2, y, disconnected_inputs="warn")
@@ -161,7 +164,11 @@ def test_lop_and_rop():
     assert symcomp.Rop(f, y, T.constant(1.0), "ignore", "None") is None
     with pytest.warns(UserWarning):
         symcomp.Rop(f, y, T.constant(1.0), "warn")
-    assert symcomp.Rop(f + y, [x, y], [None, T.constant(1.0)]).eval({x: X, y: 0.0}).tolist() == [1, 1, 1]
+    assert symcomp.Rop(f + y, [x, y], [None, T.constant(1.0)]).eval({x: X, y: 0.0}).tolist() == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_combinations_of_modes():
@@ -206,7 +213,9 @@ def test_jacobian():
     with pytest.raises(DisconnectedInputError):
         jacobian(y**2, x)
     z = T.dscalar("z")
-    np.testing.assert_allclose(jacobian(y**2, z, disconnected_inputs="ignore").eval({y: V, z: 0.0}), np.zeros(3))
+    np.testing.assert_allclose(
+        jacobian(y**2, z, disconnected_inputs="ignore").eval({y: V, z: 0.0}), np.zeros(3)
+    )
 
 
 def test_jacobian_is_differentiable():
@@ -286,15 +295,28 @@ class Wrong(Op):
 
 def test_verify_grad():
     verify_grad(Wrong("right"), [X])
-    with pytest.raises(GradientError, match=r"pullback \(L-op\) of Wrong.*input 0, float64 vector.* symbolic .*, finite differences"):
+    with pytest.raises(
+        GradientError,
+        match=r"pullback \(L-op\) of Wrong.*input 0, float64 vector.* symbolic .*, finite",
+    ):
         verify_grad(Wrong("pullback"), [X])
     with pytest.raises(GradientError, match=r"pushforward \(R-op\) of Wrong.*along input 0"):
         verify_grad(Wrong("pushforward"), [X])
     verify_grad(Wrong("pushforward"), [X], forward=False)
     verify_grad(lambda x, i: x[i], [X, np.array([0, 2])])
     verify_grad(lambda x: T.exp(x), [X.astype("float32")])
-    verify_grad(lambda x: T.exp(x), [X.astype("float32")], cast_to_output_type=True, out_type="float64")
-    verify_grad(T.exp, [X], mode="FAST_COMPILE", rng=np.random.default_rng(1), eps=1e-5, abs_tol=1e-4, rel_tol=1e-4)
+    verify_grad(
+        lambda x: T.exp(x), [X.astype("float32")], cast_to_output_type=True, out_type="float64"
+    )
+    verify_grad(
+        T.exp,
+        [X],
+        mode="FAST_COMPILE",
+        rng=np.random.default_rng(1),
+        eps=1e-5,
+        abs_tol=1e-4,
+        rel_tol=1e-4,
+    )
     with pytest.raises(DTypeError, match="nothing to differentiate"):
         verify_grad(T.exp, [np.array([1, 2])])
     with pytest.raises(TypeError, match="not a tensor variable"):
@@ -313,7 +335,10 @@ def test_shape_errors_of_rules_are_named():
             return [tangents[0].sum()]
 
     x = T.dvector("x")
-    with pytest.raises(ShapeError, match="the pullback of .*Bad.* gave a gradient of type float64 scalar for x of type"):
+    with pytest.raises(
+        ShapeError,
+        match="the pullback of .*Bad.* gave a gradient of type float64 scalar for x of type",
+    ):
         symcomp.grad(Bad()(x).sum(), x)
     with pytest.raises(ShapeError, match="the pushforward of .*Bad"):
         symcomp.Rop(Bad()(x), x, T.constant(V))

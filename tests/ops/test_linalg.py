@@ -18,7 +18,19 @@ def normal(*shape):
     return RNG.normal(size=shape)
 
 
-DOTS = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((2, 0), (0, 3)), ((0, 2), (2, 3)), ((1, 1), (1, 5)), ((), (2, 3)), ((2, 3, 4), (4,)), ((2, 3, 4), (5, 4, 2)), ((4,), (3, 4, 2))]
+DOTS = [
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 4)),
+    ((2, 3), (3, 4)),
+    ((2, 0), (0, 3)),
+    ((0, 2), (2, 3)),
+    ((1, 1), (1, 5)),
+    ((), (2, 3)),
+    ((2, 3, 4), (4,)),
+    ((2, 3, 4), (5, 4, 2)),
+    ((4,), (3, 4, 2)),
+]
 
 
 @pytest.mark.parametrize("shapes", DOTS, ids=str)
@@ -29,12 +41,33 @@ def test_dot(shapes):
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 def test_dot_dtypes(dtype):
-    x, y = (np.arange(6).reshape(2, 3) % 3).astype(dtype), (np.arange(12).reshape(3, 4) % 4).astype(dtype)
-    check(T.dot, x, y, expected=np.dot, grad=dtype in ("float32", "complex128"), rtol=1e-3 if dtype == "float16" else None)
+    x, y = (
+        (np.arange(6).reshape(2, 3) % 3).astype(dtype),
+        (np.arange(12).reshape(3, 4) % 4).astype(dtype),
+    )
+    check(
+        T.dot,
+        x,
+        y,
+        expected=np.dot,
+        grad=dtype in ("float32", "complex128"),
+        rtol=1e-3 if dtype == "float16" else None,
+    )
     check(T.dot, x, y.astype("float64"), expected=np.dot, grad=False)
 
 
-MATMULS = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (3,)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (5, 3, 4)), ((5, 2, 3), (1, 3, 4)), ((6, 1, 2, 3), (5, 3, 4)), ((3,), (5, 3, 4))]
+MATMULS = [
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (3,)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((5, 2, 3), (1, 3, 4)),
+    ((6, 1, 2, 3), (5, 3, 4)),
+    ((3,), (5, 3, 4)),
+]
 
 
 @pytest.mark.parametrize("shapes", MATMULS, ids=str)
@@ -49,27 +82,82 @@ def test_numpy_on_either_side():
     check(lambda b: np.dot(x, b), normal(3, 2), expected=lambda b: x @ b, rtol=1e-11)
 
 
-@pytest.mark.parametrize("axes", [0, 1, 2, [[1], [0]], [[0, 1], [1, 0]], [[-1], [0]], [1, 0], [[], []]], ids=str)
+@pytest.mark.parametrize(
+    "axes", [0, 1, 2, [[1], [0]], [[0, 1], [1, 0]], [[-1], [0]], [1, 0], [[], []]], ids=str
+)
 def test_tensordot(axes):
     x, y = normal(3, 3), normal(3, 3)
-    check(lambda a, b: T.tensordot(a, b, axes), x, y, expected=lambda a, b: np.tensordot(a, b, axes), rtol=1e-11, atol=1e-14)
+    check(
+        lambda a, b: T.tensordot(a, b, axes),
+        x,
+        y,
+        expected=lambda a, b: np.tensordot(a, b, axes),
+        rtol=1e-11,
+        atol=1e-14,
+    )
 
 
 def test_other_products():
     a, b = normal(3), normal(4)
     check(T.outer, a, b, expected=np.outer)
     check(T.inner, normal(2, 3), normal(4, 3), expected=np.inner, rtol=1e-11)
-    check(T.vdot, normal(3) + 1j, normal(3) + 2j, expected=lambda x, y: np.asarray(np.vdot(x, y)), rtol=1e-11)
+    check(
+        T.vdot,
+        normal(3) + 1j,
+        normal(3) + 2j,
+        expected=lambda x, y: np.asarray(np.vdot(x, y)),
+        rtol=1e-11,
+    )
     check(T.kron, normal(2, 3), normal(3, 2), expected=np.kron)
     x, y = normal(5, 2, 3), normal(5, 3, 4)
     check(T.batched_dot, x, y, expected=np.matmul, rtol=1e-11, atol=1e-14)
-    check(T.batched_dot, x[:, :, 0], y[:, :2], expected=lambda p, q: np.einsum("bi,bij->bj", p, q), rtol=1e-11, atol=1e-14)
-    check(T.batched_dot, x[:, 0], y[:, :, 0], expected=lambda p, q: np.einsum("bi,bi->b", p, q), rtol=1e-11, atol=1e-14)
+    check(
+        T.batched_dot,
+        x[:, :, 0],
+        y[:, :2],
+        expected=lambda p, q: np.einsum("bi,bij->bj", p, q),
+        rtol=1e-11,
+        atol=1e-14,
+    )
+    check(
+        T.batched_dot,
+        x[:, 0],
+        y[:, :, 0],
+        expected=lambda p, q: np.einsum("bi,bi->b", p, q),
+        rtol=1e-11,
+        atol=1e-14,
+    )
     check(T.batched_dot, x[:, 0, 0], y, expected=lambda p, q: p[:, None, None] * q)
-    check(lambda p, q: T.batched_tensordot(p, q, [[2], [1]]), x, y, expected=np.matmul, rtol=1e-11, atol=1e-14)
-    check(lambda p: T.batched_tensordot(p, p, [[1, 2], [1, 2]]), x, expected=lambda p: (p * p).sum((1, 2)), rtol=1e-11)
-    check(T.matvec, x, y[:, :, 0], expected=lambda p, q: np.einsum("bij,bj->bi", p, q), rtol=1e-11, atol=1e-14)
-    check(T.vecmat, x[:, 0], y, expected=lambda p, q: np.einsum("bj,bji->bi", p, q), rtol=1e-11, atol=1e-14)
+    check(
+        lambda p, q: T.batched_tensordot(p, q, [[2], [1]]),
+        x,
+        y,
+        expected=np.matmul,
+        rtol=1e-11,
+        atol=1e-14,
+    )
+    check(
+        lambda p: T.batched_tensordot(p, p, [[1, 2], [1, 2]]),
+        x,
+        expected=lambda p: (p * p).sum((1, 2)),
+        rtol=1e-11,
+    )
+    check(
+        T.matvec,
+        x,
+        y[:, :, 0],
+        expected=lambda p, q: np.einsum("bij,bj->bi", p, q),
+        rtol=1e-11,
+        atol=1e-14,
+    )
+    check(
+        T.vecmat,
+        x[:, 0],
+        y,
+        expected=lambda p, q: np.einsum("bj,bji->bi", p, q),
+        rtol=1e-11,
+        atol=1e-14,
+    )
     check(T.vecdot, x, x + 1j, expected=lambda p, q: (p.conj() * q).sum(-1), rtol=1e-11, atol=1e-14)
 
 
@@ -77,7 +165,9 @@ def test_other_products():
 @pytest.mark.parametrize("axis", [None, 0, -1])
 def test_norm(L, axis):
     x = normal(3, 4)
-    reference = np.asarray(np.linalg.norm(x.ravel(), L) if axis is None else np.linalg.norm(x, L, axis))
+    reference = np.asarray(
+        np.linalg.norm(x.ravel(), L) if axis is None else np.linalg.norm(x, L, axis)
+    )
     check(lambda v: v.norm(L, axis=axis), x, expected=reference, rtol=1e-11, grad=L != 0)
 
 
@@ -98,24 +188,53 @@ def test_errors():
 
 
 EINSUMS = [
-    ("ij,jk->ik", (2, 3), (3, 4)), ("ij->ji", (2, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("ij->", (2, 3)), ("i,i", (3,), (3,)),
-    ("i,j->ij", (2,), (3,)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 2)), ("ij,j", (2, 3), (3,)), ("...ij,...jk", (5, 2, 3), (5, 3, 4)),
-    ("...i->...", (2, 3, 4)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)), ("ij,ij->i", (2, 3), (2, 3)), ("ijk,k->ji", (2, 3, 4), (4,)),
-    ("iji->j", (3, 2, 3)), ("i...,i...->...", (3, 2), (3, 1)), ("ab,bc,a->c", (2, 3), (3, 2), (2,)), ("ij,kj->ki", (2, 3), (4, 3)),
-    ("i,i->i", (3,), (1,)), (",ij->ij", (), (2, 3)),
-]  # fmt: skip
+    ("ij,jk->ik", (2, 3), (3, 4)),
+    ("ij->ji", (2, 3)),
+    ("ii->i", (3, 3)),
+    ("ii", (3, 3)),
+    ("ij->", (2, 3)),
+    ("i,i", (3,), (3,)),
+    ("i,j->ij", (2,), (3,)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 2)),
+    ("ij,j", (2, 3), (3,)),
+    ("...ij,...jk", (5, 2, 3), (5, 3, 4)),
+    ("...i->...", (2, 3, 4)),
+    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)),
+    ("ij,ij->i", (2, 3), (2, 3)),
+    ("ijk,k->ji", (2, 3, 4), (4,)),
+    ("iji->j", (3, 2, 3)),
+    ("i...,i...->...", (3, 2), (3, 1)),
+    ("ab,bc,a->c", (2, 3), (3, 2), (2,)),
+    ("ij,kj->ki", (2, 3), (4, 3)),
+    ("i,i->i", (3,), (1,)),
+    (",ij->ij", (), (2, 3)),
+]
 
 
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda c: c[0])
 def test_einsum(case):
     text, *shapes = case
-    check(lambda *v: T.einsum(text, *v), *(normal(*s) for s in shapes), expected=lambda *v: np.asarray(np.einsum(text, *v)).copy(), rtol=1e-10, atol=1e-13)
+    check(
+        lambda *v: T.einsum(text, *v),
+        *(normal(*s) for s in shapes),
+        expected=lambda *v: np.asarray(np.einsum(text, *v)).copy(),
+        rtol=1e-10,
+        atol=1e-13,
+    )
 
 
 def test_einsum_lists_and_errors():
     x, y = normal(2, 3), normal(3, 4)
-    check(lambda a, b: T.einsum(a, [0, 1], b, [1, 2], [2, 0]), x, y, expected=lambda a, b: np.einsum(a, [0, 1], b, [1, 2], [2, 0]), rtol=1e-11)
-    check(lambda a, b: T.einsum(a, [0, 1], b, [1, 2]), x, y, expected=lambda a, b: a @ b, rtol=1e-11)
+    check(
+        lambda a, b: T.einsum(a, [0, 1], b, [1, 2], [2, 0]),
+        x,
+        y,
+        expected=lambda a, b: np.einsum(a, [0, 1], b, [1, 2], [2, 0]),
+        rtol=1e-11,
+    )
+    check(
+        lambda a, b: T.einsum(a, [0, 1], b, [1, 2]), x, y, expected=lambda a, b: a @ b, rtol=1e-11
+    )
     with pytest.raises(ShapeError, match="2 terms for 1 operands"):
         T.einsum("ij,jk", T.constant(x))
     with pytest.raises(ShapeError, match="does not fit an operand with 2 axes"):
@@ -134,11 +253,22 @@ def test_random_einsums(data):
     used = sorted(set("".join(terms)))
     output = "".join(data.draw(st.lists(st.sampled_from(used), unique=True)))
     text = ",".join(terms) + "->" + output
-    arrays = [np.cos(np.arange(np.prod([length[c] for c in t]))).reshape([length[c] for c in t]) for t in terms]
-    check(lambda *v: T.einsum(text, *v), *arrays, expected=lambda *v: np.asarray(np.einsum(text, *v)).copy(), rtol=1e-9, atol=1e-12, grad=False, static="full")
+    arrays = [
+        np.cos(np.arange(np.prod([length[c] for c in t]))).reshape([length[c] for c in t])
+        for t in terms
+    ]
+    check(
+        lambda *v: T.einsum(text, *v),
+        *arrays,
+        expected=lambda *v: np.asarray(np.einsum(text, *v)).copy(),
+        rtol=1e-9,
+        atol=1e-12,
+        grad=False,
+        static="full",
+    )
 
 
-# ----- softmax and losses ----------------------------------------------------------------------------
+# ----- softmax and losses -----
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
@@ -149,8 +279,18 @@ def test_softmax(axis):
 
     x = normal(3, 4)
     check(lambda v: T.nnet.softmax(v, axis), x, expected=soft, rtol=1e-11)
-    check(lambda v: T.nnet.log_softmax(v, axis), x, expected=lambda v: np.log(soft(v)), rtol=1e-10, atol=1e-13)
-    check(lambda v: symcomp.grad((T.nnet.softmax(v, axis)[0] ** 2).sum(), v), x, expected=lambda v: slope(v, axis))
+    check(
+        lambda v: T.nnet.log_softmax(v, axis),
+        x,
+        expected=lambda v: np.log(soft(v)),
+        rtol=1e-10,
+        atol=1e-13,
+    )
+    check(
+        lambda v: symcomp.grad((T.nnet.softmax(v, axis)[0] ** 2).sum(), v),
+        x,
+        expected=lambda v: slope(v, axis),
+    )
 
 
 def slope(x, axis):
@@ -176,19 +316,57 @@ def test_activations():
     check(T.nnet.relu, x, expected=lambda v: np.maximum(v, 0))
     check(lambda v: T.nnet.relu(v, 0.1), x, expected=lambda v: np.where(v > 0, v, 0.1 * v))
     check(T.nnet.elu, x, expected=lambda v: np.where(v > 0, v, np.expm1(v)))
-    check(T.nnet.selu, x, expected=lambda v: 1.0507009873554805 * np.where(v > 0, v, 1.6732632423543772 * np.expm1(v)))
+    check(
+        T.nnet.selu,
+        x,
+        expected=lambda v: (
+            1.0507009873554805 * np.where(v > 0, v, 1.6732632423543772 * np.expm1(v))
+        ),
+    )
     check(T.nnet.softsign, x, expected=lambda v: v / (1 + abs(v)))
     check(T.nnet.hard_sigmoid, x, expected=lambda v: np.clip(0.2 * v + 0.5, 0, 1))
-    np.testing.assert_allclose(T.nnet.ultra_fast_sigmoid(T.constant(x)).eval(), 1 / (1 + np.exp(-x)), atol=0.03)
-    check(lambda v, b: T.nnet.softmax_with_bias(v, b), x, np.ones(3), expected=lambda v, b: np.exp(v) / np.exp(v).sum(1, keepdims=True), rtol=1e-11)
+    np.testing.assert_allclose(
+        T.nnet.ultra_fast_sigmoid(T.constant(x)).eval(), 1 / (1 + np.exp(-x)), atol=0.03
+    )
+    check(
+        lambda v, b: T.nnet.softmax_with_bias(v, b),
+        x,
+        np.ones(3),
+        expected=lambda v, b: np.exp(v) / np.exp(v).sum(1, keepdims=True),
+        rtol=1e-11,
+    )
 
 
 def test_losses():
     p, t = np.array([[0.2, 0.8], [0.5, 0.5]]), np.array([[0.0, 1.0], [0.3, 0.7]])
-    check(T.nnet.binary_crossentropy, p, t, expected=lambda o, t: -(t * np.log(o) + (1 - t) * np.log(1 - o)), rtol=1e-11)
-    check(T.nnet.sigmoid_binary_crossentropy, p - 1, t, expected=lambda o, t: np.log1p(np.exp(o)) - t * o, rtol=1e-11)
-    check(T.nnet.categorical_crossentropy, p, t, expected=lambda o, t: -(t * np.log(o)).sum(1), rtol=1e-11)
-    check(T.nnet.categorical_crossentropy, p, np.array([1, 0]), expected=lambda o, t: -np.log(o[[0, 1], t]), rtol=1e-11)
+    check(
+        T.nnet.binary_crossentropy,
+        p,
+        t,
+        expected=lambda o, t: -(t * np.log(o) + (1 - t) * np.log(1 - o)),
+        rtol=1e-11,
+    )
+    check(
+        T.nnet.sigmoid_binary_crossentropy,
+        p - 1,
+        t,
+        expected=lambda o, t: np.log1p(np.exp(o)) - t * o,
+        rtol=1e-11,
+    )
+    check(
+        T.nnet.categorical_crossentropy,
+        p,
+        t,
+        expected=lambda o, t: -(t * np.log(o)).sum(1),
+        rtol=1e-11,
+    )
+    check(
+        T.nnet.categorical_crossentropy,
+        p,
+        np.array([1, 0]),
+        expected=lambda o, t: -np.log(o[[0, 1], t]),
+        rtol=1e-11,
+    )
     assert float(T.nnet.sigmoid_binary_crossentropy(T.constant(-1000.0), 0.0).eval()) == 0.0
     with pytest.raises(ShapeError, match="as many axes"):
         T.nnet.categorical_crossentropy(T.dmatrix(), T.dvector())
@@ -196,13 +374,24 @@ def test_losses():
         T.nnet.crossentropy_categorical_1hot(T.dvector(), T.lvector())
 
 
-# ----- control ---------------------------------------------------------------------------------------
+# ----- control -----
 
 
 def test_ifelse_values_and_derivatives():
     for c in (0.0, 2.0):
-        check(lambda c, x, y: ifelse(c, x * 2, y**2), np.float64(c), normal(3), normal(3), expected=lambda c, x, y: x * 2 if c else y**2)
-    check(lambda x, y: ifelse(T.constant(True), [x, y], [y, x]), normal(3), normal(3), expected=lambda x, y: [x, y])
+        check(
+            lambda c, x, y: ifelse(c, x * 2, y**2),
+            np.float64(c),
+            normal(3),
+            normal(3),
+            expected=lambda c, x, y: x * 2 if c else y**2,
+        )
+    check(
+        lambda x, y: ifelse(T.constant(True), [x, y], [y, x]),
+        normal(3),
+        normal(3),
+        expected=lambda x, y: [x, y],
+    )
     x, y = T.dscalars("x", "y")
     z = ifelse(x > 0, x**3, y)
     assert float(symcomp.grad(symcomp.grad(z, x), x).eval({x: 2.0, y: 1.0})) == 12.0
@@ -211,11 +400,15 @@ def test_ifelse_values_and_derivatives():
 
 def test_ifelse_types():
     assert ifelse(T.lscalar(), T.fvector(), T.dvector()).dtype == "float64"
-    assert ifelse(T.lscalar(), T.tensor("a", shape=(2,)), T.tensor("b", shape=(3,))).type.shape == (None,)
+    assert ifelse(T.lscalar(), T.tensor("a", shape=(2,)), T.tensor("b", shape=(3,))).type.shape == (
+        None,
+    )
     assert ifelse(T.lscalar(), 1, T.dscalar(), name="n").name == "n"
     with pytest.raises(DTypeError, match="must be a real scalar"):
         ifelse(T.dvector(), 1.0, 2.0)
-    with pytest.raises(ShapeError, match="value 0 is float64 vector in one branch and float64 matrix"):
+    with pytest.raises(
+        ShapeError, match="value 0 is float64 vector in one branch and float64 matrix"
+    ):
         ifelse(T.lscalar(), T.dvector(), T.dmatrix())
     with pytest.raises(ShapeError, match="2 values in one branch, 1"):
         ifelse(T.lscalar(), [1, 2], [1])
