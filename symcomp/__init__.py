@@ -12,6 +12,7 @@ from symcomp import errors, gradient, tensor
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compile.callable import Function
+from symcomp.compile.dump import function_dump
 from symcomp.compile.evaluation import eval_variable
 from symcomp.compile.function import function
 from symcomp.compile.io import In, Out
@@ -39,8 +40,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
-    "Function", "function", "FunctionGraph", "grad", "gradient", "GradientError", "In", "Lop",
-    "MissingInputError", "Mode", "NullTypeGradError", "Op", "Out", "Param", "ProfileStats",
-    "Rop", "shared", "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError",
-    "tensor", "Type", "UnusedInputError", "Variable",
+    "Function", "function", "function_dump", "FunctionGraph", "grad", "gradient",
+    "GradientError", "In", "Lop", "MissingInputError", "Mode", "NullTypeGradError", "Op", "Out",
+    "Param", "ProfileStats", "Rop", "shared", "shared_constructor", "SharedVariable",
+    "subgraph_grad", "SymcompError", "tensor", "Type", "UnusedInputError", "Variable",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops import scalar_logic, scalar_math, scalar_special
+from symcomp.ops import scalar_logic, scalar_logistic, scalar_math, scalar_special
 from symcomp.ops.elemwise import Elemwise, elemwise_function
 
 _NAMES = {
@@ -18,8 +18,9 @@ _NAMES = {
         "round_half_away_from_zero deg2rad rad2deg sin cos tan arcsin arccos arctan arctan2 sinh "
         "cosh tanh arcsinh "
         "arccosh arctanh conj add sub mul true_div int_div mod pow maximum minimum second "
-        "identity sigmoid softplus xlogx"
+        "identity"
     ),
+    scalar_logistic: "sigmoid softplus xlogx",
     scalar_logic: "and_ or_ xor invert switch",
     scalar_special: "erf erfc erfcx erfinv erfcinv gamma gammaln psi tri_gamma j0 j1 jv i0 i1 iv",
 }

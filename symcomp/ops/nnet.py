@@ -18,7 +18,8 @@ from symcomp.ops.creation import arange
 from symcomp.ops.index import getitem
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import clip, gt, switch
-from symcomp.ops.scalar_math import abs_, cast, expm1, log, log1p, maximum, sigmoid, softplus
+from symcomp.ops.scalar_logistic import sigmoid, softplus
+from symcomp.ops.scalar_math import abs_, cast, expm1, log, log1p, maximum
 from symcomp.ops.shape import normalize_axes, shape_tuple
 
 

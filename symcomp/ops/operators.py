@@ -26,6 +26,7 @@ from symcomp.ops import (
     reduce,
     repeat,
     scalar_logic,
+    scalar_logistic,
     scalar_math,
     shape,
     sort,
@@ -262,7 +263,7 @@ _UFUNC_NAMES = {
         "tan arcsin arccos "
         "arctan arctan2 hypot sinh cosh tanh arcsinh arccosh arctanh deg2rad rad2deg ceil floor "
         "trunc round:rint maximum "
-        "minimum logaddexp conj:conjugate divmod"
+        "minimum conj:conjugate divmod"
     ),
     scalar_logic: (
         "lt:less gt:greater le:less_equal ge:greater_equal eq:equal neq:not_equal isnan isinf "
@@ -270,6 +271,7 @@ _UFUNC_NAMES = {
         "logical_or logical_xor logical_not and_:bitwise_and or_:bitwise_or xor:bitwise_xor "
         "invert left_shift right_shift"
     ),
+    scalar_logistic: "logaddexp",
     linalg: "matmul",
 }
 _FUNCTION_NAMES = {

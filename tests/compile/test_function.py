@@ -357,6 +357,17 @@ def test_trusted_input_is_not_checked():
         f("text")
 
 
+def test_function_dump(tmp_path):
+    x, s = T.dscalar("x"), symcomp.shared(1.0, "s")
+    y = x
+    for _ in range(3000):
+        y = y + s
+    file = tmp_path / "call.pkl"
+    symcomp.function_dump(file, [symcomp.In(x, value=0.0)], {"y": y}, updates=[(s, s + x)])
+    f = symcomp.function(**pickle.loads(file.read_bytes()))
+    assert f(1.0) == {"y": 3001.0} and f() == {"y": 6000.0} and s.get_value() == 1.0
+
+
 def test_profile():
     x = T.dvector("x")
     f = symcomp.function([x], T.exp(x).sum(), profile=True, name="profiled")
