@@ -45,6 +45,11 @@ class PythonMachine:
         self._template = [UNSET] * len(program.variables)
         for slot, value in program.constants.items():
             self._template[slot] = value
+        # The fields that the loop reads, unpacked: attribute look-ups are a third of its time.
+        self._plan: list[Any] = [
+            (step.opcode, step.compute, step.inputs, step.outputs, step.several, step.frees)
+            for step in program.instructions
+        ]
 
     def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]:
         """Run the program on the values of its inputs; return those of its outputs.
@@ -73,33 +78,30 @@ class PythonMachine:
         code = self.program.instructions
         position = 0
         started = time.perf_counter() if observe else 0.0
-        while position < len(code):
+        try:
+            while position < len(code):
+                opcode, compute, inputs, outputs, several, frees = self._plan[position]
+                following = position + 1
+                if opcode is Opcode.CALL:
+                    result = compute(*[store[i] for i in inputs])
+                    if several:
+                        for slot, value in zip(outputs, result, strict=True):
+                            store[slot] = value
+                    else:
+                        store[outputs[0]] = result
+                elif self._control(code[position], store):
+                    following = code[position].target
+                for slot in frees:
+                    store[slot] = UNSET
+                if observe is not None:
+                    now = time.perf_counter()
+                    observe(position, code[position], now - started)
+                    started = now
+                position = following
+        except Exception as problem:
             step = code[position]
-            following = position + 1
-            try:
-                if step.opcode is Opcode.CALL:
-                    self._call(step, store)
-                elif self._control(step, store):
-                    following = step.target
-            except Exception as problem:
-                explain(problem, step, [store[i] for i in step.inputs])
-                raise
-            for slot in step.frees:
-                store[slot] = UNSET
-            if observe is not None:
-                now = time.perf_counter()
-                observe(position, step, now - started)
-                started = now
-            position = following
-
-    @staticmethod
-    def _call(step: Instruction, store: list[Any]) -> None:
-        result = step.compute(*[store[i] for i in step.inputs])  # type: ignore[misc]
-        if step.several:
-            for slot, value in zip(step.outputs, result, strict=True):
-                store[slot] = value
-        else:
-            store[step.outputs[0]] = result
+            explain(problem, step, [store[i] for i in step.inputs])
+            raise
 
     @staticmethod
     def _control(step: Instruction, store: list[Any]) -> bool:

@@ -170,16 +170,18 @@ class Elemwise(Op):
 
     def bind(self, node: Apply) -> Callable[..., Any]:
         """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
-        fixed = [tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs]
-        if len(node.inputs) == 1 or not any(fixed):
+        if self.inplace:
             return self.perform
+        function, dtype = self.scalar.function, node.outputs[0].type.numpy_dtype
+        unknown = [tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs]
+        fixed = [(i, axes) for i, axes in enumerate(unknown) if axes and len(unknown) > 1]
 
         def compute(*values: Any) -> Any:
-            z = self.perform(*values)
-            for position, (x, axes) in enumerate(zip(values, fixed, strict=True)):
-                if axes and x.shape != z.shape:
+            z = function(*values)
+            for position, axes in fixed:
+                if values[position].shape != z.shape:
                     self._refuse_stretching(position, axes, values, z.shape)
-            return z
+            return z if type(z) is np.ndarray and z.dtype == dtype else np.asarray(z, dtype)
 
         return compute
 

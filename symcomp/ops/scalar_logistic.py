@@ -1,4 +1,4 @@
-"""The table of scalar functions, continued: logistic functions, and x log x, all without overflow."""
+"""The table of scalar functions, continued: logistic functions and x log x, safe from overflow."""
 
 from __future__ import annotations
 
