@@ -11,13 +11,14 @@ INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check lint types docs train dist clean distclean interpreter
+.PHONY: help test check lint types docs train bench dist clean distclean interpreter
 
 help:
 	@echo 'make test       everything that CI runs: lint, types, documentation, all tests'
 	@echo 'make check      under a minute: lint, types, the tiny tests, layers and sizes'
 	@echo 'make docs       the documentation, into docs/_build/html'
 	@echo 'make train      install what the examples need and train on the digits'
+	@echo 'make bench      training speed beside NumPy, on one core (a minute)'
 	@echo 'make dist       source archive and wheel, into dist/'
 	@echo 'make clean      delete what was built; make distclean: the environment too'
 	@echo
@@ -43,6 +44,9 @@ docs: $(VENV)/.installed-test
 
 train: $(VENV)/.installed-examples
 	$(BIN)/python examples/train_digits.py
+
+bench: $(VENV)/.installed-test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 taskset -c 0 $(BIN)/python benchmarks/training.py
 
 dist: $(VENV)/.installed-test
 	$(BIN)/python -m build

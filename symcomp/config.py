@@ -102,12 +102,6 @@ OPTIONS = (
     ),
     Option("profile", False, bool, "Profile every function compiled."),
     Option(
-        "exception_verbosity",
-        "low",
-        ("low", "high"),
-        "At a failure in a compiled function: show the node's types, or its whole expression too.",
-    ),
-    Option(
         "warn_float64",
         "ignore",
         ("ignore", "warn", "raise"),
@@ -142,7 +136,6 @@ class Config:
     on_unused_input: str
     nan_guard: str
     profile: bool
-    exception_verbosity: str
     warn_float64: str
 
     def __init__(self, environ: Mapping[str, str], options: tuple[Option, ...] = OPTIONS) -> None:

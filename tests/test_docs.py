@@ -1,4 +1,4 @@
-"""Every example in a docstring, in README.md and in docs/ runs and answers what it says."""
+"""Every example in a docstring and on a documentation page runs and answers what it says."""
 
 import importlib
 import types
@@ -9,7 +9,7 @@ import pytest
 from symcomp.tests.pages import run_module, run_page
 from symcomp.tests.repository import ROOT, folder_of_package, path_of_module
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.fixture(autouse=True)
