@@ -4,7 +4,9 @@ from symcomp.autodiff.check import NumericGradient
 from symcomp.autodiff.higher import hessian, jacobian
 from symcomp.autodiff.lop import Lop, grad
 from symcomp.autodiff.rop import Rop
+from symcomp.compile.verify_grad import verify_grad
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
+from symcomp.errors import NotScalarConstantError
 from symcomp.ops import nnet, operators
 from symcomp.ops.alloc import *
 from symcomp.ops.axes import *
@@ -18,7 +20,7 @@ from symcomp.ops.convert import (
 from symcomp.ops.creation import *
 from symcomp.ops.cumulative import *
 from symcomp.ops.diagonal import *
-from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.dimshuffle import DimShuffle, dimshuffle
 from symcomp.ops.einsum import einsum
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.extra import *
@@ -41,6 +43,7 @@ from symcomp.tensor import inplace
 operators.install()
 
 as_tensor = as_tensor_variable
+ravel = flatten  # noqa: F405
 Tensor = TensorType
 
 __all__ = [name for name in dir() if not name.startswith("_") and name != "operators"]
