@@ -220,7 +220,6 @@ def grad_not_implemented(op: Any, position: int, x: Variable, comment: str = "")
 
 
 # -- the walk
-# ---------------------------------------------------------------------------------------------
 
 
 class _ReverseWalk:
@@ -369,7 +368,6 @@ def zeros_for(x: Any) -> TensorVariable:
 
 
 # -- arguments
-# --------------------------------------------------------------------------------------------
 
 
 def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -58,6 +58,13 @@ def upcast(*dtypes: str) -> str:
     return np.result_type(*(np.dtype(dtype) for dtype in dtypes)).name
 
 
+def accumulator(dtype: str) -> str:
+    """The dtype of NumPy's sums of ``dtype``: 64 bits for booleans and integers."""
+    if dtype in UNSIGNED:
+        return "uint64"
+    return "int64" if is_discrete(dtype) else dtype
+
+
 def real_part(dtype: str) -> str:
     """The dtype of the real part of ``dtype``."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from symcomp.core.node import Constant, Type, Variable
 from symcomp.errors import DTypeError, ShapeError
 
 StaticShape = tuple[int | None, ...]
+
+# Constants of more bytes than this are merged only if they are one object.
+LARGE = 1 << 16
 
 _RANK_NAMES = ("scalar", "vector", "matrix")
 
@@ -92,7 +96,7 @@ class TensorType(Type):
         """For each axis, whether its length is known to be 1."""
         return tuple(length == 1 for length in self.shape)
 
-    @property
+    @cached_property
     def numpy_dtype(self) -> np.dtype:
         """The dtype as NumPy's object."""
         return np.dtype(self.dtype)
@@ -143,7 +147,7 @@ class TensorType(Type):
         ShapeError
             If the rank, or a known length, differs.
         """
-        if type(value) is np.ndarray and value.dtype.name == self.dtype:
+        if type(value) is np.ndarray and value.dtype == self.numpy_dtype:
             array = value
         elif strict:
             raise DTypeError(
@@ -166,7 +170,7 @@ class TensorType(Type):
         except ValueError as problem:
             raise DTypeError(f"{describe_value(value)} is no array: {problem}") from None
         if array.dtype.name == self.dtype:
-            return array
+            return array.astype(self.numpy_dtype, copy=False)  # in this machine's byte order
         if array.dtype.kind not in "biufc":
             raise DTypeError(f"{describe_value(value)} is not numeric; {self} expected")
         if allow_downcast or self._is_exact(value, array):
@@ -321,9 +325,9 @@ class TensorConstant(Constant, TensorVariable):
     type: TensorType
 
     def signature(self) -> Any:
-        """Equal for constants of equal type, bytes and memory order."""
+        """Equal for constants of equal type and bytes; large ones are not compared."""
         data = np.asarray(self.data)
-        return (self.type, data.tobytes())
+        return (self.type, data.tobytes() if data.nbytes <= LARGE else id(data))
 
     def __str__(self) -> str:
         if self.name is not None:

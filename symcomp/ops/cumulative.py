@@ -43,15 +43,12 @@ class CumOp(Op):
     mode: str
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
-        return [TensorType(self._accumulated(x.dtype), x.type.shape)]
-
-    @staticmethod
-    def _accumulated(dtype: str) -> str:
-        return np.add.reduce(np.zeros(1, dtype)).dtype.name
+        return [TensorType(dtypes.accumulator(x.dtype), x.type.shape)]
 
     def perform(self, x: Any) -> Any:
-        run = np.cumsum if self.mode == "add" else np.cumprod
-        return run(x, self.axis, dtype=self._accumulated(x.dtype.name))
+        run: Any = np.cumsum if self.mode == "add" else np.cumprod
+        accumulated = dtypes.accumulator(x.dtype.name)
+        return run(x, self.axis, dtype=accumulated)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[0]]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,11 +20,10 @@ from symcomp.core.op import Op
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.convert import as_common, cast_to
+from symcomp.ops.convert import as_common
 from symcomp.ops.dimshuffle import DimShuffle
 
 # -- words for derivatives in a row of the table
-# ------------------------------------------------------
 
 Rule = Callable[..., Any]
 
@@ -305,7 +305,6 @@ def unbroadcast(g: TensorVariable, x: TensorVariable) -> TensorVariable:
 
 
 # -- dtype rules
-# --------------------------------------------------------------------------------------
 
 
 def upcast_rule(*dtypes_: str) -> str:
@@ -345,7 +344,6 @@ def ufunc_rule(ufunc: Any) -> Callable[..., str]:
 
 
 # -- declaring rows
-# -----------------------------------------------------------------------------------
 
 
 def scalar(
@@ -359,6 +357,7 @@ def scalar(
     L: Sequence[Rule] = (),
     no_derivative: str = "",
     adapt: Callable[..., Sequence[Any]] = as_common,
+    public: bool = True,
 ) -> Callable[..., TensorVariable]:
     """Declare a scalar function: add its row and return the function that applies it to tensors.
 
@@ -379,20 +378,24 @@ def scalar(
         Why there is none.
     adapt : callable
         See ScalarOp.
+    public : bool
+        Whether it is offered in ``symcomp.tensor`` under its name.
     """
     names = parameters.split()
     arity = 0 if names[0].startswith("*") else len(names)
     row = ScalarOp(name, arity, numpy, dtype, tuple(d), tuple(L), no_derivative, adapt=adapt)
     ROWS[name] = lambda: row
-    return elemwise_function(Elemwise(row), name, names, doc)
+    function = elemwise_function(
+        Elemwise(row), name, names, doc, _example(row, names) if public else ""
+    )
+    function.__module__ = sys._getframe(1).f_globals["__name__"]
+    return function
 
 
 def elemwise_function(
-    op: Op, name: str, names: Sequence[str], doc: str
+    op: Elemwise, name: str, names: Sequence[str], doc: str, example: str = ""
 ) -> Callable[..., TensorVariable]:
-    """A plain function with a signature and docstring that applies ``op``; ``function.op`` is the
-    op.
-    """
+    """A plain function with signature and docstring that applies ``op``, its attribute."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
@@ -403,21 +406,26 @@ def elemwise_function(
     kind = inspect.Parameter.VAR_POSITIONAL if several else inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(n.lstrip("*"), kind) for n in names])
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _docstring(names, doc)
+    function.__doc__ = (
+        f"{doc}\n\nParameters\n----------\n{', '.join(names)} : tensor_like\n    Any shapes that "
+        "broadcast.\n\nReturns\n-------\nTensorVariable\n    Of the broadcast shape.\n" + example
+    )
     function.__signature__ = signature  # type: ignore[attr-defined]
     function.op = op  # type: ignore[attr-defined]
     return function
 
 
-def _docstring(names: Sequence[str], doc: str) -> str:
-    listed = ", ".join(names)
-    return (
-        f"{doc}\n\nParameters\n----------\n{listed} : tensor_like\n    Any shapes that "
-        "broadcast.\n\n"
-        "Returns\n-------\nTensorVariable\n    Of the broadcast shape.\n"
-    )
-
-
-def as_dtype(x: TensorVariable, like: TensorVariable) -> TensorVariable:
-    """``x`` in the dtype of ``like``."""
-    return cast_to(x, like.dtype)
+def _example(row: ScalarOp, names: Sequence[str]) -> str:
+    """What the function gives for vectors, as a doctest."""
+    kinds = {"d": "float64", "l": "int64"}
+    for prefix, dtype in kinds.items():
+        try:
+            result = row.dtype(*[dtype] * len(names))
+        except DTypeError:
+            continue
+        arguments = ", ".join(f'T.{prefix}vector("{n.lstrip("*")}")' for n in names)
+        return (
+            "\nExamples\n--------\n>>> import symcomp.tensor as T\n"
+            f">>> T.{row.name}({arguments}).type\nTensorType({result}, (None,))\n"
+        )
+    return ""

@@ -177,7 +177,6 @@ class IncSubtensor(Op):
 
 
 # -- reading
-# ------------------------------------------------------------------------------------------
 
 
 def getitem(x: TensorVariable, key: Any) -> TensorVariable:
@@ -231,7 +230,6 @@ def iterate(x: TensorVariable) -> Iterator[TensorVariable]:
 
 
 # -- writing
-# ------------------------------------------------------------------------------------------
 
 
 def set_subtensor(
@@ -335,7 +333,6 @@ def subtensor_inc(x: Any, y: Any) -> TensorVariable:
 
 
 # -- where something is
-# -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,6 @@ def ultra_fast_sigmoid(x: Any) -> TensorVariable:
 
 
 # -- losses
-# -------------------------------------------------------------------------------------------
 
 
 def binary_crossentropy(output: Any, target: Any) -> TensorVariable:

@@ -161,6 +161,15 @@ class _Members:
     def __len__(self: Any) -> int:
         raise TypeError(f"the length of the symbolic variable {self} is x.shape[0], not len(x)")
 
+    def __setitem__(self: Any, key: Any, value: Any) -> None:
+        raise TypeError(
+            f"the symbolic variable {self} cannot be changed: write x = T.set_subtensor(x[...], "
+            "value), or x = x[...].set(value)"
+        )
+
+    def __round__(self: Any, decimals: int | None = None) -> Any:
+        return scalar_math.round(self, decimals or 0)
+
     def __contains__(self: Any, item: Any) -> bool:
         raise TypeError(f"`in` needs the elements of {self}: use T.eq(x, item).any()")
 
@@ -251,8 +260,8 @@ def _is_shape(x: Any) -> bool:
 
 
 PROTOCOLS = (
-    "__pos__", "__bool__", "__len__", "__contains__", "__array__", "__array_priority__",
-    "__array_ufunc__", "__array_function__",
+    "__pos__", "__setitem__", "__round__", "__bool__", "__len__", "__contains__", "__array__",
+    "__array_priority__", "__array_ufunc__", "__array_function__",
 )  # fmt: skip
 
 _UFUNC_NAMES = {

@@ -68,7 +68,6 @@ def _fill_entry(entry: Entry, rest: Iterator[Any], whole: Any) -> Any:
 
 
 # -- reading an index expression
-# ----------------------------------------------------------------------
 
 
 def read_key(x: TensorVariable, key: Any) -> tuple[Pattern, list[TensorVariable]]:
@@ -210,7 +209,6 @@ def _read_integers(x: TensorVariable, entry: Any, axis: int, inputs: list[Tensor
 
 
 # -- shapes
-# -------------------------------------------------------------------------------------------
 
 
 def slice_length(n: Any, entry: Slice | slice) -> Any:

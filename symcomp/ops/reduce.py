@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +19,8 @@ from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.join import concatenate
 from symcomp.ops.scalar_logic import eq, isneginf, isposinf, switch
-from symcomp.ops.scalar_math import cast, conj, exp, log, real, second, sqr, sqrt
+from symcomp.ops.scalar_math import cast, conj, exp, log, maximum, real, second, sqr, sqrt
 from symcomp.ops.shape import normalize_axes, product_of, shape_tuple
-
-
-def _accumulated(dtype: str) -> str:
-    """NumPy's dtype of a sum: at least 64 bits for integers."""
-    return np.add.reduce(np.zeros(1, dtype)).dtype.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +46,11 @@ class Reduction:
     pullback: Callable[..., Any] | None
     pushforward: Callable[..., Any] | None
     identity: bool
+
+    @property
+    def logical(self) -> bool:
+        """Whether the output tells truth of any dtype: any and all."""
+        return self.pullback is None
 
     def __reduce__(self) -> Any:
         return (_reduction, (self.name,))
@@ -77,7 +78,8 @@ def _prod_others(x: Any, axes: tuple[int, ...]) -> Any:
 def _extreme_share(x: Any, z: Any, axes: tuple[int, ...]) -> Any:
     """1 / (number of ties) at the extreme elements, else 0."""
     at = eq(x, z)
-    return switch(at, 1 / cast(at, x.dtype).sum(axis=axes, keepdims=True), 0)
+    # Counted in integers: a float16 count would end at 65504.
+    return switch(at, cast(1 / at.sum(axis=axes, keepdims=True), x.dtype), 0)
 
 
 def _extreme_pullback(x: Any, z: Any, g: Any, axes: tuple[int, ...]) -> Any:
@@ -92,11 +94,11 @@ REDUCTIONS: dict[str, Reduction] = {
     row.name: row
     for row in (
         Reduction(
-            "sum", np.add, _accumulated,
+            "sum", np.add, dtypes.accumulator,
             lambda x, z, g, axes: second(x, g), lambda x, z, dx, axes: dx.sum(axis=axes), True,
         ),
         Reduction(
-            "prod", np.multiply, _accumulated,
+            "prod", np.multiply, dtypes.accumulator,
             lambda x, z, g, axes: g * conj(_prod_others(x, axes)),
             lambda x, z, dx, axes: (dx * _prod_others(x, axes)).sum(axis=axes), True,
         ),
@@ -127,6 +129,9 @@ class Reduce(Op):
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         name = self.reduction.name
+        out = self.dtype or self.reduction.dtype(x.dtype)
+        if not self.reduction.logical:
+            self._check_complex(x, (x.dtype, self.acc_dtype or out, out))
         if name in ("max", "min"):
             if dtypes.is_complex(x.dtype):
                 raise DTypeError(f"{name}: {x} is {x.dtype}; complex numbers have no order")
@@ -136,7 +141,16 @@ class Reduce(Op):
                         f"{name}: axis {a} of {x} ({x.type}) is empty, so it has no {name}"
                     )
         shape = [n for a, n in enumerate(x.type.shape) if a not in self.axes]
-        return [TensorType(self.dtype or self.reduction.dtype(x.dtype), shape)]
+        return [TensorType(out, shape)]
+
+    def _check_complex(self, x: TensorVariable, way: Sequence[str]) -> None:
+        """Raise if a dtype on the way from x to the output drops the imaginary part."""
+        for wide, narrow in itertools.pairwise(way):
+            if dtypes.is_complex(wide) and not dtypes.is_complex(narrow):
+                raise DTypeError(
+                    f"{self.reduction.name}: {x} is {x.dtype}, dtype {self.dtype}, acc_dtype "
+                    f"{self.acc_dtype}: {narrow} cannot hold {wide}"
+                )
 
     def perform(self, x: Any) -> Any:
         out = self.dtype or self.reduction.dtype(x.dtype.name)
@@ -149,7 +163,7 @@ class Reduce(Op):
             )
         if not self.axes:
             return x.astype(out)
-        if out == "bool":
+        if self.reduction.logical:
             return np.asarray(ufunc.reduce(x, axis=self.axes))
         return np.asarray(ufunc.reduce(x, axis=self.axes, dtype=work), out)
 
@@ -178,7 +192,7 @@ class Reduce(Op):
     @property
     def no_derivative(self) -> str:  # type: ignore[override]
         """any and all."""
-        return "" if self.reduction.pullback else "its output is boolean"
+        return "its output is boolean" if self.reduction.logical else ""
 
     def __str__(self) -> str:
         return f"{self.reduction.name}{{axis={','.join(map(str, self.axes))}}}"
@@ -191,8 +205,6 @@ def _reduce(
     axes = normalize_axes(name, axis, x.ndim)
     chosen = None if dtype is None else dtypes.canonical(dtype)
     accumulate = None if acc_dtype is None else dtypes.canonical(acc_dtype)
-    if chosen is not None and dtypes.is_complex(x.dtype) and not dtypes.is_complex(chosen):
-        raise DTypeError(f"{name}: {x} is {x.dtype}, which {chosen} cannot hold")
     z = Reduce(REDUCTIONS[name], axes, chosen, accumulate)(x)
     return z.owner.op._keep(z, x) if keepdims else z
 
@@ -355,8 +367,21 @@ def var(
     array(1.)
     """
     x = as_tensor_variable(input)
-    axes = normalize_axes("var", axis, x.ndim)
-    x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
+    return cast(_variance("var", x, axis, ddof, keepdims, corrected), _spread_dtype(x))
+
+
+def _spread_dtype(x: TensorVariable) -> str:
+    """The dtype of the variance of x."""
+    return "float64" if dtypes.is_discrete(x.dtype) else dtypes.real_part(x.dtype)
+
+
+def _variance(
+    name: str, x: TensorVariable, axis: Any, ddof: int, keepdims: bool, corrected: bool
+) -> TensorVariable:
+    """The variance, in float32 for float16, whose squares end at 65504."""
+    axes = normalize_axes(name, axis, x.ndim)
+    if dtypes.is_discrete(x.dtype) or x.dtype == "float16":
+        x = cast(x, "float32" if x.dtype == "float16" else "float64")
     deviation = x - mean(x, axes, keepdims=True)
     squares = real(deviation * conj(deviation)) if dtypes.is_complex(x.dtype) else sqr(deviation)
     count = _count(x, axes, squares.dtype)
@@ -364,7 +389,7 @@ def var(
     if corrected:
         drift = sum(deviation, axes, keepdims=keepdims)
         total = total - real(drift * conj(drift)) / count
-    return total / (count - ddof)
+    return total / maximum(count - ddof, 0)
 
 
 def std(
@@ -372,17 +397,40 @@ def std(
 ) -> TensorVariable:
     """The standard deviation, the square root of ``var``; where that is 0 the gradient is not
     finite.
+
+    Parameters are those of ``var``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.std(x).eval({x: [1, 3]})
+    array(1.)
     """
-    return sqrt(var(input, axis, ddof, keepdims, corrected))
+    x = as_tensor_variable(input)
+    return cast(sqrt(_variance("std", x, axis, ddof, keepdims, corrected)), _spread_dtype(x))
 
 
-def ptp(a: Any, axis: Any = None) -> TensorVariable:
-    """The largest element less the smallest."""
-    return max(a, axis) - min(a, axis)
+def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
+    """The largest element less the smallest.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.ptp(x).eval({x: [1, 5, 2]})
+    array(4.)
+    """
+    a = as_tensor_variable(a)
+    if a.dtype == "bool":
+        raise DTypeError(f"ptp: {a} is bool, which has no difference: cast it to an integer dtype")
+    return max(a, axis, keepdims) - min(a, axis, keepdims)
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """``log(sum(exp(x)))`` without overflow: the largest element is taken out first.
+
+    The gradient is the softmax over the axes; it is 0 where all elements are ``-inf``.
 
     Parameters
     ----------
@@ -398,18 +446,21 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariabl
     array(1000.69314718)
     """
     x = as_tensor_variable(x)
+    x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
     axes = normalize_axes("logsumexp", axis, x.ndim)
     top = max(x, axes, keepdims=True)
     # An infinite shift would make inf - inf; the exponentials are 0 or inf then without any.
     shift = switch(isposinf(top) | isneginf(top), 0, top)
-    total = log(sum(exp(x - shift), axes, keepdims=True)) + shift
+    scaled = sum(exp(x - shift), axes, keepdims=True)
+    # The sum is 0 only where all is -inf: a derivative of log taken there would make inf * 0.
+    vanished = eq(scaled, 0)
+    total = switch(vanished, -np.inf, log(switch(vanished, 1, scaled)) + shift)
     if keepdims:
         return total
     return DimShuffle(x.ndim, tuple(a for a in range(x.ndim) if a not in axes))(total)
 
 
 # -- positions
-# ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from symcomp.ops.elemwise import (
 from symcomp.ops.scalar_math import abs_, cast, maximum, minimum
 
 # ----- comparisons
-# -----------------------------------------------------------------------------------
 
 
 def _widen(x: Any, y: Any) -> list[TensorVariable]:
@@ -74,7 +73,6 @@ logical_xor = _test("logical_xor", "x y", "Whether just one is true (not 0).", n
 logical_not = _test("logical_not", "x", "Whether x is 0.", np.logical_not)
 
 # ----- bits
-# ------------------------------------------------------------------------------------------
 
 _whole = "its output is an integer"
 and_ = scalar(
@@ -128,7 +126,6 @@ right_shift = scalar(
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = and_, or_, xor, invert
 
 # ----- choices
-# ---------------------------------------------------------------------------------------
 
 
 _switch = scalar(

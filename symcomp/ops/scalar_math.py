@@ -42,7 +42,6 @@ def _equal(a: Any, b: Any) -> Any:
 
 
 # ----- conversion
-# ------------------------------------------------------------------------------------
 
 
 def _cast_row(dtype: str) -> ScalarOp:
@@ -101,7 +100,6 @@ second = scalar(
 )
 
 # ----- arithmetic
-# ------------------------------------------------------------------------------------
 
 
 def _sum_of(*xs: Any) -> Any:
@@ -258,7 +256,6 @@ def _share(x: Any, y: Any) -> Any:
 
 
 # ----- signs and rounding
-# ----------------------------------------------------------------------------
 
 abs_ = scalar(
     "abs", "x", "The absolute value; real for complex x.", np.abs,
@@ -314,14 +311,14 @@ round_half_away_from_zero = scalar(
 )  # fmt: skip
 
 
-def round(x: Any, mode: str = "half_to_even") -> TensorVariable:
-    """Round to integers.
+def round(x: Any, mode: Any = "half_to_even") -> TensorVariable:
+    """Round to integers, or to a number of decimals.
 
     Parameters
     ----------
     x : tensor_like
-    mode : {"half_to_even", "half_away_from_zero"}
-        What to do with halves.
+    mode : {"half_to_even", "half_away_from_zero"} or int
+        What to do with halves; or, as in NumPy, how many decimals to keep.
 
     Examples
     --------
@@ -329,8 +326,18 @@ def round(x: Any, mode: str = "half_to_even") -> TensorVariable:
     >>> x = T.dvector("x")
     >>> T.round(x).eval({x: [0.5, 1.5]}), T.round(x, "half_away_from_zero").eval({x: [0.5, 1.5]})
     (array([0., 2.]), array([1., 2.]))
+    >>> T.round(x, 1).eval({x: [0.25, 1.37]})
+    array([0.2, 1.4])
     """
-    if mode == "half_to_even":
+    if isinstance(mode, int) and mode != 0:
+        scale = 10.0 ** abs(mode)
+        x = as_tensor_variable(x)
+        if dtypes.is_discrete(x.dtype) and mode > 0:
+            return x
+        shifted = x * scale if mode > 0 else x / scale
+        rounded = round_half_to_even(shifted)
+        return cast(rounded / scale if mode > 0 else rounded * scale, x.dtype)
+    if mode in ("half_to_even", 0):
         return round_half_to_even(x)
     if mode == "half_away_from_zero":
         return round_half_away_from_zero(x)
@@ -343,7 +350,6 @@ def iround(x: Any, mode: str = "half_to_even") -> TensorVariable:
 
 
 # ----- exponentials and logarithms
-# -------------------------------------------------------------------
 
 exp = scalar("exp", "x", "e ** x", np.exp, dtype=float_rule, d=(lambda x, z, g: g * z,))
 exp2 = scalar("exp2", "x", "2 ** x", np.exp2, dtype=float_rule, d=(lambda x, z, g: g * z * LN2,))
@@ -384,7 +390,6 @@ log1p = scalar(
 )
 
 # ----- trigonometry
-# ----------------------------------------------------------------------------------
 
 deg2rad = scalar(
     "deg2rad",
@@ -491,7 +496,6 @@ def _nonzero(z: Any) -> Any:
 
 
 # ----- complex numbers
-# -------------------------------------------------------------------------------
 
 _part = lambda x: dtypes.real_part(x)  # noqa: E731
 real = scalar(

@@ -23,20 +23,15 @@ SQRT_2PI = float(np.sqrt(2 * np.pi))
 NO_ORDER = "the derivative with respect to the order has no closed form"
 
 
-def _special(
-    name: str, parameters: str, doc: str, *derivatives: Any, function: str = "", reason: str = ""
-) -> Any:
-    """A row computed by ``scipy.special``."""
-    return scalar(
-        name, parameters, doc, f"scipy.special:{function or name}", dtype=real_float_rule,
-        d=derivatives, no_derivative=reason,
-    )  # fmt: skip
+def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
+    """A row computed by the function of that name in ``scipy.special``."""
+    function = f"scipy.special:{name}"
+    return scalar(name, parameters, doc, function, dtype=real_float_rule, d=derivatives)
 
 
 _undefined = unknown(NO_ORDER)
 
 # ----- error functions (DLMF 7)
-# ----------------------------------------------------------------------
 
 erf = _special("erf", "x", "The error function.", lambda x, z, g: g * (2 / SQRT_PI) * exp(-x * x))
 erfc = _special(
@@ -64,7 +59,6 @@ log_ndtr = _special(
 )  # fmt: skip
 
 # ----- gamma functions (DLMF 5, 8)
-# -------------------------------------------------------------------
 
 gamma = _special("gamma", "x", "The gamma function.", lambda x, z, g: g * z * psi(x))
 gammaln = _special("gammaln", "x", "log(abs(gamma(x))).", lambda x, z, g: g * psi(x))
@@ -96,15 +90,14 @@ def _polygamma(n: Any, x: Any) -> Any:
     # zeta(n + 1, x) n! (-1)^(n+1), DLMF 25.11.12.
     return (
         _zeta.op.scalar.function(n + 1, x)
-        * _factorial.op.scalar.function(n)  # type: ignore[attr-defined]
+        * _factorial.op.scalar.function(n)
         * np.where(np.mod(n, 2) == 0, -1, 1)
     )
 
 
-_zeta = _special("zeta", "s x", "The Hurwitz zeta function.", function="zeta", reason=NO_ORDER)
-_factorial = scalar(
-    "factorial", "n", "n!", "scipy.special:factorial", dtype=real_float_rule, no_derivative=NO_ORDER
-)
+_inner: dict[str, Any] = {"dtype": real_float_rule, "no_derivative": NO_ORDER, "public": False}
+_zeta: Any = scalar("zeta", "s x", "Hurwitz's zeta function.", "scipy.special:zeta", **_inner)
+_factorial: Any = scalar("factorial", "n", "n!", "scipy.special:factorial", **_inner)
 
 
 def _gamma_density(k: Any, x: Any) -> Any:
@@ -135,7 +128,7 @@ def _gammainc_der(k: Any, x: Any) -> Any:
 
 gammainc_der = scalar(
     "gammainc_der", "k x", "The derivative of gammainc in k, to about 10 digits.", _gammainc_der,
-    dtype=real_float_rule, no_derivative=_by_shape,
+    dtype=real_float_rule, no_derivative=_by_shape, public=False,
 )  # fmt: skip
 
 
@@ -170,7 +163,6 @@ betainc = _special(
 )  # fmt: skip
 
 # ----- Bessel functions (DLMF 10.6, 10.29)
-# -----------------------------------------------------------
 
 j0 = _special(
     "j0", "x", "The Bessel function of the first kind of order 0.", lambda x, z, g: -g * j1(x)

@@ -24,7 +24,6 @@ from symcomp.ops.convert import (
 from symcomp.ops.scalar_logic import eq, lt, switch
 
 # -- reading shapes
-# -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,6 @@ def get_vector_length(v: Any) -> int:
 
 
 # -- lengths given by the user
-# ------------------------------------------------------------------------
 
 
 def as_length(n: Any, name: str) -> TensorVariable:
@@ -177,7 +175,6 @@ def known_length(n: Any) -> int | None:
 
 
 # -- reshape
-# ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -356,7 +353,6 @@ def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
 
 
 # -- claims about shapes
-# ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

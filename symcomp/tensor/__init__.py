@@ -43,6 +43,7 @@ from symcomp.tensor import inplace
 operators.install()
 
 as_tensor = as_tensor_variable
+abs = abs_  # noqa: F405
 ravel = flatten  # noqa: F405
 Tensor = TensorType
 

@@ -101,6 +101,17 @@ def test_conversion_of_arguments():
         symcomp.function([m], m)(np.ones((3, 1)))
 
 
+def test_unusual_arrays():
+    x = T.dmatrix("x")
+    f = symcomp.function([x], x + 1)
+    value = np.arange(6.0).reshape(2, 3)
+    swapped = value.astype(">f8")
+    for other in (value[::-1, ::2], np.asfortranarray(value), swapped, value.view(np.matrix)):
+        result = f(other)
+        assert type(result) is np.ndarray and result.dtype.isnative
+        np.testing.assert_array_equal(result, np.asarray(other) + 1)
+
+
 def test_missing_unused_and_wrong_inputs():
     x, y = T.dscalars("x", "y")
     with pytest.raises(

@@ -249,6 +249,8 @@ def test_methods_without_a_function():
     assert x[0, :1].item().eval({x: m}) == 0.0
     assert x.conjugate().eval({x: m}).tolist() == m.tolist()
     assert T.constant(2).get_scalar_constant_value() == 2
+    with pytest.raises(TypeError, match="set_subtensor"):
+        x[0] = 1.0
     with pytest.raises(ValueError, match="only 'cpu' exists"):
         x.transfer("gpu0")
     assert (x == x) is True and x != T.dmatrix("x") and len({x, x}) == 1

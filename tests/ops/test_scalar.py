@@ -298,6 +298,14 @@ def test_rounding_modes():
     away = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 0.0])
     check(lambda v: T.round(v, "half_away_from_zero"), x, expected=away, grad=False)
     assert T.iround(T.constant(2.7)).eval() == 3
+    for decimals in (2, 1, -1):
+        check(
+            lambda v, d=decimals: v.round(d),
+            np.array([1.256, -17.35]),
+            expected=lambda v, d=decimals: np.round(v, d),
+            grad=False,
+        )
+    assert round(T.constant(2.36), 1).eval() == 2.4
     with pytest.raises(ValueError, match="mode='up'"):
         T.round(T.dscalar(), "up")
 
