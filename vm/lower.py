@@ -9,11 +9,11 @@ from typing import Any
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.control import IfElse
+from symcomp.ops.regions import ROOT, Placement, Region, place
 from symcomp.vm.liveness import add_frees
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.order import alias_roots, destroyed_inputs, schedule
 from symcomp.vm.program import Instruction, Program
-from symcomp.vm.regions import ROOT, Placement, Region, place
 
 Bind = Callable[[Apply], Callable[..., Any]]
 
@@ -41,7 +41,7 @@ def lower(
         Gives what computes a node.
     """
     order, copies = schedule(graph, destroyable)
-    emitter = _Emitter(order, place(graph, order), copies, bind)
+    emitter = _Emitter(order, place(order, graph.outputs), copies, bind)
     emitter.slots(graph)
     emitter.emit()
     outputs = emitter.protect_outputs(graph, set(borrowed))

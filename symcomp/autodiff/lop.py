@@ -22,7 +22,9 @@ from symcomp.errors import (
     NullTypeGradError,
     ShapeError,
 )
+from symcomp.ops.control import ifelse
 from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.ops.regions import ALWAYS, Region, is_active, place
 
 
 @without_garbage_collection
@@ -236,6 +238,8 @@ class _ReverseWalk:
         patterns = {node: node.op.connection_pattern(node) for node in order}
         self._connected = _connected_to(starts, order, patterns)
         self._relevant = _reached_from(targets, order, patterns)
+        self._regions = place(order, starts)
+        self._active: dict[frozenset[Region], Any] = {}
         self._terms: dict[Variable, list[Variable]] = {}
         for variable, gradient in starts.items():
             self._add(variable, gradient, None)
@@ -262,7 +266,19 @@ class _ReverseWalk:
             terms = [null] * len(node.inputs)
         for x, row, term in zip(node.inputs, pattern, terms, strict=True):
             if term is not None and x in self._relevant and any(row):
-                self._add(x, term, node)
+                self._add(x, self._leave_branches(node, x, term), node)
+
+    def _leave_branches(self, node: Apply, x: Variable, term: Any) -> Any:
+        """``term``, made lazy where it flows out of branches of ifelse to what stands outside.
+
+        Without that, the gradient would compute the branch not taken, and multiply its derivatives
+        by zero: NaN where they are infinite.
+        """
+        regions = self._regions[node]
+        outside = self._regions.get(x.owner, ALWAYS) if x.owner is not None else ALWAYS
+        if regions in (ALWAYS, outside) or not isinstance(term.type, TensorType):
+            return term
+        return ifelse(is_active(regions, self._regions, self._active), term, term.zeros_like())
 
     def _add(self, x: Variable, term: Variable, node: Apply | None) -> None:
         if isinstance(term.type, DisconnectedType):

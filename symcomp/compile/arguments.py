@@ -133,8 +133,9 @@ def add_default_updates(
     updates: dict[SharedVariable, Variable],
     excluded: Any,
     replaced: Mapping[Variable, Variable],
+    given: set[Variable],
 ) -> None:
-    """Add ``default_update`` of every shared variable in use that has no update yet."""
+    """Add ``default_update`` of each shared variable in use that has no update yet."""
     if excluded is True:
         return
     if isinstance(excluded, Variable) or not isinstance(excluded, bool | list | tuple | set):
@@ -144,7 +145,7 @@ def add_default_updates(
     seen: set[Variable] = set()
     while pending:
         batch, pending = pending, []
-        for variable in graph_inputs(batch):
+        for variable in graph_inputs(batch, given):
             if variable in seen:
                 continue
             seen.add(variable)

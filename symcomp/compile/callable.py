@@ -45,7 +45,13 @@ class Function:
             self.profile.compile_phases.append(("lower", time.perf_counter() - started))
             self.profile.watch(self.program, self.name)
         self._explicit = [i for i, spec in enumerate(maker.inputs) if not spec.implicit]
-        self._position = {maker.inputs[i].name: i for i in self._explicit if maker.inputs[i].name}
+        names = [maker.inputs[i].name for i in self._explicit]
+        # A name that two inputs share can only be passed by position.
+        self._position = {
+            name: i
+            for name, i in zip(names, self._explicit, strict=True)
+            if name and names.count(name) == 1
+        }
         self._mutable = [i for i, spec in enumerate(maker.inputs) if spec.mutable]
         self.fn = RawFunction(self)
 

@@ -105,7 +105,11 @@ def function(
     own = [spec for spec in specs if spec.update is not None]
     own_updates = [spec.update for spec in own if spec.update is not None]
     arguments.add_default_updates(
-        [*roots, *new_values.values(), *own_updates], new_values, no_default_updates, replace
+        [*roots, *new_values.values(), *own_updates],
+        new_values,
+        no_default_updates,
+        replace,
+        {spec.variable for spec in specs},
     )
     expressions = rebuild([*roots, *new_values.values(), *own_updates], replace, rebuild_strict)
     for target, expression in zip(new_values, expressions[len(roots) :], strict=False):

@@ -54,6 +54,11 @@ def test_calls_by_position_and_name():
         f(1.0, z=2.0)
     with pytest.raises(TypeError, match="'x' is given by position and by name"):
         f(1.0, x=2.0)
+    twins = symcomp.function(
+        [T.dscalar("t"), T.dscalar("t")], x, givens={x: 1.0}, on_unused_input="ignore"
+    )
+    with pytest.raises(TypeError, match="unknown argument 't'"):
+        twins(1.0, t=2.0)
 
 
 def test_conversion_of_arguments():

@@ -1,4 +1,4 @@
-"""Reductions, cumulative ops, sorting and counting, against NumPy over axes and dtypes."""
+"""Reductions and statistics, against NumPy over axes and dtypes."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.autodiff.check import check_derivatives
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.tests.harness import ALL_DTYPES, check
 
@@ -219,156 +220,152 @@ def test_positions_of_extremes(axis):
     assert values.eval().shape == places.eval().shape == (3, 1)
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, -1])
-def test_cumulative(axis):
-    for name in ("cumsum", "cumprod"):
-        check(
-            lambda x, n=name: getattr(T, n)(x, axis=axis),
-            A,
-            expected=lambda x, n=name: getattr(np, n)(x, axis=axis),
-        )
-        check(
-            lambda x, n=name: getattr(T, n)(x, axis=axis),
-            M + 1j,
-            expected=lambda x, n=name: getattr(np, n)(x, axis=axis),
-        )
-    if axis is not None:
-        check(lambda x: T.diff(x, 2, axis), M, expected=lambda x: np.diff(x, 2, axis))
+def test_dtypes_that_the_user_chooses():
+    truth = np.array([True, True, False])
+    check(lambda v: T.sum(v, dtype="bool"), truth, expected=np.array(True))
+    check(lambda v: T.prod(v, dtype="int8"), truth, expected=np.array(0, np.int8))
+    check(lambda v: T.sum(v, dtype="int64"), np.array([1.5, 2.5]), expected=np.array(3), grad=False)
+    check(lambda v: T.sum(v, dtype="complex128"), M[0], expected=np.asarray(M[0].sum() + 0j))
+    check(lambda v: T.prod(v, dtype="complex128"), M[0], expected=np.asarray(M[0].prod() + 0j))
+    with pytest.raises(DTypeError, match="acc_dtype float64: float64 cannot hold complex128"):
+        T.sum(T.zvector(), acc_dtype="float64")
+    with pytest.raises(DTypeError, match="float64 cannot hold complex64"):
+        T.prod(T.dvector(), acc_dtype="complex64", dtype="float64")
 
 
-@pytest.mark.parametrize("dtype", REAL)
-def test_cumulative_dtypes(dtype):
-    x = np.array([1, 0, 1, 1]).astype(dtype)
-    check(T.cumsum, x, expected=np.cumsum, grad=False)
-    check(T.cumprod, x, expected=np.cumprod, grad=False)
-    check(T.cumsum, x[:0], expected=np.cumsum, grad=False)
-    check(T.diff, x, expected=np.diff, grad=False)
-
-
-@pytest.mark.parametrize("axis", [None, 0, 1, -1])
-def test_sorting(axis):
-    check(lambda x: T.sort(x, axis), M, expected=lambda x: np.sort(x, axis))
-    check(lambda x: x.argsort(axis), M, expected=lambda x: np.argsort(x, axis))
-    check(lambda x: symcomp.grad((T.sort(x, axis) ** 3).sum(), x), M, expected=lambda x: 3 * x**2)
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "argmax", "std", "median"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_strides(name, axis):
+    x = RNG.normal(size=(4, 6, 5))[::-1, ::2].transpose(2, 0, 1)
+    check(
+        lambda v: getattr(T, name)(v, axis=axis),
+        x,
+        expected=lambda v: np.asarray(getattr(np, name)(v, axis=axis)),
+        rtol=1e-10,
+        grad=axis == 0,
+    )
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
-def test_sorting_dtypes(dtype):
-    x = np.array([3, 0, 2, 0, 1]).astype(dtype)
-    check(T.sort, x, expected=np.sort, grad=False)
-    check(T.argsort, x, expected=lambda v: np.argsort(v, kind="stable"))
+@pytest.mark.parametrize("name", ["var", "std", "median", "logsumexp", "ptp"])
+def test_statistics_dtypes(name, dtype):
+    x = np.array([[3, 0, 1], [0, 1, 1]]).astype(dtype)
+    if name in ("median", "logsumexp", "ptp") and dtype[0] == "c":
+        return
+    if name == "ptp" and dtype == "bool":
+        with pytest.raises(DTypeError, match="ptp: .* is bool"):
+            T.ptp(T.constant(x))
+        return
+
+    def reference(v):
+        if name != "logsumexp":
+            return getattr(np, name)(v, axis=1)
+        kind = v.dtype if dtype[0] == "f" else np.float64
+        return np.log(np.exp(v.astype(float)).sum(1)).astype(kind)
+
     check(
-        lambda v: T.unique(v, True, True, True),
+        lambda v: getattr(T, name)(v, axis=1),
         x,
-        expected=lambda v: np.unique(v, True, True, True),
+        expected=reference,
+        rtol={"float16": 2e-3, "float32": 1e-6, "complex64": 1e-6}.get(dtype, 1e-12),
         grad=False,
     )
 
 
-def test_sort_nan_and_errors():
-    check(T.sort, np.array([np.nan, 2.0, -np.inf, 1.0]), expected=np.sort, grad=False)
-    with pytest.raises(ValueError, match="kind='bogo'"):
-        T.sort(T.dvector(), kind="bogo")
-    with pytest.raises(ValueError, match="no fields"):
-        T.sort(T.dvector(), order="a")
-
-
-@pytest.mark.parametrize("k", [1, 2, -2])
-def test_topk(k):
-    def best(x):
-        return np.sort(x, 1)[:, ::-1][:, :k] if k > 0 else np.sort(x, 1)[:, :-k]
-
-    check(lambda x: T.topk(x, k), M, expected=best)
-    values, places = T.topk_and_argtopk(T.constant(M), k, idx_dtype="int32")
-    np.testing.assert_array_equal(np.take_along_axis(M, places.eval(), 1), values.eval())
-    assert places.dtype == "int32"
-    with pytest.raises(ShapeError, match="kth=0"):
-        T.topk(T.dvector(), 0)
-    with pytest.raises(ShapeError, match="kth=5 for an axis of length 4"):
-        T.topk(T.constant(M), 5)
-
-
-def test_searching():
-    x, v = np.array([1.0, 2.0, 2.0, 4.0]), np.array([[0.0, 2.0], [3.0, 9.0]])
-    for side in ("left", "right"):
+def test_variance_at_its_limits():
+    x = np.array([1.0, 3.0])
+    for ddof in (1, 2, 3):
         check(
-            lambda a, b, s=side: T.searchsorted(a, b, s),
+            lambda v, d=ddof: T.var(v, ddof=d),
             x,
-            v,
-            expected=lambda a, b, s=side: np.searchsorted(a, b, s),
+            expected=lambda v, d=ddof: np.asarray(np.inf if d > 1 else 2.0),
+            grad=False,
         )
-    shuffled, order = x[[2, 0, 3, 1]], np.argsort(x[[2, 0, 3, 1]])
-    check(
-        lambda a, b: T.searchsorted(a, b, sorter=order),
-        shuffled,
-        v,
-        expected=lambda a, b: np.searchsorted(x, b),
-    )
-    check(
-        lambda a: T.unique(a, axis=0),
-        np.array([[1, 2], [1, 2], [0, 1]]),
-        expected=lambda a: np.unique(a, axis=0),
-    )
+    half = np.array([600, -600, 0], np.float16)
+    check(T.std, half, expected=np.array(489.9, np.float16), grad=False)
+    check(T.mean, np.full(70000, 2.0, np.float16), expected=np.array(2.0, np.float16), grad=False)
+    check(lambda v: T.mean(v, axis=0), np.zeros((0, 2)), expected=np.full(2, np.nan), grad=False)
+    check(lambda v: T.std(v, corrected=True), M, expected=lambda v: np.asarray(v.std()), rtol=1e-11)
 
 
-def test_counting():
-    x = np.array([3, 0, 3, 1])
-    check(T.bincount, x, expected=np.bincount)
-    check(lambda v: T.bincount(v, minlength=6), x, expected=lambda v: np.bincount(v, minlength=6))
-    check(lambda v, w: T.bincount(v, w), x, np.array([0.5, 1.0, 2.0, 3.0]), expected=np.bincount)
-    check(T.bincount, x[:0], expected=np.bincount)
-    v = T.lvector("v")
-    with pytest.raises(AssertionError, match="negative element"):
-        T.bincount(v, assert_nonneg=True).eval({v: [-1]})
-    with pytest.raises(DTypeError, match="integer vector"):
-        T.bincount(T.dvector())
+@pytest.mark.parametrize(
+    "name", ["mean", "var", "std", "max", "min", "ptp", "median", "logsumexp", "prod"]
+)
+def test_second_derivatives(name):
+    def slope(v):
+        return symcomp.grad((getattr(T, name)(v, axis=1) ** 2).sum(), v)
+
+    x = T.dmatrix()
+    check_derivatives([x], slope(x), [M], np.random.default_rng(0))
 
 
-def test_index_arithmetic_and_codes():
-    i = np.array([0, 5, 11])
-    for order in ("C", "F"):
-        check(
-            lambda v, o=order: list(T.unravel_index(v, (3, 4), o)),
-            i,
-            expected=lambda v, o=order: np.unravel_index(v, (3, 4), o),
-        )
-    pair = np.array([0, 1, 2]), np.array([3, 0, 1])
-    for order in ("C", "F"):
-        check(
-            lambda a, b, o=order: T.ravel_multi_index((a, b), (3, 4), order=o),
-            *pair,
-            expected=lambda a, b, o=order: np.ravel_multi_index((a, b), (3, 4), order=o),
-        )
-    for mode in ("wrap", "clip"):
-        check(
-            lambda a, m=mode: T.ravel_multi_index((a, a), (3, 4), m),
-            np.array([5, -1]),
-            expected=lambda a, m=mode: np.ravel_multi_index((a, a), (3, 4), m),
-        )
-    with pytest.raises(AssertionError, match="out of range"):
-        T.ravel_multi_index((T.constant(5), T.constant(0)), (3, 4)).eval()
+def test_ties_beyond_the_range_of_float16():
+    x = T.vector(dtype="float16")
+    slope = symcomp.grad(T.max(x), x).eval({x: np.zeros(100_000, np.float16)})
+    np.testing.assert_allclose(slope, 1e-5, rtol=1e-2)
+
+
+def test_nan_has_no_gradient_through_max():
+    x = T.dvector()
+    assert symcomp.grad(T.max(x), x).eval({x: [1.0, np.nan]}).tolist() == [0, 0]
+
+
+def test_logsumexp_of_masked_rows():
+    x = T.dmatrix()
+    given = {x: [[-np.inf, -np.inf], [1.0, -np.inf], [2.0, 2.0]]}
+    z = T.logsumexp(x, axis=1)
+    slope = symcomp.grad(z.sum(), x).eval(given)
+    assert slope.tolist() == [[0, 0], [1, 0], [0.5, 0.5]]
+    assert symcomp.Rop(z, x, T.ones_like(x)).eval(given).tolist() == [0, 1, 1]
+    v = T.dvector()
+    hessian = symcomp.gradient.hessian(T.logsumexp(v), v)
+    np.testing.assert_allclose(hessian.eval({v: np.zeros(3)}), np.eye(3) / 3 - 1 / 9, atol=1e-15)
+    wanted = [[0, 0, 0], [0, 0.25, -0.25], [0, -0.25, 0.25]]
+    np.testing.assert_allclose(hessian.eval({v: [-np.inf, 0, 0]}), wanted, atol=1e-15)
+
+
+def test_median_of_little():
+    check(T.median, np.zeros(0), expected=np.array(np.nan), grad=False)
+    check(T.median, np.array(3.0), expected=np.array(3.0))
+    check(lambda v: T.median(v, axis=()), M, expected=M)
+    check(lambda v: T.median(v, axis=1), np.zeros((2, 0)), expected=np.full(2, np.nan), grad=False)
+    check(T.median, np.array([np.inf, np.inf]), expected=np.array(np.inf), grad=False)
+
+
+WEIGHTS = {"fweights": np.array([1, 2, 1, 3]), "aweights": np.array([0.5, 1.0, 2.0, 0.7])}
+
+
+@pytest.mark.parametrize("ddof", [None, 0, 1, 2])
+@pytest.mark.parametrize("names", [["fweights"], ["aweights"], ["fweights", "aweights"]], ids=str)
+def test_weighted_covariance(names, ddof):
+    options = {name: WEIGHTS[name] for name in names} | {"ddof": ddof}
     check(
-        lambda v: T.to_one_hot(v, 4, "int32"),
-        np.array([2, 0]),
-        expected=np.eye(4, dtype="int32")[[2, 0]],
-    )
-    for n in (0, 1, 2, 7):
-        check(lambda n=n: T.bartlett(n), expected=lambda n=n: np.bartlett(n))
-    check(T.cpu_contiguous, M.T, expected=lambda x: x)
-    p = np.array([2, 0, 1, 3])
-    check(lambda x: T.permute_row_elements(x, p), M, expected=lambda x: x[:, p])
-    check(
-        lambda x: T.permute_row_elements(x, p, inverse=True),
+        lambda x: T.cov(x, **options),
         M,
-        expected=lambda x: x[:, np.argsort(p)],
+        expected=lambda x: np.cov(x, **options),
+        rtol=1e-10,
+        atol=1e-13,
     )
-    rows = np.array([p, p[::-1], p])
+
+
+def test_covariance_corners():
+    check(T.cov, M[0], expected=np.cov, rtol=1e-11)
+    check(T.cov, M + 1j * M[::-1], expected=np.cov, rtol=1e-10, atol=1e-13)
+    check(lambda x: T.cov(x, ddof=5), M, expected=lambda x: np.sign(np.cov(x)) * np.inf, grad=False)
     check(
-        lambda x: T.permute_row_elements(x, rows),
+        lambda x, w: T.cov(x, aweights=w),
         M,
-        expected=lambda x: np.take_along_axis(x, rows, 1),
+        WEIGHTS["aweights"],
+        expected=lambda x, w: np.cov(x, aweights=w),
+        rtol=1e-10,
+        atol=1e-13,
     )
-    check(lambda v: T.inverse_permutation(v), p, expected=np.argsort)
+    with pytest.raises(DTypeError, match="fweights must be integers"):
+        T.cov(T.dmatrix(), fweights=T.dvector())
+    with pytest.raises(ShapeError, match="aweights must be a real vector"):
+        T.cov(T.dmatrix(), aweights=T.dmatrix())
+    with pytest.raises(ShapeError, match="more than 2 axes"):
+        T.cov(T.dtensor3())
 
 
 @settings(deadline=None, max_examples=60)

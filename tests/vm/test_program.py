@@ -135,6 +135,48 @@ def test_a_choice_shared_by_branches():
     assert branch_log(build, 3) == ([4.0, 6.0], [2.0])
 
 
+@dataclass(frozen=True, eq=False)
+class Root(Spy):
+    """z = sqrt(x); notes that it ran."""
+
+    def perform(self, x):
+        self.log.append(float(x))
+        return np.sqrt(x)
+
+    def pullback(self, inputs, outputs, output_grads):
+        return [output_grads[0] * 0.5 / outputs[0]]
+
+    def pushforward(self, inputs, outputs, tangents):
+        return [tangents[0] * 0.5 / outputs[0]]
+
+
+def test_gradients_compute_only_the_branch_taken():
+    log = []
+    x = T.dscalar("x")
+    y = ifelse(x > 0, Root(log)(x) * 3.0, x**2)
+    for derivative in (symcomp.grad(y, x), symcomp.Rop(y, x, T.constant(1.0))):
+        log.clear()
+        f = symcomp.function([x], [y, derivative])
+        assert [float(v) for v in f(-2.0)] == [4.0, -4.0] and log == []
+        assert [float(v) for v in f(4.0)] == [6.0, 0.75] and log == [4.0]
+    second = symcomp.grad(symcomp.grad(y, x), x)
+    assert float(second.eval({x: -2.0})) == 2.0
+    np.testing.assert_allclose(float(second.eval({x: 4.0})), -3 / 32)
+
+
+def test_gradients_of_nested_and_shared_branches():
+    log = []
+    x, c = T.dscalar("x"), T.lscalar("c")
+    shared = Root(log)(x)
+    inner = ifelse(T.gt(c, 1), shared * x, shared)
+    outputs = [ifelse(c, inner, x), ifelse(T.gt(c, 2), shared * 5.0, x)]
+    slope = symcomp.function([c, x], symcomp.grad(outputs[0] + outputs[1], x), mode=PLAIN)
+    assert float(slope(0, -1.0)) == 2.0 and log == []
+    assert float(slope(1, 4.0)) == 0.25 + 1
+    assert float(slope(2, 4.0)) == 1.5 * 2.0 + 1
+    assert float(slope(3, 4.0)) == 1.5 * 2.0 + 5 * 0.25
+
+
 def test_several_values_at_once_and_failing_branch_not_taken():
     x = T.dvector("x")
     a, b = ifelse(T.gt(x.shape[0], 1), [x[1], x[0]], [x[0], x[0]])

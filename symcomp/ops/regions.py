@@ -1,0 +1,119 @@
+"""Laziness: which nodes run only inside a branch of an ifelse.
+
+A region is a branch, ``(node, 0)`` for then and ``(node, 1)`` for else, or ROOT. A node belongs to
+the smallest set
+of regions such that it runs whenever, and only when, one of its users does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from symcomp.core.node import Apply, Variable
+from symcomp.ops.control import IfElse, ifelse
+from symcomp.ops.convert import constant
+from symcomp.ops.scalar_logic import eq, neq
+
+Region = tuple[Apply, int] | None
+ROOT: Region = None
+ALWAYS = frozenset([ROOT])
+
+Placement = Mapping[Apply, frozenset[Region]]
+
+
+def place(order: Sequence[Apply], outputs: Iterable[Variable]) -> Placement:
+    """For each node, the regions it belongs to; more than one if several branches share it.
+
+    Parameters
+    ----------
+    order : sequence of Apply
+        Each node after those it depends on.
+    outputs : iterable of Variable
+        What is needed always.
+    """
+    if not any(isinstance(node.op, IfElse) for node in order):
+        return dict.fromkeys(order, ALWAYS)
+    wanted: dict[Apply, set[Region]] = {node: set() for node in order}
+    for out in outputs:
+        if out.owner in wanted:
+            wanted[out.owner].add(ROOT)
+    regions: dict[Apply, frozenset[Region]] = {}
+    for node in reversed(order):
+        regions[node] = _simplify(wanted[node], regions)
+        for position, x in enumerate(node.inputs):
+            if x.owner not in wanted:
+                continue
+            if isinstance(node.op, IfElse) and position > 0:
+                wanted[x.owner].add((node, (position - 1) // node.op.n_outputs))
+            else:
+                wanted[x.owner] |= regions[node]
+    return regions
+
+
+def _simplify(wanted: set[Region], regions: Placement) -> frozenset[Region]:
+    """Join both branches of one ifelse into where it stands, and drop what lies inside another
+    region.
+    """
+    if ROOT in wanted:
+        return ALWAYS
+    pending = [region[0] for region in wanted if region is not None]
+    while pending:
+        chooser = pending.pop()
+        if (chooser, 0) in wanted and (chooser, 1) in wanted:
+            wanted -= {(chooser, 0), (chooser, 1)}
+            outer = regions[chooser]
+            if ROOT in outer:
+                return ALWAYS
+            wanted |= outer
+            pending.extend(region[0] for region in outer if region is not None)
+    return frozenset(r for r in wanted if not _covered(r, wanted, regions))
+
+
+def _covered(region: Region, wanted: set[Region], regions: Placement) -> bool:
+    """True if wherever ``region`` runs, another region of ``wanted`` runs too."""
+    if region is None:
+        return False
+    pending = list(regions[region[0]])
+    while pending:
+        outer = pending.pop()
+        if outer in wanted:
+            continue
+        if outer is None:
+            return False
+        pending.extend(regions[outer[0]])
+    return True
+
+
+def is_active(
+    regions: frozenset[Region], placement: Placement, known: dict[frozenset[Region], Any]
+) -> Any:
+    """A symbolic bool: whether one of ``regions`` runs. It asks no condition that is not reached.
+
+    Parameters
+    ----------
+    regions : frozenset of Region
+    placement : Placement
+    known : dict
+        What was built before; filled.
+    """
+    known.setdefault(ALWAYS, constant(True))
+    pending = [regions]
+    while pending:
+        current = pending[-1]
+        if current in known:
+            pending.pop()
+            continue
+        around = [placement[region[0]] for region in current if region is not None]
+        missing = [outer for outer in around if outer not in known]
+        if missing:
+            pending.extend(missing)
+            continue
+        active: Any = constant(False)
+        for chooser, side in sorted(filter(None, current), key=lambda region: region[1]):
+            chosen = (neq, eq)[side](chooser.inputs[0], 0)
+            outer = known[placement[chooser]]
+            reached = chosen if placement[chooser] == ALWAYS else ifelse(outer, chosen, False)
+            active = ifelse(reached, True, active) if len(current) > 1 else reached
+        known[current] = active
+    return known[regions]
