@@ -239,6 +239,7 @@ class _ReverseWalk:
         self._connected = _connected_to(starts, order, patterns)
         self._relevant = _reached_from(targets, order, patterns)
         self._regions = place(order, starts)
+        self._rank = {node: i for i, node in enumerate(order)}
         self._active: dict[frozenset[Region], Any] = {}
         self._terms: dict[Variable, list[Variable]] = {}
         for variable, gradient in starts.items():
@@ -278,7 +279,8 @@ class _ReverseWalk:
         outside = self._regions.get(x.owner, ALWAYS) if x.owner is not None else ALWAYS
         if regions in (ALWAYS, outside) or not isinstance(term.type, TensorType):
             return term
-        return ifelse(is_active(regions, self._regions, self._active), term, term.zeros_like())
+        active = is_active(regions, self._regions, self._rank, self._active)
+        return ifelse(active, term, term.zeros_like())
 
     def _add(self, x: Variable, term: Variable, node: Apply | None) -> None:
         if isinstance(term.type, DisconnectedType):

@@ -86,7 +86,10 @@ def _covered(region: Region, wanted: set[Region], regions: Placement) -> bool:
 
 
 def is_active(
-    regions: frozenset[Region], placement: Placement, known: dict[frozenset[Region], Any]
+    regions: frozenset[Region],
+    placement: Placement,
+    rank: Mapping[Apply, int],
+    known: dict[frozenset[Region], Any],
 ) -> Any:
     """A symbolic bool: whether one of ``regions`` runs. It asks no condition that is not reached.
 
@@ -94,6 +97,8 @@ def is_active(
     ----------
     regions : frozenset of Region
     placement : Placement
+    rank : mapping of Apply to int
+        Position of each node, so that conditions are asked in the same order every time.
     known : dict
         What was built before; filled.
     """
@@ -110,7 +115,7 @@ def is_active(
             pending.extend(missing)
             continue
         active: Any = constant(False)
-        for chooser, side in sorted(filter(None, current), key=lambda region: region[1]):
+        for chooser, side in sorted(filter(None, current), key=lambda r: (rank[r[0]], r[1])):
             chosen = (neq, eq)[side](chooser.inputs[0], 0)
             outer = known[placement[chooser]]
             reached = chosen if placement[chooser] == ALWAYS else ifelse(outer, chosen, False)
