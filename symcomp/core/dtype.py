@@ -42,6 +42,11 @@ def is_discrete(dtype: str) -> bool:
     return dtype in DISCRETE
 
 
+def is_integer(dtype: str) -> bool:
+    """True for the integers, signed or not; not for bool."""
+    return dtype in INTEGERS or dtype in UNSIGNED
+
+
 def is_float(dtype: str) -> bool:
     """True for the real floating dtypes."""
     return dtype in FLOATS

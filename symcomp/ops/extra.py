@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import zeros
+from symcomp.ops.axes import squeeze
 from symcomp.ops.control import assert_op
-from symcomp.ops.convert import as_tensor_variable, resolve_dtype
+from symcomp.ops.convert import as_tensor_variable, cast_to, resolve_dtype, with_rank
 from symcomp.ops.creation import arange
 from symcomp.ops.gather import take_along_axis
 from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
@@ -24,9 +26,15 @@ from symcomp.ops.linalg import dot
 from symcomp.ops.reduce import all as all_
 from symcomp.ops.reduce import max as max_
 from symcomp.ops.reduce import mean
-from symcomp.ops.scalar_logic import ge, gt, switch
-from symcomp.ops.scalar_math import cast, conj, maximum
-from symcomp.ops.shape import as_lengths, flatten, shape_tuple
+from symcomp.ops.scalar_logic import eq, ge, gt, switch
+from symcomp.ops.scalar_math import cast, conj, maximum, mul
+from symcomp.ops.shape import (
+    as_length,
+    as_lengths,
+    flatten,
+    product_of,
+    shape_tuple,
+)
 from symcomp.ops.sort import argsort
 
 
@@ -40,10 +48,18 @@ def bincount(
     x : integer vector
         Not negative.
     weights : vector, optional
+        As many as elements. The result has their dtype.
     minlength : int or integer scalar, optional
         The least length of the result, which is one more than the largest element.
     assert_nonneg : bool
-        Check that no element is negative when the function runs.
+        Accepted for Theano's sake: that no element is negative is always checked when the function
+        runs.
+
+    Raises
+    ------
+    DTypeError, ShapeError
+    AssertionError
+        When the function runs: a negative element, or weights of another length.
 
     Examples
     --------
@@ -52,22 +68,29 @@ def bincount(
     >>> T.bincount(x).eval({x: [0, 2, 2]})
     array([1, 0, 2])
     """
-    x = as_tensor_variable(x)
-    if x.ndim != 1 or not dtypes.is_discrete(x.dtype):
-        raise DTypeError(f"bincount: x must be an integer vector, got {x} ({x.type})")
-    if assert_nonneg:
-        x = assert_op(x, all_(ge(x, 0)), msg="bincount: x has a negative element")
+    x = _whole_numbers("bincount", "x", x, ndim=1)
+    x = assert_op(x, all_(ge(x, 0)), msg="bincount: x has a negative element")
+    amount = as_tensor_variable(np.ones((), np.int64) if weights is None else weights)
+    if weights is not None:
+        if amount.ndim != 1:
+            raise ShapeError(f"bincount: weights must be a vector, got {amount} ({amount.type})")
+        # A single weight would otherwise stretch over all elements.
+        paired = eq(shape_tuple(amount)[0], shape_tuple(x)[0])
+        amount = assert_op(amount, paired, msg="bincount: weights and x differ in length")
     # A zero put in front lets the maximum exist for an empty vector.
-    padded = concatenate([np.zeros(1, np.int64), cast(x, "int64") + 1])
-    size = max_(padded)
+    size = max_(concatenate([np.zeros(1, np.int64), x + 1]))
     if minlength is not None:
-        size = maximum(size, minlength)
-    amount = (
-        as_tensor_variable(np.ones((), np.int64))
-        if weights is None
-        else as_tensor_variable(weights)
-    )
+        size = maximum(size, as_length(minlength, "bincount"))
     return inc_subtensor(getitem(zeros([size], amount.dtype), x), amount)
+
+
+def _whole_numbers(name: str, argument: str, x: Any, ndim: int | None = None) -> TensorVariable:
+    """``x`` in int64."""
+    v = as_tensor_variable(x)
+    if not dtypes.is_discrete(v.dtype) or ndim not in (None, v.ndim):
+        kind = "an integer vector" if ndim == 1 else "integers"
+        raise DTypeError(f"{name}: {argument} must be {kind}, got {v} ({v.type})")
+    return cast_to(v, "int64")
 
 
 def bartlett(M: Any) -> TensorVariable:
@@ -107,9 +130,7 @@ def to_one_hot(y: Any, nb_class: Any, dtype: Any = None) -> TensorVariable:
     array([[0., 0., 1.],
            [1., 0., 0.]])
     """
-    y = as_tensor_variable(y)
-    if y.ndim != 1 or not dtypes.is_discrete(y.dtype):
-        raise DTypeError(f"to_one_hot: y must be an integer vector, got {y} ({y.type})")
+    y = _whole_numbers("to_one_hot", "y", y, ndim=1)
     n = shape_tuple(y)[0]
     one = as_tensor_variable(np.ones((), resolve_dtype(dtype)))
     return set_subtensor(getitem(zeros([n, nb_class], dtype), (arange(n), y)), one)
@@ -118,6 +139,18 @@ def to_one_hot(y: Any, nb_class: Any, dtype: Any = None) -> TensorVariable:
 def unravel_index(indices: Any, dims: Any, order: str = "C") -> tuple[TensorVariable, ...]:
     """The position along each axis of elements numbered in the flattened tensor of shape ``dims``.
 
+    Parameters
+    ----------
+    indices : integer tensor_like
+        0 to the number of elements less 1, which is checked when the function runs.
+    dims : sequence of int or integer scalar
+    order : {"C", "F"}
+
+    Returns
+    -------
+    tuple of int64 tensors
+        One for each axis, of the shape of ``indices``.
+
     Examples
     --------
     >>> import symcomp.tensor as T
@@ -125,7 +158,14 @@ def unravel_index(indices: Any, dims: Any, order: str = "C") -> tuple[TensorVari
     >>> [int(v.eval({i: 5})) for v in T.unravel_index(i, (2, 3))]
     [1, 2]
     """
-    lengths, left = _numbering("unravel_index", dims, order), as_tensor_variable(indices)
+    lengths = _numbering("unravel_index", dims, order)
+    given = _whole_numbers("unravel_index", "indices", indices)
+    left: Any = assert_op(
+        given,
+        ge(given, 0),
+        gt(product_of(lengths), given),
+        msg="unravel_index: an index is out of range",
+    )
     found = []
     for n in reversed(lengths):
         found.append(left % n)
@@ -135,7 +175,7 @@ def unravel_index(indices: Any, dims: Any, order: str = "C") -> tuple[TensorVari
 
 
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C"
+    multi_index: Any, dims: Any, mode: str | Sequence[str] = "raise", order: str = "C"
 ) -> TensorVariable:
     """The number, in the flattened tensor of shape ``dims``, of elements given by their positions.
 
@@ -144,7 +184,7 @@ def ravel_multi_index(
     multi_index : sequence of integer tensors
         One for each axis.
     dims : sequence of int
-    mode : {"raise", "wrap", "clip"}
+    mode : {"raise", "wrap", "clip"}, or a tuple of them, one for each axis
         What to do with positions out of range.
     order : {"C", "F"}
 
@@ -156,13 +196,18 @@ def ravel_multi_index(
     5
     """
     lengths = _numbering("ravel_multi_index", dims, order)
-    places = [as_tensor_variable(i) for i in multi_index]
-    places = places if order == "C" else places[::-1]
-    if len(places) != len(lengths):
-        raise ShapeError(f"ravel_multi_index: {len(places)} positions for {len(lengths)} axes")
+    places = [_whole_numbers("ravel_multi_index", "multi_index", i) for i in multi_index]
+    modes: list[str] = [mode] * len(places) if isinstance(mode, str) else list(mode)
+    if not len(places) == len(modes) == len(lengths):
+        raise ShapeError(
+            f"ravel_multi_index: {len(places)} positions and {len(modes)} modes for "
+            f"{len(lengths)} axes"
+        )
+    if order == "F":
+        places, modes = places[::-1], modes[::-1]
     total: Any = None
-    for place, n in zip(places, lengths, strict=True):
-        fitted = _fitted(place, n, mode)
+    for place, n, fit in zip(places, lengths, modes, strict=True):
+        fitted = _fitted(place, n, fit)
         total = fitted if total is None else total * n + fitted
     return total
 
@@ -214,12 +259,19 @@ def cpu_contiguous(x: Any) -> TensorVariable:
 
 
 def inverse_permutation(perm: Any) -> TensorVariable:
-    """The permutations that undo those in the last axis of ``perm``."""
-    return argsort(perm, axis=-1)
+    """The permutations that undo those in the last axis of ``perm``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.inverse_permutation([2, 0, 1]).eval()
+    array([1, 2, 0])
+    """
+    return argsort(_whole_numbers("inverse_permutation", "perm", perm), axis=-1)
 
 
 def permute_row_elements(x: Any, y: Any, inverse: bool = False) -> TensorVariable:
-    """The last axis of ``x`` permuted by ``y``, which broadcasts: z[..., j] = x[..., y[..., j]].
+    """The last axis of ``x`` permuted by ``y``: z[..., j] = x[..., y[..., j]]. Both broadcast.
 
     Parameters
     ----------
@@ -228,18 +280,32 @@ def permute_row_elements(x: Any, y: Any, inverse: bool = False) -> TensorVariabl
         Permutations; a vector permutes all rows alike.
     inverse : bool
         Apply the inverse permutations.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.permute_row_elements(x, [2, 0, 1]).eval({x: [1, 2, 3]})
+    array([3., 1., 2.])
     """
-    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    x, y = as_tensor_variable(x), _whole_numbers("permute_row_elements", "y", y)
     y = inverse_permutation(y) if inverse else y
     if y.ndim == 1:
         return getitem(x, (..., y))
-    return take_along_axis(x, y, -1)
+    ndim = max(x.ndim, y.ndim)
+    return take_along_axis(with_rank(x, ndim), with_rank(y, ndim), -1)
 
 
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
 ) -> TensorVariable:
-    """The covariance matrix of variables, one in each row.
+    """The covariance matrix of variables, one in each row; a scalar for a single variable.
 
     Parameters
     ----------
@@ -251,6 +317,10 @@ def cov(
         Divide by n instead of n - 1.
     ddof : int, optional
         Divide by n - ddof.
+    fweights : integer vector, optional
+        How often each observation is counted.
+    aweights : vector, optional
+        How much each observation weighs.
 
     Examples
     --------
@@ -265,10 +335,32 @@ def cov(
         x = concatenate([x, _as_rows(y, rowvar)])
     divisor = (0 if bias else 1) if ddof is None else ddof
     x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
-    centred: Any = x - mean(x, axis=1, keepdims=True)
-    other = conj(centred) if dtypes.is_complex(x.dtype) else centred
-    count = cast(as_tensor_variable(shape_tuple(x)[1] - divisor), dtypes.real_part(x.dtype))
-    return dot(centred, other.T) / count
+    if fweights is None and aweights is None:
+        centre: Any = mean(x, axis=1, keepdims=True)
+        weighted: Any = x - centre
+        norm: Any = shape_tuple(x)[1] - divisor
+    else:
+        w, norm = _weights(fweights, aweights, dtypes.real_part(x.dtype), divisor)
+        centre = (x * w).sum(axis=1, keepdims=True) / w.sum()
+        weighted = (x - centre) * w
+    norm = cast(maximum(as_tensor_variable(norm), 0), dtypes.real_part(x.dtype))
+    return squeeze(dot(weighted, conj(x - centre).T) / norm)
+
+
+def _weights(fweights: Any, aweights: Any, dtype: str, ddof: int) -> tuple[Any, Any]:
+    """The weight of each observation, and what a sum of weighted squares is divided by."""
+    given = {"fweights": fweights, "aweights": aweights}
+    parts = {name: as_tensor_variable(w) for name, w in given.items() if w is not None}
+    for name, part in parts.items():
+        if part.ndim != 1 or dtypes.is_complex(part.dtype):
+            raise ShapeError(f"cov: {name} must be a real vector, got {part.type}")
+    if "fweights" in parts and not dtypes.is_discrete(parts["fweights"].dtype):
+        raise DTypeError(f"cov: fweights must be integers, got {parts['fweights'].type}")
+    factors = {name: cast_to(part, dtype) for name, part in parts.items()}
+    w: Any = reduce(mul, factors.values())
+    # Importance weights lose more degrees of freedom the less evenly they are spread.
+    lost = ddof if aweights is None else ddof * (w * factors["aweights"]).sum() / w.sum()
+    return w, w.sum() - lost
 
 
 def _as_rows(m: Any, rowvar: bool) -> TensorVariable:

@@ -9,7 +9,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import broadcast_arrays
-from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.creation import arange
 from symcomp.ops.index import getitem
 from symcomp.ops.join import stack
@@ -19,15 +19,17 @@ from symcomp.ops.shape import flatten, normalize_axis, shape_tuple
 
 
 def _whole_numbers(name: str, indices: Any) -> TensorVariable:
+    """``indices`` as integers: True is 1, not a mask."""
     v = as_tensor_variable(indices)
     if not dtypes.is_discrete(v.dtype):
         raise DTypeError(f"{name}: indices must be integers, got {v} ({v.type})")
-    return v
+    return cast_to(v, "int64") if v.dtype == "bool" else v
 
 
 def _in_range(indices: TensorVariable, n: Any, mode: str, name: str) -> TensorVariable:
     if mode == "raise":
         return indices
+    indices = cast_to(indices, "int64")  # a length may not fit a narrow dtype
     if mode == "clip":
         return clip(indices, 0, n - 1)
     if mode == "wrap":
@@ -138,6 +140,14 @@ def choose(a: Any, choices: Sequence[Any] | TensorVariable, mode: str = "raise")
 def compress(condition: Any, x: Any, axis: int | None = None) -> TensorVariable:
     """The slices of ``x`` along an axis where ``condition`` is true (not 0).
 
+    Parameters
+    ----------
+    condition : vector
+        May be shorter than the axis: the rest is left out.
+    x : tensor_like
+    axis : int, optional
+        By default of the flattened tensor.
+
     Examples
     --------
     >>> import symcomp.tensor as T
@@ -145,8 +155,10 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> TensorVariable:
     >>> T.compress([True, False, True], x).eval({x: [1, 2, 3]})
     array([1., 3.])
     """
-    places = as_tensor_variable(condition).nonzero()[0]
-    return take(x, places, axis)
+    chosen = as_tensor_variable(condition)
+    if chosen.ndim != 1:
+        raise ShapeError(f"compress: condition must be a vector, got {chosen} ({chosen.type})")
+    return take(x, chosen.nonzero()[0], axis)
 
 
 __all__ = ["choose", "compress", "take", "take_along_axis"]

@@ -248,6 +248,13 @@ def prod(
 
     ``no_zeros_in_input`` is accepted for Theano's sake: the gradient is exact with and without
     zeros.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.prod(x).eval({x: [2, 3]})
+    array(6.)
     """
     return _reduce("prod", input, axis, dtype, keepdims, acc_dtype)
 
@@ -430,7 +437,8 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """``log(sum(exp(x)))`` without overflow: the largest element is taken out first.
 
-    The gradient is the softmax over the axes; it is 0 where all elements are ``-inf``.
+    The gradient is the softmax over the axes; it is 0 where all elements are ``-inf``,
+    and NaN where one is ``inf``.
 
     Parameters
     ----------
@@ -536,7 +544,15 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
 
 
 def max_and_argmax(a: Any, axis: Any = None, keepdims: bool = False) -> list[TensorVariable]:
-    """``[max(a), argmax(a)]``."""
+    """``[max(a), argmax(a)]``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> [z.eval({x: [1, 5, 2]}).item() for z in T.max_and_argmax(x)]
+    [5.0, 1]
+    """
     return [max(a, axis, keepdims), argmax(a, axis, keepdims)]
 
 

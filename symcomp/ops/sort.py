@@ -13,15 +13,18 @@ from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.convert import as_common, as_tensor_variable, cast_to
+from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.cumulative import along
 from symcomp.ops.gather import take_along_axis
 from symcomp.ops.index import getitem
+from symcomp.ops.reduce import any as any_
 from symcomp.ops.reduce import mean
 from symcomp.ops.scalar_logic import isnan, switch
-from symcomp.ops.scalar_math import cast
+from symcomp.ops.scalar_math import abs_, cast
 from symcomp.ops.shape import (
+    as_length,
     flatten,
+    known_length,
     normalize_axes,
     normalize_axis,
     product_of,
@@ -114,29 +117,70 @@ def sort(
 def argsort(
     a: Any, axis: int | None = -1, kind: str | None = "quicksort", order: Any = None
 ) -> TensorVariable:
-    """The positions that sort ``a`` along an axis; see ``sort``."""
+    """The positions that sort ``a`` along an axis; see ``sort``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.argsort(x).eval({x: [3, 1, 2]})
+    array([1, 2, 0])
+    """
     a, number = _sorting("argsort", a, axis, kind, order)
     return Argsort(number)(a)
+
+
+@dataclass(frozen=True)
+class ArgTopK(Op):
+    """z = the positions of the k largest elements of x along ``axis``, the largest first; of the -k
+    smallest, the smallest first, if k is negative. Of equal elements the first come first.
+    (.., n, ..) () -> (.., abs(k), ..)
+    """
+
+    axis: int
+
+    no_derivative = "its output is an integer"
+
+    def output_types(self, x: TensorVariable, k: TensorVariable) -> list[TensorType]:
+        if k.ndim != 0 or k.dtype != "int64":
+            raise DTypeError(f"topk: kth must be an int64 scalar, got {k} ({k.type})")
+        shape = list(x.type.shape)
+        count = known_length(k)
+        if count is not None:
+            self._check(count, shape)
+        shape[self.axis] = None if count is None else abs(count)
+        return [TensorType("int64", shape)]
+
+    def _check(self, k: int, shape: Sequence[int | None]) -> None:
+        n = shape[self.axis]
+        if k == 0 or (n is not None and abs(k) > n):
+            raise ShapeError(
+                f"topk: kth={k} for an axis of length {n} (axis {self.axis} of shape "
+                f"{tuple(shape)}): must be 1 to that length, or its negative"
+            )
+
+    def perform(self, x: Any, k: Any) -> Any:
+        self._check(int(k), x.shape)
+        if k < 0:
+            order = np.argsort(x, axis=self.axis, kind="stable")
+        else:
+            # Sorted backwards twice: descending, and equal elements in their own order.
+            backwards = np.argsort(np.flip(x, self.axis), axis=self.axis, kind="stable")
+            order = x.shape[self.axis] - 1 - np.flip(backwards, self.axis)
+        first = order[along(self.axis, x.ndim, slice(None, abs(int(k))))]
+        return np.array(first, np.int64, order="C")
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        lengths = list(shapes[0])
+        lengths[self.axis] = abs_(node.inputs[1])
+        return [tuple(lengths)]
 
 
 def argtopk(
     x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64"
 ) -> TensorVariable:
     """The positions of the ``kth`` largest elements; see ``topk``."""
-    x, number = _sorting("topk", x, axis, None, None)
-    k = as_tensor_variable(kth)
-    if k.ndim != 0 or not dtypes.is_discrete(k.dtype):
-        raise DTypeError(f"topk: kth must be an integer scalar, got {k} ({k.type})")
-    if not isinstance(kth, int | np.integer):
-        raise TypeError("topk: kth must be a Python integer: its sign says which end is meant")
-    n = x.type.shape[number]
-    if kth == 0 or (n is not None and abs(kth) > n):
-        raise ShapeError(
-            f"topk: kth={kth} for an axis of length {n}: must be 1 to that length, or its negative"
-        )
-    order = Argsort(number)(x)
-    part = slice(None, int(-kth)) if kth < 0 else slice(None, int(-kth) - 1, -1)
-    return cast(getitem(order, along(number, x.ndim, part)), idx_dtype)
+    return topk_and_argtopk(x, kth, axis, sorted, idx_dtype)[1]
 
 
 def topk(
@@ -147,13 +191,20 @@ def topk(
     Parameters
     ----------
     x : tensor_like
-    kth : int
-        How many; negative: the smallest, smallest first.
+    kth : int or integer scalar
+        How many; negative: the smallest, smallest first. NaN counts as the largest.
     axis : int or None
+        None: of the flattened tensor.
     sorted : bool
         Accepted for Theano's sake: they are always sorted.
     idx_dtype : optional
-        Dtype of positions.
+        Integer dtype of positions.
+
+    Raises
+    ------
+    ShapeError
+        If ``kth`` is 0, or there are fewer elements; when the function runs if it is known only
+        then.
 
     Examples
     --------
@@ -169,9 +220,12 @@ def topk_and_argtopk(
     x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64"
 ) -> list[TensorVariable]:
     """``[topk(...), argtopk(...)]``."""
-    places = argtopk(x, kth, axis, sorted, idx_dtype)
+    kind = dtypes.canonical(idx_dtype)
+    if not dtypes.is_integer(kind):
+        raise DTypeError(f"topk: idx_dtype={idx_dtype!r} must be an integer dtype")
     values, number = _sorting("topk", x, axis, None, None)
-    return [take_along_axis(values, places, number), places]
+    places = ArgTopK(number)(values, as_length(kth, "topk"))
+    return [take_along_axis(values, places, number), cast(places, kind)]
 
 
 @dataclass(frozen=True)
@@ -217,10 +271,15 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side={side!r}: must be 'left' or 'right'")
-    x, v = as_common(x, v)
+    x, v = as_tensor_variable(x), as_tensor_variable(v)
     common = dtypes.upcast(x.dtype, v.dtype)
     if sorter is not None:
-        x = getitem(x, as_tensor_variable(sorter))
+        order = as_tensor_variable(sorter)
+        if order.ndim != 1 or not dtypes.is_integer(order.dtype):
+            raise DTypeError(
+                f"searchsorted: sorter must be an integer vector, got {order} ({order.type})"
+            )
+        x = getitem(x, order)
     return SearchSorted(side)(cast_to(x, common), cast_to(v, common))
 
 
@@ -297,7 +356,14 @@ def unique(
 
 
 def median(x: Any, axis: Any = None) -> TensorVariable:
-    """The middle element over axes, or the mean of the two in the middle.
+    """The middle element over axes, or the mean of the two in the middle; NaN if there is a NaN or
+    nothing.
+
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int or sequence of int, optional
+        By default all.
 
     Examples
     --------
@@ -316,12 +382,11 @@ def median(x: Any, axis: Any = None) -> TensorVariable:
     )
     n = shape_tuple(flat)[-1]
     ordered = Sort(flat.ndim - 1)(flat)
-    low, high = getitem(ordered, (..., (n - 1) // 2)), getitem(ordered, (..., n // 2))
-    middle = mean(as_tensor_variable([low, high]), axis=0)
+    middle = mean(getitem(ordered, (..., slice((n - 1) // 2, n // 2 + 1))), axis=-1)
     if dtypes.is_discrete(x.dtype):
         return middle
-    last = getitem(ordered, (..., -1))  # NaN is sorted last, and makes the median NaN
-    return switch(isnan(last), last, middle)
+    last = getitem(ordered, (..., slice(-1, None)))  # NaN is sorted last; nothing if x is empty
+    return switch(any_(isnan(last), axis=-1), np.nan, middle)
 
 
 __all__ = [

@@ -253,7 +253,7 @@ def test_statistics_dtypes(name, dtype):
     if name in ("median", "logsumexp", "ptp") and dtype[0] == "c":
         return
     if name == "ptp" and dtype == "bool":
-        with pytest.raises(DTypeError, match="ptp: .* is bool"):
+        with pytest.raises(DTypeError, match="is bool, which has no difference"):
             T.ptp(T.constant(x))
         return
 

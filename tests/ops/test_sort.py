@@ -162,9 +162,9 @@ def test_topk_with_a_number_known_later(k):
 
 def test_topk_errors():
     x, n = T.dvector(), T.lscalar()
-    for k, given in ((5, {}), (n, {n: 0}), (n, {n: -4})):
+    for k, values in ((5, {}), (n, {n: 0}), (n, {n: -4})):
         with pytest.raises(ShapeError, match="for an axis of length 3"):
-            T.topk(x, k).eval({x: np.zeros(3), **given})
+            T.topk(x, k).eval({x: np.zeros(3), **values})
     with pytest.raises(DTypeError, match="must be an integer scalar"):
         T.topk(x, 1.5)
     with pytest.raises(DTypeError, match="idx_dtype='float32' must be an integer dtype"):

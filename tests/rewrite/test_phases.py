@@ -1,0 +1,127 @@
+"""Merging and constant folding: before, after, and that both compute the same."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.core.evaluate import evaluate
+from symcomp.core.graph import FunctionGraph
+from symcomp.rewrite.constant_folding import LARGEST, constant_folding
+from symcomp.rewrite.merge import merge
+from symcomp.rewrite.phases import PHASES, rewrite
+from symcomp.tensor.inplace import exp_inplace
+
+
+def ops(graph):
+    return [str(node.op) for node in graph.toposort()]
+
+
+def values(graph, *inputs):
+    return evaluate(graph.outputs, dict(zip(graph.inputs, inputs, strict=True)))
+
+
+def test_merge_equal_computations():
+    x, y = T.dvectors("x", "y")
+    graph = FunctionGraph([x, y], [T.exp(x + y) * T.exp(x + y), T.exp(x + y)])
+    assert merge(graph) == 4 and ops(graph) == ["add", "exp", "mul"]
+    a, b = values(graph, np.ones(2), np.zeros(2))
+    np.testing.assert_allclose([a, b], [[np.e**2] * 2, [np.e] * 2])
+
+
+def test_merge_constants_by_type_and_value():
+    x = T.dvector("x")
+    graph = FunctionGraph([x], [(x + 1.0) * (x + 1.0) + np.ones((), np.float32)])
+    merge(graph)
+    assert len({c for c in graph.variables if isinstance(c, symcomp.Constant)}) == 2
+    nan = FunctionGraph([x], [(x + np.nan) * (x + np.nan)])
+    assert merge(nan) == 2 and np.isnan(values(nan, np.ones(1))[0]).all()
+
+
+def test_merge_keeps_names_and_lines():
+    x = T.dvector("x")
+    first, second = T.exp(x), T.exp(x)
+    second.name = "named"
+    graph = FunctionGraph([x], [first, second])
+    merge(graph)
+    assert graph.outputs[0] is graph.outputs[1] and graph.outputs[0].name == "named"
+    assert graph.outputs[0].source.file.endswith("test_phases.py")
+
+
+def test_merge_leaves_in_place_nodes_and_other_parameters():
+    x = T.dvector("x")
+    y = x * 1.0
+    graph = FunctionGraph([x], [exp_inplace(y) + exp_inplace(y)])
+    assert merge(graph) == 0
+    m = T.dmatrix("m")
+    assert merge(FunctionGraph([m], [m.sum(axis=0), m.sum(axis=1)])) == 0
+
+
+def test_folding_known_values():
+    x = T.dvector("x")
+    graph = FunctionGraph([x], [x * (T.constant(2.0) + 3.0), T.arange(3).sum()])
+    constant_folding(graph)
+    assert ops(graph) == ["mul"] and float(values(graph, np.ones(1))[1]) == 3.0
+    assert graph.outputs[1].type == T.constant(3).type
+
+
+def test_folding_keeps_nan_and_infinity():
+    graph = FunctionGraph([], [T.log(T.constant([-1.0, 0.0])), T.constant(1.0) / 0.0])
+    constant_folding(graph)
+    assert ops(graph) == []
+    log, ratio = values(graph)
+    assert np.isnan(log[0]) and log[1] == -np.inf and ratio == np.inf
+
+
+def test_folding_leaves_what_fails_to_the_call():
+    bad = T.Assert("never true")(T.constant(1.0), T.constant(False))
+    f = symcomp.function([], bad)
+    with pytest.raises(AssertionError, match="never true"):
+        f()
+
+
+def test_folding_leaves_large_results():
+    n = LARGEST // 8
+    graph = FunctionGraph([], [T.zeros((n + 1,)), T.zeros((n,))])
+    constant_folding(graph)
+    assert len(graph.nodes) == 1
+
+
+def test_phases_are_chosen_by_tags():
+    x = T.dscalar("x")
+    graph = FunctionGraph([x], [x + 1.0])
+    report = rewrite(graph, lambda tags: "merge" in tags)
+    assert [name for name, _, _ in report] == ["merge"]
+    assert len({phase.name for phase in PHASES}) == len(PHASES)
+    assert all(phase.why for phase in PHASES)
+
+
+@st.composite
+def graphs(draw):
+    x, y = T.dvector("x"), T.dvector("y")
+    pool = [x, y, T.constant(2.0), T.constant([1.0, -1.0])]
+    for _ in range(draw(st.integers(1, 15))):
+        a, b = (pool[draw(st.integers(0, len(pool) - 1))] for _ in range(2))
+        op = draw(st.sampled_from([T.add, T.mul, T.maximum, T.true_div, T.sub]))
+        pool.append(op(a, b))
+    return x, y, [pool[-1], pool[draw(st.integers(0, len(pool) - 1))]]
+
+
+DATA = st.lists(
+    st.sampled_from([0.0, -0.0, 1.5, -2.0, 1e300, 5e-324, np.inf, np.nan]), min_size=2, max_size=2
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(graphs(), DATA, DATA)
+def test_random_graphs_compute_the_same(graph, a, b):
+    x, y, outputs = graph
+    inputs = [np.array(a), np.array(b)]
+    with np.errstate(all="ignore"):
+        plain = evaluate(outputs, {x: inputs[0], y: inputs[1]})
+    f = symcomp.function([x, y], outputs, on_unused_input="ignore")
+    for before, after, out in zip(plain, f(*inputs), outputs, strict=True):
+        assert after.dtype == before.dtype == out.dtype and after.shape == before.shape
+        np.testing.assert_array_equal(after, before)
