@@ -55,6 +55,20 @@ def infer_shapes(outputs: list[Any], values: dict[Variable, Any]) -> list[tuple[
     return result
 
 
+def check_aliasing(outputs: list[Any], values: dict[Variable, Any]) -> None:
+    """Check that no node gives memory of its inputs other than its view_map says."""
+    nodes = toposort(outputs)
+    variables = [x for node in nodes for x in (*node.inputs, *node.outputs)]
+    found = dict(zip(variables, evaluate(variables, values), strict=True))
+    for node in nodes:
+        for j, out in enumerate(node.outputs):
+            places = (*node.op.view_map.get(j, ()), *node.op.destroy_map.get(j, ()))
+            allowed = {node.inputs[i] for i in places}
+            for i, x in enumerate(node.inputs):
+                shared = x not in allowed and np.may_share_memory(found[out], found[x])
+                assert not shared, f"output {j} of {node} shares memory with input {i}"
+
+
 def check(
     function: Callable[..., Any],
     *values: Any,
@@ -98,6 +112,7 @@ def check(
         before = [a.copy() for a in arrays]
         with np.errstate(all="ignore"):
             results = evaluate(outputs, given)
+            check_aliasing(outputs, given)
         for a, b in zip(arrays, before, strict=True):
             np.testing.assert_array_equal(a, b, err_msg="an input was modified")
         inferred = infer_shapes(outputs, given)

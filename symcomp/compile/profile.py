@@ -78,7 +78,7 @@ class ProfileStats:
             "instructions\n"
         )
         for name, seconds in self.compile_phases:
-            out.write(f"  compile: {name:<24} {seconds:.6f} s\n")
+            out.write(f"  compile: {name:<32} {seconds:.6f} s\n")
         by_op: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
         for key, seconds in self.seconds.items():
             step = self._steps[key][1]

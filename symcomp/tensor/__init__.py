@@ -7,7 +7,7 @@ from symcomp.autodiff.rop import Rop
 from symcomp.compile.verify_grad import verify_grad
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import NotScalarConstantError
-from symcomp.ops import nnet, operators
+from symcomp.ops import operators
 from symcomp.ops.alloc import *
 from symcomp.ops.axes import *
 from symcomp.ops.control import Assert, assert_op
@@ -38,7 +38,7 @@ from symcomp.ops.scalar_special import *
 from symcomp.ops.shape import *
 from symcomp.ops.sort import *
 from symcomp.ops.variables import *
-from symcomp.tensor import inplace
+from symcomp.tensor import inplace, nnet
 
 operators.install()
 
