@@ -154,8 +154,15 @@ class Function:
                 self._new_value(maker.inputs[i], value)
                 for i, value in zip(maker.updated, results[maker.n_outputs :], strict=True)
             ]
-            for i, value in zip(maker.updated, fresh, strict=True):
-                maker.inputs[i].container.value = value
+            containers = [maker.inputs[i].container for i in maker.updated]
+            before = [container.value for container in containers]
+            try:
+                for container, value in zip(containers, fresh, strict=True):
+                    container.value = value
+            except BaseException:  # an interrupt: all or nothing
+                for container, value in zip(containers, before, strict=True):
+                    container.value = value
+                raise
         return results
 
     @staticmethod
