@@ -141,11 +141,12 @@ def add_default_updates(
     if isinstance(excluded, Variable) or not isinstance(excluded, bool | list | tuple | set):
         raise TypeError(f"function: no_default_updates must be a bool or a list, got {excluded!r}")
     skipped = set() if isinstance(excluded, bool) else set(excluded)
+    stops = given | set(replaced)
     pending = list(roots)
     seen: set[Variable] = set()
     while pending:
         batch, pending = pending, []
-        for variable in graph_inputs(batch, given):
+        for variable in graph_inputs(batch, stops):
             if variable in seen:
                 continue
             seen.add(variable)

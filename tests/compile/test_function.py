@@ -249,6 +249,11 @@ def test_default_updates():
     assert symcomp.function([], x, givens={x: s})() == 300 and s.get_value() == 301
     with pytest.raises(TypeError, match="must be a bool or a list"):
         symcomp.function([], s, no_default_updates=s)
+    h = s * 1  # what is hidden behind an input or a replacement is not updated
+    assert (
+        symcomp.function([h], h + 1)(5) == 6 and symcomp.function([], h + 1, givens={h: 5})() == 6
+    )
+    assert s.get_value() == 301
 
 
 def test_stateful_input_and_old_forms():
