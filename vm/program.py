@@ -86,11 +86,6 @@ class Program:
     outputs: tuple[int, ...]
     constants: dict[int, Any] = field(default_factory=dict)
 
-    @property
-    def is_straight(self) -> bool:
-        """True if no instruction jumps."""
-        return all(step.target < 0 for step in self.instructions)
-
     def listing(self) -> str:
         """The program as text, a line per instruction."""
         lines = [f"inputs  {', '.join(f's{i} = {self.variables[i]}' for i in self.inputs)}"]

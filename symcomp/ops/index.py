@@ -322,16 +322,6 @@ def _write(name: str, x: Any, y: Any, set_: bool, inplace: bool) -> TensorVariab
     )
 
 
-def subtensor_set(x: Any, y: Any) -> TensorVariable:
-    """``base[...].set(y)``: ``set_subtensor(base[...], y)``."""
-    return set_subtensor(x, y)
-
-
-def subtensor_inc(x: Any, y: Any) -> TensorVariable:
-    """``base[...].inc(y)``: ``inc_subtensor(base[...], y)``."""
-    return inc_subtensor(x, y)
-
-
 # -- where something is
 
 

@@ -109,13 +109,6 @@ def _sum_of(*xs: Any) -> Any:
     return total
 
 
-def _product_of(*xs: Any) -> Any:
-    total = np.multiply(xs[0], xs[1]) if len(xs) > 1 else np.copy(xs[0])
-    for x in xs[2:]:
-        total = np.multiply(total, x)
-    return total
-
-
 add = scalar("add", "*x", "x + y + ...", _sum_of, dtype=upcast_rule, d=(SAME,))
 _mul = scalar(
     "mul", "x y", "x * y", np.multiply, dtype=upcast_rule,
