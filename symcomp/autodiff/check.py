@@ -14,7 +14,7 @@ from symcomp.autodiff.rop import Rop
 from symcomp.core import dtype as dtypes
 from symcomp.core.evaluate import evaluator
 from symcomp.core.node import Variable
-from symcomp.errors import GradientError
+from symcomp.errors import DTypeError, GradientError
 
 Compile = Callable[[Sequence[Variable], Sequence[Variable]], Callable[[Sequence[Any]], list[Any]]]
 
@@ -107,7 +107,11 @@ def check_derivatives(
     ------
     GradientError
         If an element differs by more than both tolerances.
+    DTypeError
+        If ``output`` is of a whole-number dtype.
     """
+    if dtypes.is_discrete(output.dtype):
+        raise DTypeError(f"{output} is {output.dtype}, which has no derivative")
     wrt = [i for i, x in enumerate(inputs) if not dtypes.is_discrete(x.dtype)]
     targets = [inputs[i] for i in wrt]
     kinds = [x.dtype for x in targets] + [output.dtype]

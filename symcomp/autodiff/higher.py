@@ -8,10 +8,12 @@ from typing import Any
 from symcomp.autodiff.lop import Lop, _like_wrt, _targets, grad
 from symcomp.autodiff.maprows import map_rows
 from symcomp.autodiff.rop import Rop
+from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
-from symcomp.errors import ShapeError
+from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.shape import shape_tuple
 
 
 def jacobian(
@@ -25,7 +27,7 @@ def jacobian(
     Parameters
     ----------
     expression : TensorVariable
-        Of any rank (Theano: 0 or 1).
+        Of any rank (Theano: 0 or 1), and real.
     wrt : TensorVariable or list or tuple of TensorVariable
     consider_constant, disconnected_inputs
         As for ``grad``.
@@ -33,7 +35,13 @@ def jacobian(
     Returns
     -------
     TensorVariable or list or tuple of TensorVariable
-        Of shape ``expression.shape + x.shape``; element [i, j] is d expression[i] / d x[j].
+        Of shape ``expression.shape + x.shape``; element [i, j] is d expression[i] / d x[j]. For a
+        complex x, row i is the gradient of expression[i].
+
+    Raises
+    ------
+    DTypeError
+        If ``expression`` is complex.
 
     Examples
     --------
@@ -47,6 +55,11 @@ def jacobian(
     targets: list[Any] = list(_targets(wrt, "jacobian"))
     if not isinstance(expression, TensorVariable):
         raise TypeError(f"jacobian: expression is {expression!r}, not a tensor variable")
+    if dtypes.is_complex(expression.dtype):
+        raise DTypeError(
+            f"jacobian: expression is {expression.dtype}, and its derivatives would need two real "
+            "numbers in place of one complex: take the jacobians of .real and of .imag"
+        )
     if expression.ndim == 0:
         return grad(expression, wrt, consider_constant, disconnected_inputs)
     flat: Any = expression.flatten()
@@ -56,11 +69,10 @@ def jacobian(
         unit = flat.zeros_like()[i].set(as_tensor_variable(1.0, dtype=flat.dtype))
         return Lop([flat], targets, [unit], consider_constant, disconnected_inputs)
 
-    rows = map_rows(row, flat.shape[0], [x.shape for x in targets], [False] * len(targets))
+    rows = map_rows(row, shape_tuple(flat)[0], [x.shape for x in targets], [False] * len(targets))
     if expression.ndim > 1:
-        lengths = [expression.shape[a] for a in range(expression.ndim)]
         rows = [
-            j.reshape([*lengths, *(x.shape[a] for a in range(x.ndim))])
+            j.reshape([*shape_tuple(expression), *shape_tuple(x)])
             for j, x in zip(rows, targets, strict=True)
         ]
     return _like_wrt(wrt, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,8 @@ def grad(
     add_names : bool
         Name the results ``(dcost/dx)`` where both have names.
     known_grads : mapping of Variable to its gradient, optional
-        Gradients to start from, beside that of ``cost``.
+        Gradients to start from. They are taken as complete: what ``cost`` or another of them would
+        send to the same variable is not added, nor is the 1 of ``cost`` itself.
     return_disconnected : {"zero", "None", "Disconnected"}
         What stands for the gradient of something disconnected.
     null_gradients : {"raise", "return"}
@@ -63,10 +64,8 @@ def grad(
     -------
     Variable or list or tuple of Variable
         Of the shapes of ``wrt``, and their dtypes where those are floating (for an integer
-        variable, the
-        gradient of the function continued to the reals, in a float dtype). A complex x has the
-        gradient
-        dcost/dRe(x) + i dcost/dIm(x).
+        variable, the gradient of the function continued to the reals, in a float dtype). A complex
+        x has the gradient dcost/dRe(x) + i dcost/dIm(x).
 
     Raises
     ------
@@ -88,7 +87,7 @@ def grad(
     _check_choice("null_gradients", null_gradients, ("raise", "return"))
     targets = _targets(wrt, "grad")
     starts = _starting_gradients(cost, known_grads)
-    walk = _ReverseWalk(starts, targets, consider_constant or ())
+    walk = _ReverseWalk(starts, targets, _constants(consider_constant), known_grads or ())
     grads = [
         walk.result(x, disconnected_inputs, return_disconnected, null_gradients) for x in targets
     ]
@@ -99,6 +98,7 @@ def grad(
     return _like_wrt(wrt, grads)
 
 
+@without_garbage_collection
 def Lop(
     f: Any,
     wrt: Any,
@@ -131,17 +131,22 @@ def Lop(
     >>> symcomp.Lop(x ** 2, x, T.constant([1.0, 10.0])).eval({x: [1.0, 2.0]})
     array([ 2., 40.])
     """
+    _check_choice("disconnected_inputs", disconnected_inputs, ("raise", "warn", "ignore"))
+    targets = _targets(wrt, "Lop")
     outputs = list(f) if isinstance(f, list | tuple) else [f]
     points = list(eval_points) if isinstance(eval_points, list | tuple) else [eval_points]
     if len(outputs) != len(points):
         raise ShapeError(f"Lop: {len(outputs)} outputs but {len(points)} eval_points")
-    known: dict[Variable, Any] = {}
-    for out, point in zip(outputs, points, strict=True):
-        point = as_tensor_variable(point)
-        known[out] = known[out] + point if out in known else point
-    return grad(
-        None, wrt, consider_constant, disconnected_inputs, add_names=False, known_grads=known
-    )
+    starts: dict[Variable, Any] = {}
+    for position, (out, point) in enumerate(zip(outputs, points, strict=True)):
+        if not isinstance(out, Variable):
+            raise TypeError(f"Lop: f[{position}] is {out!r}, not a variable")
+        point = point if isinstance(point, Variable) else as_tensor_variable(point)
+        point = _fit(out, point, "eval_points")
+        starts[out] = starts[out] + point if out in starts else point
+    walk = _ReverseWalk(starts, targets, _constants(consider_constant))
+    grads = [walk.result(x, disconnected_inputs, "zero", "raise") for x in targets]
+    return _like_wrt(wrt, grads)
 
 
 def subgraph_grad(
@@ -186,22 +191,12 @@ def subgraph_grad(
     if cost is None and not start:
         raise GradientError("subgraph_grad: give start gradients, a cost, or both")
     params = list(dict.fromkeys([*wrt, *end]))
-    parts: list[list[Any] | None] = []
-    for this_cost, known in ((None, start), (cost, None)):
-        if this_cost is None and not known:
-            parts.append(None)
-            continue
-        # A stopping point is differentiated against, but not through: the walk goes no further
-        # than `end`.
-        parts.append(
-            grad(
-                this_cost,
-                params,
-                consider_constant=end,
-                disconnected_inputs="ignore",
-                known_grads=known,
-            )
-        )
+    # A stopping point is differentiated against, but not through: the walk goes no further than
+    # `end`. For the same reason, gradients of `start` lack what flows from one of them to another.
+    parts: list[list[Any] | None] = [
+        None if not start else Lop(list(start), params, list(start.values()), end, "ignore"),
+        None if cost is None else grad(cost, params, end, disconnected_inputs="ignore"),
+    ]
     given = [part for part in parts if part is not None]
     total = [sum(terms[1:], terms[0]) for terms in zip(*given, strict=True)]
     found = dict(zip(params, total, strict=True))
@@ -232,18 +227,21 @@ class _ReverseWalk:
         starts: Mapping[Variable, Variable],
         targets: Sequence[Variable],
         constants: Sequence[Variable],
+        complete: Collection[Variable] = (),
     ) -> None:
         blocked = set(constants)
         order = toposort(starts, blocked)
         patterns = {node: node.op.connection_pattern(node) for node in order}
         self._connected = _connected_to(starts, order, patterns)
-        self._relevant = _reached_from(targets, order, patterns)
+        self._relevant = _reached_from(targets, order, patterns, complete)
+        self._complete = frozenset(complete)
         self._regions = place(order, starts)
         self._rank = {node: i for i, node in enumerate(order)}
         self._active: dict[frozenset[Region], Any] = {}
         self._terms: dict[Variable, list[Variable]] = {}
         for variable, gradient in starts.items():
-            self._add(variable, gradient, None)
+            if not isinstance(gradient.type, DisconnectedType):
+                self._terms[variable] = [_fit(variable, gradient, "known_grads")]
         for node in reversed(order):
             if any(out in self._relevant and out in self._terms for out in node.outputs):
                 self._pull(node, patterns[node])
@@ -253,21 +251,27 @@ class _ReverseWalk:
             self._sum(out) if out in self._terms and not _is_discrete(out) else None
             for out in node.outputs
         ]
-        if all(g is None for g in gradients):
-            return
-        null = next((g for g in gradients if g is not None and isinstance(g.type, NullType)), None)
-        if null is None:
-            terms = node.op.pullback(node.inputs, node.outputs, gradients)
+        nulls = [g if g is not None and isinstance(g.type, NullType) else None for g in gradients]
+        usable = [g if null is None else None for g, null in zip(gradients, nulls, strict=True)]
+        wanted = [
+            i
+            for i, x in enumerate(node.inputs)
+            if x in self._relevant and x not in self._complete and any(pattern[i])
+        ]
+        poisoned = {i: n for i in wanted if (n := first_connected(pattern[i], nulls)) is not None}
+        terms: list[Any] = [None] * len(node.inputs)
+        if any(g is not None for g in usable) and len(poisoned) < len(wanted):
+            terms = node.op.pullback(node.inputs, node.outputs, usable)
             if len(terms) != len(node.inputs):
                 raise GradientError(
                     f"pullback of {node.op} gave {len(terms)} gradients for {len(node.inputs)} "
                     "inputs"
                 )
-        else:
-            terms = [null] * len(node.inputs)
-        for x, row, term in zip(node.inputs, pattern, terms, strict=True):
-            if term is not None and x in self._relevant and any(row):
-                self._add(x, self._leave_branches(node, x, term), node)
+        for i in wanted:
+            x, term = node.inputs[i], poisoned.get(i, terms[i])
+            if term is not None and not isinstance(term.type, DisconnectedType):
+                term = _fit(x, term, f"the pullback of {node.op}")
+                self._terms.setdefault(x, []).append(self._leave_branches(node, x, term))
 
     def _leave_branches(self, node: Apply, x: Variable, term: Any) -> Any:
         """``term``, made lazy where it flows out of branches of ifelse to what stands outside.
@@ -280,12 +284,9 @@ class _ReverseWalk:
         if regions in (ALWAYS, outside) or not isinstance(term.type, TensorType):
             return term
         active = is_active(regions, self._regions, self._rank, self._active)
-        return ifelse(active, term, term.zeros_like())
-
-    def _add(self, x: Variable, term: Variable, node: Apply | None) -> None:
-        if isinstance(term.type, DisconnectedType):
-            return
-        self._terms.setdefault(x, []).append(_fit(x, term, node))
+        # Zeros like x, not like the term: to know the shape of the term is to compute it.
+        zeros = x.zeros_like(term.dtype) if isinstance(x, TensorVariable) else term.zeros_like()
+        return ifelse(active, term, zeros)
 
     def _sum(self, x: Variable) -> Variable:
         terms = self._terms[x]
@@ -324,7 +325,7 @@ class _ReverseWalk:
 
 
 def _connected_to(
-    starts: Mapping[Variable, Variable], order: list[Apply], patterns: Mapping[Apply, Any]
+    starts: Iterable[Variable], order: list[Apply], patterns: Mapping[Apply, Any]
 ) -> set[Variable]:
     """The variables whose values take part in those of ``starts``."""
     connected = set(starts)
@@ -338,24 +339,31 @@ def _connected_to(
 
 
 def _reached_from(
-    targets: Sequence[Variable], order: list[Apply], patterns: Mapping[Apply, Any]
+    targets: Iterable[Variable],
+    order: list[Apply],
+    patterns: Mapping[Apply, Any],
+    walls: Collection[Variable] = (),
 ) -> set[Variable]:
-    """The variables in whose values those of ``targets`` take part."""
+    """The variables in whose values ``targets`` take part, other than through ``walls``."""
     reached = set(targets)
     for node in order:
         for x, row in zip(node.inputs, patterns[node], strict=True):
-            if x in reached:
+            if x in reached and x not in walls:
                 reached.update(out for out, on in zip(node.outputs, row, strict=True) if on)
     return reached
+
+
+def first_connected(row: Sequence[bool], marks: Sequence[Any]) -> Any:
+    """The first of ``marks`` that is not None and that ``row`` connects to; else None."""
+    return next((m for on, m in zip(row, marks, strict=True) if on and m is not None), None)
 
 
 def _is_discrete(x: Variable) -> bool:
     return isinstance(x, TensorVariable) and dtypes.is_discrete(x.dtype)
 
 
-def _fit(x: Variable, term: Any, node: Apply | None) -> Any:
-    """``term`` checked against, and cast to, the type of ``x``."""
-    who = "known_grads" if node is None else f"the pullback of {node.op}"
+def _fit(x: Variable, term: Any, who: str) -> Any:
+    """``term``, given by ``who``, checked against, and cast to, the type of ``x``."""
     if isinstance(term.type, NullType) or not isinstance(x.type, TensorType):
         return term
     if not isinstance(term.type, TensorType):
@@ -403,6 +411,17 @@ def _targets(wrt: Any, who: str) -> list[Variable]:
     return targets
 
 
+def _constants(given: Any) -> Sequence[Variable]:
+    if given is None:
+        return ()
+    if isinstance(given, Variable) or not isinstance(given, Collection):
+        raise TypeError(f"consider_constant is {given!r}; pass a list of variables")
+    for position, x in enumerate(given):
+        if not isinstance(x, Variable):
+            raise TypeError(f"consider_constant[{position}] is {x!r}, not a variable")
+    return list(given)
+
+
 def _like_wrt(wrt: Any, results: list[Any]) -> Any:
     if isinstance(wrt, tuple):
         return tuple(results)
@@ -421,8 +440,7 @@ def _starting_gradients(
         is_variable = isinstance(gradient, Variable)
         starts[variable] = gradient if is_variable else as_tensor_variable(gradient)
     if cost is not None:
-        one = _one_for(cost)
-        starts[cost] = starts[cost] + one if cost in starts else one
+        starts.setdefault(cost, _one_for(cost))
     return starts
 
 
@@ -434,8 +452,7 @@ def _one_for(cost: Any) -> Variable:
     if cost.ndim != 0:
         raise ShapeError(
             f"grad: cost must be a scalar, but {cost} has {cost.ndim} axes ({cost.type}): reduce "
-            "it with "
-            ".sum() or .mean(), or use jacobian"
+            "it with .sum() or .mean(), or use jacobian"
         )
     if dtypes.is_complex(cost.dtype):
         raise DTypeError(f"grad: cost must be real, but {cost} is {cost.dtype}: take .real or abs")

@@ -6,7 +6,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from symcomp.autodiff.lop import _check_choice, _reached_from, _targets, zeros_for
+from symcomp.autodiff.lop import (
+    _check_choice,
+    _connected_to,
+    _reached_from,
+    _targets,
+    first_connected,
+    zeros_for,
+)
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.core.pause import without_garbage_collection
@@ -66,8 +73,10 @@ def Rop(
     tangents = _directions(sources, eval_points)
     order = toposort(outputs, sources)
     patterns = {node: node.op.connection_pattern(node) for node in order}
+    connected = _connected_to(outputs, order, patterns)
     for node in order:
-        _push(node, patterns[node], tangents)
+        if any(y in connected for y in node.outputs):
+            _push(node, patterns[node], tangents)
     reached = _reached_from(sources, order, patterns)
     results = []
     for y in outputs:
@@ -125,16 +134,19 @@ def _push(node: Apply, pattern: list[list[bool]], tangents: dict[Variable, Any])
         return
     if all(isinstance(y, TensorVariable) and dtypes.is_discrete(y.dtype) for y in node.outputs):
         return
-    null = next((dx for dx in given if dx is not None and isinstance(dx.type, NullType)), None)
-    if null is not None:
-        found: list[Any] = [null] * len(node.outputs)
-    else:
-        found = node.op.pushforward(node.inputs, node.outputs, given)
-        if len(found) != len(node.outputs):
+    nulls = [dx if dx is not None and isinstance(dx.type, NullType) else None for dx in given]
+    usable = [dx if null is None else None for dx, null in zip(given, nulls, strict=True)]
+    columns = zip(*pattern, strict=True)
+    poisoned = [first_connected(column, nulls) for column in columns]
+    found: list[Any] = poisoned
+    if any(dx is not None for dx in usable) and None in poisoned:
+        pushed = node.op.pushforward(node.inputs, node.outputs, usable)
+        if len(pushed) != len(node.outputs):
             raise GradientError(
-                f"pushforward of {node.op} gave {len(found)} tangents for {len(node.outputs)} "
+                f"pushforward of {node.op} gave {len(pushed)} tangents for {len(node.outputs)} "
                 "outputs"
             )
+        found = [dy if null is None else null for dy, null in zip(pushed, poisoned, strict=True)]
     for y, dy in zip(node.outputs, found, strict=True):
         if isinstance(y, TensorVariable) and dtypes.is_discrete(y.dtype):
             continue

@@ -69,6 +69,8 @@ def verify_grad(
     >>> import symcomp.tensor as T
     >>> symcomp.gradient.verify_grad(lambda x: T.tanh(x) ** 2, [np.array([0.1, -2.0])])
     """
+    if not isinstance(pt, list | tuple):
+        raise TypeError(f"verify_grad: pt must be a list, one array per argument, got {pt!r}")
     arrays = [np.array(p) for p in pt]
     for position, array in enumerate(arrays):
         if array.dtype.name not in dtypes.ALL:
