@@ -17,7 +17,7 @@ from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, as_tensor_variable, resolve_dtype
 from symcomp.ops.scalar_logic import eq, ge, le, switch
-from symcomp.ops.scalar_math import cast, ceil, maximum, pow
+from symcomp.ops.scalar_math import abs_, cast, ceil, floor, maximum, pow, sgn
 from symcomp.ops.shape import as_length, known_length, shape_tuple
 
 
@@ -153,7 +153,7 @@ def linspace(
     if endpoint:
         at_end = eq(arange(n), n - 1) & (n > 1)
         inner = switch(at_end, last, inner)
-    return cast(inner, kind)
+    return cast(floor(inner) if dtypes.is_discrete(kind) else inner, kind)
 
 
 def logspace(
@@ -171,10 +171,23 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
 ) -> TensorVariable:
-    """``num`` positive numbers from ``start`` to ``stop`` with equal ratios."""
+    """``num`` numbers of one sign from ``start`` to ``stop`` with equal ratios.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.geomspace(-1, -100, 3).eval()
+    array([  -1.,  -10., -100.])
+    """
     first, last = (cast(as_tensor_variable(v), config.floatX) for v in (start, stop))
-    exponents = linspace(first.log(), last.log(), num, endpoint)
-    return cast(exponents.exp(), resolve_dtype(dtype))
+    n = as_length(num, "geomspace")
+    exponents = linspace(abs_(first).log10(), abs_(last).log10(), n, endpoint)
+    inner = sgn(first) * pow(10.0, exponents)
+    places = arange(n)
+    ends = switch(eq(places, 0), first, inner)
+    if endpoint:
+        ends = switch(eq(places, n - 1) & (n > 1), last, ends)
+    return cast(ends, resolve_dtype(dtype))
 
 
 def _rows_columns(n: Any, m: Any) -> tuple[TensorVariable, TensorVariable]:
@@ -246,7 +259,7 @@ def _triangle(name: str, m: Any, k: Any) -> TensorVariable:
     n_rows, n_columns = shape_tuple(m)[-2:]
     rows, columns = _rows_columns(n_rows, n_columns)
     offset: Any = columns - rows
-    return switch(le(offset, k) if name == "tril" else ge(offset, k), m, 0)
+    return switch(le(offset, k) if name == "tril" else ge(offset, k), m, np.zeros((), m.dtype))
 
 
 def tril_indices(n: Any, k: int = 0, m: Any = None) -> Any:
@@ -285,9 +298,11 @@ class _Grid:
     def __init__(self, sparse: bool) -> None:
         self._sparse = sparse
 
-    def __getitem__(self, key: Any) -> list[TensorVariable]:
+    def __getitem__(self, key: Any) -> Any:
         """One coordinate tensor per slice; a complex step is a number of points, as in NumPy."""
-        slices = key if isinstance(key, tuple) else (key,)
+        if not isinstance(key, tuple):
+            return _grid_axis(key)
+        slices = key
         axes = [_grid_axis(s) for s in slices]
         common = dtypes.upcast(*(v.dtype for v in axes))
         axes = [cast(v, common) for v in axes]

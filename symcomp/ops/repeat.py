@@ -33,6 +33,7 @@ from symcomp.ops.shape import (
     reshape,
     shape_tuple,
 )
+from symcomp.ops.sort import median
 
 
 def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:
@@ -151,8 +152,8 @@ def flip(m: Any, axis: Any = None) -> TensorVariable:
 
 
 PAD_MODES = (
-    "constant", "edge", "linear_ramp", "maximum", "mean", "minimum", "reflect", "symmetric",
-    "wrap", "empty",
+    "constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect",
+    "symmetric", "wrap", "empty",
 )  # fmt: skip
 
 
@@ -173,13 +174,14 @@ def pad(
     pad_width : int, pair, or sequence of pairs of int
         How many before and after, for each axis.
     mode : str
-        ``constant, edge, linear_ramp, maximum, mean, minimum, reflect, symmetric, wrap`` or
+        ``constant, edge, linear_ramp, maximum, mean, median, minimum, reflect, symmetric, wrap`` or
         ``empty`` (zeros).
     constant_values, end_values : scalar, pair or sequence of pairs
         For ``constant`` and ``linear_ramp``.
     reflect_type : {"even"}
     stat_length : int, pair or sequence of pairs, optional
-        For ``maximum, mean, minimum``: how many elements at the end are looked at; by default all.
+        For ``maximum, mean, median, minimum``: how many elements at the end are looked at; by
+        default all.
 
     Examples
     --------
@@ -273,8 +275,9 @@ def _statistic(x: TensorVariable, axis: int, side: int, mode: str, stat: Any) ->
     if stat is not None:
         n = int(stat[side])
         x = getitem(x, along(axis, x.ndim, slice(None, n) if side == 0 else slice(-n, None)))
-    if mode == "mean":
-        average = mean(x, axis, keepdims=True)
+    if mode in ("mean", "median"):
+        middle = mean(x, axis, keepdims=True)
+        average = middle if mode == "mean" else expand_dims(median(x, axis), axis)
         return cast(average.round() if dtypes.is_discrete(x.dtype) else average, x.dtype)
     return (max_ if mode == "maximum" else min_)(x, axis, keepdims=True)
 

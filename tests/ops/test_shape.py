@@ -281,6 +281,7 @@ def test_repeat_by_counts_and_roll_by_several():
         "linear_ramp",
         "maximum",
         "mean",
+        "median",
         "minimum",
         "reflect",
         "symmetric",
@@ -337,6 +338,19 @@ def test_other_creations():
             expected=lambda a=args: np.linspace(*a, endpoint=False),
         )
     check(lambda: T.logspace(0, 2, 4), expected=lambda: np.logspace(0, 2, 4))
+    check(lambda: T.geomspace(-1.0, -100.0, 3), expected=lambda: np.geomspace(-1, -100, 3))
+    check(
+        lambda: T.geomspace(1, 1000, 4, dtype="int64"),
+        expected=lambda: np.geomspace(1, 1000, 4, dtype="int64"),
+    )
+    check(
+        lambda: T.linspace(-2, 2, 6, dtype="int32"),
+        expected=lambda: np.linspace(-2, 2, 6, dtype="int32"),
+    )
+    check(lambda: T.mgrid[:3], expected=lambda: np.mgrid[:3])
+    mask = A > 0
+    check(T.tril, mask, expected=np.tril)
+    check(T.triu, mask, expected=np.triu)
     check(lambda: T.geomspace(1.0, 8.0, 4), expected=lambda: np.geomspace(1, 8, 4))
     for args in ((3,), (2, 3), (3, 2, 1), (3, 3, -1), (0,)):
         check(lambda a=args: T.eye(*a), expected=lambda a=args: np.eye(*a))
