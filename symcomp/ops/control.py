@@ -31,6 +31,13 @@ class IfElse(Op):
 
     def output_types(self, condition: TensorVariable, *branches: Variable) -> list[Type]:
         n = self.n_outputs
+        if len(branches) != 2 * n:
+            raise ShapeError(f"ifelse: {len(branches)} values for {n} outputs, {2 * n} are needed")
+        if condition.ndim != 0 or dtypes.is_complex(condition.dtype):
+            raise DTypeError(
+                f"ifelse: the condition must be a real scalar, got {condition} ({condition.type}); "
+                "for an elementwise choice use switch"
+            )
         types = []
         for k, (x, y) in enumerate(zip(branches[:n], branches[n:], strict=True)):
             joined = _joined_type(x.type, y.type)
@@ -53,7 +60,7 @@ class IfElse(Op):
                 continue
             result.append(
                 tuple(
-                    a if a is b else ifelse(condition, _scalar(a), _scalar(b))
+                    a if a == b else ifelse(condition, _scalar(a), _scalar(b))
                     for a, b in zip(x, y, strict=True)
                 )
             )
@@ -145,11 +152,6 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
     array(3.)
     """
     condition = as_tensor_variable(condition)
-    if condition.ndim != 0 or dtypes.is_complex(condition.dtype):
-        raise DTypeError(
-            f"ifelse: the condition must be a real scalar, got {condition} ({condition.type}); "
-            "for an elementwise choice use switch"
-        )
     several = isinstance(then_branch, list | tuple)
     if several != isinstance(else_branch, list | tuple):
         raise TypeError("ifelse: one branch is a list and the other is not")

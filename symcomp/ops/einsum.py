@@ -13,12 +13,12 @@ from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_common, cast_to
 from symcomp.ops.diagonal import diagonal
 from symcomp.ops.dimshuffle import dimshuffle
-from symcomp.ops.linalg import BatchedDot
+from symcomp.ops.products import contract, same_lengths
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_math import mul
-from symcomp.ops.shape import product_of, reshape, shape_tuple
 
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# In the order of NumPy's labels 0 to 51, which is also that of the characters.
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 Labelled = tuple[TensorVariable, str]
 
@@ -30,11 +30,15 @@ def einsum(subscripts: Any, *operands: Any) -> TensorVariable:
     ----------
     subscripts : str
         ``"ij,jk->ik"``; without ``->``, the labels that occur once, in alphabetical order, remain.
-        ``...`` stands for axes
-        that broadcast.
+        ``...`` stands for axes that broadcast.
     *operands : tensor_like
         Or, in NumPy's other form, operand, list of labels, operand, list of labels ..., output
-        labels.
+        labels. The labels are integers from 0 to 51.
+
+    Returns
+    -------
+    TensorVariable
+        Of the operands' common dtype, also where integers or booleans are summed.
 
     Raises
     ------
@@ -50,21 +54,24 @@ def einsum(subscripts: Any, *operands: Any) -> TensorVariable:
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists(subscripts, operands)
+    if not operands:
+        raise ShapeError(f"einsum: {subscripts!r} is given no operand")
     tensors = as_common(*operands)
     common = dtypes.upcast(*(x.dtype for x in tensors))
     terms, output = _parse(subscripts, [x.ndim for x in tensors])
     _check_lengths(subscripts, terms, tensors)
     labelled = [
-        _without_repeats(cast_to(x, common), term) for x, term in zip(tensors, terms, strict=True)
+        _without_repeats(cast_to(x, common), term, subscripts)
+        for x, term in zip(tensors, terms, strict=True)
     ]
     for first, second in _order(labelled, output):
         right, left = labelled.pop(second), labelled.pop(first)
         needed = set(output).union(*(term for _, term in labelled))
-        labelled.append(_combine(left, right, needed))
+        labelled.append(_combine(left, right, needed, subscripts))
     x, term = labelled[0]
     summed = [a for a, label in enumerate(term) if label not in output]
     if summed:
-        x = sum_(x, axis=summed)
+        x = sum_(x, axis=summed, dtype=common)
         term = "".join(label for label in term if label in output)
     return dimshuffle(x, *[term.index(label) for label in output])
 
@@ -72,13 +79,23 @@ def einsum(subscripts: Any, *operands: Any) -> TensorVariable:
 def _from_lists(first: Any, rest: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     args = [first, *rest]
     output = args.pop() if len(args) % 2 else None
-    words = [
-        "".join("..." if n is Ellipsis else LETTERS[n] for n in labels) for labels in args[1::2]
-    ]
-    text = ",".join(words)
+    text = ",".join(_spelled(labels) for labels in args[1::2])
     if output is not None:
-        text += "->" + "".join("..." if n is Ellipsis else LETTERS[n] for n in output)
+        text += "->" + _spelled(output)
     return text, tuple(args[::2])
+
+
+def _spelled(labels: Any) -> str:
+    """A list of labels as letters."""
+    letters = []
+    for label in labels:
+        if label is Ellipsis:
+            letters.append("...")
+        elif isinstance(label, int | np.integer) and 0 <= label < len(LETTERS):
+            letters.append(LETTERS[label])
+        else:
+            raise ShapeError(f"einsum: {label!r} is no label: they are integers from 0 to 51")
+    return "".join(letters)
 
 
 def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -97,12 +114,14 @@ def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     spelled = []
     for term, rank, n in zip(terms, ranks, extra, strict=True):
         full = term.replace("...", widest[len(widest) - n :] if n > 0 else "")
-        if len(full) != rank or any(c not in LETTERS for c in full):
+        if len(full) != rank or term.count("...") > 1 or any(c not in LETTERS for c in full):
             raise ShapeError(
                 f"einsum: the term {term!r} of {subscripts!r} does not fit an operand with {rank} "
                 "axes"
             )
         spelled.append(full)
+    if arrow and widest and "..." not in output:
+        raise ShapeError(f"einsum: the output of {subscripts!r} lacks the '...' of its operands")
     if arrow:
         output = output.replace("...", widest)
     else:
@@ -132,12 +151,12 @@ def _check_lengths(
                 )
 
 
-def _without_repeats(x: TensorVariable, term: str) -> Labelled:
+def _without_repeats(x: TensorVariable, term: str, subscripts: str) -> Labelled:
     """Take the diagonal where a label occurs twice in one operand."""
     while len(set(term)) < len(term):
         label = next(c for c in term if term.count(c) > 1)
         i, j = [a for a, c in enumerate(term) if c == label][:2]
-        x = diagonal(x, 0, i, j)
+        x = diagonal(same_lengths(f"einsum {subscripts!r}", x, x, [(i, j)]), 0, i, j)
         term = "".join(c for a, c in enumerate(term) if a not in (i, j)) + label
     return x, term
 
@@ -156,27 +175,21 @@ def _order(labelled: Sequence[Labelled], output: str) -> list[tuple[int, int]]:
     return [(0, 1)] + [(0, n - 2 - k) for k in range(n - 2)] if n > 1 else []
 
 
-def _combine(first: Labelled, second: Labelled, needed: set[str]) -> Labelled:
+def _combine(first: Labelled, second: Labelled, needed: set[str], subscripts: str) -> Labelled:
     """The product of two operands, summed over the labels that nobody needs any more."""
-    x, y = (_presum(v, other[1], needed) for v, other in ((first, second), (second, first)))
-    (a, s), (b, t) = x, y
+    (a, s), (b, t) = _presum(first, second[1], needed), _presum(second, first[1], needed)
     shared = [c for c in s if c in t]
     if any(a.type.broadcastable[s.index(c)] != b.type.broadcastable[t.index(c)] for c in shared):
         return _multiply(a, s, b, t, needed)
-    batch = [c for c in shared if c in needed]
-    inner = [c for c in shared if c not in needed]
+    batch, inner = (
+        [(s.index(c), t.index(c)) for c in shared if (c in needed) == kept]
+        for kept in (True, False)
+    )
     if not inner:
         return _multiply(a, s, b, t, needed)
-    rows, columns = [c for c in s if c not in t], [c for c in t if c not in s]
-    size = dict(zip(t, shape_tuple(b), strict=True)) | dict(zip(s, shape_tuple(a), strict=True))
-
-    def grouped(v: TensorVariable, term: str, groups: Sequence[Sequence[str]]) -> TensorVariable:
-        v = dimshuffle(v, *[term.index(c) for group in groups for c in group])
-        return reshape(v, [product_of([size[c] for c in group]) for group in groups])
-
-    z = BatchedDot()(grouped(a, s, (batch, rows, inner)), grouped(b, t, (batch, inner, columns)))
-    labels = [*batch, *rows, *columns]
-    return reshape(z, [size[c] for c in labels]), "".join(labels)
+    z = contract(f"einsum {subscripts!r}", a, b, batch, inner)
+    alone = [c for c in s + t if c not in shared]
+    return z, "".join([s[i] for i, _ in batch] + alone)
 
 
 def _presum(x: Labelled, other: str, needed: set[str]) -> Labelled:
@@ -185,7 +198,9 @@ def _presum(x: Labelled, other: str, needed: set[str]) -> Labelled:
     alone = [a for a, c in enumerate(term) if c not in other and c not in needed]
     if not alone:
         return x
-    return sum_(v, axis=alone), "".join(c for a, c in enumerate(term) if a not in alone)
+    return sum_(v, axis=alone, dtype=v.dtype), "".join(
+        c for a, c in enumerate(term) if a not in alone
+    )
 
 
 def _multiply(a: TensorVariable, s: str, b: TensorVariable, t: str, needed: set[str]) -> Labelled:
@@ -198,7 +213,7 @@ def _multiply(a: TensorVariable, s: str, b: TensorVariable, t: str, needed: set[
     )
     gone = [i for i, c in enumerate(labels) if c not in needed]
     if gone:
-        z = sum_(z, axis=gone)
+        z = sum_(z, axis=gone, dtype=z.dtype)
     return z, "".join(c for c in labels if c in needed)
 
 

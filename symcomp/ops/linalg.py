@@ -2,117 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply
-from symcomp.core.op import Op
-from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.node import Variable
+from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.alloc import broadcast_to
-from symcomp.ops.axes import matrix_transpose
 from symcomp.ops.convert import as_common, as_tensor_variable, cast_to, with_rank
 from symcomp.ops.dimshuffle import dimshuffle
 from symcomp.ops.elemwise import broadcast_static
+from symcomp.ops.products import (
+    BatchedDot,
+    Dot,
+    Pairs,
+    contract,
+    contract_equal,
+    same_lengths,
+)
 from symcomp.ops.reduce import max as max_
+from symcomp.ops.reduce import min as min_
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import neq
 from symcomp.ops.scalar_math import abs_, cast, conj, mul, pow, real, sqrt
 from symcomp.ops.shape import normalize_axes, normalize_axis, product_of, reshape, shape_tuple
 
 
-def _agree(name: str, x: TensorVariable, a: int, y: TensorVariable, b: int) -> None:
-    n, m = x.type.shape[a], y.type.shape[b]
-    if n is not None and m is not None and n != m:
-        raise ShapeError(
-            f"{name}: axis {a % x.ndim} of x has length {n}, axis {b % y.ndim} of y has length "
-            f"{m}: they must be equal "
-            f"(x: {x.type}, y: {y.type})"
-        )
-
-
-def _promoted(name: str, *args: Any) -> list[TensorVariable]:
+def _promoted(*args: Any) -> list[TensorVariable]:
     tensors = as_common(*args)
     common = dtypes.upcast(*(x.dtype for x in tensors))
     return [cast_to(x, common) for x in tensors]
-
-
-@dataclass(frozen=True)
-class Dot(Op):
-    """z = x y for vectors and matrices.   (n, k) (k, m) -> (n, m); (k,) (k, m) -> (m,); (n, k) (k,)
-    -> (n,); (k,) (k,) -> ()
-    """
-
-    def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
-        for name, v in (("x", x), ("y", y)):
-            if v.ndim not in (1, 2):
-                raise ShapeError(f"dot: {name} ({v.type}) is neither vector nor matrix")
-        _agree("dot", x, -1, y, 0)
-        return [TensorType(dtypes.upcast(x.dtype, y.dtype), x.type.shape[:-1] + y.type.shape[1:])]
-
-    def perform(self, x: Any, y: Any) -> Any:
-        try:
-            return np.asarray(np.dot(x, y))
-        except ValueError:
-            raise ShapeError(
-                f"dot: shapes {x.shape} and {y.shape} do not fit: the inner lengths must be equal"
-            ) from None
-
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [(*shapes[0][:-1], *shapes[1][1:])]
-
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x, y), (gz,) = (conj(v) if dtypes.is_complex(v.dtype) else v for v in inputs), output_grads
-        if x.ndim == 1 and y.ndim == 1:
-            return [gz * y, gz * x]
-        if x.ndim == 1:
-            return [Dot()(y, gz), outer(x, gz)]
-        if y.ndim == 1:
-            return [outer(gz, y), Dot()(x.T, gz)]
-        return [Dot()(gz, y.T), Dot()(x.T, gz)]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (x, y), (dx, dy) = inputs, tangents
-        terms = [] if dx is None else [self(dx, y)]
-        terms += [] if dy is None else [self(x, dy)]
-        return [terms[0] if len(terms) == 1 else terms[0] + terms[1]]
-
-
-@dataclass(frozen=True)
-class BatchedDot(Op):
-    """z[i] = x[i] y[i].   (b, n, k) (b, k, m) -> (b, n, m)"""
-
-    def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
-        for name, v in (("x", x), ("y", y)):
-            if v.ndim != 3:
-                raise ShapeError(f"batched_dot: {name} ({v.type}) has not 3 axes")
-        _agree("batched_dot", x, 0, y, 0)
-        _agree("batched_dot", x, 2, y, 1)
-        batch = x.type.shape[0] if x.type.shape[0] is not None else y.type.shape[0]
-        shape = (batch, x.type.shape[1], y.type.shape[2])
-        return [TensorType(dtypes.upcast(x.dtype, y.dtype), shape)]
-
-    def perform(self, x: Any, y: Any) -> Any:
-        if x.shape[0] != y.shape[0] or x.shape[2] != y.shape[1]:
-            raise ShapeError(f"batched_dot: shapes {x.shape} and {y.shape} do not fit")
-        return np.matmul(x, y)
-
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [(shapes[0][0], shapes[0][1], shapes[1][2])]
-
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x, y), (gz,) = (conj(v) if dtypes.is_complex(v.dtype) else v for v in inputs), output_grads
-        return [self(gz, matrix_transpose(y)), self(matrix_transpose(x), gz)]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (x, y), (dx, dy) = inputs, tangents
-        terms = [] if dx is None else [self(dx, y)]
-        terms += [] if dy is None else [self(x, dy)]
-        return [terms[0] if len(terms) == 1 else terms[0] + terms[1]]
 
 
 def dot(x: Any, y: Any) -> TensorVariable:
@@ -134,32 +55,61 @@ def dot(x: Any, y: Any) -> TensorVariable:
     >>> T.dot(a, x).eval({a: [[1, 2], [3, 4]], x: [1, 1]})
     array([3., 7.])
     """
-    x, y = _promoted("dot", x, y)
+    x, y = _promoted(x, y)
     if x.ndim == 0 or y.ndim == 0:
         return mul(x, y)
     if x.ndim > 2 or y.ndim > 2:
-        return tensordot(x, y, [[x.ndim - 1], [max(y.ndim - 2, 0)]])
+        return contract("dot", x, y, [], [(x.ndim - 1, max(y.ndim - 2, 0))])
     return Dot()(x, y)
 
 
 def outer(x: Any, y: Any) -> TensorVariable:
-    """The products of every element of x with every element of y.   (n,) (m,) -> (n, m)"""
-    x, y = (v if v.ndim == 1 else v.flatten() for v in map(as_tensor_variable, (x, y)))
+    """The products of every element of x with every element of y.   (n,) (m,) -> (n, m)
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.outer(x, x).eval({x: [1, 2]})
+    array([[1., 2.],
+           [2., 4.]])
+    """
+    x, y = (v if v.ndim == 1 else v.flatten() for v in as_common(x, y))
     return mul(dimshuffle(x, 0, "x"), dimshuffle(y, "x", 0))
 
 
 def inner(x: Any, y: Any) -> TensorVariable:
-    """The sum of products over the last axes."""
-    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    """The sum of products over the last axes; a scalar multiplies.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, y = T.dmatrix("x"), T.dvector("y")
+    >>> T.inner(x, y).eval({x: [[1, 2], [3, 4]], y: [1, 1]})
+    array([3., 7.])
+    """
+    x, y = _promoted(x, y)
     if x.ndim == 0 or y.ndim == 0:
         return mul(x, y)
-    return tensordot(x, y, [[x.ndim - 1], [y.ndim - 1]])
+    return contract("inner", x, y, [], [(x.ndim - 1, y.ndim - 1)])
 
 
 def vdot(x: Any, y: Any) -> TensorVariable:
-    """The sum of products of all elements, those of x conjugated."""
-    x, y = (as_tensor_variable(v).flatten() for v in (x, y))
-    return dot(conj(x) if dtypes.is_complex(x.dtype) else x, y)
+    """The sum of products of all elements, those of x conjugated.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.zvector("x")
+    >>> T.vdot(x, x).eval({x: [3, 4j]})
+    array(25.+0.j)
+    """
+    x, y = (v.flatten() for v in as_common(x, y))
+    return dot(_conjugated(x), y)
+
+
+def _conjugated(x: TensorVariable) -> TensorVariable:
+    return conj(x) if dtypes.is_complex(x.dtype) else x
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
@@ -170,12 +120,17 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
     a, b : tensor_like
     axes : int or pair of (int or sequence of int)
         An int n: the last n axes of a meet the first n of b. A pair: which axes of a meet which of
-        b.
+        b; negative ones count from the end.
 
     Returns
     -------
     TensorVariable
         The remaining axes of a, then those of b.
+
+    Raises
+    ------
+    ShapeError
+        If an axis does not exist or is given twice, or paired axes differ in length.
 
     Examples
     --------
@@ -184,34 +139,28 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
     >>> T.tensordot(x, x, axes=3).eval({x: [[[1, 2]]]})
     array(5.)
     """
-    a, b = _promoted("tensordot", a, b)
-    first, second = _paired_axes(a, b, axes)
-    for i, j in zip(first, second, strict=True):
-        _agree("tensordot", a, i, b, j)
-    rest_a = [i for i in range(a.ndim) if i not in first]
-    rest_b = [j for j in range(b.ndim) if j not in second]
-    left, right = shape_tuple(a), shape_tuple(b)
-    length = product_of([left[i] for i in first])
-    rows = product_of([left[i] for i in rest_a])
-    columns = product_of([right[j] for j in rest_b])
-    x = reshape(dimshuffle(a, *rest_a, *first), [rows, length])
-    y = reshape(dimshuffle(b, *second, *rest_b), [length, columns])
-    return reshape(Dot()(x, y), [left[i] for i in rest_a] + [right[j] for j in rest_b])
+    a, b = _promoted(a, b)
+    return contract("tensordot", a, b, [], _paired_axes("tensordot", a, b, axes))
 
 
-def _paired_axes(a: TensorVariable, b: TensorVariable, axes: Any) -> tuple[list[int], list[int]]:
+def _paired_axes(name: str, a: TensorVariable, b: TensorVariable, axes: Any) -> Pairs:
+    """The pairs that ``axes`` means, counted from the front."""
     if isinstance(axes, int | np.integer):
         n = int(axes)
         if n < 0 or n > min(a.ndim, b.ndim):
-            raise ShapeError(f"tensordot: axes={n} for tensors with {a.ndim} and {b.ndim} axes")
-        return list(range(a.ndim - n, a.ndim)), list(range(n))
-    first, second = ([e] if isinstance(e, int) else list(e) for e in axes)
-    if len(first) != len(second):
-        raise ShapeError(f"tensordot: {len(first)} axes of a but {len(second)} of b: {axes}")
-    return (
-        [normalize_axis("tensordot", i, a.ndim) for i in first],
-        [normalize_axis("tensordot", j, b.ndim) for j in second],
+            raise ShapeError(f"{name}: axes={n} for tensors with {a.ndim} and {b.ndim} axes")
+        return [(a.ndim - n + k, k) for k in range(n)]
+    if not isinstance(axes, list | tuple | np.ndarray) or len(axes) != 2:
+        raise TypeError(f"{name}: axes must be an integer or a pair of axes or lists, got {axes!r}")
+    first, second = (
+        [normalize_axis(name, i, v.ndim) for i in np.atleast_1d(np.asarray(e, object))]
+        for e, v in zip(axes, (a, b), strict=True)
     )
+    if len(first) != len(second):
+        raise ShapeError(f"{name}: {len(first)} axes of the first but {len(second)} of the second")
+    if len({*first}) != len(first) or len({*second}) != len(second):
+        raise ShapeError(f"{name}: an axis is given twice in {axes}")
+    return list(zip(first, second, strict=True))
 
 
 def batched_dot(a: Any, b: Any) -> TensorVariable:
@@ -220,7 +169,11 @@ def batched_dot(a: Any, b: Any) -> TensorVariable:
     Parameters
     ----------
     a, b : tensor_like
-        With equal first axes, and 2 or 3 axes (more are treated as ``batched_tensordot``).
+        With equal first axes. Vectors multiply.
+
+    Raises
+    ------
+    ShapeError
 
     Examples
     --------
@@ -229,47 +182,54 @@ def batched_dot(a: Any, b: Any) -> TensorVariable:
     >>> T.batched_dot(x, x).eval({x: [[1, 2], [3, 4]]})
     array([ 5., 25.])
     """
-    a, b = _promoted("batched_dot", a, b)
+    a, b = _promoted(a, b)
     if a.ndim < 1 or b.ndim < 1:
         raise ShapeError(f"batched_dot: a ({a.type}) and b ({b.type}) need a batch axis")
     if a.ndim == 1 or b.ndim == 1:
         low, high = (a, b) if a.ndim == 1 else (b, a)
+        high = same_lengths("batched_dot", low, high, [(0, 0)])
         return mul(dimshuffle(low, 0, *["x"] * (high.ndim - 1)), high)
-    if a.ndim > 3 or b.ndim > 3:
-        return batched_tensordot(a, b, [[a.ndim - 1], [max(b.ndim - 2, 1)]])
-    x = a if a.ndim == 3 else dimshuffle(a, 0, "x", 1)
-    y = b if b.ndim == 3 else dimshuffle(b, 0, 1, "x")
-    z = BatchedDot()(x, y)
-    dropped = ([1] if a.ndim == 2 else []) + ([2] if b.ndim == 2 else [])
-    return dimshuffle(z, *[i for i in range(3) if i not in dropped])
+    return contract("batched_dot", a, b, [(0, 0)], [(a.ndim - 1, max(b.ndim - 2, 1))])
 
 
 def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> TensorVariable:
-    """``tensordot(x[i], y[i], axes)`` for every i; ``axes`` counts the batch axis too, as in
-    Theano.
+    """``tensordot(x[i], y[i], axes)`` for every i.
+
+    Parameters
+    ----------
+    x, y : tensor_like
+        With equal first axes.
+    axes : int or pair of (int or sequence of int)
+        As for ``tensordot``, but counting the batch axis too, as in Theano.
+
+    Raises
+    ------
+    ShapeError
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dtensor3("x")
+    >>> T.batched_tensordot(x, x, [[1, 2], [1, 2]]).eval({x: [[[1, 2]], [[3, 4]]]})
+    array([ 5., 25.])
     """
-    x, y = _promoted("batched_tensordot", x, y)
+    x, y = _promoted(x, y)
+    if x.ndim == 0 or y.ndim == 0:
+        raise ShapeError(f"batched_tensordot: x ({x.type}) and y ({y.type}) need a batch axis")
     if isinstance(axes, int | np.integer):
         n = int(axes)
+        if n < 0 or n >= min(x.ndim, y.ndim):
+            raise ShapeError(
+                f"batched_tensordot: axes={n} for tensors with {x.ndim} and {y.ndim} axes, "
+                "the first of which is the batch"
+            )
         axes = [list(range(x.ndim - n, x.ndim)), list(range(1, n + 1))]
-    first, second = _paired_axes(x, y, axes)
-    if 0 in first or 0 in second:
+    pairs = _paired_axes("batched_tensordot", x, y, axes)
+    if any(0 in pair for pair in pairs):
         raise ShapeError(
             f"batched_tensordot: axis 0 is the batch axis and cannot be summed: {axes}"
         )
-    rest_x = [i for i in range(1, x.ndim) if i not in first]
-    rest_y = [j for j in range(1, y.ndim) if j not in second]
-    left, right = shape_tuple(x), shape_tuple(y)
-    length = product_of([left[i] for i in first])
-    a = reshape(
-        dimshuffle(x, 0, *rest_x, *first), [left[0], product_of([left[i] for i in rest_x]), length]
-    )
-    b = reshape(
-        dimshuffle(y, 0, *second, *rest_y),
-        [left[0], length, product_of([right[j] for j in rest_y])],
-    )
-    lengths = [left[0]] + [left[i] for i in rest_x] + [right[j] for j in rest_y]
-    return reshape(BatchedDot()(a, b), lengths)
+    return contract("batched_tensordot", x, y, [(0, 0)], pairs)
 
 
 def matmul(x: Any, y: Any) -> TensorVariable:
@@ -289,64 +249,107 @@ def matmul(x: Any, y: Any) -> TensorVariable:
     <BLANKLINE>
            [[7.]]])
     """
-    x, y = _promoted("matmul", x, y)
+    x, y = _promoted(x, y)
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError(f"matmul: x ({x.type}) and y ({y.type}) must not be scalars; use *")
     if x.ndim <= 2 and y.ndim <= 2:
         return Dot()(x, y)
-    if y.ndim == 1 or (y.ndim == 2 and x.ndim > 2):
-        return tensordot(x, y, [[x.ndim - 1], [0]])
-    vector = x.ndim == 1
-    x = dimshuffle(x, "x", 0) if vector else x
+    if y.ndim <= 2:
+        return contract("matmul", x, y, [], [(x.ndim - 1, 0)])
+    if x.ndim == 1:
+        return contract("matmul", x, y, [], [(0, y.ndim - 2)])
     rank = max(x.ndim, y.ndim)
-    x, y = with_rank(x, rank), with_rank(y, rank)
-    _agree("matmul", x, -1, y, -2)
-    z = _stacked_product(x, y)
-    return dimshuffle(z, *[a for a in range(rank) if a != rank - 2]) if vector else z
+    return _stacked_product(with_rank(x, rank), with_rank(y, rank))
 
 
 def _stacked_product(x: TensorVariable, y: TensorVariable) -> TensorVariable:
+    """The products of matrices in the last two axes; the others broadcast."""
+    axes = range(x.ndim - 2)
+    ones = [(x.type.shape[a] == 1, y.type.shape[a] == 1) for a in axes]
+    batch = [(a, a) for a in axes]
+    inner_axes = (x.ndim - 1, x.ndim - 2)
+    if all(n == m for n, m in ones):
+        return contract("matmul", x, y, batch, [inner_axes])
+    equal = [(a, a) for a, stretched in zip(axes, ones, strict=True) if not any(stretched)]
+    y = same_lengths("matmul", x, y, [*equal, inner_axes])
     left, right = shape_tuple(x), shape_tuple(y)
-    batch = []
     static = broadcast_static("matmul", [v.type.shape[:-2] for v in (x, y)])
-    for axis, n in enumerate(static):
-        source = left if x.type.shape[axis] is None else right
-        batch.append(source[axis] if n is None else n)
-    if any((n == 1) != (m == 1) for n, m in zip(x.type.shape[:-2], y.type.shape[:-2], strict=True)):
-        x = broadcast_to(x, [*batch, *left[-2:]])
-        y = broadcast_to(y, [*batch, *right[-2:]])
-    n = product_of(batch)
-    a, b = reshape(x, [n, *left[-2:]]), reshape(y, [n, *right[-2:]])
-    return reshape(BatchedDot()(a, b), [*batch, left[-2], right[-1]])
+    lengths = [
+        n if n is not None else (right if m is not None else left)[a]
+        for a, n, m in zip(axes, static, x.type.shape[:-2], strict=True)
+    ]
+    x, y = (broadcast_to(v, [*lengths, *shape_tuple(v)[-2:]]) for v in (x, y))
+    return contract_equal(x, y, batch, [inner_axes])
 
 
 def matvec(x: Any, y: Any) -> TensorVariable:
-    """Matrices times vectors, stacked: (..., n, k) (..., k) -> (..., n)."""
-    y = as_tensor_variable(y)
+    """Matrices times vectors, stacked: (..., n, k) (..., k) -> (..., n).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> a, x = T.dtensor3("a"), T.dvector("x")
+    >>> T.matvec(a, x).eval({a: [[[1, 2], [3, 4]]], x: [1, 1]})
+    array([[3., 7.]])
+    """
+    x, y = _promoted(x, y)
+    if x.ndim < 2 or y.ndim < 1:
+        raise ShapeError(f"matvec: a matrix and a vector are needed, got {x.type} and {y.type}")
     return matmul(x, dimshuffle(y, *range(y.ndim), "x"))[..., 0]
 
 
 def vecmat(x: Any, y: Any) -> TensorVariable:
-    """Vectors (conjugated) times matrices, stacked: (..., k) (..., k, m) -> (..., m)."""
-    x = as_tensor_variable(x)
-    x = conj(x) if dtypes.is_complex(x.dtype) else x
-    return matmul(dimshuffle(x, *range(x.ndim - 1), "x", x.ndim - 1), y)[..., 0, :]
+    """Vectors (conjugated) times matrices, stacked: (..., k) (..., k, m) -> (..., m).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> a, x = T.dtensor3("a"), T.dvector("x")
+    >>> T.vecmat(x, a).eval({a: [[[1, 2], [3, 4]]], x: [1, 1]})
+    array([[4., 6.]])
+    """
+    x, y = _promoted(x, y)
+    if x.ndim < 1 or y.ndim < 2:
+        raise ShapeError(f"vecmat: a vector and a matrix are needed, got {x.type} and {y.type}")
+    return matmul(dimshuffle(_conjugated(x), *range(x.ndim - 1), "x", x.ndim - 1), y)[..., 0, :]
 
 
 def vecdot(x: Any, y: Any) -> TensorVariable:
-    """Sums of products over the last axis, x conjugated: (..., k) (..., k) -> (...)."""
-    x = as_tensor_variable(x)
-    return sum_(mul(conj(x) if dtypes.is_complex(x.dtype) else x, y), axis=-1)
+    """Sums of products over the last axis, x conjugated: (..., k) (..., k) -> (...).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.vecdot(x, x).eval({x: [[1, 2], [3, 4]]})
+    array([ 5., 25.])
+    """
+    x, y = _promoted(x, y)
+    if x.ndim < 1 or y.ndim < 1:
+        raise ShapeError(f"vecdot: two vectors are needed, got {x.type} and {y.type}")
+    y = same_lengths("vecdot", x, y, [(x.ndim - 1, y.ndim - 1)])
+    return sum_(mul(_conjugated(x), y), axis=-1, dtype=x.dtype)
 
 
 def kron(a: Any, b: Any) -> TensorVariable:
-    """The Kronecker product of two matrices (vectors count as rows)."""
-    a, b = (with_rank(v, 2) if v.ndim < 2 else v for v in map(as_tensor_variable, (a, b)))
-    if a.ndim != 2 or b.ndim != 2:
-        raise ShapeError(f"kron: a ({a.type}) and b ({b.type}) must have at most 2 axes")
-    (n, m), (p, q) = shape_tuple(a), shape_tuple(b)
-    z = mul(dimshuffle(a, 0, "x", 1, "x"), dimshuffle(b, "x", 0, "x", 1))
-    return reshape(z, [product_of([n, p]), product_of([m, q])])
+    """The Kronecker product: every element of a times all of b, in blocks.   (n, m) (p, q) ->
+    (n p, m q); any ranks, the lower is padded in front.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.kron(x, [[1.0, 1.0]]).eval({x: [[1], [2]]})
+    array([[1., 1.],
+           [2., 2.]])
+    """
+    tensors = as_common(a, b)
+    rank = max(v.ndim for v in tensors)
+    a, b = (with_rank(v, rank) for v in tensors)
+    left = [e for axis in range(rank) for e in (axis, "x")]
+    right = [e for axis in range(rank) for e in ("x", axis)]
+    lengths = [product_of(pair) for pair in zip(shape_tuple(a), shape_tuple(b), strict=True)]
+    return reshape(mul(dimshuffle(a, *left), dimshuffle(b, *right)), lengths)
 
 
 def norm(x: Any, L: Any = 2, axis: Any = None, keepdims: bool = False) -> TensorVariable:
@@ -356,9 +359,9 @@ def norm(x: Any, L: Any = 2, axis: Any = None, keepdims: bool = False) -> Tensor
     ----------
     x : tensor_like
     L : number
-        1, 2, ``numpy.inf`` (the largest), 0 (how many are not 0), or any other power. For 2 the
-        derivative at 0 is not
-        finite.
+        1, 2, ``numpy.inf`` (the largest), ``-numpy.inf`` (the smallest), 0 (how many are not 0), or
+        any other power. The derivative of the 2-norm at 0 is what its formula,
+        ``x / norm(x)``, gives: NaN.
     axis : int or sequence of int, optional
         By default all.
     keepdims : bool
@@ -372,11 +375,16 @@ def norm(x: Any, L: Any = 2, axis: Any = None, keepdims: bool = False) -> Tensor
     """
     x = as_tensor_variable(x)
     x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
+    if not isinstance(L, Variable):
+        if not isinstance(L, int | float | np.integer | np.floating):
+            raise TypeError(f"norm: L must be a real number, got {L!r}")
+        L = float(L)
     axes = normalize_axes("norm", axis, x.ndim)
     if L == 0:
         return cast(sum_(neq(x, 0), axes, keepdims=keepdims), dtypes.real_part(x.dtype))
-    if L == np.inf:
-        return max_(abs_(x), axes, keepdims=keepdims)
+    if L in (np.inf, -np.inf):
+        extreme = max_ if L > 0 else min_
+        return extreme(abs_(x), axes, keepdims=keepdims)
     if L == 1:
         return sum_(abs_(x), axes, keepdims=keepdims)
     if L == 2:

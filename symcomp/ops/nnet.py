@@ -13,13 +13,14 @@ from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.convert import as_common, as_tensor_variable
 from symcomp.ops.creation import arange
 from symcomp.ops.index import getitem
+from symcomp.ops.products import same_lengths
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import clip, gt, switch
 from symcomp.ops.scalar_logistic import sigmoid, softplus
-from symcomp.ops.scalar_math import abs_, cast, expm1, log, log1p, maximum
+from symcomp.ops.scalar_math import abs_, cast, expm1, log, log1p, maximum, minimum
 from symcomp.ops.shape import normalize_axes, shape_tuple
 
 
@@ -139,7 +140,7 @@ def softmax_with_bias(x: Any, b: Any) -> TensorVariable:
 
 
 def relu(x: Any, alpha: Any = 0) -> TensorVariable:
-    """``max(x, alpha * x)``: the rectifier, leaky with slope ``alpha`` below 0.
+    """``x`` above 0, ``alpha * x`` below: the rectifier, leaky if ``alpha`` is not 0.
 
     Examples
     --------
@@ -159,7 +160,8 @@ def relu(x: Any, alpha: Any = 0) -> TensorVariable:
 def elu(x: Any, alpha: Any = 1) -> TensorVariable:
     """``x`` above 0, ``alpha * (exp(x) - 1)`` below (Clevert et al., 2015)."""
     x = _float(x)
-    return switch(gt(x, 0), x, alpha * expm1(x))
+    # Where x is positive, exp(x) may be infinite, and its gradient 0 times infinity.
+    return switch(gt(x, 0), x, alpha * expm1(switch(gt(x, 0), 0, x)))
 
 
 def selu(x: Any) -> TensorVariable:
@@ -182,10 +184,11 @@ def hard_sigmoid(x: Any) -> TensorVariable:
 def ultra_fast_sigmoid(x: Any) -> TensorVariable:
     """A rational approximation of sigmoid, in Theano's pieces: off by at most 0.03."""
     x = _float(x) * 0.5
-    a = abs_(x)
-    inner = 1.5 * a / (1 + a)
-    middle = 0.935409070603099 + 0.0458812946797165 * (a - 1.7)
-    size = switch(gt(1.7, a), inner, switch(gt(3, a), middle, 0.99505475368673))
+    # The second piece ends at a = 3, where it has the constant value of the third.
+    a = minimum(abs_(x), 3)
+    first = 1.5 * a / (1 + a)
+    second = 0.935409070603099 + 0.0458812946797165 * (a - 1.7)
+    size = switch(gt(1.7, a), first, second)
     return 0.5 * (switch(gt(x, 0), size, -size) + 1)
 
 
@@ -202,13 +205,13 @@ def binary_crossentropy(output: Any, target: Any) -> TensorVariable:
     >>> T.nnet.binary_crossentropy(o, 1.0).eval({o: [0.5]})
     array([0.69314718])
     """
-    output, target = as_tensor_variable(output), as_tensor_variable(target)
+    output, target = as_common(output, target)
     return -(target * log(output) + (1.0 - target) * log1p(-output))
 
 
 def sigmoid_binary_crossentropy(output: Any, target: Any) -> TensorVariable:
     """``binary_crossentropy(sigmoid(output), target)``, accurate for any ``output``."""
-    output, target = as_tensor_variable(output), as_tensor_variable(target)
+    output, target = as_common(output, target)
     return target * softplus(-output) + (1.0 - target) * softplus(output)
 
 
@@ -253,6 +256,13 @@ def crossentropy_categorical_1hot(coding_dist: Any, true_one_of_n: Any) -> Tenso
             f"crossentropy_categorical_1hot: a matrix and a vector are needed, got {coding.type} "
             f"and {true.type}"
         )
+    if not dtypes.is_discrete(true.dtype) or true.dtype == "bool":
+        raise DTypeError(
+            f"crossentropy_categorical_1hot: the classes must be integers, got {true.type}: cast "
+            "them to int64"
+        )
+    # An index of length 1 would be stretched to all rows.
+    true = same_lengths("crossentropy_categorical_1hot", coding, true, [(0, 0)])
     return -log(getitem(coding, (arange(shape_tuple(coding)[0]), true)))
 
 
