@@ -4,39 +4,65 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcomp.core.tensor import TensorVariable
-from symcomp.errors import ShapeError
+from symcomp.core import dtype as dtypes
+from symcomp.core.tensor import TensorConstant, TensorVariable
+from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import moveaxis
-from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.creation import arange
 from symcomp.ops.index import getitem, set_subtensor
+from symcomp.ops.products import same_lengths
 from symcomp.ops.reduce import sum as sum_
-from symcomp.ops.scalar_math import maximum, minimum
+from symcomp.ops.scalar_math import maximum
 from symcomp.ops.shape import normalize_axis, shape_tuple
 
 
-def _places(rows: Any, columns: Any, offset: int) -> tuple[TensorVariable, TensorVariable]:
+def _larger(a: Any, b: Any) -> Any:
+    known = isinstance(a, int) and isinstance(b, int)
+    return max(a, b) if known else maximum(as_tensor_variable(a), as_tensor_variable(b))
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    return -_larger(-a, -b)
+
+
+def _as_offset(name: str, offset: Any) -> Any:
+    """The number of a diagonal: an int if it is known, else an int64 scalar."""
+    v = as_tensor_variable(offset)
+    if v.ndim != 0 or v.dtype == "bool" or not dtypes.is_discrete(v.dtype):
+        raise DTypeError(f"{name}: offset must be an integer scalar, got {v} ({v.type})")
+    return int(v.data) if isinstance(v, TensorConstant) else cast_to(v, "int64")
+
+
+def _places(rows: Any, columns: Any, offset: Any) -> tuple[TensorVariable, TensorVariable]:
     """Row and column numbers of a diagonal."""
-    down, right = max(-offset, 0), max(offset, 0)
-    if isinstance(rows, int) and isinstance(columns, int):
-        count: Any = max(min(rows - down, columns - right), 0)
-    else:
-        count = maximum(minimum(as_tensor_variable(rows) - down, columns - right), 0)
-    along = arange(count)
+    down, right = _larger(-offset, 0), _larger(offset, 0)
+    along = arange(_larger(_smaller(rows - down, columns - right), 0))
     return along + down, along + right
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
+def _two_axes(name: str, ndim: int, axis1: int, axis2: int) -> tuple[int, int]:
+    i, j = (normalize_axis(name, axis, ndim) for axis in (axis1, axis2))
+    if i == j:
+        raise ShapeError(f"{name}: axis1 and axis2 are both {i}")
+    return i, j
+
+
+def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
     """A diagonal of the matrices in two axes of ``a``; it is the last axis of the result.
 
     Parameters
     ----------
     a : tensor_like
         At least 2 axes.
-    offset : int
+    offset : integer scalar
         0 the main diagonal, positive above, negative below.
     axis1, axis2 : int
+
+    Raises
+    ------
+    ShapeError, DTypeError
 
     Examples
     --------
@@ -48,16 +74,13 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorV
     a = as_tensor_variable(a)
     if a.ndim < 2:
         raise ShapeError(f"diagonal: {a} ({a.type}) has fewer than 2 axes")
-    i, j = (normalize_axis("diagonal", axis, a.ndim) for axis in (axis1, axis2))
-    if i == j:
-        raise ShapeError(f"diagonal: axis1 and axis2 are both {i}")
-    a = moveaxis(a, (i, j), (-2, -1))
+    a = moveaxis(a, _two_axes("diagonal", a.ndim, axis1, axis2), (-2, -1))
     lengths = shape_tuple(a)
-    rows, columns = _places(lengths[-2], lengths[-1], offset)
+    rows, columns = _places(lengths[-2], lengths[-1], _as_offset("diagonal", offset))
     return getitem(a, (..., rows, columns))
 
 
-def diag(v: Any, k: int = 0) -> TensorVariable:
+def diag(v: Any, k: Any = 0) -> TensorVariable:
     """The diagonal of a matrix, or the diagonal matrix of a vector.
 
     Examples
@@ -79,18 +102,43 @@ def diag(v: Any, k: int = 0) -> TensorVariable:
 extract_diag = diagonal
 
 
-def alloc_diag(v: Any, offset: int = 0) -> TensorVariable:
-    """Matrices with the last axis of ``v`` on a diagonal, and zeros elsewhere."""
+def alloc_diag(v: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
+    """Matrices, in two axes of the result, with the last axis of ``v`` on a diagonal, and zeros
+    elsewhere: what ``diagonal`` with the same arguments takes out again.
+
+    Parameters
+    ----------
+    v : tensor_like
+        At least 1 axis.
+    offset : integer scalar
+    axis1, axis2 : int
+        Of the result, which has one axis more than ``v``.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> v = T.dvector("v")
+    >>> T.alloc_diag(v, 1).eval({v: [5]})
+    array([[0., 5.],
+           [0., 0.]])
+    """
     v = as_tensor_variable(v)
     if v.ndim == 0:
         raise ShapeError(f"alloc_diag: {v} is a scalar")
+    axes = _two_axes("alloc_diag", v.ndim + 1, axis1, axis2)
+    offset = _as_offset("alloc_diag", offset)
     *stack, n = shape_tuple(v)
     size = n + abs(offset)
     rows, columns = _places(size, size, offset)
-    return set_subtensor(getitem(zeros([*stack, size, size], v.dtype), (..., rows, columns)), v)
+    blank = zeros([*stack, size, size], v.dtype)
+    return moveaxis(set_subtensor(getitem(blank, (..., rows, columns)), v), (-2, -1), axes)
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
     """The sum of a diagonal.
 
     Examples
@@ -110,7 +158,12 @@ def fill_diagonal(a: Any, val: Any) -> TensorVariable:
     ----------
     a : tensor_like
         2 axes; or more, if all lengths are equal.
-    val : scalar
+    val : tensor_like
+        A scalar, or a vector as long as the diagonal.
+
+    Raises
+    ------
+    ShapeError
 
     Examples
     --------
@@ -125,17 +178,34 @@ def fill_diagonal(a: Any, val: Any) -> TensorVariable:
         raise ShapeError(f"fill_diagonal: {a} ({a.type}) has fewer than 2 axes")
     if a.ndim == 2:
         return fill_diagonal_offset(a, val, 0)
+    a = same_lengths("fill_diagonal", a, a, [(0, axis) for axis in range(1, a.ndim)])
     along = arange(shape_tuple(a)[0])
     return set_subtensor(getitem(a, (along,) * a.ndim), val)
 
 
-def fill_diagonal_offset(a: Any, val: Any, offset: int) -> TensorVariable:
-    """A copy of the matrix ``a`` with ``val`` on diagonal ``offset``."""
+def fill_diagonal_offset(a: Any, val: Any, offset: Any) -> TensorVariable:
+    """A copy of the matrix ``a`` with ``val`` on a diagonal, as in ``fill_diagonal``.
+
+    Parameters
+    ----------
+    a : matrix
+    val : tensor_like
+    offset : integer scalar
+        0 the main diagonal, positive above, negative below.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, k = T.dmatrix("x"), T.lscalar("k")
+    >>> T.fill_diagonal_offset(x, 0, k).eval({x: [[1, 2], [3, 4]], k: 1})
+    array([[1., 0.],
+           [3., 4.]])
+    """
     a = as_tensor_variable(a)
     if a.ndim != 2:
         raise ShapeError(f"fill_diagonal_offset: {a} ({a.type}) is no matrix")
     n, m = shape_tuple(a)
-    rows, columns = _places(n, m, offset)
+    rows, columns = _places(n, m, _as_offset("fill_diagonal_offset", offset))
     return set_subtensor(getitem(a, (rows, columns)), val)
 
 

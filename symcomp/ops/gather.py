@@ -9,7 +9,8 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import broadcast_arrays
-from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.ops.control import Assert
+from symcomp.ops.convert import as_tensor_variable, cast_to, with_rank
 from symcomp.ops.creation import arange
 from symcomp.ops.index import getitem
 from symcomp.ops.join import stack
@@ -66,6 +67,14 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     return getitem(a, (slice(None),) * number + (places,))
 
 
+def _own_places(lengths: Sequence[Any]) -> list[TensorVariable]:
+    """Index arrays, one for each axis, that pick everything in its own place."""
+    rank = range(len(lengths))
+    return [
+        arange(n).dimshuffle(*[0 if b == a else "x" for b in rank]) for a, n in enumerate(lengths)
+    ]
+
+
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> TensorVariable:
     """For every line along an axis, the elements at that line's own indices, as NumPy's.
 
@@ -93,12 +102,8 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> TensorVari
             f"take_along_axis: arr ({arr.type}) and indices ({places.type}) must have equally "
             "many axes"
         )
-    key: list[Any] = []
-    for a, n in enumerate(shape_tuple(arr)):
-        if a == number:
-            key.append(places)
-        else:
-            key.append(arange(n).dimshuffle(*[0 if b == a else "x" for b in range(arr.ndim)]))
+    key = _own_places(shape_tuple(arr))
+    key[number] = places
     return getitem(arr, tuple(key))
 
 
@@ -120,21 +125,20 @@ def choose(a: Any, choices: Sequence[Any] | TensorVariable, mode: str = "raise")
     """
     index = _whole_numbers("choose", a)
     if isinstance(choices, TensorVariable):
-        several = [choices[i] for i in range(choices.type.shape[0] or 0)]
-        if not several:
-            raise ShapeError(
-                f"choose: the number of choices in {choices} ({choices.type}) must be known"
-            )
+        if choices.ndim == 0:
+            raise ShapeError(f"choose: {choices} ({choices.type}) is a scalar, not several choices")
+        stacked = choices
     else:
-        several = [as_tensor_variable(c) for c in choices]
-    index, *parts = broadcast_arrays(index, *several)
-    index = _in_range(index, len(parts), mode, "choose")
-    lengths = shape_tuple(index)
-    grid = [
-        arange(n).dimshuffle(*[0 if b == a else "x" for b in range(index.ndim)])
-        for a, n in enumerate(lengths)
-    ]
-    return getitem(stack(parts), (index, *grid))
+        stacked = stack(broadcast_arrays(*choices))
+    n = shape_tuple(stacked)[0]
+    if mode == "raise":
+        message = "choose: a number in `a` is no position in choices: use mode='wrap' or 'clip'"
+        index = Assert(message)(index, (index >= 0) & (index < n))
+    index = _in_range(index, n, mode, "choose")
+    rank = max(index.ndim, stacked.ndim - 1)
+    missing = ["x"] * (rank - stacked.ndim + 1)
+    stacked = stacked.dimshuffle(0, *missing, *range(1, stacked.ndim))
+    return getitem(stacked, (with_rank(index, rank), *_own_places(shape_tuple(stacked)[1:])))
 
 
 def compress(condition: Any, x: Any, axis: int | None = None) -> TensorVariable:

@@ -19,12 +19,13 @@ from symcomp.ops.pattern import (
     Pattern,
     describe,
     fill_pattern,
-    index_shape,
     is_advanced,
     read_key,
+    runtime_shape,
     static_shape,
 )
 from symcomp.ops.scalar_logic import eq, switch
+from symcomp.ops.scalar_math import second
 from symcomp.ops.shape import Reshape, Shape, ShapeI, reshape, shape_tuple
 
 
@@ -43,10 +44,7 @@ class Subtensor(Op):
         return np.asarray(x[fill_pattern(self.pattern, inputs)])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        inputs = node.inputs[1:]
-        key = fill_pattern(self.pattern, inputs, whole=lambda v: v)
-        arrays = [s for s in shapes[1:] if len(s) > 0]
-        shape = index_shape(shapes[0], self.pattern, key, arrays, _broadcast_lengths)
+        shape = runtime_shape(shapes[0], self.pattern, node.inputs[1:], shapes[1:])
         static = node.outputs[0].type.shape
         return [tuple(n if k is None else k for n, k in zip(shape, static, strict=True))]
 
@@ -69,22 +67,6 @@ class Subtensor(Op):
 
     def __str__(self) -> str:
         return f"Subtensor{{{describe(self.pattern)}}}"
-
-
-def _broadcast_lengths(shapes: Sequence[Any]) -> list[Any]:
-    """The lengths that index arrays broadcast to at run time, where any length 1 stretches."""
-    rank = max(len(s) for s in shapes)
-    result: list[Any] = []
-    for axis in range(rank):
-        length: Any = 1
-        for shape in shapes:
-            n = shape[axis - rank + len(shape)] if axis >= rank - len(shape) else 1
-            if isinstance(length, int) and length == 1:
-                length = n
-            elif not (isinstance(n, int) and n == 1):
-                length = n if isinstance(n, int) else switch(eq(length, 1), n, length)
-        result.append(length)
-    return result
 
 
 @dataclass(frozen=True)
@@ -203,8 +185,6 @@ def getitem(x: TensorVariable, key: Any) -> TensorVariable:
     array([3., 2.])
     """
     pattern, inputs = read_key(x, key)
-    if not pattern:
-        return x
     owner = x.owner
     if (
         owner is not None
@@ -313,7 +293,7 @@ def _write(name: str, x: Any, y: Any, set_: bool, inplace: bool) -> TensorVariab
             position = {a: i for i, a in enumerate(op.order) if a != "x"}
             y = DimShuffle(y.ndim, tuple(position.get(a, "x") for a in range(op.ndim)))(y)
         elif isinstance(op, Reshape):
-            y = reshape(y + x.zeros_like(), shape_tuple(base))
+            y = reshape(second(x, y), shape_tuple(base))
         else:
             break
         x = base

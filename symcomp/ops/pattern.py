@@ -5,22 +5,27 @@ input.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Variable
-from symcomp.core.tensor import StaticShape, TensorConstant, TensorVariable
+from symcomp.core.node import Apply, Variable
+from symcomp.core.op import Op
+from symcomp.core.tensor import StaticShape, TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, IndexOutOfRangeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to, constant
-from symcomp.ops.scalar_logic import ge, lt, switch
+from symcomp.ops.scalar_logic import eq, ge, lt, switch
 from symcomp.ops.scalar_math import maximum, minimum
+from symcomp.ops.shape import shape_tuple
 
 SYMBOL = "?"  # an int64 scalar, given as an input
 ARRAY = "array"  # an integer array, given as an input
+FLAG = "flag"  # a bool scalar, given as an input: an array of length 1 or 0 that takes no axis
 NEW = "new"  # a new axis of length 1
 NOTHING = "..."  # an ellipsis that stands for no axis: it still parts the arrays on its sides
+FARTHEST = np.iinfo(np.int64).max  # a slice's part beyond says no more
 
 
 class Slice(NamedTuple):
@@ -40,8 +45,8 @@ Pattern = tuple[Entry, ...]
 
 
 def is_advanced(pattern: Pattern) -> bool:
-    """True if an integer array takes part."""
-    return ARRAY in pattern
+    """True if an array takes part."""
+    return ARRAY in pattern or FLAG in pattern
 
 
 def describe(pattern: Pattern) -> str:
@@ -62,7 +67,7 @@ def _fill_entry(entry: Entry, rest: Iterator[Any], whole: Any) -> Any:
         return None
     if entry == NOTHING:
         return Ellipsis
-    if entry == ARRAY:
+    if entry in (ARRAY, FLAG):
         return next(rest)
     return whole(next(rest)) if entry == SYMBOL else entry
 
@@ -77,7 +82,7 @@ def read_key(x: TensorVariable, key: Any) -> tuple[Pattern, list[TensorVariable]
     ------
     ShapeError, DTypeError, IndexOutOfRangeError
     """
-    entries = list(key) if isinstance(key, tuple) else [key]
+    entries = list(key or [Ellipsis]) if isinstance(key, tuple) else [key]
     entries = _expand_ellipsis(x, [_prepare(entry) for entry in entries])
     pattern: list[Entry] = []
     inputs: list[TensorVariable] = []
@@ -90,11 +95,12 @@ def read_key(x: TensorVariable, key: Any) -> tuple[Pattern, list[TensorVariable]
         elif isinstance(entry, slice):
             pattern.append(_read_slice(entry, inputs))
             axis += 1
+        elif _is_mask(entry) and entry.ndim == 0:
+            pattern.append(FLAG)
+            inputs.append(entry)
         elif _is_mask(entry):
-            _check_mask(x, entry, axis)
-            for positions in _mask_positions(entry):
-                pattern.append(ARRAY)
-                inputs.append(positions)
+            pattern.extend([ARRAY] * entry.ndim)
+            inputs.extend(_mask_positions(x, entry, axis))
             axis += entry.ndim
         else:
             pattern.append(_read_integers(x, entry, axis, inputs))
@@ -110,14 +116,14 @@ def _prepare(entry: Any) -> Any:
         return entry
     if isinstance(entry, int | np.integer) and not isinstance(entry, bool | np.bool_):
         return int(entry)
-    if isinstance(entry, list | tuple) and not entry:
-        return constant(np.zeros(0, np.int64))
     try:
-        return as_tensor_variable(entry)
+        v = as_tensor_variable(entry)
     except (TypeError, ValueError):
         raise DTypeError(
             f"{entry!r} is no index: use integers, slices, None, ... or integer or bool arrays"
         ) from None
+    nothing = isinstance(entry, list | tuple) and isinstance(v, TensorConstant) and not v.data.size
+    return constant(v.data, dtype="int64") if nothing else v
 
 
 def _is_mask(entry: Any) -> bool:
@@ -149,6 +155,8 @@ def _read_slice(entry: slice, inputs: list[TensorVariable]) -> Slice:
         if part is None:
             parts.append(None)
             continue
+        if isinstance(part, int):
+            part = min(max(part, -FARTHEST), FARTHEST)
         v = as_tensor_variable(part)
         if v.ndim != 0 or not dtypes.is_discrete(v.dtype) or v.dtype == "bool":
             raise DTypeError(f"slice: {part!r} ({v.type}) is no integer scalar")
@@ -162,27 +170,57 @@ def _read_slice(entry: slice, inputs: list[TensorVariable]) -> Slice:
     return Slice(*parts)
 
 
-def _check_mask(x: TensorVariable, mask: TensorVariable, axis: int) -> None:
-    for a, n in enumerate(mask.type.shape):
-        length = x.type.shape[axis + a]
-        if n is not None and length is not None and n != length:
+def _mask_positions(x: TensorVariable, mask: TensorVariable, axis: int) -> list[TensorVariable]:
+    """Where the mask of ``axis`` and the following is true: an index array for each."""
+    lengths = shape_tuple(x)[axis : axis + mask.ndim]
+    unsure = []
+    for a, (n, length) in enumerate(zip(shape_tuple(mask), lengths, strict=True)):
+        if not (isinstance(n, int) and isinstance(length, int)):
+            unsure.append((a, n, length))
+        elif n != length:
             raise IndexOutOfRangeError(
                 f"boolean index: axis {a} of the mask has length {n}, axis {axis + a} of {x} "
                 f"({x.type}) has {length}"
             )
-
-
-def _mask_positions(mask: TensorVariable) -> list[TensorVariable]:
     if isinstance(mask, TensorConstant):
-        found = (
-            np.nonzero(np.atleast_1d(mask.data))
-            if mask.ndim
-            else (np.zeros(int(mask.data), np.int64),)
-        )
-        return [constant(p) for p in found]
-    if mask.ndim == 0:
-        raise DTypeError("a symbolic scalar mask is no index; use ifelse or switch")
-    return mask.nonzero()
+        found: list[TensorVariable] = [constant(p) for p in np.nonzero(mask.data)]
+    else:
+        found = list(mask.nonzero())
+    if unsure:
+        axes, *both = zip(*unsure, strict=True)
+        fits = MaskFits(tuple((a, axis + a) for a in axes))
+        found[0] = fits(found[0], *(as_tensor_variable(n) for side in both for n in side))
+    return found
+
+
+@dataclass(frozen=True)
+class MaskFits(Op):
+    """z = positions, a view; an error if a mask is not as long as the axes that it indexes.
+
+    Inputs: positions, the lengths of the mask, and those of the tensor, one for each pair of
+    ``axes`` (axis of the mask, axis of the tensor).
+    """
+
+    axes: tuple[tuple[int, int], ...]
+
+    no_derivative = "positions are integers"
+    view_map = {0: (0,)}
+
+    def output_types(self, positions: TensorVariable, *lengths: TensorVariable) -> list[TensorType]:
+        return [positions.type]
+
+    def perform(self, positions: Any, *lengths: Any) -> Any:
+        n = len(self.axes)
+        for (a, axis), have, want in zip(self.axes, lengths[:n], lengths[n:], strict=True):
+            if have != want:
+                raise IndexOutOfRangeError(
+                    f"boolean index: axis {a} of the mask has length {have}, axis {axis} of the "
+                    f"tensor has {want}"
+                )
+        return positions
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [shapes[0]]
 
 
 def _read_integers(x: TensorVariable, entry: Any, axis: int, inputs: list[TensorVariable]) -> Entry:
@@ -204,8 +242,19 @@ def _read_integers(x: TensorVariable, entry: Any, axis: int, inputs: list[Tensor
     if entry.ndim == 0:
         inputs.append(cast_to(entry, "int64"))
         return SYMBOL
+    if isinstance(entry, TensorConstant) and length is not None:
+        _check_positions(x, entry.data, axis, length)
     inputs.append(entry)
     return ARRAY
+
+
+def _check_positions(x: TensorVariable, positions: Any, axis: int, length: int) -> None:
+    wrong = positions[(positions < -length) | (positions >= length)]
+    if wrong.size:
+        raise IndexOutOfRangeError(
+            f"index {wrong[0]} of an index array is out of bounds for axis {axis} of {x} "
+            f"({x.type}), which has length {length}"
+        )
 
 
 # -- shapes
@@ -236,7 +285,8 @@ def _directed_length(n: Any, start: Any, stop: Any, step: Any, forward: bool | N
     first = (low if forward else high) if start is None else _clamp(start, n, low, high)
     last = (high if forward else low) if stop is None else _clamp(stop, n, low, high)
     span, size = (last - first, step) if forward else (first - last, -step)
-    return maximum(_whole(span + size - 1) // size, 0)
+    # Not (span + size - 1) // size, which overflows where a step is about as large as int64 goes.
+    return maximum(_whole(span - 1) // size, -1) + 1
 
 
 def _whole(v: Any) -> Any:
@@ -271,7 +321,7 @@ def index_shape(
     key : sequence
         The pattern with its scalar inputs put in (their values in arrays do not matter).
     array_shapes : sequence of shapes
-        Of the index arrays.
+        Of the index arrays, and of the flags.
     broadcast : callable
         Shapes -> shape.
     length_of : callable
@@ -296,7 +346,7 @@ def index_shape(
                 scattered |= last_advanced not in (-1, i - 1)
                 last_advanced = i
                 place = len(result) if place is None else place
-            axis += 1
+            axis += entry != FLAG
     result.extend(lengths[axis:])
     if advanced:
         at = 0 if scattered else place or 0
@@ -308,10 +358,35 @@ def static_shape(
     x: TensorVariable, pattern: Pattern, inputs: Sequence[TensorVariable]
 ) -> StaticShape:
     """The part of the shape of ``x[key]`` that is known."""
-    arrays = [v.type.shape for v in inputs if v.ndim > 0]
+    arrays = [
+        _flag_shape(v, None) if v.dtype == "bool" else v.type.shape
+        for v in inputs
+        if v.ndim > 0 or v.dtype == "bool"
+    ]
     return index_shape(
         x.type.shape, pattern, pattern, arrays, _broadcast_known, _known_slice_length
     )
+
+
+def runtime_shape(
+    lengths: Sequence[Any],
+    pattern: Pattern,
+    inputs: Sequence[TensorVariable],
+    shapes: Sequence[Sequence[Any]],
+) -> tuple[Any, ...]:
+    """The shape of ``x[key]`` from the lengths of x and the shapes of the inputs."""
+    arrays = [
+        _flag_shape(v, switch(v, np.int64(1), np.int64(0))) if v.dtype == "bool" else shape
+        for v, shape in zip(inputs, shapes, strict=True)
+        if v.ndim > 0 or v.dtype == "bool"
+    ]
+    key = fill_pattern(pattern, inputs, whole=lambda v: v)
+    return index_shape(lengths, pattern, key, arrays, _broadcast_lengths)
+
+
+def _flag_shape(flag: TensorVariable, otherwise: Any) -> tuple[Any, ...]:
+    """A bool scalar counts as an index array of length 1 or 0."""
+    return (int(flag.data),) if isinstance(flag, TensorConstant) else (otherwise,)
 
 
 def _known_slice_length(n: int | None, entry: Slice) -> int | None:
@@ -334,4 +409,20 @@ def _broadcast_known(shapes: Sequence[StaticShape]) -> list[int | None]:
                 f"index arrays of shapes {', '.join(map(str, shapes))} do not broadcast"
             )
         result.append(known.pop() if known else None if None in lengths else 1)
+    return result
+
+
+def _broadcast_lengths(shapes: Sequence[Any]) -> list[Any]:
+    """The lengths that index arrays broadcast to at run time, where any length 1 stretches."""
+    rank = max(len(s) for s in shapes)
+    result: list[Any] = []
+    for axis in range(rank):
+        length: Any = 1
+        for shape in shapes:
+            n = shape[axis - rank + len(shape)] if axis >= rank - len(shape) else 1
+            if isinstance(length, int) and length == 1:
+                length = n
+            elif not (isinstance(n, int) and n == 1):
+                length = n if isinstance(n, int) else switch(eq(length, 1), n, length)
+        result.append(length)
     return result

@@ -37,7 +37,35 @@ def test_compress(axis):
     )
 
 
+CHOICES = [np.arange(3.0), np.full((4, 1), 7.5), np.float64(-2)]
+
+
+@pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
+@pytest.mark.parametrize("shape", [(), (3,), (4, 1), (2, 4, 3)], ids=str)
+def test_choices_broadcast(shape, mode):
+    a = np.random.default_rng(0).integers(0 if mode == "raise" else -9, 3, shape)
+    check(
+        lambda a, *c: T.choose(a, c, mode),
+        a,
+        *CHOICES,
+        expected=lambda a, *c: np.choose(a, c, mode=mode),
+    )
+    stacked = np.arange(24.0).reshape(3, 1, 2, 4, 1)[:, 0] ** 2
+    check(
+        lambda a, c: T.choose(a, c, mode),
+        a,
+        stacked,
+        expected=lambda a, c: np.choose(a, c, mode=mode),
+    )
+
+
 def test_errors():
+    a, c = T.lvector("a"), T.dmatrix("c")
+    for wrong in (-1, 2):
+        with pytest.raises(AssertionError, match="choose: a number in `a` is no position"):
+            T.choose(a, c).eval({a: [0, wrong], c: np.ones((2, 2))})
+    with pytest.raises(ShapeError, match="is a scalar, not several choices"):
+        T.choose(a, c.sum())
     x = T.dmatrix()
     with pytest.raises(ShapeError, match="condition must be a vector"):
         T.compress([[True, False], [False, True]], x)
