@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant
 from symcomp.core.tensor import TensorType
 
@@ -16,43 +14,28 @@ from symcomp.core.tensor import TensorType
 LARGEST = 1 << 20
 
 
-def constant_folding(graph: FunctionGraph) -> int:
-    """Replace the outputs of nodes whose inputs are all constant; return how many nodes went away.
+def folded(node: Apply) -> list[Constant]:
+    """The outputs of a node, whose inputs are all constant, as constants.
 
-    A node that fails, or whose result would be large, is left to fail or be made when the function
-    is called.
+    Empty if the node is not to be folded: its result would be large, or it fails, which is for the
+    call to say, with the user's line.
     """
-    before = len(graph.nodes)
-    for node in graph.toposort():
-        if node in graph.nodes and node.inputs and _foldable(node):
-            for out, value in zip(node.outputs, _values(node), strict=False):
-                graph.replace(out, _constant(out, value))
-    return before - len(graph.nodes)
-
-
-def _values(node: Apply) -> Sequence[Any]:
-    """What the node computes; nothing if it fails: a call will raise that, with the user's line."""
+    if not node.inputs or node.op.destroy_map or not all(map(_small, node.outputs)):
+        return []
     try:
         with np.errstate(all="ignore"):
             result = node.op.bind(node)(*(x.data for x in node.inputs))
     except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError):
-        return ()
-    values: Sequence[Any] = result if node.op.multiple_outputs else (result,)
-    return values
+        return []
+    values = result if node.op.multiple_outputs else (result,)
+    return [_constant(out, value) for out, value in zip(node.outputs, values, strict=True)]
 
 
-def _foldable(node: Apply) -> bool:
-    if node.op.destroy_map or not all(isinstance(x, Constant) for x in node.inputs):
+def _small(out: Any) -> bool:
+    if not isinstance(out.type, TensorType) or None in out.type.shape:
         return False
-    for out in node.outputs:
-        if not isinstance(out.type, TensorType) or None in out.type.shape:
-            return False
-        if (
-            prod(n for n in out.type.shape if n is not None) * out.type.numpy_dtype.itemsize
-            > LARGEST
-        ):
-            return False
-    return True
+    size: int = prod(out.type.shape)
+    return size * out.type.numpy_dtype.itemsize <= LARGEST
 
 
 def _constant(out: Any, value: Any) -> Constant:

@@ -1,5 +1,5 @@
-"""The phases of rewriting, in their order. A phase's tags serve ``Mode.including`` and
-``excluding``.
+"""The phases of rewriting, in their order. The tags of phases and rules serve ``Mode.including``
+and ``excluding``.
 """
 
 from __future__ import annotations
@@ -9,52 +9,75 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from symcomp.core.graph import FunctionGraph
-from symcomp.rewrite.constant_folding import constant_folding
-from symcomp.rewrite.merge import merge
+from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.trace import Firing, PhaseReport, Trace
+
+Selects = Callable[[frozenset[str]], bool]
+
+# Which of the optimizers apply something: from the cheapest to the fullest.
+EVERY = ("merge_only", "fast_compile", "up_to_stabilize", "fast_run")
+QUICK = EVERY[1:]
+STABLE = EVERY[2:]
+FULL = EVERY[3:]
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One pass over a graph: changes it, and returns how many nodes it saved."""
+    """One stage: rules applied until none applies, or a pass over the graph.
+
+    Attributes
+    ----------
+    name, why : str
+    rules : RuleSet
+        Applied by the engine, which merges and folds meanwhile.
+    sweep : callable (graph, report) -> None, optional
+        A pass that needs the whole graph at once; it comes after the rules.
+    tags : tuple of str
+        Of the sweep. Rules have their own.
+    """
 
     name: str
     why: str
-    apply: Callable[[FunctionGraph], int]
-    tags: frozenset[str]
+    rules: RuleSet
+    tags: tuple[str, ...]
+    sweep: Callable[[FunctionGraph, list[Firing]], None] | None = None
 
 
-ALWAYS = ("fast_run", "fast_compile")
-
-PHASES = (
-    Phase(
-        "merge",
-        "equal computations are done once",
-        merge,
-        frozenset(["merge", *ALWAYS]),
-    ),
-    Phase(
-        "constant_folding",
-        "what is known now need not be computed at every call",
-        constant_folding,
-        frozenset(["constant_folding", *ALWAYS]),
-    ),
-)
+PHASES = (Phase("merge", "equal computations are done once", RuleSet([]), EVERY),)
 
 
-def rewrite(
-    graph: FunctionGraph, selects: Callable[[frozenset[str]], bool]
-) -> list[tuple[str, float, int]]:
-    """Apply the phases whose tags are selected; return (name, seconds, nodes saved) of each.
+def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> Trace:
+    """Apply the phases and rules whose tags are selected.
 
-    Raises
-    ------
-    GraphError
-        If a phase breaks the graph.
+    Parameters
+    ----------
+    graph : FunctionGraph
+        Changed in place.
+    selects : callable
+        Tags -> whether to apply what has them.
+    on_error : {"warn", "raise", "ignore"}
+        What to do with a rule that fails.
+
+    Returns
+    -------
+    Trace
+        What was done.
     """
-    report = []
+    trace = Trace()
+    merging = selects(frozenset(["merge", *EVERY]))
+    folding = selects(frozenset(["constant_folding", *QUICK]))
     for phase in PHASES:
-        if selects(phase.tags | {phase.name}):
-            started = time.perf_counter()
-            saved = phase.apply(graph)
-            report.append((phase.name, time.perf_counter() - started, saved))
-    return report
+        rules = phase.rules.selected(selects)
+        sweeps = phase.sweep is not None and selects(frozenset([phase.name, *phase.tags]))
+        if not rules and not sweeps and phase.name != "merge":
+            continue
+        started, before = time.perf_counter(), len(graph.nodes)
+        firings: list[Firing] = []
+        if rules or phase.name == "merge":
+            firings += Engine(graph, rules, phase.name, merging, folding, on_error).run()
+        if sweeps and phase.sweep is not None:
+            phase.sweep(graph, firings)
+        seconds = time.perf_counter() - started
+        trace.phases.append(PhaseReport(phase.name, seconds, before, len(graph.nodes), firings))
+    return trace

@@ -82,8 +82,30 @@ OPTIONS = (
     Option(
         "optimizer",
         "fast_run",
-        ("fast_run", "fast_compile", "merge", "None"),
+        (
+            "fast_run",
+            "stabilize",
+            "fast_compile",
+            "merge",
+            "None",
+            "unsafe",
+            "o1",
+            "o2",
+            "o3",
+            "o4",
+        ),
         "Which rewrites Mode() applies.",
+    ),
+    Option("optimizer_including", "", str, "Tags that Mode() includes, separated by colons."),
+    Option("optimizer_excluding", "", str, "Tags that Mode() excludes, separated by colons."),
+    Option(
+        "optimizer_verbose", False, bool, "Print what was rewritten in every function compiled."
+    ),
+    Option(
+        "on_opt_error",
+        "warn",
+        ("warn", "raise", "ignore"),
+        "What to do about a rewrite that fails: it is skipped, or an error.",
     ),
     Option(
         "allow_gc", True, bool, "Drop intermediate values as soon as they are no longer needed."
@@ -132,6 +154,10 @@ class Config:
     mode: str
     linker: str
     optimizer: str
+    optimizer_including: str
+    optimizer_excluding: str
+    optimizer_verbose: bool
+    on_opt_error: str
     allow_gc: bool
     on_unused_input: str
     nan_guard: str

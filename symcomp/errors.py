@@ -7,7 +7,7 @@ from __future__ import annotations
 __all__ = [
     "CyclicGivensError", "DisconnectedInputError", "DTypeError", "GradientError", "GraphError",
     "IndexOutOfRangeError", "MissingInputError", "NotScalarConstantError", "NullTypeGradError",
-    "ShapeError", "SymcompError", "UnusedInputError",
+    "RewriteError", "RewriteWarning", "ShapeError", "SymcompError", "UnusedInputError",
 ]  # fmt: skip
 
 
@@ -68,3 +68,11 @@ class GradientError(SymcompError, AssertionError):
 
 class NotScalarConstantError(SymcompError, ValueError):
     """A variable is not a scalar whose value is known when the graph is built."""
+
+
+class RewriteError(SymcompError, RuntimeError):
+    """A rewrite failed, or would have changed a dtype or a shape; the message names it."""
+
+
+class RewriteWarning(UserWarning):
+    """A rewrite failed and was skipped, or rewriting was stopped; the message names which."""

@@ -18,6 +18,7 @@ from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
 from symcomp.rewrite.phases import rewrite
+from symcomp.rewrite.trace import Trace
 from symcomp.vm.guard import guarded
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Program
@@ -97,6 +98,8 @@ class Maker:
         How many outputs are the user's.
     updated : list of int
         For each further output, the input whose container receives it.
+    trace : Trace
+        What rewriting did.
     """
 
     fgraph: FunctionGraph
@@ -110,6 +113,7 @@ class Maker:
     nan_guard: str
     profile: ProfileStats | None = None
     keeps: bool = field(default=False)
+    trace: Trace = field(default_factory=Trace)
 
     def program(self) -> Program:
         """Lower the graph."""
@@ -128,7 +132,7 @@ class Maker:
         graph = FunctionGraph(self.fgraph.inputs, self.fgraph.outputs[: self.n_outputs])
         return Maker(
             graph, self.inputs, self.structure, self.n_outputs, [], self.borrowed, self.mode,
-            self.name, self.nan_guard, self.profile, self.keeps,
+            self.name, self.nan_guard, self.profile, self.keeps, self.trace,
         )  # fmt: skip
 
 
@@ -157,11 +161,15 @@ def make(
         [spec.variable for spec in inputs], [*outputs, *(expression for _, expression in updates)]
     )
     copied = time.perf_counter()
-    report = rewrite(graph, mode.selects)
+    trace = rewrite(graph, mode.selects, config.on_opt_error)
+    if config.optimizer_verbose:
+        print(trace)
     if profile is not None:
         profile.compile_phases.append(("copy", copied - started))
-        profile.compile_phases.extend((f"rewrite: {what}", seconds) for what, seconds, _ in report)
+        profile.compile_phases.extend(
+            (f"rewrite: {phase.name}", phase.seconds) for phase in trace.phases
+        )
     return Maker(
         graph, list(inputs), structure, len(outputs), [i for i, _ in updates], list(borrowed), mode,
-        name, config.nan_guard, profile, mode.keeps_values,
+        name, config.nan_guard, profile, mode.keeps_values, trace,
     )  # fmt: skip

@@ -7,7 +7,19 @@ from typing import Any
 from symcomp.config import config
 
 LINKERS = ("vm", "vm_nogc", "py")
-OPTIMIZERS = ("fast_run", "fast_compile", "merge", "None")
+# The optimizers: which level of rewriting (see rewrite/phases.py), and tags more.
+OPTIMIZERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "fast_run": ("fast_run", ()),
+    "stabilize": ("up_to_stabilize", ()),
+    "fast_compile": ("fast_compile", ()),
+    "merge": ("merge_only", ()),
+    "None": ("no rewriting", ()),
+    "unsafe": ("fast_run", ("unsafe",)),
+    "o4": ("fast_run", ()),
+    "o3": ("fast_run", ()),
+    "o2": ("up_to_stabilize", ()),
+    "o1": ("fast_compile", ()),
+}
 
 
 class Mode:
@@ -20,8 +32,10 @@ class Mode:
         the next call;
         ``"py"``: as ``vm``. None: ``config.linker``.
     optimizer : str, optional
-        Which rewrites: ``"fast_run"`` (all), ``"fast_compile"`` (the cheap ones), ``"merge"``,
-        ``"None"``. None:
+        Which rewrites: ``"fast_run"`` (all that are safe), ``"stabilize"`` (up to the numerically
+        stable forms, nothing for speed), ``"fast_compile"`` (the cheap ones), ``"merge"``,
+        ``"None"``; ``"unsafe"`` is ``fast_run`` and those that may turn NaN into numbers or hide
+        a shape error. Theano's ``"o1"`` to ``"o4"`` are understood. ``"default"``:
         ``config.optimizer``.
 
     Examples
@@ -33,10 +47,9 @@ class Mode:
 
     def __init__(self, linker: Any = None, optimizer: Any = "default") -> None:
         self.linker: str = config.linker if linker is None else linker
-        name = config.optimizer if optimizer == "default" else str(optimizer)
-        self.optimizer: str = {"o1": "fast_compile", "o4": "fast_run"}.get(name, name)
-        self._included: tuple[str, ...] = ()
-        self._excluded: tuple[str, ...] = ()
+        self.optimizer: str = config.optimizer if optimizer == "default" else str(optimizer)
+        self._included: tuple[str, ...] = _tags(config.optimizer_including)
+        self._excluded: tuple[str, ...] = _tags(config.optimizer_excluding)
         if self.linker not in LINKERS:
             raise ValueError(
                 f"Mode: linker {linker!r} does not exist; there are {', '.join(LINKERS)}"
@@ -69,7 +82,8 @@ class Mode:
         """True if a rewrite with ``tags`` is applied."""
         if any(tag in self._excluded for tag in tags):
             return False
-        return self.optimizer in tags or any(tag in self._included for tag in tags)
+        level, more = OPTIMIZERS[self.optimizer]
+        return level in tags or any(tag in self._included or tag in more for tag in tags)
 
     @property
     def keeps_values(self) -> bool:
@@ -89,6 +103,10 @@ class Mode:
             if tags
         )
         return f"Mode(linker={self.linker!r}, optimizer={self.optimizer!r}{extra})"
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(tag for tag in text.split(":") if tag)
 
 
 _modes: dict[str, Any] = {

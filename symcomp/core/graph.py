@@ -11,6 +11,19 @@ from symcomp.core.walk import rebuild, toposort
 from symcomp.errors import GraphError, MissingInputError
 
 
+class Watcher:
+    """Hears of every change of a FunctionGraph."""
+
+    def entered(self, node: Apply) -> None:
+        """``node`` is now part of the graph."""
+
+    def changing(self, node: Apply) -> None:
+        """An input of ``node`` is about to be exchanged."""
+
+    def left(self, node: Apply) -> None:
+        """``node`` is no longer part of the graph."""
+
+
 class FunctionGraph:
     """The graph from ``inputs`` to ``outputs``, with the clients of every variable.
 
@@ -24,6 +37,8 @@ class FunctionGraph:
     ----------
     clients : dict of Variable to dict with keys (Apply or "output", int)
         Who uses the variable, and as which input; ``("output", i)`` for output i.
+    watcher : Watcher or None
+        Hears of every change.
 
     Raises
     ------
@@ -55,6 +70,7 @@ class FunctionGraph:
         self._allowed = set(self.inputs)
         self.clients: dict[Variable, dict[tuple[Any, int], None]] = {v: {} for v in self.inputs}
         self.nodes: dict[Apply, None] = {}
+        self.watcher: Watcher | None = None
         for i, variable in enumerate(self.outputs):
             self._import(variable)
             self.clients[variable]["output", i] = None
@@ -72,6 +88,8 @@ class FunctionGraph:
     def _import(self, variable: Variable) -> None:
         for node in toposort([variable], self.clients):
             self.nodes[node] = None
+            if self.watcher is not None:
+                self.watcher.entered(node)
             for i, source in enumerate(node.inputs):
                 self._admit(source)[node, i] = None
             for out in node.outputs:
@@ -105,6 +123,8 @@ class FunctionGraph:
         if isinstance(client, str):
             self.outputs[position] = new
         else:
+            if self.watcher is not None:
+                self.watcher.changing(client)
             client.inputs[position] = new
         self.clients[new][client, position] = None
         del self.clients[old][client, position]
@@ -143,6 +163,8 @@ class FunctionGraph:
                 self.clients.pop(unused, None)
             elif node in self.nodes and not any(self.clients[out] for out in node.outputs):
                 del self.nodes[node]
+                if self.watcher is not None:
+                    self.watcher.left(node)
                 for out in node.outputs:
                     del self.clients[out]
                 for i, source in enumerate(node.inputs):

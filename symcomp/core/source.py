@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from types import FrameType
 from typing import NamedTuple
@@ -28,8 +31,24 @@ def _is_internal(module: str, file: str) -> bool:
     )
 
 
+_stands_for: ContextVar[tuple[Source | None] | None] = ContextVar("_stands_for", default=None)
+
+
+@contextmanager
+def made_for(source: Source | None) -> Iterator[None]:
+    """What is made inside belongs to the line ``source``: it stands for something made there."""
+    token = _stands_for.set((source,))
+    try:
+        yield
+    finally:
+        _stands_for.reset(token)
+
+
 def user_line() -> Source | None:
     """The line of the caller outside of symcomp, or None when there is none."""
+    given = _stands_for.get()
+    if given is not None:
+        return given[0]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code

@@ -1,0 +1,276 @@
+"""The engine: applies rules to a graph until none applies, looking again only where something changed.
+
+A worklist holds the nodes to look at, inputs first. On its way the engine merges equal nodes
+(hash-consing: a table from op and inputs to node, kept up to date) and folds constants.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter, deque
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from symcomp.core.graph import FunctionGraph, Watcher
+from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.source import made_for
+from symcomp.core.tensor import TensorType
+from symcomp.errors import RewriteError, RewriteWarning
+from symcomp.ops.shape import SpecifyShape, specify_shape
+from symcomp.rewrite.constant_folding import folded
+from symcomp.rewrite.rule import Rule, RuleSet
+from symcomp.rewrite.trace import Firing, show
+
+# So many rewrites a node are taken for a loop.
+MOST_REWRITES = 8
+
+
+class Engine(Watcher):
+    """Applies rules to one graph.
+
+    Parameters
+    ----------
+    graph : FunctionGraph
+    rules : RuleSet
+    phase : str
+        For the reports.
+    merging, folding : bool
+        Whether equal nodes are merged and constants folded.
+    on_error : {"warn", "raise", "ignore"}
+        What to do with a rule that raises, or that would change a dtype or shape: it is skipped.
+    """
+
+    def __init__(
+        self,
+        graph: FunctionGraph,
+        rules: RuleSet,
+        phase: str = "",
+        merging: bool = True,
+        folding: bool = True,
+        on_error: str = "warn",
+    ) -> None:
+        self.graph = graph
+        self.firings: list[Firing] = []
+        self._rules = rules
+        self._phase = phase
+        self._merging = merging
+        self._folding = folding
+        self._on_error = on_error
+        self._constants: dict[Any, Variable] = {}
+        self._representative: dict[Variable, Variable] = {}
+        self._computed: dict[Any, Apply] = {}
+        self._key_of: dict[Apply, Any] = {}
+        self._queue: deque[Apply] = deque()
+        self._waiting: set[Apply] = set()
+        self._touched: list[Apply] = []
+
+    def run(self) -> list[Firing]:
+        """Rewrite until nothing applies.
+
+        Raises
+        ------
+        RewriteError
+            With ``on_error="raise"``.
+        """
+        self._queue.extend(self.graph.toposort())
+        self._waiting.update(self._queue)
+        budget = MOST_REWRITES * len(self._queue) + 1000
+        self.graph.watcher = self
+        try:
+            while self._queue:
+                node = self._queue.popleft()
+                self._waiting.discard(node)
+                if node in self.graph.nodes:
+                    self._visit(node)
+                    self._requeue()
+                if len(self.firings) > budget:
+                    self._give_up(budget)
+                    break
+            if self._merging:
+                for i, out in enumerate(self.graph.outputs):
+                    self.graph.change_input("output", i, self._canonical(out))
+        finally:
+            self.graph.watcher = None
+        return self.firings
+
+    # -- hearing of changes
+
+    def entered(self, node: Apply) -> None:
+        """To be looked at."""
+        self._touched.append(node)
+
+    def changing(self, node: Apply) -> None:
+        """To be looked at again; what it was computes nothing any more."""
+        self._forget(node)
+        self._touched.append(node)
+
+    def left(self, node: Apply) -> None:
+        """Nobody may be merged into it."""
+        self._forget(node)
+
+    def _forget(self, node: Apply) -> None:
+        key = self._key_of.pop(node, None)
+        if key is not None and self._computed.get(key) is node:
+            del self._computed[key]
+
+    def _requeue(self) -> None:
+        """What was touched comes next, new nodes before those that use them."""
+        for node in reversed(self._touched):
+            if node not in self._waiting and node in self.graph.nodes:
+                self._waiting.add(node)
+                self._queue.appendleft(node)
+        self._touched.clear()
+
+    # -- one node
+
+    def _visit(self, node: Apply) -> None:
+        if self._merging and self._merge(node):
+            return
+        if self._folding and all(isinstance(x, Constant) for x in node.inputs):
+            values = folded(node)
+            if values and self._replace("constant_folding", node, values):
+                return
+        for rule in self._rules.for_node(node):
+            if self._apply(rule, node):
+                return
+
+    def _merge(self, node: Apply) -> bool:
+        """Replace the node by an equal one, if there is one."""
+        for i, x in enumerate(node.inputs):
+            if isinstance(x, Constant):
+                self.graph.change_input(node, i, self._canonical(x))
+        if node.op.destroy_map:
+            return False  # each in-place node has its own victim
+        key = (node.op, *node.inputs)
+        twin = self._computed.setdefault(key, node)
+        if twin is node:
+            self._key_of[node] = key
+            return False
+        pairs = list(zip(node.outputs, twin.outputs, strict=True))
+        if not all(old.type.is_super(new.type) for old, new in pairs):
+            if not all(new.type.is_super(old.type) for old, new in pairs):
+                return False
+            self._computed[key], self._key_of[node] = node, key
+            self._key_of.pop(twin, None)
+            node, pairs = twin, [(new, old) for old, new in pairs]
+        self._note("merge", node, [new for _, new in pairs])
+        for old, new in pairs:
+            self.graph.replace(old, new)
+        return True
+
+    def _canonical(self, x: Variable) -> Variable:
+        """The one constant that stands for all equal to ``x``; ``x`` itself if it is none."""
+        if not isinstance(x, Constant):
+            return x
+        found = self._representative.get(x)
+        if found is None:
+            signature = x.signature()
+            hashable = isinstance(signature, Hashable)
+            found = self._constants.setdefault(signature, x) if hashable else x
+            self._representative[x] = found
+        return found
+
+    def _apply(self, rule: Rule, node: Apply) -> bool:
+        try:
+            with made_for(node.source):
+                new = rule.function(node, self.graph)
+        except Exception as problem:
+            if self._on_error == "raise":
+                raise RewriteError(
+                    f"{self._describe(rule.name, node)} failed: {problem}"
+                ) from problem
+            kind = type(problem).__name__
+            self._complain(f"{self._describe(rule.name, node)} failed ({kind}: {problem})")
+            return False
+        if new is None or new is False:
+            return False
+        return self._replace(rule.name, node, [new] if isinstance(new, Variable) else new)
+
+    def _replace(self, rule: str, node: Apply, new: Sequence[Any]) -> bool:
+        """Put ``new`` in the place of the outputs of ``node``; False if it is refused or the same."""
+        pairs = [
+            (old, x)
+            for old, x in zip(node.outputs, new, strict=True)
+            if x is not None and x is not old and self.graph.clients[old]
+        ]
+        if not pairs or all(_same_computation(old, x) for old, x in pairs):
+            return False
+        for i, (old, x) in enumerate(pairs):
+            problem = _misfit(old, x)
+            if problem:
+                message = f"{self._describe(rule, node)} would change {problem}"
+                if self._on_error == "raise":
+                    raise RewriteError(message)
+                self._complain(message)
+                return False
+            with made_for(node.source):
+                pairs[i] = (old, _with_known_lengths(old, x, self.graph))
+        self._note(rule, node, [x for _, x in pairs])
+        for old, x in pairs:
+            self.graph.replace(old, x)
+        return True
+
+    # -- reports
+
+    def _note(self, rule: str, node: Apply, new: Sequence[Variable]) -> None:
+        after = ", ".join(show(x.owner) if x.owner is not None else show(x) for x in new)
+        self.firings.append(Firing(self._phase, rule, node.source, show(node), after))
+
+    def _describe(self, rule: str, node: Apply) -> str:
+        where = f", made at {node.source}" if node.source is not None else ""
+        return f"the rewrite {rule!r} on {node}{where}"
+
+    def _complain(self, message: str) -> None:
+        if self._on_error == "warn":
+            exclude = "exclude it with Mode.excluding(name), or set config.on_opt_error"
+            warnings.warn(f"{message}; it was skipped: {exclude}", RewriteWarning, stacklevel=2)
+
+    def _give_up(self, budget: int) -> None:
+        recent = Counter(firing.rule for firing in self.firings[-200:])
+        names = ", ".join(f"{name} ({n} of the last 200)" for name, n in recent.most_common(5))
+        warnings.warn(
+            f"rewriting was stopped in {self._phase!r} after {budget} rewrites: some undo one "
+            f"another: {names}. The graph is right but may be slow; Mode.excluding one of them "
+            "ends the loop",
+            RewriteWarning,
+            stacklevel=2,
+        )
+
+
+def _same_computation(old: Variable, new: Variable) -> bool:
+    a, b = old.owner, new.owner
+    return (
+        a is not None
+        and b is not None
+        and old.index == new.index
+        and a.op == b.op
+        and len(a.inputs) == len(b.inputs)
+        and all(x is y for x, y in zip(a.inputs, b.inputs, strict=True))
+    )
+
+
+def _misfit(old: Any, new: Any) -> str:
+    """How the type of ``new`` contradicts that of ``old``; empty if it does not."""
+    if not isinstance(old.type, TensorType) or not isinstance(new.type, TensorType):
+        return "" if old.type.is_super(new.type) else f"the type {old.type} to {new.type}"
+    if old.type.dtype != new.type.dtype:
+        return f"the dtype {old.type.dtype} to {new.type.dtype}"
+    agree = old.type.ndim == new.type.ndim and all(
+        a is None or b is None or a == b
+        for a, b in zip(old.type.shape, new.type.shape, strict=True)
+    )
+    return "" if agree else f"the shape {old.type.shape} to {new.type.shape}"
+
+
+def _with_known_lengths(old: Any, new: Any, graph: FunctionGraph) -> Any:
+    """``new``, its type saying all that is known of the lengths of ``old``."""
+    if old.type.is_super(new.type):
+        return new
+    lengths = tuple(
+        b if a is None else a for a, b in zip(old.type.shape, new.type.shape, strict=True)
+    )
+    if new.owner is not None and new.owner not in graph.nodes:
+        new.type = TensorType(new.type.dtype, lengths)
+        return new
+    base = new.owner.inputs[0] if new.owner and isinstance(new.owner.op, SpecifyShape) else new
+    return specify_shape(base, lengths)

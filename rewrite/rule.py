@@ -1,0 +1,144 @@
+"""A rewrite rule as a value: what it looks at, what it puts in its place, why that is true.
+
+Adding one is a few lines::
+
+    @rule("neg", why="two signs cancel, for every number, NaN and infinity")
+    def neg_neg(node, graph):
+        '''-(-x) -> x'''
+        inner = elementwise(node.inputs[0], "neg")
+        return inner and inner.inputs[0]
+
+or, where a pattern says it all (see ``pattern.py``)::
+
+    pattern_rule("log1p", f.log(1 + x), f.log1p(x), why="1 + x rounds x away")
+
+The engine calls the function with the node and the graph that it is in, on nodes of the tracked
+kinds alone. The function returns None (the rule does not apply), the variable that takes the place
+of the node's only output, or a list with one variable (or None: keep) for each output. What it
+returns must have the dtype and rank of what it replaces and contradict no length known there: the
+engine refuses anything else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from symcomp.core.node import Apply, Variable
+from symcomp.ops.elemwise import Elemwise
+
+# What a rule tracks: the name of a scalar function, or a class of ops.
+Kind = str | type
+Result = Variable | Sequence[Variable | None] | None
+Function = Callable[[Apply, Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One rewrite.
+
+    Attributes
+    ----------
+    name : str
+    kinds : tuple of (str or type)
+        The nodes to look at: names of scalar functions for Elemwise nodes, else classes of ops.
+    function : callable (node, graph) -> Variable or list or None
+        What to put in the place of the node's outputs.
+    why : str
+        Why it is true, and where.
+    tags : frozenset of str
+        What ``Mode.including`` and ``excluding`` select by; the name is one of them.
+    before_after : str
+        The docstring of the function, or the pattern.
+    """
+
+    name: str
+    kinds: tuple[Kind, ...]
+    function: Function
+    why: str
+    tags: frozenset[str] = field(default=frozenset())
+    before_after: str = ""
+
+    def tagged(self, tags: Iterable[str]) -> Rule:
+        """The same rule with more tags."""
+        return Rule(
+            self.name,
+            self.kinds,
+            self.function,
+            self.why,
+            self.tags | frozenset(tags),
+            self.before_after,
+        )
+
+    def __repr__(self) -> str:
+        return f"Rule({self.name}: {self.before_after})"
+
+
+def rule(*kinds: Kind, why: str, tags: Iterable[str] = ()) -> Callable[[Function], Rule]:
+    """Make a rule of the function below.
+
+    Parameters
+    ----------
+    *kinds : str or type
+        See Rule.
+    why : str
+    tags : iterable of str
+    """
+
+    def decorate(function: Function) -> Rule:
+        name = getattr(function, "__name__", "rule")
+        first_line = inspect.cleandoc(function.__doc__ or "").split("\n\n")[0]
+        return Rule(name, kinds, function, why, frozenset([name, *tags]), first_line)
+
+    return decorate
+
+
+class RuleSet:
+    """Rules with common tags, found by the kind of a node. ``a + b`` is the rules of both."""
+
+    def __init__(self, rules: Iterable[Rule], tags: Iterable[str] = ()) -> None:
+        self.rules = tuple(r.tagged(tags) for r in rules)
+        self._by_kind: dict[Kind, list[Rule]] = {}
+        for r in self.rules:
+            for kind in r.kinds:
+                self._by_kind.setdefault(kind, []).append(r)
+
+    def __add__(self, other: RuleSet) -> RuleSet:
+        return RuleSet(self.rules + other.rules)
+
+    def __iter__(self) -> Any:
+        return iter(self.rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def selected(self, selects: Callable[[frozenset[str]], bool]) -> RuleSet:
+        """The rules whose tags are selected."""
+        return RuleSet(r for r in self.rules if selects(r.tags))
+
+    def for_node(self, node: Apply) -> Sequence[Rule]:
+        """The rules that look at a node of this kind."""
+        op = node.op
+        if type(op) is Elemwise:
+            found = self._by_kind.get(op.scalar.name, ())
+            general = self._by_kind.get(Elemwise, ())
+            return [*found, *general] if general else found
+        return self._by_kind.get(type(op), ())
+
+
+def elementwise(variable: Any, *names: str) -> Apply | None:
+    """The node that computes ``variable`` if it applies one of these scalar functions, not in
+    place.
+    """
+    node = variable.owner
+    if node is not None and type(node.op) is Elemwise and node.op.scalar.name in names:
+        return None if node.op.inplace else node
+    return None
+
+
+def computed_by(variable: Any, kind: type) -> Apply | None:
+    """The node that computes ``variable`` if its op is of this class."""
+    node = variable.owner
+    return node if node is not None and isinstance(node.op, kind) else None

@@ -1,0 +1,97 @@
+"""What the rewriter did: every rule that fired, on which node, made at which line of the user's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from typing import Any
+
+from symcomp.core.node import Apply, Constant
+from symcomp.core.source import Source
+
+
+def show(what: Any) -> str:
+    """A node with its inputs by name, or a variable: short, as there may be very many."""
+    if isinstance(what, Apply):
+        return f"{what.op}({', '.join(show(x) for x in what.inputs)})"
+    if isinstance(what, Constant) and what.name is None:
+        size = getattr(what.data, "size", None)
+        return f"{what.data.item()!r}" if size == 1 else f"<constant {what.type}>"
+    return str(what)
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """One application of a rule.
+
+    Attributes
+    ----------
+    phase, rule : str
+    source : Source or None
+        The user's line that made the node.
+    before, after : str
+        The node and what took its place, one level deep.
+    """
+
+    phase: str
+    rule: str
+    source: Source | None
+    before: str
+    after: str
+
+    def line(self) -> str:
+        """The firing as text."""
+        where = f"    [{self.source}]" if self.source is not None else ""
+        return f"{self.rule}: {self.before} -> {self.after}{where}"
+
+
+@dataclass
+class PhaseReport:
+    """What one phase did.
+
+    Attributes
+    ----------
+    name : str
+    seconds : float
+    before, after : int
+        Number of nodes.
+    firings : list of Firing
+    """
+
+    name: str
+    seconds: float
+    before: int
+    after: int
+    firings: list[Firing] = field(default_factory=list)
+
+
+@dataclass
+class Trace:
+    """What all phases did, in their order.
+
+    Attributes
+    ----------
+    phases : list of PhaseReport
+    """
+
+    phases: list[PhaseReport] = field(default_factory=list)
+
+    @property
+    def firings(self) -> list[Firing]:
+        """Those of all phases."""
+        return [firing for phase in self.phases for firing in phase.firings]
+
+    def counts(self) -> dict[str, int]:
+        """How often each rule fired."""
+        return dict(Counter(firing.rule for firing in self.firings))
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for phase in self.phases:
+            lines.append(
+                f"{phase.name}: {phase.before} -> {phase.after} nodes, "
+                f"{len(phase.firings)} rewrites, {phase.seconds * 1e3:.1f} ms"
+            )
+            lines += [f"  {firing.line()}" for firing in phase.firings]
+        return "\n".join(lines)
