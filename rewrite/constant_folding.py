@@ -34,7 +34,7 @@ def folded(node: Apply) -> list[Constant]:
 def _small(out: Any) -> bool:
     if not isinstance(out.type, TensorType) or None in out.type.shape:
         return False
-    size: int = prod(out.type.shape)
+    size = prod(int(n) for n in out.type.shape if n is not None)
     return size * out.type.numpy_dtype.itemsize <= LARGEST
 
 

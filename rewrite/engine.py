@@ -1,4 +1,4 @@
-"""The engine: applies rules to a graph until none applies, looking again only where something changed.
+"""The engine: applies rules to a graph until none applies, looking again only at what changed.
 
 A worklist holds the nodes to look at, inputs first. On its way the engine merges equal nodes
 (hash-consing: a table from op and inputs to node, kept up to date) and folds constants.
@@ -50,6 +50,8 @@ class Engine(Watcher):
         on_error: str = "warn",
     ) -> None:
         self.graph = graph
+        # What took the place of a variable, for who must know what became of it.
+        self.became: dict[Variable, Variable] = {}
         self.firings: list[Firing] = []
         self._rules = rules
         self._phase = phase
@@ -154,9 +156,13 @@ class Engine(Watcher):
             self._key_of.pop(twin, None)
             node, pairs = twin, [(new, old) for old, new in pairs]
         self._note("merge", node, [new for _, new in pairs])
-        for old, new in pairs:
-            self.graph.replace(old, new)
+        self._exchange(pairs)
         return True
+
+    def _exchange(self, pairs: Sequence[tuple[Variable, Variable]]) -> None:
+        for old, new in pairs:
+            self.became[old] = new
+            self.graph.replace(old, new)
 
     def _canonical(self, x: Variable) -> Variable:
         """The one constant that stands for all equal to ``x``; ``x`` itself if it is none."""
@@ -187,7 +193,7 @@ class Engine(Watcher):
         return self._replace(rule.name, node, [new] if isinstance(new, Variable) else new)
 
     def _replace(self, rule: str, node: Apply, new: Sequence[Any]) -> bool:
-        """Put ``new`` in the place of the outputs of ``node``; False if it is refused or the same."""
+        """Put ``new`` in the place of the node's outputs; False if it is refused or the same."""
         pairs = [
             (old, x)
             for old, x in zip(node.outputs, new, strict=True)
@@ -206,8 +212,7 @@ class Engine(Watcher):
             with made_for(node.source):
                 pairs[i] = (old, _with_known_lengths(old, x, self.graph))
         self._note(rule, node, [x for _, x in pairs])
-        for old, x in pairs:
-            self.graph.replace(old, x)
+        self._exchange(pairs)
         return True
 
     # -- reports

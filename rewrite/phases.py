@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from symcomp.core.graph import FunctionGraph
+from symcomp.rewrite.canonicalize.algebra import ALGEBRA
+from symcomp.rewrite.canonicalize.indexing import INDEXING
+from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing, PhaseReport, Trace
@@ -20,6 +23,8 @@ EVERY = ("merge_only", "fast_compile", "up_to_stabilize", "fast_run")
 QUICK = EVERY[1:]
 STABLE = EVERY[2:]
 FULL = EVERY[3:]
+
+CANONICALIZE = RuleSet([*ALGEBRA, *STRUCTURE, *INDEXING], ["canonicalize", *QUICK])
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-
 from typing import Any
 
 from symcomp.core.node import Apply, Constant

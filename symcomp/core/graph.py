@@ -39,6 +39,8 @@ class FunctionGraph:
         Who uses the variable, and as which input; ``("output", i)`` for output i.
     watcher : Watcher or None
         Hears of every change.
+    facts : dict
+        What was found out about the graph, by topic; not copied.
 
     Raises
     ------
@@ -71,6 +73,7 @@ class FunctionGraph:
         self.clients: dict[Variable, dict[tuple[Any, int], None]] = {v: {} for v in self.inputs}
         self.nodes: dict[Apply, None] = {}
         self.watcher: Watcher | None = None
+        self.facts: dict[str, Any] = {}
         for i, variable in enumerate(self.outputs):
             self._import(variable)
             self.clients[variable]["output", i] = None

@@ -1,0 +1,240 @@
+"""Elementwise functions: units, signs, constants, casts, conditions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.core.tensor import TensorConstant
+from symcomp.ops.alloc import Alloc
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.scalar_math import add, cast, neg, reciprocal, sqr, sub
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.shapes import shapes_of
+from symcomp.rewrite.views import call, number
+
+
+def _of_this_type(x: Any, node: Apply) -> Any:
+    """``x`` if it has the dtype and broadcasts to no other shape than the node's output."""
+    out = node.outputs[0]
+    alike = x.dtype == out.dtype and x.type.broadcastable == out.type.broadcastable
+    return x if alike else None
+
+
+@rule("neg", why="two signs cancel, for every number")
+def neg_neg(node: Apply, graph: Any) -> Any:
+    """-(-x) -> x"""
+    inner = elementwise(node.inputs[0], "neg")
+    return inner and inner.inputs[0]
+
+
+@rule("add", "sub", why="0 is the unit of sums; sums of one term are that term")
+def add_zero(node: Apply, graph: Any) -> Any:
+    """x + 0 -> x;   x - 0 -> x"""
+    if node.op.scalar.name == "sub":
+        return _of_this_type(node.inputs[0], node) if number(node.inputs[1]) == 0 else None
+    rest = [x for x in node.inputs if number(x) != 0]
+    if len(rest) == 1:
+        return _of_this_type(rest[0], node)
+    if len(rest) < len(node.inputs) and rest:
+        total = add(*rest)
+        return total if total.dtype == node.outputs[0].dtype else None
+    return None
+
+
+@rule("mul", "true_div", why="1 is the unit of products")
+def mul_one(node: Apply, graph: Any) -> Any:
+    """x * 1 -> x;   x / 1 -> x;   x * -1 -> -x;   x / -1 -> -x"""
+    x, y = node.inputs
+    value = number(y)
+    if value is None and node.op.scalar.name == "mul":
+        x, y, value = y, x, number(x)
+    if value is None or abs(value) != 1 or _of_this_type(x, node) is None:
+        return None
+    if value == 1:
+        return x
+    return neg(x) if dtypes.is_float(x.dtype) or dtypes.is_complex(x.dtype) else None
+
+
+@rule("add", "sub", "mul", "true_div", why="signs are moved out or cancel; none is rounded")
+def signs(node: Apply, graph: Any) -> Any:
+    """x + -y -> x - y;  x - -y -> x + y;  (-x) (-y) -> x y;  (-x) / (-y) -> x / y"""
+    if len(node.inputs) != 2:
+        return None
+    (x, y), name = node.inputs, node.op.scalar.name
+    a, b = elementwise(x, "neg"), elementwise(y, "neg")
+    if name in ("mul", "true_div"):
+        return node.op(a.inputs[0], b.inputs[0]) if a and b else None
+    if b is not None:
+        return sub(x, b.inputs[0]) if name == "add" else add(x, b.inputs[0])
+    if a is not None and name == "add":
+        return sub(y, a.inputs[0])
+    return None
+
+
+@rule("mul", "true_div", why="what happens to constants is done now")
+def fold_constants(node: Apply, graph: Any) -> Any:
+    """(x a) b -> x (a b);  (x / a) b -> x (b / a), unless that might undo an overflow"""
+    found = _times_constant(node)
+    inner = _times_constant(found[0].owner) if found and found[0].owner is not None else None
+    if not found or not inner or inner[0].dtype != node.outputs[0].dtype:
+        return None
+    (_, c), (x, b) = found, inner
+    product = b * c
+    tiny = float(np.finfo(x.dtype).tiny)
+    if not tiny < abs(product) < 1 / tiny or (abs(b) > 1 and abs(c) < 1):
+        return None
+    return call("mul", x, product)
+
+
+def _times_constant(node: Apply) -> tuple[Any, float] | None:
+    """(x, c) if the node computes x times a float constant, or divided by a power of two."""
+    if type(node.op) is not Elemwise or node.op.inplace:
+        return None
+    if not dtypes.is_float(node.outputs[0].dtype):
+        return None
+    name, inputs = node.op.scalar.name, node.inputs
+    if name == "mul":
+        for x, y in (inputs, inputs[::-1]):
+            value = number(y)
+            if value and math.isfinite(value) and x.dtype == node.outputs[0].dtype:
+                return x, value
+    if name == "true_div" and inputs[0].dtype == node.outputs[0].dtype:
+        value = number(inputs[1])
+        if value and math.isfinite(value) and abs(math.frexp(value)[0]) == 0.5:
+            return inputs[0], 1 / value
+    return None
+
+
+@rule("pow", why="these powers have functions of their own, with the same values")
+def simple_powers(node: Apply, graph: Any) -> Any:
+    """x ** 1 -> x;   x ** 2 -> sqr(x);   x ** -1 -> 1 / x;   x ** 0 -> 1"""
+    x, y = node.inputs
+    e = number(y)
+    if e is None or x.dtype != node.outputs[0].dtype or _of_this_type(x, node) is None:
+        return None
+    if e == 1:
+        return x
+    if e == 2:
+        return sqr(x)
+    if e == -1 and dtypes.is_float(x.dtype):
+        return reciprocal(x)
+    return call("second", x, np.ones((), x.dtype)) if e == 0 else None
+
+
+@rule("mul", why="a product with itself is a square")
+def mul_to_sqr(node: Apply, graph: Any) -> Any:
+    """x * x -> sqr(x)"""
+    x, y = node.inputs
+    return sqr(x) if x is y and x.dtype != "bool" else None
+
+
+@rule("true_div", why="one over x has a function of its own, with the same values")
+def div_to_reciprocal(node: Apply, graph: Any) -> Any:
+    """1 / x -> reciprocal(x)"""
+    x, y = node.inputs
+    alike = dtypes.is_float(y.dtype) and _of_this_type(y, node) is not None
+    return reciprocal(y) if number(x) == 1 and alike else None
+
+
+@rule("identity", why="whoever must not share memory copies: the program decides")
+def drop_copies(node: Apply, graph: Any) -> Any:
+    """tensor_copy(x) -> x"""
+    return node.inputs[0]
+
+
+@rule("cast", why="nothing is lost on the way through a wider dtype")
+def cast_of_cast(node: Apply, graph: Any) -> Any:
+    """cast(cast(x, wide), narrow) -> cast(x, narrow);   cast(x, its own dtype) -> x"""
+    x, out = node.inputs[0], node.outputs[0]
+    if x.dtype == out.dtype:
+        return x
+    inner = elementwise(x, "cast")
+    if inner is None:
+        return None
+    source = inner.inputs[0]
+    kept = source.dtype != "bool" and np.can_cast(source.dtype, x.dtype, "safe")
+    if not kept or (dtypes.is_float(source.dtype) != dtypes.is_float(x.dtype)):
+        return source if kept and source.dtype == out.dtype else None
+    return cast(source, out.dtype)
+
+
+@rule("switch", why="a condition known now chooses now; equal branches need no choice")
+def switch_known(node: Apply, graph: Any) -> Any:
+    """switch(constant, x, y) -> x or y;   switch(c, x, x) -> x"""
+    condition, x, y = node.inputs
+    value = number(condition)
+    chosen = (x if value else y) if value is not None else x if x is y else None
+    if chosen is None or chosen.dtype != node.outputs[0].dtype:
+        return None
+    shapes = shapes_of(graph)
+    if all(other is chosen or shapes.covers(chosen, other) for other in node.inputs):
+        return chosen
+    return None
+
+
+@rule("second", why="what has the shape needs no filling")
+def second_of_same_shape(node: Apply, graph: Any) -> Any:
+    """second(x, y) -> y, where y is known to have the shape of x"""
+    x, y = node.inputs
+    return y if shapes_of(graph).covers(y, x) else None
+
+
+@rule(Elemwise, why="broadcasting fills as well, and what else is there has the shape")
+def unfilled_operands(node: Apply, graph: Any) -> Any:
+    """f(second(x, y), z) -> f(y, z) and f(alloc(y, n), z) -> f(y, z), where z has the shape"""
+    if len(node.inputs) < 2 or node.op.inplace:
+        return None
+    shapes = shapes_of(graph)
+    for i, x in enumerate(node.inputs):
+        bare = _bare(x)
+        if bare is None:
+            continue
+        others = [y for j, y in enumerate(node.inputs) if j != i]
+        if any(shapes.covers(y, x) for y in others):
+            return node.op(*node.inputs[:i], bare, *node.inputs[i + 1 :])
+    return None
+
+
+def _bare(x: Any) -> Any:
+    """What ``x`` was filled with, at the rank of ``x``; None if it was not."""
+    filled = elementwise(x, "second")
+    if filled is not None:
+        return filled.inputs[1]
+    alloc = computed_by(x, Alloc)
+    if alloc is None:
+        return None
+    value = alloc.inputs[0]
+    if any(n is None for n in value.type.shape):
+        return None
+    missing = x.ndim - value.ndim
+    return DimShuffle(value.ndim, ("x",) * missing + tuple(range(value.ndim)))(value)
+
+
+@rule("second", why="the shape is that of the model, whose values nobody reads")
+def second_model(node: Apply, graph: Any) -> Any:
+    """second(f(x, y), z) -> second(x, z), where x has the shape of f(x, y)"""
+    model, y = node.inputs
+    inner = model.owner
+    if inner is None or type(inner.op) is not Elemwise:
+        return None
+    shapes = shapes_of(graph)
+    for x in inner.inputs:
+        checked = len(inner.inputs) == 1
+        if checked and not isinstance(x, TensorConstant) and shapes.covers(x, model):
+            return node.op(x, y)
+    return None
+
+
+ALGEBRA = RuleSet(
+    [
+        neg_neg, add_zero, mul_one, signs, fold_constants, simple_powers, mul_to_sqr,
+        div_to_reciprocal, drop_copies, cast_of_cast, switch_known, second_of_same_shape,
+        unfilled_operands, second_model,
+    ]
+)  # fmt: skip

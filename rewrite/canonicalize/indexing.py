@@ -1,0 +1,238 @@
+"""Index expressions: reading less, and gradients of rows that stay rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcomp.core.dtype import is_float
+from symcomp.core.node import Apply
+from symcomp.ops.alloc import Alloc
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.join import Join
+from symcomp.ops.pattern import NEW, SYMBOL, Slice
+from symcomp.ops.scalar_math import mul
+from symcomp.rewrite.canonicalize.structure import zeros_in
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.shapes import shapes_of
+from symcomp.rewrite.views import number, same, scaled
+
+WHOLE = Slice()
+
+
+def _basic(pattern: Any) -> bool:
+    return all(isinstance(e, int | Slice) or e in (SYMBOL, NEW) for e in pattern)
+
+
+@rule(Subtensor, why="all of it is itself")
+def whole_slice(node: Apply, graph: Any) -> Any:
+    """x[:, :] -> x"""
+    return node.inputs[0] if all(e == WHOLE for e in node.op.pattern) else None
+
+
+@rule(Subtensor, why="the same place is read that was written")
+def read_of_write(node: Apply, graph: Any) -> Any:
+    """set_subtensor(x[i], y)[i] -> y, for slices and scalars"""
+    write = computed_by(node.inputs[0], IncSubtensor)
+    if write is None or not write.op.set or write.op.pattern != node.op.pattern:
+        return None
+    y = write.inputs[1]
+    alike = len(write.inputs) - 1 == len(node.inputs) and all(
+        same(a, b) for a, b in zip(write.inputs[2:], node.inputs[1:], strict=True)
+    )
+    fits = alike and _basic(node.op.pattern) and shapes_of(graph).covers(y, node.outputs[0])
+    return y if fits else None
+
+
+@rule(Subtensor, why="reading first, less is computed")
+def read_of_elemwise(node: Apply, graph: Any) -> Any:
+    """f(x, y)[i] -> f(x[i], y[i]), where f(x, y) is used only here and nothing broadcasts"""
+    inner = node.inputs[0].owner
+    if inner is None or type(inner.op) is not Elemwise or inner.op.inplace:
+        return None
+    if len(graph.clients[node.inputs[0]]) > 1 or not _basic(node.op.pattern):
+        return None
+    shapes = shapes_of(graph)
+    wide = [x for x in inner.inputs if not _is_point(x)]
+    out = node.inputs[0]
+    # Only where no check of shapes is dropped, and no axis is stretched.
+    alike = all(shapes.same(x, a, out, a) for x in wide for a in range(x.ndim))
+    if not alike or not wide:
+        return None
+    ndim = node.outputs[0].ndim
+    return inner.op(
+        *(_point(x, ndim) if _is_point(x) else node.op(x, *node.inputs[1:]) for x in inner.inputs)
+    )
+
+
+def _is_point(x: Any) -> bool:
+    return all(n == 1 for n in x.type.shape)
+
+
+def _point(x: Any, ndim: int) -> Any:
+    return DimShuffle(x.ndim, ("x",) * ndim)(x)
+
+
+@rule(Subtensor, why="one index after the other is one index, where it is known how they compose")
+def read_of_read(node: Apply, graph: Any) -> Any:
+    """x[a:][i] -> x[a + i], for known numbers a >= 0, i >= 0;   x[i, j] of x[:, k:] likewise"""
+    inner = computed_by(node.inputs[0], Subtensor)
+    if inner is None or len(node.inputs) > 1 or len(inner.inputs) > 1:
+        return None
+    first, second = inner.op.pattern, node.op.pattern
+    if not all(isinstance(e, Slice) for e in first) or len(second) > len(first):
+        return None
+    composed: list[Any] = []
+    for outer, e in zip(first, (*second, *[WHOLE] * (len(first) - len(second))), strict=True):
+        entry = _compose(outer, e)
+        if entry is None:
+            return None
+        composed.append(entry)
+    return Subtensor(tuple(composed))(inner.inputs[0])
+
+
+def _compose(outer: Any, e: Any) -> Any:
+    """``x[outer][e]`` as one entry of an index, or None."""
+    if outer == WHOLE:
+        return e if isinstance(e, int | Slice) else None
+    if e == WHOLE:
+        return outer
+    start = outer.start or 0
+    open_ended = outer.stop is None and outer.step in (None, 1)
+    if not isinstance(start, int) or start < 0 or not open_ended:
+        return None
+    if isinstance(e, Slice) and e.step in (None, 1):
+        a, b = e.start or 0, e.stop
+        if isinstance(a, int) and a >= 0 and (b is None or (isinstance(b, int) and b >= 0)):
+            return Slice(start + a, None if b is None else start + b, None)
+    return None
+
+
+@rule(Subtensor, why="only the part that is read needs to be there")
+def read_of_join(node: Apply, graph: Any) -> Any:
+    """join(x, y)[a:b] -> x, where a:b is all of x and the lengths are known"""
+    join = computed_by(node.inputs[0], Join)
+    if join is None or len(node.inputs) > 1 or join.op.axis >= len(node.op.pattern):
+        return None
+    axis, start = join.op.axis, 0
+    others = [e for a, e in enumerate(node.op.pattern) if a != axis]
+    entry = node.op.pattern[axis]
+    if any(e != WHOLE for e in others) or not isinstance(entry, Slice) or entry.step is not None:
+        return None
+    shapes = shapes_of(graph)
+    if any(
+        not shapes.same(x, a, join.inputs[0], a)
+        for x in join.inputs
+        for a in range(x.ndim)
+        if a != axis
+    ):
+        return None
+    for x in join.inputs:
+        n = x.type.shape[axis]
+        if n is None:
+            return None
+        if (entry.start or 0) == start and entry.stop == start + n and n > 0:
+            return x
+        start += n
+    return None
+
+
+@rule(IncSubtensor, why="adding to zeros where each place is met once is setting")
+def add_to_zeros(node: Apply, graph: Any) -> Any:
+    """inc_subtensor(zeros[:], y) -> y, for all of it"""
+    x, y = node.inputs[:2]
+    whole = all(e == WHOLE for e in node.op.pattern)
+    if whole and (node.op.set or zeros_in(x)) and shapes_of(graph).covers(y, x):
+        return y
+    return None
+
+
+@rule("mul", why="zeros stay zeros, and only finite factors are let through")
+def scale_rows(node: Apply, graph: Any) -> Any:
+    """c inc_subtensor(zeros[i], y) -> inc_subtensor(zeros[i], c y), for a finite number c"""
+    for a, b in (node.inputs, node.inputs[::-1]):
+        value = number(a)
+        rows = _rows(b, graph)
+        if value is not None and rows is not None and abs(value) < float("inf"):
+            x, y = rows.inputs[:2]
+            if is_float(x.dtype) and b.dtype == node.outputs[0].dtype:
+                return rows.op(x, scaled(value, y), *rows.inputs[2:])
+    return None
+
+
+@rule("neg", why="zeros stay zeros")
+def negate_rows(node: Apply, graph: Any) -> Any:
+    """-inc_subtensor(zeros[i], y) -> inc_subtensor(zeros[i], -y)"""
+    rows = _rows(node.inputs[0], graph)
+    if rows is None:
+        return None
+    x, y = rows.inputs[:2]
+    return rows.op(x, scaled(-1, y), *rows.inputs[2:])
+
+
+@rule("add", "sub", why="only the rows change: no matrix of zeros is made")
+def add_rows(node: Apply, graph: Any) -> Any:
+    """x + inc_subtensor(zeros[i], y) -> inc_subtensor(x[i], y);
+    x - s inc_subtensor(zeros[i], y) -> inc_subtensor(x[i], -s y), for a scalar s
+    """
+    if len(node.inputs) != 2:
+        return None
+    minus = node.op.scalar.name == "sub"
+    pairs = [(node.inputs[0], node.inputs[1], -1.0 if minus else 1.0)]
+    if not minus:
+        pairs.append((node.inputs[1], node.inputs[0], 1.0))
+    for x, term, sign in pairs:
+        factor, rows = _scaled_rows(term, graph)
+        if rows is None or x.dtype != node.outputs[0].dtype or rows.op.set:
+            continue
+        if not shapes_of(graph).covers(x, term) or not all(
+            m == n or m is None or n is None
+            for m, n in zip(x.type.shape, rows.outputs[0].type.shape, strict=True)
+        ):
+            continue
+        y = rows.inputs[1]
+        y = y if factor is None else mul(_point(factor, y.ndim), y)
+        return IncSubtensor(rows.op.pattern, False)(x, scaled(sign, y), *rows.inputs[2:])
+    return None
+
+
+def _scaled_rows(x: Any, graph: Any) -> tuple[Any, Apply | None]:
+    """(s, rows) if ``x`` is s times inc_subtensor(zeros[i], y) with a scalar s; s None for 1."""
+    rows = _rows(x, graph)
+    if rows is not None:
+        return None, rows
+    product = elementwise(x, "mul")
+    if product is not None and len(graph.clients.get(x, ())) <= 1:
+        for a, b in (product.inputs, product.inputs[::-1]):
+            rows = _rows(b, graph)
+            if rows is not None and _is_point(a) and a.dtype == b.dtype:
+                return DimShuffle(a.ndim, ())(a) if a.ndim else a, rows
+    return None, None
+
+
+def _rows(x: Any, graph: Any) -> Apply | None:
+    """The node of inc_subtensor(zeros[i], y) that computes ``x`` for one client alone."""
+    node = computed_by(x, IncSubtensor)
+    if node is None or not zeros_in(node.inputs[0]) or len(graph.clients.get(x, ())) > 1:
+        return None
+    return node
+
+
+@rule(Subtensor, why="a filled tensor is the same everywhere")
+def read_of_alloc(node: Apply, graph: Any) -> Any:
+    """alloc(v, n)[a:b] -> alloc(v, lengths of the part), for a scalar v and slices"""
+    alloc = computed_by(node.inputs[0], Alloc)
+    if alloc is None or not all(isinstance(e, Slice) for e in node.op.pattern):
+        return None
+    if not _is_point(alloc.inputs[0]):
+        return None
+    return Alloc()(alloc.inputs[0], *shapes_of(graph).of(node.outputs[0]))
+
+
+INDEXING = RuleSet(
+    [
+        whole_slice, read_of_write, read_of_elemwise, read_of_read, read_of_join, read_of_alloc,
+        add_to_zeros, scale_rows, negate_rows, add_rows,
+    ]
+)  # fmt: skip

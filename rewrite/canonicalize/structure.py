@@ -1,0 +1,254 @@
+"""Axes and shapes: dimshuffle, reshape, shape, join, alloc, reductions over nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.core.tensor import TensorType
+from symcomp.ops.alloc import Alloc
+from symcomp.ops.control import Assert, IfElse
+from symcomp.ops.convert import Stack, as_tensor_variable
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.join import Join
+from symcomp.ops.reduce import Reduce
+from symcomp.ops.scalar_math import cast, neg
+from symcomp.ops.shape import Reshape, Shape, ShapeI, SpecifyShape, length_vector
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.shapes import shapes_of
+from symcomp.rewrite.views import number
+
+
+@rule(DimShuffle, why="permutations compose; one that changes nothing is not needed")
+def dimshuffle_chain(node: Apply, graph: Any) -> Any:
+    """dimshuffle(dimshuffle(x)) -> dimshuffle(x);   dimshuffle(x, 0, 1, ..) -> x"""
+    op, x = node.op, node.inputs[0]
+    if op.order == tuple(range(op.ndim)):
+        return x
+    inner = computed_by(x, DimShuffle)
+    if inner is None or any(x.type.shape[a] != 1 for a in op.dropped):
+        return None
+    source = inner.inputs[0]
+    order = tuple("x" if a == "x" else inner.op.order[a] for a in op.order)
+    return DimShuffle(source.ndim, order)(source)
+
+
+@rule(DimShuffle, why="elementwise functions that meet can be fused; what is moved is as large")
+def dimshuffle_of_elemwise(node: Apply, graph: Any) -> Any:
+    """dimshuffle(f(x, y)) -> f(dimshuffle(x), dimshuffle(y)), where f(x, y) is used only here"""
+    inner = node.inputs[0].owner
+    if inner is None or type(inner.op) is not Elemwise or inner.op.inplace:
+        return None
+    if len(graph.clients[node.inputs[0]]) > 1 or node.op.dropped:
+        return None
+    return inner.op(*(node.op(x) for x in inner.inputs))
+
+
+@rule(Reshape, why="only the last shape shows; the shape that it has already needs no reshape")
+def reshape_chain(node: Apply, graph: Any) -> Any:
+    """reshape(reshape(x, m), n) -> reshape(x, n);   reshape(x, x.shape) -> x"""
+    x, lengths = node.inputs
+    shapes = shapes_of(graph)
+    out = node.outputs[0]
+    if x.ndim == out.ndim and all(shapes.same(x, a, out, a) for a in range(x.ndim)):
+        return x
+    inner = computed_by(x, Reshape)
+    if inner is None or -1 in (number(lengths[a]) for a in range(node.op.ndim)):
+        return None
+    return node.op(inner.inputs[0], lengths)
+
+
+@rule(ShapeI, why="the length follows from those of the inputs: nothing is computed to know it")
+def length_of(node: Apply, graph: Any) -> Any:
+    """length of an axis of f(x) -> an expression in lengths of x"""
+    x = node.inputs[0]
+    if x.owner is None and x.type.shape[node.op.axis] is None:
+        return None
+    length = shapes_of(graph).of(x)[node.op.axis]
+    return as_tensor_variable(length, dtype="int64") if isinstance(length, int) else length
+
+
+@rule(Shape, why="the shape is its lengths, and these follow from those of the inputs")
+def shape_of(node: Apply, graph: Any) -> Any:
+    """shape(x) -> [length 0, length 1, ..]"""
+    x = node.inputs[0]
+    if x.owner is None and None in x.type.shape:
+        return None
+    return length_vector(shapes_of(graph).of(x))
+
+
+@rule(SpecifyShape, why="a claim that the type already makes needs no check")
+def known_claim(node: Apply, graph: Any) -> Any:
+    """specify_shape(x, shape) -> x, where the lengths are known to be these"""
+    x = node.inputs[0]
+    lengths = shapes_of(graph).of(x)
+    claims = zip(node.op.lengths, lengths, strict=True)
+    known = all(n is None or (isinstance(m, int) and m == n) for n, m in claims)
+    return x if known else None
+
+
+@rule(Join, why="nothing to join")
+def join_of_one(node: Apply, graph: Any) -> Any:
+    """join(x) -> x;   join(x, empty, y) -> join(x, y)"""
+    axis = node.op.axis
+    if len(node.inputs) == 1:
+        return node.inputs[0]
+    full = [x for x in node.inputs if x.type.shape[axis] != 0]
+    if not full or len(full) == len(node.inputs):
+        return None
+    shapes = shapes_of(graph)
+    empty = [x for x in node.inputs if x.type.shape[axis] == 0]
+    others = [a for a in range(full[0].ndim) if a != axis]
+    if not all(shapes.same(x, a, full[0], a) for x in empty for a in others):
+        return None
+    return full[0] if len(full) == 1 else Join(axis)(*full)
+
+
+@rule(Join, why="joining is associative")
+def join_of_join(node: Apply, graph: Any) -> Any:
+    """join(join(x, y), z) -> join(x, y, z), where join(x, y) is used only here"""
+    parts: list[Any] = []
+    for x in node.inputs:
+        inner = computed_by(x, Join)
+        whole = inner is not None and inner.op.axis == node.op.axis
+        if inner is not None and whole and len(graph.clients[x]) == 1:
+            parts += inner.inputs
+        else:
+            parts.append(x)
+    return Join(node.op.axis)(*parts) if len(parts) > len(node.inputs) else None
+
+
+@rule(Alloc, why="what has the shape needs no filling; a filled tensor fills as its value does")
+def alloc_of_filled(node: Apply, graph: Any) -> Any:
+    """alloc(x, shape of x) -> x;   alloc(alloc(x, m), n) -> alloc(x, n)"""
+    value, out = node.inputs[0], node.outputs[0]
+    shapes = shapes_of(graph)
+    lengths = [shapes.intern(n) for n in node.inputs[1:]]
+    if value.ndim == out.ndim:
+        have = shapes.of(value)
+        if all(
+            m is n or (isinstance(m, int) and m == n) for m, n in zip(have, lengths, strict=True)
+        ):
+            return value
+    inner = computed_by(value, Alloc)
+    source = inner.inputs[0] if inner is not None else None
+    if source is not None and all(n == 1 for n in source.type.shape):
+        if all(n is not None and n == 1 for n in value.type.shape):
+            return Alloc()(source, *node.inputs[1:])
+    return None
+
+
+@rule(Reduce, why="a sum over nothing, or of one element, is that element")
+def reduce_short_axes(node: Apply, graph: Any) -> Any:
+    """sum(x, axis=()) -> x;   sum(x, axis of length 1) -> x without that axis"""
+    x, op, out = node.inputs[0], node.op, node.outputs[0]
+    if op.reduction.logical and x.dtype != "bool":
+        return None
+    short = tuple(a for a in op.axes if x.type.shape[a] == 1)
+    if op.axes and not short:
+        return None
+    dropped = DimShuffle(x.ndim, tuple(a for a in range(x.ndim) if a not in short))(x)
+    rest = tuple(a - sum(b < a for b in short) for a in op.axes if a not in short)
+    if rest:
+        return Reduce(op.reduction, rest, op.dtype or out.dtype, op.acc_dtype)(dropped)
+    narrow = op.acc_dtype is not None and op.acc_dtype != out.dtype
+    return None if narrow else cast(dropped, out.dtype)
+
+
+@rule(Reduce, why="addition and the like may be done over one axis after the other, or at once")
+def reduce_of_reduce(node: Apply, graph: Any) -> Any:
+    """sum(sum(x, a), b) -> sum(x, (a, b)), for sums, products, extremes, any and all"""
+    op, inner = node.op, computed_by(node.inputs[0], Reduce)
+    if inner is None or inner.op.reduction is not op.reduction:
+        return None
+    x = inner.inputs[0]
+    alike = op.dtype == inner.op.dtype and op.acc_dtype == inner.op.acc_dtype
+    if not alike or inner.outputs[0].dtype != node.outputs[0].dtype or not inner.op.axes:
+        return None
+    left = [a for a in range(x.ndim) if a not in inner.op.axes]
+    axes = tuple(sorted([*inner.op.axes, *(left[a] for a in op.axes)]))
+    if not op.reduction.identity and any(x.type.shape[a] in (None, 0) for a in axes):
+        return None
+    return Reduce(op.reduction, axes, op.dtype, op.acc_dtype)(x)
+
+
+@rule(Reduce, why="sums are over the same elements however the axes are arranged")
+def reduce_of_dimshuffle(node: Apply, graph: Any) -> Any:
+    """sum(dimshuffle(x)) over all axes -> sum(x)"""
+    inner = computed_by(node.inputs[0], DimShuffle)
+    if inner is None or len(node.op.axes) != node.inputs[0].ndim or inner.op.dropped:
+        return None
+    x = inner.inputs[0]
+    if x.ndim == 0:
+        return None
+    return Reduce(node.op.reduction, tuple(range(x.ndim)), node.op.dtype, node.op.acc_dtype)(x)
+
+
+@rule(Reduce, why="a sign may be taken from a sum; nothing is rounded")
+def sum_of_neg(node: Apply, graph: Any) -> Any:
+    """sum(-x) -> -sum(x)"""
+    inner = elementwise(node.inputs[0], "neg")
+    if inner is None or node.op.reduction.name != "sum":
+        return None
+    x, out = inner.inputs[0], node.outputs[0]
+    if not (dtypes.is_float(x.dtype) or dtypes.is_complex(x.dtype)):
+        return None
+    return neg(node.op(x)) if dtypes.is_float(out.dtype) or out.dtype == x.dtype else None
+
+
+@rule(Stack, why="a vector of all lengths of one tensor is its shape")
+def constant_stack(node: Apply, graph: Any) -> Any:
+    """stack of the only scalar -> its vector"""
+    if len(node.inputs) != 1 or node.inputs[0].ndim != 0 or node.outputs[0].ndim != 1:
+        return None
+    return DimShuffle(0, ("x",))(node.inputs[0])
+
+
+@rule(Assert, why="a condition known to hold needs no check")
+def assert_true(node: Apply, graph: Any) -> Any:
+    """assert(x, True) -> x"""
+    x, *conditions = node.inputs
+    kept = [c for c in conditions if not number(c)]
+    if not kept:
+        return x
+    return node.op(x, *kept) if len(kept) < len(conditions) else None
+
+
+@rule(IfElse, why="a condition known now chooses now")
+def ifelse_known(node: Apply, graph: Any) -> Any:
+    """ifelse(constant, x, y) -> x or y"""
+    value = number(node.inputs[0])
+    n = node.op.n_outputs
+    then, other = node.inputs[1 : 1 + n], node.inputs[1 + n :]
+    if value is not None:
+        return list(then if value else other)
+    chosen = [a if a is b else None for a, b in zip(then, other, strict=True)]
+    return chosen if any(x is not None for x in chosen) else None
+
+
+def zeros_in(x: Any) -> bool:
+    """True if ``x`` is known to hold nothing but zeros."""
+    value = number(x)
+    if value is not None:
+        return value == 0
+    node = x.owner
+    if node is None:
+        data = getattr(x, "data", None)
+        return isinstance(data, np.ndarray) and not data.any() and isinstance(x.type, TensorType)
+    if isinstance(node.op, Alloc | DimShuffle):
+        return zeros_in(node.inputs[0])
+    filled = elementwise(x, "second")
+    return filled is not None and zeros_in(filled.inputs[1])
+
+
+STRUCTURE = RuleSet(
+    [
+        dimshuffle_chain, dimshuffle_of_elemwise, reshape_chain, length_of, shape_of, known_claim,
+        join_of_one, join_of_join, alloc_of_filled, reduce_short_axes, reduce_of_reduce,
+        reduce_of_dimshuffle, sum_of_neg, constant_stack, assert_true, ifelse_known,
+    ]
+)  # fmt: skip

@@ -1,0 +1,330 @@
+"""Sums and products as they are read: however they are written, a sum is a number and terms with
+coefficients, a product a coefficient and factors with exponents.
+
+Rules that look for ``1 - exp(x)`` see it also in ``-exp(x) + 1``, ``1 + -1 * exp(x)`` or
+``-(exp(x) - 1)``. Views are read from graphs and never stand in them. They are exact: what would
+round differently (a division by 3 in a sum) is left as one term.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply, Variable
+from symcomp.core.tensor import TensorConstant, TensorVariable
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import ROWS, Elemwise
+from symcomp.ops.scalar_math import mul, neg, pow, reciprocal, sqr, sqrt, true_div
+from symcomp.rewrite.rule import elementwise
+
+# Longer sums and products are read as they are nested.
+LONGEST = 8
+
+
+def number(x: Any) -> float | None:
+    """The value of a real constant all of whose axes have length 1, whatever it is shaped by."""
+    while not isinstance(x, TensorConstant):
+        node = x.owner
+        if node is None:
+            return None
+        if isinstance(node.op, DimShuffle) or elementwise(x, "cast", "identity"):
+            x = node.inputs[0]
+        else:
+            return None
+    if x.data.size != 1 or dtypes.is_complex(x.dtype):
+        return None
+    return float(x.data.reshape(()))
+
+
+def call(name: str, *args: Any) -> Any:
+    """The scalar function ``name`` applied to ``args``."""
+    return Elemwise(ROWS[name]())(*args)
+
+
+def argument(x: Any, *names: str) -> Any:
+    """The argument of the scalar function of one of these names that computes ``x``, or None."""
+    node = elementwise(x, *names)
+    return node.inputs[0] if node is not None else None
+
+
+def is_power_of_two(c: float) -> bool:
+    """True if multiplying by ``c`` rounds nothing (but at the ends of the range)."""
+    return math.isfinite(c) and c != 0 and abs(math.frexp(c)[0]) == 0.5
+
+
+# -- sums
+
+
+@dataclass
+class Sum:
+    """``constant + sum of coefficient * term``; equal terms are one."""
+
+    constant: float
+    terms: dict[Any, float]
+
+    @property
+    def single(self) -> tuple[Any, float] | None:
+        """The only term and its coefficient, if there is one only."""
+        return next(iter(self.terms.items())) if len(self.terms) == 1 else None
+
+    def pairs(self) -> list[tuple[Any, float]]:
+        """Terms and coefficients."""
+        return list(self.terms.items())
+
+    def times(self, c: float) -> Sum:
+        """The multiple."""
+        return Sum(c * self.constant, {t: c * k for t, k in self.terms.items()})
+
+    def plus(self, other: Sum) -> Sum:
+        """The sum of both; terms that cancel are left out."""
+        terms = dict(self.terms)
+        for term, c in other.terms.items():
+            terms[term] = terms.get(term, 0.0) + c
+        return Sum(self.constant + other.constant, {t: c for t, c in terms.items() if c != 0})
+
+
+def as_sum(x: Any) -> Sum:
+    """Read ``x`` as a sum."""
+    result = Sum(0.0, {})
+    dtype = x.dtype
+    pending = [(x, 1.0)]
+    while pending:
+        v, c = pending.pop()
+        value = number(v)
+        if value is not None:
+            result.constant += c * value
+            continue
+        parts = _addends(v) if v.dtype == dtype and dtypes.is_float(dtype) else None
+        if parts is None or len(result.terms) + len(pending) + len(parts) > LONGEST:
+            result.terms[v] = result.terms.get(v, 0.0) + c
+        else:
+            pending += [(part, c * k) for part, k in reversed(parts)]
+    result.terms = {t: c for t, c in result.terms.items() if c != 0}
+    return result
+
+
+def _addends(x: Any) -> list[tuple[Any, float]] | None:
+    """What ``x`` adds up, with signs or exact coefficients; None if it is no sum."""
+    node = elementwise(x, "add", "sub", "neg", "mul", "true_div", "identity")
+    if node is None:
+        return None
+    name, inputs = node.op.scalar.name, node.inputs
+    if name in ("add", "identity"):
+        return [(v, 1.0) for v in inputs]
+    if name == "sub":
+        return [(inputs[0], 1.0), (inputs[1], -1.0)]
+    if name == "neg":
+        return [(inputs[0], -1.0)]
+    return _multiple(name, inputs)
+
+
+def _multiple(name: str, inputs: Sequence[Any]) -> list[tuple[Any, float]] | None:
+    values = [number(v) for v in inputs]
+    if name == "mul" and values[0] is not None and math.isfinite(values[0]):
+        return [(inputs[1], values[0])]
+    if values[1] is None or not math.isfinite(values[1]):
+        return None
+    if name == "mul":
+        return [(inputs[0], values[1])]
+    return [(inputs[0], 1 / values[1])] if is_power_of_two(values[1]) else None
+
+
+def sum_of(constant: float, terms: Sequence[tuple[Any, float]], like: Any) -> Any:
+    """The expression of a sum: no term without need, subtraction for negative coefficients.
+
+    ``like`` gives the dtype of a sum without terms.
+    """
+    ordered = sorted(terms, key=lambda pair: pair[1] < 0)
+    total: Any = None
+    for term, c in ordered:
+        if total is None:
+            total = scaled(c, term)
+        elif c < 0:
+            total = total - scaled(-c, term)
+        else:
+            total = total + scaled(c, term)
+    if total is None:
+        return np.asarray(constant, like.dtype)
+    return total if constant == 0 else total + constant
+
+
+def scaled(c: float, x: Any) -> Any:
+    """``c * x``, where it is known to be simpler without a product."""
+    if c == 1:
+        return x
+    value = number(x)
+    if value is not None:
+        return np.asarray(c * value, x.dtype)
+    inner = elementwise(x, "neg", "mul", "true_div")
+    if inner is not None:
+        if inner.op.scalar.name == "neg":
+            return scaled(-c, inner.inputs[0])
+        part = _multiple(inner.op.scalar.name, inner.inputs)
+        if part is not None and is_power_of_two(part[0][1]):
+            return scaled(c * part[0][1], part[0][0])
+    return neg(x) if c == -1 else c * x
+
+
+# -- products
+
+
+@dataclass
+class Product:
+    """``coefficient * product of factor ** exponent``; equal factors are one."""
+
+    coefficient: float
+    factors: dict[Any, float]
+
+    @property
+    def single(self) -> Any:
+        """The only factor, if there is one only and its exponent is 1."""
+        (factor, exponent), *more = self.factors.items() if self.factors else [(None, 0)]
+        return factor if exponent == 1 and not more else None
+
+    def without(self, *factors: Any) -> Product:
+        """The same without some factors."""
+        rest = {f: e for f, e in self.factors.items() if not any(f is g for g in factors)}
+        return Product(self.coefficient, rest)
+
+    def found(self, exponent: float, *names: str) -> list[tuple[Any, Any]]:
+        """(factor, argument) of the factors with this exponent that apply one of these functions.
+
+        An empty ``names`` finds all factors.
+        """
+        return [
+            (f, argument(f, *names) if names else f)
+            for f, e in self.factors.items()
+            if e == exponent and (not names or elementwise(f, *names))
+        ]
+
+    def times(self, *more: Any) -> Any:
+        """The expression of this product and ``more`` factors."""
+        return product_of(self, more)
+
+
+def as_product(x: Any) -> Product:
+    """Read ``x`` as a product. Exponents other than whole numbers are those of one function."""
+    result = Product(1.0, {})
+    dtype = x.dtype
+    pending: list[tuple[Any, float]] = [(x, 1.0)]
+    while pending:
+        v, e = pending.pop()
+        value = number(v)
+        if value is not None and (value != 0 or e > 0) and float(e).is_integer():
+            result.coefficient *= value**e
+            continue
+        parts = _multiplicands(v) if v.dtype == dtype and dtypes.is_float(dtype) else None
+        whole = float(e).is_integer() and parts is not None
+        if not whole or len(result.factors) + len(pending) + len(parts or ()) > LONGEST:
+            result.factors[v] = result.factors.get(v, 0.0) + e
+        else:
+            pending += [(part, e * k) for part, k in reversed(parts or ())]
+    result.factors = {f: e for f, e in result.factors.items() if e != 0}
+    return result
+
+
+def _multiplicands(x: Any) -> list[tuple[Any, float]] | None:
+    """What ``x`` multiplies, with exponents; None if it is no product."""
+    names = ("mul", "true_div", "neg", "reciprocal", "sqr", "sqrt", "pow", "identity")
+    node = elementwise(x, *names)
+    if node is None:
+        return None
+    name, inputs = node.op.scalar.name, node.inputs
+    if name == "mul":
+        return [(v, 1.0) for v in inputs]
+    if name == "true_div":
+        return [(inputs[0], 1.0), (inputs[1], -1.0)]
+    if name == "neg":
+        return [(inputs[0], 1.0), (_MINUS_ONE[x.dtype], 1.0)]
+    exponent = {"reciprocal": -1.0, "sqr": 2.0, "sqrt": 0.5, "identity": 1.0}.get(name)
+    if name == "pow":
+        exponent = number(inputs[1])
+    if exponent is None or not math.isfinite(exponent) or exponent == 0:
+        return None
+    return [(inputs[0], exponent)]
+
+
+class _Constants(dict[str, Any]):
+    """-1 in each dtype."""
+
+    def __missing__(self, dtype: str) -> Any:
+        array = np.asarray(-1, dtype)
+        self[dtype] = neg(array).type.make_constant(array)
+        return self[dtype]
+
+
+_MINUS_ONE = _Constants()
+
+
+def product_of(product: Product, more: Sequence[Any] = ()) -> Any:
+    """The expression of a product: one division at most, no factor without need."""
+    above: list[Any] = list(more)
+    below: list[Any] = []
+    for factor, e in product.factors.items():
+        (above if e > 0 else below).append(powered(factor, abs(e)))
+    c = product.coefficient
+    numerator = _multiply(above)
+    denominator = _multiply(below)
+    if numerator is None and denominator is None:
+        return c
+    if denominator is None:
+        return scaled(c, numerator)
+    if numerator is None:
+        return reciprocal(denominator) if c == 1 else true_div(c, denominator)
+    return scaled(c, true_div(numerator, denominator))
+
+
+def _multiply(factors: Sequence[Any]) -> Any:
+    result = None
+    for factor in factors:
+        result = factor if result is None else mul(result, factor)
+    return result
+
+
+def powered(x: Any, e: float) -> Any:
+    """``x ** e`` for e > 0, by the cheapest function."""
+    if e == 1:
+        return x
+    if e == 2:
+        return sqr(x)
+    return sqrt(x) if e == 0.5 else pow(x, e)
+
+
+# -- through structure
+
+
+def through_views(x: Any) -> tuple[Any, list[Apply]]:
+    """What ``x`` is a rearrangement of (axes of length 1 put in or dropped, transposed), and the
+    nodes that rearrange it, the outermost first.
+    """
+    nodes: list[Apply] = []
+    while x.owner is not None and isinstance(x.owner.op, DimShuffle):
+        nodes.append(x.owner)
+        x = x.owner.inputs[0]
+    return x, nodes
+
+
+def rearranged(x: Any, nodes: Sequence[Apply]) -> Any:
+    """``x`` put through the ops of ``nodes``, the last first."""
+    for node in reversed(nodes):
+        x = node.op(x, *node.inputs[1:])
+    return x
+
+
+def same(x: Variable, y: Variable) -> bool:
+    """True if both are one variable (after merging), or equal constants."""
+    if x is y:
+        return True
+    return (
+        isinstance(x, TensorVariable)
+        and isinstance(y, TensorVariable)
+        and number(x) is not None
+        and number(x) == number(y)
+        and x.type == y.type
+    )
