@@ -14,6 +14,9 @@ from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
+from symcomp.rewrite.stabilize.products import PRODUCT_RULES
+from symcomp.rewrite.stabilize.sums import SUM_RULES
 from symcomp.rewrite.trace import Firing, PhaseReport, Trace
 
 Selects = Callable[[frozenset[str]], bool]
@@ -25,6 +28,9 @@ STABLE = EVERY[2:]
 FULL = EVERY[3:]
 
 CANONICALIZE = RuleSet([*ALGEBRA, *STRUCTURE, *INDEXING], ["canonicalize", *QUICK])
+STABILIZE = RuleSet(
+    [*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES], ["stabilize", "fast_compile", *STABLE]
+)
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,15 @@ class Phase:
     name: str
     why: str
     rules: RuleSet
-    tags: tuple[str, ...]
+    tags: tuple[str, ...] = ()
     sweep: Callable[[FunctionGraph, list[Firing]], None] | None = None
 
 
-PHASES = (Phase("merge", "equal computations are done once", RuleSet([]), EVERY),)
+PHASES = (
+    Phase("merge", "equal computations are done once", RuleSet([]), EVERY),
+    Phase("canonicalize", "one form for what can be written in many", CANONICALIZE),
+    Phase("stabilize", "no digits lost, no overflow on the way", STABILIZE + CANONICALIZE),
+)
 
 
 def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> Trace:

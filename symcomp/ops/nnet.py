@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply
-from symcomp.core.op import Op
-from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, as_tensor_variable
 from symcomp.ops.creation import arange
@@ -22,67 +16,7 @@ from symcomp.ops.scalar_logic import clip, gt, switch
 from symcomp.ops.scalar_logistic import sigmoid, softplus
 from symcomp.ops.scalar_math import abs_, cast, expm1, log, log1p, maximum, minimum
 from symcomp.ops.shape import normalize_axes, shape_tuple
-
-
-def _shifted(x: Any, axis: int) -> Any:
-    """``x`` less its maximum along ``axis``; less 0 where that is not finite."""
-    top = x.max(axis=axis, keepdims=True, initial=-np.inf)
-    return x - np.where(np.isfinite(top), top, 0)
-
-
-class _RowOp(Op):
-    """An op that maps each line along ``axis`` to a line of the same length."""
-
-    axis: int
-
-    def output_types(self, x: TensorVariable) -> list[TensorType]:
-        if not dtypes.is_float(x.dtype):
-            raise DTypeError(f"{self}: x must be a float tensor, got {x} ({x.type})")
-        return [x.type]
-
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [shapes[0]]
-
-    def _sum(self, x: Any) -> Any:
-        return sum_(x, axis=self.axis, keepdims=True)
-
-
-@dataclass(frozen=True)
-class Softmax(_RowOp):
-    """z_i = exp(x_i) / sum_j exp(x_j) along ``axis``, without overflow."""
-
-    axis: int
-
-    def perform(self, x: Any) -> Any:
-        e = np.exp(_shifted(x, self.axis))
-        return e / e.sum(axis=self.axis, keepdims=True)
-
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (z,), (gz,) = outputs, output_grads
-        return [z * (gz - self._sum(gz * z))]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (z,), (dx,) = outputs, tangents
-        return [z * (dx - self._sum(dx * z))]
-
-
-@dataclass(frozen=True)
-class LogSoftmax(_RowOp):
-    """z_i = x_i - log sum_j exp(x_j) along ``axis``, without overflow."""
-
-    axis: int
-
-    def perform(self, x: Any) -> Any:
-        d = _shifted(x, self.axis)
-        return d - np.log(np.exp(d).sum(axis=self.axis, keepdims=True))
-
-    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (x,), (gz,) = inputs, output_grads
-        return [gz - Softmax(self.axis)(x) * self._sum(gz)]
-
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (x,), (dx,) = inputs, tangents
-        return [dx - self._sum(Softmax(self.axis)(x) * dx)]
+from symcomp.ops.softmax import LogSoftmax, Softmax
 
 
 def _float(x: Any) -> TensorVariable:

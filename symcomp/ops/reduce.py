@@ -18,8 +18,8 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.join import concatenate
-from symcomp.ops.scalar_logic import eq, isneginf, isposinf, switch
-from symcomp.ops.scalar_math import cast, conj, exp, log, maximum, real, second, sqr, sqrt
+from symcomp.ops.scalar_logic import eq, switch
+from symcomp.ops.scalar_math import cast, conj, maximum, real, second, sqr, sqrt
 from symcomp.ops.shape import normalize_axes, product_of, shape_tuple
 
 
@@ -434,40 +434,6 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     return max(a, axis, keepdims) - min(a, axis, keepdims)
 
 
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """``log(sum(exp(x)))`` without overflow: the largest element is taken out first.
-
-    The gradient is the softmax over the axes; it is 0 where all elements are ``-inf``,
-    and NaN where one is ``inf``.
-
-    Parameters
-    ----------
-    x : tensor_like
-    axis : int or sequence of int, optional
-    keepdims : bool
-
-    Examples
-    --------
-    >>> import symcomp.tensor as T
-    >>> x = T.dvector("x")
-    >>> T.logsumexp(x).eval({x: [1000.0, 1000.0]})
-    array(1000.69314718)
-    """
-    x = as_tensor_variable(x)
-    x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
-    axes = normalize_axes("logsumexp", axis, x.ndim)
-    top = max(x, axes, keepdims=True)
-    # An infinite shift would make inf - inf; the exponentials are 0 or inf then without any.
-    shift = switch(isposinf(top) | isneginf(top), 0, top)
-    scaled = sum(exp(x - shift), axes, keepdims=True)
-    # The sum is 0 only where all is -inf: a derivative of log taken there would make inf * 0.
-    vanished = eq(scaled, 0)
-    total = switch(vanished, -np.inf, log(switch(vanished, 1, scaled)) + shift)
-    if keepdims:
-        return total
-    return DimShuffle(x.ndim, tuple(a for a in range(x.ndim) if a not in axes))(total)
-
-
 # -- positions
 
 
@@ -557,6 +523,6 @@ def max_and_argmax(a: Any, axis: Any = None, keepdims: bool = False) -> list[Ten
 
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "ArgReduce", "logsumexp", "max", "max_and_argmax", "mean",
+    "all", "any", "argmax", "argmin", "ArgReduce", "max", "max_and_argmax", "mean",
     "min", "prod", "ptp", "Reduce", "std", "sum", "var",
 ]  # fmt: skip

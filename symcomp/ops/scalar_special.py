@@ -1,4 +1,4 @@
-"""The table of scalar functions, continued: error, gamma, Bessel and other special functions
+"""The table of scalar functions, continued: gamma, Bessel and other special functions
 (SciPy's).
 
 Derivatives are those of the NIST Digital Library of Mathematical Functions (DLMF), cited by
@@ -18,8 +18,6 @@ from symcomp.ops.elemwise import real_float_rule, scalar, unknown
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cos, exp, log, log1p
 
-SQRT_PI = float(np.sqrt(np.pi))
-SQRT_2PI = float(np.sqrt(2 * np.pi))
 NO_ORDER = "the derivative with respect to the order has no closed form"
 
 
@@ -30,33 +28,6 @@ def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
 
 
 _undefined = unknown(NO_ORDER)
-
-# ----- error functions (DLMF 7)
-
-erf = _special("erf", "x", "The error function.", lambda x, z, g: g * (2 / SQRT_PI) * exp(-x * x))
-erfc = _special(
-    "erfc", "x", "1 - erf(x), exact for large x.", lambda x, z, g: g * (-2 / SQRT_PI) * exp(-x * x)
-)
-erfcx = _special("erfcx", "x", "exp(x*x) erfc(x).", lambda x, z, g: g * (2 * x * z - 2 / SQRT_PI))
-erfinv = _special(
-    "erfinv", "x", "The inverse of erf.", lambda x, z, g: g * (SQRT_PI / 2) * exp(z * z)
-)
-erfcinv = _special(
-    "erfcinv", "x", "The inverse of erfc.", lambda x, z, g: g * (-SQRT_PI / 2) * exp(z * z)
-)
-ndtr = _special(
-    "ndtr",
-    "x",
-    "The normal distribution function.",
-    lambda x, z, g: g * exp(-0.5 * x * x) / SQRT_2PI,
-)
-ndtri = _special(
-    "ndtri", "x", "The inverse of ndtr.", lambda x, z, g: g * SQRT_2PI * exp(0.5 * z * z)
-)
-log_ndtr = _special(
-    "log_ndtr", "x", "The logarithm of ndtr, exact for very negative x.",
-    lambda x, z, g: g * float(np.sqrt(2 / np.pi)) / erfcx(x * -float(np.sqrt(0.5))),
-)  # fmt: skip
 
 # ----- gamma functions (DLMF 5, 8)
 
@@ -222,8 +193,7 @@ sinc = scalar(
 )
 
 __all__ = [
-    "beta", "betainc", "betaln", "chi2sf", "digamma", "erf", "erfc", "erfcinv", "erfcx",
-    "erfinv", "gamma", "gammainc", "gammaincc", "gammal", "gammaln", "gammau", "i0", "i1", "iv",
-    "ive", "j0", "j1", "jv", "kv", "kve", "log_ndtr", "ndtr", "ndtri", "polygamma", "psi",
+    "beta", "betainc", "betaln", "chi2sf", "digamma", "gamma", "gammainc", "gammaincc", "gammal",
+    "gammaln", "gammau", "i0", "i1", "iv", "ive", "j0", "j1", "jv", "kv", "kve", "polygamma", "psi",
     "sinc", "tri_gamma",
 ]  # fmt: skip

@@ -31,11 +31,14 @@ from symcomp.ops.linalg import *
 from symcomp.ops.nnet import log_softmax, relu, softmax
 from symcomp.ops.reduce import *
 from symcomp.ops.repeat import *
+from symcomp.ops.scalar_error import *
 from symcomp.ops.scalar_logic import *
 from symcomp.ops.scalar_logistic import *
 from symcomp.ops.scalar_math import *
 from symcomp.ops.scalar_special import *
+from symcomp.ops.scalar_stable import *
 from symcomp.ops.shape import *
+from symcomp.ops.softmax import *
 from symcomp.ops.sort import *
 from symcomp.ops.variables import *
 from symcomp.tensor import inplace, nnet

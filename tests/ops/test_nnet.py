@@ -7,7 +7,7 @@ from scipy import special
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.nnet import LogSoftmax, Softmax
+from symcomp.ops.softmax import LogSoftmax, Softmax
 from symcomp.tests.harness import ALL_DTYPES, FLOAT_DTYPES, check
 
 RNG = np.random.default_rng(6)

@@ -1,0 +1,292 @@
+"""Logarithms of what is near 1, of what over- or underflows, of sums of exponentials."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.ops.index import Subtensor
+from symcomp.ops.reduce import Reduce
+from symcomp.ops.scalar_logic import switch
+from symcomp.ops.shape import Reshape
+from symcomp.ops.softmax import LogMeanExp, LogSoftmax, LogSumExp, Softmax, WeightedLogSumExp
+from symcomp.ops.stable_reduce import LogProd
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.shapes import Shapes, shapes_of
+from symcomp.rewrite.stabilize.sums import exponent, is_inverse_count
+from symcomp.rewrite.views import (
+    Product,
+    argument,
+    as_product,
+    as_sum,
+    call,
+    number,
+    product_of,
+    rearranged,
+    scaled,
+    sum_of,
+    through_views,
+)
+
+# log f(x) by a function of its own, where f is positive.
+LOGARITHM_OF = {
+    "sigmoid": "log_sigmoid",
+    "erfc": "log_erfc",
+    "ndtr": "log_ndtr",
+    "cosh": "logcosh",
+    "expm1": "logexpm1",
+}
+# log(1 - f(x))
+LOG_OF_COMPLEMENT = {"exp": "log1mexp", "erf": "log_erfc"}
+
+
+@rule("log", why="1 + x rounds the digits of x away")
+def log1p(node: Apply, graph: Any) -> Any:
+    """log(1 + x) -> log1p(x)"""
+    s = as_sum(node.inputs[0])
+    if s.constant != 1 or not s.terms or not dtypes.is_float(node.outputs[0].dtype):
+        return None
+    return call("log1p", sum_of(0, s.pairs(), node.outputs[0]))
+
+
+@rule("log1p", why="each has a function of its own, which does not overflow")
+def log1p_of(node: Apply, graph: Any) -> Any:
+    """log1p(exp x) -> softplus(x);  log1p(-exp x) -> log1mexp(x);  log1p(-erf x) -> log_erfc(x);
+    log1p(-sigmoid x) -> log_sigmoid(-x);  log1p(expm1 x) -> x
+    """
+    s = as_sum(node.inputs[0])
+    if s.single is None or s.constant or abs(s.single[1]) != 1:
+        return None
+    term, c = s.single
+    x = exponent(term)
+    if x is not None:
+        return call("softplus" if c > 0 else "log1mexp", x)
+    if (x := argument(term, "erf")) is not None:
+        return call("log_erfc", scaled(-c, x))
+    if (x := argument(term, "sigmoid")) is not None and c < 0:
+        return call("log_sigmoid", scaled(-1, x))
+    x = argument(term, "expm1")
+    return x if c > 0 else None
+
+
+@rule("log", why="each part of the product may over- or underflow, or be near 1")
+def log_of_product(node: Apply, graph: Any) -> Any:
+    """log of a product -> sum of the logarithms of its parts, where these have stable forms;
+    log(x y) -> log_mul(x, y);  log(x / y) -> log_div(x, y);  log(x^n) -> n log(x) or n log|x|
+    """
+    if not dtypes.is_float(node.outputs[0].dtype):
+        return None
+    p = as_product(node.inputs[0])
+    if (both := _area_tangent(p)) is not None:
+        return both
+    if p.coefficient == 0 or not math.isfinite(p.coefficient):
+        return None
+    if (mean := _log_mean_exp(p, shapes_of(graph))) is not None:
+        return mean
+    known: list[tuple[Any, float]] = []
+    others: dict[Any, float] = {}
+    coefficient = p.coefficient
+    for factor, e in p.factors.items():
+        sign, found = log_of(factor, shapes_of(graph))
+        if found is None or not float(e).is_integer() and sign < 0:
+            others[factor] = e
+        else:
+            known.append((found, e))
+            coefficient *= sign if e % 2 else 1
+    rest = Product(coefficient, others)
+    if not known:
+        return _log_of_few(rest, node)
+    if not others and coefficient > 0:
+        constant = math.log(coefficient)
+        return sum_of(constant, known, node.outputs[0])
+    tail = _log_of_few(rest, node)
+    if tail is None:
+        inner = product_of(rest)
+        tail = call("log", inner)
+    return sum_of(0, [*known, (tail, 1.0)], node.outputs[0])
+
+
+def log_of(x: Any, shapes: Shapes) -> tuple[int, Any]:
+    """(sign of x, log|x|) for an ``x`` of known sign whose logarithm has a stable form."""
+    inner, views = through_views(x)
+    node = inner.owner
+    if node is None:
+        return 1, None
+    found: Any = None
+    sign = 1
+    arg = exponent(inner)
+    if arg is not None:
+        found = arg
+    elif (f := elementwise(inner, *LOGARITHM_OF)) is not None and (f.op.scalar.name != "expm1"):
+        found = call(LOGARITHM_OF[f.op.scalar.name], f.inputs[0])
+    elif isinstance(node.op, Softmax):
+        found = LogSoftmax(node.op.axis)(node.inputs[0])
+    elif isinstance(node.op, Reduce) and node.op.reduction.name == "sum":
+        found = log_sum_exp(node)
+    elif isinstance(node.op, Subtensor | Reshape):
+        sign, part = log_of(node.inputs[0], shapes)
+        found = None if part is None else node.op(part, *node.inputs[1:])
+    if found is None or found.dtype != x.dtype:
+        return sign, None
+    return sign, rearranged(found, views)
+
+
+def log_sum_exp(node: Apply) -> Any:
+    """log of ``sum(exp x)`` or ``sum(w exp x)`` over axes, or None if the node is no such sum."""
+    axes, p = node.op.axes, as_product(node.inputs[0])
+    if node.op.acc_dtype or not axes or p.coefficient <= 0:
+        return None
+    x, w = split_exponentials(p)
+    if x is None or x.type.shape != node.inputs[0].type.shape:
+        return None
+    if not w.factors:
+        total = LogSumExp(axes)(x)
+        return total if w.coefficient == 1 else total + math.log(w.coefficient)
+    weights = product_of(w)
+    if weights.type.shape != x.type.shape:
+        weights = call("second", x, weights)
+    return WeightedLogSumExp(axes)(x, weights)
+
+
+def _log_mean_exp(p: Product, shapes: Shapes) -> Any:
+    """log of mean(exp x), or None if the product is no such mean."""
+    for factor, e in p.factors.items():
+        inner, views = through_views(factor)
+        total = computed_by(inner, Reduce)
+        if e != 1 or total is None or total.op.reduction.name != "sum" or total.op.acc_dtype:
+            continue
+        x = exponent(total.inputs[0])
+        if x is None or not total.op.axes or x.dtype != factor.dtype:
+            continue
+        if is_inverse_count(p.without(factor), x, total.op.axes, shapes):
+            return rearranged(LogMeanExp(total.op.axes)(x), views)
+    return None
+
+
+def split_exponentials(p: Product) -> tuple[Any, Product]:
+    """(x, rest) if the product is exp(x) times a rest; x is None without exponentials."""
+    terms: list[tuple[Any, float]] = []
+    rest: dict[Any, float] = {}
+    for factor, e in p.factors.items():
+        x = argument(factor, "exp")
+        if x is None:
+            rest[factor] = e
+        else:
+            terms.append((x, e))
+    if not terms:
+        return None, p
+    return sum_of(0, terms, terms[0][0]), Product(p.coefficient, rest)
+
+
+def _log_of_few(p: Product, node: Apply) -> Any:
+    """The logarithm of a product of one or two factors with no stable forms of their own."""
+    items = list(p.factors.items())
+    if len(items) == 1 and p.coefficient == 1:
+        (x, e), *_ = items
+        return None if e == 1 else _log_of_power(x, e)
+    if len(items) == 1 and p.coefficient > 0 and items[0][1] == 1:
+        return call("log_mul", items[0][0], p.coefficient)
+    if len(items) == 1 and p.coefficient > 0 and items[0][1] == -1:
+        return call("log_div", p.coefficient, items[0][0])
+    if len(items) != 2 or abs(p.coefficient) != 1:
+        return None
+    (x, a), (y, b) = items
+    if {a, b} <= {1.0, -1.0} and (a > 0 or b > 0):
+        if a < 0:
+            x, y, a, b = y, x, b, a
+        x = scaled(p.coefficient, x)
+        return call("log_mul" if b > 0 else "log_div", x, y)
+    return None
+
+
+def _log_of_power(x: Any, e: float) -> Any:
+    """e log(x), of |x| where the power is of |x|."""
+    return scaled(e, call("log", call("abs", x) if e % 2 == 0 else x))
+
+
+def _area_tangent(p: Product) -> Any:
+    """log((1 + x) / (1 - x)) = 2 artanh(x)"""
+    if len(p.factors) != 2 or abs(p.coefficient) != 1:
+        return None
+    (a, ea), (b, eb) = p.factors.items()
+    if {ea, eb} != {1.0, -1.0}:
+        return None
+    above, below = as_sum(a if ea > 0 else b), as_sum(b if ea > 0 else a)
+    if p.coefficient < 0:
+        below = below.times(-1)
+    total = above.plus(below)
+    if total.terms or total.constant != 2 * above.constant or above.constant <= 0:
+        return None
+    c = above.constant
+    x = sum_of(0, [(t, k / c) for t, k in above.pairs()], a)
+    return scaled(2, call("arctanh", x))
+
+
+@rule("log", why="exp overflows long before the logarithm of a sum does")
+def log_of_sum(node: Apply, graph: Any) -> Any:
+    """log(exp x + exp y) -> logaddexp(x, y), also of more, and with positive coefficients;
+    log(exp x - exp y) -> logdiffexp(x, y)
+    """
+    s = as_sum(node.inputs[0])
+    exponents: list[tuple[Any, float]] = []
+    for term, c in s.pairs():
+        inner, rest = split_exponentials(as_product(term))
+        if inner is None or rest.factors:
+            return None
+        exponents.append((inner, c * rest.coefficient))
+    if s.constant:
+        exponents.append((0.0, s.constant))
+    if len(exponents) < 2:
+        return None
+    shifted = [(x + math.log(abs(c)) if abs(c) != 1 else x, c) for x, c in exponents]
+    above = [x for x, c in shifted if c > 0]
+    below = [x for x, c in shifted if c < 0]
+    if len(below) > 1 or not above:
+        return None
+    total = above[0]
+    for x in above[1:]:
+        total = call("logaddexp", total, x)
+    return call("logdiffexp", total, below[0]) if below else total
+
+
+@rule("log", why="each has a function of its own")
+def log_of_function(node: Apply, graph: Any) -> Any:
+    """log(-expm1 x) -> log1mexp(x);  log(expm1 x) -> logexpm1(x);  log|gamma x| -> gammaln(x);
+    log(gamma x) -> gammaln(x) where gamma is positive;  log(prod x) -> log_prod(x)
+    """
+    x, views = through_views(node.inputs[0])
+    p = as_product(x)
+    if abs(p.coefficient) == 1 and len(p.factors) == 1:
+        for _, y in p.found(1, "expm1"):
+            return call("logexpm1" if p.coefficient > 0 else "log1mexp", y)
+    if (y := argument(x, "gamma")) is not None:
+        sign_known = call("gt", y, 0)
+        return switch(sign_known, call("gammaln", y), call("log", x))
+    if (y := argument(x, "abs")) is not None and (z := argument(y, "gamma")) is not None:
+        return call("gammaln", z)
+    product = computed_by(x, Reduce)
+    if product is not None and product.op.reduction.name == "prod":
+        if dtypes.is_float(product.inputs[0].dtype) and product.op.acc_dtype is None:
+            found = LogProd(product.op.axes)(product.inputs[0])
+            return rearranged(found, views)
+    return None
+
+
+@rule("log", why="log(x^y) = y log(x) for every y where x > 0, without over- or underflow")
+def log_of_power(node: Apply, graph: Any) -> Any:
+    """log(x ** y) -> y log(x) where x > 0"""
+    power = elementwise(node.inputs[0], "pow")
+    if power is None or number(power.inputs[1]) is not None:
+        return None
+    x, y = power.inputs
+    if not (x.dtype == y.dtype == node.outputs[0].dtype and dtypes.is_float(x.dtype)):
+        return None
+    unguarded = call("log", call("identity", node.inputs[0]))
+    return switch(call("gt", x, 0), y * call("log", x), unguarded)
+
+
+LOGARITHM_RULES = RuleSet(
+    [log1p, log1p_of, log_of_sum, log_of_function, log_of_product, log_of_power]
+)

@@ -1,0 +1,280 @@
+"""Products and ratios that overflow, or are 0 / 0: logistic functions, softmax, sin(x) / x ..."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.node import Apply
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.reduce import Reduce
+from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, spherical_jn
+from symcomp.ops.softmax import Softmax, WeightedSoftmax
+from symcomp.ops.stable_reduce import Norm
+from symcomp.rewrite.rule import RuleSet, computed_by, rule
+from symcomp.rewrite.stabilize.logarithms import split_exponentials
+from symcomp.rewrite.stabilize.sums import exponent, square_root
+from symcomp.rewrite.views import (
+    Product,
+    as_product,
+    as_sum,
+    call,
+    product_of,
+    rearranged,
+    same,
+    scaled,
+    through_views,
+)
+
+PRODUCTS = ("mul", "true_div", "reciprocal", "sqr")
+
+
+@rule(*PRODUCTS, why="the ratio is the hyperbolic tangent, which overflows nowhere")
+def tanh(node: Apply, graph: Any) -> Any:
+    """sinh(x) / cosh(x) -> tanh(x);   expm1(2x) / (1 + exp(2x)) -> tanh(x)"""
+    p = as_product(node.outputs[0])
+    for above, x in p.found(1, "sinh"):
+        for below, y in p.found(-1, "cosh"):
+            if same(x, y):
+                return p.without(above, below).times(call("tanh", x))
+    for above, x in p.found(1, "expm1"):
+        for below, _ in p.found(-1):
+            c, y = _one_plus_exp(below)
+            if y is not None and same(x, y):
+                rest = p.without(above, below)
+                return Product(rest.coefficient / c, rest.factors).times(
+                    call("tanh", scaled(0.5, x))
+                )
+    return None
+
+
+@rule(*PRODUCTS, why="exp overflows where the logistic function is 1")
+def sigmoid(node: Apply, graph: Any) -> Any:
+    """1 / (c + c exp(x)) -> sigmoid(-x) / c;   exp(x) / (c + c exp(x)) -> sigmoid(x) / c"""
+    p = as_product(node.outputs[0])
+    for below, e in p.factors.items():
+        c, x = _one_plus_exp(below) if e < 0 else (0.0, None)
+        if x is None:
+            continue
+        rest = p.without(below)
+        power = Product(rest.coefficient * c**e, {**rest.factors, below: e + 1})
+        if e == -1:
+            del power.factors[below]
+        for above, k in p.factors.items():
+            y = exponent(above) if k > 0 else None
+            if y is not None and same(x, y):
+                power.factors[above] = k - 1
+                power.factors = {f: n for f, n in power.factors.items() if n}
+                return power.times(call("sigmoid", x))
+        return power.times(call("sigmoid", scaled(-1, x)))
+    return None
+
+
+def _one_plus_exp(x: Any) -> tuple[float, Any]:
+    """(c, y) if ``x`` is c + c exp(y)."""
+    s = as_sum(x)
+    if s.single is not None and s.constant and s.constant == s.single[1]:
+        return s.constant, exponent(s.single[0])
+    return 0.0, None
+
+
+@rule(*PRODUCTS, why="exp overflows; only differences to the largest matter")
+def softmax(node: Apply, graph: Any) -> Any:
+    """exp(x) / sum(exp(x)) -> softmax(x);   w exp(x) / sum(w exp(x)) -> weighted softmax"""
+    p = as_product(node.outputs[0])
+    for below in [f for f, e in p.factors.items() if e == -1]:
+        total = _kept_sum(below)
+        if total is None or total.inputs[0].type.ndim != node.outputs[0].ndim:
+            continue
+        inner = as_product(total.inputs[0])
+        x, w = split_exponentials(inner)
+        if x is None or x.type.shape != total.inputs[0].type.shape or inner.coefficient <= 0:
+            continue
+        left = dict(p.without(below).factors)
+        for f, e in inner.factors.items():
+            left[f] = left.get(f, 0.0) - e
+        if any(e < 0 and p.factors.get(f, 0) >= 0 for f, e in left.items()):
+            continue
+        rest = Product(p.coefficient / inner.coefficient, {f: e for f, e in left.items() if e})
+        return rest.times(_softmax(x, w, total.op.axes))
+    return None
+
+
+def _softmax(x: Any, w: Product, axes: tuple[int, ...]) -> Any:
+    if not w.factors and len(axes) == 1:
+        return Softmax(axes[0])(x)
+    ones = np.ones((1,) * x.ndim, x.dtype)
+    weights = product_of(Product(1.0, w.factors)) if w.factors else ones
+    return WeightedSoftmax(axes)(x, call("second", x, weights))
+
+
+def _kept_sum(x: Any) -> Apply | None:
+    """The sum whose axes were put back with length 1 to give ``x``."""
+    inner, views = through_views(x)
+    total = computed_by(inner, Reduce)
+    if total is None or total.op.reduction.name != "sum" or total.op.acc_dtype:
+        return None
+    axes, ndim = total.op.axes, total.inputs[0].type.ndim
+    kept = iter(range(ndim))
+    order = tuple("x" if a in axes else next(kept) for a in range(ndim))
+    return total if axes and _composed(views, ndim - len(axes)) == order else None
+
+
+def _composed(views: list[Apply], ndim: int) -> tuple[int | str, ...]:
+    """The order of the DimShuffles of ``views``, the outermost first, as one."""
+    order: tuple[int | str, ...] = tuple(range(ndim))
+    for view in reversed(views):
+        assert isinstance(view.op, DimShuffle)
+        order = tuple("x" if a == "x" else order[int(a)] for a in view.op.order)
+    return order
+
+
+@rule(*PRODUCTS, why="x log(x) tends to 0 at 0")
+def xlogx(node: Apply, graph: Any) -> Any:
+    """x log(x) -> xlogx(x)"""
+    p = as_product(node.outputs[0])
+    for factor, x in p.found(1, "log"):
+        if p.factors.get(x) == 1:
+            return p.without(factor, x).times(call("xlogx", x))
+    return None
+
+
+# f(x) / x^n by a function of its own.
+OVER_ARGUMENT: dict[str, tuple[int, Callable[[Any], Any]]] = {
+    "sin": (1, lambda x: spherical_jn(0, x)),
+    "expm1": (1, lambda x: exp_moment(0, x)),
+    "one_minus_cos": (2, one_minus_cos_over_square),
+}
+
+
+@rule(*PRODUCTS, why="0 / 0 has a limit here, and near it the quotient is known exactly")
+def over_argument(node: Apply, graph: Any) -> Any:
+    """sin(a x) / x -> a spherical_jn(0, a x);  expm1(a x) / x -> a exp_moment(0, a x);
+    one_minus_cos(a x) / x^2 -> a^2 one_minus_cos_over_square(a x);
+    x / expm1(a x) -> x_over_expm1(a x) / a
+    """
+    p = as_product(node.outputs[0])
+    for name, (n, quotient) in OVER_ARGUMENT.items():
+        for factor, y in p.found(1, name):
+            found = _multiple_of_factor(p, y, -n)
+            if found is not None:
+                a, x = found
+                rest = p.without(factor, x)
+                return Product(rest.coefficient * a**n, rest.factors).times(quotient(y))
+    for factor, y in p.found(-1, "expm1"):
+        found = _multiple_of_factor(p, y, 1)
+        if found is not None:
+            a, x = found
+            rest = p.without(factor, x)
+            return Product(rest.coefficient / a, rest.factors).times(call("x_over_expm1", y))
+    return None
+
+
+def _multiple_of_factor(p: Product, y: Any, e: float) -> tuple[float, Any] | None:
+    """(a, x) if y = a x and the product has the factor x^e."""
+    if p.factors.get(y) == e:
+        return 1.0, y
+    s = as_sum(y)
+    if s.single is not None and not s.constant and p.factors.get(s.single[0]) == e:
+        return s.single[1], s.single[0]
+    return None
+
+
+@rule(*PRODUCTS, why="gamma overflows at 171; ratios of it do not")
+def gamma_ratio(node: Apply, graph: Any) -> Any:
+    """gamma(x) gamma(y) / gamma(x + y) -> beta(x, y);   gamma(x) / gamma(y) -> gamma_ratio(x, y)"""
+    p = as_product(node.outputs[0])
+    above, below = p.found(1, "gamma"), p.found(-1, "gamma")
+    squares = p.found(2, "gamma")
+    for f, x in below:
+        pairs = [(a, b) for i, a in enumerate(above) for b in above[i + 1 :]]
+        for (g, a), (h, b) in [*pairs, *((s, s) for s in squares)]:
+            total = as_sum(a).plus(as_sum(b)).plus(as_sum(x).times(-1))
+            if not total.terms and total.constant == 0:
+                return p.without(f, g, h).times(call("beta", a, b))
+    if above and below:
+        (f, a), (g, b) = above[0], below[0]
+        return p.without(f, g).times(call("gamma_ratio", a, b))
+    return None
+
+
+@rule(*PRODUCTS, why="exp(x^2) overflows where erfc underflows; their product is about 1 / x")
+def erfcx(node: Apply, graph: Any) -> Any:
+    """exp(x^2) erfc(x) -> erfcx(x)"""
+    p = as_product(node.outputs[0])
+    for f, x in p.found(1, "erfc"):
+        for g in p.factors:
+            y = exponent(g)
+            root = square_root(y) if y is not None and p.factors[g] == 1 else None
+            if root is not None and _equal_up_to_sign(root, x):
+                return p.without(f, g).times(call("erfcx", x))
+    return None
+
+
+def _equal_up_to_sign(x: Any, y: Any) -> bool:
+    a, b = as_sum(x), as_sum(y)
+    for sign in (-1, 1):
+        rest = a.plus(b.times(sign))
+        if not rest.terms and rest.constant == 0:
+            return True
+    return False
+
+
+@rule(*PRODUCTS, why="the normal distribution has a function of its own, exact in x / sqrt(2)")
+def normal_distribution(node: Apply, graph: Any) -> Any:
+    """c erfc(-x / sqrt(2)) -> 2 c ndtr(x)"""
+    p = as_product(node.outputs[0])
+    for f, y in p.found(1, "erfc"):
+        q = as_product(y)
+        eps = float(np.finfo(y.dtype).eps)
+        if math.isclose(abs(q.coefficient), math.sqrt(0.5), rel_tol=2 * eps) and q.factors:
+            x = product_of(Product(-math.copysign(1, q.coefficient), q.factors))
+            rest = p.without(f)
+            return Product(2 * rest.coefficient, rest.factors).times(call("ndtr", x))
+    return None
+
+
+@rule("sqrt", "pow", why="the squares over- and underflow long before their root")
+def root_of_squares(node: Apply, graph: Any) -> Any:
+    """sqrt(x^2 + y^2) -> hypot(x, y), also of more;   sqrt(sum(x^2)) -> norm of x"""
+    p = as_product(node.outputs[0])
+    if p.coefficient != 1 or list(p.factors.values()) != [0.5]:
+        return None
+    (square,) = p.factors
+    total, views = through_views(square)
+    reduced = computed_by(total, Reduce)
+    if reduced is not None and reduced.op.reduction.name == "sum" and not reduced.op.acc_dtype:
+        x = square_root(reduced.inputs[0])
+        if x is None or not reduced.op.axes or x.dtype != reduced.outputs[0].dtype:
+            return None
+        return rearranged(Norm(reduced.op.axes)(x), views)
+    s = as_sum(square)
+    roots = [square_root(t) for t in s.terms]
+    if any(r is None for r in roots) or any(c <= 0 for c in s.terms.values()) or s.constant < 0:
+        return None
+    sides = [scaled(math.sqrt(c), r) for r, c in zip(roots, s.terms.values(), strict=True)]
+    if not all(_exact_root(c) for c in (*s.terms.values(), s.constant)):
+        return None
+    if s.constant:
+        sides.append(np.asarray(math.sqrt(s.constant), square.dtype))
+    if len(sides) < 2:
+        return None
+    found = sides[0]
+    for side in sides[1:]:
+        found = call("hypot", found, side)
+    return found
+
+
+def _exact_root(c: float) -> bool:
+    return math.sqrt(c) ** 2 == c
+
+
+PRODUCT_RULES = RuleSet(
+    [
+        tanh, sigmoid, softmax, xlogx, over_argument, gamma_ratio, erfcx, normal_distribution,
+        root_of_squares,
+    ]
+)  # fmt: skip

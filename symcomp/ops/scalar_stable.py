@@ -1,0 +1,250 @@
+"""The table of scalar functions, continued: what stable forms of expressions are made of.
+
+Each computes an expression whose parts cancel, over- or underflow, within a few units in the last
+place. Rewriting puts them in the place of what users write; most need no other name.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.tensor import TensorVariable
+from symcomp.ops.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scalar
+from symcomp.ops.exact import exp_sum, in_float, in_wider, two_product
+from symcomp.ops.scalar_math import log1p, sin, sqrt, tanh
+
+
+def _row(name: str, x: str, doc: str, function: Any, *d: Any, public: bool = False) -> Any:
+    return scalar(name, x, doc, function, dtype=real_float_rule, d=d, public=public)
+
+
+# ----- logarithms
+
+
+def _log_mul(x: Any, y: Any) -> Any:
+    p, e = two_product(x, y)
+    near = np.abs(p - 1) < 0.5
+    # The logarithms of both where their product leaves the range; their sum is far from 0 there.
+    ends = (p == 0) | np.isinf(p) | (np.abs(p) < 1e-300)
+    apart = np.log(np.abs(x)) + np.log(np.abs(y))
+    inside = np.where(near, np.log1p((p - 1) + e), np.log(p))
+    return np.where(ends, np.where(np.sign(x) * np.sign(y) < 0, np.nan, apart), inside)
+
+
+def _log_div(x: Any, y: Any) -> Any:
+    q = x / y
+    # x - q y exactly, over y.
+    p, e = two_product(q, y)
+    rest = ((x - p) - e) / y
+    near = np.abs(q - 1) < 0.5
+    ends = (q == 0) | np.isinf(q) | (np.abs(q) < 1e-300)
+    apart = np.log(np.abs(x)) - np.log(np.abs(y))
+    inside = np.where(near, np.log1p((q - 1) + np.where(near, rest, 0)), np.log(q))
+    return np.where(ends, np.where(np.sign(x) * np.sign(y) < 0, np.nan, apart), inside)
+
+
+log_mul = _row(
+    "log_mul", "x y", "log(x y), where x y over- or underflows or is near 1, too.",
+    in_float(_log_mul), lambda x, y, z, g: g / x, lambda x, y, z, g: g / y,
+)  # fmt: skip
+log_div = _row(
+    "log_div", "x y", "log(x / y), where x / y over- or underflows or is near 1, too.",
+    in_float(_log_div), lambda x, y, z, g: g / x, lambda x, y, z, g: -g / y,
+)  # fmt: skip
+
+
+def _log1p_minus(x: Any) -> Any:
+    # From |x| = 2^-8 on the wider type holds the difference; below, the series does.
+    small = np.where(np.abs(x) < 2.0**-8, x, 0)
+    series = np.zeros_like(small)
+    for n in range(10, 1, -1):
+        series = series * small + (1 if n % 2 else -1) / np.asarray(n, x.dtype)
+    return np.where(np.abs(x) < 2.0**-8, series * small * small, np.log1p(x) - x)
+
+
+log1p_minus = _row(
+    "log1p_minus", "x", "log(1 + x) - x.", in_wider(_log1p_minus),
+    lambda x, z, g: -g * x / (1 + x),
+)  # fmt: skip
+
+# ----- exponentials
+
+compound = _row(
+    "compound", "x y", "(1 + x) ** y.", in_wider(lambda x, y: np.exp(y * np.log1p(x))),
+    lambda x, y, z, g: g * y * z / (1 + x), lambda x, y, z, g: g * z * log1p(x),
+)  # fmt: skip
+compoundm1 = _row(
+    "compoundm1", "x y", "(1 + x) ** y - 1.", in_wider(lambda x, y: np.expm1(y * np.log1p(x))),
+    lambda x, y, z, g: g * y * compound(x, y) / (1 + x),
+    lambda x, y, z, g: g * compound(x, y) * log1p(x),
+)  # fmt: skip
+exp_of_sum = _row(
+    "exp_of_sum", "x y", "exp(x + y).", in_float(exp_sum),
+    lambda x, y, z, g: g * z, lambda x, y, z, g: g * z,
+)  # fmt: skip
+
+
+def _exp_moment_row(n: int) -> ScalarOp:
+    """The integral of t^n exp(x t) over t from 0 to 1: the n-th derivative of (exp(x) - 1) / x."""
+
+    def compute(x: Any) -> Any:
+        near = np.where(np.abs(x) < n + 2, x, 0)
+        series, term = np.zeros_like(near), np.ones_like(near)
+        for k in range(40 + 4 * n):
+            series = series + term / (n + k + 1)
+            term = term * near / (k + 1)
+        safe = np.where(near == x, 1, x)
+        e = np.exp(safe)
+        far = np.expm1(safe) / safe
+        for k in range(1, n + 1):
+            # Where exp(x) is inf so is the moment.
+            far = np.where(np.isinf(e), e, (e - k * far) / safe)
+        return np.where(near == x, series, np.where(x == -np.inf, 0, far))
+
+    def derivative(x: Any, z: Any, g: Any) -> Any:
+        return g * exp_moment(n + 1, x)
+
+    return ScalarOp(
+        "exp_moment", 1, in_wider(compute), real_float_rule, (derivative,), parameters=(n,)
+    )
+
+
+ROWS["exp_moment"] = _exp_moment_row
+
+
+def exp_moment(n: int, x: Any) -> TensorVariable:
+    """The integral of t^n exp(x t) over t from 0 to 1; ``(exp(x) - 1) / x`` for n = 0."""
+    return Elemwise(_exp_moment_row(n))(x)
+
+
+def _x_over_expm1(x: Any) -> Any:
+    safe = np.where(x == 0, 1, x)
+    return np.where(x == 0, 1, safe / np.expm1(safe))
+
+
+x_over_expm1 = _row(
+    "x_over_expm1", "x", "x / (exp(x) - 1), 1 at 0.", in_float(_x_over_expm1),
+    lambda x, z, g: -g * z * (z * exp_moment(1, x)),
+)  # fmt: skip
+
+# ----- hyperbolic functions
+
+
+def _sech_squared(x: Any) -> Any:
+    e = np.exp(-np.abs(x))
+    z = 2 * e / (1 + e * e)
+    return z * z
+
+
+def _logcosh(x: Any) -> Any:
+    a = np.abs(x)
+    half = np.sinh(np.minimum(a, 1) / 2)
+    far = a - (np.log(np.asarray(2, x.dtype)) - np.log1p(np.exp(-2 * a)))
+    return np.where(a < 1, np.log1p(2 * half * half), far)
+
+
+sech_squared = _row(
+    "sech_squared", "x", "1 - tanh(x)^2.", in_float(_sech_squared),
+    lambda x, z, g: -2 * g * z * tanh(x),
+)  # fmt: skip
+logcosh = _row(
+    "logcosh", "x", "log(cosh(x)), without overflow.", in_float(_logcosh),
+    lambda x, z, g: g * tanh(x), public=True,
+)  # fmt: skip
+
+# ----- trigonometric functions
+
+
+def _half_sine_squared(x: Any) -> Any:
+    s = np.sin(x / 2)
+    return 2 * s * s
+
+
+one_minus_cos = _row(
+    "one_minus_cos", "x", "1 - cos(x).", in_float(_half_sine_squared),
+    lambda x, z, g: g * sin(x),
+)  # fmt: skip
+
+
+def _spherical_jn_row(n: int) -> ScalarOp:
+    """The spherical Bessel function of the first kind of order n (DLMF 10.47.3): sin(x) / x for
+    n = 0; its derivative is DLMF 10.51.2.
+    """
+
+    def compute(x: Any) -> Any:
+        near = np.where(np.abs(x) < n + 1, x, 0)
+        # The power series, DLMF 10.53.1.
+        square = -near * near / 2
+        series, term = np.zeros_like(near), np.ones_like(near)
+        for k in range(20 + 2 * n):
+            series = series + term
+            term = term * square / ((k + 1) * (2 * n + 2 * k + 3))
+        series = series * near**n / math.prod(range(1, 2 * n + 2, 2))
+        # Forward recurrence, DLMF 10.51.1: stable where x > n.
+        safe = np.where(near == x, 1, x)
+        last, this = np.cos(safe) / safe, np.sin(safe) / safe
+        for k in range(n):
+            last, this = this, (2 * k + 1) * this / safe - last
+        return np.where(near == x, series, this)
+
+    def derivative(x: Any, z: Any, g: Any) -> Any:
+        below = n * spherical_jn(n - 1, x) if n else 0
+        return g * (below - (n + 1) * spherical_jn(n + 1, x)) / (2 * n + 1)
+
+    return ScalarOp(
+        "spherical_jn", 1, in_wider(compute), real_float_rule, (derivative,), parameters=(n,)
+    )
+
+
+ROWS["spherical_jn"] = _spherical_jn_row
+
+
+def spherical_jn(n: int, x: Any) -> TensorVariable:
+    """The spherical Bessel function of order n >= 0, NaN at infinity, as is sin(x) / x there."""
+    return Elemwise(_spherical_jn_row(n))(x)
+
+
+def _one_minus_cos_over_square(x: Any) -> Any:
+    safe = np.where(x == 0, 1, x) / 2
+    ratio = np.sin(safe) / safe
+    return np.where(x == 0, 0.5, ratio * ratio / 2)
+
+
+one_minus_cos_over_square = _row(
+    "one_minus_cos_over_square", "x", "(1 - cos(x)) / x^2, 1/2 at 0.",
+    in_float(_one_minus_cos_over_square),
+    lambda x, z, g: -g * spherical_jn(0, x / 2) * spherical_jn(1, x / 2) / 2,
+)  # fmt: skip
+
+# ----- roots and squares
+
+
+def _square_difference(x: Any, y: Any) -> Any:
+    # Halves, so that their sum does not overflow where the difference is 0.
+    return (x - y) * (x / 2 + y / 2) * 2
+
+
+def _sqrt_difference(x: Any, y: Any) -> Any:
+    total = np.sqrt(x) + np.sqrt(y)
+    ends = (total == 0) | np.isinf(total)
+    return np.where(ends, np.sqrt(x) - np.sqrt(y), (x - y) / np.where(ends, 1, total))
+
+
+square_difference = _row(
+    "square_difference", "x y", "x*x - y*y.", in_float(_square_difference),
+    lambda x, y, z, g: 2 * g * x, lambda x, y, z, g: -2 * g * y,
+)  # fmt: skip
+sqrt_difference = _row(
+    "sqrt_difference", "x y", "sqrt(x) - sqrt(y).", in_float(_sqrt_difference),
+    lambda x, y, z, g: g / (2 * sqrt(x)), lambda x, y, z, g: -g / (2 * sqrt(y)),
+)  # fmt: skip
+sqrt1p_minus_sqrt = _row(
+    "sqrt1p_minus_sqrt", "x", "sqrt(1 + x) - sqrt(x).",
+    in_float(lambda x: 1 / (np.sqrt(1 + x) + np.sqrt(x))),
+    lambda x, z, g: -g * z / (2 * sqrt(x) * sqrt(1 + x)),
+)  # fmt: skip
+
+__all__ = ["logcosh"]
