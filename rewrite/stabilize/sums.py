@@ -32,16 +32,19 @@ SUMS = ("add", "sub", "neg")
 @rule(*SUMS, why="near x = 0 the digits of exp(x) - 1 are those of x")
 def expm1(node: Apply, graph: Any) -> Any:
     """c exp(x) - c -> c expm1(x)"""
-    c, x = _number_and(node, "exp", lambda k, n: n == -k)
-    return x and scaled(c, call("expm1", x))
+    match _number_and(node, "exp", lambda k, n: n == -k):
+        case c, x:
+            return scaled(c, call("expm1", x))
+    return None
 
 
 @rule(*SUMS, why="where erf is near 1 its complement is known better")
 def erfc(node: Apply, graph: Any) -> Any:
     """c - c erf(x) -> c erfc(x);   c + c erf(x) -> c erfc(-x)"""
-    c, x = _number_and(node, "erf", lambda k, n: abs(n) == abs(k))
-    if not x:
+    found = _number_and(node, "erf", lambda k, n: abs(n) == abs(k))
+    if found is None:
         return None
+    c, x = found
     n = as_sum(node.outputs[0]).constant
     return scaled(n, call("erfc", scaled(-c / n, x)))
 
@@ -49,23 +52,28 @@ def erfc(node: Apply, graph: Any) -> Any:
 @rule(*SUMS, why="where erfc is near 1 erf is known better")
 def erf(node: Apply, graph: Any) -> Any:
     """c - c erfc(x) -> c erf(x)"""
-    c, x = _number_and(node, "erfc", lambda k, n: n == -k)
-    return x and scaled(-c, call("erf", x))
+    match _number_and(node, "erfc", lambda k, n: n == -k):
+        case c, x:
+            return scaled(-c, call("erf", x))
+    return None
 
 
 @rule(*SUMS, why="the complement of a logistic function is its mirror image")
 def one_minus_sigmoid(node: Apply, graph: Any) -> Any:
     """c - c sigmoid(x) -> c sigmoid(-x)"""
-    c, x = _number_and(node, "sigmoid", lambda k, n: n == -k)
-    return x and scaled(-c, call("sigmoid", scaled(-1, x)))
+    match _number_and(node, "sigmoid", lambda k, n: n == -k):
+        case c, x:
+            return scaled(-c, call("sigmoid", scaled(-1, x)))
+    return None
 
 
 @rule(*SUMS, why="near -1 and 1 tanh has no digits left")
 def one_plus_tanh(node: Apply, graph: Any) -> Any:
     """c + c tanh(x) -> 2 c sigmoid(2 x);   c - c tanh(x) -> 2 c sigmoid(-2 x)"""
-    c, x = _number_and(node, "tanh", lambda k, n: abs(n) == abs(k))
-    if not x:
+    found = _number_and(node, "tanh", lambda k, n: abs(n) == abs(k))
+    if found is None:
         return None
+    c, x = found
     n = as_sum(node.outputs[0]).constant
     return scaled(2 * n, call("sigmoid", scaled(2 * c / n, x)))
 
@@ -86,8 +94,10 @@ def one_minus_tanh_squared(node: Apply, graph: Any) -> Any:
 @rule(*SUMS, why="1 - cos(x) = 2 sin(x/2)^2")
 def one_minus_cos(node: Apply, graph: Any) -> Any:
     """c - c cos(x) -> c one_minus_cos(x)"""
-    c, x = _number_and(node, "cos", lambda k, n: n == -k)
-    return x and scaled(-c, call("one_minus_cos", x))
+    match _number_and(node, "cos", lambda k, n: n == -k):
+        case c, x:
+            return scaled(-c, call("one_minus_cos", x))
+    return None
 
 
 @rule(*SUMS, why="(1 + x)^y - 1 = expm1(y log1p(x))")
@@ -231,7 +241,9 @@ def is_inverse_count(rest: Product, y: Any, axes: tuple[int, ...], shapes: Shape
 # -- reading
 
 
-def _number_and(node: Apply, name: str, fits: Callable[[float, float], bool]) -> tuple[float, Any]:
+def _number_and(
+    node: Apply, name: str, fits: Callable[[float, float], bool]
+) -> tuple[float, Any] | None:
     """(k, x) if the node computes ``n + k f(x)`` with f of this name and numbers that fit."""
     s = as_sum(node.outputs[0])
     if s.single is not None and s.constant:
@@ -239,7 +251,7 @@ def _number_and(node: Apply, name: str, fits: Callable[[float, float], bool]) ->
         x = argument(term, name) if name != "exp" else exponent(term)
         if x is not None and fits(k, s.constant):
             return k, x
-    return 0.0, None
+    return None
 
 
 def exponent(x: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.autodiff.stable import StableForm
 from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
@@ -87,10 +88,10 @@ def grad(
     _check_choice("null_gradients", null_gradients, ("raise", "return"))
     targets = _targets(wrt, "grad")
     starts = _starting_gradients(cost, known_grads)
-    walk = _ReverseWalk(starts, targets, _constants(consider_constant), known_grads or ())
-    grads = [
-        walk.result(x, disconnected_inputs, return_disconnected, null_gradients) for x in targets
-    ]
+    constants = _constants(consider_constant)
+    stable = StableForm(starts, [*targets, *constants])
+    walk = _ReverseWalk(starts, targets, constants, known_grads or (), stable)
+    grads = walk.results(disconnected_inputs, return_disconnected, null_gradients)
     if add_names and cost is not None and cost.name is not None:
         for x, gx in zip(targets, grads, strict=True):
             if gx is not None and x.name is not None and gx.name is None:
@@ -144,8 +145,10 @@ def Lop(
         point = point if isinstance(point, Variable) else as_tensor_variable(point)
         point = _fit(out, point, "eval_points")
         starts[out] = starts[out] + point if out in starts else point
-    walk = _ReverseWalk(starts, targets, _constants(consider_constant))
-    grads = [walk.result(x, disconnected_inputs, "zero", "raise") for x in targets]
+    constants = _constants(consider_constant)
+    stable = StableForm(starts, [*targets, *constants])
+    walk = _ReverseWalk(starts, targets, constants, (), stable)
+    grads = walk.results(disconnected_inputs, "zero", "raise")
     return _like_wrt(wrt, grads)
 
 
@@ -220,16 +223,22 @@ def grad_not_implemented(op: Any, position: int, x: Variable, comment: str = "")
 
 
 class _ReverseWalk:
-    """Gradients of everything between ``starts`` and ``targets``."""
+    """Gradients of everything between ``starts`` and ``targets``, in their stable form."""
 
     def __init__(
         self,
         starts: Mapping[Variable, Variable],
         targets: Sequence[Variable],
         constants: Sequence[Variable],
-        complete: Collection[Variable] = (),
+        complete: Collection[Variable],
+        stable: StableForm,
     ) -> None:
-        blocked = set(constants)
+        self._stable = stable
+        self._targets = [stable.image(x) for x in targets]
+        starts = {stable.image(x): gradient for x, gradient in starts.items()}
+        targets = self._targets
+        complete = [stable.image(x) for x in complete]
+        blocked = {stable.image(x) for x in constants}
         order = toposort(starts, blocked)
         patterns = {node: node.op.connection_pattern(node) for node in order}
         self._connected = _connected_to(starts, order, patterns)
@@ -300,7 +309,12 @@ class _ReverseWalk:
         self._terms[x] = [total]
         return total
 
-    def result(self, x: Variable, disconnected: str, instead: str, null: str) -> Variable | None:
+    def results(self, disconnected: str, instead: str, null: str) -> list[Any]:
+        """The gradients with respect to the targets, in terms of the graph as it was given."""
+        found = [self._result(x, disconnected, instead, null) for x in self._targets]
+        return self._stable.original(found)
+
+    def _result(self, x: Variable, disconnected: str, instead: str, null: str) -> Variable | None:
         """The gradient with respect to ``x``."""
         if x in self._terms:
             gradient = self._sum(x)
@@ -318,7 +332,7 @@ class _ReverseWalk:
         if disconnected == "raise":
             raise DisconnectedInputError(message)
         if disconnected == "warn":
-            warnings.warn(message, stacklevel=4)
+            warnings.warn(message, stacklevel=5)
         if instead == "None":
             return None
         return zeros_for(x) if instead == "zero" else DisconnectedType()()

@@ -14,6 +14,7 @@ from symcomp.autodiff.lop import (
     first_connected,
     zeros_for,
 )
+from symcomp.autodiff.stable import StableForm
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.core.pause import without_garbage_collection
@@ -71,6 +72,10 @@ def Rop(
         if not isinstance(y, Variable):
             raise TypeError(f"Rop: f[{position}] is {y!r}, not a variable")
     tangents = _directions(sources, eval_points)
+    stable = StableForm(outputs, sources)
+    tangents = {stable.image(x): dx for x, dx in tangents.items()}
+    sources = [stable.image(x) for x in sources]
+    outputs = [stable.image(y) for y in outputs]
     order = toposort(outputs, sources)
     patterns = {node: node.op.connection_pattern(node) for node in order}
     connected = _connected_to(outputs, order, patterns)
@@ -87,6 +92,7 @@ def Rop(
         if dy is not None and isinstance(dy.type, NullType):
             raise NullTypeGradError(f"the derivative of {y}: {dy.type.reason}")
         results.append(zeros_for(y) if dy is None else dy)
+    results = stable.original(results)
     if isinstance(f, tuple):
         return tuple(results)
     return results if isinstance(f, list) else results[0]

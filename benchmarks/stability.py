@@ -1,0 +1,286 @@
+"""Measure how many units in the last place the value, the gradient and the R-op of each expression
+of stability_cases.py are off, beside 60-digit arithmetic, and write the table of docs/stability.md.
+
+    python benchmarks/stability.py                          symcomp alone, to the screen
+    python benchmarks/stability.py --peers PYTHON --write   with PyTensor and JAX; PYTHON is an
+                                                            interpreter that has both
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+from stability_cases import CASES, Case
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "stability.md"
+WITHIN = 4.0
+mp.mp.dps = 60
+
+
+# -- the truth
+
+
+class Exact:
+    """The namespace of arrays of mpmath's numbers."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = np.frompyfunc(getattr(mp, name), 1, 1)
+        return lambda x: function(x)
+
+    constant = staticmethod(lambda x: exact(x))
+    sum = staticmethod(lambda x: x.sum())
+    mean = staticmethod(lambda x: x.sum() / x.size)
+    prod = staticmethod(lambda x: x.prod())
+    dot = staticmethod(lambda a, b: a.dot(b))
+    det = staticmethod(lambda a: mp.det(mp.matrix(a.tolist())))
+    inv = staticmethod(lambda a: exact(np.array(mp.inverse(mp.matrix(a.tolist())).tolist())))
+
+    @staticmethod
+    def log(x: Any) -> Any:
+        return np.frompyfunc(mp.log, 1, 1)(x)
+
+
+def exact(x: Any) -> Any:
+    """An array of numbers of 60 digits."""
+    return np.frompyfunc(mp.mpf, 1, 1)(np.asarray(x)) if np.ndim(x) else mp.mpf(float(x))
+
+
+def tangents(case: Case, point: tuple[Any, ...]) -> list[Any]:
+    """One direction for each argument: all ones where each element is its own function."""
+    if case.elementwise:
+        return [np.ones(x.shape) for x in point]
+    rng = np.random.default_rng(7)
+    return [np.round(rng.uniform(0.5, 2.0, x.shape), 3) for x in point]
+
+
+def truth(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
+    """Value, gradient of the sum for each argument, and R-op, in 60 digits or more."""
+    at = [exact(x) for x in point]
+    directions = [exact(t) for t in tangents(case, point)]
+    value = _limit(case, at, [0 * t for t in directions])
+    gradient = []
+    for i, x in enumerate(point):
+        if case.elementwise:
+            ways = [[exact(np.ones(x.shape)) if j == i else 0 * t for j, t in enumerate(at)]]
+            gradient.append(_slope(case, at, ways[0]))
+            continue
+        entries = np.empty(x.shape, object)
+        for k in np.ndindex(x.shape):
+            way = [0 * t for t in at]
+            way[i][k] = mp.mpf(1)
+            entries[k] = np.sum(_slope(case, at, way))
+        gradient.append(entries)
+    return {"value": [value], "gradient": gradient, "R-op": [_slope(case, at, directions)]}
+
+
+def _limit(case: Case, at: list[Any], way: list[Any]) -> Any:
+    """The expression; where it is 0 / 0 or 0 log 0, its limit."""
+    with mp.workdps(1500):
+        try:
+            return case.expression(Exact(), *at)
+        except (ZeroDivisionError, ValueError):
+            return case.expression(Exact(), *(x + mp.mpf(10) ** -700 for x in at))
+
+
+def _slope(case: Case, at: list[Any], way: list[Any]) -> Any:
+    """The derivative in a direction, by a difference with 1500 digits."""
+    with mp.workdps(1500):
+        h = mp.mpf(10) ** -500
+        ahead, behind = (
+            _limit(case, [x + s * h * w for x, w in zip(at, way, strict=True)], way)
+            for s in (1, -1)
+        )
+        return (ahead - behind) / (2 * h)
+
+
+def off(got: Any, true: Any) -> float:
+    """Units in the last place, the worst of those places where the truth is a normal number."""
+    worst = 0.0
+    for z, t in zip(np.ravel(got), np.ravel(np.asarray(true, object)), strict=True):
+        if isinstance(t, mp.mpc) or not mp.isfinite(t):
+            continue
+        rounded = float(t)
+        if not np.isfinite(rounded) or 0 < abs(rounded) < np.finfo(float).tiny:
+            continue
+        if not np.isfinite(z):
+            return float("inf")
+        unit = mp.mpf(float(np.spacing(abs(rounded)))) if abs(t) > mp.mpf(10) ** -400 else None
+        wrong = abs(mp.mpf(float(z)) - t)
+        worst = max(worst, float(wrong / unit) if unit else (0.0 if z == 0 else float("inf")))
+    return worst
+
+
+# -- systems
+
+
+def symcomp_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
+    """What symcomp computes."""
+    symcomp = importlib.import_module("symcomp")
+    tensor = importlib.import_module("symcomp.tensor")
+    return _theano_like(case, point, tensor, symcomp.function, symcomp.grad, symcomp.gradient.Rop)
+
+
+def pytensor_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
+    """What PyTensor computes."""
+    pytensor = importlib.import_module("pytensor")
+    tensor = importlib.import_module("pytensor.tensor")
+    gradient = importlib.import_module("pytensor.gradient")
+    forward = getattr(gradient, "Rop", None) or gradient.pushforward
+    return _theano_like(case, point, tensor, pytensor.function, pytensor.grad, forward)
+
+
+class _Linear:
+    """A tensor module with det, inv and constants under one name everywhere."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("det", "inv"):
+            return getattr(self._tensor, name)
+        linear = getattr(self._tensor, "nlinalg", None) or self._tensor.linalg
+        old_name = {"inv": "matrix_inverse"}.get(name, name)
+        return getattr(linear, old_name if hasattr(linear, old_name) else name)
+
+
+def _theano_like(
+    case: Case, point: tuple[Any, ...], tensor: Any, function: Any, grad: Any, forward: Any
+) -> dict[str, list[Any]]:
+    kinds = {0: tensor.dscalar, 1: tensor.dvector, 2: tensor.dmatrix}
+    xs = [kinds[x.ndim](f"x{i}") for i, x in enumerate(point)]
+    ts = [kinds[x.ndim](f"t{i}") for i, x in enumerate(point)]
+    directions = tangents(case, point)
+    result: dict[str, list[Any]] = {}
+    try:
+        z = case.expression(_Linear(tensor), *xs)
+    except AttributeError as problem:
+        print(f"{case.name}: {problem}", file=sys.stderr)
+        return {part: [] for part in PARTS}
+    for part, outputs, inputs, values in (
+        ("value", lambda: [z], xs, point),
+        ("gradient", lambda: grad(z.sum(), xs), xs, point),
+        ("R-op", lambda: [forward(z, xs, ts)], [*xs, *ts], [*point, *directions]),
+    ):
+        try:
+            f = function(inputs, outputs(), on_unused_input="ignore")
+            with np.errstate(all="ignore"):
+                result[part] = [np.asarray(v) for v in f(*values)]
+        except Exception as problem:  # noqa: BLE001  (a system that fails gets its place in the table)
+            print(
+                f"{case.name}, {part}: {type(problem).__name__}: {problem}"[:300], file=sys.stderr
+            )
+            result[part] = []
+    return result
+
+
+def jax_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
+    """What JAX computes, compiled."""
+    jax = importlib.import_module("jax")
+    jax.config.update("jax_enable_x64", True)
+    module = _Jax(jax)
+
+    def f(*xs: Any) -> Any:
+        return case.expression(module, *xs)
+
+    at = tuple(jax.numpy.asarray(x, "float64") for x in point)
+    ways = tuple(jax.numpy.asarray(t, "float64") for t in tangents(case, point))
+    gradient = jax.grad(lambda *xs: f(*xs).sum(), argnums=tuple(range(len(at))))
+    return {
+        "value": [np.asarray(jax.jit(f)(*at))],
+        "gradient": [np.asarray(g) for g in jax.jit(gradient)(*at)],
+        "R-op": [np.asarray(jax.jit(lambda xs, ts: jax.jvp(f, xs, ts)[1])(at, ways))],
+    }
+
+
+class _Jax:
+    def __init__(self, jax: Any) -> None:
+        self._places = (jax.numpy, jax.scipy.special, jax.numpy.linalg)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "constant":
+            return self._places[0].asarray
+        return next(getattr(place, name) for place in self._places if hasattr(place, name))
+
+
+SYSTEMS = {"symcomp": symcomp_system, "pytensor": pytensor_system, "jax": jax_system}
+PARTS = ("value", "gradient", "R-op")
+
+
+def judge(system: str, case: Case) -> dict[str, float]:
+    """Units in the last place that a system is off, for the three parts of a case."""
+    worst = dict.fromkeys(PARTS, 0.0)
+    for point in case.points:
+        got, true = SYSTEMS[system](case, point), truth(case, point)
+        for part in PARTS:
+            pairs = list(zip(got[part], true[part], strict=False))
+            errors = [off(z, t) for z, t in pairs] if len(pairs) == len(true[part]) else [np.inf]
+            worst[part] = max(worst[part], *errors)
+    return worst
+
+
+# -- the table
+
+
+def entry(units: dict[str, float]) -> str:
+    """One cell: a number where all is well, else the parts that are off."""
+    if max(units.values()) <= WITHIN:
+        return "ok"
+    return ", ".join(f"{part} {_amount(u)}" for part, u in units.items() if u > WITHIN)
+
+
+def _amount(units: float) -> str:
+    if not np.isfinite(units):
+        return "∞"
+    return f"{units:.0f}" if units < 1000 else f"1e{int(np.log10(units))}"
+
+
+def table(results: dict[str, list[dict[str, float]]]) -> str:
+    """The table in Markdown."""
+    titles = {"symcomp": "symcomp", "pytensor": "PyTensor", "jax": "JAX"}
+    lines = [
+        "| expression | " + " | ".join(titles[s] for s in results) + " |",
+        "|---" * (len(results) + 1) + "|",
+    ]
+    for i, case in enumerate(CASES):
+        cells = [entry(results[s][i]) for s in results]
+        lines.append("| `" + case.name + "` | " + " | ".join(cells) + " |")
+    count = [sum(max(u.values()) <= WITHIN for u in results[s]) for s in results]
+    lines.append(
+        "| **within 4 ulp** | " + " | ".join(f"**{c} of {len(CASES)}**" for c in count) + " |"
+    )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--system", choices=SYSTEMS, help="measure this one and print JSON")
+    parser.add_argument("--peers", help="an interpreter that has PyTensor and JAX")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/stability.md")
+    arguments = parser.parse_args()
+    if arguments.system:
+        print(json.dumps([judge(arguments.system, case) for case in CASES]))
+        return
+    results = {"symcomp": [judge("symcomp", case) for case in CASES]}
+    for system in ("pytensor", "jax") if arguments.peers else ():
+        command = [arguments.peers, __file__, "--system", system]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        results[system] = json.loads(done.stdout.splitlines()[-1])
+    text = table(results)
+    print(text)
+    if arguments.write:
+        head, start, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table -->\n")
+        tail = rest.partition("<!-- end -->")[2]
+        PAGE.write_text(f"{head}{start}{text}\n<!-- end -->{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
