@@ -31,8 +31,8 @@ from symcomp.ops.solve import Solve, solve_triangular
 class Cholesky(MatrixOp):
     """z, lower triangular, with z z^H = x; or, not ``lower``, upper triangular with z^H z = x.
 
-    (..., n, n) -> (..., n, n). Of x, the same triangle is read. ``on_error`` "nan" gives NaN, rather
-    than an error, for a matrix that is not positive definite.
+    (..., n, n) -> (..., n, n). Of x, the same triangle is read. ``on_error`` "nan" gives NaN, not
+    an error, for a matrix that is not positive definite.
     """
 
     lower: bool = True

@@ -81,12 +81,14 @@ def matrix_inverse(x: Any) -> TensorVariable:
 class MatrixPinv(MatrixOp):
     """z = x^+, the Moore-Penrose inverse.   (..., m, n) -> (..., n, m)
 
-    If ``hermitian``, only the lower triangle of x is read. The derivative is that of Golub and
-    Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose
-    variables separate" (1973), which holds where the rank does not change.
+    If ``hermitian``, only the lower triangle of x is read. Singular values below ``rcond`` times
+    the largest count as 0; None stands for the rounding unit times max(m, n). The derivative is
+    that of Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
+    problems whose variables separate" (1973), which holds where the rank does not change.
     """
 
     hermitian: bool = False
+    rcond: float | None = 1e-15
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         check_matrix("pinv", "x", x)
@@ -98,7 +100,10 @@ class MatrixPinv(MatrixOp):
     def perform(self, x: Any) -> Any:
         if self.hermitian:
             require_square("pinv", x)
-        return np.linalg.pinv(x, hermitian=self.hermitian)
+        rcond = self.rcond
+        if rcond is None:
+            rcond = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
+        return np.linalg.pinv(x, rcond, self.hermitian)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         *stack, m, n = shapes[0]
@@ -126,7 +131,7 @@ class MatrixPinv(MatrixOp):
         return [dz + product(left - product(z, a, left), z)]
 
 
-def pinv(x: Any, hermitian: bool = False) -> TensorVariable:
+def pinv(x: Any, hermitian: bool = False, rcond: float | None = 1e-15) -> TensorVariable:
     """The Moore-Penrose inverse of each matrix.   (..., m, n) -> (..., n, m)
 
     Parameters
@@ -135,6 +140,9 @@ def pinv(x: Any, hermitian: bool = False) -> TensorVariable:
     hermitian : bool
         The matrices are symmetric, or Hermitian if they are complex: only their lower triangles
         are read.
+    rcond : float or None
+        Singular values below this multiple of the largest count as 0. None: the rounding unit times
+        max(m, n).
 
     Raises
     ------
@@ -151,7 +159,7 @@ def pinv(x: Any, hermitian: bool = False) -> TensorVariable:
            [0. , 0. ]])
     """
     x = as_tensor_variable(x)
-    return narrowed(MatrixPinv(bool(hermitian))(x), x)
+    return narrowed(MatrixPinv(bool(hermitian), rcond)(x), x)
 
 
 __all__ = ["matrix_inverse", "MatrixInverse", "MatrixPinv", "pinv"]

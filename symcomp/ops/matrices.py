@@ -8,6 +8,8 @@ algorithmic differentiation" (2008), and Murray, "Differentiation of the Cholesk
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from symcomp.ops.creation import arange
 from symcomp.ops.elemwise import broadcast_static
 from symcomp.ops.products import Dot, contract_equal
 from symcomp.ops.scalar_logic import eq, gt, lt, switch
-from symcomp.ops.scalar_math import conj, real
+from symcomp.ops.scalar_math import add, conj, minimum, real
 from symcomp.ops.shape import shape_tuple
 
 # -- dtypes
@@ -165,11 +167,6 @@ def triangle(x: TensorVariable, lower: bool, weight: float = 1.0) -> TensorVaria
     return switch(strictly, x, switch(eq(places, 0), on_diagonal, zero))
 
 
-def off_diagonal(x: TensorVariable) -> TensorVariable:
-    """``x`` with zeros on the diagonals."""
-    return switch(eq(offsets(x), 0), np.zeros((), x.dtype), x)
-
-
 def with_diagonal(x: TensorVariable, d: TensorVariable) -> TensorVariable:
     """``x`` with ``d`` on the diagonals."""
     return switch(eq(offsets(x), 0), expand_dims(d, -1), x)
@@ -202,3 +199,30 @@ def inverse_gaps(w: TensorVariable) -> TensorVariable:
     on_diagonal = eq(offsets(gaps), 0)
     zero, one = np.zeros((), w.dtype), np.ones((), w.dtype)
     return switch(on_diagonal, zero, one / switch(on_diagonal, one, gaps))
+
+
+def diagonal_of(x: TensorVariable) -> TensorVariable:
+    """The diagonals, as a stack of vectors."""
+    return x.diagonal(0, -2, -1)
+
+
+def total(terms: Sequence[Any]) -> Any:
+    """The sum; None of nothing."""
+    return reduce(add, terms) if terms else None
+
+
+# -- lengths
+
+
+def known_shorter(m: int | None, n: int | None) -> int | None:
+    """The smaller of two lengths, if it is known."""
+    if m == 0 or n == 0:
+        return 0
+    return None if m is None or n is None else min(m, n)
+
+
+def shorter(m: Any, n: Any) -> Any:
+    """The smaller of two lengths: an int if both are, else a scalar variable."""
+    if isinstance(m, int) and isinstance(n, int):
+        return min(m, n)
+    return minimum(as_tensor_variable(m), as_tensor_variable(n))
