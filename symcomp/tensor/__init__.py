@@ -41,7 +41,7 @@ from symcomp.ops.shape import *
 from symcomp.ops.softmax import *
 from symcomp.ops.sort import *
 from symcomp.ops.variables import *
-from symcomp.tensor import inplace, nnet
+from symcomp.tensor import inplace, linalg, nlinalg, nnet, slinalg
 
 operators.install()
 

@@ -1,0 +1,10 @@
+"""``T.nlinalg``: linear algebra in NumPy's manner."""
+
+from symcomp.ops.determinant import *  # noqa: F403
+from symcomp.ops.diagonal import *  # noqa: F403
+from symcomp.ops.eigen import *  # noqa: F403
+from symcomp.ops.inverse import *  # noqa: F403
+from symcomp.ops.lstsq import *  # noqa: F403
+from symcomp.ops.matrix_functions import *  # noqa: F403
+from symcomp.ops.qr import *  # noqa: F403
+from symcomp.ops.svd import *  # noqa: F403
