@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from symcomp.autodiff.lop import Lop
 from symcomp.autodiff.rop import Rop
 from symcomp.core import dtype as dtypes
-from symcomp.core.evaluate import evaluator
+from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
@@ -25,31 +24,15 @@ from symcomp.core.walk import rebuild, toposort
 from symcomp.ops.convert import as_tensor_variable
 
 
-@dataclass(frozen=True, eq=False)
-class Body:
-    """The graph of one row: ``inputs`` are the row number and then what the rows share."""
-
-    inputs: tuple[Variable, ...]
-    outputs: tuple[TensorVariable, ...]
-
-    @cached_property
-    def run(self) -> Callable[[Sequence[Any]], list[Any]]:
-        """Computes the outputs of one row."""
-        return evaluator(self.inputs, self.outputs)
-
-    def __getstate__(self) -> Any:
-        return {"inputs": self.inputs, "outputs": self.outputs}
-
-
 @dataclass(frozen=True)
 class MapRows(Op):
     """z_k[i] = body_k(i, captured), stacked over i < n; or its sum over i, where ``summed[k]``.
 
     Inputs: n, one shape vector per output (the shape of one row's output), then what the body
-    captures.
+    captures. Inputs of ``body``: the row number and what it captures.
     """
 
-    body: Body
+    body: ClosedGraph
     summed: tuple[bool, ...]
 
     multiple_outputs = True
@@ -93,12 +76,8 @@ class MapRows(Op):
         return result
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        reached: dict[Variable, list[bool]] = {}
-        for k, out in enumerate(self.body.outputs):
-            for x in _connected_inputs(out):
-                reached.setdefault(x, [False] * len(self.summed))[k] = True
         none = [False] * len(self.summed)
-        return [none] * self._first + [reached.get(x, none) for x in self.body.inputs[1:]]
+        return [none] * self._first + self.body.connection[1:]
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         index, *leaves = self.body.inputs
@@ -141,17 +120,6 @@ class MapRows(Op):
         return f"MapRows{{{len(self.body.outputs)} outputs}}"
 
 
-def _connected_inputs(out: Variable) -> set[Variable]:
-    """The leaves whose values take part in ``out``."""
-    live = {out}
-    for node in reversed(toposort([out])):
-        pattern = node.op.connection_pattern(node)
-        for x, row in zip(node.inputs, pattern, strict=True):
-            if any(on and y in live for on, y in zip(row, node.outputs, strict=True)):
-                live.add(x)
-    return live
-
-
 def map_rows(
     row: Callable[[TensorVariable], list[Any]],
     n: Any,
@@ -175,9 +143,7 @@ def map_rows(
     index = TensorType("int64", ())("i")
     outputs = row(index)
     captured = _frontier(outputs, index)
-    leaves = [x.type() for x in captured]
-    inner = rebuild(outputs, dict(zip(captured, leaves, strict=True)))
-    body = Body((index, *leaves), tuple(inner))  # type: ignore[arg-type]
+    body = ClosedGraph([index, *captured], outputs)
     shapes = [as_tensor_variable(s, dtype="int64") for s in item_shapes]
     return MapRows(body, tuple(summed))(as_tensor_variable(n), *shapes, *captured)
 
