@@ -100,6 +100,7 @@ class RuleSet:
 
     def __init__(self, rules: Iterable[Rule], tags: Iterable[str] = ()) -> None:
         self.rules = tuple(r.tagged(tags) for r in rules)
+        self.names = frozenset(r.name for r in self.rules)
         self._by_kind: dict[Kind, list[Rule]] = {}
         for r in self.rules:
             for kind in r.kinds:
