@@ -8,7 +8,7 @@
 array([0.5])
 """
 
-from symcomp import errors, gradient, tensor
+from symcomp import errors, gradient, printing, tensor
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compile.callable import Function
@@ -42,6 +42,6 @@ __all__ = [
     "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
     "Function", "function", "function_dump", "FunctionGraph", "grad", "gradient",
     "GradientError", "In", "Lop", "MissingInputError", "Mode", "NullTypeGradError", "Op", "Out",
-    "Param", "ProfileStats", "Rop", "shared", "shared_constructor", "SharedVariable",
+    "Param", "printing", "ProfileStats", "Rop", "shared", "shared_constructor", "SharedVariable",
     "subgraph_grad", "SymcompError", "tensor", "Type", "UnusedInputError", "Variable",
 ]  # fmt: skip
