@@ -25,7 +25,7 @@ from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.products import BatchedDot, Dot
 from symcomp.ops.scalar_math import add, mul, true_div
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
-from symcomp.rewrite.views import number
+from symcomp.rewrite.views import is_point, number
 
 
 def used_once(x: Any, graph: Any) -> bool:
@@ -85,11 +85,6 @@ class Scaled:
         for x in self.below:
             result = true_div(result, as_scalar(x, dtype))
         return result
-
-
-def is_point(x: Any) -> bool:
-    """True if all axes of ``x`` are known to have length 1."""
-    return all(n == 1 for n in x.type.shape)
 
 
 def as_scalar(x: Any, dtype: str) -> Any:
