@@ -43,6 +43,11 @@ def number(x: Any) -> float | None:
     return float(x.data.reshape(()))
 
 
+def is_point(x: Any) -> bool:
+    """True if all axes of ``x`` are known to have length 1."""
+    return all(n == 1 for n in x.type.shape)
+
+
 def call(name: str, *args: Any) -> Any:
     """The scalar function ``name`` applied to ``args``."""
     return Elemwise(ROWS[name]())(*args)

@@ -12,11 +12,10 @@ from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.join import Join
 from symcomp.ops.pattern import NEW, SYMBOL, Slice
-from symcomp.ops.scalar_math import mul
 from symcomp.rewrite.canonicalize.structure import zeros_in
-from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.rule import RuleSet, computed_by, rule
 from symcomp.rewrite.shapes import shapes_of
-from symcomp.rewrite.views import number, same, scaled
+from symcomp.rewrite.views import is_point, number, same, scaled
 
 WHOLE = Slice()
 
@@ -54,7 +53,7 @@ def read_of_elemwise(node: Apply, graph: Any) -> Any:
     if len(graph.clients[node.inputs[0]]) > 1 or not _basic(node.op.pattern):
         return None
     shapes = shapes_of(graph)
-    wide = [x for x in inner.inputs if not _is_point(x)]
+    wide = [x for x in inner.inputs if not is_point(x)]
     out = node.inputs[0]
     # Only where no check of shapes is dropped, and no axis is stretched.
     alike = all(shapes.same(x, a, out, a) for x in wide for a in range(x.ndim))
@@ -62,12 +61,8 @@ def read_of_elemwise(node: Apply, graph: Any) -> Any:
         return None
     ndim = node.outputs[0].ndim
     return inner.op(
-        *(_point(x, ndim) if _is_point(x) else node.op(x, *node.inputs[1:]) for x in inner.inputs)
+        *(_point(x, ndim) if is_point(x) else node.op(x, *node.inputs[1:]) for x in inner.inputs)
     )
-
-
-def _is_point(x: Any) -> bool:
-    return all(n == 1 for n in x.type.shape)
 
 
 def _point(x: Any, ndim: int) -> Any:
@@ -171,46 +166,6 @@ def negate_rows(node: Apply, graph: Any) -> Any:
     return rows.op(x, scaled(-1, y), *rows.inputs[2:])
 
 
-@rule("add", "sub", why="only the rows change: no matrix of zeros is made")
-def add_rows(node: Apply, graph: Any) -> Any:
-    """x + inc_subtensor(zeros[i], y) -> inc_subtensor(x[i], y);
-    x - s inc_subtensor(zeros[i], y) -> inc_subtensor(x[i], -s y), for a scalar s
-    """
-    if len(node.inputs) != 2:
-        return None
-    minus = node.op.scalar.name == "sub"
-    pairs = [(node.inputs[0], node.inputs[1], -1.0 if minus else 1.0)]
-    if not minus:
-        pairs.append((node.inputs[1], node.inputs[0], 1.0))
-    for x, term, sign in pairs:
-        factor, rows = _scaled_rows(term, graph)
-        if rows is None or x.dtype != node.outputs[0].dtype or rows.op.set:
-            continue
-        if not shapes_of(graph).covers(x, term) or not all(
-            m == n or m is None or n is None
-            for m, n in zip(x.type.shape, rows.outputs[0].type.shape, strict=True)
-        ):
-            continue
-        y = rows.inputs[1]
-        y = y if factor is None else mul(_point(factor, y.ndim), y)
-        return IncSubtensor(rows.op.pattern, False)(x, scaled(sign, y), *rows.inputs[2:])
-    return None
-
-
-def _scaled_rows(x: Any, graph: Any) -> tuple[Any, Apply | None]:
-    """(s, rows) if ``x`` is s times inc_subtensor(zeros[i], y) with a scalar s; s None for 1."""
-    rows = _rows(x, graph)
-    if rows is not None:
-        return None, rows
-    product = elementwise(x, "mul")
-    if product is not None and len(graph.clients.get(x, ())) <= 1:
-        for a, b in (product.inputs, product.inputs[::-1]):
-            rows = _rows(b, graph)
-            if rows is not None and _is_point(a) and a.dtype == b.dtype:
-                return DimShuffle(a.ndim, ())(a) if a.ndim else a, rows
-    return None, None
-
-
 def _rows(x: Any, graph: Any) -> Apply | None:
     """The node of inc_subtensor(zeros[i], y) that computes ``x`` for one client alone."""
     node = computed_by(x, IncSubtensor)
@@ -225,7 +180,7 @@ def read_of_alloc(node: Apply, graph: Any) -> Any:
     alloc = computed_by(node.inputs[0], Alloc)
     if alloc is None or not all(isinstance(e, Slice) for e in node.op.pattern):
         return None
-    if not _is_point(alloc.inputs[0]):
+    if not is_point(alloc.inputs[0]):
         return None
     return Alloc()(alloc.inputs[0], *shapes_of(graph).of(node.outputs[0]))
 
@@ -233,6 +188,6 @@ def read_of_alloc(node: Apply, graph: Any) -> Any:
 INDEXING = RuleSet(
     [
         whole_slice, read_of_write, read_of_elemwise, read_of_read, read_of_join, read_of_alloc,
-        add_to_zeros, scale_rows, negate_rows, add_rows,
+        add_to_zeros, scale_rows, negate_rows,
     ]
 )  # fmt: skip
