@@ -81,7 +81,8 @@ def check_rule(case: Case) -> None:
         firings = Engine(graph, RuleSet([RULES[case.rule]]), on_error="raise").run()
         fired = {firing.rule for firing in firings}
         assert case.rule in fired, f"fired: {fired or 'nothing'}; left: {before}"
-        assert " ".join(all_kinds(graph)) == case.left, f"of {before}"
+        left = " ".join(all_kinds(graph))
+        assert left == case.left, f"{left!r} is left of {before}, not {case.left!r}"
         for old, new in zip(outputs, graph.outputs, strict=True):
             assert old.type.is_super(new.type), f"{old.type} became {new.type}"
         for values in data(arrays, inputs, case):
