@@ -47,7 +47,7 @@ CASES = [
     Case("signs", lambda x, y: (-x) / (-y), (V, W), "true_div", note="div"),
     Case("signs", lambda x, y: x + -y, (I, I[::-1].copy()), "sub", note="ints"),
     Case("fold_constants", lambda x: (x * 3.0) * 5.0, (V,), "mul", rtol=1e-15),
-    Case("fold_constants", lambda x: 5.0 * (x / 4.0), (V,), "mul", note="div"),
+    Case("fold_constants", lambda x: 5.0 * (x / 4.0), (V,), "mul", atol=1e-323, note="div"),
     Case("fold_constants", lambda x: (x * 0.7) * 3, (F,), "mul", rtol=2e-7, note="float32"),
     Case("simple_powers", lambda x: x**1, (V,), ""),
     Case("simple_powers", lambda x: x**2, (V,), "sqr", note="square"),
