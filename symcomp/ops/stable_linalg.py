@@ -24,6 +24,7 @@ from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, matrix_transpose
 from symcomp.ops.determinant import Adjugate, SLogDet
 from symcomp.ops.inverse import MatrixInverse
+from symcomp.ops.join import concatenate
 from symcomp.ops.matrices import (
     MatrixOp,
     adjoint,
@@ -31,7 +32,6 @@ from symcomp.ops.matrices import (
     square_length,
     total,
 )
-from symcomp.ops.products import Dot
 from symcomp.ops.scalar_math import conj
 from symcomp.ops.solve import Solve, check_systems
 from symcomp.ops.stable_reduce import LogProd
@@ -262,11 +262,15 @@ class InverseForm(MatrixOp):
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (x, a, y), (dx, da, dy) = inputs, tangents
-        terms = [] if dx is None else [self(dx, a, y)]
-        if da is not None:
-            u, v = StableSolve()(matrix_transpose(a), x), StableSolve()(a, y)
-            terms.append(-Dot()(u, Dot()(da, v)))
-        return [total(terms if dy is None else [*terms, self(x, a, dy)])]
+        if da is None:
+            terms = [] if dx is None else [self(dx, a, y)]
+            return [total(terms if dy is None else [*terms, self(x, a, dy)])]
+        # [[a, da], [0, a]] has the inverse [[a^-1, -a^-1 da a^-1], [0, a^-1]].
+        dx, dy = (v.zeros_like() if dv is None else dv for v, dv in ((x, dx), (y, dy)))
+        above = concatenate([a, da], axis=1)
+        below = concatenate([a.zeros_like(), a], axis=1)
+        both = concatenate([above, below], axis=0)
+        return [self(concatenate([x, dx]), both, concatenate([dy, y]))]
 
 
 def _conjugated(x: TensorVariable) -> TensorVariable:
