@@ -225,14 +225,30 @@ def _determinant(x: Any, shapes: Shapes) -> tuple[Any, Any] | None:
     return sign, logabs
 
 
-@rule("log", why="a determinant over- or underflows long before its logarithm does")
+def _antilogarithm(node: Apply) -> tuple[Product, Any]:
+    """The product whose logarithm the node computes, and what it is the modulus of, if it is."""
+    x = node.inputs[0]
+    if node.op.scalar.name == "log":
+        bare = argument(x, "abs")
+        return as_product(x if bare is None else bare), bare
+    p, q = as_product(x), as_product(node.inputs[1])
+    sign = 1 if node.op.scalar.name == "log_mul" else -1
+    factors = dict(p.factors)
+    for factor, e in q.factors.items():
+        factors[factor] = factors.get(factor, 0.0) + sign * e
+    coefficient = p.coefficient * q.coefficient**sign if q.coefficient else 0.0
+    return Product(coefficient, {f: e for f, e in factors.items() if e}), None
+
+
+@rule(
+    "log", "log_mul", "log_div", why="a determinant over- or underflows long before its logarithm"
+)
 def log_of_determinant(node: Apply, graph: Any) -> Any:
     """log(y det(x)^n) -> n log|det x| + log(y sign(det x)^n);   log|y det(x)^n| -> the same of |y|;
     log(det(x1 x2)) -> log|det x1| + log|det x2| + log(sign), where these are square
     """
     out, shapes = node.outputs[0], shapes_of(graph)
-    bare = argument(node.inputs[0], "abs")
-    p = as_product(node.inputs[0] if bare is None else bare)
+    p, bare = _antilogarithm(node)
     if p.coefficient == 0 or not math.isfinite(p.coefficient):
         return None
     terms: list[tuple[Any, float]] = []

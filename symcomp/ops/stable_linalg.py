@@ -23,6 +23,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, matrix_transpose
 from symcomp.ops.determinant import Adjugate, SLogDet
+from symcomp.ops.exact import two_sum
 from symcomp.ops.inverse import MatrixInverse
 from symcomp.ops.join import concatenate
 from symcomp.ops.matrices import (
@@ -61,13 +62,6 @@ def _residual(b: Any, a: Any, x: Any) -> Any:
     return (b - a1 @ x1) - (a1 @ (x - x1) + (a - a1) @ x)
 
 
-def _two_sum(x: Any, y: Any) -> tuple[Any, Any]:
-    """``x + y``, rounded, and what the rounding left out (Knuth)."""
-    z = x + y
-    t = z - x
-    return z, (x - (z - t)) + (y - t)
-
-
 class Factored:
     """A float64 matrix a and its LU decomposition: ``2^-rows a 2^-columns = P L U``."""
 
@@ -90,7 +84,7 @@ class Factored:
             step = dgetrs(self.lu, self.pivots, left)[0]
             if not np.abs(step).max(initial=0) <= np.abs(x).max(initial=0) / 2:
                 break  # no digit is certain
-            x, rest = _two_sum(x, rest + step)
+            x, rest = two_sum(x, rest + step)
         return x, rest
 
     def inverse(self) -> Any:
