@@ -15,7 +15,7 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
-from symcomp.ops.alloc import Alloc
+from symcomp.ops.alloc import Alloc, alloc
 from symcomp.ops.axes import matrix_transpose
 from symcomp.ops.cholesky import Cholesky
 from symcomp.ops.control import ifelse
@@ -51,7 +51,7 @@ from symcomp.rewrite.views import (
 )
 
 # Longer products of matrices are taken as one matrix.
-LONGEST = 8
+LONGEST = 32
 OPPOSITE = {"lower": "upper", "upper": "lower"}
 
 # -- what is known of matrices
@@ -126,26 +126,33 @@ def _kept_triangle(x: Any) -> str | None:
     if condition is None or choice.inputs[1].type.shape != x.type.shape:
         return None
     k, gaps = number(condition.inputs[1]), elementwise(condition.inputs[0], "sub")
-    if k is None or gaps is None or not _counts(gaps.inputs[0], -1):
-        return None
-    if not _counts(gaps.inputs[1], -2):
-        return None
     below = condition.op.scalar.name in ("le", "lt")
-    return ("lower" if k <= 0 else None) if below else ("upper" if k >= 0 else None)
+    if k is None or gaps is None or (k > 0 if below else k < 0):
+        return None
+    plus, minus = (_counted_axis(v) for v in gaps.inputs)
+    if {plus, minus} != {-1, -2}:
+        return None
+    return "lower" if below == (plus == -1) else "upper"
 
 
-def _counts(x: Any, axis: int) -> bool:
-    """True if ``x`` is 0, 1, 2 ... along an axis, and has length 1 along the others."""
+def _counted_axis(x: Any) -> int | None:
+    """The axis, counted from the end, along which ``x`` is 0, 1, 2 ..., if it is no longer along
+    the others.
+    """
     node = computed_by(x, DimShuffle)
-    if node is None or [a for a in node.op.order if a != "x"] != [node.op.order[axis]]:
-        return False
+    if node is None or len(node.op.order) - node.op.order.count("x") != 1:
+        return None
     numbers = computed_by(node.inputs[0], Arange)
-    return numbers is not None and [number(v) for v in numbers.inputs[:2]] == [0, 1]
+    if numbers is None or [number(v) for v in numbers.inputs[:2]] != [0, 1]:
+        return None
+    return node.op.order.index(0) - len(node.op.order)
 
 
 def is_square(x: Any, shapes: Shapes) -> bool:
     """True if the matrices ``x`` are known to be square."""
     inner, _ = untransposed(x)
+    while (y := argument(inner, "conj")) is not None:
+        inner, _ = untransposed(y)
     if inner.owner is not None and isinstance(inner.owner.op, MatrixInverse | Cholesky):
         return True
     return shapes.same(x, x.ndim - 2, x, x.ndim - 1)
@@ -176,26 +183,33 @@ def log_determinant(x: Any, shapes: Shapes) -> tuple[Any, Any]:
     x, _ = untransposed(x)
     factors = matrix_factors(x)
     lengths = [shapes.of(f)[-2:] for f in factors]
-    if len(factors) == 1 or any(isinstance(n, int) and isinstance(m, int) and n != m
-                                for n, m in lengths):  # fmt: skip
+    oblong = any(isinstance(n, int) and isinstance(m, int) and n != m for n, m in lengths)
+    if len(factors) == 1 or oblong:
         return _log_determinant_of_one(x, x)
     checked = [factors[0]]
     for left, right in zip(factors, factors[1:], strict=False):
         pairs = [(a, a) for a in range(x.ndim - 2)] + [(x.ndim - 1, x.ndim - 2)]
         known = all(shapes.same(left, i, right, j) for i, j in pairs)
         checked.append(right if known else same_lengths("dot", checked[-1], right, pairs))
+    if not all(is_square(f, shapes) for f in factors):
+        factors = checked = _if_square(checked, x)
     parts = [_log_determinant_of_one(f, c) for f, c in zip(factors, checked, strict=True)]
     signs = [sign for sign, _ in parts if sign is not None]
-    sign = reduce(mul, signs) if signs else None
-    total = sum_of(0, [(logabs, 1.0) for _, logabs in parts], parts[0][1])
-    if all(is_square(f, shapes) for f in factors):
-        return sign, total
+    logarithms = [(logabs, 1.0) for _, logabs in parts]
+    return reduce(mul, signs) if signs else None, sum_of(0, logarithms, parts[0][1])
+
+
+def _if_square(factors: list[Any], whole: Any) -> list[Any]:
+    """The factors if they are square, and else their product ``whole`` and matrices of one 1.
+
+    The choice is between matrices, all of which have determinants, and not between determinants:
+    so the derivatives exist on either side.
+    """
+    *stack, rows, columns = shape_tuple(factors[0])
+    ones = [alloc(np.ones((), whole.dtype), *stack, 1, 1) for _ in factors[1:]]
     # If the first is square, all are, or there is no determinant.
-    rows, columns = shape_tuple(factors[0])[-2:]
-    whole = StableSLogDet()(x)
-    sign = total.ones_like(whole[0].dtype) if sign is None else sign
-    chosen = ifelse(eq(rows, columns), [sign, total], list(whole))
-    return chosen[0], chosen[1]
+    chosen: list[Any] = ifelse(eq(rows, columns), factors, [whole, *ones])
+    return chosen
 
 
 def _log_determinant_of_one(x: Any, value: Any) -> tuple[Any, Any]:
