@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from symcomp.core.node import Variable
 from symcomp.core.source import Source
 from symcomp.core.tensor import TensorType
 from symcomp.vm.opcodes import Opcode
@@ -80,14 +81,16 @@ class Usage:
         return sum(n for i, n in enumerate(self.buffers) if i not in self.results)
 
 
-def measure(program: Program, shapes: Mapping[int, tuple[int, ...]], sharing: bool = True) -> Usage:
+def measure(
+    program: Program, shapes: Mapping[Variable, tuple[int, ...]], sharing: bool = True
+) -> Usage:
     """Follow a program through its storage.
 
     Parameters
     ----------
     program : Program
-    shapes : mapping of int to tuple of int
-        For the slots of tensors, the shapes of their values.
+    shapes : mapping of Variable to tuple of int
+        The shapes of the values of tensors.
     sharing : bool
         A new array takes the memory of one that was dropped, of its size or up to twice as large.
     """
@@ -105,7 +108,7 @@ class _Walk:
     """The state of a walk through a program."""
 
     program: Program
-    shapes: Mapping[int, tuple[int, ...]]
+    shapes: Mapping[Variable, tuple[int, ...]]
     sharing: bool
     sizes: list[int] = field(default_factory=list)  # of each buffer
     filled: list[int] = field(default_factory=list)  # of each buffer: the bytes in use
@@ -166,10 +169,11 @@ class _Walk:
 
     def bytes_of(self, slot: int) -> int:
         """The bytes of the elements of the slot's value; 0 of what is no tensor."""
-        kind = self.program.variables[slot].type
+        variable = self.program.variables[slot]
+        kind = variable.type
         if not isinstance(kind, TensorType):
             return 0
-        return prod(self.shapes[slot]) * kind.numpy_dtype.itemsize
+        return prod(self.shapes[variable]) * kind.numpy_dtype.itemsize
 
     def value(self, slot: int, born: int, end: int) -> StoredValue:
         """What there is to say about one slot."""
@@ -184,7 +188,7 @@ class _Walk:
         return StoredValue(
             slot,
             str(variable),
-            self.shapes[slot] if tensor else (),
+            self.shapes[variable] if tensor else (),
             kind.dtype if tensor else str(kind),
             0 if view else self.bytes_of(slot),
             born,

@@ -130,6 +130,7 @@ class Maker:
             bind=guarded(self.nan_guard),
             inplace=reuse,
             sharing=reuse,
+            frugal=reuse,
         )
 
     def without_updates(self) -> Maker:

@@ -73,12 +73,12 @@ def _stand_in(maker: Maker, spec: Input, shape: Any) -> Any:
 
 def _infer(
     maker: Maker, program: Program, values: Mapping[Variable, Any], without_value: set[Variable]
-) -> dict[int, tuple[int, ...]]:
-    """The shapes of the values of all slots."""
+) -> dict[Variable, tuple[int, ...]]:
+    """The shapes of all values."""
     facts = shapes_of(maker.fgraph)
     lengths = {
-        slot: facts.of(variable)
-        for slot, variable in enumerate(program.variables)
+        variable: facts.of(variable)
+        for variable in program.variables
         if isinstance(variable.type, TensorType)
     }
     asked = list(dict.fromkeys(n for s in lengths.values() for n in s if isinstance(n, Variable)))
@@ -94,4 +94,4 @@ def _infer(
             "of it, not its shape"
         )
     found = dict(zip(asked, evaluate(asked, known), strict=True))
-    return {slot: tuple(int(found.get(n, n)) for n in shape) for slot, shape in lengths.items()}
+    return {v: tuple(int(found.get(n, n)) for n in shape) for v, shape in lengths.items()}
