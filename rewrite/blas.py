@@ -192,11 +192,11 @@ def outer_factors(x: Any) -> tuple[Any, Any] | None:
     for column, row in (node.inputs, node.inputs[::-1]):
         patterns = column.type.broadcastable, row.type.broadcastable
         if patterns == ((False, True), (True, False)) and column.dtype == row.dtype == x.dtype:
-            return _vector(column, 0), _vector(row, 1)
+            return as_vector(column, 0), as_vector(row, 1)
     return None
 
 
-def _vector(x: Any, axis: int) -> Any:
+def as_vector(x: Any, axis: int) -> Any:
     """The row or column ``x`` as a vector."""
     inner = computed_by(x, DimShuffle)
     if inner is not None and inner.inputs[0].ndim == 1:
@@ -210,7 +210,7 @@ def _swaps(node: Apply) -> bool:
     return n > 1 and bool(node.op.order == (*range(n - 2), n - 1, n - 2))
 
 
-def _upright(x: Any, flag: bool) -> tuple[Any, bool]:
+def upright(x: Any, flag: bool) -> tuple[Any, bool]:
     """(y, whether ``x``, transposed if ``flag``, is y transposed), with one transposition less if
     there is one.
     """
@@ -223,7 +223,7 @@ def _operands(term: Term) -> tuple[Any, Any, bool, bool]:
     *_, a, b = term.node.inputs
     op = term.node.op
     flags = (op.trans_a, op.trans_b) if isinstance(op, ScaledDot) else (False, False)
-    (a, trans_a), (b, trans_b) = _upright(a, flags[0]), _upright(b, flags[1])
+    (a, trans_a), (b, trans_b) = upright(a, flags[0]), upright(b, flags[1])
     return (b, a, not trans_b, not trans_a) if term.swapped else (a, b, trans_a, trans_b)
 
 

@@ -24,10 +24,9 @@ from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.ops.index import IncSubtensor
 from symcomp.ops.pattern import is_advanced
 from symcomp.ops.plus_scalar import PlusScalar
-from symcomp.ops.products import SameLengths
 from symcomp.ops.scalar_math import add
-from symcomp.ops.shape import ShapeI, specify_shape
 from symcomp.rewrite.canonicalize.structure import zeros_in
+from symcomp.rewrite.checks import with_lengths
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.views import is_point, number
@@ -164,7 +163,9 @@ def add_rows(node: Apply, graph: Any) -> Any:
 def _updated(x: Any, found: Rows, last: Way, dtype: str, graph: Any) -> Any:
     """``x`` with the rows, put through ``last`` too, added; None if lengths cannot be checked."""
     for zeros, _ in found.zeros:
-        x = _checked(x, zeros, graph)
+        if x.type.broadcastable != zeros.type.broadcastable:
+            return None
+        x = with_lengths("sum", x, dict(enumerate(shapes_of(graph).of(zeros))), graph)
         if x is None:
             return None
     x = cast_to(x, dtype)
@@ -178,28 +179,6 @@ def _updated(x: Any, found: Rows, last: Way, dtype: str, graph: Any) -> Any:
     for node, way in reversed(found.rows):
         y = along(last, along(way, node.inputs[1], dtype), dtype)
         x = IncSubtensor(node.op.pattern, False)(x, y, *node.inputs[2:])
-    return x
-
-
-def _checked(x: Any, zeros: Any, graph: Any) -> Any:
-    """``x``, with a check at run time of the lengths that are not known to be those of ``zeros``;
-    None if one of the two would be stretched, or there is nothing to compare it with.
-    """
-    if x.type.broadcastable != zeros.type.broadcastable:
-        return None
-    shapes = shapes_of(graph)
-    lengths = shapes.of(zeros)
-    pairs: dict[Any, list[tuple[int, int]]] = {}
-    for a in [a for a in range(x.ndim) if not shapes.same(x, a, zeros, a)]:
-        n = lengths[a]
-        if isinstance(n, int):
-            x = specify_shape(x, [n if b == a else None for b in range(x.ndim)])
-        elif n.owner is not None and isinstance(n.owner.op, ShapeI):
-            pairs.setdefault(n.owner.inputs[0], []).append((n.owner.op.axis, a))
-        else:
-            return None
-    for model, found in pairs.items():
-        x = SameLengths("sum", tuple(found))(model, x)
     return x
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ class MatrixChain(Op):
 
     def perform(self, *factors: Any) -> Any:
         lengths = self._lengths(factors)
-        brackets = self.brackets if 0 in lengths else best_brackets(lengths)
+        brackets = self.brackets if 0 in lengths else best_brackets(tuple(lengths))
         z = bracketed(np.dot, brackets, factors)
         return np.asarray(z)
 
@@ -209,7 +210,8 @@ def bracketed(
     return done[0]
 
 
-def best_brackets(lengths: Sequence[int]) -> Brackets:
+@lru_cache(maxsize=4096)
+def best_brackets(lengths: tuple[int, ...]) -> Brackets:
     """The brackets with the fewest multiplications, for factor k of shape (lengths[k], lengths[k +
     1]); the first of equally good ones, from the left (dynamic programming over all intervals).
     """

@@ -103,7 +103,7 @@ def cost(brackets, lengths):
 def test_the_best_brackets_of_all(n):
     for _ in range(20):
         lengths = RNG.integers(1, 9, n + 1).tolist()
-        found = cost(best_brackets(lengths), lengths)[0]
+        found = cost(best_brackets(tuple(lengths)), lengths)[0]
         assert found == min(cost(tree, lengths)[0] for tree in trees(0, n - 1))
 
 
