@@ -85,8 +85,11 @@ def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> T
     trace = Trace()
     merging = selects(frozenset(["merge", *EVERY]))
     folding = selects(frozenset(["constant_folding", *QUICK]))
-    for phase in PHASES:
-        rules = phase.rules.selected(selects)
+    selected = [phase.rules.selected(selects) for phase in PHASES]
+    for i, phase in enumerate(PHASES):
+        rules = selected[i]
+        if any(rules.names < later.names for later in selected[i + 1 :]) and rules:
+            continue  # the same and more is done then
         sweeps = phase.sweep is not None and selects(frozenset([phase.name, *phase.tags]))
         if not rules and not sweeps and phase.name != "merge":
             continue

@@ -8,9 +8,10 @@
 array([0.5])
 """
 
-from symcomp import errors, gradient, tensor
+from symcomp import errors, gradient, printing, tensor
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
+from symcomp.compile.builders import OpFromGraph
 from symcomp.compile.callable import Function
 from symcomp.compile.dump import function_dump
 from symcomp.compile.evaluation import eval_variable
@@ -41,7 +42,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
     "Function", "function", "function_dump", "FunctionGraph", "grad", "gradient",
-    "GradientError", "In", "Lop", "MissingInputError", "Mode", "NullTypeGradError", "Op", "Out",
-    "Param", "ProfileStats", "Rop", "shared", "shared_constructor", "SharedVariable",
-    "subgraph_grad", "SymcompError", "tensor", "Type", "UnusedInputError", "Variable",
+    "GradientError", "In", "Lop", "MissingInputError", "Mode", "NullTypeGradError", "Op",
+    "OpFromGraph", "Out", "Param", "printing", "ProfileStats", "Rop", "shared",
+    "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError", "tensor", "Type",
+    "UnusedInputError", "Variable",
 ]  # fmt: skip

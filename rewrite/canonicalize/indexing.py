@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from symcomp.core.dtype import is_float
 from symcomp.core.node import Apply
 from symcomp.ops.alloc import Alloc
+from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
@@ -32,16 +34,30 @@ def whole_slice(node: Apply, graph: Any) -> Any:
 
 @rule(Subtensor, why="the same place is read that was written")
 def read_of_write(node: Apply, graph: Any) -> Any:
-    """set_subtensor(x[i], y)[i] -> y, for slices and scalars"""
+    """set_subtensor(x[i], y)[i] -> y, for slices and for numbers known to be in range"""
     write = computed_by(node.inputs[0], IncSubtensor)
     if write is None or not write.op.set or write.op.pattern != node.op.pattern:
+        return None
+    if not _in_range(node.op.pattern, node.inputs[0].type.shape):
         return None
     y = write.inputs[1]
     alike = len(write.inputs) - 1 == len(node.inputs) and all(
         same(a, b) for a, b in zip(write.inputs[2:], node.inputs[1:], strict=True)
     )
-    fits = alike and _basic(node.op.pattern) and shapes_of(graph).covers(y, node.outputs[0])
-    return y if fits else None
+    return y if alike and shapes_of(graph).covers(y, node.outputs[0]) else None
+
+
+def _in_range(pattern: Any, shape: Any) -> bool:
+    """True if an index with this pattern cannot fail."""
+    lengths = iter(shape)
+    for entry in pattern:
+        if entry == NEW:
+            continue
+        n = next(lengths)
+        known = isinstance(entry, int) and n is not None and -n <= entry < n
+        if not known and not isinstance(entry, Slice):
+            return False
+    return True
 
 
 @rule(Subtensor, why="reading first, less is computed")
@@ -71,15 +87,15 @@ def _point(x: Any, ndim: int) -> Any:
 
 @rule(Subtensor, why="one index after the other is one index, where it is known how they compose")
 def read_of_read(node: Apply, graph: Any) -> Any:
-    """x[a:][i] -> x[a + i], for known numbers a >= 0, i >= 0;   x[i, j] of x[:, k:] likewise"""
+    """x[a:][i] -> x[a + i], for known a >= 0, i >= 0, slices too;   x[:, a:][i, j] likewise"""
     inner = computed_by(node.inputs[0], Subtensor)
     if inner is None or len(node.inputs) > 1 or len(inner.inputs) > 1:
         return None
     first, second = inner.op.pattern, node.op.pattern
-    if not all(isinstance(e, Slice) for e in first) or len(second) > len(first):
+    if not all(isinstance(e, Slice) for e in first):
         return None
     composed: list[Any] = []
-    for outer, e in zip(first, (*second, *[WHOLE] * (len(first) - len(second))), strict=True):
+    for outer, e in zip_longest(first, second, fillvalue=WHOLE):
         entry = _compose(outer, e)
         if entry is None:
             return None
@@ -97,6 +113,8 @@ def _compose(outer: Any, e: Any) -> Any:
     open_ended = outer.stop is None and outer.step in (None, 1)
     if not isinstance(start, int) or start < 0 or not open_ended:
         return None
+    if isinstance(e, int):
+        return start + e if e >= 0 else None
     if isinstance(e, Slice) and e.step in (None, 1):
         a, b = e.start or 0, e.stop
         if isinstance(a, int) and a >= 0 and (b is None or (isinstance(b, int) and b >= 0)):
@@ -182,7 +200,8 @@ def read_of_alloc(node: Apply, graph: Any) -> Any:
         return None
     if not is_point(alloc.inputs[0]):
         return None
-    return Alloc()(alloc.inputs[0], *shapes_of(graph).of(node.outputs[0]))
+    lengths = shapes_of(graph).of(node.outputs[0])
+    return Alloc()(alloc.inputs[0], *(as_tensor_variable(n, dtype="int64") for n in lengths))
 
 
 INDEXING = RuleSet(
