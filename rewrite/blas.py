@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import cmath
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -312,32 +312,3 @@ def scaled_product(node: Apply, graph: Any) -> Any:
 
 
 BLAS_RULES = RuleSet([product_into_sum, scaled_product], ["blas"])
-
-
-# -- in place
-
-
-def _is_fresh(x: Any, graph: Any) -> bool:
-    """True if the memory of ``x`` is made in this call for its one client alone."""
-    pending = [x]
-    while pending:
-        v = pending.pop()
-        if v.owner is None or not used_once(v, graph):
-            return False
-        for aliases in (v.owner.op.view_map, v.owner.op.destroy_map):
-            pending += [v.owner.inputs[i] for i in aliases.get(v.index, ())]
-    return True
-
-
-@rule(Gemm, BatchedGemm, Gemv, Ger, why="nobody else reads the memory that is overwritten")
-def blas_inplace(node: Apply, graph: Any) -> Any:
-    """gemm(c, ..) -> gemm that overwrites c, where c is computed for it alone"""
-    op, c = node.op, node.inputs[0]
-    if op.inplace or c.type.broadcastable != node.outputs[0].type.broadcastable:
-        return None
-    if not _is_fresh(c, graph):
-        return None
-    return replace(op, inplace=True)(*node.inputs)
-
-
-BLAS_INPLACE = RuleSet([blas_inplace], ["blas_inplace", "inplace"])

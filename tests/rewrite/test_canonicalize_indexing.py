@@ -72,17 +72,6 @@ CASES = [
          "Alloc IncSubtensor ShapeI neg", static="none"),
     Case("negate_rows", lambda x, y: -replaced(T.zeros_like(x), 1, y), (I, N),
          "Alloc SetSubtensor ShapeI neg", static="none", note="ints"),
-    Case("add_rows", lambda x, y: x + rows(x, 1, y), (M, R), "IncSubtensor", static="full"),
-    Case("add_rows", lambda x, y: rows(x, 1, y) + x, (M, R), "IncSubtensor", note="left"),
-    Case("add_rows", lambda x, y: x - rows(x, 1, y), (M, R), "IncSubtensor neg", note="minus"),
-    Case("add_rows", lambda x, y, s: x - s * rows(x, 1, y), (M, R, S),
-         "DimShuffle DimShuffle DimShuffle IncSubtensor mul neg", rtol=1e-15, extremes=False,
-         note="scaled"),
-    Case("add_rows", lambda x, y, i: x + rows(x, i, y), (M, P, SAME), "IncSubtensor", rtol=1e-13,
-         atol=1e-13, extremes=False, note="twice the same"),
-    Case("add_rows", lambda x, y: x + rows(x, slice(0, None, 2), y), (F, F[:2]), "IncSubtensor",
-         note="float32"),
-    Case("add_rows", lambda x, y: x + rows(x, 3, y), (I, N), "IncSubtensor", note="ints"),
 ]  # fmt: skip
 
 
@@ -128,9 +117,6 @@ STAYS = {
     "a NaN": ("scale_rows", lambda x, y: np.nan * rows(x, 1, y), (M, R)),
     "not zeros scaled": ("scale_rows", lambda x, y: 2.0 * T.inc_subtensor(x[1], y), (M, R)),
     "not zeros negated": ("negate_rows", lambda x, y: -T.inc_subtensor(x[1], y), (M, R)),
-    "replaces": ("add_rows", lambda x, y: x + replaced(T.zeros_like(x), 1, y), (M, R)),
-    "other shape": ("add_rows", lambda x, y, z: z + rows(x, 1, y), (M, R, M)),
-    "a vector scales": ("add_rows", lambda x, y, z: x - z * rows(x, 1, y), (M, R, R)),
 }  # fmt: skip
 
 
