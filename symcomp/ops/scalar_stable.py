@@ -175,8 +175,11 @@ def exp_moment(n: int, x: Any) -> TensorVariable:
 
 
 def _x_over_expm1(x: Any) -> Any:
-    safe = np.where(x == 0, 1, x)
-    return np.where(x == 0, 1, safe / np.expm1(safe))
+    safe = np.where(x == 0, 1, np.minimum(x, 40))
+    # From 40 on the 1 does not count; by halves, as exp(x) may overflow.
+    half = np.exp(-np.maximum(x, 40) / 2)
+    far = np.where(np.isinf(x), 0, x) * half * half
+    return np.where(x == 0, 1, np.where(x > 40, far, safe / np.expm1(safe)))
 
 
 def _exp_moment_ratio(x: Any) -> Any:
