@@ -285,9 +285,10 @@ def spherical_jn(n: int, x: Any) -> TensorVariable:
 
 
 def _one_minus_cos_over_square(x: Any) -> Any:
-    safe = np.where(x == 0, 1, x) / 2
+    half = x / 2
+    safe = np.where(half == 0, 1, half)
     ratio = np.sin(safe) / safe
-    return np.where(x == 0, 0.5, ratio * ratio / 2)
+    return np.where(half == 0, 0.5, ratio * ratio / 2)
 
 
 one_minus_cos_over_square = _row(
