@@ -104,11 +104,12 @@ def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> T
         if any(rules.names < later.names for later in selected[i + 1 :]) and rules:
             continue  # the same and more is done then
         sweeps = phase.sweep is not None and selects(frozenset([phase.name, *phase.tags]))
-        if not rules and not sweeps and phase.name != "merge":
+        applies = bool(rules) or (phase.name == "merge" and (merging or folding))
+        if not applies and not sweeps:
             continue
         started, before = time.perf_counter(), len(graph.nodes)
         firings: list[Firing] = []
-        if rules or phase.name == "merge":
+        if applies:
             firings += Engine(graph, rules, phase.name, merging, folding, on_error).run()
         if sweeps and phase.sweep is not None:
             phase.sweep(graph, firings)

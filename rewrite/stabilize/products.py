@@ -61,7 +61,7 @@ def sigmoid(node: Apply, graph: Any) -> Any:
         if x is None:
             continue
         rest = p.without(below)
-        power = Product(rest.coefficient * c**e, {**rest.factors, below: e + 1})
+        power = Product(rest.coefficient / c, {**rest.factors, below: e + 1})
         if e == -1:
             del power.factors[below]
         for above, k in p.factors.items():
