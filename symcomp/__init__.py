@@ -8,7 +8,7 @@
 array([0.5])
 """
 
-from symcomp import errors, gradient, tensor
+from symcomp import errors, gradient, scan_module, tensor
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compile.callable import Function
@@ -32,6 +32,17 @@ from symcomp.errors import (
     SymcompError,
     UnusedInputError,
 )
+from symcomp.scan_module import (
+    OrderedUpdates,
+    foldl,
+    foldr,
+    loop,
+    map,
+    reduce,
+    scan,
+    scan_checkpoints,
+    until,
+)
 
 Variable.eval = eval_variable  # type: ignore[attr-defined]
 clone = clone_replace
@@ -40,8 +51,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
-    "Function", "function", "function_dump", "FunctionGraph", "grad", "gradient",
-    "GradientError", "In", "Lop", "MissingInputError", "Mode", "NullTypeGradError", "Op", "Out",
-    "Param", "ProfileStats", "Rop", "shared", "shared_constructor", "SharedVariable",
-    "subgraph_grad", "SymcompError", "tensor", "Type", "UnusedInputError", "Variable",
+    "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
+    "gradient", "GradientError", "In", "loop", "Lop", "map", "MissingInputError", "Mode",
+    "NullTypeGradError", "Op", "OrderedUpdates", "Out", "Param", "ProfileStats", "reduce", "Rop",
+    "scan", "scan_checkpoints", "scan_module", "shared", "shared_constructor", "SharedVariable",
+    "subgraph_grad", "SymcompError", "tensor", "Type", "UnusedInputError", "until", "Variable",
 ]  # fmt: skip
