@@ -21,6 +21,7 @@ from symcomp.rewrite.constant_folding import folded
 from symcomp.rewrite.rule import Rule, RuleSet
 from symcomp.rewrite.trace import Firing, show
 
+FOLDS = "what is known now need not be computed later"
 # So many rewrites a node are taken for a loop.
 MOST_REWRITES = 8
 
@@ -130,7 +131,7 @@ class Engine(Watcher):
             return
         if self._folding and all(isinstance(x, Constant) for x in node.inputs):
             values = folded(node)
-            if values and self._replace("constant_folding", node, values):
+            if values and self._replace("constant_folding", FOLDS, node, values):
                 return
         for rule in self._rules.for_node(node):
             if self._apply(rule, node):
@@ -155,7 +156,7 @@ class Engine(Watcher):
             self._computed[key], self._key_of[node] = node, key
             self._key_of.pop(twin, None)
             node, pairs = twin, [(new, old) for old, new in pairs]
-        self._note("merge", node, [new for _, new in pairs])
+        self._note("merge", "equal computations are done once", node, [new for _, new in pairs])
         self._exchange(pairs)
         return True
 
@@ -190,9 +191,9 @@ class Engine(Watcher):
             return False
         if new is None or new is False:
             return False
-        return self._replace(rule.name, node, [new] if isinstance(new, Variable) else new)
+        return self._replace(rule.name, rule.why, node, [new] if isinstance(new, Variable) else new)
 
-    def _replace(self, rule: str, node: Apply, new: Sequence[Any]) -> bool:
+    def _replace(self, rule: str, why: str, node: Apply, new: Sequence[Any]) -> bool:
         """Put ``new`` in the place of the node's outputs; False if it is refused or the same."""
         pairs = [
             (old, x)
@@ -211,15 +212,15 @@ class Engine(Watcher):
                 return False
             with made_for(node.source):
                 pairs[i] = (old, _with_known_lengths(old, x, self.graph))
-        self._note(rule, node, [x for _, x in pairs])
+        self._note(rule, why, node, [x for _, x in pairs])
         self._exchange(pairs)
         return True
 
     # -- reports
 
-    def _note(self, rule: str, node: Apply, new: Sequence[Variable]) -> None:
+    def _note(self, rule: str, why: str, node: Apply, new: Sequence[Variable]) -> None:
         after = ", ".join(show(x.owner) if x.owner is not None else show(x) for x in new)
-        self.firings.append(Firing(self._phase, rule, node.source, show(node), after))
+        self.firings.append(Firing(self._phase, rule, node.source, show(node), after, why))
 
     def _describe(self, rule: str, node: Apply) -> str:
         where = f", made at {node.source}" if node.source is not None else ""

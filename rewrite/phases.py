@@ -13,6 +13,7 @@ from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
@@ -27,7 +28,9 @@ QUICK = EVERY[1:]
 STABLE = EVERY[2:]
 FULL = EVERY[3:]
 
-CANONICALIZE = RuleSet([*ALGEBRA, *STRUCTURE, *INDEXING], ["canonicalize", *QUICK])
+CANONICALIZE = RuleSet(
+    [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
+)
 STABILIZE = RuleSet(
     [*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES], ["stabilize", "fast_compile", *STABLE]
 )
@@ -82,8 +85,11 @@ def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> T
     trace = Trace()
     merging = selects(frozenset(["merge", *EVERY]))
     folding = selects(frozenset(["constant_folding", *QUICK]))
-    for phase in PHASES:
-        rules = phase.rules.selected(selects)
+    selected = [phase.rules.selected(selects) for phase in PHASES]
+    for i, phase in enumerate(PHASES):
+        rules = selected[i]
+        if any(rules.names < later.names for later in selected[i + 1 :]) and rules:
+            continue  # the same and more is done then
         sweeps = phase.sweep is not None and selects(frozenset([phase.name, *phase.tags]))
         if not rules and not sweeps and phase.name != "merge":
             continue

@@ -8,9 +8,10 @@
 array([0.5])
 """
 
-from symcomp import errors, gradient, scan_module, tensor
+from symcomp import errors, gradient, printing, scan_module, tensor
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
+from symcomp.compile.builders import OpFromGraph
 from symcomp.compile.callable import Function
 from symcomp.compile.dump import function_dump
 from symcomp.compile.evaluation import eval_variable
@@ -53,7 +54,8 @@ __all__ = [
     "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
     "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
     "gradient", "GradientError", "In", "loop", "Lop", "map", "MissingInputError", "Mode",
-    "NullTypeGradError", "Op", "OrderedUpdates", "Out", "Param", "ProfileStats", "reduce", "Rop",
-    "scan", "scan_checkpoints", "scan_module", "shared", "shared_constructor", "SharedVariable",
-    "subgraph_grad", "SymcompError", "tensor", "Type", "UnusedInputError", "until", "Variable",
+    "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
+    "ProfileStats", "reduce", "Rop", "scan", "scan_checkpoints", "scan_module", "shared",
+    "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError", "tensor", "Type",
+    "UnusedInputError", "until", "Variable",
 ]  # fmt: skip

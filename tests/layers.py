@@ -32,6 +32,7 @@ LAYERS = (
         "symcomp.compat",
         "symcomp.gradient",
         "symcomp.ifelse",
+        "symcomp.printing",
         "symcomp.scan_module",
         "symcomp.tensor",
     ),

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply
-from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, spherical_jn
 from symcomp.ops.softmax import Softmax, WeightedSoftmax
 from symcomp.ops.stable_reduce import Norm
 from symcomp.rewrite.rule import RuleSet, computed_by, rule
-from symcomp.rewrite.stabilize.logarithms import split_exponentials
+from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
 from symcomp.rewrite.stabilize.sums import exponent, square_root
 from symcomp.rewrite.views import (
     Product,
@@ -23,6 +22,7 @@ from symcomp.rewrite.views import (
     as_sum,
     call,
     product_of,
+    puts_back,
     rearranged,
     same,
     scaled,
@@ -91,7 +91,7 @@ def softmax(node: Apply, graph: Any) -> Any:
             continue
         inner = as_product(total.inputs[0])
         x, w = split_exponentials(inner)
-        if x is None or x.type.shape != total.inputs[0].type.shape or inner.coefficient <= 0:
+        if x is None or inner.coefficient <= 0:
             continue
         left = dict(p.without(below).factors)
         for f, e in inner.factors.items():
@@ -107,8 +107,8 @@ def _softmax(x: Any, w: Product, axes: tuple[int, ...]) -> Any:
     if not w.factors and len(axes) == 1:
         return Softmax(axes[0])(x)
     ones = np.ones((1,) * x.ndim, x.dtype)
-    weights = product_of(Product(1.0, w.factors)) if w.factors else ones
-    return WeightedSoftmax(axes)(x, call("second", x, weights))
+    weights = product_of(Product(1.0, w.factors)) if w.factors else call("second", x, ones)
+    return WeightedSoftmax(axes)(*stretched(x, weights))
 
 
 def _kept_sum(x: Any) -> Apply | None:
@@ -117,19 +117,8 @@ def _kept_sum(x: Any) -> Apply | None:
     total = computed_by(inner, Reduce)
     if total is None or total.op.reduction.name != "sum" or total.op.acc_dtype:
         return None
-    axes, ndim = total.op.axes, total.inputs[0].type.ndim
-    kept = iter(range(ndim))
-    order = tuple("x" if a in axes else next(kept) for a in range(ndim))
-    return total if axes and _composed(views, ndim - len(axes)) == order else None
-
-
-def _composed(views: list[Apply], ndim: int) -> tuple[int | str, ...]:
-    """The order of the DimShuffles of ``views``, the outermost first, as one."""
-    order: tuple[int | str, ...] = tuple(range(ndim))
-    for view in reversed(views):
-        assert isinstance(view.op, DimShuffle)
-        order = tuple("x" if a == "x" else order[int(a)] for a in view.op.order)
-    return order
+    axes = total.op.axes
+    return total if axes and puts_back(views, axes, total.inputs[0].type.ndim) else None
 
 
 @rule(*PRODUCTS, why="x log(x) tends to 0 at 0")

@@ -17,7 +17,7 @@ from symcomp.compile.shared import SharedVariable
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
-from symcomp.rewrite.phases import rewrite
+from symcomp.rewrite.phases import FULL, rewrite
 from symcomp.rewrite.trace import Trace
 from symcomp.vm.guard import guarded
 from symcomp.vm.lower import lower
@@ -117,6 +117,9 @@ class Maker:
 
     def program(self) -> Program:
         """Lower the graph."""
+        # A value that is checked, or to be looked at, must not be overwritten meanwhile.
+        selected = self.mode.selects(frozenset(["inplace", *FULL]))
+        reuse = selected and self.nan_guard != "all"
         return lower(
             self.fgraph,
             destroyable=[
@@ -125,6 +128,8 @@ class Maker:
             borrowed=self.borrowed,
             collect=not self.keeps,
             bind=guarded(self.nan_guard),
+            inplace=reuse,
+            sharing=reuse,
         )
 
     def without_updates(self) -> Maker:
