@@ -95,3 +95,15 @@ def _shape_alone(length: Any, step: Any) -> bool:
     return all(isinstance(x, Constant) or x in step.captured for x in values) and isinstance(
         length, TensorVariable
     )
+
+
+def is_length_of(n: Any, x: Any) -> bool:
+    """True if ``n`` is seen to be how many rows ``x`` has."""
+    if isinstance(n, Constant):
+        return x.type.shape[0] is not None and int(n.data) == x.type.shape[0]
+    return n.owner is not None and n.owner.op == ShapeI(0) and n.owner.inputs[0] is x
+
+
+def first_rows(x: Any, n: Any) -> Any:
+    """``x[:n]``, or ``x`` where it is seen to have no more rows."""
+    return x if is_length_of(n, x) else x[:n]

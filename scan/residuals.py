@@ -18,9 +18,12 @@ from symcomp.core.walk import rebuild, toposort
 from symcomp.errors import GradientError
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.index import Subtensor
+from symcomp.ops.pattern import Slice
 from symcomp.ops.regions import ALWAYS, place
 from symcomp.ops.shape import Shape, ShapeI, specify_shape
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
+from symcomp.scan.lengths import first_rows
 
 CHEAP = (Elemwise, DimShuffle, Shape, ShapeI)
 
@@ -82,16 +85,17 @@ class _Cut:
         new, results = layout.results(self._op.body.outputs), layout.results(self._forward)
         found: dict[Variable, Any] = {}
         for y, rows in zip(new.stacked, results.stacked, strict=True):
-            found[y] = (rows, 0)
+            found[y] = (rows, Slice())
         for y, rows, depth in zip(new.traced, results.traced, layout.depths, strict=True):
-            found[y] = (rows, depth)
+            found[y] = (rows, Slice(depth))
         for lagged, lags, rows, depth in zip(
             step.lagged, layout.lags, results.traced, layout.depths, strict=True
         ):
-            found.update((x, (rows, depth - lag)) for x, lag in zip(lagged, lags, strict=True))
-        found.update((x, (rows, 0)) for x, rows in zip(step.rows, self._arguments.sequences,
-                                                       strict=True))  # fmt: skip
-        return {x: place for x, place in found.items() if not isinstance(x, Constant)}
+            for x, lag in zip(lagged, lags, strict=True):
+                found[x] = (rows, Slice(depth - lag or None, -lag))
+        for x, rows in zip(step.rows, self._arguments.sequences, strict=True):
+            found[x] = (first_rows(rows, self._done), Slice())
+        return {x: part for x, part in found.items() if not isinstance(x, Constant)}
 
     def result(self) -> tuple[list[Any], dict[Any, Any], dict[Any, Any]]:
         for f in self._frontier():
@@ -99,8 +103,9 @@ class _Cut:
         replaced: dict[Variable, Any] = {}
         rows: dict[Any, Any] = {}
         for f in self._used:
-            sequence, first = self._rows_of[f]
-            self._placeholder(f, sequence[first : first + self._done], replaced, rows)
+            sequence, part = self._rows_of[f]
+            sequence = sequence if part == Slice() else Subtensor((part,))(sequence)
+            self._placeholder(f, sequence, replaced, rows)
         for f, sequence in zip(self._kept, self._stored(), strict=True):
             self._placeholder(f, sequence, replaced, rows)
         captured: dict[Any, Any] = {}

@@ -26,9 +26,10 @@ from symcomp.ops.index import set_subtensor
 from symcomp.ops.join import concatenate
 from symcomp.ops.scalar_logic import switch
 from symcomp.ops.scalar_math import minimum
-from symcomp.ops.shape import ShapeI, shape_tuple
+from symcomp.ops.shape import shape_tuple
 from symcomp.scan.forward import is_continuous
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
+from symcomp.scan.lengths import is_length_of
 from symcomp.scan.residuals import known_values
 
 
@@ -68,7 +69,7 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     sequences: list[Any] = [None] * layout.n_sequences
     for i, rows in zip(plan.sequences, found.rows, strict=True):
         x = arguments.sequences[i]
-        if whole and _is_length_of(done, x):
+        if whole and is_length_of(done, x):
             sequences[i] = rows[::-1]
         else:
             sequences[i] = set_subtensor(x.zeros_like()[done - steps : done], rows[::-1])
@@ -76,11 +77,6 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     for i, total in zip(plan.captured, found.captured, strict=True):
         captured[i] = total
     return [None, *traced, *carried, *sequences, *captured]
-
-
-def _is_length_of(n: Any, x: Any) -> bool:
-    node = n.owner
-    return node is not None and node.op == ShapeI(0) and node.inputs[0] is x
 
 
 def _plan(op: Any, grads: Results) -> _Plan:
@@ -177,7 +173,7 @@ class _Backward:
             {*states, *carried, *totals, *outside},
             (self._arguments, self._outputs, self._done),
         )
-        sequences = [x[self._done - self._steps : self._done][::-1] for x in given.values()]
+        sequences = [x[::-1] for x in given.values()]
         zeros_of = [self._zero_rows(i) for i, k in zip(plan.traced, depths, strict=True)
                     for _ in range(k)]  # fmt: skip
         starts = Arguments(
@@ -214,8 +210,7 @@ class _Backward:
         def row(g: Any, like: Any, first: int) -> Any:
             x = TensorType(g.dtype, g.type.shape[1:])("g[t]")
             outside.append(x)
-            last = self._done + first
-            rows_of_grads.append(g[last - self._steps : last][::-1])
+            rows_of_grads.append(g[first:][::-1] if first else g[::-1])
             return x
 
         for i, sums in zip(plan.traced, pending, strict=True):
