@@ -254,7 +254,7 @@ def log_of_sum(node: Apply, graph: Any) -> Any:
 @rule("log", why="each has a function of its own")
 def log_of_function(node: Apply, graph: Any) -> Any:
     """log(-expm1 x) -> log1mexp(x);  log(expm1 x) -> logexpm1(x);  log|gamma x| -> gammaln(x);
-    log(gamma x) -> gammaln(x) where gamma is positive;  log(prod x) -> log_prod(x)
+    log(gamma x) -> log_of_gamma(x);  log(prod x) -> log_prod(x)
     """
     x, views = through_views(node.inputs[0])
     p = as_product(x)
@@ -262,8 +262,7 @@ def log_of_function(node: Apply, graph: Any) -> Any:
         for _, y in p.found(1, "expm1"):
             return call("logexpm1" if p.coefficient > 0 else "log1mexp", y)
     if (y := argument(x, "gamma")) is not None:
-        sign_known = call("gt", y, 0)
-        return switch(sign_known, call("gammaln", y), call("log", x))
+        return call("log_of_gamma", y)
     if (y := argument(x, "abs")) is not None and (z := argument(y, "gamma")) is not None:
         return call("gammaln", z)
     product = computed_by(x, Reduce)
