@@ -30,7 +30,7 @@ from symcomp.ops.products import BatchedDot, Dot, same_lengths
 from symcomp.ops.qr import QR
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.reduce import prod as prod_
-from symcomp.ops.scalar_logic import eq
+from symcomp.ops.scalar_logic import and_, eq
 from symcomp.ops.scalar_math import cast, conj, mul, reciprocal
 from symcomp.ops.shape import shape_tuple
 from symcomp.ops.solve import Solve
@@ -191,24 +191,26 @@ def log_determinant(x: Any, shapes: Shapes) -> tuple[Any, Any]:
         pairs = [(a, a) for a in range(x.ndim - 2)] + [(x.ndim - 1, x.ndim - 2)]
         known = all(shapes.same(left, i, right, j) for i, j in pairs)
         checked.append(right if known else same_lengths("dot", checked[-1], right, pairs))
-    if not all(is_square(f, shapes) for f in factors):
-        factors = checked = _if_square(checked, x)
+    unknown = [f for f in factors if not is_square(f, shapes)]
+    if len(unknown) > 1:
+        # If all but one are square, all are, or there is no determinant.
+        factors = checked = _if_square(unknown[1:], checked, x)
     parts = [_log_determinant_of_one(f, c) for f, c in zip(factors, checked, strict=True)]
     signs = [sign for sign, _ in parts if sign is not None]
     logarithms = [(logabs, 1.0) for _, logabs in parts]
     return reduce(mul, signs) if signs else None, sum_of(0, logarithms, parts[0][1])
 
 
-def _if_square(factors: list[Any], whole: Any) -> list[Any]:
-    """The factors if they are square, and else their product ``whole`` and matrices of one 1.
+def _if_square(unknown: list[Any], factors: list[Any], whole: Any) -> list[Any]:
+    """The factors if ``unknown`` are square, and else their product and matrices of one 1.
 
     The choice is between matrices, all of which have determinants, and not between determinants:
     so the derivatives exist on either side.
     """
-    *stack, rows, columns = shape_tuple(factors[0])
+    stack = shape_tuple(whole)[:-2]
     ones = [alloc(np.ones((), whole.dtype), *stack, 1, 1) for _ in factors[1:]]
-    # If the first is square, all are, or there is no determinant.
-    chosen: list[Any] = ifelse(eq(rows, columns), factors, [whole, *ones])
+    square = reduce(and_, [eq(*shape_tuple(f)[-2:]) for f in unknown])
+    chosen: list[Any] = ifelse(square, factors, [whole, *ones])
     return chosen
 
 

@@ -10,15 +10,13 @@ from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
 from symcomp.errors import ShapeError
 from symcomp.rewrite.engine import Engine
-from symcomp.rewrite.linalg import LINALG_RULES, matrix_factors, triangle_of
+from symcomp.rewrite.linalg import LINALG_RULES, LONGEST, matrix_factors, triangle_of
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
 from symcomp.rewrite.rule import RuleSet
 from symcomp.tests.ops.matrix_values import normal, positive
 from symcomp.tests.ops.test_stable_linalg import conditioned, exact, exact_inverse, units_off
 
 L, S = T.nlinalg, T.slinalg
-RNG = np.random.default_rng(3)
-NOBODY_ELSE = {"matrix": T.dmatrix, "vector": T.dvector}
 
 
 def rewritten(inputs, outputs, rules=LINALG_RULES):
@@ -102,13 +100,15 @@ def test_logarithms_beyond_the_range(name, scale):
     powers = {"product": 2, "quotient": 0, "square": 2, "reciprocal": -1, "root": 0.5}
     powers |= {"modulus of all": 2, "reciprocal square": -2}
     (near,) = values(graph, a, b, np.asarray(1.7))
-    np.testing.assert_allclose(found, near + 3 * powers.get(name, 1) * np.log(scale), rtol=1e-13)
+    np.testing.assert_allclose(
+        found, near + 3 * powers.get(name, 1) * np.log(scale), rtol=1e-13, atol=1e-12
+    )
 
 
 def test_log_det_of_stacks_and_of_other_dtypes():
     stack = T.dtensor3("s")
     values_of_stack = normal(2, 3, 3)
-    output = T.log(L.det(stack)[:, None] ** 2 * T.constant([[1.0, 2.0]]))
+    output = T.log(L.det(stack).dimshuffle(0, "x") ** 2 * T.constant([[1.0, 2.0]]))
     check_rule("log_of_determinant", [stack], output, values_of_stack)
     z = T.zmatrix("z")
     check_rule("log_of_determinant", [z], T.log(L.det(z)), normal(3, 3, dtype="complex128"))
@@ -152,7 +152,7 @@ def test_log_det_of_products(product):
 
 def test_log_det_of_products_known_to_be_square_or_not():
     ops = check_rule("log_of_determinant", [FIXED, B], T.log(L.det(T.dot(FIXED, B)) ** 2), a, b)
-    assert "ifelse" in ops  # of B, the rows are not known to be as many as the columns
+    assert "ifelse" not in ops  # B is square, or there is no determinant
     other = T.tensor("float64", shape=(3, 3))
     ops = check_rule("log_of_determinant", [FIXED, other], T.log(L.det(FIXED.dot(other))), a, b)
     assert "ifelse" not in ops and "Dot" not in ops
@@ -161,15 +161,24 @@ def test_log_det_of_products_known_to_be_square_or_not():
         "log_of_determinant", [oblong], T.log(L.det(oblong.dot(oblong.T))), normal(3, 5)
     )
     assert "ifelse" not in ops and "Dot" in ops
-    ops = (
-        check_rule("log_of_determinant", [A], T.log(L.det(A.dot(FIXED).dot(A.T))), a, rtol=1e-9)
-        if False
-        else None
-    )
+
+
+def test_log_det_of_three_factors():
+    output = T.log(L.det(A.dot(B).dot(B.T)) ** 2)
+    check_rule("log_of_determinant", [A, B], output, a, b)
+    check_rule("log_of_determinant", [A, B], output, a, normal(3, 5))
+    gradients, wide = symcomp.grad(output, [A, B]), normal(3, 5)
+    graph, fired = rewritten([A, B], [output])
+    assert "log_of_determinant" in fired
+    after = symcomp.grad(graph.outputs[0], graph.inputs)
+    found = values(FunctionGraph(graph.inputs, after), a, wide)
+    wanted = values(FunctionGraph([A, B], gradients), a, wide)
+    for z, t in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(z, t, rtol=1e-9)
 
 
 def test_log_det_of_products_of_stacks():
-    p, q = T.dtensor3s("p", "q") if hasattr(T, "dtensor3s") else (T.dtensor3("p"), T.dtensor3("q"))
+    p, q = T.dtensor3("p"), T.dtensor3("q")
     output = T.log(abs(L.det(T.matmul(p, q))))
     check_rule("log_of_determinant", [p, q], output, normal(2, 3, 3), normal(2, 3, 3))
     check_rule("log_of_determinant", [p, q], output, normal(2, 3, 4), normal(2, 4, 3))
@@ -307,7 +316,7 @@ def test_inverses():
     assert check_rule("inverse_of_inverse", [B], INV(INV(B)), b) == ["Invertible"]
     assert check_rule("inverse_of_transpose", [B], INV(B.T), b) == ["MatrixInverse", "DimShuffle"]
     ops = check_rule("inverse_of_inverse", [B], INV(INV(B.T).T), b)
-    assert ops == ["Invertible"]
+    assert "MatrixInverse" not in ops
     graph, _ = rewritten([A], [INV(INV(A))])
     with pytest.raises(np.linalg.LinAlgError):
         values(graph, SINGULAR)
@@ -366,11 +375,12 @@ def test_what_is_no_triangle():
 
 def test_long_products_of_matrices():
     product = A
-    for _ in range(20):
+    for _ in range(40):
         product = product.dot(A)
-    assert 2 <= len(matrix_factors(product)) <= 8
+    assert len(matrix_factors(product)) == LONGEST
     graph, _ = rewritten([A], [T.log(L.det(product))])
-    np.testing.assert_allclose(values(graph, a)[0], 21 * np.linalg.slogdet(a)[1], rtol=1e-12)
+    small = 0.1 * np.eye(3)
+    np.testing.assert_allclose(values(graph, small)[0], 41 * np.linalg.slogdet(small)[1])
 
 
 # -- to the last digits
