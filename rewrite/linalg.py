@@ -370,17 +370,51 @@ def solve_instead_of_inverse(node: Apply, graph: Any) -> Any:
 @rule(Dot, why="the solution is used with more digits than it has alone")
 def inverse_form(node: Apply, graph: Any) -> Any:
     """dot(x, solve(a, y)) -> x^T a^-1 y, where the solution came from an inverse and is used only
-    here
+    here; of vectors, or of a row and a column
     """
-    x, y = node.inputs
-    if x.ndim != 1 or y.ndim != 1:
+    (x, y), out = node.inputs, node.outputs[0]
+    if out.type.shape not in ((), (1, 1)):
         return None
+    form = _inverse_form(x, y, graph)
+    if form is None or form.dtype != out.dtype:
+        return None
+    return form if out.ndim == 0 else form.dimshuffle("x", "x")
+
+
+@rule(Reduce, why="the solution is used with more digits than it has alone")
+def sum_with_solution(node: Apply, graph: Any) -> Any:
+    """sum(x * solve(a, y)) -> x^T a^-1 y, under the same conditions"""
+    product, out = elementwise(node.inputs[0], "mul"), node.outputs[0]
+    if product is None or node.op.reduction.name != "sum" or node.op.acc_dtype or out.ndim:
+        return None
+    x, y = product.inputs
+    if x.type.broadcastable != y.type.broadcastable:
+        return None
+    form = _inverse_form(x, y, graph)
+    return form if form is not None and form.dtype == out.dtype else None
+
+
+def _inverse_form(x: Any, y: Any, graph: Any) -> Any:
+    """The sum of products of ``x`` and ``y``, one of which is a solution used only there."""
     for v, other in ((y, x), (x, y)):
-        inner = computed_by(v, StableSolve)
-        if inner is not None and len(graph.clients[v]) == 1:
-            result = InverseForm()(other, *inner.inputs)
-            return result if result.dtype == node.outputs[0].dtype else None
+        inner, _ = untransposed(v)
+        solution = computed_by(inner, StableSolve)
+        if solution is None or any(len(graph.clients[u]) != 1 for u in {v, inner}):
+            continue
+        a, b = solution.inputs
+        left, right = _as_vector(other), _as_vector(b)
+        if a.ndim == 2 and left is not None and right is not None:
+            return InverseForm()(left, a, right)
     return None
+
+
+def _as_vector(x: Any) -> Any:
+    """A vector, a row or a column, as a vector; None for anything else."""
+    if x.ndim == 1:
+        return x
+    if x.ndim != 2 or 1 not in x.type.shape:
+        return None
+    return x.dimshuffle(0 if x.type.shape[1] == 1 else 1)
 
 
 # -- systems
@@ -430,8 +464,8 @@ LINALG_RULES = RuleSet(
     [
         log_of_determinant, log_of_absolute_product, determinant_of_transpose,
         determinant_of_inverse, determinant_of_triangle, inverse_of_transpose, inverse_of_inverse,
-        solve_instead_of_inverse, inverse_form, solve_triangle, solve_product_of_triangles,
-        solve_with_inverse,
+        solve_instead_of_inverse, inverse_form, sum_with_solution, solve_triangle,
+        solve_product_of_triangles, solve_with_inverse,
     ],
     ["linalg"],
 )  # fmt: skip

@@ -301,6 +301,29 @@ def test_systems_of_complex_numbers_and_stacks():
         check_rule("solve_instead_of_inverse", [p, q], output, normal(2, 3, 3), normal(2, 3, 3))
 
 
+def test_forms_of_rows_and_columns():
+    column, row = T.col("c"), T.row("r")
+    left, right = x[None, :], y[:, None]
+    for output in (
+        row.dot(INV(A)).dot(column), row.dot(INV(A).dot(column)), T.sum(row.T * INV(A).dot(column)),
+        T.sum(row.dot(INV(A)) * column.T), column.T.dot(INV(A)).dot(row.T),
+    ):  # fmt: skip
+        ops = check_rule("solve_instead_of_inverse", [A, row, column], output, b, left, right)
+        assert "InverseForm" in ops and "StableSolve" not in ops
+    ops = check_rule("sum_with_solution", [A, X, Y], T.sum(X * INV(A).dot(Y)), b, x, y)
+    assert "InverseForm" in ops and "StableSolve" not in ops
+    outputs = [
+        column.dot(row.dot(INV(A))),
+        INV(A).dot(column).dot(row),
+        T.sum(X * INV(A).dot(column)),
+    ]
+    outputs += [T.sum(A * INV(A).dot(B)), T.sum(K * INV(A).dot(X))]
+    for output in outputs:
+        inputs = [A, B, X, K, row, column]
+        given = (b, a, x, np.asarray(2.0), left, right)
+        assert "InverseForm" not in check_rule("solve_instead_of_inverse", inputs, output, *given)
+
+
 def test_a_solution_used_elsewhere_is_computed_once():
     v = INV(A).dot(X)
     graph, fired = rewritten([A, X, Y], [Y.dot(v), v])
