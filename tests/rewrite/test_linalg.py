@@ -425,6 +425,31 @@ def test_within_four_units_of_the_truth(n, condition, scale):
             assert units_off(got, true) < 4
 
 
+def test_derivatives_within_four_units_of_the_truth():
+    first, second = conditioned(4, 100.0, 1e120, seed=1), conditioned(4, 100.0, 1e-170, seed=2)
+    p, q = np.random.default_rng(2).normal(size=(2, 4))
+    logarithm, form = T.log(L.det(A.dot(B)) ** 2), X.dot(INV(A).dot(Y))
+    graph, _ = rewritten([A, B, X, Y], [logarithm, form])
+    log, bilinear = graph.outputs
+    found = values(
+        FunctionGraph(
+            graph.inputs,
+            [
+                *symcomp.grad(log, graph.inputs[:2]),
+                *symcomp.grad(bilinear, [graph.inputs[i] for i in (0, 2, 3)]),
+                symcomp.gradient.Rop(bilinear, graph.inputs[0], graph.inputs[1]),
+            ],
+        ),
+        *(first, second, p, q),
+    )
+    with mpmath.workdps(60):
+        inverse, other = exact_inverse(first), exact_inverse(second)
+        u, v = exact(p) @ inverse, inverse @ exact(q)
+        wanted = [2 * inverse.T, 2 * other.T, -np.outer(u, v), v, u, -u @ exact(second) @ v]
+        for got, true in zip(found, wanted, strict=True):
+            assert units_off(got, true) < 4
+
+
 def test_every_rule_says_why():
     for rule in LINALG_RULES:
         assert rule.why and rule.before_after and "linalg" in rule.tags
