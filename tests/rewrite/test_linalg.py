@@ -6,6 +6,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.autodiff.check import check_derivatives
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
 from symcomp.errors import ShapeError
@@ -423,6 +424,27 @@ def test_within_four_units_of_the_truth(n, condition, scale):
         found = values(graph, first, second, p, q)
         for got, true in zip(found, [logs[0], sum(logs), form], strict=True):
             assert units_off(got, true) < 4
+
+
+@pytest.mark.parametrize("name", LOGARITHMS)
+def test_derivatives_of_logarithms(name):
+    output = T.log(LOGARITHMS[name](L.det(A), L.det(B), K))
+    graph, _ = rewritten([A, B, K], [output])
+    arrays = (a, b if np.linalg.det(b) > 0 else b[::-1].copy(), np.asarray(1.7))
+    if name != "negative constant":
+        check_derivatives(graph.inputs, graph.outputs[0], arrays, np.random.default_rng(0))
+
+
+def test_derivatives_of_complex_logarithms():
+    z, w = T.zmatrices("z", "w")
+    arrays = (normal(3, 3, dtype="complex128"), normal(3, 3, dtype="complex128"))
+    for output in (T.log(L.det(z)) * L.det(w), T.log(abs(L.det(z.dot(w)))), T.log(L.det(z.dot(w)))):
+        graph, fired = rewritten([z, w], [output])
+        assert "log_of_determinant" in fired
+        check_derivatives(graph.inputs, graph.outputs[0], arrays, np.random.default_rng(0))
+        wide = (normal(2, 3, dtype="complex128"), normal(3, 2, dtype="complex128"))
+        if "ifelse" in names(graph):
+            check_derivatives(graph.inputs, graph.outputs[0], wide, np.random.default_rng(0))
 
 
 def test_derivatives_within_four_units_of_the_truth():
