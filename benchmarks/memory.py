@@ -2,13 +2,12 @@
 
     python benchmarks/memory.py [--batch B] [--width W]
 
-The table is that of Chen et al., 2015, "MXNet: a flexible and efficient machine learning
-library",
-figure 7: the internal memory of a network, which is that of all values but arguments, parameters and
-results, if every value has an array of its own for the whole call; if results are written over
-inputs that die; if arrays that died are used again; and with both. The last columns are the most
-bytes at a time, results included: as planned, and as allocated in a call, temporary arrays of the
-kernels included.
+The table is that of figure 7 of Chen et al., 2015, "MXNet: a flexible and efficient machine
+learning library": the internal memory of a network, which is that of all values but arguments,
+parameters and results, if every value has an array of its own for the whole call; if results are
+written over inputs that die; if arrays that died are used again; and with both. The last columns
+are the most bytes at a time, results included: as planned, and as allocated in a call, temporary
+arrays of the kernels included.
 """
 
 from __future__ import annotations
