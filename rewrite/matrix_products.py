@@ -362,7 +362,7 @@ MATRIX_PRODUCTS = RuleSet(
 # -- what is true of numbers only
 
 
-@rule(Dot, why="1 x + 0 y is x unless y is NaN or infinite", tags=["nan_unsafe"])
+@rule(Dot, why="1 x + 0 y is x unless y is NaN or infinite", tags=("nan_unsafe", "unsafe"))
 def dot_with_identity(node: Apply, graph: Any) -> Any:
     """dot(a, eye(n)) -> a;   dot(eye(n), a) -> a"""
     shapes = shapes_of(graph)
@@ -395,4 +395,4 @@ def _is_identity(x: Any) -> bool:
     )
 
 
-NAN_UNSAFE_MATRIX_PRODUCTS = RuleSet([dot_with_identity], ["matrix_products"])
+NAN_UNSAFE_MATRIX_PRODUCTS = RuleSet([dot_with_identity])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from symcomp.core.graph import FunctionGraph
-from symcomp.rewrite.blas import BLAS_INPLACE, BLAS_RULES
+from symcomp.rewrite.blas import BLAS_RULES
 from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
@@ -42,7 +42,6 @@ INLINE = RuleSet(INLINE_RULES, QUICK)
 STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
 SPECIALIZED = RuleSet(SPECIALIZE, FULL)
 BLAS = RuleSet(BLAS_RULES, FULL)
-INPLACE = RuleSet(BLAS_INPLACE, FULL)
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,6 @@ PHASES = (
     Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
     Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
-    Phase("inplace", "results that overwrite what nobody else reads", INPLACE),
 )
 
 
