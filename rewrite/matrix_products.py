@@ -278,13 +278,12 @@ def scaled_operands(node: Apply, graph: Any) -> Any:
     """
     dtype = node.outputs[0].dtype
     vectors = all(x.ndim == 1 for x in node.inputs)
-    inner = shapes_of(graph).of(node.inputs[0])[-1]
     for place, x in enumerate(node.inputs):
         if dtype not in DTYPES or x.dtype != dtype or (x.ndim == 1 and not vectors):
             continue
         found = as_scaled(x, graph)
         only_number = not found.above and not found.below
-        if found.base is x or not (only_number or (isinstance(inner, int) and inner > 0)):
+        if found.base is x or not (only_number or _has_inner(node, graph)):
             continue
         operands = [found.base if i == place else y for i, y in enumerate(node.inputs)]
         if only_number and isinstance(found.number, float):
@@ -292,6 +291,12 @@ def scaled_operands(node: Apply, graph: Any) -> Any:
         factor = found.factor(dtype)
         return None if factor is None else mul(factor, Dot()(*operands))
     return None
+
+
+def _has_inner(node: Apply, graph: Any) -> bool:
+    """True if the product is known to sum over something."""
+    n = shapes_of(graph).of(node.inputs[0])[-1]
+    return isinstance(n, int) and n > 0
 
 
 @rule(Dot, why="a product with equal elements is a sum, and finite numbers hide nothing")
