@@ -14,8 +14,11 @@ from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.fusion import fuse
 from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.inline import INLINE_RULES
+from symcomp.rewrite.linalg import LINALG_RULES
+from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
@@ -36,11 +39,12 @@ CANONICALIZE = RuleSet(
     [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
 )
 STABILIZE = RuleSet(
-    [*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES], ["stabilize", "fast_compile", *STABLE]
+    [*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LINALG_RULES],
+    ["stabilize", "fast_compile", *STABLE],
 )
 INLINE = RuleSet(INLINE_RULES, QUICK)
 STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
-SPECIALIZED = RuleSet(SPECIALIZE, FULL)
+SPECIALIZED = RuleSet([*SPECIALIZE, *MATRIX_PRODUCTS], FULL) + NAN_UNSAFE_MATRIX_PRODUCTS
 BLAS = RuleSet(BLAS_RULES, FULL)
 
 
@@ -73,6 +77,7 @@ PHASES = (
     Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
     Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
+    Phase("fusion", "scalar functions of the same elements are one loop", RuleSet([]), FULL, fuse),
 )
 
 

@@ -27,6 +27,7 @@ from symcomp.rewrite.views import (
     rearranged,
     same,
     scaled,
+    sum_of,
     through_views,
 )
 
@@ -175,7 +176,9 @@ def _multiple_of_factor(p: Product, y: Any, e: float) -> tuple[float, Any] | Non
 
 @rule(*PRODUCTS, why="gamma overflows at 171; ratios of it do not")
 def gamma_ratio(node: Apply, graph: Any) -> Any:
-    """gamma(x) gamma(y) / gamma(x + y) -> beta(x, y);   gamma(x) / gamma(y) -> gamma_ratio(x, y)"""
+    """gamma(x) gamma(y) / gamma(x + y) -> beta(x, y);   gamma(x) / gamma(y) -> gamma_ratio(x, y);
+    gamma(x + h) / gamma(x) -> poch(x, h)
+    """
     p = as_product(node.outputs[0])
     above, below = p.found(1, "gamma"), p.found(-1, "gamma")
     squares = p.found(2, "gamma")
@@ -187,8 +190,20 @@ def gamma_ratio(node: Apply, graph: Any) -> Any:
                 return p.without(f, g, h).times(call("beta", a, b))
     if above and below:
         (f, a), (g, b) = above[0], below[0]
-        return p.without(f, g).times(call("gamma_ratio", a, b))
+        return p.without(f, g).times(_gamma_ratio(a, b))
     return None
+
+
+def _gamma_ratio(x: Any, y: Any) -> Any:
+    """gamma(x) / gamma(y), where x = y + h or y = x + h without rounding the sum."""
+    a, b = as_sum(x), as_sum(y)
+    h = a.plus(b.times(-1))
+    if len(h.terms) == len(a.terms) + len(b.terms):
+        return call("gamma_ratio", x, y)
+    if len(a.terms) + bool(a.constant) > len(b.terms) + bool(b.constant):
+        return call("poch", y, sum_of(h.constant, h.pairs(), x))
+    h = h.times(-1)
+    return call("inverse_poch", x, sum_of(h.constant, h.pairs(), x))
 
 
 @rule(*PRODUCTS, why="exp(x^2) overflows where erfc underflows; their product is about 1 / x")
