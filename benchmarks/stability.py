@@ -54,35 +54,28 @@ def exact(x: Any) -> Any:
     return np.frompyfunc(mp.mpf, 1, 1)(np.asarray(x)) if np.ndim(x) else mp.mpf(float(x))
 
 
-def tangents(case: Case, point: tuple[Any, ...]) -> list[Any]:
-    """One direction for each argument: all ones where each element is its own function."""
-    if case.elementwise:
-        return [np.ones(x.shape) for x in point]
-    rng = np.random.default_rng(7)
-    return [np.round(rng.uniform(0.5, 2.0, x.shape), 3) for x in point]
-
-
 def truth(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
-    """Value, gradient of the sum for each argument, and R-op, in 60 digits or more."""
+    """The value, and for each argument its derivative or, where the expression is no elementwise
+    one, its Jacobian: elements of the result times elements of the argument.
+    """
     at = [exact(x) for x in point]
-    directions = [exact(t) for t in tangents(case, point)]
-    value = _limit(case, at, [0 * t for t in directions])
-    gradient = []
+    value = _limit(case, at)
+    slopes = []
     for i, x in enumerate(point):
         if case.elementwise:
-            ways = [[exact(np.ones(x.shape)) if j == i else 0 * t for j, t in enumerate(at)]]
-            gradient.append(_slope(case, at, ways[0]))
+            slopes.append(_slope(case, at, i, exact(np.ones(x.shape))))
             continue
-        entries = np.empty(x.shape, object)
-        for k in np.ndindex(x.shape):
-            way = [0 * t for t in at]
-            way[i][k] = mp.mpf(1)
-            entries[k] = np.sum(_slope(case, at, way))
-        gradient.append(entries)
-    return {"value": [value], "gradient": gradient, "R-op": [_slope(case, at, directions)]}
+        columns = [_slope(case, at, i, exact(way)) for way in unit_vectors(x.shape)]
+        slopes.append(np.stack([np.ravel(np.asarray(c, object)) for c in columns], axis=-1))
+    return {"value": [value], "gradient": slopes, "R-op": slopes}
 
 
-def _limit(case: Case, at: list[Any], way: list[Any]) -> Any:
+def unit_vectors(shape: tuple[int, ...]) -> Any:
+    """All arrays of a shape with one 1."""
+    return np.eye(int(np.prod(shape))).reshape(-1, *shape)
+
+
+def _limit(case: Case, at: list[Any]) -> Any:
     """The expression; where it is 0 / 0 or 0 log 0, its limit."""
     with mp.workdps(1500):
         try:
@@ -91,12 +84,12 @@ def _limit(case: Case, at: list[Any], way: list[Any]) -> Any:
             return case.expression(Exact(), *(x + mp.mpf(10) ** -700 for x in at))
 
 
-def _slope(case: Case, at: list[Any], way: list[Any]) -> Any:
-    """The derivative in a direction, by a difference with 1500 digits."""
+def _slope(case: Case, at: list[Any], i: int, way: Any) -> Any:
+    """The derivative with respect to argument i in a direction, by a difference of 1500 digits."""
     with mp.workdps(1500):
         h = mp.mpf(10) ** -500
         ahead, behind = (
-            _limit(case, [x + s * h * w for x, w in zip(at, way, strict=True)], way)
+            _limit(case, [x + s * h * way if j == i else x for j, x in enumerate(at)])
             for s in (1, -1)
         )
         return (ahead - behind) / (2 * h)
@@ -157,27 +150,47 @@ def _theano_like(
 ) -> dict[str, list[Any]]:
     kinds = {0: tensor.dscalar, 1: tensor.dvector, 2: tensor.dmatrix}
     xs = [kinds[x.ndim](f"x{i}") for i, x in enumerate(point)]
-    ts = [kinds[x.ndim](f"t{i}") for i, x in enumerate(point)]
-    directions = tangents(case, point)
     result: dict[str, list[Any]] = {}
     try:
         z = case.expression(_Linear(tensor), *xs)
     except AttributeError as problem:
         print(f"{case.name}: {problem}", file=sys.stderr)
         return {part: [] for part in PARTS}
-    for part, outputs, inputs, values in (
-        ("value", lambda: [z], xs, point),
-        ("gradient", lambda: grad(z.sum(), xs), xs, point),
-        ("R-op", lambda: [forward(z, xs, ts)], [*xs, *ts], [*point, *directions]),
-    ):
+
+    def compiled(inputs: list[Any], outputs: Callable[[], list[Any]]) -> Callable[..., list[Any]]:
+        f = function([*xs, *inputs], outputs(), on_unused_input="ignore")
+        return lambda *more: [np.asarray(v) for v in f(*point, *more)]
+
+    def value() -> list[Any]:
+        return compiled([], lambda: [z])()
+
+    def gradient() -> list[Any]:
+        way = kinds[z.ndim]("way")
+        if case.elementwise or z.ndim == 0:
+            return compiled([], lambda: grad(z.sum(), xs))()
+        f = compiled([way], lambda: grad((way * z).sum(), xs))
+        rows = [f(v) for v in unit_vectors(np.shape(value()[0]))]
+        return [np.stack([row[i].ravel() for row in rows]) for i in range(len(xs))]
+
+    def r_op() -> list[Any]:
+        found = []
+        for x, at in zip(xs, point, strict=True):
+            way = kinds[x.ndim]("way")
+            f = compiled([way], lambda x=x, way=way: [forward(z, x, way)])
+            if case.elementwise:
+                found += f(np.ones(at.shape))
+            else:
+                columns = [f(v)[0].ravel() for v in unit_vectors(at.shape)]
+                found.append(np.stack(columns, axis=-1))
+        return found
+
+    for part, compute in zip(PARTS, (value, gradient, r_op), strict=True):
         try:
-            f = function(inputs, outputs(), on_unused_input="ignore")
             with np.errstate(all="ignore"):
-                result[part] = [np.asarray(v) for v in f(*values)]
+                result[part] = compute()
         except Exception as problem:  # noqa: BLE001  (a system that fails gets its place in the table)
-            print(
-                f"{case.name}, {part}: {type(problem).__name__}: {problem}"[:300], file=sys.stderr
-            )
+            kind = type(problem).__name__
+            print(f"{case.name}, {part}: {kind}: {problem}"[:300], file=sys.stderr)
             result[part] = []
     return result
 
@@ -192,12 +205,23 @@ def jax_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
         return case.expression(module, *xs)
 
     at = tuple(jax.numpy.asarray(x, "float64") for x in point)
-    ways = tuple(jax.numpy.asarray(t, "float64") for t in tangents(case, point))
-    gradient = jax.grad(lambda *xs: f(*xs).sum(), argnums=tuple(range(len(at))))
+    places = tuple(range(len(at)))
+    if case.elementwise:
+        backward = jax.grad(lambda *xs: f(*xs).sum(), argnums=places)
+        ones = [jax.numpy.ones_like(x) for x in at]
+        zeros = [jax.numpy.zeros_like(x) for x in at]
+        forward = [
+            jax.jvp(f, at, tuple(ones[j] if j == i else zeros[j] for j in places))[1]
+            for i in places
+        ]
+        slopes, ahead = jax.jit(backward)(*at), forward
+    else:
+        slopes = jax.jit(jax.jacrev(f, argnums=places))(*at)
+        ahead = jax.jit(jax.jacfwd(f, argnums=places))(*at)
     return {
         "value": [np.asarray(jax.jit(f)(*at))],
-        "gradient": [np.asarray(g) for g in jax.jit(gradient)(*at)],
-        "R-op": [np.asarray(jax.jit(lambda xs, ts: jax.jvp(f, xs, ts)[1])(at, ways))],
+        "gradient": [np.asarray(g) for g in slopes],
+        "R-op": [np.asarray(g) for g in ahead],
     }
 
 

@@ -15,12 +15,14 @@ from symcomp.core.graph import FunctionGraph, Watcher
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.source import made_for
 from symcomp.core.tensor import TensorType
+from symcomp.core.walk import toposort
 from symcomp.errors import RewriteError, RewriteWarning
 from symcomp.ops.shape import SpecifyShape, specify_shape
 from symcomp.rewrite.constant_folding import folded
 from symcomp.rewrite.rule import Rule, RuleSet
 from symcomp.rewrite.trace import Firing, show
 
+FOLDS = "what is known now need not be computed later"
 # So many rewrites a node are taken for a loop.
 MOST_REWRITES = 8
 
@@ -130,7 +132,7 @@ class Engine(Watcher):
             return
         if self._folding and all(isinstance(x, Constant) for x in node.inputs):
             values = folded(node)
-            if values and self._replace("constant_folding", node, values):
+            if values and self._replace("constant_folding", FOLDS, node, values):
                 return
         for rule in self._rules.for_node(node):
             if self._apply(rule, node):
@@ -155,7 +157,7 @@ class Engine(Watcher):
             self._computed[key], self._key_of[node] = node, key
             self._key_of.pop(twin, None)
             node, pairs = twin, [(new, old) for old, new in pairs]
-        self._note("merge", node, [new for _, new in pairs])
+        self._note("merge", "equal computations are done once", node, [new for _, new in pairs])
         self._exchange(pairs)
         return True
 
@@ -190,9 +192,9 @@ class Engine(Watcher):
             return False
         if new is None or new is False:
             return False
-        return self._replace(rule.name, node, [new] if isinstance(new, Variable) else new)
+        return self._replace(rule.name, rule.why, node, [new] if isinstance(new, Variable) else new)
 
-    def _replace(self, rule: str, node: Apply, new: Sequence[Any]) -> bool:
+    def _replace(self, rule: str, why: str, node: Apply, new: Sequence[Any]) -> bool:
         """Put ``new`` in the place of the node's outputs; False if it is refused or the same."""
         pairs = [
             (old, x)
@@ -202,24 +204,35 @@ class Engine(Watcher):
         if not pairs or all(_same_computation(old, x) for old, x in pairs):
             return False
         for i, (old, x) in enumerate(pairs):
-            problem = _misfit(old, x)
+            problem = _misfit(old, x) or self._unusable(old, x)
             if problem:
-                message = f"{self._describe(rule, node)} would change {problem}"
+                message = f"{self._describe(rule, node)} would {problem}"
                 if self._on_error == "raise":
                     raise RewriteError(message)
                 self._complain(message)
                 return False
             with made_for(node.source):
                 pairs[i] = (old, _with_known_lengths(old, x, self.graph))
-        self._note(rule, node, [x for _, x in pairs])
+        self._note(rule, why, node, [x for _, x in pairs])
         self._exchange(pairs)
         return True
 
+    def _unusable(self, old: Variable, new: Variable) -> str:
+        """Why ``new`` cannot be computed once it stands for ``old``; empty if it can."""
+        known = self.graph.clients
+        leaves = [new, *(v for node in toposort([new], known) for v in node.inputs)]
+        for v in leaves:
+            if v is old:
+                return f"need {v}, which it replaces"
+            if v not in known and v.owner is None and not isinstance(v, Constant):
+                return f"need {v}, which is neither an input nor computed from the inputs"
+        return ""
+
     # -- reports
 
-    def _note(self, rule: str, node: Apply, new: Sequence[Variable]) -> None:
+    def _note(self, rule: str, why: str, node: Apply, new: Sequence[Variable]) -> None:
         after = ", ".join(show(x.owner) if x.owner is not None else show(x) for x in new)
-        self.firings.append(Firing(self._phase, rule, node.source, show(node), after))
+        self.firings.append(Firing(self._phase, rule, node.source, show(node), after, why))
 
     def _describe(self, rule: str, node: Apply) -> str:
         where = f", made at {node.source}" if node.source is not None else ""
@@ -257,14 +270,14 @@ def _same_computation(old: Variable, new: Variable) -> bool:
 def _misfit(old: Any, new: Any) -> str:
     """How the type of ``new`` contradicts that of ``old``; empty if it does not."""
     if not isinstance(old.type, TensorType) or not isinstance(new.type, TensorType):
-        return "" if old.type.is_super(new.type) else f"the type {old.type} to {new.type}"
+        return "" if old.type.is_super(new.type) else f"change the type {old.type} to {new.type}"
     if old.type.dtype != new.type.dtype:
-        return f"the dtype {old.type.dtype} to {new.type.dtype}"
+        return f"change the dtype {old.type.dtype} to {new.type.dtype}"
     agree = old.type.ndim == new.type.ndim and all(
         a is None or b is None or a == b
         for a, b in zip(old.type.shape, new.type.shape, strict=True)
     )
-    return "" if agree else f"the shape {old.type.shape} to {new.type.shape}"
+    return "" if agree else f"change the shape {old.type.shape} to {new.type.shape}"
 
 
 def _with_known_lengths(old: Any, new: Any, graph: FunctionGraph) -> Any:

@@ -9,15 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from symcomp.core.graph import FunctionGraph
+from symcomp.rewrite.blas import BLAS_INPLACE, BLAS_RULES
 from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
+from symcomp.rewrite.inline import INLINE_RULES
 from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.specialize import SPECIALIZE
+from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
 from symcomp.rewrite.stabilize.sums import SUM_RULES
 from symcomp.rewrite.trace import Firing, PhaseReport, Trace
+from symcomp.rewrite.unsafe import UNSAFE
 
 Selects = Callable[[frozenset[str]], bool]
 
@@ -27,10 +33,18 @@ QUICK = EVERY[1:]
 STABLE = EVERY[2:]
 FULL = EVERY[3:]
 
-CANONICALIZE = RuleSet([*ALGEBRA, *STRUCTURE, *INDEXING], ["canonicalize", *QUICK])
-STABILIZE = RuleSet(
-    [*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES], ["stabilize", "fast_compile", *STABLE]
+CANONICALIZE = RuleSet(
+    [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
 )
+STABILIZE = RuleSet(
+    [*SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES],
+    ["stabilize", "fast_compile", *STABLE],
+)
+INLINE = RuleSet(INLINE_RULES, QUICK)
+STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
+SPECIALIZED = RuleSet(SPECIALIZE, FULL)
+BLAS = RuleSet(BLAS_RULES, FULL)
+INPLACE = RuleSet(BLAS_INPLACE, FULL)
 
 
 @dataclass(frozen=True)
@@ -57,8 +71,12 @@ class Phase:
 
 PHASES = (
     Phase("merge", "equal computations are done once", RuleSet([]), EVERY),
+    Phase("inline", "rules see through ops made of graphs", INLINE),
     Phase("canonicalize", "one form for what can be written in many", CANONICALIZE),
-    Phase("stabilize", "no digits lost, no overflow on the way", STABILIZE + CANONICALIZE),
+    Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
+    Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
+    Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
+    Phase("inplace", "results that overwrite what nobody else reads", INPLACE),
 )
 
 
@@ -82,14 +100,18 @@ def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> T
     trace = Trace()
     merging = selects(frozenset(["merge", *EVERY]))
     folding = selects(frozenset(["constant_folding", *QUICK]))
-    for phase in PHASES:
-        rules = phase.rules.selected(selects)
+    selected = [phase.rules.selected(selects) for phase in PHASES]
+    for i, phase in enumerate(PHASES):
+        rules = selected[i]
+        if any(rules.names < later.names for later in selected[i + 1 :]) and rules:
+            continue  # the same and more is done then
         sweeps = phase.sweep is not None and selects(frozenset([phase.name, *phase.tags]))
-        if not rules and not sweeps and phase.name != "merge":
+        applies = bool(rules) or (phase.name == "merge" and (merging or folding))
+        if not applies and not sweeps:
             continue
         started, before = time.perf_counter(), len(graph.nodes)
         firings: list[Firing] = []
-        if rules or phase.name == "merge":
+        if applies:
             firings += Engine(graph, rules, phase.name, merging, folding, on_error).run()
         if sweeps and phase.sweep is not None:
             phase.sweep(graph, firings)

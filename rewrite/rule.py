@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symcomp.core.node import Apply, Variable
@@ -52,6 +52,9 @@ class Rule:
         What ``Mode.including`` and ``excluding`` select by; the name is one of them.
     before_after : str
         The docstring of the function, or the pattern.
+    subclasses : bool
+        Whether to look at subclasses of the classes in ``kinds`` too: a subclass may compute
+        something else.
     """
 
     name: str
@@ -60,23 +63,19 @@ class Rule:
     why: str
     tags: frozenset[str] = field(default=frozenset())
     before_after: str = ""
+    subclasses: bool = False
 
     def tagged(self, tags: Iterable[str]) -> Rule:
         """The same rule with more tags."""
-        return Rule(
-            self.name,
-            self.kinds,
-            self.function,
-            self.why,
-            self.tags | frozenset(tags),
-            self.before_after,
-        )
+        return replace(self, tags=self.tags | frozenset(tags))
 
     def __repr__(self) -> str:
         return f"Rule({self.name}: {self.before_after})"
 
 
-def rule(*kinds: Kind, why: str, tags: Iterable[str] = ()) -> Callable[[Function], Rule]:
+def rule(
+    *kinds: Kind, why: str, tags: Iterable[str] = (), subclasses: bool = False
+) -> Callable[[Function], Rule]:
     """Make a rule of the function below.
 
     Parameters
@@ -85,12 +84,15 @@ def rule(*kinds: Kind, why: str, tags: Iterable[str] = ()) -> Callable[[Function
         See Rule.
     why : str
     tags : iterable of str
+    subclasses : bool
+        See Rule.
     """
 
     def decorate(function: Function) -> Rule:
         name = getattr(function, "__name__", "rule")
         first_line = inspect.cleandoc(function.__doc__ or "").split("\n\n")[0]
-        return Rule(name, kinds, function, why, frozenset([name, *tags]), first_line)
+        every_tag = frozenset([name, *tags])
+        return Rule(name, kinds, function, why, every_tag, first_line, subclasses)
 
     return decorate
 
@@ -100,10 +102,12 @@ class RuleSet:
 
     def __init__(self, rules: Iterable[Rule], tags: Iterable[str] = ()) -> None:
         self.rules = tuple(r.tagged(tags) for r in rules)
+        self.names = frozenset(r.name for r in self.rules)
         self._by_kind: dict[Kind, list[Rule]] = {}
         for r in self.rules:
             for kind in r.kinds:
                 self._by_kind.setdefault(kind, []).append(r)
+        self._of_class: dict[type, Sequence[Rule]] = {}
 
     def __add__(self, other: RuleSet) -> RuleSet:
         return RuleSet(self.rules + other.rules)
@@ -125,7 +129,16 @@ class RuleSet:
             found = self._by_kind.get(op.scalar.name, ())
             general = self._by_kind.get(Elemwise, ())
             return [*found, *general] if general else found
-        return self._by_kind.get(type(op), ())
+        known = self._of_class.get(type(op))
+        return self._rules_of(type(op)) if known is None else known
+
+    def _rules_of(self, kind: type) -> Sequence[Rule]:
+        """The rules that look at ops of this class; remembered."""
+        rules = list(self._by_kind.get(kind, ()))
+        for base in kind.__mro__[1:]:
+            rules += [r for r in self._by_kind.get(base, ()) if r.subclasses]
+        self._of_class[kind] = rules
+        return rules
 
 
 def elementwise(variable: Any, *names: str) -> Apply | None:

@@ -15,8 +15,12 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
+from symcomp.ops.convert import Stack
+from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.index import Subtensor
+from symcomp.ops.shape import Shape, ShapeI
+from symcomp.rewrite.constant_folding import folded
 
 Length = Any  # int, or an int64 scalar variable
 Lengths = tuple[Length, ...]
@@ -69,6 +73,17 @@ class Shapes:
                 lengths.append(id(v))
         return known, sorted(lengths)
 
+    def size(self, x: Variable) -> tuple[int, list[int]]:
+        """The number of elements of x, read as ``count`` says it; equal ones are equal in every
+        call.
+        """
+        known = 1
+        lengths: list[int] = []
+        for n in self.of(x):
+            part, more = (n, []) if isinstance(n, int) else self.count_of(n)
+            known, lengths = known * part, lengths + more
+        return known, sorted(lengths)
+
     def _infer(self, node: Apply) -> None:
         shapes = []
         for x in node.inputs:
@@ -79,6 +94,9 @@ class Shapes:
             inferred: Sequence[Any] = node.op.infer_shape(node, shapes)
         except NotImplementedError:
             inferred = [None] * len(node.outputs)
+        for out in node.outputs:
+            # A length may be said to be that of the output itself: running alone tells it.
+            self._known[out] = self._from_itself(out)
         for out, shape in zip(node.outputs, inferred, strict=True):
             self._known[out] = (
                 self._from_itself(out)
@@ -115,14 +133,73 @@ class Shapes:
         if isinstance(node.op, ShapeI):
             found = self.of(node.inputs[0])[node.op.axis]
         elif _is_scalar(node):
-            inputs = [self.intern(x) for x in node.inputs]
-            key = (node.op, *inputs)
-            twin = node.op(*(_as_type(n, x) for n, x in zip(inputs, node.inputs, strict=True)))
-            found = self._interned.setdefault(key, twin)
+            found = self._intern_scalar(node)
+        elif isinstance(node.op, Subtensor) and len(node.inputs) == 1:
+            entry = self._entry(node.inputs[0], node.op.pattern[0])
+            found = length if entry is None else self.intern(entry)
         self._interned[length] = found
         if isinstance(found, Variable):
             self._interned[found] = found
         return found
+
+    def _intern_scalar(self, node: Apply) -> Length:
+        inputs = [self.intern(x) for x in node.inputs]
+        if _is_scalar(node, "switch") and _never(inputs[0], inputs[2]):
+            return inputs[2]
+        twin = node.op(*(_as_type(n, x) for n, x in zip(inputs, node.inputs, strict=True)))
+        values = folded(twin.owner) if all(isinstance(n, int) for n in inputs) else []
+        return (
+            int(values[0].data) if values else self._interned.setdefault((node.op, *inputs), twin)
+        )
+
+    def _entry(self, vector: Any, position: Any) -> Length | None:
+        """An entry of a vector of lengths, if it can be named."""
+        node, n = vector.owner, vector.type.shape[0]
+        if vector.ndim != 1 or not isinstance(position, int) or n is None:
+            return None
+        if isinstance(vector, Constant):
+            return int(vector.data[position])
+        if node is None or not -n <= position < n:
+            return None
+        if isinstance(node.op, Stack):
+            return node.inputs[position]
+        if isinstance(node.op, Shape):
+            return self.of(node.inputs[0])[position]
+        if isinstance(node.op, DimShuffle) and node.inputs[0].ndim == 0:
+            return node.inputs[0]
+        if type(node.op) is Elemwise and not node.op.inplace:
+            alike = [(x, position if x.type.shape == (n,) else 0) for x in node.inputs]
+            entries = [self._entry(x, p) for x, p in alike]
+            if None not in entries:
+                pairs = zip(entries, node.inputs, strict=True)
+                return node.op(*(_as_type(m, x) for m, x in pairs))
+        return None
+
+
+def _never(condition: Any, x: Any) -> bool:
+    """True if the condition says that ``x`` is negative, which a length cannot be."""
+    owner = condition.owner if isinstance(condition, Variable) else None
+    if owner is None or not _is_scalar(owner, "lt"):
+        return False
+    a, b = owner.inputs
+    return a is x and isinstance(b, Constant) and int(b.data) == 0 and _is_natural(x)
+
+
+def _is_natural(x: Any) -> bool:
+    """True for a product of lengths and numbers that are not negative."""
+    pending = [x]
+    while pending:
+        v = pending.pop()
+        if isinstance(v, Constant):
+            natural = int(v.data) >= 0
+        elif _is_scalar(v.owner, "mul"):
+            natural = True
+            pending += v.owner.inputs
+        else:
+            natural = v.owner is not None and isinstance(v.owner.op, ShapeI)
+        if not natural:
+            return False
+    return True
 
 
 def _as_type(n: Length, like: Variable) -> Any:

@@ -31,6 +31,8 @@ class Firing:
         The user's line that made the node.
     before, after : str
         The node and what took its place, one level deep.
+    why : str
+        The reason of the rule.
     """
 
     phase: str
@@ -38,11 +40,12 @@ class Firing:
     source: Source | None
     before: str
     after: str
+    why: str = ""
 
     def line(self) -> str:
         """The firing as text."""
         where = f"    [{self.source}]" if self.source is not None else ""
-        return f"{self.rule}: {self.before} -> {self.after}{where}"
+        return f"{self.before} -> {self.after}{where}"
 
 
 @dataclass
@@ -92,5 +95,18 @@ class Trace:
                 f"{phase.name}: {phase.before} -> {phase.after} nodes, "
                 f"{len(phase.firings)} rewrites, {phase.seconds * 1e3:.1f} ms"
             )
-            lines += [f"  {firing.line()}" for firing in phase.firings]
+            lines += _grouped(phase.firings)
         return "\n".join(lines)
+
+
+def _grouped(firings: list[Firing]) -> list[str]:
+    """Lines: each rule with its reason, in the order of first use, and where it fired."""
+    by_rule: dict[str, list[Firing]] = {}
+    for firing in firings:
+        by_rule.setdefault(firing.rule, []).append(firing)
+    lines = []
+    for rule, some in by_rule.items():
+        times = f" x{len(some)}" if len(some) > 1 else ""
+        lines.append(f"  {rule}{times}: {some[0].why}".rstrip(": "))
+        lines += [f"    {firing.line()}" for firing in some]
+    return lines

@@ -20,6 +20,7 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import ROWS, Elemwise
+from symcomp.ops.index import Subtensor
 from symcomp.ops.scalar_math import mul, neg, pow, reciprocal, sqr, sqrt, true_div
 from symcomp.rewrite.rule import elementwise
 
@@ -40,6 +41,11 @@ def number(x: Any) -> float | None:
     if x.data.size != 1 or dtypes.is_complex(x.dtype):
         return None
     return float(x.data.reshape(()))
+
+
+def is_point(x: Any) -> bool:
+    """True if all axes of ``x`` are known to have length 1."""
+    return all(n == 1 for n in x.type.shape)
 
 
 def call(name: str, *args: Any) -> Any:
@@ -299,15 +305,26 @@ def powered(x: Any, e: float) -> Any:
 # -- through structure
 
 
-def through_views(x: Any) -> tuple[Any, list[Apply]]:
+def through_views(x: Any, reading: bool = False) -> tuple[Any, list[Apply]]:
     """What ``x`` is a rearrangement of (axes of length 1 put in or dropped, transposed), and the
-    nodes that rearrange it, the outermost first.
+    nodes that rearrange it, the outermost first. With ``reading``, also what elements are read of.
     """
+    kinds = (DimShuffle, Subtensor) if reading else DimShuffle
     nodes: list[Apply] = []
-    while x.owner is not None and isinstance(x.owner.op, DimShuffle):
+    while x.owner is not None and isinstance(x.owner.op, kinds):
         nodes.append(x.owner)
         x = x.owner.inputs[0]
     return x, nodes
+
+
+def puts_back(views: Sequence[Apply], axes: Sequence[int], ndim: int) -> bool:
+    """True if ``views`` put reduced axes back, with length 1, where they were among ``ndim``."""
+    order: tuple[int | str, ...] = tuple(range(ndim - len(axes)))
+    for view in reversed(views):
+        assert isinstance(view.op, DimShuffle)
+        order = tuple("x" if a == "x" else order[int(a)] for a in view.op.order)
+    kept = iter(range(ndim))
+    return order == tuple("x" if a in axes else next(kept) for a in range(ndim))
 
 
 def rearranged(x: Any, nodes: Sequence[Apply]) -> Any:

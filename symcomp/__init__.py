@@ -8,9 +8,10 @@
 array([0.5])
 """
 
-from symcomp import errors, gradient, tensor
+from symcomp import errors, gradient, printing, scan_module, tensor
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
+from symcomp.compile.builders import OpFromGraph
 from symcomp.compile.callable import Function
 from symcomp.compile.dump import function_dump
 from symcomp.compile.evaluation import eval_variable
@@ -32,6 +33,17 @@ from symcomp.errors import (
     SymcompError,
     UnusedInputError,
 )
+from symcomp.scan_module import (
+    OrderedUpdates,
+    foldl,
+    foldr,
+    loop,
+    map,
+    reduce,
+    scan,
+    scan_checkpoints,
+    until,
+)
 
 Variable.eval = eval_variable  # type: ignore[attr-defined]
 clone = clone_replace
@@ -40,8 +52,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
-    "Function", "function", "function_dump", "FunctionGraph", "grad", "gradient",
-    "GradientError", "In", "Lop", "MissingInputError", "Mode", "NullTypeGradError", "Op", "Out",
-    "Param", "ProfileStats", "Rop", "shared", "shared_constructor", "SharedVariable",
-    "subgraph_grad", "SymcompError", "tensor", "Type", "UnusedInputError", "Variable",
+    "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
+    "gradient", "GradientError", "In", "loop", "Lop", "map", "MissingInputError", "Mode",
+    "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
+    "ProfileStats", "reduce", "Rop", "scan", "scan_checkpoints", "scan_module", "shared",
+    "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError", "tensor", "Type",
+    "UnusedInputError", "until", "Variable",
 ]  # fmt: skip

@@ -67,6 +67,33 @@ def check_aliasing(outputs: list[Any], values: dict[Variable, Any]) -> None:
             for i, x in enumerate(node.inputs):
                 shared = x not in allowed and np.may_share_memory(found[out], found[x])
                 assert not shared, f"output {j} of {node} shares memory with input {i}"
+            fresh = not places and isinstance(found[out], np.ndarray)
+            assert not fresh or found[out].flags.writeable, f"output {j} of {node} is read-only"
+
+
+def check_writing(outputs: list[Any], values: dict[Variable, Any]) -> None:
+    """Check that nodes that can write into a given array compute the same there."""
+    nodes = toposort(outputs)
+    variables = [x for node in nodes for x in (*node.inputs, *node.outputs)]
+    found = dict(zip(variables, evaluate(variables, values), strict=True))
+    for node in nodes:
+        compute = None if node.op.destroy_map else node.op.bind_into(node)
+        if compute is None:
+            continue
+        want = found[node.outputs[0]]
+        fitting = [
+            i for i in node.op.overwritable(node) if found[node.inputs[i]].shape == want.shape
+        ]
+        for target in (None, *fitting):
+            # Copies, so that nothing is overwritten that is needed here.
+            arrays = {x: np.array(found[x], copy=True) for x in node.inputs}
+            z = np.ones_like(want) if target is None else arrays[node.inputs[target]]
+            got = compute(*(arrays[x] for x in node.inputs), z)
+            assert got.dtype == want.dtype, f"{node} into an array gave {got.dtype}"
+            # NumPy multiplies complex numbers by other instructions into other arrays.
+            rtol = 4 * np.finfo(want.dtype).eps if want.dtype.kind == "c" else 0
+            where = f"{node} into array of {target}"
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=0, err_msg=where)
 
 
 def check(
@@ -113,6 +140,7 @@ def check(
         with np.errstate(all="ignore"):
             results = evaluate(outputs, given)
             check_aliasing(outputs, given)
+            check_writing(outputs, given)
         for a, b in zip(arrays, before, strict=True):
             np.testing.assert_array_equal(a, b, err_msg="an input was modified")
         inferred = infer_shapes(outputs, given)

@@ -32,6 +32,8 @@ LAYERS = (
         "symcomp.compat",
         "symcomp.gradient",
         "symcomp.ifelse",
+        "symcomp.printing",
+        "symcomp.scan_module",
         "symcomp.tensor",
     ),
 )

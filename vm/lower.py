@@ -10,10 +10,13 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.control import IfElse
 from symcomp.ops.regions import ROOT, Placement, Region, place
+from symcomp.rewrite.shapes import shapes_of
+from symcomp.vm.frugal import frugal_order
 from symcomp.vm.liveness import add_frees
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.order import alias_roots, destroyed_inputs, schedule
 from symcomp.vm.program import Instruction, Program
+from symcomp.vm.storage import plan_storage
 
 Bind = Callable[[Apply], Callable[..., Any]]
 
@@ -24,6 +27,9 @@ def lower(
     borrowed: Collection[int] = (),
     collect: bool = True,
     bind: Bind = lambda node: node.op.bind(node),
+    inplace: bool = True,
+    sharing: bool = True,
+    frugal: bool = True,
 ) -> Program:
     """Make the program that computes the outputs of ``graph``.
 
@@ -39,8 +45,15 @@ def lower(
         Drop values as soon as they are not needed any more.
     bind : callable
         Gives what computes a node.
+    inplace, sharing : bool
+        Write results over inputs that are not needed any more; into arrays that were not needed
+        any more before. Only where values are collected.
+    frugal : bool
+        Look for an order that needs less memory at a time.
     """
-    order, copies = schedule(graph, destroyable)
+    order, after, copies = schedule(graph, destroyable)
+    if frugal:
+        order = list(frugal_order(order, graph.outputs, after))
     emitter = _Emitter(order, place(order, graph.outputs), copies, bind)
     emitter.slots(graph)
     emitter.emit()
@@ -54,6 +67,10 @@ def lower(
     )
     if collect:
         add_frees(program, emitter.blocks, emitter.block_of, emitter.shared_slots)
+        if inplace or sharing:
+            plan_storage(
+                program, emitter.block_of, emitter.shared_slots, shapes_of(graph), inplace, sharing
+            )
     return program
 
 

@@ -47,7 +47,7 @@ class PythonMachine:
             self._template[slot] = value
         # The fields that the loop reads, unpacked: attribute look-ups are a third of its time.
         self._plan: list[Any] = [
-            (step.opcode, step.compute, step.inputs, step.outputs, step.several, step.frees)
+            (step.opcode, step.compute, step.arguments, step.outputs, step.several, step.frees)
             for step in program.instructions
         ]
 
@@ -80,10 +80,10 @@ class PythonMachine:
         started = time.perf_counter() if observe else 0.0
         try:
             while position < len(code):
-                opcode, compute, inputs, outputs, several, frees = self._plan[position]
+                opcode, compute, arguments, outputs, several, frees = self._plan[position]
                 following = position + 1
                 if opcode is Opcode.CALL:
-                    result = compute(*[store[i] for i in inputs])
+                    result = compute(*[store[i] for i in arguments])
                     if several:
                         for slot, value in zip(outputs, result, strict=True):
                             store[slot] = value

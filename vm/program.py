@@ -23,10 +23,12 @@ class Instruction:
         Where to go on, for the opcodes that jump.
     frees : tuple of int
         Slots whose values are not needed afterwards.
+    into : int
+        Of a CALL: the slot, free afterwards, whose array the result is written into; -1: a new one.
     node : Apply or None
         The node computed by a CALL.
     compute : callable or None
-        For CALL: the values of the inputs -> the value, or the tuple of values, of the outputs.
+        For CALL: the values of ``arguments`` -> the value, or the tuple of values, of the outputs.
         For COPY: the copier.
     several : bool
         Whether ``compute`` returns a tuple.
@@ -40,6 +42,12 @@ class Instruction:
     node: Apply | None = None
     compute: Callable[..., Any] | None = None
     several: bool = False
+    into: int = -1
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The slots that ``compute`` is called with: the inputs, and the array to write into."""
+        return self.inputs if self.into < 0 else (*self.inputs, self.into)
 
     def line(self) -> str:
         """The instruction as text."""
@@ -59,6 +67,8 @@ class Instruction:
                 {self.inputs[i] for ins in self.node.op.destroy_map.values() for i in ins}
             )
             text += "    in-place " + ", ".join(f"s{i}" for i in spoiled)
+        if self.into >= 0:
+            text += f" into s{self.into}"
         if self.frees:
             text += "    free " + ", ".join(f"s{i}" for i in self.frees)
         return text

@@ -47,7 +47,7 @@ def add_zero(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule("mul", "true_div", why="1 is the unit of products")
+@rule("mul", "true_div", why="1 is the unit of products, but of complex infinities, which are NaN")
 def mul_one(node: Apply, graph: Any) -> Any:
     """x * 1 -> x;   x / 1 -> x;   x * -1 -> -x;   x / -1 -> -x"""
     x, y = node.inputs
@@ -56,9 +56,11 @@ def mul_one(node: Apply, graph: Any) -> Any:
         x, y, value = y, x, number(x)
     if value is None or abs(value) != 1 or _of_this_type(x, node) is None:
         return None
+    if dtypes.is_complex(x.dtype):
+        return None
     if value == 1:
         return x
-    return neg(x) if dtypes.is_float(x.dtype) or dtypes.is_complex(x.dtype) else None
+    return neg(x) if dtypes.is_float(x.dtype) else None
 
 
 @rule("add", "sub", "mul", "true_div", why="signs are moved out or cancel; none is rounded")

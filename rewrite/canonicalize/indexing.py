@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from symcomp.core.dtype import is_float
 from symcomp.core.node import Apply
 from symcomp.ops.alloc import Alloc
+from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.join import Join
 from symcomp.ops.pattern import NEW, SYMBOL, Slice
-from symcomp.ops.scalar_math import mul
 from symcomp.rewrite.canonicalize.structure import zeros_in
-from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.rule import RuleSet, computed_by, rule
 from symcomp.rewrite.shapes import shapes_of
-from symcomp.rewrite.views import number, same, scaled
+from symcomp.rewrite.views import is_point, number, same, scaled
 
 WHOLE = Slice()
 
@@ -33,16 +34,30 @@ def whole_slice(node: Apply, graph: Any) -> Any:
 
 @rule(Subtensor, why="the same place is read that was written")
 def read_of_write(node: Apply, graph: Any) -> Any:
-    """set_subtensor(x[i], y)[i] -> y, for slices and scalars"""
+    """set_subtensor(x[i], y)[i] -> y, for slices and for numbers known to be in range"""
     write = computed_by(node.inputs[0], IncSubtensor)
     if write is None or not write.op.set or write.op.pattern != node.op.pattern:
+        return None
+    if not _in_range(node.op.pattern, node.inputs[0].type.shape):
         return None
     y = write.inputs[1]
     alike = len(write.inputs) - 1 == len(node.inputs) and all(
         same(a, b) for a, b in zip(write.inputs[2:], node.inputs[1:], strict=True)
     )
-    fits = alike and _basic(node.op.pattern) and shapes_of(graph).covers(y, node.outputs[0])
-    return y if fits else None
+    return y if alike and shapes_of(graph).covers(y, node.outputs[0]) else None
+
+
+def _in_range(pattern: Any, shape: Any) -> bool:
+    """True if an index with this pattern cannot fail."""
+    lengths = iter(shape)
+    for entry in pattern:
+        if entry == NEW:
+            continue
+        n = next(lengths)
+        known = isinstance(entry, int) and n is not None and -n <= entry < n
+        if not known and not isinstance(entry, Slice):
+            return False
+    return True
 
 
 @rule(Subtensor, why="reading first, less is computed")
@@ -54,7 +69,7 @@ def read_of_elemwise(node: Apply, graph: Any) -> Any:
     if len(graph.clients[node.inputs[0]]) > 1 or not _basic(node.op.pattern):
         return None
     shapes = shapes_of(graph)
-    wide = [x for x in inner.inputs if not _is_point(x)]
+    wide = [x for x in inner.inputs if not is_point(x)]
     out = node.inputs[0]
     # Only where no check of shapes is dropped, and no axis is stretched.
     alike = all(shapes.same(x, a, out, a) for x in wide for a in range(x.ndim))
@@ -62,12 +77,8 @@ def read_of_elemwise(node: Apply, graph: Any) -> Any:
         return None
     ndim = node.outputs[0].ndim
     return inner.op(
-        *(_point(x, ndim) if _is_point(x) else node.op(x, *node.inputs[1:]) for x in inner.inputs)
+        *(_point(x, ndim) if is_point(x) else node.op(x, *node.inputs[1:]) for x in inner.inputs)
     )
-
-
-def _is_point(x: Any) -> bool:
-    return all(n == 1 for n in x.type.shape)
 
 
 def _point(x: Any, ndim: int) -> Any:
@@ -76,15 +87,15 @@ def _point(x: Any, ndim: int) -> Any:
 
 @rule(Subtensor, why="one index after the other is one index, where it is known how they compose")
 def read_of_read(node: Apply, graph: Any) -> Any:
-    """x[a:][i] -> x[a + i], for known numbers a >= 0, i >= 0;   x[i, j] of x[:, k:] likewise"""
+    """x[a:][i] -> x[a + i], for known a >= 0, i >= 0, slices too;   x[:, a:][i, j] likewise"""
     inner = computed_by(node.inputs[0], Subtensor)
     if inner is None or len(node.inputs) > 1 or len(inner.inputs) > 1:
         return None
     first, second = inner.op.pattern, node.op.pattern
-    if not all(isinstance(e, Slice) for e in first) or len(second) > len(first):
+    if not all(isinstance(e, Slice) for e in first):
         return None
     composed: list[Any] = []
-    for outer, e in zip(first, (*second, *[WHOLE] * (len(first) - len(second))), strict=True):
+    for outer, e in zip_longest(first, second, fillvalue=WHOLE):
         entry = _compose(outer, e)
         if entry is None:
             return None
@@ -102,6 +113,8 @@ def _compose(outer: Any, e: Any) -> Any:
     open_ended = outer.stop is None and outer.step in (None, 1)
     if not isinstance(start, int) or start < 0 or not open_ended:
         return None
+    if isinstance(e, int):
+        return start + e if e >= 0 else None
     if isinstance(e, Slice) and e.step in (None, 1):
         a, b = e.start or 0, e.stop
         if isinstance(a, int) and a >= 0 and (b is None or (isinstance(b, int) and b >= 0)):
@@ -171,46 +184,6 @@ def negate_rows(node: Apply, graph: Any) -> Any:
     return rows.op(x, scaled(-1, y), *rows.inputs[2:])
 
 
-@rule("add", "sub", why="only the rows change: no matrix of zeros is made")
-def add_rows(node: Apply, graph: Any) -> Any:
-    """x + inc_subtensor(zeros[i], y) -> inc_subtensor(x[i], y);
-    x - s inc_subtensor(zeros[i], y) -> inc_subtensor(x[i], -s y), for a scalar s
-    """
-    if len(node.inputs) != 2:
-        return None
-    minus = node.op.scalar.name == "sub"
-    pairs = [(node.inputs[0], node.inputs[1], -1.0 if minus else 1.0)]
-    if not minus:
-        pairs.append((node.inputs[1], node.inputs[0], 1.0))
-    for x, term, sign in pairs:
-        factor, rows = _scaled_rows(term, graph)
-        if rows is None or x.dtype != node.outputs[0].dtype or rows.op.set:
-            continue
-        if not shapes_of(graph).covers(x, term) or not all(
-            m == n or m is None or n is None
-            for m, n in zip(x.type.shape, rows.outputs[0].type.shape, strict=True)
-        ):
-            continue
-        y = rows.inputs[1]
-        y = y if factor is None else mul(_point(factor, y.ndim), y)
-        return IncSubtensor(rows.op.pattern, False)(x, scaled(sign, y), *rows.inputs[2:])
-    return None
-
-
-def _scaled_rows(x: Any, graph: Any) -> tuple[Any, Apply | None]:
-    """(s, rows) if ``x`` is s times inc_subtensor(zeros[i], y) with a scalar s; s None for 1."""
-    rows = _rows(x, graph)
-    if rows is not None:
-        return None, rows
-    product = elementwise(x, "mul")
-    if product is not None and len(graph.clients.get(x, ())) <= 1:
-        for a, b in (product.inputs, product.inputs[::-1]):
-            rows = _rows(b, graph)
-            if rows is not None and _is_point(a) and a.dtype == b.dtype:
-                return DimShuffle(a.ndim, ())(a) if a.ndim else a, rows
-    return None, None
-
-
 def _rows(x: Any, graph: Any) -> Apply | None:
     """The node of inc_subtensor(zeros[i], y) that computes ``x`` for one client alone."""
     node = computed_by(x, IncSubtensor)
@@ -225,14 +198,15 @@ def read_of_alloc(node: Apply, graph: Any) -> Any:
     alloc = computed_by(node.inputs[0], Alloc)
     if alloc is None or not all(isinstance(e, Slice) for e in node.op.pattern):
         return None
-    if not _is_point(alloc.inputs[0]):
+    if not is_point(alloc.inputs[0]):
         return None
-    return Alloc()(alloc.inputs[0], *shapes_of(graph).of(node.outputs[0]))
+    lengths = shapes_of(graph).of(node.outputs[0])
+    return Alloc()(alloc.inputs[0], *(as_tensor_variable(n, dtype="int64") for n in lengths))
 
 
 INDEXING = RuleSet(
     [
         whole_slice, read_of_write, read_of_elemwise, read_of_read, read_of_join, read_of_alloc,
-        add_to_zeros, scale_rows, negate_rows, add_rows,
+        add_to_zeros, scale_rows, negate_rows,
     ]
 )  # fmt: skip

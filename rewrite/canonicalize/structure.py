@@ -8,7 +8,7 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
-from symcomp.core.tensor import TensorType
+from symcomp.core.tensor import TensorConstant, TensorType
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.control import Assert, IfElse
 from symcomp.ops.convert import Stack, as_tensor_variable
@@ -57,9 +57,15 @@ def reshape_chain(node: Apply, graph: Any) -> Any:
     if x.ndim == out.ndim and all(shapes.same(x, a, out, a) for a in range(x.ndim)):
         return x
     inner = computed_by(x, Reshape)
-    if inner is None or -1 in (number(lengths[a]) for a in range(node.op.ndim)):
+    if inner is None:
         return None
-    return node.op(inner.inputs[0], lengths)
+    source = inner.inputs[0]
+    # Only where the inner reshape fits for sure, or the outer would fail as it would.
+    size = shapes.size(x)
+    named = isinstance(lengths, TensorConstant) and (lengths.data >= 0).all()
+    if size == shapes.size(source) or (named and size == shapes.size(out)):
+        return node.op(source, lengths)
+    return None
 
 
 @rule(ShapeI, why="the length follows from those of the inputs: nothing is computed to know it")

@@ -18,12 +18,14 @@ from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.stabilize.sums import exponent, is_inverse_count
 from symcomp.rewrite.views import (
     Product,
+    Sum,
     argument,
     as_product,
     as_sum,
     call,
     number,
     product_of,
+    puts_back,
     rearranged,
     scaled,
     sum_of,
@@ -37,6 +39,13 @@ LOGARITHM_OF = {
     "ndtr": "log_ndtr",
     "cosh": "logcosh",
     "expm1": "logexpm1",
+}
+# log|f(x)|, whatever the sign of f.
+LOGARITHM_OF_SIZE = {
+    "gamma": "gammaln",
+    "gamma_ratio": "log_gamma_ratio",
+    "poch": "log_poch",
+    "beta": "betaln",
 }
 # log(1 - f(x))
 LOG_OF_COMPLEMENT = {"exp": "log1mexp", "erf": "log_erfc"}
@@ -139,15 +148,24 @@ def log_sum_exp(node: Apply) -> Any:
     if node.op.acc_dtype or not axes or p.coefficient <= 0:
         return None
     x, w = split_exponentials(p)
-    if x is None or x.type.shape != node.inputs[0].type.shape:
+    if x is None:
         return None
     if not w.factors:
         total = LogSumExp(axes)(x)
         return total if w.coefficient == 1 else total + math.log(w.coefficient)
-    weights = product_of(w)
-    if weights.type.shape != x.type.shape:
-        weights = call("second", x, weights)
-    return WeightedLogSumExp(axes)(x, weights)
+    return WeightedLogSumExp(axes)(*stretched(x, product_of(w)))
+
+
+def stretched(x: Any, weights: Any) -> tuple[Any, Any]:
+    """Both, broadcast to one shape."""
+    if broadcast_axes(x) != broadcast_axes(weights):
+        return call("second", weights, x), call("second", x, weights)
+    return x, weights
+
+
+def broadcast_axes(x: Any) -> list[bool]:
+    """Which axes of ``x`` are known to have length 1."""
+    return [n == 1 for n in x.type.shape]
 
 
 def _log_mean_exp(p: Product, shapes: Shapes) -> Any:
@@ -253,8 +271,8 @@ def log_of_sum(node: Apply, graph: Any) -> Any:
 
 @rule("log", why="each has a function of its own")
 def log_of_function(node: Apply, graph: Any) -> Any:
-    """log(-expm1 x) -> log1mexp(x);  log(expm1 x) -> logexpm1(x);  log|gamma x| -> gammaln(x);
-    log(gamma x) -> log_of_gamma(x);  log(prod x) -> log_prod(x)
+    """log(-expm1 x) -> log1mexp(x);  log(expm1 x) -> logexpm1(x);  log|gamma x| -> gammaln(x),
+    also of beta and ratios;  log(gamma x) -> log_of_gamma(x);  log(prod x) -> log_prod(x)
     """
     x, views = through_views(node.inputs[0])
     p = as_product(x)
@@ -262,9 +280,9 @@ def log_of_function(node: Apply, graph: Any) -> Any:
         for _, y in p.found(1, "expm1"):
             return call("logexpm1" if p.coefficient > 0 else "log1mexp", y)
     if (y := argument(x, "gamma")) is not None:
-        return call("log_of_gamma", y)
-    if (y := argument(x, "abs")) is not None and (z := argument(y, "gamma")) is not None:
-        return call("gammaln", z)
+        return rearranged(call("log_of_gamma", y), views)
+    if (found := _log_of_size(x)) is not None:
+        return rearranged(found, views)
     product = computed_by(x, Reduce)
     if product is not None and product.op.reduction.name == "prod":
         if dtypes.is_float(product.inputs[0].dtype) and product.op.acc_dtype is None:
@@ -273,19 +291,53 @@ def log_of_function(node: Apply, graph: Any) -> Any:
     return None
 
 
+def _log_of_size(x: Any) -> Any:
+    """log(f(x)) by the function for log|f(x)|, NaN where f(x) is negative; or None."""
+    inside = argument(x, "abs")
+    f = elementwise(x if inside is None else inside, *LOGARITHM_OF_SIZE)
+    inverse = elementwise(x if inside is None else inside, "inverse_poch")
+    if f is not None:
+        size = call(LOGARITHM_OF_SIZE[f.op.scalar.name], *f.inputs)
+    elif inverse is not None:
+        size = -call("log_poch", *inverse.inputs)
+    else:
+        return None
+    return size if inside is not None else switch(call("lt", x, 0), math.nan, size)
+
+
 @rule("log", why="log(x^y) = y log(x) for every y where x > 0, without over- or underflow")
 def log_of_power(node: Apply, graph: Any) -> Any:
-    """log(x ** y) -> y log(x) where x > 0"""
+    """log(x ** y) -> log_of_pow(x, y)"""
     power = elementwise(node.inputs[0], "pow")
     if power is None or number(power.inputs[1]) is not None:
         return None
     x, y = power.inputs
     if not (x.dtype == y.dtype == node.outputs[0].dtype and dtypes.is_float(x.dtype)):
         return None
-    unguarded = call("log", call("identity", node.inputs[0]))
-    return switch(call("gt", x, 0), y * call("log", x), unguarded)
+    return call("log_of_pow", x, y)
+
+
+@rule("add", "sub", "neg", why="what a large x and the logarithm of its sum share, cancels")
+def log_softmax(node: Apply, graph: Any) -> Any:
+    """x - logsumexp(x) -> log_softmax(x), also for elements x[i] of a vector"""
+    s = as_sum(node.outputs[0])
+    for total, c in s.pairs():
+        inner, views = through_views(total)
+        reduced = computed_by(inner, LogSumExp)
+        if reduced is None or len(reduced.op.axes) != 1:
+            continue
+        (x,), (axis,) = reduced.inputs, reduced.op.axes
+        if x.ndim > 1 and not puts_back(views, (axis,), x.ndim):
+            continue
+        for term, k in s.pairs():
+            source, reads = (term, []) if x.ndim > 1 else through_views(term, reading=True)
+            if k == -c and source is x:
+                found = rearranged(LogSoftmax(axis)(x), reads)
+                rest = s.plus(Sum(0, {total: -c, term: -k, found: k}))
+                return sum_of(rest.constant, rest.pairs(), node.outputs[0])
+    return None
 
 
 LOGARITHM_RULES = RuleSet(
-    [log1p, log1p_of, log_of_sum, log_of_function, log_of_product, log_of_power]
+    [log1p, log1p_of, log_of_sum, log_of_function, log_of_product, log_of_power, log_softmax]
 )

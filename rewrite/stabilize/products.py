@@ -9,24 +9,25 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply
-from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, spherical_jn
 from symcomp.ops.softmax import Softmax, WeightedSoftmax
 from symcomp.ops.stable_reduce import Norm
-from symcomp.rewrite.rule import RuleSet, computed_by, rule
-from symcomp.rewrite.stabilize.logarithms import split_exponentials
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.stabilize.gamma import difference, is_step, size
+from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
 from symcomp.rewrite.stabilize.sums import exponent, square_root
 from symcomp.rewrite.views import (
     Product,
+    argument,
     as_product,
     as_sum,
     call,
     product_of,
+    puts_back,
     rearranged,
     same,
     scaled,
-    sum_of,
     through_views,
 )
 
@@ -61,7 +62,7 @@ def sigmoid(node: Apply, graph: Any) -> Any:
         if x is None:
             continue
         rest = p.without(below)
-        power = Product(rest.coefficient * c**e, {**rest.factors, below: e + 1})
+        power = Product(rest.coefficient / c, {**rest.factors, below: e + 1})
         if e == -1:
             del power.factors[below]
         for above, k in p.factors.items():
@@ -92,7 +93,7 @@ def softmax(node: Apply, graph: Any) -> Any:
             continue
         inner = as_product(total.inputs[0])
         x, w = split_exponentials(inner)
-        if x is None or x.type.shape != total.inputs[0].type.shape or inner.coefficient <= 0:
+        if x is None or inner.coefficient <= 0:
             continue
         left = dict(p.without(below).factors)
         for f, e in inner.factors.items():
@@ -108,8 +109,8 @@ def _softmax(x: Any, w: Product, axes: tuple[int, ...]) -> Any:
     if not w.factors and len(axes) == 1:
         return Softmax(axes[0])(x)
     ones = np.ones((1,) * x.ndim, x.dtype)
-    weights = product_of(Product(1.0, w.factors)) if w.factors else ones
-    return WeightedSoftmax(axes)(x, call("second", x, weights))
+    weights = product_of(Product(1.0, w.factors)) if w.factors else call("second", x, ones)
+    return WeightedSoftmax(axes)(*stretched(x, weights))
 
 
 def _kept_sum(x: Any) -> Apply | None:
@@ -118,19 +119,8 @@ def _kept_sum(x: Any) -> Apply | None:
     total = computed_by(inner, Reduce)
     if total is None or total.op.reduction.name != "sum" or total.op.acc_dtype:
         return None
-    axes, ndim = total.op.axes, total.inputs[0].type.ndim
-    kept = iter(range(ndim))
-    order = tuple("x" if a in axes else next(kept) for a in range(ndim))
-    return total if axes and _composed(views, ndim - len(axes)) == order else None
-
-
-def _composed(views: list[Apply], ndim: int) -> tuple[int | str, ...]:
-    """The order of the DimShuffles of ``views``, the outermost first, as one."""
-    order: tuple[int | str, ...] = tuple(range(ndim))
-    for view in reversed(views):
-        assert isinstance(view.op, DimShuffle)
-        order = tuple("x" if a == "x" else order[int(a)] for a in view.op.order)
-    return order
+    axes = total.op.axes
+    return total if axes and puts_back(views, axes, total.inputs[0].type.ndim) else None
 
 
 @rule(*PRODUCTS, why="x log(x) tends to 0 at 0")
@@ -207,13 +197,11 @@ def gamma_ratio(node: Apply, graph: Any) -> Any:
 def _gamma_ratio(x: Any, y: Any) -> Any:
     """gamma(x) / gamma(y), where x = y + h or y = x + h without rounding the sum."""
     a, b = as_sum(x), as_sum(y)
-    h = a.plus(b.times(-1))
-    if len(h.terms) == len(a.terms) + len(b.terms):
+    if not is_step(a, b):
         return call("gamma_ratio", x, y)
-    if len(a.terms) + bool(a.constant) > len(b.terms) + bool(b.constant):
-        return call("poch", y, sum_of(h.constant, h.pairs(), x))
-    h = h.times(-1)
-    return call("inverse_poch", x, sum_of(h.constant, h.pairs(), x))
+    if size(a) > size(b):
+        return call("poch", y, difference(a, b, x))
+    return call("inverse_poch", x, difference(b, a, x))
 
 
 @rule(*PRODUCTS, why="exp(x^2) overflows where erfc underflows; their product is about 1 / x")
@@ -252,6 +240,17 @@ def normal_distribution(node: Apply, graph: Any) -> Any:
     return None
 
 
+@rule(*PRODUCTS, why="each factor may over- or underflow where the product does not")
+def product_of_exponentials(node: Apply, graph: Any) -> Any:
+    """exp(x) exp(y) -> exp(x + y);   exp(x) / exp(y) -> exp(x - y), the sum not rounded"""
+    p = as_product(node.outputs[0])
+    exponents = [(f, argument(f, "exp"), e) for f, e in p.factors.items() if elementwise(f, "exp")]
+    if len(exponents) != 2 or any(abs(e) != 1 for _, _, e in exponents):
+        return None
+    (f, x, a), (g, y, b) = exponents
+    return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
+
+
 @rule("sqrt", "pow", why="the squares over- and underflow long before their root")
 def root_of_squares(node: Apply, graph: Any) -> Any:
     """sqrt(x^2 + y^2) -> hypot(x, y), also of more;   sqrt(sum(x^2)) -> norm of x"""
@@ -287,9 +286,21 @@ def _exact_root(c: float) -> bool:
     return math.sqrt(c) ** 2 == c
 
 
+@rule("mul", "true_div", "neg", "cast", why="what is not chosen has no influence: 0, not 0 inf")
+def guarded(node: Apply, graph: Any) -> Any:
+    """guarded(c, x) y -> guarded(c, x y);  likewise for quotients, signs and casts"""
+    for i, x in enumerate(node.inputs[:1] if node.op.scalar.name == "true_div" else node.inputs):
+        inner = elementwise(x, "guarded")
+        if inner is not None:
+            condition, chosen = inner.inputs
+            operands = [chosen if j == i else y for j, y in enumerate(node.inputs)]
+            return call("guarded", condition, node.op(*operands))
+    return None
+
+
 PRODUCT_RULES = RuleSet(
     [
         tanh, sigmoid, softmax, xlogx, over_argument, gamma_ratio, erfcx, normal_distribution,
-        root_of_squares,
+        root_of_squares, guarded, product_of_exponentials,
     ]
 )  # fmt: skip

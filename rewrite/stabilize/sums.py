@@ -9,7 +9,7 @@ from typing import Any
 from symcomp.core.dtype import is_discrete
 from symcomp.core.node import Apply
 from symcomp.ops.reduce import Reduce
-from symcomp.ops.stable_reduce import variance
+from symcomp.ops.stable_reduce import Centered, Variance
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.views import (
@@ -19,6 +19,7 @@ from symcomp.rewrite.views import (
     as_product,
     as_sum,
     call,
+    number,
     rearranged,
     same,
     scaled,
@@ -200,8 +201,28 @@ def variance_of_moments(node: Apply, graph: Any) -> Any:
             continue
         if (x := square_root(first[0])) is not None and same(x, second[0]):
             if [v.op for v in first[2]] == [v.op for v in second[2]]:
-                return scaled(ca, rearranged(variance(x, first[1]), first[2]))
+                return scaled(ca, rearranged(Variance(first[1])(x), first[2]))
     return None
+
+
+@rule(Centered, why="what is centred has the mean 0, but for rounding errors")
+def centered_twice(node: Apply, graph: Any) -> Any:
+    """centered(c centered(x)) -> c centered(x), c constant along the axes"""
+    (x,) = node.inputs
+    p = as_product(x)
+    centred = [f for f, e in p.factors.items() if e == 1 and computed_by(f, Centered)]
+    if len(centred) != 1 or centred[0].owner.op != node.op:
+        return None
+    rest = p.without(*centred).factors
+    return x if all(_constant_along(f, node.op.axes) for f in rest) else None
+
+
+def _constant_along(x: Any, axes: tuple[int, ...]) -> bool:
+    """True if ``x`` is known to hold one value along the axes."""
+    if all(x.type.shape[a] == 1 for a in axes):
+        return True
+    filled = elementwise(x, "second")
+    return filled is not None and all(filled.inputs[1].type.shape[a] == 1 for a in axes)
 
 
 def _mean_of(x: Any, shapes: Shapes) -> tuple[Any, tuple[int, ...], list[Any]] | None:
@@ -267,12 +288,23 @@ def exponent(x: Any) -> Any:
 
 def square_root(x: Any) -> Any:
     """y if ``x`` is y^2, also written as y * y or y ** 2; else None."""
-    if x is None:
+    node = elementwise(x, "sqr", "pow", "mul", "identity") if x is not None else None
+    if node is None:
         return None
+    y, *more = node.inputs
+    match node.op.scalar.name:
+        case "sqr":
+            return y
+        case "identity":
+            return square_root(y)
+        case "pow" if number(more[0]) == 2 and y.dtype == x.dtype:
+            return y
+        case "mul" if same(y, more[0]):
+            return y
     p = as_product(x)
-    if p.coefficient == 1 and p.factors and all(e == 2 for e in p.factors.values()):
-        roots = [f for f, _ in p.factors.items()]
-        return roots[0] if len(roots) == 1 else None
+    roots = list(p.factors)
+    if p.coefficient == 1 and len(roots) == 1 and p.factors[roots[0]] == 2:
+        return roots[0]
     return None
 
 
@@ -290,6 +322,6 @@ SUM_RULES = RuleSet(
     [
         expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared, one_minus_cos,
         compoundm1, hyperbolic, sqrt_difference, square_difference, log1p_minus,
-        variance_of_moments,
+        variance_of_moments, centered_twice,
     ]
 )  # fmt: skip

@@ -101,7 +101,7 @@ class StableForm:
         inputs = [x for x in leaves if not isinstance(x, Constant)]
         inputs += [v for v in outputs if v.owner is None and v not in leaves]
         graph = FunctionGraph(inputs, pins, clone=False)
-        engine = Engine(graph, rules, "differentiate", folding=False, on_error=config.on_opt_error)
+        engine = Engine(graph, rules, "differentiate", on_error=config.on_opt_error)
         engine.run()
         for old, new in images.items():
             while new in engine.became:

@@ -1,5 +1,6 @@
 """From a graph to a function: arguments, modes, shared variables, the pipeline, the callable."""
 
+from symcomp.compile.builders import OpFromGraph
 from symcomp.compile.callable import Function
 from symcomp.compile.container import Container
 from symcomp.compile.function import function
@@ -9,6 +10,7 @@ from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable, shared, shared_constructor
 
 __all__ = [
-    "Container", "Function", "function", "get_default_mode", "get_mode", "In", "Mode", "Out",
-    "ProfileStats", "register_mode", "shared", "shared_constructor", "SharedVariable",
+    "Container", "Function", "function", "get_default_mode", "get_mode", "In", "Mode",
+    "OpFromGraph", "Out", "ProfileStats", "register_mode", "shared", "shared_constructor",
+    "SharedVariable",
 ]  # fmt: skip

@@ -72,6 +72,19 @@ class Op:
         """What computes ``node``: ``perform``, or a version of it that knows the node's types."""
         return self.perform
 
+    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
+        """As ``bind``, but called with one more array, in which to leave the result; None: cannot.
+
+        That array has the dtype and the shape of the output and is no input, nor does it overlap
+        with one, except that it may be one of those that ``overwritable`` names. What is returned
+        is the result: that array, or another one if it does not fit after all.
+        """
+        return None
+
+    def overwritable(self, node: Apply) -> Sequence[int]:
+        """The inputs whose arrays may be given to what ``bind_into`` returned."""
+        return ()
+
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """The shape of each output, a tuple of int or integer scalar variables, from those of the
         inputs.

@@ -74,6 +74,9 @@ class ScalarOp:
     adapt : callable
         Arguments of a call -> tensor variables; says how Python numbers adapt to the dtypes of the
         others.
+    into : callable, optional
+        As ``numpy``, called with one more array for the result, which may be any of the arguments;
+        where the number of arguments is free, the first or second. Ufuncs have it themselves.
     parameters : tuple
         Makes a row one of a family (``cast``): equal name and parameters, equal op.
     """
@@ -87,6 +90,7 @@ class ScalarOp:
     no_derivative: str = ""
     parameters: tuple[Any, ...] = ()
     adapt: Callable[..., Sequence[Any]] = as_common
+    into: Callable[..., Any] | None = None
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -111,6 +115,16 @@ class ScalarOp:
             module, _, name = self.numpy.partition(":")
             return getattr(importlib.import_module(module), name)
         return self.numpy
+
+    def writer(self, dtypes_: Sequence[np.dtype], dtype: np.dtype) -> Callable[..., Any] | None:
+        """What computes into an array of ``dtype`` from ``dtypes_``; None if nothing does."""
+        if self.into is not None:
+            return self.into
+        ufunc = self.function
+        if not isinstance(ufunc, np.ufunc) or ufunc.nout != 1 or ufunc.nin != len(dtypes_):
+            return None
+        resolved = ufunc.resolve_dtypes((*dtypes_, None))
+        return ufunc if resolved[-1] == dtype else None
 
 
 ROWS: dict[str, Callable[..., ScalarOp]] = {}
@@ -173,8 +187,7 @@ class Elemwise(Op):
         if self.inplace:
             return self.perform
         function, dtype = self.scalar.function, node.outputs[0].type.numpy_dtype
-        unknown = [tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs]
-        fixed = [(i, axes) for i, axes in enumerate(unknown) if axes and len(unknown) > 1]
+        fixed = self._fixed(node)
 
         def compute(*values: Any) -> Any:
             z = function(*values)
@@ -184,6 +197,43 @@ class Elemwise(Op):
             return z if type(z) is np.ndarray and z.dtype == dtype else np.asarray(z, dtype)
 
         return compute
+
+    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
+        """The ufunc itself where every length that may be stretched is known."""
+        kinds = [x.type.numpy_dtype for x in node.inputs]
+        writer = self.scalar.writer(kinds, node.outputs[0].type.numpy_dtype)
+        fixed = self._fixed(node)
+        if self.inplace or writer is None or not fixed:
+            return None if self.inplace else writer
+
+        def compute(*values: Any) -> Any:
+            try:
+                z = writer(*values)
+            except ValueError:  # perhaps the array was too small for what would be stretched
+                shape = np.broadcast_shapes(*[v.shape for v in values])
+                for position, axes in fixed:
+                    self._refuse_stretching(position, axes, values[:-1], shape)
+                raise
+            for position, axes in fixed:
+                if values[position].shape != z.shape:
+                    self._refuse_stretching(position, axes, values[:-1], z.shape)
+            return z
+
+        return compute
+
+    def overwritable(self, node: Apply) -> Sequence[int]:
+        (z,) = node.outputs
+        return [
+            i
+            for i, x in enumerate(node.inputs[: self.scalar.arity or 2])
+            if x.dtype == z.dtype and x.type.broadcastable == z.type.broadcastable
+        ]
+
+    @staticmethod
+    def _fixed(node: Apply) -> list[tuple[int, tuple[int, ...]]]:
+        """The inputs that might be stretched against their types, and along which axes."""
+        unknown = [tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs]
+        return [(i, axes) for i, axes in enumerate(unknown) if axes and len(unknown) > 1]
 
     def _refuse_stretching(
         self, position: int, axes: tuple[int, ...], values: Any, shape: tuple[int, ...]
@@ -357,6 +407,7 @@ def scalar(
     L: Sequence[Rule] = (),
     no_derivative: str = "",
     adapt: Callable[..., Sequence[Any]] = as_common,
+    into: Callable[..., Any] | None = None,
     public: bool = True,
 ) -> Callable[..., TensorVariable]:
     """Declare a scalar function: add its row and return the function that applies it to tensors.
@@ -376,14 +427,16 @@ def scalar(
         Derivative rules, see ``derivatives`` and ``pullbacks`` of ScalarOp.
     no_derivative : str
         Why there is none.
-    adapt : callable
+    adapt, into : callable
         See ScalarOp.
     public : bool
         Whether it is offered in ``symcomp.tensor`` under its name.
     """
     names = parameters.split()
     arity = 0 if names[0].startswith("*") else len(names)
-    row = ScalarOp(name, arity, numpy, dtype, tuple(d), tuple(L), no_derivative, adapt=adapt)
+    row = ScalarOp(
+        name, arity, numpy, dtype, tuple(d), tuple(L), no_derivative, adapt=adapt, into=into
+    )
     ROWS[name] = lambda: row
     function = elemwise_function(
         Elemwise(row), name, names, doc, _example(row, names) if public else ""

@@ -297,6 +297,39 @@ def _ratio(x: Pair, y: Pair, difference: Pair) -> Any:
     return z
 
 
+def log_gamma_ratio(x: Any, y: Any) -> Any:
+    """log(abs(gamma(x) / gamma(y)))."""
+    return _log_abs_ratio(pair(x), y, sum_of(x, -y))
+
+
+def log_poch(x: Any, h: Any) -> Any:
+    """log(abs(gamma(x + h) / gamma(x))), of the sum before it is rounded."""
+    z = _log_abs_ratio(sum_of(x, h), x, pair(h))
+    return np.where((h == 0) & ~np.isnan(x), 0.0, z)
+
+
+def _log_abs_ratio(x: Pair, y: Any, difference: Pair) -> Any:
+    z = np.asarray(special.gammaln(x.hi) - special.gammaln(y))
+    at_x, at_y = _is_pole(x), _is_pole(pair(y))
+    finite = np.isfinite(x.hi) & np.isfinite(y)
+    _replace(z, finite & (at_x == at_y), lambda *xs: _log_ratio(*xs)[0].hi, x, pair(y), difference)
+    # Two terms of Taylor's series, where the difference has no digits left in the middle.
+    gap = np.where(y > 0, y, np.abs(y - np.rint(y)))
+    close = finite & (np.abs(difference.hi) < 1e-9 * gap)
+    _replace(z, close, lambda y, d: d * (psi(y) + d / 2 * tri_gamma(y)), y, difference.hi)
+    vast = finite & (np.abs(difference.hi) > VAST)
+    _replace(z, vast, _log_ratio_vast, x.hi, y)
+    return z
+
+
+def _log_ratio_vast(x: Any, y: Any) -> Any:
+    """Stirling's formula, whose other terms are nothing beside these; a small one is nothing."""
+    big, small = np.maximum(x, y), np.maximum(np.minimum(x, y), 1)
+    gap = big - small
+    z = gap * (np.log(small) - 1) + big * np.log1p(gap / small)
+    return np.where(x > y, z, -z)
+
+
 def _exponential(x: Pair, sign: Any) -> Any:
     return sign * exp(x)
 

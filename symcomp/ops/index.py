@@ -99,8 +99,11 @@ class IncSubtensor(Op):
         return [x.type]
 
     def perform(self, x: Any, y: Any, *inputs: Any) -> Any:
+        return self._write(x if self.inplace else x.copy(), y, inputs)
+
+    def _write(self, z: Any, y: Any, inputs: Any) -> Any:
+        """Do it to ``z``."""
         key = fill_pattern(self.pattern, inputs)
-        z = x if self.inplace else x.copy()
         if self.set:
             z[key] = y
         elif is_advanced(self.pattern):
@@ -111,20 +114,43 @@ class IncSubtensor(Op):
 
     def bind(self, node: Apply) -> Any:
         """``perform`` that refuses to stretch axes of y not known to have length 1."""
-        fixed = [a for a, n in enumerate(node.inputs[1].type.shape) if n is None]
+        fixed = self._fixed(node)
 
         def compute(x: Any, y: Any, *inputs: Any) -> Any:
-            if any(y.shape[a] == 1 for a in fixed):
-                region = x[fill_pattern(self.pattern, inputs)].shape
-                if any(y.shape[a] != region[a] for a in fixed):
-                    raise ShapeError(
-                        f"{self}: y has shape {y.shape}, the part that it goes to {region}; an "
-                        "axis of length 1 is stretched "
-                        "only if its type says so: use T.addbroadcast"
-                    )
+            self._check_stretching(fixed, x, y, inputs)
             return self.perform(x, y, *inputs)
 
         return compute if fixed else self.perform
+
+    def bind_into(self, node: Apply) -> Any:
+        fixed = self._fixed(node)
+
+        def compute(x: Any, y: Any, *inputs_and_z: Any) -> Any:
+            *inputs, z = inputs_and_z
+            self._check_stretching(fixed, x, y, inputs)
+            if z is not x:
+                np.copyto(z, x)
+            return self._write(z, y, inputs)
+
+        return None if self.inplace else compute
+
+    def overwritable(self, node: Apply) -> Sequence[int]:
+        return (0,)
+
+    @staticmethod
+    def _fixed(node: Apply) -> list[int]:
+        """The axes of y that may not be stretched."""
+        return [a for a, n in enumerate(node.inputs[1].type.shape) if n is None]
+
+    def _check_stretching(self, fixed: Sequence[int], x: Any, y: Any, inputs: Any) -> None:
+        if any(y.shape[a] == 1 for a in fixed):
+            region = x[fill_pattern(self.pattern, inputs)].shape
+            if any(y.shape[a] != region[a] for a in fixed):
+                raise ShapeError(
+                    f"{self}: y has shape {y.shape}, the part that it goes to {region}; an "
+                    "axis of length 1 is stretched "
+                    "only if its type says so: use T.addbroadcast"
+                )
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[0]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +108,14 @@ class Dot(Op):
             raise ShapeError(
                 f"dot: shapes {x.shape} and {y.shape} do not fit: the inner lengths must be equal"
             ) from None
+
+    def bind_into(self, node: Apply) -> Callable[..., Any]:
+        def compute(x: Any, y: Any, z: Any) -> Any:
+            if x.shape[-1] != y.shape[0] or not z.flags.c_contiguous:
+                return self.perform(x, y)
+            return np.dot(x, y, z)
+
+        return compute
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(*shapes[0][:-1], *shapes[1][1:])]

@@ -77,6 +77,17 @@ inverse_poch = _row(
     lambda x, h, z, g: -g * z * digamma_increment(x, h),
     lambda x, h, z, g: -g * z * digamma_of_sum(x, h), public=False,
 )  # fmt: skip
+log_gamma_ratio = _row(
+    "log_gamma_ratio", "x y", "log(abs(gamma(x) / gamma(y))), where the terms cancel, too.",
+    values.log_gamma_ratio,
+    lambda x, y, z, g: g * psi(x), lambda x, y, z, g: -g * psi(y),
+)  # fmt: skip
+log_poch = _row(
+    "log_poch", "x h",
+    "log(abs(gamma(x + h) / gamma(x))), as if x + h were not rounded: exact for small h, too.",
+    values.log_poch,
+    lambda x, h, z, g: g * digamma_increment(x, h), lambda x, h, z, g: g * digamma_of_sum(x, h),
+)  # fmt: skip
 beta = _row(
     "beta", "a b", "gamma(a) gamma(b) / gamma(a + b).", values.beta,
     lambda a, b, z, g: -g * z * digamma_increment(a, b),
@@ -101,6 +112,7 @@ digamma_of_sum = _row(
 )  # fmt: skip
 
 __all__ = [
-    "beta", "betaln", "digamma", "digamma_increment", "gamma", "gamma_ratio", "gammaln", "poch",
+    "beta", "betaln", "digamma", "digamma_increment", "gamma", "gamma_ratio", "gammaln",
+    "log_gamma_ratio", "log_poch", "poch",
     "polygamma", "psi", "tri_gamma",
 ]  # fmt: skip

@@ -90,6 +90,13 @@ def cast(x: Any, dtype: Any) -> TensorVariable:
 
 identity = scalar("identity", "x", "A copy of x.", np.copy, dtype=lambda x: x, d=(SAME,))
 tensor_copy = identity
+
+
+def _second_into(x: Any, y: Any, z: Any) -> Any:
+    np.copyto(z, y)
+    return z
+
+
 second = scalar(
     "second",
     "x y",
@@ -97,6 +104,7 @@ second = scalar(
     lambda x, y: np.broadcast_to(y, np.broadcast_shapes(np.shape(x), np.shape(y))).copy(),
     dtype=lambda x, y: y,
     d=(ZERO, SAME),
+    into=_second_into,
 )
 
 # ----- arithmetic
@@ -109,7 +117,16 @@ def _sum_of(*xs: Any) -> Any:
     return total
 
 
-add = scalar("add", "*x", "x + y + ...", _sum_of, dtype=upcast_rule, d=(SAME,))
+def _sum_into(x: Any, *others_and_z: Any) -> Any:
+    *others, z = others_and_z
+    if not others:
+        np.copyto(z, x)
+    for y in others:
+        x = np.add(x, y, z)
+    return z
+
+
+add = scalar("add", "*x", "x + y + ...", _sum_of, dtype=upcast_rule, d=(SAME,), into=_sum_into)
 _mul = scalar(
     "mul", "x y", "x * y", np.multiply, dtype=upcast_rule,
     d=(lambda x, y, z, g: g * y, lambda x, y, z, g: g * x),
@@ -231,12 +248,12 @@ sqrt = scalar(
 )
 maximum = scalar(
     "maximum", "x y", "The larger; NaN if either is. Its derivative is shared at ties.",
-    np.maximum, dtype=upcast_rule,
+    np.maximum, dtype=upcast_rule, into=lambda x, y, z: np.maximum(x, y, out=z),
     d=(lambda x, y, z, g: g * _share(x, y), lambda x, y, z, g: g * _share(y, x)),
 )  # fmt: skip
 minimum = scalar(
     "minimum", "x y", "The smaller; NaN if either is. Its derivative is shared at ties.",
-    np.minimum, dtype=upcast_rule,
+    np.minimum, dtype=upcast_rule, into=lambda x, y, z: np.minimum(x, y, out=z),
     d=(lambda x, y, z, g: g * _share(y, x), lambda x, y, z, g: g * _share(x, y)),
 )  # fmt: skip
 

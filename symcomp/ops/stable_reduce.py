@@ -4,6 +4,7 @@ of a product.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,11 @@ from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError
 from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.reduce import mean
+from symcomp.ops.exact import two_product
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import eq, switch
-from symcomp.ops.scalar_math import sqr
+from symcomp.ops.scalar_math import cast
+from symcomp.ops.shape import ShapeI
 
 
 def _require_float(op: Op, x: TensorVariable) -> None:
@@ -60,11 +62,6 @@ class Centered(Op):
         return [self(dx)]
 
 
-def variance(x: Any, axes: tuple[int, ...]) -> TensorVariable:
-    """The mean of the squares of the deviations from the mean."""
-    return mean(sqr(Centered(axes)(x)), axis=axes)
-
-
 class _FloatReduction(Op):
     axes: tuple[int, ...]
 
@@ -81,6 +78,31 @@ class _FloatReduction(Op):
         return DimShuffle(
             z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(ndim))
         )(z)
+
+
+@dataclass(frozen=True)
+class Variance(_FloatReduction):
+    """z = mean_i (x_i - mean_j x_j)^2 over ``axes``."""
+
+    axes: tuple[int, ...]
+
+    def perform(self, x: Any) -> Any:
+        d = Centered(self.axes).perform(x.astype(np.float32) if x.dtype == np.float16 else x)
+        with np.errstate(all="ignore"):
+            count = np.divide(math.prod(x.shape[a] for a in self.axes), 1, dtype=d.dtype)
+            return np.asarray(np.square(d).sum(axis=self.axes) / count, x.dtype)
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        (x,), (gz,) = inputs, output_grads
+        return [self._keep(gz, x.ndim) * self._slope(x)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        (x,), (dx,) = inputs, tangents
+        return [sum_(self._slope(x) * dx, axis=self.axes)]
+
+    def _slope(self, x: Any) -> Any:
+        count = math.prod(ShapeI(a)(x) for a in self.axes)
+        return 2 * Centered(self.axes)(x) / cast(count, x.dtype)
 
 
 @dataclass(frozen=True)
@@ -124,7 +146,8 @@ class LogProd(_FloatReduction):
     def perform(self, x: Any) -> Any:
         with np.errstate(all="ignore"):
             kept = [a for a in range(x.ndim) if a not in self.axes]
-            lines = x.transpose(*kept, *self.axes).reshape([x.shape[a] for a in kept] + [-1])
+            shape = [x.shape[a] for a in kept], math.prod(x.shape[a] for a in self.axes)
+            lines = x.transpose(*kept, *self.axes).reshape(*shape[0], shape[1])
             return np.asarray(_log_prod(lines), x.dtype)
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
@@ -137,16 +160,28 @@ class LogProd(_FloatReduction):
 
 
 def _log_prod(x: Any) -> Any:
-    """Along the last axis, by a product of mantissas in the widest type and a sum of exponents."""
-    mantissa, exponents = np.frexp(x)
+    """Along the last axis: a product of mantissas with their rounding errors, halving the number of
+    factors, and a sum of exponents.
+    """
+    if not x.shape[-1]:
+        return np.zeros(x.shape[:-1], x.dtype)
+    high, exponents = np.frexp(x.astype(np.float32) if x.dtype == np.float16 else x)
+    low = np.zeros_like(high)
     power = exponents.sum(axis=-1, dtype=np.int64)
-    product = np.ones(x.shape[:-1], np.longdouble)
-    # So many factors of at least 1/2 do not underflow.
-    for start in range(0, x.shape[-1], 512):
-        part = mantissa[..., start : start + 512].astype(np.longdouble).prod(axis=-1)
-        product, shift = np.frexp(product * part)
-        power = power + shift
+    while high.shape[-1] > 1:
+        if high.shape[-1] % 2:
+            one = np.ones_like(high[..., :1])
+            high, low = np.append(high, one, -1), np.append(low, 0 * one, -1)
+        a, b = high[..., ::2], high[..., 1::2]
+        product, error = two_product(a, b)
+        error += a * low[..., 1::2] + low[..., ::2] * b
+        high, exponents = np.frexp(product)
+        low = np.ldexp(error, -exponents)
+        power = power + exponents.sum(axis=-1)
+    high, low = high[..., 0], low[..., 0]
     # Near 1, so that nothing cancels where the whole product is near 1.
-    low = product < np.sqrt(0.5)
-    product, power = np.where(low, 2 * product, product), power - low
-    return np.log(product) + np.where(power == 0, 0, power * np.log(np.longdouble(2)))
+    small = high < np.sqrt(0.5)
+    power = power - small
+    high, low = np.where(small, 2 * high, high), np.where(small, 2 * low, low)
+    near = np.log1p((high - 1) + low)
+    return np.where((power == 0) & (high > 0), near, np.log(high) + power * np.log(2.0))

@@ -44,6 +44,8 @@ BINARY = {
     "poch": lambda x, h: ratio(x + h, x),
     "beta": lambda a, b: sign(b) * mpmath.exp(log_gamma(b)) * ratio(a, a + b),
     "betaln": lambda a, b: log_gamma(a) + log_gamma(b) - log_gamma(a + b),
+    "log_gamma_ratio": lambda x, y: log_gamma(x) - log_gamma(y),
+    "log_poch": lambda x, h: log_gamma(x + h) - log_gamma(x),
     "digamma_increment": lambda x, h: mpmath.digamma(x + h) - mpmath.digamma(x),
 }
 

@@ -51,7 +51,7 @@ def test_listing():
         "const   s2 = 2.0\n"
         "0  s1 := exp(s0)\n"
         "1  s3 := DimShuffle{x}(s2)\n"
-        "2  s4 := mul(s1, s3)    free s1, s3\n"
+        "2  s4 := mul(s1, s3) into s1    free s1, s3\n"
         "3  s5 := copy s0\n"
         "outputs s4, s5"
     )

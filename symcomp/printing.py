@@ -1,0 +1,56 @@
+"""``symcomp.printing``: graphs, functions and what was done to them, as text."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TextIO
+
+from symcomp.compile.callable import Function
+
+
+def explain_rewrites(f: Function, file: TextIO | str | None = None) -> str | None:
+    """Tell what rewriting did to the graph of a compiled function.
+
+    Phase by phase: each rule that fired with its reason, and for each firing the node, what took
+    its place, and the line of your program that made the node. ``config.optimizer_verbose`` prints
+    the same for every function when it is compiled.
+
+    Parameters
+    ----------
+    f : Function
+        What ``function`` returned.
+    file : file object or "str", optional
+        Where to write, standard output if not given; ``"str"`` returns the text instead.
+
+    Raises
+    ------
+    TypeError
+        If ``f`` is no compiled function.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> from symcomp.printing import explain_rewrites
+    >>> x = T.dvector("x")
+    >>> f = symcomp.function([x], T.log(1 + x))
+    >>> "log(add) -> log1p(x)" in explain_rewrites(f, file="str")
+    True
+    """
+    if not isinstance(f, Function):
+        raise TypeError(
+            f"explain_rewrites: f must be a compiled function, got {type(f).__name__}; compile "
+            "the expression with symcomp.function first"
+        )
+    text = str(f.maker.trace)
+    return _written(text, file)
+
+
+def _written(text: str, file: Any) -> str | None:
+    if file == "str":
+        return text
+    print(text, file=sys.stdout if file is None else file)
+    return None
+
+
+__all__ = ["explain_rewrites"]

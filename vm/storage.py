@@ -1,0 +1,190 @@
+"""The storage plan: which instructions write into an array that nobody needs any more.
+
+An instruction may take the array of one of its own inputs (in place), or one that died earlier (it
+is then kept until here). What the plan says is in the program: ``into`` and ``frees``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from symcomp.core.node import Variable
+from symcomp.core.tensor import TensorType
+from symcomp.rewrite.shapes import Shapes
+from symcomp.vm.guard import is_users
+from symcomp.vm.opcodes import Opcode
+from symcomp.vm.program import Instruction, Program
+
+
+def plan_storage(
+    program: Program,
+    block_of: Sequence[int],
+    guarded: Collection[int],
+    shapes: Shapes,
+    inplace: bool = True,
+    sharing: bool = True,
+) -> None:
+    """Fill in ``into`` of the instructions that can write into an array that is there already.
+
+    Parameters
+    ----------
+    program : Program
+        With its frees: what is never freed is never overwritten. Frees move to where the array is
+        taken over.
+    block_of : sequence of int
+        The block of straight code of each instruction.
+    guarded : collection of int
+        Slots of values that several branches compute; their instructions may be skipped.
+    shapes : Shapes
+        Facts about the lengths of variables.
+    inplace, sharing : bool
+        Write over inputs that die; write over what died earlier.
+    """
+    planner = _Planner(program, block_of, shapes)
+    for position, step in enumerate(program.instructions):
+        block = block_of[position]
+        pool = planner.pools.setdefault(block, _Pool(planner.key))
+        writes = step.opcode is Opcode.CALL and len(step.outputs) == 1
+        if writes and step.outputs[0] not in guarded and not is_users(step.node.op):  # type: ignore[union-attr]
+            planner.place(position, step, pool if sharing else None, inplace)
+        for slot in step.frees:
+            if planner.bury(slot, position) and sharing and slot != step.into:
+                for dead in planner.arrays_of(slot, block):
+                    pool.add(dead, program.variables[dead])
+
+
+class _Pool:
+    """Arrays that died in one block of straight code, by dtype and shape, latest first."""
+
+    def __init__(self, key: Callable[[Variable], Any]) -> None:
+        self._key = key
+        # By dtype and static shape; only where one is asked for are the lengths looked up.
+        self._unsorted: dict[Any, list[tuple[int, Variable]]] = {}
+        self._sorted: dict[Any, list[int]] = {}
+
+    def add(self, slot: int, variable: Variable) -> None:
+        if isinstance(variable.type, TensorType):
+            self._unsorted.setdefault(variable.type, []).append((slot, variable))
+
+    def take(self, variable: Variable) -> int:
+        """A slot whose array fits ``variable``; -1 if there is none."""
+        kind = variable.type
+        if kind in self._unsorted:
+            for slot, dead in self._unsorted.pop(kind):
+                self._sorted.setdefault((kind, self._key(dead)), []).append(slot)
+        if not self._sorted:
+            return -1
+        found = self._sorted.get((kind, self._key(variable)))
+        return found.pop() if found else -1
+
+
+class _Planner:
+    """What is known of every slot: its memory, whether it is dead."""
+
+    def __init__(self, program: Program, block_of: Sequence[int], shapes: Shapes) -> None:
+        self.program = program
+        self.pools: dict[int, _Pool] = {}
+        self._shapes = shapes
+        n = len(program.variables)
+        # Slots that may share memory form a group; a group is dead when all its slots are freed.
+        self._leader = list(range(n))
+        # The block in which an array of its own was made for the slot; -1: it has none.
+        self._home = [-1] * n
+        self._freed_at = [-1] * n
+        for step, block in zip(program.instructions, block_of, strict=True):
+            self._read_aliases(step, block)
+        self._living = [0] * n
+        self._arrays: dict[int, list[int]] = {}
+        for slot in range(n):
+            leader = self._group(slot)
+            self._living[leader] += 1
+            if self._home[slot] >= 0:
+                self._arrays.setdefault(leader, []).append(slot)
+
+    def key(self, variable: Variable) -> Any:
+        """Equal for variables that are known to have equal lengths."""
+        return tuple(n if isinstance(n, int) else id(n) for n in self._shapes.of(variable))
+
+    def _read_aliases(self, step: Instruction, block: int) -> None:
+        if step.opcode is Opcode.MOVE:
+            for slot, source in zip(step.outputs, step.inputs, strict=True):
+                self._join(slot, source)
+        elif step.opcode is Opcode.COPY:
+            self._home[step.outputs[0]] = block
+        elif step.opcode is Opcode.CALL and step.node is not None:
+            op, variables = step.node.op, self.program.variables
+            held = (*step.inputs, *step.outputs)
+            if is_users(op) or any(not isinstance(variables[i].type, TensorType) for i in held):
+                for slot in held:  # nobody checked what it does, or what its values hold on to
+                    self._join(slot, step.outputs[0])
+                return
+            for j, slot in enumerate(step.outputs):
+                sources = (*op.view_map.get(j, ()), *op.destroy_map.get(j, ()))
+                self._home[slot] = -1 if sources else block
+                self._join(slot, step.outputs[0])
+                for i in sources:
+                    self._join(slot, step.inputs[i])
+
+    def _group(self, slot: int) -> int:
+        leader = self._leader
+        while leader[slot] != slot:
+            leader[slot] = leader[leader[slot]]
+            slot = leader[slot]
+        return slot
+
+    def _join(self, a: int, b: int) -> None:
+        self._leader[self._group(a)] = self._group(b)
+
+    def bury(self, slot: int, position: int) -> bool:
+        """Note that ``slot`` is freed; true if now all that shares its memory is."""
+        leader = self._group(slot)
+        self._freed_at[slot] = position
+        self._living[leader] -= 1
+        return self._living[leader] == 0
+
+    def arrays_of(self, slot: int, block: int) -> list[int]:
+        """The slots of its group for which arrays were made in ``block``."""
+        made = self._arrays.get(self._group(slot), ())
+        return [i for i in made if self._home[i] == block]
+
+    def place(self, position: int, step: Instruction, pool: _Pool | None, inplace: bool) -> None:
+        """Find an array for the output of ``step`` to be written into."""
+        node: Any = step.node
+        (output,) = node.outputs
+        target = -1
+        if inplace and step.frees:
+            target = self._dying_input(step, node.op.overwritable(node))
+        if target < 0 and pool is not None and isinstance(output.type, TensorType):
+            target = self._dead_array(step, pool)
+        if target < 0:
+            return
+        step.compute, step.into = node.op.bind_into(node), target
+        if target not in step.frees:
+            earlier = self.program.instructions[self._freed_at[target]]
+            earlier.frees = tuple(i for i in earlier.frees if i != target)
+            step.frees = tuple(sorted((*step.frees, target)))
+
+    def _dying_input(self, step: Instruction, positions: Collection[int]) -> int:
+        for i in positions:
+            slot = step.inputs[i]
+            if slot not in step.frees or self._home[slot] < 0:
+                continue
+            leader = self._group(slot)
+            dying = sum(self._group(other) == leader for other in step.frees)
+            alone = all(
+                other == slot and j in positions
+                for j, other in enumerate(step.inputs)
+                if self._group(other) == leader
+            )
+            if alone and dying == self._living[leader] and self._can_write(step):
+                return slot
+        return -1
+
+    def _dead_array(self, step: Instruction, pool: _Pool) -> int:
+        return pool.take(self.program.variables[step.outputs[0]]) if self._can_write(step) else -1
+
+    @staticmethod
+    def _can_write(step: Instruction) -> bool:
+        node: Any = step.node
+        return node.op.bind_into(node) is not None
