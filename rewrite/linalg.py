@@ -8,6 +8,7 @@ not fit are still an error.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -145,7 +146,8 @@ def _counted_axis(x: Any) -> int | None:
     numbers = computed_by(node.inputs[0], Arange)
     if numbers is None or [number(v) for v in numbers.inputs[:2]] != [0, 1]:
         return None
-    return node.op.order.index(0) - len(node.op.order)
+    axis: int = node.op.order.index(0) - len(node.op.order)
+    return axis
 
 
 def is_square(x: Any, shapes: Shapes) -> bool:
@@ -232,7 +234,7 @@ def _determinant(x: Any, shapes: Shapes) -> tuple[Any, Any] | None:
     node = computed_by(inner if narrow is None else narrow, Det)
     if node is None:
         return None
-    found = log_determinant(node.inputs[0], shapes)
+    found: Sequence[Any] = log_determinant(node.inputs[0], shapes)
     if narrow is not None:
         found = tuple(None if v is None else cast(v, x.dtype) for v in found)
     sign, logabs = (None if v is None else rearranged(v, views) for v in found)

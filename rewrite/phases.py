@@ -9,13 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from symcomp.core.graph import FunctionGraph
-from symcomp.rewrite.blas import BLAS_INPLACE, BLAS_RULES
+from symcomp.rewrite.blas import BLAS_RULES
 from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.fusion import fuse
 from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.inline import INLINE_RULES
+from symcomp.rewrite.linalg import LINALG_RULES
+from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
@@ -37,14 +40,13 @@ CANONICALIZE = RuleSet(
     [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
 )
 STABILIZE = RuleSet(
-    [*SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES],
+    [*SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LINALG_RULES],
     ["stabilize", "fast_compile", *STABLE],
 )
 INLINE = RuleSet(INLINE_RULES, QUICK)
 STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
-SPECIALIZED = RuleSet(SPECIALIZE, FULL)
+SPECIALIZED = RuleSet([*SPECIALIZE, *MATRIX_PRODUCTS], FULL) + NAN_UNSAFE_MATRIX_PRODUCTS
 BLAS = RuleSet(BLAS_RULES, FULL)
-INPLACE = RuleSet(BLAS_INPLACE, FULL)
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ PHASES = (
     Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
     Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
-    Phase("inplace", "results that overwrite what nobody else reads", INPLACE),
+    Phase("fusion", "scalar functions of the same elements are one loop", RuleSet([]), FULL, fuse),
 )
 
 
