@@ -25,8 +25,8 @@ from symcomp.ops.double_double import (
 )
 from symcomp.ops.elemwise import real_float_rule
 from symcomp.ops.exact import horner
+from symcomp.ops.log_gamma import EULER, log_gamma_difference
 from symcomp.ops.log_gamma import log_gamma as log_gamma_of_pair
-from symcomp.ops.log_gamma import log_gamma_difference
 from symcomp.ops.log_gamma import psi as psi_of_pair
 
 CENTRE, REACH = 1.118033988749895, 0.38196601125010515
@@ -317,9 +317,18 @@ def _log_abs_ratio(x: Pair, y: Any, difference: Pair) -> Any:
     gap = np.where(y > 0, y, np.abs(y - np.rint(y)))
     close = finite & (np.abs(difference.hi) < 1e-9 * gap)
     _replace(z, close, lambda y, d: d * (psi(y) + d / 2 * tri_gamma(y)), y, difference.hi)
+    tiny = finite & (np.maximum(np.abs(x.hi), np.abs(y)) < 1e-20) & (x.hi != 0) & (y != 0)
+    _replace(z, tiny, _log_ratio_tiny, x.hi, y)
     vast = finite & (np.abs(difference.hi) > VAST)
     _replace(z, vast, _log_ratio_vast, x.hi, y)
     return z
+
+
+def _log_ratio_tiny(x: Any, y: Any) -> Any:
+    """Near the pole at 0, where log(abs(gamma(x))) is -log(abs(x)) - EULER x."""
+    a, b = np.abs(x), np.abs(y)
+    ratio = np.where(np.abs(b - a) < a / 2, np.log1p((b - a) / a), np.log(b) - np.log(a))
+    return ratio - EULER.hi * (x - y)
 
 
 def _log_ratio_vast(x: Any, y: Any) -> Any:
@@ -412,3 +421,44 @@ def _psi_increment_left(x: Any, y: Pair, h: Any) -> Any:
     (sine_x, _), (sine_y, _), (sine_h, _) = sin_cos_pi(pair(x)), sin_cos_pi(y), sin_cos_pi(pair(h))
     mirrored = _psi_increment_right(1 - x, (1 - y).hi, -h)
     return (PI * (sine_h / sine_x / sine_y)).hi + mirrored
+
+
+def tri_gamma_increment(x: Any, h: Any) -> Any:
+    """tri_gamma(x + h) - tri_gamma(x), of the sum before it is rounded, for x, x + h > 0; else
+    the difference is taken where h is not small.
+    """
+    total = sum_of(x, h)
+    z = np.asarray(tri_gamma(total.hi) - tri_gamma(x))
+    finite = np.isfinite(x) & np.isfinite(h) & ~_is_pole(pair(x)) & ~_is_pole(total)
+    right = (x > 0) & (total.hi > 0)
+    _replace(z, finite & right, _tri_gamma_increment_right, x, total.hi, h)
+    near = (x < 0) & (total.hi < 0) & (np.abs(h) < 0.125)
+    _replace(z, finite & near, _tri_gamma_increment_left, x, total, h)
+    z[(h == 0) & ~np.isnan(x) | (np.isposinf(x) & np.isfinite(h))] = 0
+    return z
+
+
+def _tri_gamma_increment_right(x: Any, y: Any, h: Any) -> Any:
+    """As _psi_increment_right, with -h (1 / x + 1 / y) / (x y) for 1 / y^2 - 1 / x^2."""
+    low, high = np.minimum(x, y), np.maximum(x, y)
+    count = np.maximum(np.ceil(STIRLING_FROM - low), 0)
+    u, v = 1 / (low + count), 1 / (high + count)
+    # The series in powers of 1 / x, by Horner's rule for divided differences.
+    series = [0.0, 1.0, 0.5, *(c for b in _BERNOULLI for c in (b, 0.0))]
+    value, slope = np.zeros_like(x), np.zeros_like(x)
+    for c in series[::-1]:
+        slope = slope * v + value
+        value = value * u + c
+    z = h * v * u * slope
+    for k in range(int(count.max(initial=0)) - 1, -1, -1):
+        near, far = 1 / (low + k), 1 / (high + k)
+        z = z + np.where(k < count, h * far * near * (near + far), 0)
+    return -z
+
+
+def _tri_gamma_increment_left(x: Any, y: Pair, h: Any) -> Any:
+    """By reflection (DLMF 5.15.6)."""
+    (sine_x, _), (sine_y, _), (sine_h, _) = sin_cos_pi(pair(x)), sin_cos_pi(y), sin_cos_pi(pair(h))
+    both, _ = sin_cos_pi(y + x)
+    square = (PI * (sine_h / sine_x / sine_y)) * (PI * (both / sine_x / sine_y))
+    return -square.hi - _tri_gamma_increment_right(1 - x, (1 - y).hi, -h)

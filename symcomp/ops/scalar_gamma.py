@@ -102,8 +102,14 @@ digamma_increment = _row(
     "digamma_increment", "x h",
     "psi(x + h) - psi(x), as if x + h were not rounded: exact for small h, too.",
     values.psi_increment,
-    lambda x, h, z, g: g * (tri_gamma(x + h) - tri_gamma(x)),
+    lambda x, h, z, g: g * tri_gamma_increment(x, h),
     lambda x, h, z, g: g * tri_gamma(x + h),
+)  # fmt: skip
+tri_gamma_increment = _row(
+    "tri_gamma_increment", "x h", "tri_gamma(x + h) - tri_gamma(x), as if x + h were not rounded.",
+    values.tri_gamma_increment,
+    lambda x, h, z, g: g * (polygamma(2, x + h) - polygamma(2, x)),
+    lambda x, h, z, g: g * polygamma(2, x + h), public=False,
 )  # fmt: skip
 digamma_of_sum = _row(
     "digamma_of_sum", "x h", "psi(x + h), as if x + h were not rounded.", values.psi_of_sum,
