@@ -327,7 +327,7 @@ def _log_abs_ratio(x: Pair, y: Any, difference: Pair) -> Any:
 def _log_ratio_tiny(x: Any, y: Any) -> Any:
     """Near the pole at 0, where log(abs(gamma(x))) is -log(abs(x)) - EULER x."""
     a, b = np.abs(x), np.abs(y)
-    ratio = np.where(np.abs(b - a) < a / 2, np.log1p((b - a) / a), np.log(b) - np.log(a))
+    ratio = np.where(np.abs(b - a) < a / 2, np.log1p((b - a) / a), np.log(b / a))
     return ratio - EULER.hi * (x - y)
 
 
