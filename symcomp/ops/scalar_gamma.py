@@ -1,4 +1,10 @@
-"""The table of scalar functions, continued: the gamma function and its kin (DLMF 5)."""
+"""The table of scalar functions, continued: the gamma function and its kin (DLMF 5).
+
+Those of float64 are within 3 units in the last place wherever they are normal numbers, but for
+these, which are within 3 units of the larger of two terms: tri_gamma_increment between negative
+numbers, and log_poch and log_gamma_ratio of numbers below 1e-20 of opposite sign and about equal
+size. polygamma, SciPy's, is for positive numbers only.
+"""
 
 from __future__ import annotations
 
