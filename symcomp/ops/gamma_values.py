@@ -24,7 +24,7 @@ from symcomp.ops.double_double import (
     where,
 )
 from symcomp.ops.elemwise import real_float_rule
-from symcomp.ops.exact import horner
+from symcomp.ops.exact import horner, two_product
 from symcomp.ops.log_gamma import EULER, log_gamma_difference
 from symcomp.ops.log_gamma import log_gamma as log_gamma_of_pair
 from symcomp.ops.log_gamma import psi as psi_of_pair
@@ -167,13 +167,27 @@ def gamma(x: Any) -> Any:
     z = np.asarray(special.gamma(x))
     _replace(z, _is_near(x), _gamma_near, x)
     _replace(z, (np.abs(x) < 0.5) & (x != 0), lambda x: _gamma_near(1 + x) / x, x)
-    far = (np.abs(x) >= 0.5) & (np.abs(x) < END) & ~_is_near(x) & ~_is_pole(pair(x))
+    above = (x > 2.5) & (x < 16)
+    _replace(z, above, _gamma_above, x)
+    far = (np.abs(x) >= 0.5) & (np.abs(x) < END) & ~_is_near(x) & ~above & ~_is_pole(pair(x))
     _replace(z, far, _gamma_far, x)
     return z
 
 
 def _gamma_near(x: Any) -> Any:
     return 1 + (x - 1) * (x - 2) * _near(_GAMMA, x)
+
+
+def _gamma_above(x: Any) -> Any:
+    """By recurrence (DLMF 5.5.1); the errors of the product's steps are kept."""
+    count = np.ceil(x - 2.5)
+    product, low = np.ones_like(x), np.zeros_like(x)
+    for k in range(1, int(count.max()) + 1):
+        factor = np.where(k <= count, x - k, 1)
+        product, error = two_product(product, factor)
+        low = low * factor + error
+    base = _gamma_near(x - count)
+    return base * product + base * low
 
 
 def _gamma_far(x: Any) -> Any:
