@@ -11,8 +11,8 @@ from symcomp.ops.stable_reduce import Centered
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.views import call
-from symcomp.tests.harness import variables_for
 from symcomp.tests.exact import evaluate_exactly, units_off
+from symcomp.tests.harness import variables_for
 from symcomp.tests.rewrite.rules import Case, check_rule, rewritten, run, values_of
 
 X = np.array([0.4, 1.3, 2.2])
