@@ -44,7 +44,7 @@ def check_values(
 ) -> None:
     """Assert that a row (or one of this name) is right to ``claim`` units at all points.
 
-    ``exact`` is called with numbers of ``digits`` digits; it may raise ValueError for NaN.
+    ``exact`` is called with numbers of ``digits`` digits.
     """
     row = ROWS[row]() if isinstance(row, str) else row
     arrays = [np.asarray(c, dtype) for c in columns]
