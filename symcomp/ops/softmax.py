@@ -100,7 +100,7 @@ def _log_sum_exp(x: Any) -> Any:
 def _log_mean_exp(x: Any) -> Any:
     top, finite = _top(x)
     mean = np.expm1(x - top).sum(axis=-1, keepdims=True) / x.shape[-1]
-    infinite = np.log(np.exp(x).sum(axis=-1, keepdims=True))
+    infinite = np.log(np.exp(x).sum(axis=-1, keepdims=True) / x.shape[-1])
     return np.where(finite, top + np.log1p(mean), infinite)
 
 
