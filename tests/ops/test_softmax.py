@@ -20,6 +20,7 @@ from symcomp.ops.softmax import (
 )
 from symcomp.tests.exact import exactly, units_off
 from symcomp.tests.harness import check
+from symcomp.tests.ops.accuracy import CLAIM_ANYWHERE
 
 inf, nan = np.inf, np.nan
 RNG = np.random.default_rng(3)
@@ -36,6 +37,8 @@ LINES = {
     "one": [-3.7],
     "cancels": [-1.4, -1.5, -1.3, -1.35],
     "far apart": [0.0, -745.0, -700.0, -36.0],
+    "cancels with the count": [0.0, 0.4375, -0.75, -0.75, -0.8125],
+    "one of many": [0.25, *[-50.0] * 999],
 }
 ONE_AXIS = {"Softmax": Softmax, "LogSoftmax": LogSoftmax}
 REDUCING = {"LogSumExp": LogSumExp, "LogMeanExp": LogMeanExp}
@@ -43,9 +46,8 @@ REDUCING = {"LogSumExp": LogSumExp, "LogMeanExp": LogMeanExp}
 
 def exps(x):
     """exp(x_i - max x), and max x, exactly."""
-    with mp.workdps(60):
-        top = max(x)
-        return np.array([mp.exp(v - top) for v in x], dtype=object), top
+    top = max(x)
+    return np.array([mp.exp(v - top) for v in x], dtype=object), top
 
 
 def softmax(x):
@@ -97,7 +99,7 @@ def test_random_values(name):
     @settings(deadline=None, max_examples=60)
     @given(st.lists(st.floats(-800, 800) | st.floats(-2, 2), min_size=1, max_size=6))
     def holds(line):
-        assert off(name, line) <= 4
+        assert off(name, line) <= CLAIM_ANYWHERE
 
     holds()
 

@@ -12,6 +12,7 @@ from symcomp.errors import DTypeError
 from symcomp.ops.stable_reduce import Centered, LogProd, Norm, Variance
 from symcomp.tests.exact import exactly, units_off
 from symcomp.tests.harness import check
+from symcomp.tests.ops.accuracy import CLAIM_ANYWHERE
 
 inf, nan = np.inf, np.nan
 CUBE = np.random.default_rng(8).normal(size=(2, 3, 4)) * 2
@@ -84,13 +85,13 @@ SIZES = st.floats(1e-300, 1e300) | st.floats(-1e300, -1e-300) | st.floats(-9, 9)
 @FAST
 @given(st.lists(SIZES, min_size=1, max_size=8))
 def test_random_norms(line):
-    assert off(Norm, line) <= 4
+    assert off(Norm, line) <= CLAIM_ANYWHERE
 
 
 @FAST
 @given(st.lists(st.floats(1e-300, 1e300) | st.floats(0.5, 2), min_size=1, max_size=8))
 def test_random_products(line):
-    assert off(LogProd, line) <= 4
+    assert off(LogProd, line) <= CLAIM_ANYWHERE
 
 
 @FAST
