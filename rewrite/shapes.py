@@ -94,6 +94,9 @@ class Shapes:
             inferred: Sequence[Any] = node.op.infer_shape(node, shapes)
         except NotImplementedError:
             inferred = [None] * len(node.outputs)
+        for out in node.outputs:
+            # A length may be said to be that of the output itself: running alone tells it.
+            self._known[out] = self._from_itself(out)
         for out, shape in zip(node.outputs, inferred, strict=True):
             self._known[out] = (
                 self._from_itself(out)

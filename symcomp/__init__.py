@@ -8,7 +8,7 @@
 array([0.5])
 """
 
-from symcomp import errors, gradient, printing, tensor
+from symcomp import errors, gradient, printing, scan_module, tensor
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compile.builders import OpFromGraph
@@ -33,6 +33,17 @@ from symcomp.errors import (
     SymcompError,
     UnusedInputError,
 )
+from symcomp.scan_module import (
+    OrderedUpdates,
+    foldl,
+    foldr,
+    loop,
+    map,
+    reduce,
+    scan,
+    scan_checkpoints,
+    until,
+)
 
 Variable.eval = eval_variable  # type: ignore[attr-defined]
 clone = clone_replace
@@ -41,9 +52,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
-    "Function", "function", "function_dump", "FunctionGraph", "grad", "gradient",
-    "GradientError", "In", "Lop", "MissingInputError", "Mode", "NullTypeGradError", "Op",
-    "OpFromGraph", "Out", "Param", "printing", "ProfileStats", "Rop", "shared",
+    "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
+    "gradient", "GradientError", "In", "loop", "Lop", "map", "MissingInputError", "Mode",
+    "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
+    "ProfileStats", "reduce", "Rop", "scan", "scan_checkpoints", "scan_module", "shared",
     "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError", "tensor", "Type",
-    "UnusedInputError", "Variable",
+    "UnusedInputError", "until", "Variable",
 ]  # fmt: skip

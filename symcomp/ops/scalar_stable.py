@@ -17,7 +17,6 @@ from symcomp.ops.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scal
 from symcomp.ops.exact import exp_sum, in_float, in_wider, two_product
 from symcomp.ops.scalar_logic import eq, logical_or, switch
 from symcomp.ops.scalar_math import abs_, log, log1p, sin, sqr, sqrt, tanh
-from symcomp.ops.scalar_special import psi
 
 
 def _row(name: str, x: str, doc: str, function: Any, *d: Any, public: bool = False) -> Any:
@@ -66,19 +65,9 @@ def _log_of_pow(x: Any, y: Any) -> Any:
     return np.where(positive, y * np.log(np.abs(x)), np.log(power))
 
 
-def _log_of_gamma(x: Any) -> Any:
-    positive = (x >= 0) | (np.mod(np.floor(x), 2) == 0) & (x != np.floor(x))
-    return np.where(positive, gammaln_row.function(x), np.nan)
-
-
-gammaln_row = ROWS["gammaln"]()
 log_of_pow = _row(
     "log_of_pow", "x y", "log(x ** y), where x ** y over- or underflows, too.",
     in_float(_log_of_pow), lambda x, y, z, g: g * y / x, lambda x, y, z, g: g * log(x),
-)  # fmt: skip
-log_of_gamma = _row(
-    "log_of_gamma", "x", "log(gamma(x)), NaN where gamma(x) < 0.", in_float(_log_of_gamma),
-    lambda x, z, g: g * psi(x),
 )  # fmt: skip
 
 

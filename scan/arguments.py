@@ -1,0 +1,240 @@
+"""The arguments of ``scan``, checked and brought to one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Constant, Variable
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.axes import shape_padleft
+from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.ops.scalar_math import minimum
+from symcomp.ops.shape import shape_i
+from symcomp.scan.run import by_fast_compile, by_fast_run
+
+
+@dataclass
+class Steps:
+    """One sequence: for each tap, the rows that step t reads as row t, and a variable for one."""
+
+    label: str
+    slices: list[Any]
+    rows: list[Any]
+    span: int
+
+
+@dataclass
+class State:
+    """One output: with taps a state that starts from ``start``, one row per step of its depth."""
+
+    label: str
+    taps: tuple[int, ...] = ()
+    start: Any = None
+    rows: tuple[Any, ...] = ()
+    initial: Any = None
+
+    @property
+    def lags(self) -> tuple[int, ...]:
+        """How many steps back each row is."""
+        return tuple(-tap for tap in self.taps)
+
+
+def as_list(argument: Any) -> list[Any]:
+    """One thing as a list, None as an empty one."""
+    if argument is None:
+        return []
+    return list(argument) if isinstance(argument, list | tuple) else [argument]
+
+
+def read_sequence(item: Any, position: int, backwards: bool, who: str) -> Steps:
+    """One element of ``sequences``."""
+    taps: Any = [0]
+    if isinstance(item, Mapping):
+        _check_keys(item, ("input", "taps"), f"{who}: sequence {position}")
+        taps, item = item.get("taps"), item["input"]
+        taps = [0] if taps is None else as_list(taps)
+    x = as_tensor_variable(item)
+    label = f"sequence {position}{f' ({x.name})' if x.name else ''}"
+    taps = [_tap(tap, f"{who}: {label}") for tap in taps]
+    if x.ndim == 0:
+        raise ShapeError(f"{who}: {label} is a {x.type}, which has no rows to go through")
+    first, last = min(0, *taps, 0), max(0, *taps, 0)
+    span = last - first
+    if x.type.shape[0] is not None and x.type.shape[0] < span:
+        raise ShapeError(
+            f"{who}: {label} has length {x.type.shape[0]}, but its taps {taps} reach over "
+            f"{span + 1} rows"
+        )
+    slices, rows = [], []
+    for tap in taps:
+        start, stop = tap - first, tap - last
+        part = x if span == 0 else x[start : stop or None]
+        slices.append(part[::-1] if backwards else part)
+        name = f"{x.name or f'sequence {position}'}[t{_signed(tap)}]"
+        rows.append(TensorType(x.dtype, x.type.shape[1:])(name))
+    return Steps(label, slices, rows, span)
+
+
+def read_state(item: Any, position: int, who: str) -> State:
+    """One element of ``outputs_info``."""
+    label = f"output {position}"
+    if item is None:
+        return State(label)
+    taps: Any = [-1]
+    if isinstance(item, Mapping):
+        _check_keys(item, ("initial", "taps", "inplace", "name"), f"{who}: {label}")
+        given = item.get("taps", [-1])
+        item = item.get("initial")
+        if item is None:
+            if given not in (None, [-1]):
+                raise ValueError(f"{who}: {label} has the taps {given} but no initial value")
+            return State(label)
+        taps = [-1] if given is None else as_list(given)
+    x = as_tensor_variable(item)
+    label = f"{label}{f' ({x.name})' if x.name else ''}"
+    taps = tuple(_tap(tap, f"{who}: {label}") for tap in taps)
+    if not taps or any(tap >= 0 for tap in taps) or len(set(taps)) < len(taps):
+        raise ValueError(
+            f"{who}: {label} has the taps {list(taps)}: an output is read at past steps alone, "
+            "each tap once: use negative numbers, as [-2, -1]"
+        )
+    start = shape_padleft(x) if taps == (-1,) else _first_rows(x, taps, f"{who}: {label}")
+    name = x.name or f"output {position}"
+    kind = TensorType(start.dtype, start.type.shape[1:])
+    rows = tuple(kind(f"{name}[t{_signed(tap)}]") for tap in taps)
+    return State(label, taps, start, rows, x)
+
+
+def _first_rows(x: TensorVariable, taps: tuple[int, ...], who: str) -> Any:
+    depth = -min(taps)
+    if x.ndim == 0 or (x.type.shape[0] is not None and x.type.shape[0] < depth):
+        raise ShapeError(
+            f"{who}: the initial value is {x.type}; the taps {list(taps)} need {depth} rows, the "
+            f"one of step -{depth} first"
+        )
+    return x if x.type.shape[0] == depth else x[:depth]
+
+
+def read_steps(n_steps: Any, sequences: Sequence[Steps], who: str) -> Any:
+    """The number of steps as an int64 scalar."""
+    if n_steps is None:
+        return _shortest(sequences, who)
+    if isinstance(n_steps, bool | float | np.floating | str):
+        raise DTypeError(f"{who}: n_steps is {n_steps!r}; it must be an integer")
+    n = as_tensor_variable(n_steps)
+    if n.ndim != 0 or not dtypes.is_discrete(n.dtype):
+        raise DTypeError(f"{who}: n_steps is {n} ({n.type}); it must be an integer scalar")
+    n = cast_to(n, "int64")
+    if isinstance(n, Constant):
+        if n.data < 0:
+            raise ValueError(
+                f"{who}: n_steps is {n.data}; it must not be negative. To go from the last row to "
+                "the first, pass go_backwards=True"
+            )
+        for s in sequences:
+            length = s.slices[0].type.shape[0]
+            if length is not None and length < n.data:
+                raise ShapeError(
+                    f"{who}: {s.label} has rows for {length} steps, fewer than n_steps={n.data}"
+                )
+    return n
+
+
+def _shortest(sequences: Sequence[Steps], who: str) -> Any:
+    if not sequences:
+        raise ValueError(f"{who}: n_steps is missing, and there is no sequence to take it from")
+    known = {s.label: s.slices[0].type.shape[0] for s in sequences}
+    lengths = {n for n in known.values() if n is not None}
+    if len(lengths) > 1:
+        found = ", ".join(f"{label}: {n}" for label, n in known.items() if n is not None)
+        raise ShapeError(
+            f"{who}: the sequences have rows for different numbers of steps ({found}): cut them, "
+            "or pass n_steps"
+        )
+    if lengths and len(sequences) == sum(n is not None for n in known.values()):
+        return as_tensor_variable(lengths.pop(), dtype="int64")
+    n: Any = None
+    for length in dict.fromkeys(shape_i(s.slices[0], 0) for s in sequences):
+        n = length if n is None else minimum(n, length)
+    return n
+
+
+def read_selects(mode: Any, who: str) -> Callable[[frozenset[str]], bool] | None:
+    """Which rewrites the body gets: a Mode says it, or the name of one; None: all."""
+    if mode is None:
+        return None
+    levels = {"fast_run": by_fast_run, "fast_compile": by_fast_compile, "mode": by_fast_run}
+    selects = getattr(mode, "selects", None)
+    if selects is None and isinstance(mode, str):
+        selects = levels.get(mode.lower())
+    if selects is None:
+        raise ValueError(f"{who}: mode {mode!r} is no Mode, 'FAST_RUN' or 'FAST_COMPILE'")
+    found: Callable[[frozenset[str]], bool] = selects
+    return found
+
+
+def fitted(new: Any, state: State, who: str) -> Any:
+    """What the step gives for a state, in the dtype of the state.
+
+    Raises
+    ------
+    DTypeError, ShapeError
+        If it cannot be the next row.
+    """
+    kind, where = state.rows[0].type, f", made at {new.source}" if new.source else ""
+    what = f"{who}: {state.label} is {new.type} as the step returns it{where}, but"
+    if new.ndim != kind.ndim:
+        raise ShapeError(
+            f"{what} {kind} as it starts: both must have as many axes"
+            + (
+                ""
+                if state.taps == (-1,)
+                else f" (the initial value has {len(state.taps)} taps, so one axis more)"
+            )
+        )
+    clash = [
+        a
+        for a, (m, n) in enumerate(zip(new.type.shape, kind.shape, strict=True))
+        if m is not None and n is not None and m != n
+    ]
+    if clash:
+        raise ShapeError(
+            f"{what} {kind} as it starts: the lengths of axis {clash[0]} differ. Give the initial "
+            "value the shape that the step returns"
+        )
+    if new.dtype != kind.dtype and not np.can_cast(new.dtype, kind.dtype, "safe"):
+        wide = dtypes.upcast(new.dtype, kind.dtype)
+        raise DTypeError(
+            f"{what} {kind} as it starts: cast the initial value with T.cast(initial, {wide!r}), "
+            f"or what the step returns with T.cast(..., {kind.dtype!r})"
+        )
+    return cast_to(new, kind.dtype)
+
+
+def read_non_sequence(item: Any) -> Variable:
+    """One element of ``non_sequences``."""
+    return item if isinstance(item, Variable) else as_tensor_variable(item)
+
+
+def _tap(tap: Any, who: str) -> int:
+    if isinstance(tap, bool) or not isinstance(tap, int | np.integer):
+        raise TypeError(f"{who}: the tap {tap!r} is no integer")
+    return int(tap)
+
+
+def _signed(tap: int) -> str:
+    return f"{tap:+d}" if tap else ""
+
+
+def _check_keys(item: Mapping[str, Any], allowed: Sequence[str], who: str) -> None:
+    unknown = [key for key in item if key not in allowed]
+    if unknown:
+        raise ValueError(f"{who} has the key {unknown[0]!r}; there are {', '.join(allowed)}")
+    if "input" in allowed and item.get("input") is None:
+        raise ValueError(f"{who} is a dict without 'input'")

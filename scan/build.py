@@ -1,0 +1,290 @@
+"""``scan``: a loop from a Python function that builds one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.node import Constant, Variable
+from symcomp.core.walk import graph_inputs, rebuild, toposort
+from symcomp.errors import MissingInputError
+from symcomp.ops.regions import ALWAYS, place
+from symcomp.scan.arguments import (
+    State,
+    Steps,
+    as_list,
+    fitted,
+    read_non_sequence,
+    read_selects,
+    read_sequence,
+    read_state,
+    read_steps,
+)
+from symcomp.scan.layout import Arguments, Layout, flat_arguments
+from symcomp.scan.op import Scan
+from symcomp.scan.run import by_fast_run
+from symcomp.scan.updates import OrderedUpdates, is_shared, read_step
+
+
+def scan(
+    fn: Callable[..., Any],
+    sequences: Any = None,
+    outputs_info: Any = None,
+    non_sequences: Any = None,
+    n_steps: Any = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+    profile: Any = False,
+    allow_gc: bool | None = None,
+    strict: bool = False,
+    return_list: bool = False,
+    return_updates: bool = True,
+    recompute: bool = False,
+) -> Any:
+    """Repeat a step, each time with the next rows of sequences and with what it made before.
+
+    Parameters
+    ----------
+    fn : callable
+        Builds one step. It is called once, with variables: for each sequence a row for each tap,
+        then for each output a row for each tap, then the non_sequences. It returns the outputs
+        (one or a list), and may return also a dict (or pairs) of updates of shared variables, and
+        ``until(condition)``.
+    sequences : tensor_like or dict, or list of them, optional
+        What to go through along the first axis. ``dict(input=x, taps=[-1, 0, 2])`` reads x[t-1],
+        x[t] and x[t+2], where t starts from 1, so that there is an x[t-1].
+    outputs_info : tensor_like, dict or None, or list of them, optional
+        For each output its value before the first step, if the step reads it; else None.
+        ``dict(initial=h, taps=[-3, -1])`` reads two earlier values; h has then one more axis in
+        front, and as many rows as the longest tap, the oldest first.
+    non_sequences : Variable or list of them, optional
+        Passed to each step as they are. Whatever else ``fn`` uses is found without being named.
+    n_steps : int or integer scalar, optional
+        By default the length of the shortest sequence. With ``until``: the most steps to do.
+    truncate_gradient : int
+        Gradients go back this many steps from the last one; -1: all.
+    go_backwards : bool
+        Go through the sequences from the last row to the first.
+    mode : Mode or str, optional
+        Which rewrites the step gets; by default all that are safe.
+    name : str, optional
+        For messages and printing.
+    profile, allow_gc
+        Accepted as Theano has them. A profile of the function shows the scan as one op, and what a
+        step leaves is dropped when the next one does not need it.
+    strict : bool
+        Whether ``fn`` may use, of variables outside, the ``non_sequences`` alone.
+    return_list : bool
+        Return a list also for one output.
+    return_updates : bool
+        Whether to return the updates, too.
+    recompute : bool
+        Gradients keep the states of each step alone, and compute all else again.
+
+    Returns
+    -------
+    outputs : TensorVariable, list of TensorVariable, or None
+        Each with one row per step, (n_steps, ...).
+    updates : OrderedUpdates
+        For ``function(..., updates=updates)``: new values of the shared variables that steps
+        update.
+
+    Raises
+    ------
+    ShapeError, DTypeError, TypeError, ValueError, MissingInputError
+        If arguments do not fit, or a state changes its dtype or shape. The message names the
+        sequence or output.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> k, a = T.iscalar("k"), T.dvector("a")
+    >>> powers, updates = symcomp.scan(
+    ...     lambda previous: previous * a, outputs_info=T.ones_like(a), n_steps=k
+    ... )
+    >>> symcomp.function([a, k], powers[-1], updates=updates)([1, 2, 3], 4)
+    array([ 1., 16., 81.])
+    """
+    who = name or "scan"
+    steps = [read_sequence(item, i, go_backwards, who) for i, item in enumerate(as_list(sequences))]
+    states = [read_state(item, i, who) for i, item in enumerate(as_list(outputs_info))]
+    fixed = [read_non_sequence(x) for x in as_list(non_sequences)]
+    n = read_steps(n_steps, steps, who)
+    rows = [row for s in steps for row in s.rows]
+    result = fn(*rows, *(row for s in states for row in s.rows), *fixed)
+    outputs, new_values, condition = read_step(result, who)
+    if not states:
+        states = [State(f"output {i}") for i in range(len(outputs))]
+    if len(outputs) != len(states):
+        raise ValueError(
+            f"{who}: the step returned {len(outputs)} outputs; outputs_info describes {len(states)}"
+        )
+    pairs = list(zip(states, outputs, strict=True))
+    outputs = [fitted(y, s, who) if s.taps else y for s, y in pairs]
+    draft = Draft(who, steps, states, outputs, new_values, condition)
+    found, updates = draft.build(
+        n,
+        fixed if strict else None,
+        _truncation(truncate_gradient, who),
+        read_selects(mode, who),
+        recompute,
+    )
+    answer: Any = found
+    if not return_list and len(found) <= 1:
+        answer = found[0] if found else None
+    return (answer, updates) if return_updates else answer
+
+
+def _truncation(steps: Any, who: str) -> int:
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < -1 or steps == 0:
+        raise ValueError(
+            f"{who}: truncate_gradient is {steps!r}; it must be a positive number of steps, or -1 "
+            "for all"
+        )
+    return steps
+
+
+class Draft:
+    """One step that was built, with the variables that stand for rows in it.
+
+    Parameters
+    ----------
+    who : str
+        The name of the scan.
+    steps : sequence of Steps
+    states : sequence of State
+    outputs : sequence of TensorVariable
+        Of the step, one for each state.
+    updates : dict
+        New values of shared variables.
+    condition : TensorVariable or None
+    """
+
+    def __init__(
+        self,
+        who: str,
+        steps: Sequence[Steps],
+        states: Sequence[State],
+        outputs: Sequence[Any],
+        updates: dict[Any, Any],
+        condition: Any,
+    ) -> None:
+        self._who, self._steps, self._states = who, steps, states
+        self._outputs, self._condition = list(outputs), condition
+        self._updates = {s: self._checked_update(s, new) for s, new in updates.items()}
+        self._add_default_updates()
+
+    def _checked_update(self, shared: Any, new: Any) -> Any:
+        if not is_shared(shared):
+            raise TypeError(f"{self._who}: the step updates {shared!r}, no shared variable")
+        new = new if isinstance(new, Variable) else shared.type.make_constant(new)
+        try:
+            return shared.type.filter_variable(new)
+        except TypeError as problem:
+            raise TypeError(
+                f"{self._who}: the step's update of {shared} ({shared.type}) is {new.type}: "
+                f"{problem}"
+            ) from None
+
+    def _results(self) -> list[Any]:
+        last = [] if self._condition is None else [self._condition]
+        return [*self._outputs, *self._updates.values(), *last]
+
+    def _add_default_updates(self) -> None:
+        """Shared variables that update themselves, as the state of random streams, do so in each
+        step.
+        """
+        found = True
+        while found:
+            found = False
+            for x in graph_inputs(self._results()):
+                new = getattr(x, "default_update", None)
+                if new is not None and x not in self._updates:
+                    self._updates[x] = new
+                    found = True
+
+    def build(
+        self,
+        n: Any,
+        allowed: Sequence[Variable] | None,
+        truncate: int,
+        selects: Any,
+        recompute: bool = False,
+    ) -> tuple[list[Any], OrderedUpdates]:
+        """Make the scan; the outputs and updates.
+
+        Parameters
+        ----------
+        n : TensorVariable
+            The number of steps.
+        allowed : sequence of Variable or None
+            What the step may use of the graph around; None: everything.
+        truncate, selects, recompute
+            See Scan.
+        """
+        shared = list(self._updates)
+        inner = [x.type(x.name) for x in shared]
+        results = rebuild(self._results(), dict(zip(shared, inner, strict=True)))
+        outputs, rest = results[: len(self._outputs)], results[len(self._outputs) :]
+        carried, last = rest[: len(shared)], rest[len(shared) :]
+        traced = [i for i, s in enumerate(self._states) if s.taps]
+        stacked = [i for i, s in enumerate(self._states) if not s.taps]
+        lagged = [x for i in traced for x in self._states[i].rows]
+        rows = [x for s in self._steps for x in s.rows]
+        varying = [*lagged, *inner, *rows]
+        results = [outputs[i] for i in traced] + carried + [outputs[i] for i in stacked] + last
+        captured = surroundings(results, varying)
+        if allowed is not None:
+            self._check_allowed(captured, [*allowed, *shared])
+        layout = Layout(
+            tuple(self._states[i].lags for i in traced),
+            len(shared),
+            len(rows),
+            len(stacked),
+            bool(last),
+        )
+        body = ClosedGraph([*varying, *captured], results)
+        op = Scan(body, layout, truncate, recompute, selects or by_fast_run, self._who)
+        starts = [self._states[i].start for i in traced]
+        sequences = [x for s in self._steps for x in s.slices]
+        found = layout.results(
+            op(*flat_arguments(Arguments(n, starts, shared, sequences, captured)))
+        )
+        answers: dict[int, Any] = dict(zip(stacked, found.stacked, strict=True))
+        for i, buffer, depth in zip(traced, found.traced, layout.depths, strict=True):
+            answers[i] = buffer[depth:]
+        updates = OrderedUpdates(zip(shared, found.carried, strict=True))
+        return [answers[i] for i in range(len(outputs))], updates
+
+    def _check_allowed(self, captured: Sequence[Variable], allowed: Sequence[Variable]) -> None:
+        for x in graph_inputs(captured, allowed):
+            if x not in allowed and not isinstance(x, Constant):
+                raise MissingInputError(
+                    f"{self._who}: the step uses {x} of type {x.type}, which is not among the "
+                    "non_sequences: add it to them, or pass strict=False"
+                )
+
+
+def surroundings(outputs: Sequence[Any], varying: Sequence[Variable]) -> list[Variable]:
+    """What a step takes from the graph around it, constants apart.
+
+    What does not change from step to step is computed around the loop, once; except inside a branch
+    of ifelse, which may never be taken.
+    """
+    inside: set[Variable] = set(varying)
+    nodes = toposort(outputs, inside)
+    regions = place(nodes, outputs)
+    chosen = []
+    for node in nodes:
+        if regions[node] != ALWAYS or any(x in inside for x in node.inputs):
+            inside.update(node.outputs)
+            chosen.append(node)
+    found: dict[Variable, None] = {}
+    for node in chosen:
+        found.update((x, None) for x in node.inputs if x not in inside)
+    found.update((x, None) for x in outputs if x not in inside)
+    return [x for x in found if not isinstance(x, Constant)]

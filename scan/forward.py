@@ -1,0 +1,139 @@
+"""R-op of scans: one loop forward that moves the states and their tangents together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from symcomp.autodiff.rop import Rop
+from symcomp.core import dtype as dtypes
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.tensor import TensorVariable
+from symcomp.scan.layout import (
+    Arguments,
+    Layout,
+    Results,
+    Step,
+    flat_arguments,
+    flat_results,
+    flat_step,
+)
+
+
+def is_continuous(x: Any) -> bool:
+    """True for floating and complex tensors."""
+    return isinstance(x, TensorVariable) and not dtypes.is_discrete(x.dtype)
+
+
+def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]) -> list[Any]:
+    """The tangents of the outputs; None where there is none.
+
+    The loop has the states of the scan and, behind them, their tangents: with
+    s[t] = f(s[t-1], x[t]), ds[t] = df/ds ds[t-1] + df/dx dx[t].
+    """
+    layout: Layout = op.layout
+    arguments, moves = layout.arguments(inputs), layout.arguments(tangents)
+    step, new = layout.step(op.body.inputs), layout.results(op.body.outputs)
+    moving = _moving(op, moves)
+    traced = [i for i, on in enumerate(moving.traced) if on]
+    carried = [i for i, on in enumerate(moving.carried) if on]
+    sequences = [i for i, dx in enumerate(moves.sequences) if dx is not None]
+    captured = [i for i, dx in enumerate(moves.captured) if dx is not None]
+    shadow = Step(
+        [[x.type(_d(x)) for x in step.lagged[i]] for i in traced],
+        [step.carried[i].type(_d(step.carried[i])) for i in carried],
+        [step.rows[i].type(_d(step.rows[i])) for i in sequences],
+        [step.captured[i].type(_d(step.captured[i])) for i in captured],
+    )
+    sources = Step(
+        [step.lagged[i] for i in traced],
+        [step.carried[i] for i in carried],
+        [step.rows[i] for i in sequences],
+        [step.captured[i] for i in captured],
+    )
+    stacked = [j for j, on in enumerate(moving.stacked) if on]
+    primal = [new.traced[i] for i in traced] + [new.carried[i] for i in carried]
+    primal += [new.stacked[j] for j in stacked]
+    derived = Rop(primal, flat_step(sources), flat_step(shadow), disconnected_outputs="ignore")
+    derived = [_as_row(dy, y) for dy, y in zip(derived, primal, strict=True)]
+    d_traced, rest = derived[: len(traced)], derived[len(traced) :]
+    d_carried, d_stacked = rest[: len(carried)], rest[len(carried) :]
+    body = ClosedGraph(
+        flat_step(_both(step, shadow)),
+        flat_results(
+            Results(
+                new.traced + d_traced, new.carried + d_carried, new.stacked + d_stacked, new.last
+            )
+        ),
+    )
+    wide = Layout(
+        layout.lags + tuple(layout.lags[i] for i in traced),
+        layout.n_carried + len(carried),
+        layout.n_sequences + len(sequences),
+        layout.n_stacked + len(stacked),
+        layout.until,
+    )
+    starts = Arguments(
+        arguments.n,
+        arguments.traced + [_start(moves.traced[i], arguments.traced[i]) for i in traced],
+        arguments.carried + [_start(moves.carried[i], arguments.carried[i]) for i in carried],
+        arguments.sequences + [moves.sequences[i] for i in sequences],
+        arguments.captured + [moves.captured[i] for i in captured],
+    )
+    loop = replace(op, body=body, layout=wide)
+    results = wide.results(loop(*flat_arguments(starts)))
+    found = Results(
+        _placed(traced, results.traced[len(layout.lags) :], len(layout.lags)),
+        _placed(carried, results.carried[layout.n_carried :], layout.n_carried),
+        _placed(stacked, results.stacked[layout.n_stacked :], layout.n_stacked),
+        None,
+    )
+    return flat_results(found) + [None] * layout.until
+
+
+def _moving(op: Any, moves: Arguments) -> Results:
+    """Which states and outputs have a tangent that is not zero."""
+    layout: Layout = op.layout
+    step, new = layout.step(op.body.inputs), layout.results(op.body.outputs)
+    numbers = layout.step(range(len(op.body.inputs)))
+    places = [*numbers.lagged, *([i] for i in numbers.carried)]
+    given = [*moves.traced, *moves.carried]
+    start = [i for place, dx in zip(places, given, strict=True) if dx is not None for i in place]
+    rest = zip([*numbers.rows, *numbers.captured], [*moves.sequences, *moves.captured], strict=True)
+    start += [i for i, dx in rest if dx is not None]
+    on = [
+        is_continuous(y) and any(op.reach[i][j] for i in start)
+        for j, y in enumerate(op.body.outputs)
+    ]
+    for state, (dx, y) in enumerate(zip(given, [*new.traced, *new.carried], strict=True)):
+        on[state] = on[state] or (dx is not None and is_continuous(y))
+    assert len(step.carried) == layout.n_carried
+    return layout.results(on)
+
+
+def _both(step: Step, shadow: Step) -> Step:
+    return Step(
+        step.lagged + shadow.lagged,
+        step.carried + shadow.carried,
+        step.rows + shadow.rows,
+        step.captured + shadow.captured,
+    )
+
+
+def _start(tangent: Any, x: Any) -> Any:
+    return x.zeros_like() if tangent is None else tangent
+
+
+def _as_row(dy: Any, y: Any) -> Any:
+    """A zero tangent of a row has the shape of the row."""
+    return y.zeros_like() if dy is None else dy
+
+
+def _placed(places: Sequence[int], values: Sequence[Any], length: int) -> list[Any]:
+    found = dict(zip(places, values, strict=True))
+    return [found.get(i) for i in range(length)]
+
+
+def _d(x: Any) -> str | None:
+    return None if x.name is None else f"d{x.name}"

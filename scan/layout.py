@@ -1,0 +1,113 @@
+"""Layout: what the inputs and outputs of a scan, and of its body, are.
+
+Four kinds of arguments, in this order. *Traced* states keep all their rows: the body reads rows
+some steps back (the lags) and writes one. *Carried* values are known of the last step alone. Of a
+*sequence* step t reads row t. The rest is *captured*: the same in all steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Arguments(NamedTuple):
+    """The inputs of a scan; ``n`` is the number of steps, or the most that there can be."""
+
+    n: Any
+    traced: list[Any]
+    carried: list[Any]
+    sequences: list[Any]
+    captured: list[Any]
+
+
+class Step(NamedTuple):
+    """The inputs of the body; ``lagged[i]`` has one entry for each lag of the traced state i."""
+
+    lagged: list[list[Any]]
+    carried: list[Any]
+    rows: list[Any]
+    captured: list[Any]
+
+
+class Results(NamedTuple):
+    """The outputs of a scan or of its body. ``last`` is the number of steps done, or the condition
+    to stop; None without.
+    """
+
+    traced: list[Any]
+    carried: list[Any]
+    stacked: list[Any]
+    last: Any
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many of each there are.
+
+    Attributes
+    ----------
+    lags : tuple of tuple of int
+        For each traced state, how many steps back its rows are read; the largest is its depth.
+    n_carried, n_sequences, n_stacked : int
+        A stacked output has one row for each step.
+    until : bool
+        Whether the last output of the body is a condition to stop after this step; the last output
+        of the scan is then how many steps were done.
+    """
+
+    lags: tuple[tuple[int, ...], ...]
+    n_carried: int
+    n_sequences: int
+    n_stacked: int
+    until: bool = False
+
+    @property
+    def depths(self) -> list[int]:
+        """For each traced state, how many rows it starts from."""
+        return [max(lags) for lags in self.lags]
+
+    def arguments(self, inputs: Sequence[Any]) -> Arguments:
+        """The inputs of a scan by kind."""
+        counts = (len(self.lags), self.n_carried, self.n_sequences)
+        return Arguments(inputs[0], *_split(inputs[1:], counts))
+
+    def step(self, inputs: Sequence[Any]) -> Step:
+        """The inputs of the body by kind."""
+        counts = [*(len(lags) for lags in self.lags), self.n_carried, self.n_sequences]
+        *lagged, carried, rows, captured = _split(inputs, counts)
+        return Step(lagged, carried, rows, captured)
+
+    def results(self, outputs: Sequence[Any]) -> Results:
+        """The outputs of a scan, or of its body, by kind."""
+        counts = (len(self.lags), self.n_carried, self.n_stacked)
+        traced, carried, stacked, rest = _split(outputs, counts)
+        return Results(traced, carried, stacked, rest[0] if self.until else None)
+
+
+def flat_arguments(arguments: Arguments) -> list[Any]:
+    """The inputs of a scan in one list."""
+    n, traced, carried, sequences, captured = arguments
+    return [n, *traced, *carried, *sequences, *captured]
+
+
+def flat_step(step: Step) -> list[Any]:
+    """The inputs of a body in one list."""
+    lagged = [x for state in step.lagged for x in state]
+    return [*lagged, *step.carried, *step.rows, *step.captured]
+
+
+def flat_results(results: Results) -> list[Any]:
+    """The outputs of a body, or of a scan, in one list."""
+    last = [] if results.last is None else [results.last]
+    return [*results.traced, *results.carried, *results.stacked, *last]
+
+
+def _split(values: Sequence[Any], counts: Sequence[int]) -> list[list[Any]]:
+    """Consecutive parts of the given lengths, and the rest."""
+    parts, start = [], 0
+    for count in counts:
+        parts.append(list(values[start : start + count]))
+        start += count
+    return [*parts, list(values[start:])]

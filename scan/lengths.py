@@ -1,0 +1,109 @@
+"""The shapes of stacked rows, from those of what the body is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.evaluate import evaluate
+from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.tensor import TensorVariable
+from symcomp.core.walk import graph_inputs, rebuild, toposort
+from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.shape import ShapeI
+from symcomp.rewrite.shapes import Shapes
+
+
+def inner_lengths(op: Any) -> list[list[Any]]:
+    """For each stacked output and axis of its rows: int, or an expression in inputs of the body."""
+    shapes = Shapes()
+    return [list(shapes.of(y)) for y in op.layout.results(op.body.outputs).stacked]
+
+
+def row_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[list[Any]]:
+    """For each stacked output the lengths of its rows as expressions outside; None where they
+    depend on values of single steps.
+    """
+    arguments, step = op.layout.arguments(node.inputs), op.layout.step(op.body.inputs)
+    outside = op.layout.arguments(shapes)
+    known = dict(zip(step.captured, arguments.captured, strict=True))
+    shape_of: dict[Variable, Any] = dict(zip(step.captured, outside.captured, strict=True))
+    for lagged, shape in zip(step.lagged, outside.traced, strict=True):
+        shape_of.update((x, shape[1:]) for x in lagged)
+    shape_of.update((x, s[1:]) for x, s in zip(step.rows, outside.sequences, strict=True))
+    return [
+        [n if isinstance(n, int) else _outside(n, known, shape_of) for n in lengths]
+        for lengths in inner_lengths(op)
+    ]
+
+
+def carried_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+    """The shapes of the carried values at the end; None for what is no tensor."""
+    facts = Shapes()
+    results: list[Any] = []
+    inner = op.layout.step(op.body.inputs).carried
+    new = op.layout.results(op.body.outputs).carried
+    starts = op.layout.arguments(shapes).carried
+    ends = op.layout.results(node.outputs).carried
+    for x, y, start, end in zip(inner, new, starts, ends, strict=True):
+        if start is None:
+            results.append(None)
+            continue
+        stays = [facts.same(x, a, y, a) for a in range(x.ndim)]
+        results.append(tuple(start[a] if s else ShapeI(a)(end) for a, s in enumerate(stays)))
+    return results
+
+
+def _outside(length: Any, known: dict[Variable, Any], shape_of: dict[Variable, Any]) -> Any:
+    replace: dict[Variable, Any] = dict(known)
+    for node in toposort([length]):
+        if isinstance(node.op, ShapeI) and node.inputs[0] in shape_of:
+            entry = shape_of[node.inputs[0]][node.op.axis]
+            replace[node.outputs[0]] = as_tensor_variable(entry, dtype="int64")
+    leaves = graph_inputs([length], replace)
+    if not all(x in replace or isinstance(x, Constant) for x in leaves):
+        return None
+    return rebuild([length], replace, strict=False)[0]
+
+
+def actual_lengths(op: Any, values: Sequence[Any]) -> list[tuple[int, ...]]:
+    """The same as numbers, for given inputs; 0 where no step says it."""
+    _, traced, carried, sequences, captured = op.layout.arguments([None, *values])
+    step = op.layout.step(op.body.inputs)
+    given: dict[Variable, Any] = dict(zip(step.captured, captured, strict=True))
+    given.update(zip(step.carried, carried, strict=True))
+    for lagged, x in zip(step.lagged, traced, strict=True):
+        given.update((y, x[0, ...]) for y in lagged)
+    for y, x in zip(step.rows, sequences, strict=True):
+        given[y] = np.zeros(x.shape[1:], x.dtype)
+    results = []
+    for lengths in inner_lengths(op):
+        entries = [n if _shape_alone(n, step) else 0 for n in lengths]
+        symbols = [as_tensor_variable(n, dtype="int64") for n in entries]
+        results.append(tuple(int(n) for n in evaluate(symbols, given)))
+    return results
+
+
+def _shape_alone(length: Any, step: Any) -> bool:
+    """True if a length follows from shapes, and from values that are the same in all steps."""
+    if isinstance(length, int):
+        return True
+    by_shape = [n.outputs[0] for n in toposort([length]) if isinstance(n.op, ShapeI)]
+    values = set(graph_inputs([length], by_shape)) - set(by_shape)
+    return all(isinstance(x, Constant) or x in step.captured for x in values) and isinstance(
+        length, TensorVariable
+    )
+
+
+def is_length_of(n: Any, x: Any) -> bool:
+    """True if ``n`` is seen to be how many rows ``x`` has."""
+    if isinstance(n, Constant):
+        return x.type.shape[0] is not None and int(n.data) == x.type.shape[0]
+    return n.owner is not None and n.owner.op == ShapeI(0) and n.owner.inputs[0] is x
+
+
+def first_rows(x: Any, n: Any) -> Any:
+    """``x[:n]``, or ``x`` where it is seen to have no more rows."""
+    return x if is_length_of(n, x) else x[:n]

@@ -1,0 +1,194 @@
+"""``loop``: a scan whose state is any nested tuple, list or dict of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.tensor import TensorType
+from symcomp.errors import ShapeError
+from symcomp.ops.axes import shape_padleft
+from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.scan.arguments import State, read_sequence, read_steps
+from symcomp.scan.build import Draft
+from symcomp.scan.updates import until
+
+
+def loop(
+    step: Callable[[Any, Any], Any],
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    name: str | None = None,
+    reverse: bool = False,
+    return_updates: bool = False,
+) -> Any:
+    """Repeat ``carry, y = step(carry, x)`` for each row x of ``xs``.
+
+    Parameters
+    ----------
+    step : callable
+        (carry, x) -> (carry, y), or (carry, y, until(condition)). It is called once with variables,
+        and again if the dtype of a state must be promoted.
+    init : tensor_like, or nested tuples, lists and dicts of them
+        The carry before the first step. A state gets the dtype that both ``init`` and ``step`` fit
+        in.
+    xs : like ``init``, optional
+        Each has a row for each step; x has the structure of ``xs``. None: x is None.
+    length : int or integer scalar, optional
+        The number of steps; by default the length of ``xs``.
+    name : str, optional
+    reverse : bool
+        Go from the last row to the first; row t of the outputs still belongs to row t of ``xs``.
+    return_updates : bool
+        Return the updates of shared variables as third result. Without it a step that has any, as
+        one that draws random numbers, is an error.
+
+    Returns
+    -------
+    carry
+        After the last step, in the structure of ``init``.
+    ys
+        What the steps gave, stacked, in the structure of y; None where y is None.
+
+    Raises
+    ------
+    TypeError, ShapeError
+        If a step changes the structure, rank or known shape of the carry.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> def step(carry, x):
+    ...     total = {"sum": carry["sum"] + x, "count": carry["count"] + 1}
+    ...     return total, total["sum"] / total["count"]
+    >>> end, means = symcomp.loop(step, {"sum": 0, "count": 0}, x)
+    >>> means.eval({x: [1.0, 2.0, 6.0]})
+    array([1. , 1.5, 3. ])
+    >>> end["sum"].dtype
+    'float64'
+    """
+    who = name or "loop"
+    starts = [as_tensor_variable(x) for x in leaves(init)]
+    sequences = [read_sequence(x, i, reverse, who) for i, x in enumerate(leaves(xs))]
+    n = read_steps(length, sequences, who)
+    rows = filled(xs, [s.rows[0] for s in sequences])
+    states, news, ys, condition = _settled(step, starts, rows, init, who)
+    flat = [as_tensor_variable(y) for y in leaves(ys)]
+    states += [State(f"output {i}") for i in range(len(flat))]
+    draft = Draft(who, sequences, states, [*news, *flat], {}, condition)
+    found, updates = draft.build(n, None, -1, None)
+    if updates and not return_updates:
+        raise ValueError(
+            f"{who}: the step updates {', '.join(map(str, updates))}: pass return_updates=True "
+            "and give the third result to function(..., updates=...)"
+        )
+    k = len(starts)
+    ends = filled(init, [_end(buffer, start) for buffer, start in zip(found, starts, strict=False)])
+    outputs = filled(ys, [y[::-1] if reverse else y for y in found[k:]])
+    return (ends, outputs, updates) if return_updates else (ends, outputs)
+
+
+def _settled(
+    step: Callable[[Any, Any], Any], starts: list[Any], rows: Any, init: Any, who: str
+) -> tuple[list[State], list[Any], Any, Any]:
+    """The states and what one step makes of them, in dtypes that they keep."""
+    kinds = [x.dtype for x in starts]
+    while True:
+        states = [_state(x, kind, i) for i, (x, kind) in enumerate(zip(starts, kinds, strict=True))]
+        carry, ys, condition = _parts(step(filled(init, [s.rows[0] for s in states]), rows), who)
+        if not same_structure(init, carry):
+            raise TypeError(
+                f"{who}: the step makes {structure(carry)} of the carry {structure(init)}; both "
+                "must have the same structure"
+            )
+        news = [as_tensor_variable(x) for x in leaves(carry)]
+        wider = [dtypes.upcast(s, new.dtype) for s, new in zip(kinds, news, strict=True)]
+        if wider == kinds:
+            checked = [_checked(new, s, who) for new, s in zip(news, states, strict=True)]
+            return states, checked, ys, condition
+        kinds = wider
+
+
+def _state(start: Any, dtype: str, position: int) -> State:
+    start = cast_to(start, dtype)
+    label = f"state {position}"
+    row = TensorType(dtype, start.type.shape)(start.name or label)
+    return State(label, (-1,), shape_padleft(start), (row,), start)
+
+
+def _parts(result: Any, who: str) -> tuple[Any, Any, Any]:
+    if not isinstance(result, tuple) or len(result) not in (2, 3):
+        raise TypeError(f"{who}: the step must return (carry, y), it returned {result!r}")
+    condition = None
+    if len(result) == 3:
+        if not isinstance(result[2], until):
+            raise TypeError(f"{who}: the third result of the step must be until(condition)")
+        condition = result[2].condition
+    return result[0], result[1], condition
+
+
+def _checked(new: Any, state: State, who: str) -> Any:
+    kind = state.rows[0].type
+    same = new.ndim == kind.ndim and all(
+        m is None or n is None or m == n for m, n in zip(new.type.shape, kind.shape, strict=True)
+    )
+    if not same:
+        raise ShapeError(
+            f"{who}: {state.label} starts as {kind}, and the step makes it {new.type}"
+            f"{f', made at {new.source}' if new.source else ''}: the shape must stay"
+        )
+    return cast_to(new, kind.dtype)
+
+
+def _end(rows: Any, start: Any) -> Any:
+    """The last row of a state; ``rows`` is a view of all of them behind the start."""
+    buffer = rows.owner.inputs[0]
+    return buffer[-1]
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The tensors of a nested structure, dicts in the order of their keys."""
+    if tree is None:
+        return []
+    if isinstance(tree, Mapping):
+        return [x for key in tree for x in leaves(tree[key])]
+    if isinstance(tree, list | tuple):
+        return [x for part in tree for x in leaves(part)]
+    return [tree]
+
+
+def filled(tree: Any, values: list[Any]) -> Any:
+    """The same structure with other leaves."""
+    rest = iter(values)
+
+    def fill(part: Any) -> Any:
+        if part is None:
+            return None
+        if isinstance(part, Mapping):
+            return {key: fill(part[key]) for key in part}
+        if isinstance(part, list | tuple):
+            items = [fill(item) for item in part]
+            named = isinstance(part, tuple) and hasattr(part, "_fields")
+            return type(part)(*items) if named else type(part)(items)
+        return next(rest)
+
+    return fill(tree)
+
+
+def structure(tree: Any) -> str:
+    """The structure in words, a star for each tensor."""
+    if isinstance(tree, Mapping):
+        return "{" + ", ".join(f"{key!r}: {structure(tree[key])}" for key in tree) + "}"
+    if isinstance(tree, list | tuple):
+        inner = ", ".join(structure(part) for part in tree)
+        return f"[{inner}]" if isinstance(tree, list) else f"({inner})"
+    return "None" if tree is None else "*"
+
+
+def same_structure(a: Any, b: Any) -> bool:
+    """True if both are nested alike; the keys of dicts stand in the same order."""
+    return structure(a) == structure(b)

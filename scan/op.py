@@ -1,0 +1,272 @@
+"""Scan: the op of loops. Its body is a graph; one application is the whole loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.node import Apply, Constant, Type, Variable
+from symcomp.core.op import Op
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.shape import ShapeI
+from symcomp.scan.forward import pushed
+from symcomp.scan.layout import Layout
+from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
+from symcomp.scan.reverse import pulled
+from symcomp.scan.run import FIRST_ROWS, Rows, by_fast_run, copy_of, machine_of
+from symcomp.vm.machine import PythonMachine
+
+
+@dataclass(frozen=True)
+class Scan(Op):
+    """state[t], stacked[t] = body(state[t - lag] ..., carried, sequence[t] ..., captured), t < n.
+
+    Inputs: the number of steps n; for each traced state its first ``depth`` rows; the carried
+    values at the start; the sequences, of at least n rows; what is captured.
+    Outputs: for each traced state all rows, (depth + n, ...); the carried values at the end; for
+    each stacked output n rows; with ``until``, the number of steps done, which then stands for n.
+
+    Attributes
+    ----------
+    body : ClosedGraph
+        See ``Layout`` for the order of its inputs and outputs.
+    layout : Layout
+    truncate : int
+        The pullback goes through the last so many steps alone; -1: through all.
+    recompute : bool
+        The pullback computes again what it needs of each step, from the states alone.
+    selects : callable
+        Tags of a rewrite -> whether it is applied to the body.
+    name : str
+        For messages; no part of what the op is.
+    """
+
+    body: ClosedGraph
+    layout: Layout
+    truncate: int = -1
+    recompute: bool = False
+    selects: Callable[[frozenset[str]], bool] = by_fast_run
+    name: str = field(default="scan", compare=False)
+
+    multiple_outputs = True
+
+    def output_types(self, *inputs: Variable) -> list[Type]:
+        layout = self.layout
+        _check_count(self, inputs)
+        n, traced, carried, sequences, captured = layout.arguments(inputs)
+        step = layout.step(self.body.inputs)
+        new = layout.results(self.body.outputs)
+        for row, x in zip(step.rows, sequences, strict=True):
+            _check_rows(self, row, x)
+        rests = zip([*step.carried, *step.captured], [*carried, *captured], strict=True)
+        for inner, x in rests:
+            if not inner.type.is_super(x.type):
+                raise DTypeError(f"{self}: {x} of type {x.type} cannot be {inner} ({inner.type})")
+        known = isinstance(n, Constant) and not layout.until
+        length = int(n.data) if isinstance(n, Constant) and known else None
+        types: list[Type] = []
+        for lagged, depth, x, out in zip(
+            step.lagged, layout.depths, traced, new.traced, strict=True
+        ):
+            _check_state(self, lagged, depth, x, out)
+            rows = None if length is None else depth + length
+            types.append(TensorType(x.dtype, (rows, *lagged[0].type.shape)))
+        types += [inner.type for inner in step.carried]
+        types += [TensorType(out.dtype, (length, *out.type.shape)) for out in new.stacked]
+        return types + [TensorType("int64", ())] * layout.until
+
+    @cached_property
+    def machine(self) -> PythonMachine:
+        """What runs one step."""
+        return machine_of(self.body, self.selects)
+
+    def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
+        layout = self.layout
+        most = int(n)
+        _, traced, carried, sequences, captured = layout.arguments([n, *rest])
+        self._check_lengths(most, traced, sequences)
+        capacity = min(most, FIRST_ROWS) if layout.until else most
+        kinds = layout.results(self.body.outputs)
+        states = []
+        for out, x, depth in zip(kinds.traced, traced, layout.depths, strict=True):
+            rows = Rows(str(out), x.dtype, depth + capacity, x.shape[1:])
+            rows.array[:depth] = x
+            states.append(rows)
+        stacks = [Rows(str(y), y.dtype, capacity, None) for y in kinds.stacked]
+        done = self._loop(most, states, carried, sequences, captured, stacks)
+        results = [
+            rows.first(depth + done, None)
+            for rows, depth in zip(states, layout.depths, strict=True)
+        ]
+        results += [copy_of(c, x.type) for c, x in zip(carried, kinds.carried, strict=True)]
+        shapes = actual_lengths(self, rest) if done == 0 else [None] * len(stacks)
+        results += [y.first(done, shape) for y, shape in zip(stacks, shapes, strict=True)]
+        return (*results, np.asarray(done, np.int64)) if layout.until else tuple(results)
+
+    def _loop(
+        self,
+        most: int,
+        states: list[Rows],
+        carried: list[Any],
+        sequences: list[Any],
+        captured: list[Any],
+        stacks: list[Rows],
+    ) -> int:
+        """Do the steps; ``carried`` is changed. Returns how many were done."""
+        layout, run = self.layout, self.machine.run
+        reads = [
+            (state, depth - lag)
+            for state, depth, lags in zip(states, layout.depths, layout.lags, strict=True)
+            for lag in lags
+        ]
+        writes = [*zip(states, layout.depths, strict=True)]
+        first_carried, first_stacked = len(states), len(states) + len(carried)
+        for t in range(most):
+            values = [state.array[t + shift, ...] for state, shift in reads]
+            values += carried
+            values += [x[t, ...] for x in sequences]
+            values += captured
+            try:
+                new = run(values)
+                for (state, depth), value in zip(writes, new, strict=False):
+                    state.write(depth + t, value)
+                carried[:] = new[first_carried:first_stacked]
+                for rows, value in zip(stacks, new[first_stacked:], strict=False):
+                    rows.write(t, value)
+            except Exception as problem:
+                problem.add_note(f"This was in step {t} (of at most {most}) of {self}")
+                raise
+            if layout.until and new[-1]:
+                return t + 1
+        return most
+
+    def _check_lengths(self, n: int, traced: list[Any], sequences: list[Any]) -> None:
+        if n < 0:
+            raise ValueError(f"{self}: the number of steps is {n}; it must not be negative")
+        step = self.layout.step(self.body.inputs)
+        for x, depth, lagged in zip(traced, self.layout.depths, step.lagged, strict=True):
+            if len(x) != depth:
+                raise ShapeError(
+                    f"{self}: the state {lagged[0]} starts from {len(x)} rows (shape {x.shape}); "
+                    f"its taps need {depth}"
+                )
+        for x, row in zip(sequences, step.rows, strict=True):
+            if len(x) < n:
+                raise ShapeError(
+                    f"{self}: the sequence read as {row} has length {len(x)} (shape {x.shape}), "
+                    f"but {n} steps need {n}: pass a longer one, or fewer n_steps"
+                )
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        layout = self.layout
+        steps = node.outputs[-1] if layout.until else node.inputs[0]
+        starts = layout.arguments(shapes).traced
+        result: list[Any] = [
+            (steps + depth, *start[1:]) for depth, start in zip(layout.depths, starts, strict=True)
+        ]
+        result += carried_lengths(self, node, shapes)
+        stacked = layout.results(node.outputs).stacked
+        for y, lengths in zip(stacked, row_lengths(self, node, shapes), strict=True):
+            entries = enumerate(lengths, start=1)
+            result.append((steps, *(ShapeI(a)(y) if n is None else n for a, n in entries)))
+        return result + [()] * layout.until
+
+    @cached_property
+    def reach(self) -> list[list[bool]]:
+        """``[i][j]``: whether input i of the body takes part in output j, in this or a later
+        step.
+        """
+        layout, direct = self.layout, self.body.connection
+        matrix = np.asarray(direct, bool).reshape(len(direct), len(self.body.outputs))
+        numbers = layout.step(range(len(direct)))
+        n_states = len(layout.lags) + layout.n_carried
+        feeds = np.zeros((n_states, matrix.shape[1]), bool)
+        for state, places in enumerate([*numbers.lagged, *([i] for i in numbers.carried)]):
+            feeds[state] = np.any(matrix[places], axis=0)
+        for middle in range(n_states):
+            feeds |= np.outer(feeds[:, middle], feeds[middle])
+        through = matrix | (matrix[:, :n_states].astype(int) @ feeds.astype(int) > 0)
+        return [[bool(on) for on in row] for row in through]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        layout = self.layout
+        reach = np.asarray(self.reach, bool).reshape(len(self.body.inputs), len(node.outputs))
+        numbers = layout.step(range(len(reach)))
+        rows = [[False] * len(node.outputs)]
+        for state, places in enumerate([*numbers.lagged, *([i] for i in numbers.carried)]):
+            row = [bool(on) for on in np.any(reach[places], axis=0).tolist()]
+            row[state] = True
+            rows.append(row)
+        rows += [[bool(on) for on in reach[i]] for i in (*numbers.rows, *numbers.captured)]
+        if layout.until:
+            for row in rows:
+                row[-1] = False
+        return rows
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return pulled(self, inputs, outputs, output_grads)
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return pushed(self, inputs, outputs, tangents)
+
+    def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
+        return [(self.body.inputs, self.body.outputs)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what was compiled stays here."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __str__(self) -> str:
+        layout = self.layout
+        parts = [
+            f"{count} {what}"
+            for count, what in (
+                (len(layout.lags), "traced"),
+                (layout.n_carried, "carried"),
+                (layout.n_stacked, "stacked"),
+            )
+            if count
+        ]
+        return f"{self.name}{{{', '.join(parts)}{', until' * layout.until}}}"
+
+
+def _check_count(op: Scan, inputs: Sequence[Variable]) -> None:
+    n, layout = inputs[0], op.layout
+    lagged = sum(len(lags) - 1 for lags in layout.lags)
+    if len(inputs) - 1 + lagged != len(op.body.inputs):
+        raise ShapeError(
+            f"{op}: {len(inputs)} inputs for a body with {len(op.body.inputs)}; "
+            f"{len(op.body.inputs) - lagged + 1} are needed"
+        )
+    if not isinstance(n, TensorVariable) or n.ndim or not dtypes.is_discrete(n.dtype):
+        raise DTypeError(f"{op}: the number of steps must be an integer scalar, got {n} ({n.type})")
+    if isinstance(n, Constant) and int(n.data) < 0:
+        raise ShapeError(f"{op}: the number of steps is {n.data}; it must not be negative")
+
+
+def _check_rows(op: Scan, row: Any, x: Any) -> None:
+    if not isinstance(x, TensorVariable) or x.ndim == 0:
+        raise ShapeError(f"{op}: the sequence read as {row} is a {x.type}, which has no rows")
+    if not row.type.is_super(TensorType(x.dtype, x.type.shape[1:])):
+        raise DTypeError(f"{op}: rows of {x} ({x.type}) cannot be {row} ({row.type})")
+
+
+def _check_state(op: Scan, lagged: list[Any], depth: int, x: Any, out: Any) -> None:
+    name, kind = lagged[0], lagged[0].type
+    _check_rows(op, name, x)
+    if x.type.shape[0] not in (None, depth):
+        raise ShapeError(f"{op}: the state {name} starts from {x.type}; {depth} rows are needed")
+    lengths = zip(out.type.shape, kind.shape, strict=out.ndim == kind.ndim)
+    clash = any(m is not None and n is not None and m != n for m, n in lengths)
+    if out.dtype != kind.dtype or out.ndim != kind.ndim or clash:
+        raise DTypeError(f"{op}: the state {name} is {kind}, the step makes it {out.type}")

@@ -1,0 +1,210 @@
+"""What a loop backwards reads of the loop forwards: rows that are there, and rows kept for it.
+
+The gradient of a step needs values of that step. States, sequences and outputs are there already,
+row by row. What is an elementwise function of such is computed again; anything dearer, as a matrix
+product, becomes one more stacked output of the loop forwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.node import Constant, Variable
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.walk import rebuild, toposort
+from symcomp.errors import GradientError
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.index import Subtensor
+from symcomp.ops.pattern import Slice
+from symcomp.ops.regions import ALWAYS, place
+from symcomp.ops.shape import Shape, ShapeI, specify_shape
+from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
+from symcomp.scan.lengths import first_rows
+
+CHEAP = (Elemwise, DimShuffle, Shape, ShapeI)
+
+Forward = tuple[Arguments, Sequence[Any], Any]
+
+
+def known_values(
+    op: Any, outputs: Sequence[Any], varying: Collection[Variable], forward: Forward
+) -> tuple[list[Any], dict[Any, Any], dict[Any, Any]]:
+    """Cut ``outputs`` off the body of ``op``.
+
+    Parameters
+    ----------
+    op : Scan
+    outputs : sequence of Variable
+        Functions of the body's variables and of ``varying``.
+    varying : collection of Variable
+        What belongs to the new loop.
+    forward : (Arguments, outputs, steps done)
+        One application of ``op``.
+
+    Returns
+    -------
+    outputs : list of Variable
+        In terms of ``varying``, ``rows`` and ``captured``.
+    rows : dict of Variable to Variable
+        A variable for a row -> where its rows are, in the order of the steps.
+    captured : dict of Variable to Variable
+        A variable for what is the same in all steps -> what it is.
+    """
+    return _Cut(op, outputs, varying, forward).result()
+
+
+class _Cut:
+    def __init__(
+        self, op: Any, outputs: Sequence[Any], varying: Collection[Variable], forward: Forward
+    ) -> None:
+        self._op, self._outputs, self._varying = op, outputs, set(varying)
+        self._arguments, self._forward, self._done = forward
+        step = op.layout.step(op.body.inputs)
+        self._captured = dict(zip(step.captured, self._arguments.captured, strict=True))
+        self._rows_of = self._available()
+        order = toposort(op.body.outputs)
+        regions = place(order, op.body.outputs)
+        self._keepable = {y for n in order if regions[n] == ALWAYS for y in n.outputs}
+        self._hidden = _depending(
+            order, {x for x in step.carried if not isinstance(x, TensorVariable)}
+        )
+        self._fixed: dict[Variable, bool] = {}
+        self._cheap: dict[Variable, bool] = {}
+        self._used: dict[Variable, None] = {}
+        self._invariant: dict[Variable, None] = {}
+        self._kept: dict[Variable, None] = {}
+
+    def _available(self) -> dict[Variable, Any]:
+        """Rows that are there anyway: where they are, for each variable of the body."""
+        layout: Layout = self._op.layout
+        step = layout.step(self._op.body.inputs)
+        new, results = layout.results(self._op.body.outputs), layout.results(self._forward)
+        found: dict[Variable, Any] = {}
+        for y, rows in zip(new.stacked, results.stacked, strict=True):
+            found[y] = (rows, Slice())
+        for y, rows, depth in zip(new.traced, results.traced, layout.depths, strict=True):
+            found[y] = (rows, Slice(depth))
+        for lagged, lags, rows, depth in zip(
+            step.lagged, layout.lags, results.traced, layout.depths, strict=True
+        ):
+            for x, lag in zip(lagged, lags, strict=True):
+                found[x] = (rows, Slice(depth - lag or None, -lag))
+        for x, rows in zip(step.rows, self._arguments.sequences, strict=True):
+            found[x] = (first_rows(rows, self._done), Slice())
+        return {x: part for x, part in found.items() if not isinstance(x, Constant)}
+
+    def result(self) -> tuple[list[Any], dict[Any, Any], dict[Any, Any]]:
+        for f in self._frontier():
+            self._cut(f)
+        replaced: dict[Variable, Any] = {}
+        rows: dict[Any, Any] = {}
+        for f in self._used:
+            sequence, part = self._rows_of[f]
+            sequence = sequence if part == Slice() else Subtensor((part,))(sequence)
+            self._placeholder(f, sequence, replaced, rows)
+        for f, sequence in zip(self._kept, self._stored(), strict=True):
+            self._placeholder(f, sequence, replaced, rows)
+        captured: dict[Any, Any] = {}
+        outside = rebuild([*self._invariant], self._captured, strict=False)
+        for f, value in zip(self._invariant, outside, strict=True):
+            replaced[f] = value.type(f.name)
+            captured[replaced[f]] = value
+        return rebuild(self._outputs, replaced), rows, captured
+
+    @staticmethod
+    def _placeholder(f: Any, sequence: Any, replaced: Any, rows: Any) -> None:
+        kind = f.type
+        if not kind.is_super(TensorType(sequence.dtype, sequence.type.shape[1:])):
+            sequence = specify_shape(sequence, (None, *kind.shape))
+        replaced[f] = TensorType(sequence.dtype, sequence.type.shape[1:])(f.name)
+        rows[replaced[f]] = sequence
+
+    def _frontier(self) -> list[Variable]:
+        """What of the body the new loop uses."""
+        varying = _depending(toposort(self._outputs), self._varying)
+        used: dict[Variable, None] = {}
+        for node in toposort(self._outputs):
+            if any(y in varying for y in node.outputs):
+                used.update((x, None) for x in node.inputs)
+        used.update((y, None) for y in self._outputs)
+        return [x for x in used if x not in varying and not isinstance(x, Constant)]
+
+    def _cut(self, f: Variable) -> None:
+        """Find where to cut ``f`` off."""
+        pending = [f]
+        while pending:
+            x = pending.pop()
+            if isinstance(x, Constant):
+                continue
+            if self._is_fixed(x):
+                self._invariant[x] = None
+            elif x in self._rows_of:
+                self._used[x] = None
+            elif self._keeps(x):
+                self._kept[x] = None
+            elif x.owner is None:
+                raise GradientError(
+                    f"{self._op}: the gradient needs {x} of type {x.type} in every step, which "
+                    "no array can keep"
+                )
+            else:
+                pending.extend(x.owner.inputs)
+
+    def _keeps(self, x: Variable) -> bool:
+        if not isinstance(x, TensorVariable):
+            return False
+        if x.owner is None or x in self._hidden:
+            return True
+        return x in self._keepable and not self._op.recompute and not self._is_cheap(x)
+
+    def _is_fixed(self, x: Variable) -> bool:
+        """True if ``x`` is the same in all steps."""
+        for node in toposort([x], self._fixed):
+            for v in (*node.inputs, x):
+                if v.owner is None:
+                    self._fixed[v] = v in self._captured or isinstance(v, Constant)
+            on = all(self._fixed[v] for v in node.inputs)
+            self._fixed.update((y, on) for y in node.outputs)
+        return self._fixed.setdefault(x, x in self._captured or isinstance(x, Constant))
+
+    def _is_cheap(self, x: Variable) -> bool:
+        """True if ``x`` is an elementwise function of what is there anyway."""
+        for node in toposort([x], self._cheap):
+            for v in node.inputs:
+                if v.owner is None:
+                    self._cheap[v] = self._is_there(v)
+            on = isinstance(node.op, CHEAP) and all(self._cheap[v] for v in node.inputs)
+            for y in node.outputs:
+                self._cheap[y] = on or self._is_there(y)
+        return self._cheap[x]
+
+    def _is_there(self, v: Variable) -> bool:
+        return isinstance(v, Constant) or v in self._rows_of or self._is_fixed(v)
+
+    def _stored(self) -> list[Any]:
+        """The rows of what is kept for the gradient, from a loop that stacks them, too."""
+        if not self._kept:
+            return []
+        op, kept = self._op, [*self._kept]
+        new = op.layout.results(op.body.outputs)
+        wide = Results(new.traced, new.carried, new.stacked + kept, new.last)
+        loop = replace(
+            op,
+            body=ClosedGraph(op.body.inputs, flat_results(wide)),
+            layout=replace(op.layout, n_stacked=op.layout.n_stacked + len(kept)),
+        )
+        results = loop.layout.results(loop(*flat_arguments(self._arguments)))
+        return results.stacked[len(new.stacked) :]
+
+
+def _depending(order: Sequence[Any], variables: set[Variable]) -> set[Variable]:
+    """``variables`` and all that is computed from them."""
+    found = set(variables)
+    for node in order:
+        if any(x in found for x in node.inputs):
+            found.update(node.outputs)
+    return found

@@ -1,0 +1,260 @@
+"""L-op of scans: back-propagation through time, itself a scan that goes backwards.
+
+Let s[t] = f(s[t-1], .., s[t-k], x[t], w). The gradient of row t of s is what comes from outside,
+G[t], plus what the steps t+1 .. t+k send back. The loop carries k pending sums: p_j is what has
+been sent so far to the row j steps back. In step t, backwards:
+
+    g   = G[t] + p_1
+    c_j = g df/ds[t-j],  gx[t] = g df/dx[t],  gw = gw + g df/dw
+    p_j = p_{j+1} + c_j
+
+So a gradient needs no other kind of state than any loop, and can be differentiated again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from symcomp.autodiff.lop import Lop
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.node import Variable
+from symcomp.core.tensor import TensorType
+from symcomp.ops.alloc import zeros
+from symcomp.ops.convert import constant
+from symcomp.ops.index import set_subtensor
+from symcomp.ops.join import concatenate
+from symcomp.ops.scalar_logic import switch
+from symcomp.ops.scalar_math import minimum
+from symcomp.ops.shape import shape_tuple
+from symcomp.scan.forward import is_continuous
+from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
+from symcomp.scan.lengths import is_length_of
+from symcomp.scan.residuals import known_values
+
+
+class _Plan(NamedTuple):
+    """What takes part: numbers of traced states, carried, sequences, captured, stacked."""
+
+    traced: list[int]
+    carried: list[int]
+    sequences: list[int]
+    captured: list[int]
+    stacked: list[int]
+
+
+def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+    """The gradients of the inputs; None where there is none."""
+    layout: Layout = op.layout
+    arguments = layout.arguments(inputs)
+    grads = layout.results(output_grads)
+    plan = _plan(op, grads)
+    if not (plan.traced or plan.carried or plan.stacked):
+        return [None] * len(inputs)
+    done = outputs[-1] if layout.until else arguments.n
+    steps = done if op.truncate < 0 else minimum(done, constant(op.truncate))
+    backward = _Backward(op, plan, arguments, list(outputs), grads, done, steps)
+    found = backward.run()
+    whole = op.truncate < 0
+    reached = constant(True) if whole else done <= op.truncate
+    traced: list[Any] = [None] * len(layout.lags)
+    for i, pending in zip(plan.traced, found.pending, strict=True):
+        depth, outside = layout.depths[i], grads.traced[i]
+        start = concatenate([p[-1:] for p in reversed(pending)]) if depth > 1 else pending[0][-1:]
+        start = start if whole else switch(reached, start, start.zeros_like())
+        traced[i] = start if outside is None else start + outside[:depth]
+    carried: list[Any] = [None] * layout.n_carried
+    for i, pending in zip(plan.carried, found.carried, strict=True):
+        carried[i] = pending if whole else switch(reached, pending, pending.zeros_like())
+    sequences: list[Any] = [None] * layout.n_sequences
+    for i, rows in zip(plan.sequences, found.rows, strict=True):
+        x = arguments.sequences[i]
+        if whole and is_length_of(done, x):
+            sequences[i] = rows[::-1]
+        else:
+            sequences[i] = set_subtensor(x.zeros_like()[done - steps : done], rows[::-1])
+    captured: list[Any] = [None] * len(arguments.captured)
+    for i, total in zip(plan.captured, found.captured, strict=True):
+        captured[i] = total
+    return [None, *traced, *carried, *sequences, *captured]
+
+
+def _plan(op: Any, grads: Results) -> _Plan:
+    """Which inputs get a gradient, and which states and outputs it comes through."""
+    layout: Layout = op.layout
+    step, numbers = layout.step(op.body.inputs), layout.step(range(len(op.body.inputs)))
+    outs = layout.results(range(len(op.body.outputs)))
+    new = layout.results(op.body.outputs)
+    ends = [outs.traced, outs.carried, outs.stacked]
+    given = [grads.traced, grads.carried, grads.stacked]
+    live = [j for js, gs in zip(ends, given, strict=True) for j, g in zip(js, gs, strict=True)
+            if g is not None]  # fmt: skip
+
+    def reaches(place: int) -> bool:
+        return is_continuous(op.body.inputs[place]) and any(op.reach[place][j] for j in live)
+
+    traced = [
+        i
+        for i, places in enumerate(numbers.lagged)
+        if is_continuous(new.traced[i])
+        and (grads.traced[i] is not None or any(map(reaches, places)))
+    ]
+    carried = [
+        i
+        for i, place in enumerate(numbers.carried)
+        if is_continuous(step.carried[i]) and (grads.carried[i] is not None or reaches(place))
+    ]
+    return _Plan(
+        traced,
+        carried,
+        [i for i, place in enumerate(numbers.rows) if reaches(place)],
+        [i for i, place in enumerate(numbers.captured) if reaches(place)],
+        [j for j, g in enumerate(grads.stacked) if g is not None and is_continuous(new.stacked[j])],
+    )
+
+
+class _Found(NamedTuple):
+    pending: list[list[Any]]
+    carried: list[Any]
+    rows: list[Any]
+    captured: list[Any]
+
+
+class _Backward:
+    """The loop backwards, while it is built."""
+
+    def __init__(
+        self,
+        op: Any,
+        plan: _Plan,
+        arguments: Arguments,
+        outputs: list[Any],
+        grads: Results,
+        done: Any,
+        steps: Any,
+    ) -> None:
+        self._op, self._plan, self._arguments = op, plan, arguments
+        self._outputs, self._grads = outputs, grads
+        self._done, self._steps = done, steps
+        self._step = op.layout.step(op.body.inputs)
+        self._new = op.layout.results(op.body.outputs)
+
+    def run(self) -> _Found:
+        """Build it; the gradients of rows come last step first."""
+        op, plan, layout = self._op, self._plan, self._op.layout
+        depths = [layout.depths[i] for i in plan.traced]
+        rows = [self._step.lagged[i][0] for i in plan.traced]
+        pending = [
+            [_like(x, f"p{j + 1}") for j in range(k)] for x, k in zip(rows, depths, strict=True)
+        ]
+        carried = [_like(self._step.carried[i], "p") for i in plan.carried]
+        totals = [_like(self._step.captured[i], "sum") for i in plan.captured]
+        outside: list[Any] = []
+        rows_of_grads: list[Any] = []
+        seeds, outs = self._seeds(pending, carried, outside, rows_of_grads)
+        wanted = self._wanted()
+        terms = dict(zip(wanted, Lop(outs, wanted, seeds, disconnected_inputs="ignore"),
+                         strict=True))  # fmt: skip
+        new_pending = [
+            self._shifted(i, sums, terms) for i, sums in zip(plan.traced, pending, strict=True)
+        ]
+        new_carried = [terms[self._step.carried[i]] for i in plan.carried]
+        new_totals = [
+            t + terms[self._step.captured[i]] for t, i in zip(totals, plan.captured, strict=True)
+        ]
+        stacked = [terms[self._step.rows[i]] for i in plan.sequences]
+        results = Results(
+            [p for ps in new_pending for p in ps], new_carried + new_totals, stacked, None
+        )
+        states = [p for ps in pending for p in ps]
+        values, given, captured = known_values(
+            op,
+            flat_results(results),
+            {*states, *carried, *totals, *outside},
+            (self._arguments, self._outputs, self._done),
+        )
+        sequences = [x[::-1] for x in given.values()]
+        zeros_of = [self._zero_rows(i) for i, k in zip(plan.traced, depths, strict=True)
+                    for _ in range(k)]  # fmt: skip
+        starts = Arguments(
+            self._steps,
+            zeros_of,
+            self._carried_starts() + [self._arguments.captured[i].zeros_like()
+                                      for i in plan.captured],
+            rows_of_grads + sequences,
+            list(captured.values()),
+        )  # fmt: skip
+        body = ClosedGraph(
+            [*states, *carried, *totals, *outside, *given, *captured],
+            values,
+        )
+        lags = ((1,),) * len(states)
+        back = Layout(lags, len(carried) + len(totals), len(outside) + len(given), len(stacked))
+        loop = replace(op, body=body, layout=back, truncate=-1, name=f"grad of {op.name}")
+        found = back.results(loop(*flat_arguments(starts)))
+        ends = iter(found.traced)
+        return _Found(
+            [[next(ends) for _ in range(k)] for k in depths],
+            found.carried[: len(carried)],
+            found.stacked,
+            found.carried[len(carried) :],
+        )
+
+    def _seeds(
+        self, pending: Any, carried: Any, outside: list[Any], rows_of_grads: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The gradients of what the body makes; ``outside`` becomes their rows from outside."""
+        plan, new = self._plan, self._new
+        seeds, outs = [], []
+
+        def row(g: Any, like: Any, first: int) -> Any:
+            x = TensorType(g.dtype, g.type.shape[1:])("g[t]")
+            outside.append(x)
+            rows_of_grads.append(g[first:][::-1] if first else g[::-1])
+            return x
+
+        for i, sums in zip(plan.traced, pending, strict=True):
+            g = self._grads.traced[i]
+            depth = self._op.layout.depths[i]
+            seeds.append(sums[0] if g is None else sums[0] + row(g, new.traced[i], depth))
+            outs.append(new.traced[i])
+        for i, total in zip(plan.carried, carried, strict=True):
+            seeds.append(total)
+            outs.append(new.carried[i])
+        for j in plan.stacked:
+            seeds.append(row(self._grads.stacked[j], new.stacked[j], 0))
+            outs.append(new.stacked[j])
+        return seeds, outs
+
+    def _wanted(self) -> list[Variable]:
+        plan, step = self._plan, self._step
+        lagged = [x for i in plan.traced for x in step.lagged[i]]
+        carried = [step.carried[i] for i in plan.carried]
+        rows = [step.rows[i] for i in plan.sequences]
+        return [*lagged, *carried, *rows, *(step.captured[i] for i in plan.captured)]
+
+    def _shifted(self, i: int, sums: list[Any], terms: dict[Variable, Any]) -> list[Any]:
+        """The pending sums after this step: all move on by one, and the step sends its terms."""
+        lags = self._op.layout.lags[i]
+        sent = dict(zip(lags, (terms[x] for x in self._step.lagged[i]), strict=True))
+        shifted = []
+        for j in range(1, len(sums) + 1):
+            parts = [sums[j]] if j < len(sums) else []
+            parts += [sent[j]] if j in sent else []
+            shifted.append(parts[0] if len(parts) == 1 else parts[0] + parts[1])
+        return shifted
+
+    def _zero_rows(self, i: int) -> Any:
+        start = self._arguments.traced[i]
+        return zeros([1, *shape_tuple(start)[1:]], start.dtype)
+
+    def _carried_starts(self) -> list[Any]:
+        starts = []
+        for i in self._plan.carried:
+            g, end = self._grads.carried[i], self._op.layout.results(self._outputs).carried[i]
+            starts.append(end.zeros_like() if g is None else g)
+        return starts
+
+
+def _like(x: Any, prefix: str) -> Any:
+    return x.type(f"{prefix}({x})")

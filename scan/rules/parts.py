@@ -1,0 +1,180 @@
+"""A scan taken apart, to be put together in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.node import Apply, Variable
+from symcomp.core.walk import ancestors, rebuild
+from symcomp.rewrite.shapes import shapes_of
+from symcomp.scan.layout import Arguments, Layout, flat_arguments
+from symcomp.scan.lengths import first_rows
+
+
+@dataclass
+class Traced:
+    """A traced state: the variables that are its rows in the body, where it starts from, its next
+    row, and the outputs that it gives.
+    """
+
+    lags: tuple[int, ...]
+    rows: list[Any]
+    start: Any
+    new: Any
+    outs: list[Any]
+
+    @property
+    def depth(self) -> int:
+        """How many rows it starts from."""
+        return max(self.lags)
+
+
+@dataclass
+class Carried:
+    """A carried value: as the body gets it, at the start, as the body makes it, and its outputs."""
+
+    inner: Any
+    start: Any
+    new: Any
+    outs: list[Any]
+
+
+@dataclass
+class Stacked:
+    """A stacked output: the value of the body that is stacked, and the outputs that it gives."""
+
+    new: Any
+    outs: list[Any]
+
+
+@dataclass
+class Row:
+    """A sequence and the variable that is its row in the body; or what is captured likewise."""
+
+    inner: Any
+    x: Any
+
+
+@dataclass
+class Parts:
+    """All of a scan node; change the lists and ask for the ``answer``."""
+
+    op: Any
+    n: Any
+    traced: list[Traced]
+    carried: list[Carried]
+    stacked: list[Stacked]
+    sequences: list[Row]
+    captured: list[Row]
+    condition: Any = None
+    done: list[Any] = field(default_factory=list)
+    outside: dict[Variable, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, node: Apply) -> Parts:
+        """Take a node apart."""
+        op, layout = node.op, node.op.layout
+        given, step = layout.arguments(node.inputs), layout.step(op.body.inputs)
+        new, outs = layout.results(op.body.outputs), layout.results(node.outputs)
+        return cls(
+            op,
+            given.n,
+            [
+                Traced(lags, list(rows), start, y, [out])
+                for lags, rows, start, y, out in zip(
+                    layout.lags, step.lagged, given.traced, new.traced, outs.traced, strict=True
+                )
+            ],
+            [
+                Carried(inner, start, y, [out])
+                for inner, start, y, out in zip(
+                    step.carried, given.carried, new.carried, outs.carried, strict=True
+                )
+            ],
+            [Stacked(y, [out]) for y, out in zip(new.stacked, outs.stacked, strict=True)],
+            [Row(r, x) for r, x in zip(step.rows, given.sequences, strict=True)],
+            [Row(r, x) for r, x in zip(step.captured, given.captured, strict=True)],
+            new.last,
+            [] if outs.last is None else [outs.last],
+        )
+
+    @property
+    def ends(self) -> list[Any]:
+        """The traced states, carried values and stacked outputs, which all have a ``new``."""
+        return [*self.traced, *self.carried, *self.stacked]
+
+    @property
+    def results(self) -> list[Any]:
+        """What the body makes."""
+        last = [] if self.condition is None else [self.condition]
+        return [*(end.new for end in self.ends), *last]
+
+    @property
+    def varying(self) -> list[Any]:
+        """The inputs of the body that change from step to step."""
+        rows = [r for state in self.traced for r in state.rows]
+        return [*rows, *(c.inner for c in self.carried), *(s.inner for s in self.sequences)]
+
+    def used(self) -> set[Variable]:
+        """The variables of the body that are needed."""
+        return set(ancestors(self.results))
+
+    def substitute(self, pairs: Mapping[Variable, Any]) -> None:
+        """Exchange variables in what the body makes."""
+        fresh = iter(rebuild(self.results, pairs))
+        for end in self.ends:
+            end.new = next(fresh)
+        if self.condition is not None:
+            self.condition = next(fresh)
+
+    def build(self) -> tuple[Any, list[Any]]:
+        """The op and its inputs."""
+        layout = Layout(
+            tuple(state.lags for state in self.traced),
+            len(self.carried),
+            len(self.sequences),
+            len(self.stacked),
+            self.condition is not None,
+        )
+        inner = [*self.varying, *(c.inner for c in self.captured)]
+        op = replace(self.op, body=ClosedGraph(inner, self.results), layout=layout)
+        arguments = Arguments(
+            self.n,
+            [state.start for state in self.traced],
+            [c.start for c in self.carried],
+            [s.x for s in self.sequences],
+            [c.x for c in self.captured],
+        )
+        return op, flat_arguments(arguments)
+
+    def apply(self) -> list[Any]:
+        """The outputs, in the order of ``ends`` and the number of steps last."""
+        op, inputs = self.build()
+        outputs: list[Any] = op(*inputs)
+        return outputs
+
+    def answer(self, node: Apply) -> list[Any]:
+        """What takes the place of the outputs of ``node``; None for those that nobody needs."""
+        found = dict(self.outside)
+        if self.results:
+            outputs = self.apply()
+            for end, y in zip(self.ends, outputs, strict=False):
+                found.update((out, y) for out in end.outs)
+            found.update((out, outputs[-1]) for out in self.done)
+        return [found.get(out) for out in node.outputs]
+
+
+def known_rows(x: Any, n: Any, graph: Any) -> Any:
+    """``x[:n]``, which is ``x`` where that is known."""
+    length = shapes_of(graph).of(x)[0]
+    steps = shapes_of(graph).intern(n)
+    same = length is steps or (isinstance(length, int) and length == steps)
+    return x if same else first_rows(x, n)
+
+
+def has_clients(graph: Any, outs: Sequence[Any]) -> bool:
+    """True if one of the outputs is used."""
+    return any(graph.clients.get(out) for out in outs)

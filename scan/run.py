@@ -1,0 +1,95 @@
+"""Running a scan: the body as a program, compiled once, and the arrays that its rows go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.config import config
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.tensor import TensorType
+from symcomp.errors import ShapeError
+from symcomp.rewrite.phases import rewrite
+from symcomp.vm.guard import guarded
+from symcomp.vm.lower import lower
+from symcomp.vm.machine import PythonMachine
+
+# A loop that may stop early starts with memory for so many steps.
+FIRST_ROWS = 64
+
+
+def by_fast_run(tags: frozenset[str]) -> bool:
+    """All rewrites that are safe."""
+    return "fast_run" in tags
+
+
+def by_fast_compile(tags: frozenset[str]) -> bool:
+    """The cheap rewrites."""
+    return "fast_compile" in tags
+
+
+def machine_of(body: ClosedGraph, selects: Callable[[frozenset[str]], bool]) -> PythonMachine:
+    """The machine that runs one step, its graph rewritten."""
+    graph = FunctionGraph(body.inputs, body.outputs)
+    rewrite(graph, selects, config.on_opt_error)
+    # What a step gives is copied into its row, or lives until the next step: nothing outlives it.
+    borrowed = range(len(graph.outputs))
+    return PythonMachine(lower(graph, borrowed=borrowed, bind=guarded(config.nan_guard)))
+
+
+class Rows:
+    """An array that is written row by row.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    capacity : int
+        How many rows there is memory for at first.
+    row_shape : tuple of int or None
+        None: that of the first row written.
+    """
+
+    def __init__(
+        self, name: str, dtype: Any, capacity: int, row_shape: tuple[int, ...] | None
+    ) -> None:
+        self._name, self._dtype, self._capacity = name, dtype, capacity
+        self.array: Any = None
+        if row_shape is not None:
+            self.array = np.empty((capacity, *row_shape), dtype)
+
+    def write(self, place: int, value: Any) -> None:
+        """Set a row; the first one says what shape all have.
+
+        Raises
+        ------
+        ShapeError
+            If the row has another shape.
+        """
+        array = self.array
+        if array is None:
+            array = self.array = np.empty((self._capacity, *value.shape), self._dtype)
+        if value.shape != array.shape[1:]:
+            raise ShapeError(
+                f"scan: {self._name} has shape {value.shape} in this step, and had "
+                f"{array.shape[1:]} before: all steps must give the same shape"
+            )
+        if place >= len(array):
+            grown = np.empty((2 * len(array) + 1, *array.shape[1:]), self._dtype)
+            grown[: len(array)] = array
+            array = self.array = grown
+        array[place] = value
+
+    def first(self, length: int, row_shape: Sequence[int] | None) -> Any:
+        """The first rows; ``row_shape`` is used where none was written."""
+        if self.array is None:
+            return np.empty((length, *(row_shape or ())), self._dtype)
+        return self.array if length == len(self.array) else self.array[:length].copy()
+
+
+def copy_of(value: Any, kind: Any) -> Any:
+    """A value that shares nothing with what was given to the loop."""
+    return np.array(value) if isinstance(kind, TensorType) else kind.copy_value(value)

@@ -1,0 +1,131 @@
+"""What a step may return beside its outputs: updates of shared variables, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from symcomp.core.node import Variable
+from symcomp.core.tensor import TensorVariable
+from symcomp.errors import ShapeError
+from symcomp.ops.convert import as_tensor_variable
+
+
+class OrderedUpdates(dict[Any, Any]):
+    """Shared variables and their new values: what ``function`` takes as ``updates``.
+
+    A dict whose ``update`` and ``+`` refuse two different new values for one variable.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> from symcomp.scan.updates import OrderedUpdates
+    >>> a, b = symcomp.shared(0.0), symcomp.shared(0.0)
+    >>> len(OrderedUpdates({a: a + 1}) + OrderedUpdates({b: b + 1}))
+    2
+    """
+
+    def __setitem__(self, target: Any, expression: Any) -> None:
+        if not is_shared(target):
+            raise TypeError(f"updates: {target!r} is not a shared variable")
+        super().__setitem__(target, expression)
+
+    def update(self, *args: Any, **more: Any) -> None:
+        """Add updates; a variable that has one already must get the same."""
+        for target, expression in dict(*args, **more).items():
+            if self.get(target, expression) is not expression:
+                raise KeyError(f"updates: {target} has two different new values")
+            self[target] = expression
+
+    def __add__(self, other: Mapping[Any, Any]) -> OrderedUpdates:
+        total = OrderedUpdates(self)
+        total.update(other)
+        return total
+
+
+class until:
+    """Returned by a step: stop after the first step in which ``condition`` is true (not 0).
+
+    Parameters
+    ----------
+    condition : scalar
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> powers, _ = symcomp.scan(
+    ...     lambda x: (2 * x, symcomp.scan_module.until(x > 8)), outputs_info=1, n_steps=100
+    ... )
+    >>> powers.eval()
+    array([ 2,  4,  8, 16, 32])
+    """
+
+    def __init__(self, condition: Any) -> None:
+        self.condition = as_tensor_variable(condition)
+        if self.condition.ndim != 0:
+            raise ShapeError(
+                f"until: the condition is {self.condition} ({self.condition.type}); it must be a "
+                "scalar: use .any() or .all()"
+            )
+
+
+def is_shared(x: Any) -> bool:
+    """True for shared variables, which keep a value in a container."""
+    return isinstance(x, Variable) and hasattr(x, "container")
+
+
+def read_step(result: Any, who: str) -> tuple[list[Any], dict[Any, Any], Any]:
+    """What a step returned: outputs, updates and condition (None without), in Theano's many forms.
+
+    Raises
+    ------
+    TypeError
+        If it is none of them.
+    """
+    if not isinstance(result, list | tuple) or _are_updates(result):
+        parts = [result]
+    elif any(_is_extra(part) for part in result):
+        parts = list(result)
+    else:
+        parts = [list(result)]
+    outputs: list[Any] | None = None
+    updates: dict[Any, Any] = {}
+    condition = None
+    for part in parts:
+        if isinstance(part, until):
+            if condition is not None:
+                raise TypeError(f"{who}: the step returned two conditions")
+            condition = part.condition
+        elif isinstance(part, Mapping) or _are_updates(part):
+            updates.update(part)
+        elif outputs is not None:
+            raise TypeError(
+                f"{who}: the step returned {len(parts)} parts: {parts!r}; return [outputs], "
+                "updates and until(condition), in this order"
+            )
+        elif part is not None:
+            outputs = list(part) if isinstance(part, list | tuple) else [part]
+    return [_output(x, i, who) for i, x in enumerate(outputs or [])], updates, condition
+
+
+def _is_extra(part: Any) -> bool:
+    return isinstance(part, until | Mapping) or _are_updates(part)
+
+
+def _are_updates(part: Any) -> bool:
+    """True for a list of pairs (shared variable, expression)."""
+    return (
+        isinstance(part, list | tuple)
+        and len(part) > 0
+        and all(isinstance(p, list | tuple) and len(p) == 2 and is_shared(p[0]) for p in part)
+    )
+
+
+def _output(x: Any, position: int, who: str) -> TensorVariable:
+    try:
+        return as_tensor_variable(x)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{who}: output {position} of the step is {x!r}, which is no variable or number"
+        ) from None

@@ -1,0 +1,337 @@
+"""Derivatives of loops: every kind of argument, both modes, and what is made of them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.core.evaluate import evaluate
+from symcomp.core.walk import toposort
+from symcomp.gradient import verify_grad
+from symcomp.ifelse import ifelse
+from symcomp.scan.op import Scan
+from symcomp.tests.harness import check, infer_shapes
+
+RNG = np.random.default_rng(0)
+X, W, H = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 3)), RNG.normal(size=3)
+
+
+def rnn(x: Any, h: Any, w: Any) -> Any:
+    return symcomp.scan(lambda xt, ht, wt: T.tanh(xt + T.dot(ht, wt)), x, h, w)[0]
+
+
+def rnn_by_hand(x: Any, h: Any, w: Any) -> Any:
+    rows = np.empty((len(x), len(h)))
+    for t, row in enumerate(x):
+        h = rows[t] = np.tanh(row + h @ w)
+    return rows
+
+
+@pytest.mark.parametrize("steps", [5, 1, 0])
+def test_rnn(steps: int) -> None:
+    check(rnn, X[:steps], H, W, expected=rnn_by_hand)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_dtypes(dtype: str) -> None:
+    values = [a.astype(dtype) for a in (X, H, W)]
+
+    def by_hand(x: Any, h: Any, w: Any) -> Any:
+        rows = []
+        for row in x:
+            h = row * h + h @ w
+            rows.append(h)
+        return np.array(rows, dtype)
+
+    def build(x: Any, h: Any, w: Any) -> Any:
+        return symcomp.scan(lambda row, h, w: row * h + T.dot(h, w), x, h, w)[0]
+
+    check(build, *[a / 3 for a in values], expected=by_hand, rtol=1e-5)
+
+
+def test_taps_of_sequences_and_outputs() -> None:
+    def build(x: Any, y: Any, h: Any) -> Any:
+        def step(x_past: Any, x_now: Any, x_next: Any, y_next: Any, h3: Any, h1: Any) -> Any:
+            return T.sin(h3) * x_past + h1 * x_next - x_now * y_next
+
+        sequences = [{"input": x, "taps": [-1, 0, 2]}, {"input": y, "taps": 1}]
+        return symcomp.scan(step, sequences, {"initial": h, "taps": [-3, -1]})[0]
+
+    def by_hand(x: Any, y: Any, h: Any) -> Any:
+        rows = list(h)
+        for t in range(min(len(x) - 3, len(y) - 1)):
+            new = np.sin(rows[-3]) * x[t] + rows[-1] * x[t + 3] - x[t + 1] * y[t + 1]
+            rows.append(new)
+        return np.array(rows[3:])
+
+    x, y, h = RNG.normal(size=(8, 2)), RNG.normal(size=(6, 2)), RNG.normal(size=(3, 2))
+    check(build, x, y, h, expected=by_hand)
+    check(build, x, y[:3], h, expected=by_hand, static="none")
+
+
+def test_outputs_that_do_not_return() -> None:
+    def build(x: Any, h: Any) -> Any:
+        return symcomp.scan(lambda x, h: [x * h, h + x**2, x.sum()], x, [None, h, None])[0]
+
+    def by_hand(x: Any, h: Any) -> Any:
+        states = [h]
+        for row in x:
+            states.append(states[-1] + row**2)
+        return [x * np.array(states[:-1]), np.array(states[1:]), x.sum(axis=1)]
+
+    check(build, X, H, expected=by_hand)
+
+
+def test_states_that_feed_one_another() -> None:
+    def build(a: Any, b: Any) -> Any:
+        outputs, _ = symcomp.scan(lambda a, b: [b * 1.0, a + T.sin(b)], None, [a, b], n_steps=4)
+        return outputs[0]
+
+    def by_hand(a: Any, b: Any) -> Any:
+        rows = []
+        for _ in range(4):
+            a, b = b, a + np.sin(b)
+            rows.append(a)
+        return np.array(rows)
+
+    check(build, H, 2 * H, expected=by_hand)
+
+
+def test_step_that_returns_its_arguments() -> None:
+    def build(x: Any, h: Any) -> Any:
+        return symcomp.scan(lambda x, h: [x, h], x, [h, None])[0]
+
+    def by_hand(x: Any, h: Any) -> Any:
+        return [x, np.concatenate([h[None], x[:-1]])]
+
+    check(build, X, H, expected=by_hand)
+
+
+def test_go_backwards_with_fewer_steps() -> None:
+    def build(x: Any, h: Any) -> Any:
+        return symcomp.scan(lambda x, h: x * T.cos(h), x, h, n_steps=3, go_backwards=True)[0]
+
+    def by_hand(x: Any, h: Any) -> Any:
+        rows = []
+        for row in x[::-1][:3]:
+            h = row * np.cos(h)
+            rows.append(h)
+        return np.array(rows)
+
+    check(build, X, H, expected=by_hand)
+
+
+def test_until() -> None:
+    def build(x: Any, h: Any) -> Any:
+        def step(x: Any, h: Any) -> Any:
+            new = T.sin(h) + x
+            return [new, h * x], symcomp.until(new.sum() > 2.5)
+
+        return symcomp.scan(step, x, [h, None])[0]
+
+    def by_hand(x: Any, h: Any) -> Any:
+        states, products = [], []
+        for row in x:
+            products.append(h * row)
+            h = np.sin(h) + row
+            states.append(h)
+            if h.sum() > 2.5:
+                break
+        return [np.array(states), np.array(products)]
+
+    rows = np.full((6, 3), 0.1)
+    rows[3] = 1.0
+    assert len(by_hand(rows, H)[0]) == 4
+    check(build, rows, H, expected=by_hand)
+
+
+def test_nested() -> None:
+    def inner(row: Any, h: Any, w: Any) -> Any:
+        return symcomp.scan(lambda x, h, w: T.tanh(x + h * w), row, h, w)[0][-1]
+
+    def build(x: Any, h: Any, w: Any) -> Any:
+        return symcomp.scan(inner, x, h, w)[0]
+
+    def by_hand(x: Any, h: Any, w: Any) -> Any:
+        rows = []
+        for row in x:
+            for element in row:
+                h = np.tanh(element + h * w)
+            rows.append(h)
+        return np.array(rows)
+
+    check(build, X, H[0], W[0, 0], expected=by_hand)
+
+
+def test_values_kept_for_the_gradient() -> None:
+    """A product that no output shows, an ifelse, an integer that counts."""
+
+    def build(x: Any, h: Any, w: Any) -> Any:
+        def step(x: Any, h: Any, count: Any) -> Any:
+            z = T.dot(h, w)
+            grown = T.switch(T.eq(count % 2, 0), T.sin(z) * T.exp(-z), z)
+            return h * x + ifelse(x.sum() > 0, grown, z**2), count + 1
+
+        return symcomp.scan(step, x, [h, T.constant(0)])[0][0]
+
+    def by_hand(x: Any, h: Any, w: Any) -> Any:
+        rows = []
+        for t, row in enumerate(x):
+            z = h @ w
+            grown = z if t % 2 else np.sin(z) * np.exp(-z)
+            h = h * row + (grown if row.sum() > 0 else z**2)
+            rows.append(h)
+        return np.array(rows)
+
+    check(build, X, H, W / 2, expected=by_hand)
+
+
+@pytest.mark.parametrize("truncate", [1, 2, 5, 9])
+def test_truncate_gradient(truncate: int) -> None:
+    x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
+    step = lambda x, h, w: T.tanh(x + T.dot(h, w))  # noqa: E731
+    cut, _ = symcomp.scan(step, x, h, w, truncate_gradient=truncate)
+    got = evaluate(symcomp.grad((cut**2).sum(), [x, h, w]), {x: X, h: H, w: W})
+    # The last steps alone, from the state that the others reached.
+    past = max(len(X) - truncate, 0)
+    start = rnn_by_hand(X[:past], H, W)[-1] if past else H
+    last = symcomp.grad((rnn(x, h, w) ** 2).sum(), [x, h, w])
+    wanted = evaluate(last, {x: X[past:], h: start, w: W})
+    np.testing.assert_allclose(got[0][past:], wanted[0])
+    np.testing.assert_array_equal(got[0][:past], 0)
+    np.testing.assert_allclose(got[1], wanted[1] if past == 0 else np.zeros(3))
+    np.testing.assert_allclose(got[2], wanted[2])
+
+
+def chained(order: str, f: Any, x: Any, v: Any) -> Any:
+    """A directional derivative of each order given: L by grad, R by Rop."""
+    for mode in order:
+        f = symcomp.grad((f * v).sum(), x) if mode == "L" else symcomp.Rop(f, x, v)
+    return f
+
+
+@pytest.mark.parametrize("order", ["LL", "LR", "RL", "RR", "LRL", "RLR", "LLL"])
+def test_higher_orders(order: str) -> None:
+    x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
+    direction = RNG.normal(size=(3, 3)) / 3
+    y = symcomp.scan(lambda x, h, w: T.tanh(x + T.dot(h, w)), x, h, w)[0][-1]
+    f = (T.sin(y) * y).sum() + 0 * w
+    derived = chained(order[:-1], f, w, v)
+    values = {x: X[:3], h: H, w: W / 3, v: direction}
+    exact = evaluate([chained(order[-1], derived, w, v)], values)[0]
+    shifted = []
+    for sign in (1, -1):
+        values[w] = W / 3 + sign * 1e-5 * direction
+        shifted.append(evaluate([derived], values)[0])
+    slope = (shifted[0] - shifted[1]) / 2e-5
+    if order[-1] == "R":
+        np.testing.assert_allclose(exact, slope, rtol=2e-5, atol=2e-6)
+    else:
+        np.testing.assert_allclose((exact * direction).sum(), (slope * direction).sum(), rtol=2e-5)
+
+
+def test_gradient_is_one_more_scan_and_stores_no_product() -> None:
+    x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
+    gw = symcomp.grad((rnn(x, h, w) ** 2).sum(), w)
+    scans = [node for node in toposort([gw]) if isinstance(node.op, Scan)]
+    assert len(scans) == 2
+    assert scans[0].op.layout.n_stacked == 0
+    backwards = scans[1].op
+    products = [n for n in toposort(backwards.body.outputs) if str(n.op).lower().startswith("dot")]
+    assert len(products) == 1  # g W^T; that of the forward loop is not done again
+
+
+def test_gauss_newton_product() -> None:
+    x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
+    f = rnn(x, h, w)
+    product = symcomp.Lop(f, w, symcomp.Rop(f, w, v))
+    values = {x: X, h: H, w: W, v: W.T.copy()}
+    jacobian = symcomp.gradient.jacobian(f.flatten(), w).reshape([15, 9])
+    (j,) = evaluate([jacobian], values)
+    wanted = (j.T @ (j @ W.T.ravel())).reshape(3, 3)
+    np.testing.assert_allclose(evaluate([product], values)[0], wanted)
+
+
+def test_checkpoints() -> None:
+    def build(x: Any, h: Any, w: Any) -> Any:
+        step = lambda x, h, w: T.tanh(x + T.dot(h, w))  # noqa: E731
+        return symcomp.scan_checkpoints(step, x, h, w, save_every_N=2)[0]
+
+    check(build, X, H, W, expected=lambda x, h, w: rnn_by_hand(x, h, w)[-1:], static="none")
+
+
+def test_checkpoints_keep_the_states_between_chunks_alone() -> None:
+    x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
+    step = lambda x, h, w: T.tanh(x + T.dot(h, w))  # noqa: E731
+    y, _ = symcomp.scan_checkpoints(step, x, h, w, save_every_N=2)
+    gw = symcomp.grad(y.sum(), w)
+    forwards = next(node for node in toposort([gw]) if isinstance(node.op, Scan))
+    assert forwards.op.layout.n_stacked == 0
+
+
+def test_gradient_of_shared_state() -> None:
+    """What a step does to a shared variable is a carried state like any other."""
+    s = symcomp.shared(2.0, name="s")
+    x = T.dvector("x")
+    y, updates = symcomp.scan(lambda x: (s * x, {s: s * T.sin(x)}), x)
+    total = y.sum() + updates[s] ** 2
+    gs, gx = symcomp.grad(total, [s, x])
+    f = symcomp.function([x], [total, gs, gx])
+    at = np.array([0.5, 1.0, 2.0])
+    step = 1e-6
+    base = s.get_value()
+
+    def value(s0: float, xs: Any) -> float:
+        out = 0.0
+        for element in xs:
+            out += s0 * element
+            s0 = s0 * np.sin(element)
+        return out + s0**2
+
+    result = f(at)
+    np.testing.assert_allclose(result[0], value(base, at))
+    slope = (value(base + step, at) - value(base - step, at)) / (2 * step)
+    np.testing.assert_allclose(result[1], slope, rtol=1e-6)
+    for i in range(3):
+        e = np.eye(3)[i] * step
+        slope = (value(base, at + e) - value(base, at - e)) / (2 * step)
+        np.testing.assert_allclose(result[2][i], slope, rtol=1e-6)
+
+
+def test_compiled() -> None:
+    verify_grad(rnn, [X, H, W], rng=RNG)
+
+
+def test_zero_steps_with_rows_of_known_length() -> None:
+    def build(x: Any) -> Any:
+        return symcomp.scan(lambda row: T.concatenate([row, row]) * 2, x)[0]
+
+    def by_hand(x: Any) -> Any:
+        return 2 * np.concatenate([x, x], axis=1)
+
+    check(build, X[:0], expected=by_hand)
+    check(build, X, expected=by_hand)
+
+
+def test_disconnected_inputs_are_known() -> None:
+    x, h, unused = T.dmatrix("x"), T.dvector("h"), T.dvector("unused")
+    y, _ = symcomp.scan(lambda x, h: [h + x, x * unused], x, [h, None])
+    with pytest.raises(symcomp.DisconnectedInputError):
+        symcomp.grad(y[0].sum(), unused)
+    g = symcomp.grad(y[1].sum(), unused)
+    np.testing.assert_allclose(evaluate([g], {x: X, h: H, unused: H})[0], X.sum(axis=0))
+
+
+def test_power_with_symbolic_steps() -> None:
+    a, k = T.dscalar("a"), T.lscalar("k")
+    p, _ = symcomp.scan(lambda p: p * a, None, T.constant(1.0), n_steps=k)
+    f = symcomp.function([a, k], symcomp.grad(p[-1], a))
+    for steps in (1, 2, 7):
+        np.testing.assert_allclose(f(1.3, steps), steps * 1.3 ** (steps - 1))
+
+
+def test_infer_shape_runs_no_step() -> None:
+    x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
+    assert infer_shapes([rnn(x, h, w)], {x: X, h: H, w: W}) == [(5, 3)]
