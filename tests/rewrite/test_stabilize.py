@@ -10,6 +10,9 @@ from symcomp.ops.softmax import LogSumExp
 from symcomp.ops.stable_reduce import Centered
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
 from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
+from symcomp.rewrite.stabilize.products import PRODUCT_RULES
+from symcomp.rewrite.stabilize.sums import SUM_RULES
 from symcomp.rewrite.views import call
 from symcomp.tests.exact import evaluate_exactly, units_off
 from symcomp.tests.harness import variables_for
@@ -128,6 +131,15 @@ CASES = [
     case("gammaln", lambda x: 2 * T.gammaln(x) - T.gammaln(2 * x), (X,), "betaln", note="square"),
     case("gammaln", lambda x, y: T.gammaln(x + y) - T.gammaln(x), (X, Y), "log_poch", note="step"),
     case("psi", lambda x, y: T.psi(x + y) - T.psi(x), (X, Y), "digamma_increment"),
+    case("product_of_exponentials", lambda x, y: T.exp(x) * T.exp(y), (SIGNED, Y), "exp_of_sum"),
+    case("product_of_exponentials", lambda x, y: 2.0 * T.exp(x) / T.exp(y), (SIGNED, Y),
+         "exp_of_sum mul neg", note="quotient"),
+    case("guarded", lambda x: call("guarded", x > 0, T.exp(x)) * x, (SIGNED,),
+         "exp gt guarded mul"),
+    case("guarded", lambda x: call("guarded", x > 0, x) / T.cosh(x), (SIGNED,),
+         "cosh gt guarded true_div", note="quotient"),
+    case("guarded", lambda x: -call("guarded", x > 0, x), (SIGNED,), "gt guarded neg",
+         note="sign"),
     case("erfcx", lambda x: T.exp(x**2) * T.erfc(x), (SIGNED,), "erfcx"),
     case("normal_distribution", lambda x: 0.5 * T.erfc(-x / np.sqrt(2.0)), (SIGNED,), "ndtr"),
     case("root_of_squares", lambda x, y: T.sqrt(x**2 + y**2), (SIGNED, Y), "hypot"),
@@ -143,7 +155,8 @@ def test_rule(case):
 
 
 def test_every_rule_has_a_case():
-    assert {rule.name for rule in STABILIZE} == {case.rule for case in CASES}
+    rules = (*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES)
+    assert {rule.name for rule in rules} == {case.rule for case in CASES}
 
 
 # Expression, arrays: where the plain form loses digits, overflows or is 0 / 0.
