@@ -21,12 +21,16 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorType
 from symcomp.ops.alloc import zeros
+from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import constant
-from symcomp.ops.index import set_subtensor
+from symcomp.ops.index import IncSubtensor, set_subtensor
 from symcomp.ops.join import concatenate
+from symcomp.ops.pattern import Slice
 from symcomp.ops.scalar_logic import switch
 from symcomp.ops.scalar_math import minimum
 from symcomp.ops.shape import shape_tuple
+from symcomp.rewrite.canonicalize.structure import zeros_in
+from symcomp.rewrite.rule import elementwise
 from symcomp.scan.forward import is_continuous
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
 from symcomp.scan.lengths import is_length_of
@@ -59,7 +63,7 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     reached = constant(True) if whole else done <= op.truncate
     traced: list[Any] = [None] * len(layout.lags)
     for i, pending in zip(plan.traced, found.pending, strict=True):
-        depth, outside = layout.depths[i], grads.traced[i]
+        depth, outside = layout.depths[i], backward.split[i].whole
         start = concatenate([p[-1:] for p in reversed(pending)]) if depth > 1 else pending[0][-1:]
         start = start if whole else switch(reached, start, start.zeros_like())
         traced[i] = start if outside is None else start + outside[:depth]
@@ -138,6 +142,7 @@ class _Backward:
         self._done, self._steps = done, steps
         self._step = op.layout.step(op.body.inputs)
         self._new = op.layout.results(op.body.outputs)
+        self.split = {i: _split(grads.traced[i], depth) for i, depth in enumerate(op.layout.depths)}
 
     def run(self) -> _Found:
         """Build it; the gradients of rows come last step first."""
@@ -174,8 +179,8 @@ class _Backward:
             (self._arguments, self._outputs, self._done),
         )
         sequences = [x[::-1] for x in given.values()]
-        zeros_of = [self._zero_rows(i) for i, k in zip(plan.traced, depths, strict=True)
-                    for _ in range(k)]  # fmt: skip
+        zeros_of = [self._first_pending(i, j) for i, k in zip(plan.traced, depths, strict=True)
+                    for j in range(k)]  # fmt: skip
         starts = Arguments(
             self._steps,
             zeros_of,
@@ -207,22 +212,24 @@ class _Backward:
         plan, new = self._plan, self._new
         seeds, outs = [], []
 
-        def row(g: Any, like: Any, first: int) -> Any:
+        def row(g: Any) -> Any:
             x = TensorType(g.dtype, g.type.shape[1:])("g[t]")
             outside.append(x)
-            rows_of_grads.append(g[first:][::-1] if first else g[::-1])
+            rows_of_grads.append(g[::-1])
             return x
 
         for i, sums in zip(plan.traced, pending, strict=True):
-            g = self._grads.traced[i]
-            depth = self._op.layout.depths[i]
-            seeds.append(sums[0] if g is None else sums[0] + row(g, new.traced[i], depth))
+            given = self.split[i]
+            rows = given.rows if given.whole is None else given.whole[self._op.layout.depths[i] :]
+            if given.whole is not None and given.rows is not None:
+                rows = rows + given.rows
+            seeds.append(sums[0] if rows is None else sums[0] + row(rows))
             outs.append(new.traced[i])
         for i, total in zip(plan.carried, carried, strict=True):
             seeds.append(total)
             outs.append(new.carried[i])
         for j in plan.stacked:
-            seeds.append(row(self._grads.stacked[j], new.stacked[j], 0))
+            seeds.append(row(self._grads.stacked[j]))
             outs.append(new.stacked[j])
         return seeds, outs
 
@@ -244,8 +251,11 @@ class _Backward:
             shifted.append(parts[0] if len(parts) == 1 else parts[0] + parts[1])
         return shifted
 
-    def _zero_rows(self, i: int) -> Any:
-        start = self._arguments.traced[i]
+    def _first_pending(self, i: int, j: int) -> Any:
+        """What waits for a row before the first step back: for the last row what it gets alone."""
+        start, last = self._arguments.traced[i], self.split[i].last
+        if j == 0 and last is not None:
+            return shape_padleft(last)
         return zeros([1, *shape_tuple(start)[1:]], start.dtype)
 
     def _carried_starts(self) -> list[Any]:
@@ -254,6 +264,49 @@ class _Backward:
             g, end = self._grads.carried[i], self._op.layout.results(self._outputs).carried[i]
             starts.append(end.zeros_like() if g is None else g)
         return starts
+
+
+class _Split(NamedTuple):
+    """The gradient of all rows of a state: of its last row alone, of the rows that steps made, and
+    of all; each may be None.
+    """
+
+    last: Any
+    rows: Any
+    whole: Any
+
+
+def _split(g: Any, depth: int) -> _Split:
+    """Read a gradient that is zero but for some rows, so that no zeros are gone through."""
+    last: list[Any] = []
+    rows: list[Any] = []
+    whole: list[Any] = []
+    pending = [(g, False)] if g is not None else []
+    while pending:
+        x, behind = pending.pop()
+        node = x.owner
+        total = elementwise(x, "add")
+        if total is not None and all(v.type == x.type for v in total.inputs):
+            pending += [(v, behind) for v in total.inputs]
+            continue
+        written = node is not None and isinstance(node.op, IncSubtensor) and len(node.inputs) == 2
+        if written and zeros_in(node.inputs[0]):
+            y = node.inputs[1]
+            if node.op.pattern == (-1,) and y.ndim == x.ndim - 1:
+                last.append(y)
+                continue
+            if node.op.pattern == (Slice(depth),) and not behind and y.type.shape[0] != 1:
+                pending.append((y, True))
+                continue
+        (rows if behind else whole).append(x)
+    return _Split(*(_sum(terms) for terms in (last, rows, whole)))
+
+
+def _sum(terms: list[Any]) -> Any:
+    total = None
+    for term in terms:
+        total = term if total is None else total + term
+    return total
 
 
 def _like(x: Any, prefix: str) -> Any:
