@@ -169,7 +169,7 @@ def _addends(total: Carried, clients: Any) -> list[Any] | None:
     x = total.new
     while True:
         node = elementwise(x, "add")
-        if node is None or any(v.type != total.new.type for v in node.inputs):
+        if node is None or not all(_fills(v, total.inner) for v in node.inputs):
             return None
         rest = [v for v in node.inputs if v is not total.inner]
         if len(rest) < len(node.inputs):
@@ -179,6 +179,12 @@ def _addends(total: Carried, clients: Any) -> list[Any] | None:
             return None
         terms += [v for v in rest if v is not sums[0]]
         x = sums[0]
+
+
+def _fills(term: Any, total: Any) -> bool:
+    """True if the term has the dtype of the sum, and no axis that is stretched."""
+    lengths = zip(term.type.shape, total.type.shape, strict=True)
+    return term.dtype == total.dtype and all(m != 1 or n == 1 for m, n in lengths)
 
 
 def _factors(term: Any) -> tuple[Any, Any] | None:
