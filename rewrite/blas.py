@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import cmath
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -192,11 +192,11 @@ def outer_factors(x: Any) -> tuple[Any, Any] | None:
     for column, row in (node.inputs, node.inputs[::-1]):
         patterns = column.type.broadcastable, row.type.broadcastable
         if patterns == ((False, True), (True, False)) and column.dtype == row.dtype == x.dtype:
-            return _vector(column, 0), _vector(row, 1)
+            return as_vector(column, 0), as_vector(row, 1)
     return None
 
 
-def _vector(x: Any, axis: int) -> Any:
+def as_vector(x: Any, axis: int) -> Any:
     """The row or column ``x`` as a vector."""
     inner = computed_by(x, DimShuffle)
     if inner is not None and inner.inputs[0].ndim == 1:
@@ -210,7 +210,7 @@ def _swaps(node: Apply) -> bool:
     return n > 1 and bool(node.op.order == (*range(n - 2), n - 1, n - 2))
 
 
-def _upright(x: Any, flag: bool) -> tuple[Any, bool]:
+def upright(x: Any, flag: bool) -> tuple[Any, bool]:
     """(y, whether ``x``, transposed if ``flag``, is y transposed), with one transposition less if
     there is one.
     """
@@ -223,7 +223,7 @@ def _operands(term: Term) -> tuple[Any, Any, bool, bool]:
     *_, a, b = term.node.inputs
     op = term.node.op
     flags = (op.trans_a, op.trans_b) if isinstance(op, ScaledDot) else (False, False)
-    (a, trans_a), (b, trans_b) = _upright(a, flags[0]), _upright(b, flags[1])
+    (a, trans_a), (b, trans_b) = upright(a, flags[0]), upright(b, flags[1])
     return (b, a, not trans_b, not trans_a) if term.swapped else (a, b, trans_a, trans_b)
 
 
@@ -312,32 +312,3 @@ def scaled_product(node: Apply, graph: Any) -> Any:
 
 
 BLAS_RULES = RuleSet([product_into_sum, scaled_product], ["blas"])
-
-
-# -- in place
-
-
-def _is_fresh(x: Any, graph: Any) -> bool:
-    """True if the memory of ``x`` is made in this call for its one client alone."""
-    pending = [x]
-    while pending:
-        v = pending.pop()
-        if v.owner is None or not used_once(v, graph):
-            return False
-        for aliases in (v.owner.op.view_map, v.owner.op.destroy_map):
-            pending += [v.owner.inputs[i] for i in aliases.get(v.index, ())]
-    return True
-
-
-@rule(Gemm, BatchedGemm, Gemv, Ger, why="nobody else reads the memory that is overwritten")
-def blas_inplace(node: Apply, graph: Any) -> Any:
-    """gemm(c, ..) -> gemm that overwrites c, where c is computed for it alone"""
-    op, c = node.op, node.inputs[0]
-    if op.inplace or c.type.broadcastable != node.outputs[0].type.broadcastable:
-        return None
-    if not _is_fresh(c, graph):
-        return None
-    return replace(op, inplace=True)(*node.inputs)
-
-
-BLAS_INPLACE = RuleSet([blas_inplace], ["blas_inplace", "inplace"])

@@ -15,6 +15,7 @@ from symcomp.core.graph import FunctionGraph, Watcher
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.source import made_for
 from symcomp.core.tensor import TensorType
+from symcomp.core.walk import toposort
 from symcomp.errors import RewriteError, RewriteWarning
 from symcomp.ops.shape import SpecifyShape, specify_shape
 from symcomp.rewrite.constant_folding import folded
@@ -203,9 +204,9 @@ class Engine(Watcher):
         if not pairs or all(_same_computation(old, x) for old, x in pairs):
             return False
         for i, (old, x) in enumerate(pairs):
-            problem = _misfit(old, x)
+            problem = _misfit(old, x) or self._unusable(old, x)
             if problem:
-                message = f"{self._describe(rule, node)} would change {problem}"
+                message = f"{self._describe(rule, node)} would {problem}"
                 if self._on_error == "raise":
                     raise RewriteError(message)
                 self._complain(message)
@@ -215,6 +216,17 @@ class Engine(Watcher):
         self._note(rule, why, node, [x for _, x in pairs])
         self._exchange(pairs)
         return True
+
+    def _unusable(self, old: Variable, new: Variable) -> str:
+        """Why ``new`` cannot be computed once it stands for ``old``; empty if it can."""
+        known = self.graph.clients
+        leaves = [new, *(v for node in toposort([new], known) for v in node.inputs)]
+        for v in leaves:
+            if v is old:
+                return f"need {v}, which it replaces"
+            if v not in known and v.owner is None and not isinstance(v, Constant):
+                return f"need {v}, which is neither an input nor computed from the inputs"
+        return ""
 
     # -- reports
 
@@ -258,14 +270,14 @@ def _same_computation(old: Variable, new: Variable) -> bool:
 def _misfit(old: Any, new: Any) -> str:
     """How the type of ``new`` contradicts that of ``old``; empty if it does not."""
     if not isinstance(old.type, TensorType) or not isinstance(new.type, TensorType):
-        return "" if old.type.is_super(new.type) else f"the type {old.type} to {new.type}"
+        return "" if old.type.is_super(new.type) else f"change the type {old.type} to {new.type}"
     if old.type.dtype != new.type.dtype:
-        return f"the dtype {old.type.dtype} to {new.type.dtype}"
+        return f"change the dtype {old.type.dtype} to {new.type.dtype}"
     agree = old.type.ndim == new.type.ndim and all(
         a is None or b is None or a == b
         for a, b in zip(old.type.shape, new.type.shape, strict=True)
     )
-    return "" if agree else f"the shape {old.type.shape} to {new.type.shape}"
+    return "" if agree else f"change the shape {old.type.shape} to {new.type.shape}"
 
 
 def _with_known_lengths(old: Any, new: Any, graph: FunctionGraph) -> Any:

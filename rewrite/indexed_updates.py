@@ -4,7 +4,8 @@ The gradient of ``w[i]`` is zeros with rows added to them. A term of a sum is re
 what is done to them on their way (``Row``): only what leaves zeros zeros, as scaling and casts. The
 rows are then added to the other term, each put through what was done. A factor that is no finite
 number would have made NaN of the zeros: a scalar 0 goes the same way, and what comes of it is added
-to everything (``PlusScalar``), at no cost where it is 0 still.
+to everything (``PlusScalar``), at no cost where it is 0 still. (It is added to the rows as well: an
+infinite factor may give NaN there for infinity.)
 """
 
 from __future__ import annotations
@@ -24,11 +25,10 @@ from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.ops.index import IncSubtensor
 from symcomp.ops.pattern import is_advanced
 from symcomp.ops.plus_scalar import PlusScalar
-from symcomp.ops.products import SameLengths
 from symcomp.ops.scalar_math import add
-from symcomp.ops.shape import ShapeI, specify_shape
 from symcomp.rewrite.canonicalize.structure import zeros_in
-from symcomp.rewrite.rule import RuleSet, elementwise, rule
+from symcomp.rewrite.checks import with_lengths
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.views import is_point, number
 
@@ -162,45 +162,33 @@ def add_rows(node: Apply, graph: Any) -> Any:
 
 
 def _updated(x: Any, found: Rows, last: Way, dtype: str, graph: Any) -> Any:
-    """``x`` with the rows, put through ``last`` too, added; None if lengths cannot be checked."""
-    for zeros, _ in found.zeros:
-        x = _checked(x, zeros, graph)
-        if x is None:
-            return None
-    x = cast_to(x, dtype)
+    """``x`` with the rows, put through ``last`` too, added; None if lengths cannot be checked.
+
+    What is checked and what keeps NaN comes last: ``x`` may then be overwritten where it dies.
+    """
+    if any(x.type.broadcastable != zeros.type.broadcastable for zeros, _ in found.zeros):
+        return None
     scalars = [along(way, s, dtype) for s, way in found.scalars]
     for way, name in dict.fromkeys((way, zeros.dtype) for zeros, way in found.zeros):
         if not dtypes.is_discrete(dtype) and not all(step.exact for step in way):
             zero = TensorType(name, ()).make_constant(np.zeros((), name))
             scalars.append(along(way, zero, dtype))
-    if scalars:
-        x = PlusScalar()(x, scalars[0] if len(scalars) == 1 else add(*scalars))
+    while (kept := computed_by(x, PlusScalar)) is not None and x.dtype == dtype:
+        if len(graph.clients.get(x, ())) > 1:
+            break
+        x = kept.inputs[0]
+        scalars.append(kept.inputs[1])
+    z = cast_to(x, dtype)
     for node, way in reversed(found.rows):
         y = along(last, along(way, node.inputs[1], dtype), dtype)
-        x = IncSubtensor(node.op.pattern, False)(x, y, *node.inputs[2:])
-    return x
-
-
-def _checked(x: Any, zeros: Any, graph: Any) -> Any:
-    """``x``, with a check at run time of the lengths that are not known to be those of ``zeros``;
-    None if one of the two would be stretched, or there is nothing to compare it with.
-    """
-    if x.type.broadcastable != zeros.type.broadcastable:
-        return None
-    shapes = shapes_of(graph)
-    lengths = shapes.of(zeros)
-    pairs: dict[Any, list[tuple[int, int]]] = {}
-    for a in [a for a in range(x.ndim) if not shapes.same(x, a, zeros, a)]:
-        n = lengths[a]
-        if isinstance(n, int):
-            x = specify_shape(x, [n if b == a else None for b in range(x.ndim)])
-        elif n.owner is not None and isinstance(n.owner.op, ShapeI):
-            pairs.setdefault(n.owner.inputs[0], []).append((n.owner.op.axis, a))
-        else:
+        z = IncSubtensor(node.op.pattern, False)(z, y, *node.inputs[2:])
+    for zeros, _ in found.zeros:
+        z = with_lengths("sum", z, dict(enumerate(shapes_of(graph).of(zeros))), graph)
+        if z is None:
             return None
-    for model, found in pairs.items():
-        x = SameLengths("sum", tuple(found))(model, x)
-    return x
+    if scalars:
+        z = PlusScalar()(z, scalars[0] if len(scalars) == 1 else add(*scalars))
+    return z
 
 
 INDEXED_UPDATES = RuleSet([add_rows])

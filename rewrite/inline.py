@@ -1,10 +1,12 @@
-"""Inlining: the graph inside an op takes its place, so that other rules see through it."""
+"""Ops made of graphs: opened, so that rules see through them, or relieved of what nobody uses."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply
+from symcomp.core.walk import graph_inputs
 from symcomp.ops.graph_op import GraphOp
 from symcomp.rewrite.rule import RuleSet, rule
 
@@ -15,4 +17,22 @@ def inline_graph(node: Apply, graph: Any) -> Any:
     return node.op.graph(node.inputs) if node.op.inline else None
 
 
-INLINE_RULES = RuleSet([inline_graph], ["inline"])
+@rule(GraphOp, why="what nobody uses need not be computed", subclasses=True)
+def unused_outputs(node: Apply, graph: Any) -> Any:
+    """y, z = op(x, w) -> y = part of op(x), where nobody uses z and y does not need w"""
+    inside = node.op.graph
+    used = [k for k, y in enumerate(node.outputs) if graph.clients[y]]
+    if len(used) == len(node.outputs):
+        return None
+    outputs = [inside.outputs[k] for k in used]
+    needed = set(graph_inputs(outputs))
+    taken = [i for i, x in enumerate(inside.inputs) if x in needed]
+    part = node.op.with_graph(ClosedGraph([inside.inputs[i] for i in taken], outputs))
+    computed = part.make_node(*(node.inputs[i] for i in taken)).outputs
+    new: list[Any] = [None] * len(node.outputs)
+    for k, y in zip(used, computed, strict=True):
+        new[k] = y
+    return new
+
+
+INLINE_RULES = RuleSet([inline_graph, unused_outputs], ["inline"])

@@ -9,16 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from symcomp.core.graph import FunctionGraph
+from symcomp.rewrite.blas import BLAS_RULES
 from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.fusion import fuse
 from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
+from symcomp.rewrite.inline import INLINE_RULES
+from symcomp.rewrite.linalg import LINALG_RULES
+from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
 from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
 from symcomp.rewrite.stabilize.sums import SUM_RULES
 from symcomp.rewrite.trace import Firing, PhaseReport, Trace
+from symcomp.rewrite.unsafe import UNSAFE
 
 Selects = Callable[[frozenset[str]], bool]
 
@@ -32,8 +39,13 @@ CANONICALIZE = RuleSet(
     [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
 )
 STABILIZE = RuleSet(
-    [*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES], ["stabilize", "fast_compile", *STABLE]
+    [*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LINALG_RULES],
+    ["stabilize", "fast_compile", *STABLE],
 )
+INLINE = RuleSet(INLINE_RULES, QUICK)
+STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
+SPECIALIZED = RuleSet([*SPECIALIZE, *MATRIX_PRODUCTS], FULL) + NAN_UNSAFE_MATRIX_PRODUCTS
+BLAS = RuleSet(BLAS_RULES, FULL)
 
 
 @dataclass(frozen=True)
@@ -60,8 +72,12 @@ class Phase:
 
 PHASES = (
     Phase("merge", "equal computations are done once", RuleSet([]), EVERY),
+    Phase("inline", "rules see through ops made of graphs", INLINE),
     Phase("canonicalize", "one form for what can be written in many", CANONICALIZE),
-    Phase("stabilize", "no digits lost, no overflow on the way", STABILIZE + CANONICALIZE),
+    Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
+    Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
+    Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
+    Phase("fusion", "scalar functions of the same elements are one loop", RuleSet([]), FULL, fuse),
 )
 
 
@@ -91,11 +107,12 @@ def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> T
         if any(rules.names < later.names for later in selected[i + 1 :]) and rules:
             continue  # the same and more is done then
         sweeps = phase.sweep is not None and selects(frozenset([phase.name, *phase.tags]))
-        if not rules and not sweeps and phase.name != "merge":
+        applies = bool(rules) or (phase.name == "merge" and (merging or folding))
+        if not applies and not sweeps:
             continue
         started, before = time.perf_counter(), len(graph.nodes)
         firings: list[Firing] = []
-        if rules or phase.name == "merge":
+        if applies:
             firings += Engine(graph, rules, phase.name, merging, folding, on_error).run()
         if sweeps and phase.sweep is not None:
             phase.sweep(graph, firings)

@@ -11,6 +11,7 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.control import IfElse
 from symcomp.ops.regions import ROOT, Placement, Region, place
 from symcomp.rewrite.shapes import shapes_of
+from symcomp.vm.frugal import frugal_order
 from symcomp.vm.liveness import add_frees
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.order import alias_roots, destroyed_inputs, schedule
@@ -28,6 +29,7 @@ def lower(
     bind: Bind = lambda node: node.op.bind(node),
     inplace: bool = True,
     sharing: bool = True,
+    frugal: bool = True,
 ) -> Program:
     """Make the program that computes the outputs of ``graph``.
 
@@ -46,8 +48,12 @@ def lower(
     inplace, sharing : bool
         Write results over inputs that are not needed any more; into arrays that were not needed
         any more before. Only where values are collected.
+    frugal : bool
+        Look for an order that needs less memory at a time.
     """
-    order, copies = schedule(graph, destroyable)
+    order, after, copies = schedule(graph, destroyable)
+    if frugal:
+        order = list(frugal_order(order, graph.outputs, after))
     emitter = _Emitter(order, place(order, graph.outputs), copies, bind)
     emitter.slots(graph)
     emitter.emit()

@@ -24,7 +24,7 @@ def alias_roots(variable: Variable, without: Apply | None = None) -> set[Variabl
         v = pending.pop()
         if without is not None and v.owner is without:
             continue
-        sources = _aliased_inputs(v)
+        sources = aliased_inputs(v)
         if not sources:
             roots.add(v)
         for source in sources:
@@ -34,7 +34,8 @@ def alias_roots(variable: Variable, without: Apply | None = None) -> set[Variabl
     return roots
 
 
-def _aliased_inputs(variable: Variable) -> list[Variable]:
+def aliased_inputs(variable: Variable) -> list[Variable]:
+    """The inputs whose memory an output of a node may share."""
     node = variable.owner
     if node is None or variable.index is None:
         return []
@@ -49,7 +50,7 @@ def destroyed_inputs(node: Apply) -> list[int]:
 
 def schedule(
     graph: FunctionGraph, destroyable: Collection[Variable]
-) -> tuple[list[Apply], set[tuple[Apply, int]]]:
+) -> tuple[list[Apply], dict[Apply, list[Apply]], set[tuple[Apply, int]]]:
     """Order the nodes of ``graph``.
 
     Parameters
@@ -61,6 +62,8 @@ def schedule(
     Returns
     -------
     order : list of Apply
+    after : dict of Apply to list of Apply
+        The in-place nodes, and what must come before them because it reads what they destroy.
     copies : set of (Apply, int)
         Inputs of in-place nodes that must be copied first, because somebody else still needs the
         value.
@@ -68,7 +71,7 @@ def schedule(
     order = graph.toposort()
     destroyers = [node for node in order if node.op.destroy_map]
     if not destroyers:
-        return order, set()
+        return order, {}, set()
     readers = _readers_by_root(order)
     after: dict[Apply, list[Apply]] = {}
     copies: set[tuple[Apply, int]] = set()
@@ -82,10 +85,10 @@ def schedule(
             else:
                 after.setdefault(node, []).extend(others)
     try:
-        return toposort(graph.outputs, graph.inputs, after), copies
+        return toposort(graph.outputs, graph.inputs, after), after, copies
     except GraphError:
         # Two nodes wait for each other's reading: copies make every order right.
-        return order, {(node, i) for node in destroyers for i in destroyed_inputs(node)}
+        return order, {}, {(node, i) for node in destroyers for i in destroyed_inputs(node)}
 
 
 def _readers_by_root(order: Sequence[Apply]) -> dict[Variable, list[Apply]]:

@@ -13,11 +13,12 @@ from symcomp.ops.reduce import Reduce
 from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, spherical_jn
 from symcomp.ops.softmax import Softmax, WeightedSoftmax
 from symcomp.ops.stable_reduce import Norm
-from symcomp.rewrite.rule import RuleSet, computed_by, rule
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
 from symcomp.rewrite.stabilize.sums import exponent, square_root
 from symcomp.rewrite.views import (
     Product,
+    argument,
     as_product,
     as_sum,
     call,
@@ -26,6 +27,7 @@ from symcomp.rewrite.views import (
     rearranged,
     same,
     scaled,
+    sum_of,
     through_views,
 )
 
@@ -60,7 +62,7 @@ def sigmoid(node: Apply, graph: Any) -> Any:
         if x is None:
             continue
         rest = p.without(below)
-        power = Product(rest.coefficient * c**e, {**rest.factors, below: e + 1})
+        power = Product(rest.coefficient / c, {**rest.factors, below: e + 1})
         if e == -1:
             del power.factors[below]
         for above, k in p.factors.items():
@@ -174,7 +176,9 @@ def _multiple_of_factor(p: Product, y: Any, e: float) -> tuple[float, Any] | Non
 
 @rule(*PRODUCTS, why="gamma overflows at 171; ratios of it do not")
 def gamma_ratio(node: Apply, graph: Any) -> Any:
-    """gamma(x) gamma(y) / gamma(x + y) -> beta(x, y);   gamma(x) / gamma(y) -> gamma_ratio(x, y)"""
+    """gamma(x) gamma(y) / gamma(x + y) -> beta(x, y);   gamma(x) / gamma(y) -> gamma_ratio(x, y);
+    gamma(x + h) / gamma(x) -> poch(x, h)
+    """
     p = as_product(node.outputs[0])
     above, below = p.found(1, "gamma"), p.found(-1, "gamma")
     squares = p.found(2, "gamma")
@@ -186,8 +190,20 @@ def gamma_ratio(node: Apply, graph: Any) -> Any:
                 return p.without(f, g, h).times(call("beta", a, b))
     if above and below:
         (f, a), (g, b) = above[0], below[0]
-        return p.without(f, g).times(call("gamma_ratio", a, b))
+        return p.without(f, g).times(_gamma_ratio(a, b))
     return None
+
+
+def _gamma_ratio(x: Any, y: Any) -> Any:
+    """gamma(x) / gamma(y), where x = y + h or y = x + h without rounding the sum."""
+    a, b = as_sum(x), as_sum(y)
+    h = a.plus(b.times(-1))
+    if len(h.terms) == len(a.terms) + len(b.terms):
+        return call("gamma_ratio", x, y)
+    if len(a.terms) + bool(a.constant) > len(b.terms) + bool(b.constant):
+        return call("poch", y, sum_of(h.constant, h.pairs(), x))
+    h = h.times(-1)
+    return call("inverse_poch", x, sum_of(h.constant, h.pairs(), x))
 
 
 @rule(*PRODUCTS, why="exp(x^2) overflows where erfc underflows; their product is about 1 / x")
@@ -226,6 +242,17 @@ def normal_distribution(node: Apply, graph: Any) -> Any:
     return None
 
 
+@rule(*PRODUCTS, why="each factor may over- or underflow where the product does not")
+def product_of_exponentials(node: Apply, graph: Any) -> Any:
+    """exp(x) exp(y) -> exp(x + y);   exp(x) / exp(y) -> exp(x - y), the sum not rounded"""
+    p = as_product(node.outputs[0])
+    exponents = [(f, argument(f, "exp"), e) for f, e in p.factors.items() if elementwise(f, "exp")]
+    if len(exponents) != 2 or any(abs(e) != 1 for _, _, e in exponents):
+        return None
+    (f, x, a), (g, y, b) = exponents
+    return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
+
+
 @rule("sqrt", "pow", why="the squares over- and underflow long before their root")
 def root_of_squares(node: Apply, graph: Any) -> Any:
     """sqrt(x^2 + y^2) -> hypot(x, y), also of more;   sqrt(sum(x^2)) -> norm of x"""
@@ -261,9 +288,21 @@ def _exact_root(c: float) -> bool:
     return math.sqrt(c) ** 2 == c
 
 
+@rule("mul", "true_div", "neg", "cast", why="what is not chosen has no influence: 0, not 0 inf")
+def guarded(node: Apply, graph: Any) -> Any:
+    """guarded(c, x) y -> guarded(c, x y);  likewise for quotients, signs and casts"""
+    for i, x in enumerate(node.inputs[:1] if node.op.scalar.name == "true_div" else node.inputs):
+        inner = elementwise(x, "guarded")
+        if inner is not None:
+            condition, chosen = inner.inputs
+            operands = [chosen if j == i else y for j, y in enumerate(node.inputs)]
+            return call("guarded", condition, node.op(*operands))
+    return None
+
+
 PRODUCT_RULES = RuleSet(
     [
         tanh, sigmoid, softmax, xlogx, over_argument, gamma_ratio, erfcx, normal_distribution,
-        root_of_squares,
+        root_of_squares, guarded, product_of_exponentials,
     ]
 )  # fmt: skip

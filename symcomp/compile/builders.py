@@ -26,6 +26,7 @@ from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import GradientError, GraphError, NullTypeGradError
 from symcomp.ops.graph_op import GraphOp
 from symcomp.rewrite.phases import rewrite
+from symcomp.vm.guard import guarded
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -138,7 +139,7 @@ class OpFromGraph(GraphOp):
     def _machine(self) -> PythonMachine:
         graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
         rewrite(graph, get_default_mode().selects, config.on_opt_error)
-        return PythonMachine(lower(graph))
+        return PythonMachine(lower(graph, bind=guarded(config.nan_guard)))
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         if self.connections is not None:
@@ -319,6 +320,10 @@ class OpFromGraph(GraphOp):
         name = f"{mode}{{{self}}}"
         op = OpFromGraph([leaves[i] for i in needed], values, self.inline, name=name)
         return op, needed, results
+
+    def with_graph(self, graph: ClosedGraph) -> OpFromGraph:
+        """An op that computes another graph, differentiated by default."""
+        return OpFromGraph(graph.inputs, graph.outputs, self.inline, name=self.name)
 
     def __str__(self) -> str:
         return self.name or super().__str__()

@@ -9,9 +9,11 @@ from typing import Any
 
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
+from symcomp.compile.memory import memory_report
 from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
 from symcomp.vm.machine import PythonMachine
+from symcomp.vm.memory import MemoryReport
 
 
 class Function:
@@ -191,6 +193,38 @@ class Function:
             if key not in allowed:
                 raise ValueError(f"{self.name}: output_subset: there is no output {key!r}")
         return list(subset)
+
+    def memory_report(self, *examples: Any) -> MemoryReport:
+        """How much memory a call needs, with and without the storage plan. Nothing is computed.
+
+        Parameters
+        ----------
+        *examples
+            For the inputs, in their order: an example value, or a tuple of int, which is read as
+            a shape. Inputs that are left out must have shapes that their types know, or a value.
+
+        Returns
+        -------
+        MemoryReport
+            Fields, and, printed, a table.
+
+        Raises
+        ------
+        ShapeError
+            If the shape of an input is not known; if shapes depend on the value of an input of
+            which only the shape is given.
+
+        Examples
+        --------
+        >>> import symcomp
+        >>> import symcomp.tensor as T
+        >>> x = T.dmatrix("x")
+        >>> f = symcomp.function([x], T.tanh(T.exp(x) + 1).sum())
+        >>> report = f.memory_report((1000, 1000))
+        >>> report.unplanned, report.planned
+        (24000000, 8000000)
+        """
+        return memory_report(self.maker, self.program, examples)
 
     # -- storage
     # -------------------------------------------------------------------------------------

@@ -115,21 +115,22 @@ class Maker:
     keeps: bool = field(default=False)
     trace: Trace = field(default_factory=Trace)
 
-    def program(self) -> Program:
-        """Lower the graph."""
+    def program(self, reuse: bool = True, collect: bool = True) -> Program:
+        """Lower the graph: with a storage plan, and with frees, where the mode allows them."""
         # A value that is checked, or to be looked at, must not be overwritten meanwhile.
         selected = self.mode.selects(frozenset(["inplace", *FULL]))
-        reuse = selected and self.nan_guard != "all"
+        reuse = reuse and selected and self.nan_guard != "all"
         return lower(
             self.fgraph,
             destroyable=[
                 v for v, spec in zip(self.fgraph.inputs, self.inputs, strict=True) if spec.mutable
             ],
             borrowed=self.borrowed,
-            collect=not self.keeps,
+            collect=collect and not self.keeps,
             bind=guarded(self.nan_guard),
             inplace=reuse,
             sharing=reuse,
+            frugal=reuse,
         )
 
     def without_updates(self) -> Maker:

@@ -146,11 +146,15 @@ class ScaledDot(_BlasOp):
         self._merged((alpha, a, b), (k, p))
         return [TensorType(a.dtype, (n, m))]
 
-    def perform(self, alpha: Any, a: Any, b: Any) -> Any:
+    def perform(self, alpha: Any, a: Any, b: Any, z: Any = None) -> Any:
         x, y = _transposed(a, self.trans_a), _transposed(b, self.trans_b)
         if x.shape[1] != y.shape[0]:
             raise self._refuse(a.shape, b.shape)
-        return blas.gemm(np.empty((x.shape[0], y.shape[1]), x.dtype), alpha, x, y, 0)
+        z = np.empty((x.shape[0], y.shape[1]), x.dtype) if z is None else z
+        return blas.gemm(z, alpha, x, y, 0)
+
+    def bind_into(self, node: Apply) -> Callable[..., Any]:
+        return self.perform
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(_shape(shapes[1], self.trans_a)[0], _shape(shapes[2], self.trans_b)[1])]
@@ -172,7 +176,32 @@ def _with(values: Sequence[Any], position: int, value: Any) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class _Accumulating(_BlasOp):
+class _Updating(_BlasOp):
+    """An op that adds to its first argument; ``inplace`` overwrites it."""
+
+    inplace: bool = False
+
+    def compute(self, z: Any, *args: Any) -> Any:
+        """The result, in ``z``: the first argument, another array, or None for a new one."""
+        raise NotImplementedError
+
+    def perform(self, *args: Any) -> Any:
+        return self.compute(args[0] if self.inplace else None, *args)
+
+    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
+        return None if self.inplace else lambda *args: self.compute(args[-1], *args[:-1])
+
+    def overwritable(self, node: Apply) -> Sequence[int]:
+        return (0,)
+
+    @property
+    def destroy_map(self) -> Any:  # type: ignore[override]
+        """From ``inplace``."""
+        return {0: (0,)} if self.inplace else {}
+
+
+@dataclass(frozen=True)
+class _Accumulating(_Updating):
     """z = beta c + alpha op(a) op(b), for matrices or stacks of them; nothing is stretched.
 
     ``trans_a`` and ``trans_b`` transpose a and b (their last two axes). As in BLAS, c is not read
@@ -180,7 +209,6 @@ class _Accumulating(_BlasOp):
     c.
     """
 
-    inplace: bool = False
     trans_a: bool = False
     trans_b: bool = False
 
@@ -193,13 +221,14 @@ class _Accumulating(_BlasOp):
         *shape, _ = self._merged(inputs, *batch, (z[-2], x[-2]), (z[-1], y[-1]), (x[-1], y[-2]))
         return [TensorType(c.dtype, shape)]
 
-    def perform(self, c: Any, alpha: Any, a: Any, b: Any, beta: Any) -> Any:
+    def compute(self, z: Any, *args: Any) -> Any:
+        c, alpha, a, b, beta = args
         x, y = _transposed(a, self.trans_a), _transposed(b, self.trans_b)
         fits = (*x.shape[:-1], y.shape[-1]) == c.shape and x.shape[-1] == y.shape[-2]
         if not fits or x.shape[:-2] != y.shape[:-2]:
             raise self._refuse(c.shape, a.shape, b.shape)
         call = blas.gemm if c.ndim == 2 else blas.batched_gemm
-        return _updated(self.inplace, c, beta, lambda z: call(z, alpha, x, y, beta), x, y)
+        return _updated(z, c, beta, lambda z: call(z, alpha, x, y, beta), x, y)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [_known_first(node, shapes[0])]
@@ -224,18 +253,17 @@ class _Accumulating(_BlasOp):
                 terms.append(multiply(*factors, self.trans_a, self.trans_b))
         return [_added(terms)]
 
-    @property
-    def destroy_map(self) -> Any:  # type: ignore[override]
-        """From ``inplace``."""
-        return {0: (0,)} if self.inplace else {}
 
-
-def _updated(
-    inplace: bool, c: Any, beta: Any, update: Callable[[Any], Any], *read: Any
-) -> np.ndarray:
-    """What ``update`` makes of c, or of a copy of it; c may share memory with what is read."""
-    if not inplace:
+def _updated(z: Any, c: Any, beta: Any, update: Callable[[Any], Any], *read: Any) -> np.ndarray:
+    """What ``update`` makes of c, or of a copy of it in z (None: in a new array); c may share
+    memory with what is read.
+    """
+    if z is None:
         return update(blas.start_of(c, beta))
+    if z is not c:
+        if beta != 0:
+            np.copyto(z, c)
+        return update(z)
     if any(np.may_share_memory(c, x) for x in read):
         np.copyto(c, update(blas.start_of(c, beta)))
         return c
@@ -277,14 +305,13 @@ class BatchedGemm(_Accumulating):
 
 
 @dataclass(frozen=True)
-class Gemv(_BlasOp):
+class Gemv(_Updating):
     """z = beta y + alpha op(a) x, op the transposition if ``trans_a``.
 
     y (n,), alpha (), a (n, k), x (k,), beta () -> (n,). y is not read where beta is 0. ``inplace``
     overwrites y.
     """
 
-    inplace: bool = False
     trans_a: bool = False
     arguments = (("y", 1), ("alpha", 0), ("a", 2), ("x", 1), ("beta", 0))
 
@@ -295,12 +322,13 @@ class Gemv(_BlasOp):
         length, _ = self._merged(inputs, (y.type.shape[0], n), (k, x.type.shape[0]))
         return [TensorType(y.dtype, (length,))]
 
-    def perform(self, y: Any, alpha: Any, a: Any, x: Any, beta: Any) -> Any:
+    def compute(self, z: Any, *args: Any) -> Any:
+        y, alpha, a, x, beta = args
         matrix = _transposed(a, self.trans_a)
         if matrix.shape != (y.shape[0], x.shape[0]):
             raise self._refuse(y.shape, a.shape, x.shape)
         call = lambda z: blas.gemv(z, alpha, matrix, x, beta)  # noqa: E731
-        return _updated(self.inplace, y, beta, call, a, x)
+        return _updated(z, y, beta, call, a, x)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [_known_first(node, shapes[0])]
@@ -322,17 +350,14 @@ class Gemv(_BlasOp):
                 terms.append(mul(scale, Dot()(_transposed(matrix, self.trans_a), vector)))
         return [_added(terms)]
 
-    destroy_map = _Accumulating.destroy_map
-
 
 @dataclass(frozen=True)
-class Ger(_BlasOp):
+class Ger(_Updating):
     """z = c + alpha x y^T, without conjugation.   c (n, m), alpha (), x (n,), y (m,) -> (n, m)
 
     ``inplace`` overwrites c.
     """
 
-    inplace: bool = False
     arguments = (("c", 2), ("alpha", 0), ("x", 1), ("y", 1))
 
     def output_types(self, c: Any, alpha: Any, x: Any, y: Any) -> list[TensorType]:
@@ -342,10 +367,11 @@ class Ger(_BlasOp):
         shape = self._merged(inputs, (n, x.type.shape[0]), (m, y.type.shape[0]))
         return [TensorType(c.dtype, shape)]
 
-    def perform(self, c: Any, alpha: Any, x: Any, y: Any) -> Any:
+    def compute(self, z: Any, *args: Any) -> Any:
+        c, alpha, x, y = args
         if c.shape != x.shape + y.shape:
             raise self._refuse(c.shape, x.shape, y.shape)
-        return _updated(self.inplace, c, 1, lambda z: blas.ger(z, alpha, x, y), x, y)
+        return _updated(z, c, 1, lambda z: blas.ger(z, alpha, x, y), x, y)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [_known_first(node, shapes[0])]
@@ -364,8 +390,6 @@ class Ger(_BlasOp):
                 outer = mul(dimshuffle(left, 0, "x"), dimshuffle(right, "x", 0))
                 terms.append(mul(scale, outer))
         return [_added(terms)]
-
-    destroy_map = _Accumulating.destroy_map
 
 
 __all__ = ["BatchedGemm", "Gemm", "Gemv", "Ger", "ScaledDot"]

@@ -137,6 +137,8 @@ class SLogDet(MatrixOp):
     """
 
     multiple_outputs = True
+    # Of the derivatives.
+    inverse = MatrixInverse()
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         square_length("slogdet", "x", x)
@@ -158,11 +160,11 @@ class SLogDet(MatrixOp):
         else:
             turn = None if gsign is None else imag(conj(sign) * gsign)
             gt = _complex_number(glogabs, turn)
-        return [None if gt is None else over_matrix(gt) * adjoint(MatrixInverse()(x))]
+        return [None if gt is None else over_matrix(gt) * adjoint(self.inverse(x))]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (x,), (sign, _), (dx,) = inputs, outputs, tangents
-        t = _trace(product(MatrixInverse()(x), dx))
+        t = _trace(product(self.inverse(x), dx))
         if not dtypes.is_complex(x.dtype):
             return [None, t]
         return [_complex_number(None, imag(t)) * sign, real(t)]

@@ -54,6 +54,16 @@ def in_float(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Run in float64, and round once at the end: for functions with constants of two parts."""
+
+    def run(*xs: Any) -> Any:
+        dtype = float_rule(*(x.dtype.name for x in xs))
+        return np.asarray(function(*(x.astype(np.float64) for x in xs))).astype(dtype)
+
+    return run
+
+
 def in_wider(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run in the next wider floating-point type, and round once at the end."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -128,6 +128,10 @@ class GraphOp(Op):
 
     def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
         return [(self.graph.inputs, self.graph.outputs)]
+
+    def with_graph(self, graph: ClosedGraph) -> GraphOp:
+        """An op like this one that computes another graph."""
+        return replace(self, graph=graph)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields: what was found out about the graph is found out again."""

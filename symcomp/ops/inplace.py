@@ -8,7 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops import scalar_error, scalar_logic, scalar_logistic, scalar_math, scalar_special
+from symcomp.ops import (
+    scalar_error,
+    scalar_gamma,
+    scalar_logic,
+    scalar_logistic,
+    scalar_math,
+    scalar_special,
+)
 from symcomp.ops.elemwise import Elemwise, elemwise_function
 
 _NAMES = {
@@ -23,7 +30,8 @@ _NAMES = {
     scalar_logistic: "sigmoid softplus xlogx",
     scalar_logic: "and_ or_ xor invert switch",
     scalar_error: "erf erfc erfcx erfinv erfcinv",
-    scalar_special: "gamma gammaln psi tri_gamma j0 j1 jv i0 i1 iv",
+    scalar_gamma: "gamma gammaln psi tri_gamma",
+    scalar_special: "j0 j1 jv i0 i1 iv",
 }
 
 

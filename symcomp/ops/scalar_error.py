@@ -147,7 +147,7 @@ erfcinv = _row(
 )  # fmt: skip
 log_erfc = _row(
     "log_erfc", "x", "log(erfc(x)), where erfc underflows, too.", _log_erfc,
-    lambda x, z, g: -g * SLOPE * switch(gt(x, 0), 1 / erfcx(abs(x)), bell(x) / erfc(x)),
+    lambda x, z, g: -g * SLOPE * switch(gt(x, 0), 1 / erfcx(x), bell(x) / erfc(x)),
 )  # fmt: skip
 ndtr = _row(
     "ndtr", "x", "The normal distribution function.", _ndtr, lambda x, z, g: g * normal_pdf(x)
@@ -163,7 +163,7 @@ log_ndtr = _row(
 
 def _hazard(x: Any) -> Any:
     """The density of the normal distribution over its distribution function."""
-    below = (SLOPE * SQRT_HALF) / erfcx(abs(x) * SQRT_HALF)
+    below = (SLOPE * SQRT_HALF) / erfcx(-x * SQRT_HALF)
     return switch(gt(x, 0), normal_pdf(x) / ndtr(x), below)
 
 

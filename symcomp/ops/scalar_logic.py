@@ -143,9 +143,18 @@ _switch = scalar(
     "switch", "condition x y", "x where the condition is true (not 0), else y.",
     lambda c, x, y: np.where(c, x, y),
     dtype=lambda c, x, y: dtypes.upcast(x, y),
-    d=(ZERO, lambda c, x, y, z, g: switch(c, g, 0), lambda c, x, y, z, g: switch(c, 0, g)),
+    d=(ZERO, lambda c, x, y, z, g: guarded(c, g), lambda c, x, y, z, g: guarded(eq(c, 0), g)),
     adapt=lambda c, x, y: [as_tensor_variable(c), *as_common(x, y)],
     into=_switch_into,
+)  # fmt: skip
+guarded = scalar(
+    "guarded", "condition x",
+    """x where the condition is true, else 0: what is not chosen has no influence.
+
+    So it is in derivatives. Rewriting takes factors inside, so that an infinite derivative of what
+    is not chosen does not become 0 times infinity, which is NaN.""",
+    lambda c, x: np.where(c, x, np.zeros((), x.dtype)),
+    dtype=lambda c, x: x, d=(ZERO, lambda c, x, z, g: guarded(c, g)), public=False,
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.ops.elemwise import real_float_rule, scalar
-from symcomp.ops.exact import in_float, polished, two_sum
+from symcomp.ops.exact import in_double, in_float, polished, two_sum
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import LN2, exp, expm1, log, log1p
 
@@ -41,7 +41,7 @@ def _logexpm1(x: Any) -> Any:
     # Around its root, log 2, as log(2 exp(x - log 2) - 1).
     gap = (np.clip(x, 0.25, 1.5) - LN2) - LN2_LOW
     near = np.log1p(2 * np.expm1(gap))
-    far = np.where(x > 1.5, x + np.log1p(-np.exp(-np.abs(x))), np.log(np.expm1(np.minimum(x, 1))))
+    far = np.where(x >= 1.5, x + np.log1p(-np.exp(-np.abs(x))), np.log(np.expm1(np.minimum(x, 1))))
     return np.where((x > 0.25) & (x < 1.5), near, far)
 
 
@@ -102,7 +102,7 @@ log1mexp = scalar(
     dtype=real_float_rule, d=(lambda x, z, g: g * exp(x) / expm1(x),),
 )  # fmt: skip
 logexpm1 = scalar(
-    "logexpm1", "x", "log(exp(x) - 1) for x > 0, accurate everywhere.", in_float(_logexpm1),
+    "logexpm1", "x", "log(exp(x) - 1) for x > 0, accurate everywhere.", in_double(_logexpm1),
     dtype=real_float_rule, d=(lambda x, z, g: -g / expm1(-x),),
 )  # fmt: skip
 log_sigmoid = scalar(
@@ -160,7 +160,7 @@ def _one_plus_log(x: Any) -> Any:
 
 
 one_plus_log = scalar(
-    "one_plus_log", "x", "1 + log(x), exact at its root 1 / e.", in_float(_one_plus_log),
+    "one_plus_log", "x", "1 + log(x), exact at its root 1 / e.", in_double(_one_plus_log),
     dtype=real_float_rule, d=(lambda x, z, g: g / x,), public=False,
 )  # fmt: skip
 

@@ -1,5 +1,4 @@
-"""The table of scalar functions, continued: gamma, Bessel and other special functions
-(SciPy's).
+"""The table of scalar functions, continued: incomplete gamma and Bessel functions (SciPy's).
 
 Derivatives are those of the NIST Digital Library of Mathematical Functions (DLMF), cited by
 section.
@@ -15,10 +14,9 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elemwise import real_float_rule, scalar, unknown
+from symcomp.ops.scalar_gamma import NO_ORDER, betaln, gamma, gammaln
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cos, exp, log, log1p
-
-NO_ORDER = "the derivative with respect to the order has no closed form"
 
 
 def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
@@ -29,46 +27,7 @@ def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
 
 _undefined = unknown(NO_ORDER)
 
-# ----- gamma functions (DLMF 5, 8)
-
-gamma = _special("gamma", "x", "The gamma function.", lambda x, z, g: g * z * psi(x))
-gammaln = _special("gammaln", "x", "log(abs(gamma(x))).", lambda x, z, g: g * psi(x))
-psi = _special(
-    "psi", "x", "The digamma function, the derivative of gammaln.", lambda x, z, g: g * tri_gamma(x)
-)
-digamma = psi
-tri_gamma = scalar(
-    "tri_gamma", "x", "The derivative of psi.", lambda x: _polygamma(1, x), dtype=real_float_rule,
-    d=(lambda x, z, g: g * polygamma(2, x),),
-)  # fmt: skip
-polygamma = scalar(
-    "polygamma", "n x", "The n-th derivative of psi.", lambda n, x: _polygamma(n, x),
-    dtype=real_float_rule,
-    d=(_undefined, lambda n, x, z, g: g * polygamma(n + 1, x)),
-)  # fmt: skip
-betaln = _special(
-    "betaln", "a b", "log(abs(beta(a, b))).",
-    lambda a, b, z, g: g * (psi(a) - psi(a + b)), lambda a, b, z, g: g * (psi(b) - psi(a + b)),
-)  # fmt: skip
-beta = _special(
-    "beta", "a b", "gamma(a) gamma(b) / gamma(a + b).",
-    lambda a, b, z, g: g * z * (psi(a) - psi(a + b)),
-    lambda a, b, z, g: g * z * (psi(b) - psi(a + b)),
-)  # fmt: skip
-
-
-def _polygamma(n: Any, x: Any) -> Any:
-    # zeta(n + 1, x) n! (-1)^(n+1), DLMF 25.11.12.
-    return (
-        _zeta.op.scalar.function(n + 1, x)
-        * _factorial.op.scalar.function(n)
-        * np.where(np.mod(n, 2) == 0, -1, 1)
-    )
-
-
-_inner: dict[str, Any] = {"dtype": real_float_rule, "no_derivative": NO_ORDER, "public": False}
-_zeta: Any = scalar("zeta", "s x", "Hurwitz's zeta function.", "scipy.special:zeta", **_inner)
-_factorial: Any = scalar("factorial", "n", "n!", "scipy.special:factorial", **_inner)
+# ----- incomplete gamma functions (DLMF 8)
 
 
 def _gamma_density(k: Any, x: Any) -> Any:
@@ -193,7 +152,6 @@ sinc = scalar(
 )
 
 __all__ = [
-    "beta", "betainc", "betaln", "chi2sf", "digamma", "gamma", "gammainc", "gammaincc", "gammal",
-    "gammaln", "gammau", "i0", "i1", "iv", "ive", "j0", "j1", "jv", "kv", "kve", "polygamma", "psi",
-    "sinc", "tri_gamma",
+    "betainc", "chi2sf", "gammainc", "gammaincc", "gammal", "gammau", "i0", "i1", "iv", "ive", "j0",
+    "j1", "jv", "kv", "kve", "sinc",
 ]  # fmt: skip

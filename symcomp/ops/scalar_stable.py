@@ -15,8 +15,8 @@ import numpy as np
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scalar
 from symcomp.ops.exact import exp_sum, in_float, in_wider, two_product
+from symcomp.ops.scalar_logic import eq, logical_or, switch
 from symcomp.ops.scalar_math import abs_, log, log1p, sin, sqr, sqrt, tanh
-from symcomp.ops.scalar_special import psi
 
 
 def _row(name: str, x: str, doc: str, function: Any, *d: Any, public: bool = False) -> Any:
@@ -65,19 +65,9 @@ def _log_of_pow(x: Any, y: Any) -> Any:
     return np.where(positive, y * np.log(np.abs(x)), np.log(power))
 
 
-def _log_of_gamma(x: Any) -> Any:
-    positive = (x >= 0) | (np.mod(np.floor(x), 2) == 0) & (x != np.floor(x))
-    return np.where(positive, gammaln_row.function(x), np.nan)
-
-
-gammaln_row = ROWS["gammaln"]()
 log_of_pow = _row(
     "log_of_pow", "x y", "log(x ** y), where x ** y over- or underflows, too.",
     in_float(_log_of_pow), lambda x, y, z, g: g * y / x, lambda x, y, z, g: g * log(x),
-)  # fmt: skip
-log_of_gamma = _row(
-    "log_of_gamma", "x", "log(gamma(x)), NaN where gamma(x) < 0.", in_float(_log_of_gamma),
-    lambda x, z, g: g * psi(x),
 )  # fmt: skip
 
 
@@ -97,13 +87,41 @@ log1p_minus = _row(
 
 # ----- exponentials
 
+
+def _power(x: Any, y: Any) -> tuple[Any, Any]:
+    """(y log|1 + x|, the sign of (1 + x)^y; NaN where that is not real)."""
+    below = x < -1
+    # |1 + x| - 1; powers of 1 are 1, as are powers to 0.
+    gap = np.where(below, -2 - x, x)
+    exponent = np.where((y == 0) | (gap == 0), 0, y * np.log1p(gap))
+    sign = np.where(np.mod(y, 2) == 1, -1, np.where(np.floor(y) == y, 1, np.nan))
+    return exponent, np.where(below, sign, 1)
+
+
+def _compound(x: Any, y: Any) -> Any:
+    exponent, sign = _power(x, y)
+    return sign * np.exp(exponent)
+
+
+def _compoundm1(x: Any, y: Any) -> Any:
+    exponent, sign = _power(x, y)
+    return np.where(sign == 1, np.expm1(exponent), sign * np.exp(exponent) - 1)
+
+
+def _compound_slope(x: Any, y: Any) -> TensorVariable:
+    z = compound(x, y)
+    # The quotient has more digits, where it is one.
+    apart = logical_or(eq(x, -1), eq(abs_(z), np.inf))
+    return switch(apart, y * compound(x, y - 1), y * z / (1 + x))
+
+
 compound = _row(
-    "compound", "x y", "(1 + x) ** y.", in_wider(lambda x, y: np.exp(y * np.log1p(x))),
-    lambda x, y, z, g: g * y * z / (1 + x), lambda x, y, z, g: g * z * log1p(x),
+    "compound", "x y", "(1 + x) ** y.", in_wider(_compound),
+    lambda x, y, z, g: g * _compound_slope(x, y), lambda x, y, z, g: g * z * log1p(x),
 )  # fmt: skip
 compoundm1 = _row(
-    "compoundm1", "x y", "(1 + x) ** y - 1.", in_wider(lambda x, y: np.expm1(y * np.log1p(x))),
-    lambda x, y, z, g: g * y * compound(x, y) / (1 + x),
+    "compoundm1", "x y", "(1 + x) ** y - 1.", in_wider(_compoundm1),
+    lambda x, y, z, g: g * _compound_slope(x, y),
     lambda x, y, z, g: g * compound(x, y) * log1p(x),
 )  # fmt: skip
 exp_of_sum = _row(
@@ -146,8 +164,11 @@ def exp_moment(n: int, x: Any) -> TensorVariable:
 
 
 def _x_over_expm1(x: Any) -> Any:
-    safe = np.where(x == 0, 1, x)
-    return np.where(x == 0, 1, safe / np.expm1(safe))
+    safe = np.where(x == 0, 1, np.minimum(x, 40))
+    # From 40 on the 1 does not count; by halves, as exp(x) may overflow.
+    half = np.exp(-np.maximum(x, 40) / 2)
+    far = np.where(np.isinf(x), 0, x) * half * half
+    return np.where(x == 0, 1, np.where(x > 40, far, safe / np.expm1(safe)))
 
 
 def _exp_moment_ratio(x: Any) -> Any:
@@ -253,9 +274,10 @@ def spherical_jn(n: int, x: Any) -> TensorVariable:
 
 
 def _one_minus_cos_over_square(x: Any) -> Any:
-    safe = np.where(x == 0, 1, x) / 2
+    half = x / 2
+    safe = np.where(half == 0, 1, half)
     ratio = np.sin(safe) / safe
-    return np.where(x == 0, 0.5, ratio * ratio / 2)
+    return np.where(half == 0, 0.5, ratio * ratio / 2)
 
 
 one_minus_cos_over_square = _row(

@@ -17,7 +17,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.errors import DTypeError
+from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.exact import WIDER, two_sum
@@ -135,6 +135,15 @@ def _polished(function: Callable[..., Any], *xs: Any) -> Any:
 # -- ops that keep the shape
 
 
+def _require_one_shape(op: Op, *xs: Any) -> None:
+    shapes = [x.shape for x in xs]
+    if shapes.count(shapes[0]) != len(shapes):
+        raise ShapeError(
+            f"{op}: its inputs have the shapes {', '.join(map(str, shapes))}, which must be one; "
+            "an axis is stretched only if its type says that its length is 1"
+        )
+
+
 class _LineOp(Op):
     """Maps each line along some axes to a line of the same length. All inputs have one shape."""
 
@@ -153,6 +162,7 @@ class _LineOp(Op):
         return [shapes[0]]
 
     def _apply(self, function: Callable[..., Any], *xs: Any) -> Any:
+        _require_one_shape(self, *xs)
         with np.errstate(all="ignore"):
             z = function(*(_widened(_lines(x, self.lines)) for x in xs))
         return np.asarray(_back(z, xs[0], self.lines), xs[0].dtype)
@@ -313,6 +323,7 @@ class _LogOfSum(Op):
         return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
 
     def _apply(self, function: Callable[..., Any], *xs: Any) -> Any:
+        _require_one_shape(self, *xs)
         z = _polished(function, *(_widened(_lines(x, self.axes)) for x in xs))
         return np.asarray(z[..., 0], xs[0].dtype)
 

@@ -97,12 +97,7 @@ class Solve(MatrixOp):
         return [TensorType(b.dtype, shape)]
 
     def perform(self, a: Any, b: Any) -> Any:
-        require_square("solve", a)
-        if a.shape[:-1] != b.shape[: a.ndim - 1]:
-            raise ShapeError(
-                f"solve: shapes {a.shape} and {b.shape} do not fit: axes 0 to {a.ndim - 2} must "
-                "be equal"
-            )
+        check_systems(a, b)
         columns = b[..., None] if b.ndim < a.ndim else b
         if self.A_structure == "general":
             z = np.linalg.solve(a, columns)
@@ -164,6 +159,16 @@ class Solve(MatrixOp):
         if self.A_structure == "general" or self.is_triangular:
             return self._to_matrix(g)
         return folded(g, self.lower, self.A_structure != "symmetric")
+
+
+def check_systems(a: Any, b: Any) -> None:
+    """Raise unless the arrays have the shapes of systems."""
+    require_square("solve", a)
+    if a.shape[:-1] != b.shape[: a.ndim - 1]:
+        raise ShapeError(
+            f"solve: shapes {a.shape} and {b.shape} do not fit: axes 0 to {a.ndim - 2} must "
+            "be equal"
+        )
 
 
 # -- one system: (n, n) (n, k) -> (n, k)

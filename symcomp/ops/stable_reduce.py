@@ -146,7 +146,8 @@ class LogProd(_FloatReduction):
     def perform(self, x: Any) -> Any:
         with np.errstate(all="ignore"):
             kept = [a for a in range(x.ndim) if a not in self.axes]
-            lines = x.transpose(*kept, *self.axes).reshape([x.shape[a] for a in kept] + [-1])
+            shape = [x.shape[a] for a in kept], math.prod(x.shape[a] for a in self.axes)
+            lines = x.transpose(*kept, *self.axes).reshape(*shape[0], shape[1])
             return np.asarray(_log_prod(lines), x.dtype)
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:

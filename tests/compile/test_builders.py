@@ -1,6 +1,7 @@
 """OpFromGraph: values, derivatives, overrides, shared variables, inlining, and what goes wrong."""
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import symcomp.tensor as T
 from symcomp import OpFromGraph
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
+from symcomp.core.op import Op
+from symcomp.core.special_types import generic
 from symcomp.core.walk import toposort
 from symcomp.errors import (
     DisconnectedInputError,
@@ -35,6 +38,7 @@ from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.inline import INLINE_RULES
 from symcomp.tensor.inplace import exp_inplace
 from symcomp.tests.harness import check
+from symcomp.vm.guard import InvalidValueError
 
 X = np.array([0.3, -1.2, 2.0])
 Y = np.array([1.5, 0.4, -0.7])
@@ -447,6 +451,21 @@ def test_inline_rule_keeps_types_and_an_output_that_is_an_input():
     assert all(a.type.is_super(b.type) for a, b in zip(outputs, graph.outputs, strict=True))
 
 
+def test_rule_for_outputs_that_nobody_uses():
+    x, y = T.dvectors("x", "y")
+    op = OpFromGraph([x, y], [T.exp(x), x * y, T.cos(y)])
+    graph = inlined([x, y], [op(x, y)[0]])
+    (node,) = graph.toposort()
+    assert node.inputs == [graph.inputs[0]]
+    assert [str(n.op) for n in toposort(node.op.graph.outputs)] == ["exp"]
+    np.testing.assert_array_equal(evaluate(graph.outputs, {graph.inputs[0]: X})[0], np.exp(X))
+    graph = inlined([x, y], op(x, y)[1:])
+    assert [len(n.outputs) for n in graph.toposort()] == [2]
+    constant = OpFromGraph([x], [x * 2, T.constant(3.0) + 1])
+    graph = inlined([x], [constant(x)[1]])
+    assert graph.toposort()[0].inputs == [] and evaluate(graph.outputs, {}) == [4.0]
+
+
 # -- what goes wrong
 
 
@@ -464,6 +483,33 @@ def test_bad_graphs():
         OpFromGraph([x], [3])
     with pytest.raises(GraphError, match="in-place op"):
         OpFromGraph([x], [exp_inplace(x * 2)])
+
+
+def test_users_ops_inside_are_checked():
+    @dataclass(frozen=True)
+    class Liar(Op):
+        def output_types(self, x):
+            return [x.type]
+
+        def perform(self, x):
+            return x.astype("float32")
+
+    x = T.dvector("x")
+    f = symcomp.function([x], OpFromGraph([x], [Liar()(x) + 1])(x))
+    with pytest.raises(InvalidValueError, match="float32"):
+        f(X)
+
+
+def test_values_that_are_no_tensors():
+    x, anything = T.dvector("x"), generic("anything")
+    op = OpFromGraph([anything, x], [x * 2, anything])
+    doubled, same = op(anything, x)
+    f = symcomp.function([anything, x], [same, symcomp.grad(doubled.sum(), x)])
+    value, gradient = f({"a": 1}, X)
+    assert value == {"a": 1}
+    np.testing.assert_array_equal(gradient, np.full(3, 2.0))
+    with pytest.raises(DTypeError, match="argument 0 .anything. must be generic"):
+        op(x, x)
 
 
 def test_bad_calls():

@@ -7,7 +7,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.errors import ShapeError
 from symcomp.ops.blas import Gemm
-from symcomp.rewrite.blas import BLAS_INPLACE, BLAS_RULES
+from symcomp.rewrite.blas import BLAS_RULES
 from symcomp.tests.rewrite.rules import kinds, names, rewritten, run, same_values
 
 RNG = np.random.default_rng(11)
@@ -172,7 +172,7 @@ def test_under_inserted_axes():
 def test_sums_of_several_products():
     c, a, b, v = T.dmatrix("c"), T.dmatrix("a"), T.dmatrix("b"), T.dvector("v")
     outputs = [T.tanh(T.dot(a, b) + T.dot(b, a) + c - T.dot(c, c) + v)]
-    graph = rewritten([c, a, b, v], outputs, BLAS_RULES, BLAS_INPLACE)
+    graph = rewritten([c, a, b, v], outputs, BLAS_RULES)
     assert kinds(graph) == ["Gemm", "Gemm", "Gemm", "add", "tanh"] or (
         kinds(graph).count("Gemm") == 2 and kinds(graph).count("Dot") == 1
     )
@@ -216,7 +216,7 @@ def test_nothing_hides_nan_or_infinity(bad, place):
     products = [T.dot(a, b), T.dot(b, a), T.dot(a.T, b), T.dot(b.T, a)]
     terms = [s * products[0], s * products[1], products[2] / t, 0.0 * products[3]]
     outputs = [t * c + terms[0], terms[1], c - terms[2], terms[3] + c]
-    graph = rewritten(inputs, outputs, BLAS_RULES, BLAS_INPLACE)
+    graph = rewritten(inputs, outputs, BLAS_RULES)
     assert {"Gemm", "ScaledDot"} <= set(kinds(graph))
     for zeros in ((), (3,), (4,), (3, 4)):
         values = [np.ones((3, 3)) for _ in range(3)] + [np.array(0.5), np.array(2.0)]
@@ -245,26 +245,6 @@ def test_shapes_that_do_not_fit_stay_errors():
     for shapes in (((2, 2), (2, 3), (2, 2)), ((1, 2), (2, 3), (3, 2)), ((3, 2), (2, 3), (3, 2))):
         with pytest.raises(ShapeError, match="Gemm: the shapes do not fit"):
             run(graph, [np.ones(s) for s in shapes])
-
-
-def test_in_place_only_on_what_is_nobody_elses():
-    c, a, b = T.dmatrices("c", "a", "b")
-    inner = T.exp(c)
-
-    def gemms(*outputs):
-        graph = rewritten([c, a, b], list(outputs), BLAS_RULES, BLAS_INPLACE)
-        values = [sample((3, 3), "float64") for _ in range(3)]
-        same_values([c, a, b], list(outputs), graph, values)
-        return [name for name in names(graph) if name.startswith("Gemm")]
-
-    assert gemms(inner + T.dot(a, b)) == ["Gemm{inplace}"]
-    assert gemms(inner.T + T.dot(a, b)) == ["Gemm{inplace}"]
-    assert gemms(c + T.dot(a, b)) == ["Gemm"]
-    assert gemms(c.T + T.dot(a, b)) == ["Gemm"]
-    assert gemms(inner + T.dot(a, b), inner) == ["Gemm"]
-    assert gemms(inner + T.dot(inner, b)) == ["Gemm"]
-    assert gemms(T.constant(np.ones((3, 3))) + T.dot(a, b)) == ["Gemm"]
-    assert gemms(inner + T.dot(a, b) + T.dot(b, a)) == ["Gemm{inplace}", "Gemm{inplace}"]
 
 
 def test_dtypes_and_static_shapes_are_kept():

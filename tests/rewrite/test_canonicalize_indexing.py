@@ -1,4 +1,6 @@
-"""Every rule of canonicalize/indexing.py: what it leaves, that values stay; where it is mute."""
+"""Every rule of canonicalize/indexing.py and indexed_updates.py: what it leaves, that values stay;
+where it is mute.
+"""
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import symcomp.tensor as T
 from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.rule import RuleSet
 from symcomp.tests.harness import variables_for
 from symcomp.tests.rewrite.rules import RULES, Case, check_rule
@@ -76,8 +79,10 @@ CASES = [
     Case("add_rows", lambda x, y: rows(x, 1, y) + x, (M, R), "IncSubtensor", note="left"),
     Case("add_rows", lambda x, y: x - rows(x, 1, y), (M, R), "IncSubtensor neg", note="minus"),
     Case("add_rows", lambda x, y, s: x - s * rows(x, 1, y), (M, R, S),
-         "DimShuffle DimShuffle DimShuffle IncSubtensor mul neg", rtol=1e-15, extremes=False,
-         note="scaled"),
+         "DimShuffle DimShuffle DimShuffle IncSubtensor PlusScalar mul mul neg", rtol=1e-15,
+         extremes=False, note="scaled"),
+    Case("add_rows", lambda x, y: x + replaced(T.zeros_like(x), 1, y), (M, R), "IncSubtensor",
+         note="replaced"),
     Case("add_rows", lambda x, y, i: x + rows(x, i, y), (M, P, SAME), "IncSubtensor", rtol=1e-13,
          atol=1e-13, extremes=False, note="twice the same"),
     Case("add_rows", lambda x, y: x + rows(x, slice(0, None, 2), y), (F, F[:2]), "IncSubtensor",
@@ -92,7 +97,7 @@ def test_rule(case):
 
 
 def test_every_rule_has_a_case():
-    assert {rule.name for rule in INDEXING} == {case.rule for case in CASES}
+    assert {rule.name for rule in (*INDEXING, *INDEXED_UPDATES)} == {case.rule for case in CASES}
 
 
 def _used_twice(x):
@@ -128,8 +133,9 @@ STAYS = {
     "a NaN": ("scale_rows", lambda x, y: np.nan * rows(x, 1, y), (M, R)),
     "not zeros scaled": ("scale_rows", lambda x, y: 2.0 * T.inc_subtensor(x[1], y), (M, R)),
     "not zeros negated": ("negate_rows", lambda x, y: -T.inc_subtensor(x[1], y), (M, R)),
-    "replaces": ("add_rows", lambda x, y: x + replaced(T.zeros_like(x), 1, y), (M, R)),
-    "other shape": ("add_rows", lambda x, y, z: z + rows(x, 1, y), (M, R, M)),
+    "replaces the last": (
+        "add_rows", lambda x, y, i: x + replaced(T.zeros_like(x), i, y), (M, P, SAME)
+    ),
     "a vector scales": ("add_rows", lambda x, y, z: x - z * rows(x, 1, y), (M, R, R)),
 }  # fmt: skip
 

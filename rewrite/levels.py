@@ -1,0 +1,100 @@
+"""Which nodes may be one: levels, so that no grouping within a level makes a cycle.
+
+A node's level is at least that of each node it depends on, and more if the two are not of one kind.
+So a path between two nodes of one kind and level passes only nodes of that kind and level: however
+these are grouped along such paths, nothing between two members of a group is left outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+from symcomp.core.node import Apply, Variable
+
+Kind = Hashable | None
+INFINITE = 1 << 60
+
+
+def assign_levels(order: Sequence[Apply], kinds: Mapping[Apply, Kind]) -> dict[Apply, int]:
+    """A level for each node.
+
+    Parameters
+    ----------
+    order : sequence of Apply
+        Each node after those it depends on.
+    kinds : mapping of Apply to hashable or None
+        Nodes of one kind may be grouped; those of kind None are never.
+
+    Returns
+    -------
+    dict of Apply to int
+        Nodes are brought to the level of a user of their kind where they can be, so that they are
+        computed where they are needed; the others come as early as they can, but those of kind
+        None as late.
+    """
+
+    def gap(before: Apply, after: Apply) -> int:
+        kind = kinds[before]
+        return int(kind is None or kind != kinds[after])
+
+    earliest: dict[Apply, int] = {}
+    for node in order:
+        bounds = (earliest[p] + gap(p, node) for p in _producers(node, kinds))
+        earliest[node] = max(bounds, default=0)
+    levels: dict[Apply, int] = {}
+    latest = dict.fromkeys(order, INFINITE)
+    nearest = dict.fromkeys(order, INFINITE)  # of the users of the same kind
+    for node in reversed(order):
+        bound = latest[node]
+        late = bound < INFINITE and (kinds[node] is None or nearest[node] == bound)
+        levels[node] = bound if late else earliest[node]
+        for producer in _producers(node, kinds):
+            distance = gap(producer, node)
+            latest[producer] = min(latest[producer], levels[node] - distance)
+            if not distance:
+                nearest[producer] = min(nearest[producer], levels[node])
+    for node in order:
+        if kinds[node] is not None and nearest[node] != levels[node]:
+            bounds = (levels[p] + gap(p, node) for p in _producers(node, kinds))
+            levels[node] = max(bounds, default=0)
+    return levels
+
+
+def _producers(node: Apply, known: Mapping[Apply, Kind]) -> Iterator[Apply]:
+    for x in node.inputs:
+        if x.owner is not None and x.owner in known:
+            yield x.owner
+
+
+class Components:
+    """Groups of nodes, joined two by two."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Apply, Apply] = {}
+        self._first: dict[tuple[int, Kind, Variable], Apply] = {}
+
+    def find(self, node: Apply) -> Apply:
+        """The node that stands for the group of ``node``."""
+        root = node
+        while (parent := self._parent.get(root, root)) is not root:
+            root = parent
+        while node is not root:
+            self._parent[node], node = root, self._parent.get(node, root)
+        return root
+
+    def join(self, a: Apply, b: Apply) -> None:
+        """Make the groups of both one."""
+        a, b = self.find(a), self.find(b)
+        if a is not b:
+            self._parent[b] = a
+
+    def join_users(self, level: int, kind: Kind, x: Variable, user: Apply) -> None:
+        """Make one group of all users of ``x`` that have this level and kind."""
+        self.join(self._first.setdefault((level, kind, x), user), user)
+
+    def groups(self, nodes: Sequence[Apply]) -> list[list[Apply]]:
+        """The groups of ``nodes``, each in the order given."""
+        members: dict[Apply, list[Apply]] = {}
+        for node in nodes:
+            members.setdefault(self.find(node), []).append(node)
+        return list(members.values())

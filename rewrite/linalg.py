@@ -1,0 +1,437 @@
+"""Linear algebra: no inverse where a system is solved, no determinant where its logarithm is
+wanted, triangles used as such.
+
+What raises for a singular matrix still does, what is NaN or infinite stays so, and matrices that do
+not fit are still an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.ops.alloc import Alloc, alloc
+from symcomp.ops.axes import matrix_transpose
+from symcomp.ops.cholesky import Cholesky
+from symcomp.ops.control import ifelse
+from symcomp.ops.creation import Arange
+from symcomp.ops.determinant import Det
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.index import IncSubtensor
+from symcomp.ops.inverse import MatrixInverse
+from symcomp.ops.matrices import diagonal_of
+from symcomp.ops.pattern import ARRAY
+from symcomp.ops.products import BatchedDot, Dot, same_lengths
+from symcomp.ops.qr import QR
+from symcomp.ops.reduce import Reduce
+from symcomp.ops.reduce import prod as prod_
+from symcomp.ops.scalar_logic import eq
+from symcomp.ops.scalar_math import cast, conj, mul, reciprocal
+from symcomp.ops.shape import shape_tuple
+from symcomp.ops.solve import Solve
+from symcomp.ops.stable_linalg import InverseForm, Invertible, StableSLogDet, StableSolve
+from symcomp.ops.stable_reduce import LogProd
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.shapes import Shapes, shapes_of
+from symcomp.rewrite.views import (
+    Product,
+    argument,
+    as_product,
+    call,
+    number,
+    product_of,
+    rearranged,
+    sum_of,
+    through_views,
+)
+
+# Longer products of matrices are taken as one matrix.
+LONGEST = 32
+OPPOSITE = {"lower": "upper", "upper": "lower"}
+
+# -- what is known of matrices
+
+
+def transposed(x: Any) -> Any:
+    """y if ``x`` is the stack y of matrices, each transposed; else None."""
+    node = computed_by(x, DimShuffle)
+    if node is None or x.ndim < 2:
+        return None
+    *stack, i, j = range(x.ndim)
+    return node.inputs[0] if node.op.order == (*stack, j, i) else None
+
+
+def untransposed(x: Any) -> tuple[Any, bool]:
+    """What ``x`` is, without transposes, and whether it is the transpose of that."""
+    turned = False
+    while (y := transposed(x)) is not None:
+        x, turned = y, not turned
+    return x, turned
+
+
+def inverted(x: Any) -> Any:
+    """y if ``x`` is the inverse of y, which may be a transpose or conjugate; else None."""
+    y, turned = untransposed(x)
+    bare = argument(y, "conj")
+    inner, turned_again = untransposed(y if bare is None else bare)
+    node = inner.owner
+    if node is None or type(node.op) is not MatrixInverse:
+        return None
+    y = node.inputs[0] if bare is None else conj(node.inputs[0])
+    return matrix_transpose(y) if turned != turned_again else y
+
+
+def triangle_of(x: Any) -> str | None:
+    """Beside which triangle of the matrices ``x`` there are zeros: "lower" or "upper", or None."""
+    x, turned = untransposed(x)
+    while (y := argument(x, "conj")) is not None:
+        x, again = untransposed(y)
+        turned = turned != again
+    node, found = x.owner, None
+    if node is None:
+        return None
+    if isinstance(node.op, Cholesky):
+        found = "lower" if node.op.lower else "upper"
+    elif isinstance(node.op, QR) and x.index == 1:
+        found = "upper"
+    elif is_diagonal(x):
+        found = "lower"
+    else:
+        found = _kept_triangle(x)
+    return OPPOSITE.get(str(found), None) if turned else found
+
+
+def is_diagonal(x: Any) -> bool:
+    """True if ``x`` is known to have zeros beside its diagonals, as ``alloc_diag`` makes it."""
+    node = computed_by(x, IncSubtensor)
+    if node is None or not node.op.set or node.op.pattern[-2:] != (ARRAY, ARRAY):
+        return False
+    blank = computed_by(node.inputs[0], Alloc)
+    if blank is None or number(blank.inputs[0]) != 0 or node.op.pattern.count(ARRAY) != 2:
+        return False
+    return node.inputs[-1] is node.inputs[-2]
+
+
+def _kept_triangle(x: Any) -> str | None:
+    """The triangle that ``tril`` or ``triu`` keeps."""
+    choice = elementwise(x, "switch")
+    if choice is None or number(choice.inputs[2]) != 0:
+        return None
+    condition = elementwise(choice.inputs[0], "le", "lt", "ge", "gt")
+    if condition is None or choice.inputs[1].type.shape != x.type.shape:
+        return None
+    k, gaps = number(condition.inputs[1]), elementwise(condition.inputs[0], "sub")
+    below = condition.op.scalar.name in ("le", "lt")
+    if k is None or gaps is None or (k > 0 if below else k < 0):
+        return None
+    plus, minus = (_counted_axis(v) for v in gaps.inputs)
+    if {plus, minus} != {-1, -2}:
+        return None
+    return "lower" if below == (plus == -1) else "upper"
+
+
+def _counted_axis(x: Any) -> int | None:
+    """The axis, counted from the end, along which ``x`` is 0, 1, 2 ..., if it is no longer along
+    the others.
+    """
+    node = computed_by(x, DimShuffle)
+    if node is None or len(node.op.order) - node.op.order.count("x") != 1:
+        return None
+    numbers = computed_by(node.inputs[0], Arange)
+    if numbers is None or [number(v) for v in numbers.inputs[:2]] != [0, 1]:
+        return None
+    axis: int = node.op.order.index(0) - len(node.op.order)
+    return axis
+
+
+def is_square(x: Any, shapes: Shapes) -> bool:
+    """True if the matrices ``x`` are known to be square."""
+    inner, _ = untransposed(x)
+    while (y := argument(inner, "conj")) is not None:
+        inner, _ = untransposed(y)
+    if inner.owner is not None and isinstance(inner.owner.op, MatrixInverse | Cholesky):
+        return True
+    return shapes.same(x, x.ndim - 2, x, x.ndim - 1)
+
+
+def matrix_factors(x: Any) -> list[Any]:
+    """The matrices of which ``x`` is the product, from left to right."""
+    found: list[Any] = []
+    pending = [x]
+    while pending:
+        v = pending.pop()
+        node = v.owner
+        is_product = node is not None and type(node.op) in (Dot, BatchedDot)
+        if is_product and len(found) + len(pending) + 2 <= LONGEST:
+            y, z = node.inputs
+            if y.ndim == z.ndim >= 2 and y.dtype == z.dtype == x.dtype:
+                pending += [z, y]
+                continue
+        found.append(v)
+    return found
+
+
+# -- logarithms of determinants
+
+
+def log_determinant(x: Any, shapes: Shapes) -> tuple[Any, Any]:
+    """The sign of det(x) and log|det(x)|; the sign is None if it is known to be 1."""
+    x, _ = untransposed(x)
+    factors = matrix_factors(x)
+    lengths = [shapes.of(f)[-2:] for f in factors]
+    oblong = any(isinstance(n, int) and isinstance(m, int) and n != m for n, m in lengths)
+    if len(factors) == 1 or oblong:
+        return _log_determinant_of_one(x, x)
+    checked = [factors[0]]
+    for left, right in zip(factors, factors[1:], strict=False):
+        pairs = [(a, a) for a in range(x.ndim - 2)] + [(x.ndim - 1, x.ndim - 2)]
+        known = all(shapes.same(left, i, right, j) for i, j in pairs)
+        checked.append(right if known else same_lengths("dot", checked[-1], right, pairs))
+    if not all(is_square(f, shapes) for f in factors):
+        factors = checked = _if_square(checked, x)
+    parts = [_log_determinant_of_one(f, c) for f, c in zip(factors, checked, strict=True)]
+    signs = [sign for sign, _ in parts if sign is not None]
+    logarithms = [(logabs, 1.0) for _, logabs in parts]
+    return reduce(mul, signs) if signs else None, sum_of(0, logarithms, parts[0][1])
+
+
+def _if_square(factors: list[Any], whole: Any) -> list[Any]:
+    """The factors if they are square, and else their product ``whole`` and matrices of one 1.
+
+    The choice is between matrices, all of which have determinants, and not between determinants:
+    so the derivatives exist on either side.
+    """
+    *stack, rows, columns = shape_tuple(factors[0])
+    ones = [alloc(np.ones((), whole.dtype), *stack, 1, 1) for _ in factors[1:]]
+    # If the first is square, all are, or there is no determinant.
+    chosen: list[Any] = ifelse(eq(rows, columns), factors, [whole, *ones])
+    return chosen
+
+
+def _log_determinant_of_one(x: Any, value: Any) -> tuple[Any, Any]:
+    """The same for the matrices ``value``, which are ``x``, perhaps checked."""
+    inner, _ = untransposed(x)
+    node = inner.owner
+    if node is not None and isinstance(node.op, Cholesky) and dtypes.is_float(x.dtype):
+        return None, LogProd((x.ndim - 2,))(diagonal_of(value))
+    if node is not None and type(node.op) is MatrixInverse and value is x:
+        sign, logabs = StableSLogDet()(Invertible()(node.inputs[0]))
+        return (conj(sign) if dtypes.is_complex(sign.dtype) else sign), -logabs
+    sign, logabs = StableSLogDet()(value)
+    return sign, logabs
+
+
+def _determinant(x: Any, shapes: Shapes) -> tuple[Any, Any] | None:
+    """``log_determinant`` for an ``x`` that is a determinant, else None."""
+    inner, views = through_views(x)
+    narrow = argument(inner, "cast") if inner.dtype == "float16" else None
+    node = computed_by(inner if narrow is None else narrow, Det)
+    if node is None:
+        return None
+    found: Sequence[Any] = log_determinant(node.inputs[0], shapes)
+    if narrow is not None:
+        found = tuple(None if v is None else cast(v, x.dtype) for v in found)
+    sign, logabs = (None if v is None else rearranged(v, views) for v in found)
+    return sign, logabs
+
+
+def _antilogarithm(node: Apply) -> tuple[Product, Any]:
+    """The product whose logarithm the node computes, and what it is the modulus of, if it is."""
+    x = node.inputs[0]
+    if node.op.scalar.name == "log":
+        bare = argument(x, "abs")
+        return as_product(x if bare is None else bare), bare
+    p, q = as_product(x), as_product(node.inputs[1])
+    sign = 1 if node.op.scalar.name == "log_mul" else -1
+    factors = dict(p.factors)
+    for factor, e in q.factors.items():
+        factors[factor] = factors.get(factor, 0.0) + sign * e
+    coefficient = p.coefficient * q.coefficient**sign if q.coefficient else 0.0
+    return Product(coefficient, {f: e for f, e in factors.items() if e}), None
+
+
+@rule(
+    "log", "log_mul", "log_div", why="a determinant over- or underflows long before its logarithm"
+)
+def log_of_determinant(node: Apply, graph: Any) -> Any:
+    """log(y det(x)^n) -> n log|det x| + log(y sign(det x)^n);   log|y det(x)^n| -> the same of |y|;
+    log(det(x1 x2)) -> log|det x1| + log|det x2| + log(sign), where these are square
+    """
+    out, shapes = node.outputs[0], shapes_of(graph)
+    p, bare = _antilogarithm(node)
+    if p.coefficient == 0 or not math.isfinite(p.coefficient):
+        return None
+    terms: list[tuple[Any, float]] = []
+    rest: dict[Any, float] = {}
+    for factor, e in p.factors.items():
+        found = _determinant(factor, shapes)
+        if found is None:
+            rest[factor] = e
+            continue
+        sign, logabs = found
+        terms.append((logabs, e))
+        if sign is not None and bare is None and e % 2:
+            rest[sign] = math.copysign(1, e) if e % 2 == 1 else e
+    if not terms:
+        return None
+    if not rest and (p.coefficient > 0 or bare is not None):
+        result = sum_of(math.log(abs(p.coefficient)), terms, out)
+    else:
+        inner = product_of(Product(p.coefficient, rest))
+        inner = np.asarray(inner, out.dtype) if isinstance(inner, float) else inner
+        tail = call("log", inner if bare is None else call("abs", inner))
+        result = sum_of(0, [*terms, (tail, 1.0)], out)
+    return result if result.dtype == out.dtype else None
+
+
+@rule("log", why="the product over- or underflows long before its logarithm does")
+def log_of_absolute_product(node: Apply, graph: Any) -> Any:
+    """log|prod(x)| -> log_prod(|x|)"""
+    bare = argument(node.inputs[0], "abs")
+    if bare is None:
+        return None
+    inner, views = through_views(bare)
+    product = computed_by(inner, Reduce)
+    if product is None or product.op.reduction.name != "prod" or product.op.acc_dtype:
+        return None
+    x = product.inputs[0]
+    if not dtypes.is_float(x.dtype) or x.dtype != bare.dtype:
+        return None
+    return rearranged(LogProd(product.op.axes)(call("abs", x)), views)
+
+
+# -- determinants
+
+
+@rule(Det, why="a matrix and its transpose have one determinant")
+def determinant_of_transpose(node: Apply, graph: Any) -> Any:
+    """det(x^T) -> det(x)"""
+    x, turned = untransposed(node.inputs[0])
+    return Det()(x) if turned or x is not node.inputs[0] else None
+
+
+@rule(Det, why="determinants multiply; x is still checked to have an inverse")
+def determinant_of_inverse(node: Apply, graph: Any) -> Any:
+    """det(x^-1) -> 1 / det(x)"""
+    x = inverted(node.inputs[0])
+    return None if x is None else reciprocal(Det()(Invertible()(x)))
+
+
+@rule(Det, why="only the diagonal counts; a NaN elsewhere in a Cholesky factor is also on it")
+def determinant_of_triangle(node: Apply, graph: Any) -> Any:
+    """det(cholesky(x)) -> product of its diagonal;   det(diag(v)) -> the same"""
+    x = node.inputs[0]
+    if computed_by(x, Cholesky) is None and not is_diagonal(x):
+        return None
+    if not is_square(x, shapes_of(graph)):
+        x = same_lengths("det", x, x, [(x.ndim - 2, x.ndim - 1)])
+    return prod_(diagonal_of(x), axis=-1)
+
+
+# -- inverses
+
+
+@rule(MatrixInverse, why="transposing and inverting commute; so equal inverses are found equal")
+def inverse_of_transpose(node: Apply, graph: Any) -> Any:
+    """inv(x^T) -> inv(x)^T"""
+    x = transposed(node.inputs[0])
+    return None if x is None else matrix_transpose(MatrixInverse()(x))
+
+
+@rule(MatrixInverse, why="inverting twice gives the matrix; it is still checked to have an inverse")
+def inverse_of_inverse(node: Apply, graph: Any) -> Any:
+    """inv(inv(x)) -> x"""
+    x = inverted(node.inputs[0])
+    return None if x is None else Invertible()(x)
+
+
+@rule(Dot, BatchedDot, why="solving loses fewer digits than inverting, and is faster")
+def solve_instead_of_inverse(node: Apply, graph: Any) -> Any:
+    """dot(inv(a), y) -> solve(a, y);   dot(x, inv(a)) -> solve(a^T, x^T)^T"""
+    x, y = node.inputs
+    a = inverted(x)
+    if a is not None:
+        result = StableSolve()(a, y)
+    elif (a := inverted(y)) is not None:
+        flat = x.ndim < y.ndim
+        result = StableSolve()(matrix_transpose(a), x if flat else matrix_transpose(x))
+        result = result if flat else matrix_transpose(result)
+    else:
+        return None
+    return result if result.dtype == node.outputs[0].dtype else None
+
+
+@rule(Dot, why="the solution is used with more digits than it has alone")
+def inverse_form(node: Apply, graph: Any) -> Any:
+    """dot(x, solve(a, y)) -> x^T a^-1 y, where the solution came from an inverse and is used only
+    here
+    """
+    x, y = node.inputs
+    if x.ndim != 1 or y.ndim != 1:
+        return None
+    for v, other in ((y, x), (x, y)):
+        inner = computed_by(v, StableSolve)
+        if inner is not None and len(graph.clients[v]) == 1:
+            result = InverseForm()(other, *inner.inputs)
+            return result if result.dtype == node.outputs[0].dtype else None
+    return None
+
+
+# -- systems
+
+
+@rule(Solve, StableSolve, why="no elimination is needed")
+def solve_triangle(node: Apply, graph: Any) -> Any:
+    """solve(cholesky(x), b) -> solve_triangular(cholesky(x), b);   also for tril, triu, diag, and
+    the r of a QR decomposition
+    """
+    if node.op.A_structure != "general":
+        return None
+    triangle = triangle_of(node.inputs[0])
+    return None if triangle is None else Solve(f"{triangle}_triangular")(*node.inputs)
+
+
+@rule(Solve, StableSolve, why="the product need not be computed, nor eliminated")
+def solve_product_of_triangles(node: Apply, graph: Any) -> Any:
+    """solve(dot(l, l^T), b) -> cho_solve(l, b), also for two other triangular matrices"""
+    a, b = node.inputs
+    factors, shapes = matrix_factors(a), shapes_of(graph)
+    if node.op.A_structure != "general" or len(factors) != 2:
+        return None
+    left, right = factors
+    triangles = [triangle_of(f) for f in factors]
+    fits = [(axis, axis) for axis in range(a.ndim - 2)] + [(a.ndim - 1, a.ndim - 2)]
+    if None in triangles or not all(shapes.same(left, i, right, j) for i, j in fits):
+        return None
+    if not (is_square(left, shapes) and is_square(right, shapes)):
+        return None
+    first, second = (Solve(f"{triangle}_triangular") for triangle in triangles)
+    return second(right, first(left, b))
+
+
+@rule(Solve, StableSolve, why="the inverse need not be computed; its existence is still checked")
+def solve_with_inverse(node: Apply, graph: Any) -> Any:
+    """solve(inv(a), b) -> dot(a, b)"""
+    a, b = inverted(node.inputs[0]), node.inputs[1]
+    if a is None or node.op.A_structure != "general":
+        return None
+    if a.ndim == 2:
+        return Dot()(Invertible()(a), b)
+    return BatchedDot()(Invertible()(a), b) if a.ndim == b.ndim == 3 else None
+
+
+LINALG_RULES = RuleSet(
+    [
+        log_of_determinant, log_of_absolute_product, determinant_of_transpose,
+        determinant_of_inverse, determinant_of_triangle, inverse_of_transpose, inverse_of_inverse,
+        solve_instead_of_inverse, inverse_form, solve_triangle, solve_product_of_triangles,
+        solve_with_inverse,
+    ],
+    ["linalg"],
+)  # fmt: skip

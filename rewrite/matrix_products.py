@@ -1,0 +1,398 @@
+"""Products of matrices and what is done to them: less computed, by the laws of matrices.
+
+What stays in these rules: NaN and infinity of the arguments show where they did, also where a
+length is 0, and lengths that do not fit are errors. Sums are rounded in another order; so what
+overflows on the way, though its arguments are finite, may differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.node import Apply
+from symcomp.core.tensor import TensorConstant
+from symcomp.ops.alloc import Alloc
+from symcomp.ops.blas_routines import DTYPES
+from symcomp.ops.contraction import MatrixChain, SumOfProducts, best_brackets, bracketed
+from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.creation import Arange
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.index import Subtensor, getitem
+from symcomp.ops.pattern import ARRAY, NOTHING
+from symcomp.ops.products import Dot, same_lengths
+from symcomp.ops.reduce import Reduce
+from symcomp.ops.reduce import sum as sum_
+from symcomp.ops.scalar_logic import neq, switch
+from symcomp.ops.scalar_math import mul
+from symcomp.rewrite.blas import as_scaled, as_vector, upright, used_once
+from symcomp.rewrite.checks import with_lengths
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.shapes import shapes_of
+from symcomp.rewrite.views import number, scaled
+
+# Longer chains are bracketed in parts.
+LONGEST_CHAIN = 12
+
+
+# -- sums of products
+
+
+def _plain_sum(node: Apply) -> bool:
+    """True if the node sums in the dtype of its input, one that BLAS has."""
+    x, op, dtype = node.inputs[0], node.op, node.outputs[0].dtype
+    plain = op.reduction.name == "sum" and x.dtype == dtype and dtype in DTYPES
+    return plain and op.acc_dtype in (None, dtype)
+
+
+def _lies_there(x: Any, graph: Any) -> bool:
+    """True if ``x`` is in memory anyway: no elementwise function computes it for this one use."""
+    return elementwise(x, *_any_scalar(x)) is None or not used_once(x, graph)
+
+
+def _any_scalar(x: Any) -> tuple[str, ...]:
+    scalar = getattr(getattr(x.owner, "op", None), "scalar", None)
+    return (scalar.name,) if scalar is not None else ()
+
+
+@rule(Reduce, why="the products are summed as they are made")
+def sum_of_products(node: Apply, graph: Any) -> Any:
+    """sum(x * y) -> sum_of_products(x, y);   sum(sqr(x)) -> sum_of_products(x, x);
+    sum(a * row, axis=1) -> dot(a, row);   sum(a * column, axis=0) -> dot(column, a)
+    """
+    product, axes = node.inputs[0], node.op.axes
+    inner = elementwise(product, "mul", "sqr")
+    if inner is None or not axes or not _plain_sum(node) or not used_once(product, graph):
+        return None
+    x, y = inner.inputs[0], inner.inputs[-1]
+    if x.dtype != product.dtype or y.dtype != product.dtype:
+        return None
+    if x.type.broadcastable == y.type.broadcastable:
+        there = _lies_there(x, graph) and (x is y or _lies_there(y, graph))
+        return SumOfProducts(axes)(x, y) if there else None
+    if product.ndim != 2 or len(axes) != 1 or True in product.type.broadcastable:
+        return None
+    for a, v in ((x, y), (y, x)):
+        stretched = v.type.broadcastable == tuple(i != axes[0] for i in range(2))
+        if stretched and True not in a.type.broadcastable and _lies_there(a, graph):
+            vector = as_vector(v, axes[0])
+            return Dot()(a, vector) if axes == (1,) else Dot()(vector, a)
+    return None
+
+
+@rule(Reduce, why="sums of sums are sums over more axes")
+def sum_of_sums_of_products(node: Apply, graph: Any) -> Any:
+    """sum(sum_of_products(x, y)) -> sum_of_products over more axes"""
+    inner = computed_by(node.inputs[0], SumOfProducts)
+    if inner is None or not _plain_sum(node) or not used_once(node.inputs[0], graph):
+        return None
+    left = [a for a in range(inner.inputs[0].ndim) if a not in inner.op.axes]
+    axes = (*inner.op.axes, *(left[a] for a in node.op.axes))
+    return SumOfProducts(tuple(sorted(axes)))(*inner.inputs)
+
+
+@rule(Subtensor, why="only the elements on the diagonal are computed")
+def diagonal_of_dot(node: Apply, graph: Any) -> Any:
+    """diagonal(dot(a, b)) -> sum(a * b.T, axis=1), of the rows and columns that there are"""
+    product = node.inputs[0]
+    dot = computed_by(product, Dot)
+    entries = tuple(e for e in node.op.pattern if e != NOTHING)
+    if dot is None or entries != (ARRAY, ARRAY) or not used_once(product, graph):
+        return None
+    (a, b), dtype = dot.inputs, product.dtype
+    if a.ndim != 2 or b.ndim != 2 or dtype not in DTYPES or not a.dtype == b.dtype == dtype:
+        return None
+    parts = [_rows(x, index) for x, index in zip((a, b.T), node.inputs[1:], strict=True)]
+    return None if any(x is None for x in parts) else SumOfProducts((1,))(*parts)
+
+
+def _rows(x: Any, index: Any) -> Any:
+    """``x[index]`` as a view, where ``index`` counts up from a number; None if it does not."""
+    found = _counted(index) if index.ndim == 1 else None
+    if found is None:
+        return None
+    start, n = found
+    view = getitem(x, slice(start, n + start) if start else slice(None, n))
+    # Fewer rows than the index has were an error.
+    return same_lengths("diagonal", index, view, [(0, 0)])
+
+
+def _counted(index: Any) -> tuple[int, Any] | None:
+    """(start, n) if the vector holds start, start + 1 .. start + n - 1; start is not negative."""
+    if isinstance(index, TensorConstant):
+        data, n = index.data, len(index.data)
+        counts = n and data[0] >= 0 and np.array_equal(data, np.arange(data[0], data[0] + n))
+        return (int(data[0]), n) if counts else None
+    total, start = elementwise(index, "add"), 0.0
+    if total is not None:
+        values = [number(v) for v in total.inputs]
+        if values.count(None) != 1:
+            return None
+        start = sum(v for v in values if v is not None)
+        index = total.inputs[values.index(None)]
+    count = computed_by(index, Arange)
+    first = number(count.inputs[0]) if count is not None else None
+    if count is None or first is None or number(count.inputs[1]) != 1 or first + start < 0:
+        return None
+    return int(first + start), count.inputs[2]
+
+
+@rule(Reduce, why="the sum may be taken first; of nothing it is 0, whatever is not multiplied")
+def sum_of_dot(node: Apply, graph: Any) -> Any:
+    """sum(dot(a, b)) -> dot(sum(a, 0), sum(b, 1));   over axis 0: dot(sum(a, 0), b);   over axis 1:
+    dot(a, sum(b, 1))
+    """
+    product, axes = node.inputs[0], node.op.axes
+    dot = computed_by(product, Dot)
+    if dot is None or not _plain_sum(node) or not _read_once(product, graph):
+        return None
+    a, b = dot.inputs
+    if not axes or not a.dtype == b.dtype == product.dtype:
+        return None
+    lengths = [shapes_of(graph).of(product)[i] for i in axes]
+    if 0 in [n for n in lengths if isinstance(n, int)]:
+        return None
+    first, second = a.ndim == 2 and 0 in axes, b.ndim == 2 and (product.ndim - 1) in axes
+    result = Dot()(sum_(a, axis=0) if first else a, sum_(b, axis=1) if second else b)
+    unknown = [n for n in lengths if not isinstance(n, int)]
+    if not unknown:
+        return result
+    some = neq(mul(*unknown) if len(unknown) > 1 else unknown[0], 0)
+    return switch(some, result, np.zeros((), result.dtype))
+
+
+def _read_once(x: Any, graph: Any) -> bool:
+    """True if one client reads the values of ``x``: others fill its shape with something else."""
+    models = [
+        elementwise(node.outputs[0], "second")
+        for node, i in graph.clients[x]
+        if node != "output" and i == 0
+    ]
+    return len(graph.clients[x]) - sum(m is not None for m in models) == 1
+
+
+# -- order
+
+
+@rule(Dot, why="products of matrices are associative, and some orders are much cheaper")
+def chain_order(node: Apply, graph: Any) -> Any:
+    """dot(dot(a, b), v) -> dot(a, dot(b, v)), and the like: the cheapest order of the lengths that
+    are known, else a chain that finds it at each call
+    """
+    factors, brackets = _chain(node, graph)
+    if len(factors) < 3:
+        return None
+    shapes = shapes_of(graph)
+    dims = [n for v in factors for n in shapes.of(v)]
+    first = shapes.of(factors[0])[0] if factors[0].ndim == 2 else 1
+    lengths = [first, *(shapes.of(v)[0] for v in factors[1:])]
+    lengths.append(shapes.of(factors[-1])[1] if factors[-1].ndim == 2 else 1)
+    if not all(isinstance(n, int) for n in dims):
+        written = _ends_first(factors, brackets)
+        return None if written else MatrixChain(brackets)(*factors)
+    best = best_brackets(tuple(lengths))
+    if 0 in lengths or _cost(best, lengths) >= _cost(brackets, lengths):
+        return None
+    return bracketed(Dot(), best, factors)
+
+
+def _chain(node: Apply, graph: Any, most: int = LONGEST_CHAIN) -> tuple[list[Any], Any]:
+    """(factors, brackets) of the product, with the products that are computed for it alone, of
+    ``most`` factors.
+    """
+    left, brackets = _operand(node, 0, graph, most - 1)
+    right, shifted = _operand(node, 1, graph, most - len(left))
+    return left + right, (brackets, _shifted(shifted, len(left)))
+
+
+def _operand(node: Apply, place: int, graph: Any, most: int) -> tuple[list[Any], Any]:
+    """(factors, brackets) of an operand; itself if it is no product, or one whose vector is not at
+    the end.
+    """
+    x = node.inputs[place]
+    inner = computed_by(x, Dot) or computed_by(x, MatrixChain)
+    if inner is None or most < len(inner.inputs) or not used_once(x, graph):
+        return [x], 0
+    if any(v.dtype != node.outputs[0].dtype for v in (*inner.inputs, *node.inputs)):
+        return [x], 0
+    if inner.inputs[-1 if place == 0 else 0].ndim != 2:
+        return [x], 0
+    if isinstance(inner.op, MatrixChain):
+        return list(inner.inputs), inner.op.brackets
+    return _chain(inner, graph, most)
+
+
+def _shifted(brackets: Any, by: int) -> Any:
+    if isinstance(brackets, int):
+        return brackets + by
+    return tuple(_shifted(b, by) for b in brackets)
+
+
+def _ends_first(factors: list[Any], brackets: Any) -> bool:
+    """True if a vector at an end is multiplied with its neighbours, one after the other."""
+    for vector, near in ((factors[-1], 0), (factors[0], 1)):
+        b = brackets
+        while not isinstance(b, int) and isinstance(b[near], int):
+            b = b[1 - near]
+        if vector.ndim == 1 and isinstance(b, int):
+            return True
+    return False
+
+
+def _cost(brackets: Any, lengths: list[int]) -> int:
+    """The number of multiplications."""
+    total = 0
+    pending = [brackets]
+    while pending:
+        b = pending.pop()
+        if not isinstance(b, int):
+            low, split, high = _end(b, 0), _end(b[1], 0), _end(b, 1) + 1
+            total += lengths[low] * lengths[split] * lengths[high]
+            pending += b
+    return total
+
+
+def _end(brackets: Any, side: int) -> int:
+    while not isinstance(brackets, int):
+        brackets = brackets[-side]
+    return brackets
+
+
+@rule(Dot, why="the transposed of a product is the product of the transposed in reverse order")
+def dot_of_transposed(node: Apply, graph: Any) -> Any:
+    """dot(a.T, b.T) -> dot(b, a).T"""
+    (a, first), (b, second) = (upright(x, False) for x in node.inputs)
+    if not first or not second:
+        return None
+    return DimShuffle(2, (1, 0))(Dot()(b, a))
+
+
+# -- factors
+
+
+@rule(Dot, why="a number multiplies the sums as well as what is summed, and BLAS does it")
+def scaled_operands(node: Apply, graph: Any) -> Any:
+    """dot(2 * a, b) -> 2 * dot(a, b), for matrices and for products of two vectors; a scalar that
+    is no constant only where the inner length is known not to be 0
+    """
+    dtype = node.outputs[0].dtype
+    vectors = all(x.ndim == 1 for x in node.inputs)
+    inner = shapes_of(graph).of(node.inputs[0])[-1]
+    for place, x in enumerate(node.inputs):
+        if dtype not in DTYPES or x.dtype != dtype or (x.ndim == 1 and not vectors):
+            continue
+        found = as_scaled(x, graph)
+        only_number = not found.above and not found.below
+        if found.base is x or not (only_number or (isinstance(inner, int) and inner > 0)):
+            continue
+        operands = [found.base if i == place else y for i, y in enumerate(node.inputs)]
+        if only_number and isinstance(found.number, float):
+            return scaled(found.number, Dot()(*operands))
+        factor = found.factor(dtype)
+        return None if factor is None else mul(factor, Dot()(*operands))
+    return None
+
+
+@rule(Dot, why="a product with equal elements is a sum, and finite numbers hide nothing")
+def dot_of_filled(node: Apply, graph: Any) -> Any:
+    """dot(a, alloc(c, k, m)) -> alloc(c * sum(a, axis=1), n, m); likewise from the left, for
+    vectors and for what ``second`` filled
+    """
+    dtype = node.outputs[0].dtype
+    for place, other in ((1, 0), (0, 1)):
+        filled, x = node.inputs[place], node.inputs[other]
+        value, model = _filled_with(filled)
+        if value is None or dtype not in DTYPES or x.dtype != dtype:
+            continue
+        inner, met = (x.ndim - 1, 0) if other == 0 else (0, filled.ndim - 1)
+        lengths = shapes_of(graph).of(filled)
+        x = with_lengths("dot", x, {inner: lengths[met]}, graph)
+        if x is not None and model is not None:
+            x = _with_checks_of(model, x, graph)
+        if x is None:
+            continue
+        total = scaled(value, sum_(x, axis=inner))
+        if filled.ndim == 1:
+            return total
+        order = (*range(total.ndim), "x") if other == 0 else ("x", *range(total.ndim))
+        shape = (as_tensor_variable(n) for n in shapes_of(graph).of(node.outputs[0]))
+        return Alloc()(DimShuffle(total.ndim, order)(total), *shape)
+    return None
+
+
+def _filled_with(x: Any) -> tuple[float | None, Any]:
+    """(the finite number that all elements of ``x`` are, what else it takes its shape from)."""
+    alloc, second = computed_by(x, Alloc), elementwise(x, "second")
+    node = alloc or second
+    value = number(node.inputs[0 if alloc is not None else 1]) if node is not None else None
+    if node is None or value is None or not np.isfinite(value):
+        return None, None
+    return value, node.inputs[0] if second is not None else None
+
+
+def _with_checks_of(model: Any, x: Any, graph: Any) -> Any:
+    """``x``, with the check of lengths that goes if nobody computes ``model``; None if that cannot
+    be kept.
+    """
+    dot, (base, turned) = computed_by(model, Dot), upright(x, False)
+    if model.owner is None or len(graph.clients[model]) > 1:
+        return x
+    if dot is None or not any(base is v for v in dot.inputs):
+        return None
+    a, b = dot.inputs
+    last = a.ndim - 1
+    base = (
+        same_lengths("dot", a, b, [(last, 0)])
+        if base is b
+        else same_lengths("dot", b, a, [(0, last)])
+    )
+    return DimShuffle(2, (1, 0))(base) if turned else base
+
+
+MATRIX_PRODUCTS = RuleSet(
+    [
+        sum_of_products, sum_of_sums_of_products, diagonal_of_dot, sum_of_dot, chain_order,
+        dot_of_transposed, scaled_operands, dot_of_filled,
+    ],
+    ["matrix_products"],
+)  # fmt: skip
+
+
+# -- what is true of numbers only
+
+
+@rule(Dot, why="1 x + 0 y is x unless y is NaN or infinite", tags=["nan_unsafe"])
+def dot_with_identity(node: Apply, graph: Any) -> Any:
+    """dot(a, eye(n)) -> a;   dot(eye(n), a) -> a"""
+    shapes = shapes_of(graph)
+    for place, other in ((1, 0), (0, 1)):
+        eye, x = node.inputs[place], node.inputs[other]
+        inner = x.ndim - 1 if other == 0 else 0
+        square = eye.ndim == 2 and shapes.same(eye, 0, eye, 1) and shapes.same(eye, 0, x, inner)
+        if square and _is_identity(eye) and x.dtype == node.outputs[0].dtype:
+            return x
+    return None
+
+
+def _is_identity(x: Any) -> bool:
+    """True if ``x`` is a constant identity matrix, or the graph that ``eye`` makes of one."""
+    if isinstance(x, TensorConstant):
+        return bool(np.array_equal(x.data, np.eye(*x.data.shape)))
+    inner = elementwise(x, "cast")
+    equal = elementwise(inner.inputs[0] if inner is not None else x, "eq")
+    gap = elementwise(equal.inputs[0], "sub") if equal is not None else None
+    if equal is None or gap is None or number(equal.inputs[1]) != 0:
+        return False
+    counts = []
+    for v, order in zip(gap.inputs, (("x", 0), (0, "x")), strict=True):
+        axes = computed_by(v, DimShuffle)
+        if axes is None or axes.op.order != order:
+            return False
+        counts.append(computed_by(axes.inputs[0], Arange))
+    return all(
+        n is not None and number(n.inputs[0]) == 0 and number(n.inputs[1]) == 1 for n in counts
+    )
+
+
+NAN_UNSAFE_MATRIX_PRODUCTS = RuleSet([dot_with_identity], ["matrix_products"])

@@ -1,0 +1,67 @@
+"""Rules that turn NaN into numbers: not applied unless asked for, by ``optimizer="unsafe"`` or
+``Mode.including("unsafe")``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.rewrite.rule import RuleSet, rule
+from symcomp.rewrite.views import as_product, as_sum, call, number, product_of, sum_of
+
+TAGS = ("nan_unsafe", "unsafe")
+
+
+def _filled(node: Apply, value: float) -> Any:
+    """The value, in the shape of all inputs together."""
+    out = node.outputs[0]
+    model = node.inputs[0]
+    for x in node.inputs[1:]:
+        model = call("second", model, x) if x.type.broadcastable != out.type.broadcastable else x
+    return call("second", model, np.asarray(value, out.dtype))
+
+
+@rule("mul", why="0 times any number is 0; for infinity and NaN it is not", tags=TAGS)
+def zero_product(node: Apply, graph: Any) -> Any:
+    """x * 0 -> 0"""
+    return _filled(node, 0) if any(number(x) == 0 for x in node.inputs) else None
+
+
+@rule("true_div", why="0 over any number but 0 is 0; over NaN it is not", tags=TAGS)
+def zero_quotient(node: Apply, graph: Any) -> Any:
+    """0 / x -> 0"""
+    return _filled(node, 0) if number(node.inputs[0]) == 0 else None
+
+
+@rule("sub", "add", why="equal numbers cancel; infinities and NaN do not", tags=TAGS)
+def equal_terms(node: Apply, graph: Any) -> Any:
+    """x - x -> 0;   x + y - x -> y"""
+    if not dtypes.is_float(node.outputs[0].dtype):
+        return None
+    total = as_sum(node.outputs[0])
+    separate = {term for x in node.inputs for term in as_sum(x).terms}
+    if not separate - set(total.terms):
+        return None
+    return call("second", _filled(node, 0), sum_of(total.constant, total.pairs(), node.outputs[0]))
+
+
+@rule("true_div", "mul", why="equal factors cancel; 0, infinity and NaN do not", tags=TAGS)
+def equal_factors(node: Apply, graph: Any) -> Any:
+    """x / x -> 1;   x y / x -> y"""
+    if not dtypes.is_float(node.outputs[0].dtype):
+        return None
+    parts = [as_product(x).factors for x in node.inputs]
+    product = as_product(node.outputs[0])
+    separate = {f for part in parts for f in part}
+    if not separate - set(product.factors):
+        return None
+    found = product_of(product)
+    found = np.asarray(found, node.outputs[0].dtype) if isinstance(found, float) else found
+    return call("second", _filled(node, 0), found)
+
+
+UNSAFE = RuleSet([zero_product, zero_quotient, equal_terms, equal_factors])

@@ -1,0 +1,97 @@
+"""The memory report of a compiled function: the shapes of all values, from shapes or values of its
+inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.compile.maker import Input, Maker
+from symcomp.core.evaluate import evaluate
+from symcomp.core.node import Variable
+from symcomp.core.tensor import TensorType
+from symcomp.core.walk import graph_inputs, toposort
+from symcomp.errors import ShapeError
+from symcomp.ops.shape import Shape, ShapeI
+from symcomp.rewrite.shapes import shapes_of
+from symcomp.vm.memory import MemoryReport, measure, report
+from symcomp.vm.program import Program
+
+
+def memory_report(maker: Maker, program: Program, examples: Sequence[Any]) -> MemoryReport:
+    """What ``program``, made by ``maker``, needs; see ``Function.memory_report``."""
+    values, without_value = _read_examples(maker, examples)
+    shapes = _infer(maker, program, values, without_value)
+    freed = measure(maker.program(reuse=False), shapes)
+    kept = measure(maker.program(reuse=False, collect=False), shapes)
+    arrays = (*values.values(), *program.constants.values())
+    inputs = sum(v.nbytes for v in arrays if isinstance(v, np.ndarray))
+    return report(measure(program, shapes), freed, kept, inputs)
+
+
+def _read_examples(
+    maker: Maker, examples: Sequence[Any]
+) -> tuple[dict[Variable, Any], set[Variable]]:
+    """The values of the inputs, and for which of them only their shape counts."""
+    explicit = [spec for spec in maker.inputs if not spec.implicit]
+    if len(examples) > len(explicit):
+        raise TypeError(
+            f"{maker.name}: memory_report: got {len(examples)} examples for {len(explicit)} inputs"
+        )
+    given = {id(spec): example for spec, example in zip(explicit, examples, strict=False)}
+    values: dict[Variable, Any] = {}
+    without_value: set[Variable] = set()
+    for variable, spec in zip(maker.fgraph.inputs, maker.inputs, strict=True):
+        example = given.get(id(spec), spec.container.value)
+        if example is None or _is_shape(example):
+            example = _stand_in(maker, spec, example)
+            without_value.add(variable)
+        values[variable] = spec.type.filter(example, spec.strict, spec.allow_downcast)
+    return values, without_value
+
+
+def _is_shape(example: Any) -> bool:
+    return isinstance(example, tuple) and all(isinstance(n, int | np.integer) for n in example)
+
+
+def _stand_in(maker: Maker, spec: Input, shape: Any) -> Any:
+    """An array of the shape given, or known from the type, that takes no memory."""
+    kind = spec.type
+    static = kind.shape if isinstance(kind, TensorType) else (None,)
+    if shape is None:
+        shape = static
+    if not isinstance(kind, TensorType) or any(n is None for n in shape):
+        raise ShapeError(
+            f"{maker.name}: memory_report: the shape of {spec.name or spec.variable} ({kind}) is "
+            "not known: give an example value or, as a tuple, its shape"
+        )
+    return np.broadcast_to(np.zeros((), kind.numpy_dtype), shape)
+
+
+def _infer(
+    maker: Maker, program: Program, values: Mapping[Variable, Any], without_value: set[Variable]
+) -> dict[Variable, tuple[int, ...]]:
+    """The shapes of all values."""
+    facts = shapes_of(maker.fgraph)
+    lengths = {
+        variable: facts.of(variable)
+        for variable in program.variables
+        if isinstance(variable.type, TensorType)
+    }
+    asked = list(dict.fromkeys(n for s in lengths.values() for n in s if isinstance(n, Variable)))
+    known = dict(values)
+    for node in toposort(asked):
+        if type(node.op) in (Shape, ShapeI) and node.inputs[0] in without_value:
+            known[node.outputs[0]] = np.asarray(node.op.perform(known[node.inputs[0]]))
+    reached = {v for v in graph_inputs(asked, known) if v in without_value}
+    if reached:
+        names = ", ".join(str(v) for v in values if v in reached)
+        raise ShapeError(
+            f"{maker.name}: memory_report: shapes depend on the value of {names}: give an example "
+            "of it, not its shape"
+        )
+    found = dict(zip(asked, evaluate(asked, known), strict=True))
+    return {v: tuple(int(found.get(n, n)) for n in shape) for v, shape in lengths.items()}

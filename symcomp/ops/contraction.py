@@ -1,0 +1,237 @@
+"""Products of tensors summed without being formed, and products of many matrices in the order that
+takes the fewest operations.
+
+Users do not write these: rewriting puts them in the place of ``sum(x * y)`` and of nested ``dot``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.core.op import Op
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.products import Dot, check_lengths
+from symcomp.ops.scalar_math import conj, mul
+
+# So many products are summed one after the other; longer sums would lose digits.
+BLOCK = 1 << 12
+# So many elements are copied at once, to stay in the cache.
+PART = 1 << 15
+
+
+@dataclass(frozen=True)
+class SumOfProducts(Op):
+    """z = sum of x * y over ``axes``, no product being formed.   (..), (..) -> (the other axes)
+
+    x and y have the same dtype and lengths; nothing is stretched.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp.ops.contraction import SumOfProducts
+    >>> x = T.dmatrix("x")
+    >>> SumOfProducts((1,))(x, x).eval({x: [[1, 2], [3, 4]]})
+    array([ 5., 25.])
+    """
+
+    axes: tuple[int, ...]
+
+    def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
+        if x.ndim != y.ndim or x.dtype != y.dtype:
+            raise DTypeError(f"{self}: {x.type} and {y.type} have not one rank and dtype")
+        check_lengths(str(self), x, y, [(a, a) for a in range(x.ndim)])
+        known = zip(x.type.shape, y.type.shape, strict=True)
+        shape = [m if n is None else n for n, m in known]
+        return [TensorType(x.dtype, [n for a, n in enumerate(shape) if a not in self.axes])]
+
+    def perform(self, x: Any, y: Any) -> Any:
+        if x.shape != y.shape:
+            raise ShapeError(f"{self}: shapes {x.shape} and {y.shape} differ")
+        if len(self.axes) == x.ndim:
+            return _total(x, y)
+        if self.axes == (x.ndim - 1,):
+            return np.matmul(x[..., None, :], y[..., :, None])[..., 0, 0]
+        labels = list(range(x.ndim))
+        return np.einsum(x, labels, y, labels, [a for a in labels if a not in self.axes])
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        (x, y), gz = inputs, output_grads[0]
+        kept = iter(range(gz.ndim))
+        order = tuple("x" if a in self.axes else next(kept) for a in range(x.ndim))
+        gz = DimShuffle(gz.ndim, order)(gz)
+        return [mul(_conj(y), gz), mul(_conj(x), gz)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        (x, y), (dx, dy) = inputs, tangents
+        if dx is None or dy is None:
+            return [self(x, dy) if dx is None else self(dx, y)]
+        return [self(dx, y) + self(x, dy)]
+
+    def __str__(self) -> str:
+        return f"SumOfProducts{{axis={','.join(map(str, self.axes))}}}"
+
+
+def _conj(x: Any) -> Any:
+    return conj(x) if dtypes.is_complex(x.dtype) else x
+
+
+def _total(x: Any, y: Any) -> Any:
+    """The sum of all products; what does not lie together in memory is copied part by part."""
+    if x.flags.f_contiguous and y.flags.f_contiguous:
+        x, y = x.T, y.T
+    if x.flags.c_contiguous and y.flags.c_contiguous:
+        return np.asarray(_flat_total(x.reshape(-1), y.reshape(-1)))
+    if x.size <= BLOCK:
+        return np.asarray(np.sum(x * y), x.dtype)
+    step = max(1, PART * len(x) // x.size)
+    starts = range(0, len(x), step)
+    parts = [_flat_total(x[i : i + step].ravel(), y[i : i + step].ravel()) for i in starts]
+    return np.asarray(np.sum(parts, dtype=x.dtype))
+
+
+def _flat_total(x: Any, y: Any) -> Any:
+    """The sum of all products of vectors: of blocks by BLAS, of their sums by pairs."""
+    whole = len(x) // BLOCK * BLOCK
+    rest = np.dot(x[whole:], y[whole:])
+    if not whole:
+        return rest
+    blocks = np.matmul(x[:whole].reshape(-1, 1, BLOCK), y[:whole].reshape(-1, BLOCK, 1))
+    return np.sum(blocks, dtype=x.dtype) + rest
+
+
+# How a product is bracketed: the position of a factor, or a pair.
+Brackets = Any
+
+
+@dataclass(frozen=True)
+class MatrixChain(Op):
+    """The product of several matrices, the first and the last of which may be vectors, in the order
+    that takes the fewest multiplications for the lengths of the call.
+
+    ``brackets`` is how the product was written: ((0, 1), 2) is (x y) z. So it is done where a
+    length is 0, for there NaN shows or not depending on the order.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp.ops.contraction import MatrixChain
+    >>> x, v = T.dmatrix("x"), T.dvector("v")
+    >>> MatrixChain(((0, 1), 2))(x, x, v).eval({x: [[1, 2], [3, 4]], v: [1, 0]})
+    array([ 7., 15.])
+    """
+
+    brackets: Brackets
+
+    def output_types(self, *factors: TensorVariable) -> list[TensorType]:
+        inner = factors[1:-1]
+        if len(factors) < 2 or any(v.ndim != 2 for v in inner):
+            raise ShapeError(f"{self}: {[str(v.type) for v in factors]} are not all matrices")
+        if len({v.dtype for v in factors}) > 1:
+            raise DTypeError(f"{self}: the dtypes {[v.dtype for v in factors]} differ")
+        return [self._as_written(Dot(), factors).type]
+
+    def perform(self, *factors: Any) -> Any:
+        lengths = self._lengths(factors)
+        brackets = self.brackets if 0 in lengths else best_brackets(tuple(lengths))
+        z = bracketed(np.dot, brackets, factors)
+        return np.asarray(z)
+
+    def _lengths(self, factors: Sequence[Any]) -> list[int]:
+        """Rows of the first, columns of each; a vector at an end has one row or column."""
+        lengths = [factors[0].shape[0] if factors[0].ndim == 2 else 1]
+        inner = factors[0].shape[-1]
+        for x in factors[1:]:
+            if x.shape[0] != inner:
+                raise ShapeError(
+                    f"{self}: shapes {[v.shape for v in factors]} do not fit: inner lengths must "
+                    "be equal"
+                )
+            lengths.append(inner)
+            inner = x.shape[-1]
+        return [*lengths, factors[-1].shape[1] if factors[-1].ndim == 2 else 1]
+
+    def _as_written(self, product: Callable[[Any, Any], Any], factors: Sequence[Any]) -> Any:
+        return bracketed(product, self.brackets, factors)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(*shapes[0][:-1], *shapes[-1][1:])]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        grads: list[Any] = [None] * len(inputs)
+        pending = [(self.brackets, output_grads[0])]
+        while pending:
+            brackets, g = pending.pop()
+            if isinstance(brackets, int):
+                grads[brackets] = g
+                continue
+            sides = [bracketed(Dot(), side, inputs) for side in brackets]
+            pending += zip(brackets, Dot().pullback(sides, None, [g]), strict=True)
+        return grads
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        total = None
+        for i, dx in enumerate(tangents):
+            if dx is not None:
+                term = self(*inputs[:i], dx, *inputs[i + 1 :])
+                total = term if total is None else total + term
+        return [total]
+
+    def __str__(self) -> str:
+        return f"MatrixChain{{{self.brackets}}}"
+
+
+def bracketed(
+    product: Callable[[Any, Any], Any], brackets: Brackets, factors: Sequence[Any]
+) -> Any:
+    """The product of factors, bracketed in this way."""
+    done: list[Any] = []
+    pending: list[Any] = [brackets]
+    while pending:
+        b = pending.pop()
+        if b is None:
+            right, left = done.pop(), done.pop()
+            done.append(product(left, right))
+        elif isinstance(b, int):
+            done.append(factors[b])
+        else:
+            pending += [None, b[1], b[0]]
+    return done[0]
+
+
+@lru_cache(maxsize=4096)
+def best_brackets(lengths: tuple[int, ...]) -> Brackets:
+    """The brackets with the fewest multiplications, for factor k of shape (lengths[k], lengths[k +
+    1]); the first of equally good ones, from the left (dynamic programming over all intervals).
+    """
+    n = len(lengths) - 1
+    best: dict[tuple[int, int], tuple[int, Brackets]] = {(i, i): (0, i) for i in range(n)}
+    for width in range(1, n):
+        for i in range(n - width):
+            j = i + width
+            costs = [
+                (
+                    best[i, k][0]
+                    + best[k + 1, j][0]
+                    + lengths[i] * lengths[k + 1] * lengths[j + 1],
+                    -k,
+                )
+                for k in range(i, j)
+            ]
+            cost, k = min(costs)
+            best[i, j] = cost, (best[i, -k][1], best[1 - k, j][1])
+    return best[0, n - 1][1]
+
+
+__all__ = ["MatrixChain", "SumOfProducts", "best_brackets", "bracketed"]

@@ -1,0 +1,258 @@
+"""Formula: expressions of a few inputs as a flat list of steps, what the body of one loop nest is.
+
+A formula is a value: formulas with equal steps are equal, so ops that hold them merge, and compiled
+code can be found by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from symcomp.ops.convert import constant
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import Elemwise, ScalarOp
+from symcomp.ops.reduce import Reduce
+
+# Longer expressions get a name in the text of a formula.
+LONGEST_EXPRESSION = 400
+
+_INFIX = {"add": " + ", "sub": " - ", "mul": " * ", "true_div": " / "}
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A number in a formula; by its bytes, so that NaN is equal to itself and 0 not to -0."""
+
+    dtype: str
+    data: bytes
+
+    @classmethod
+    def of(cls, value: Any) -> Literal:
+        """The only element of an array."""
+        array = np.asarray(value)
+        return cls(array.dtype.name, array.reshape(()).tobytes())
+
+    @cached_property
+    def array(self) -> Any:
+        """The number as an array without axes."""
+        return np.frombuffer(self.data, self.dtype).reshape(())
+
+    def __str__(self) -> str:
+        return str(self.array.item())
+
+
+@dataclass(frozen=True)
+class Step:
+    """One value: a function of earlier ones.
+
+    Attributes
+    ----------
+    function : ScalarOp or Reduce
+        A scalar function applied to each element, with the broadcasting of Elemwise; or a
+        reduction, whose axes stay in the value, at length 1.
+    arguments : tuple of int
+        Numbers of values.
+    dtype : str
+        Of the value.
+    """
+
+    function: ScalarOp | Reduce
+    arguments: tuple[int, ...]
+    dtype: str
+
+    @property
+    def folds(self) -> bool:
+        """Whether it is a reduction."""
+        return isinstance(self.function, Reduce)
+
+
+@dataclass(frozen=True)
+class Result:
+    """An output: the value with a number, without some of its axes, whose length is 1."""
+
+    value: int
+    dropped: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Values by number: first the inputs, then the literals, then one for each step.
+
+    Attributes
+    ----------
+    inputs : tuple of str
+        Their dtypes.
+    literals : tuple of Literal
+    steps : tuple of Step
+        Each after those whose values it takes. All reductions have the same axes.
+    results : tuple of Result
+        Each is the value of a step, and none is there twice.
+
+    Raises
+    ------
+    ValueError
+        If a step takes a value that comes later, or a result is none of a step.
+    """
+
+    inputs: tuple[str, ...]
+    literals: tuple[Literal, ...]
+    steps: tuple[Step, ...]
+    results: tuple[Result, ...]
+
+    def __post_init__(self) -> None:
+        for number, step in enumerate(self.steps, self.first_step):
+            if not step.arguments or any(not 0 <= a < number for a in step.arguments):
+                raise ValueError(
+                    f"step {number} ({step.function}) takes the values {step.arguments}: they must "
+                    "come before it"
+                )
+        values = [result.value for result in self.results]
+        stop = self.first_step + len(self.steps)
+        if not values or len({*values}) < len(values):
+            raise ValueError(f"the results {values} are not several different values")
+        if any(not self.first_step <= v < stop for v in values):
+            raise ValueError(f"the results {values} are not all values of steps")
+        if (
+            len({step.function.axes for step in self.steps if isinstance(step.function, Reduce)})
+            > 1
+        ):
+            raise ValueError("the reductions are over different axes")
+
+    @cached_property
+    def first_step(self) -> int:
+        """The number of the first step."""
+        return len(self.inputs) + len(self.literals)
+
+    @cached_property
+    def dtypes(self) -> tuple[str, ...]:
+        """Those of all values."""
+        return (
+            *self.inputs,
+            *(literal.dtype for literal in self.literals),
+            *(step.dtype for step in self.steps),
+        )
+
+    @cached_property
+    def axes(self) -> tuple[int, ...] | None:
+        """The axes of the reductions; None if there are none."""
+        return next((s.function.axes for s in self.steps if isinstance(s.function, Reduce)), None)
+
+    @cached_property
+    def last_use(self) -> dict[int, int]:
+        """For each value that a step takes, the number of the last such step."""
+        uses = enumerate(self.steps, self.first_step)
+        return {value: number for number, step in uses for value in step.arguments}
+
+    def patterns(self, inputs: Sequence[tuple[bool, ...]]) -> list[tuple[bool, ...]]:
+        """For each value, which of its axes have length 1, from those of the inputs."""
+        found = list(inputs)
+        rank = len(inputs[0]) if inputs else 0
+        found += [(True,) * rank] * len(self.literals)
+        for step in self.steps:
+            pattern = joint_pattern(found[a] for a in step.arguments)
+            if isinstance(step.function, Reduce):
+                pattern = tuple(one or a in step.function.axes for a, one in enumerate(pattern))
+            found.append(pattern)
+        return found
+
+    def unfold(self, inputs: Sequence[Any]) -> list[Any]:
+        """The values as expressions of ``inputs``, a node for each step."""
+        rank = inputs[0].ndim if inputs else 0
+        values = list(inputs)
+        for literal in self.literals:
+            values.append(constant(literal.array.reshape((1,) * rank)))
+        for step in self.steps:
+            values.append(unfold_step(step, [values[a] for a in step.arguments]))
+        return values
+
+    def lines(self) -> list[str]:
+        """A line for each step and one for the results."""
+        names = self._names()
+        lines = []
+        for number, step in enumerate(self.steps, self.first_step):
+            names.append(f"t{number - self.first_step}")
+            lines.append(f"{names[-1]}: {step.dtype} = {_applied(step, names)}")
+        lines.append("-> " + ", ".join(names[result.value] for result in self.results))
+        return lines
+
+    def __str__(self) -> str:
+        """In one line; what is used more than once gets a name."""
+        counts = dict.fromkeys(range(len(self.dtypes)), 0)
+        for step in self.steps:
+            for a in step.arguments:
+                counts[a] += 1
+        shown = {result.value for result in self.results}
+        texts = self._names()
+        lines = []
+        for number, step in enumerate(self.steps, self.first_step):
+            text = _applied(step, texts)
+            if (
+                counts[number] > 1
+                or (counts[number] and number in shown)
+                or len(text) > LONGEST_EXPRESSION
+            ):
+                lines.append(f"t{number - self.first_step} = {text}")
+                text = f"t{number - self.first_step}"
+            texts.append(text)
+        lines.append(", ".join(_bare(texts[result.value]) for result in self.results))
+        return "; ".join(lines)
+
+    def _names(self) -> list[str]:
+        return [*(f"x{i}" for i in range(len(self.inputs))), *map(str, self.literals)]
+
+
+def joint_pattern(patterns: Iterable[tuple[bool, ...]]) -> tuple[bool, ...]:
+    """Which axes have length 1 in what is broadcast from such."""
+    return tuple(all(axis) for axis in zip(*patterns, strict=True))
+
+
+def unfold_step(step: Step, arguments: Sequence[Any]) -> Any:
+    """The node of one step, its result with all axes."""
+    if isinstance(step.function, Reduce):
+        (x,) = arguments
+        return with_axes(step.function(x), step.function.axes, x.ndim)
+    return Elemwise(step.function)(*arguments)
+
+
+def with_axes(z: Any, axes: tuple[int, ...], rank: int) -> Any:
+    """``z`` with ``axes`` put in at length 1, which gives it this rank."""
+    rest = iter(range(z.ndim))
+    return DimShuffle(z.ndim, tuple("x" if a in axes else next(rest) for a in range(rank)))(z)
+
+
+def without_axes(z: Any, axes: tuple[int, ...]) -> Any:
+    """``z`` without ``axes``, which have length 1."""
+    return DimShuffle(z.ndim, tuple(a for a in range(z.ndim) if a not in axes))(z) if axes else z
+
+
+def _applied(step: Step, texts: Sequence[str]) -> str:
+    arguments = [texts[a] for a in step.arguments]
+    name = getattr(step.function, "name", None)
+    if name in _INFIX and len(arguments) > 1:
+        return f"({_INFIX[name].join(arguments)})"
+    if name == "neg":
+        return f"-{arguments[0]}"
+    return f"{function_name(step.function)}({', '.join(map(_bare, arguments))})"
+
+
+def function_name(function: Any) -> str:
+    """The name of a scalar function, with its parameters, or of a reduction."""
+    parameters = getattr(function, "parameters", ())
+    return f"{function}{{{', '.join(map(str, parameters))}}}" if parameters else str(function)
+
+
+def _bare(text: str) -> str:
+    """Without the parentheses around it."""
+    depth = 0
+    if not text.startswith("("):
+        return text
+    for position, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return text[1:-1] if position == len(text) - 1 else text
+    return text

@@ -1,0 +1,150 @@
+"""Fused: many scalar functions and reductions of the same elements in one op."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+from symcomp.core.node import Apply, Constant
+from symcomp.core.op import Op
+from symcomp.core.source import Source, made_for
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.walk import toposort
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.blocks import Evaluator
+from symcomp.ops.chain import pull_through, push_through
+from symcomp.ops.convert import constant
+from symcomp.ops.formula import Formula, function_name, unfold_step, without_axes
+from symcomp.ops.reduce import Reduce
+
+# A formula with more steps, or a longer text, is not shown in the name of an op.
+MOST_SHOWN, LONGEST_TEXT = 20, 100
+
+
+@dataclass(frozen=True)
+class Fused(Op):
+    """z_k[i] = f_k(x_0[i], x_1[i], ...) with axes of static length 1 stretched; where a formula
+    reduces axes, over those of i. All inputs have one rank.
+
+    ``sources`` are the user's lines that made the steps; they play no part in comparison.
+    """
+
+    formula: Formula
+    sources: tuple[Source | None, ...] = field(default=(), compare=False, repr=False)
+
+    multiple_outputs: ClassVar[bool] = True
+
+    def output_types(self, *inputs: TensorVariable) -> list[TensorType]:
+        dtypes = tuple(x.dtype for x in inputs)
+        if dtypes != self.formula.inputs:
+            raise DTypeError(f"{self}: inputs of {self.formula.inputs} expected, got {dtypes}")
+        ranks = {x.ndim for x in inputs}
+        if len(ranks) != 1:
+            raise ShapeError(
+                f"{self}: inputs of one rank expected, got "
+                f"{', '.join(str(x.type) for x in inputs)}: put in axes by dimshuffle"
+            )
+        return [z.type for z in self.unfold(inputs)]
+
+    def unfold(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs as expressions of ``inputs``, by a node for each step."""
+        values = self.formula.unfold(inputs)
+        return [without_axes(values[r.value], r.dropped) for r in self.formula.results]
+
+    def perform(self, *values: Any) -> Any:
+        patterns = [tuple(n == 1 for n in v.shape) for v in values]
+        evaluator = Evaluator(self.formula, patterns)
+        shape = evaluator.shape(values)
+        if shape is None:
+            types = zip(values, patterns, strict=True)
+            self._refuse(values, [TensorType(v.dtype, broadcastable=p) for v, p in types])
+        return self._without_axes(evaluator(values, shape))
+
+    def bind(self, node: Apply) -> Any:
+        """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
+        types = [x.type for x in node.inputs]
+        evaluator = Evaluator(self.formula, [kind.broadcastable for kind in types])
+
+        def compute(*values: Any) -> Any:
+            shape = evaluator.shape(values)
+            if shape is None:
+                self._refuse(values, types)
+            return self._without_axes(evaluator(values, shape))
+
+        return compute
+
+    def _without_axes(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        if self.formula.axes is None:
+            return tuple(values)
+        dropped = [result.dropped for result in self.formula.results]
+        return tuple(
+            v.reshape([n for a, n in enumerate(v.shape) if a not in axes]) if axes else v
+            for v, axes in zip(values, dropped, strict=True)
+        )
+
+    def _refuse(self, values: Sequence[Any], types: Sequence[TensorType]) -> NoReturn:
+        """Raise what the first step that does not fit raises, with the user's line."""
+        inputs = [kind() for kind in types]
+        store: dict[Any, Any] = dict(zip(inputs, values, strict=True))
+        for node in self._unfolded_with_sources(inputs):
+            given = [x.data if isinstance(x, Constant) else store[x] for x in node.inputs]
+            try:
+                store[node.outputs[0]] = node.op.bind(node)(*given)
+            except ValueError as problem:
+                if node.source is not None:
+                    problem.add_note(f"This step of {self} was made at {node.source}")
+                raise
+        shapes = ", ".join(str(v.shape) for v in values)
+        raise ShapeError(f"{self}: inputs of shapes {shapes} do not belong to one loop")
+
+    def _unfolded_with_sources(self, inputs: Sequence[Any]) -> list[Apply]:
+        formula = self.formula
+        values = [*inputs]
+        for literal in formula.literals:
+            values.append(constant(literal.array.reshape((1,) * inputs[0].ndim)))
+        sources = self.sources or (None,) * len(formula.steps)
+        for step, source in zip(formula.steps, sources, strict=True):
+            with made_for(source):
+                values.append(unfold_step(step, [values[a] for a in step.arguments]))
+        return toposort(values)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        formula = self.formula
+        rank = node.inputs[0].ndim
+        patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
+        known = [*shapes, *((1,) * rank for _ in formula.literals)]
+        for step in formula.steps:
+            shape = []
+            for axis in range(rank):
+                longer = (known[a][axis] for a in step.arguments if not patterns[a][axis])
+                folded = isinstance(step.function, Reduce) and axis in step.function.axes
+                shape.append(1 if folded else next(longer, 1))
+            known.append(tuple(shape))
+        return [
+            tuple(n for a, n in enumerate(known[r.value]) if a not in r.dropped)
+            for r in formula.results
+        ]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        formula = self.formula
+        reached: list[set[int]] = [{v} for v in range(formula.first_step)]
+        for step in formula.steps:
+            reached.append(set().union(*(reached[a] for a in step.arguments)))
+        return [[i in reached[r.value] for r in formula.results] for i in range(len(node.inputs))]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return pull_through(inputs, self.unfold(inputs), output_grads)
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return push_through(inputs, self.unfold(inputs), tangents)
+
+    def __str__(self) -> str:
+        steps = self.formula.steps
+        text = str(self.formula) if len(steps) <= MOST_SHOWN else ""
+        if not text or len(text) > LONGEST_TEXT:
+            names = Counter(function_name(step.function) for step in steps)
+            text = ", ".join(f"{n} {name}" for name, n in names.most_common(4))
+            text = f"{len(steps)} steps: {text}{', ...' if len(names) > 4 else ''}"
+        return f"Fused{{{text}}}"

@@ -1,0 +1,106 @@
+"""The table of scalar functions, continued: the gamma function and its kin (DLMF 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.ops import gamma_values as values
+from symcomp.ops.elemwise import real_float_rule, scalar, unknown
+
+NO_ORDER = "the derivative with respect to the order has no closed form"
+
+
+def _row(name: str, x: str, doc: str, function: Any, *derivatives: Any, public: bool = True) -> Any:
+    function = function if isinstance(function, str) else values.in_double(function)
+    return scalar(
+        name, x, doc, function, dtype=real_float_rule, d=derivatives, public=public
+    )  # fmt: skip
+
+
+gamma = _row("gamma", "x", "The gamma function.", values.gamma, lambda x, z, g: g * z * psi(x))
+gammaln = _row("gammaln", "x", "log(abs(gamma(x))).", values.gammaln, lambda x, z, g: g * psi(x))
+log_of_gamma = _row(
+    "log_of_gamma", "x", "log(gamma(x)), NaN where gamma(x) is negative.", values.log_of_gamma,
+    lambda x, z, g: g * psi(x), public=False,
+)  # fmt: skip
+psi = _row(
+    "psi", "x", "The digamma function, the derivative of gammaln.", values.psi,
+    lambda x, z, g: g * tri_gamma(x),
+)  # fmt: skip
+digamma = psi
+tri_gamma = _row(
+    "tri_gamma", "x", "The derivative of psi.", values.tri_gamma,
+    lambda x, z, g: g * polygamma(2, x),
+)  # fmt: skip
+polygamma = scalar(
+    "polygamma", "n x", "The n-th derivative of psi.", lambda n, x: _polygamma(n, x),
+    dtype=real_float_rule,
+    d=(unknown(NO_ORDER), lambda n, x, z, g: g * polygamma(n + 1, x)),
+)  # fmt: skip
+
+
+def _polygamma(n: Any, x: Any) -> Any:
+    # zeta(n + 1, x) n! (-1)^(n+1), DLMF 25.11.12.
+    return (
+        _zeta.op.scalar.function(n + 1, x)
+        * _factorial.op.scalar.function(n)
+        * np.where(np.mod(n, 2) == 0, -1, 1)
+    )
+
+
+_inner: dict[str, Any] = {"dtype": real_float_rule, "no_derivative": NO_ORDER, "public": False}
+_zeta: Any = scalar("zeta", "s x", "Hurwitz's zeta function.", "scipy.special:zeta", **_inner)
+_factorial: Any = scalar("factorial", "n", "n!", "scipy.special:factorial", **_inner)
+
+# ----- ratios, whose parts overflow where they do not
+
+gamma_ratio = _row(
+    "gamma_ratio", "x y",
+    "gamma(x) / gamma(y), where both overflow, too. Where both are poles it is the limit for a "
+    "fixed x - y.",
+    values.gamma_ratio,
+    lambda x, y, z, g: g * z * psi(x), lambda x, y, z, g: -g * z * psi(y),
+)  # fmt: skip
+poch = _row(
+    "poch", "x h",
+    "Pochhammer's symbol gamma(x + h) / gamma(x), as if x + h were not rounded: x (x + 1) ... "
+    "(x + h - 1) for a whole number h.",
+    values.poch,
+    lambda x, h, z, g: g * z * digamma_increment(x, h),
+    lambda x, h, z, g: g * z * digamma_of_sum(x, h),
+)  # fmt: skip
+inverse_poch = _row(
+    "inverse_poch", "x h", "gamma(x) / gamma(x + h), as if x + h were not rounded.",
+    values.inverse_poch,
+    lambda x, h, z, g: -g * z * digamma_increment(x, h),
+    lambda x, h, z, g: -g * z * digamma_of_sum(x, h), public=False,
+)  # fmt: skip
+beta = _row(
+    "beta", "a b", "gamma(a) gamma(b) / gamma(a + b).", values.beta,
+    lambda a, b, z, g: -g * z * digamma_increment(a, b),
+    lambda a, b, z, g: -g * z * digamma_increment(b, a),
+)  # fmt: skip
+betaln = _row(
+    "betaln", "a b", "log(abs(beta(a, b))).", values.betaln,
+    lambda a, b, z, g: -g * digamma_increment(a, b),
+    lambda a, b, z, g: -g * digamma_increment(b, a),
+)  # fmt: skip
+digamma_increment = _row(
+    "digamma_increment", "x h",
+    "psi(x + h) - psi(x), as if x + h were not rounded: exact for small h, too.",
+    values.psi_increment,
+    lambda x, h, z, g: g * (tri_gamma(x + h) - tri_gamma(x)),
+    lambda x, h, z, g: g * tri_gamma(x + h),
+)  # fmt: skip
+digamma_of_sum = _row(
+    "digamma_of_sum", "x h", "psi(x + h), as if x + h were not rounded.", values.psi_of_sum,
+    lambda x, h, z, g: g * tri_gamma(x + h), lambda x, h, z, g: g * tri_gamma(x + h),
+    public=False,
+)  # fmt: skip
+
+__all__ = [
+    "beta", "betaln", "digamma", "digamma_increment", "gamma", "gamma_ratio", "gammaln", "poch",
+    "polygamma", "psi", "tri_gamma",
+]  # fmt: skip

@@ -1,0 +1,233 @@
+"""Fused: formulas as values, their evaluation in blocks, and errors as unfused ops raise them."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.core.evaluate import evaluate
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.blocks import block_indices
+from symcomp.ops.elemwise import ROWS
+from symcomp.ops.formula import Formula, Literal, Result, Step
+from symcomp.ops.fused import Fused
+from symcomp.tests.harness import check
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+def row(name, *parameters):
+    return ROWS[name](*parameters)
+
+
+def gated(dtype="float64"):
+    """t = exp(2 x + y + x); (t where t > x, else y), t."""
+    steps = (
+        Step(row("mul"), (0, 2), dtype),
+        Step(row("add"), (3, 1, 0), dtype),
+        Step(row("exp"), (4,), dtype),
+        Step(row("gt"), (5, 0), "bool"),
+        Step(row("switch"), (6, 5, 1), dtype),
+    )
+    results = (Result(7), Result(5))
+    return Fused(Formula((dtype, dtype), (Literal.of(np.asarray(2, dtype)),), steps, results))
+
+
+def gated_by_hand(x, y):
+    t = np.exp(x * x.dtype.type(2) + y + x)
+    return [np.where(t > x, t, y), t]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "shapes", [((3, 4), (3, 4)), ((3, 4), (1, 4)), ((1, 1), (2, 3)), ((0, 2), (1, 2))]
+)
+def test_value_shape_and_derivatives(dtype, shapes, rng):
+    x, y = (rng.uniform(-1, 1, shape).astype(dtype) for shape in shapes)
+    check(gated(dtype), x, y, expected=gated_by_hand, rtol=2e-3 if dtype == "float16" else None)
+
+
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "columns": np.asfortranarray,
+    "reversed": lambda x: x[::-1],
+    "every other": lambda x: x[::2, ::3],
+    "transposed": lambda x: x.T,
+    "negative steps": lambda x: x[::-2, ::-1],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("other", ["full", "row", "column", "one"])
+def test_blocks_give_the_same_bits(layout, other, rng):
+    x = LAYOUTS[layout](rng.standard_normal((600, 333)))
+    y = rng.standard_normal(
+        {"full": x.shape, "row": (1, x.shape[1]), "column": (x.shape[0], 1), "one": (1, 1)}[other]
+    )
+    before = x.copy(), y.copy()
+    for got, want in zip(gated().perform(x, y), gated_by_hand(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
+        assert got.flags.writeable and not np.may_share_memory(got, x)
+    np.testing.assert_array_equal(before[0], x)
+    np.testing.assert_array_equal(before[1], y)
+
+
+def test_three_axes_in_blocks(rng):
+    x, y = rng.standard_normal((7, 90, 110)), rng.standard_normal((7, 1, 110))
+    for got, want in zip(gated().perform(x, y), gated_by_hand(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_long_rows_are_cut(rng):
+    x, y = rng.standard_normal((2, 70001)), rng.standard_normal((2, 1))
+    for got, want in zip(gated().perform(x, y), gated_by_hand(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (5, 4), (3, 4, 5), (1, 100), (100, 1)])
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_block_indices_cover_everything_once(shape, size):
+    seen = np.zeros(shape, int)
+    for index in block_indices(shape, size):
+        seen[index] += 1
+        assert seen[index].size <= size
+    assert (seen == 1).all()
+
+
+def test_mixed_dtypes(rng):
+    steps = (
+        Step(row("add"), (0, 1), "int64"),
+        Step(row("add"), (0, 1, 2), "float64"),
+        Step(row("cast", "int16"), (4,), "int16"),
+        Step(row("exp"), (0,), "float16"),
+        Step(row("true_div"), (3, 5), "float64"),
+        Step(row("invert"), (5,), "int16"),
+        Step(row("neg"), (3,), "int64"),
+    )
+    formula = Formula(
+        ("int8", "int64", "float32"), (), steps, tuple(Result(v) for v in range(3, 10))
+    )
+    n = 40000
+    i, j, x = (
+        rng.integers(-9, 9, n).astype(np.int8),
+        rng.integers(0, 9, n),
+        rng.random(n, np.float32),
+    )
+    add = i + j
+    short = (add + x).astype(np.int16)
+    with np.errstate(all="ignore"):
+        wants = [add, add + x, short, np.exp(i), add / short, ~short, -add]
+        results = Fused(formula).perform(i, j, x)
+    for got, want, step in zip(results, wants, steps, strict=True):
+        assert got.dtype == want.dtype == step.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_sums_of_small_integers_do_not_wrap_early():
+    # Added one after the other in NumPy's dtypes: int8 + int8 wraps before it meets the float.
+    steps = (Step(row("add"), (0, 0, 1), "float64"), Step(row("neg"), (2,), "float64"))
+    op = Fused(Formula(("int8", "float64"), (), steps, (Result(3),)))
+    for n in (3, 50000):
+        i, x = np.full(n, 100, np.int8), np.ones(n)
+        np.testing.assert_array_equal(op.perform(i, x)[0], -np.add(np.add(i, i), x))
+
+
+def test_formulas_are_values():
+    assert gated() == gated() and hash(gated()) == hash(gated())
+    assert gated() != gated("float32")
+    assert pickle.loads(pickle.dumps(gated())) == gated()
+    nan, zero = Literal.of(np.nan), Literal.of(0.0)
+    assert nan == Literal.of(np.nan) and zero != Literal.of(-0.0) and zero != Literal.of(0)
+    first, second = (Fused(gated().formula, (None,) * 5), Fused(gated().formula, ("line",) * 5))
+    assert first == second and hash(first) == hash(second)
+
+
+def test_text():
+    op = gated()
+    assert str(op) == "Fused{t2 = exp((x0 * 2.0) + x1 + x0); switch(gt(t2, x0), t2, x1), t2}"
+    assert op.formula.lines()[-2:] == ["t4: float64 = switch(t3, t2, x1)", "-> t4, t2"]
+    steps = [Step(row("neg"), (i,), "float64") for i in range(300)]
+    long = Fused(Formula(("float64",), (), tuple(steps), (Result(300),)))
+    assert str(long) == "Fused{300 steps: 300 neg}"
+
+
+@pytest.mark.parametrize(
+    ("steps", "results", "match"),
+    [
+        ((Step(row("neg"), (1,), "float64"),), (Result(1),), "must come before"),
+        ((Step(row("neg"), (0,), "float64"),), (Result(0),), "not all values of steps"),
+        ((Step(row("neg"), (0,), "float64"),), (Result(1), Result(1)), "different"),
+        ((Step(row("neg"), (0,), "float64"),), (), "different"),
+    ],
+)
+def test_formulas_are_checked(steps, results, match):
+    with pytest.raises(ValueError, match=match):
+        Formula(("float64",), (), steps, results)
+
+
+def test_inputs_are_checked():
+    with pytest.raises(DTypeError, match="expected"):
+        gated()(T.dmatrix(), T.fmatrix())
+    with pytest.raises(ShapeError, match="one rank"):
+        gated()(T.dmatrix(), T.dvector())
+
+
+def errors(op, types, values):
+    """What the op raises, and what the nodes it stands for raise."""
+    inputs = [kind() for kind in types]
+    found = []
+    for outputs in (op(*inputs), op.unfold(inputs)):
+        with pytest.raises(ValueError) as caught:
+            evaluate(outputs, dict(zip(inputs, values, strict=True)))
+        found.append((type(caught.value), str(caught.value)))
+    return found
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (3, 5)), ((3, 4), (1, 4)), ((1, 4), (3, 4))])
+def test_errors_are_those_of_the_steps(shapes):
+    fused, unfused = errors(gated(), [T.dmatrix, T.dmatrix], [np.ones(s) for s in shapes])
+    assert fused == unfused
+
+
+def test_errors_name_the_line():
+    x, y = T.dvectors("x", "y")
+    line = (x + y).owner.source
+    step = Step(row("add"), (0, 1), "float64")
+    op = Fused(Formula(("float64", "float64"), (), (step,), (Result(2),)), (line,))
+    with pytest.raises(ShapeError) as caught:
+        evaluate(op(x, y), {x: np.ones(1), y: np.ones(2)})
+    assert "test_fused.py" in caught.value.__notes__[0]
+
+
+def test_stretched_axes_by_type(rng):
+    x, y = T.dmatrix("x"), T.drow("y")
+    z = gated()(x, y)
+    values = {x: rng.standard_normal((3, 4)), y: rng.standard_normal((1, 4))}
+    for got, want in zip(evaluate(z, values), gated_by_hand(*values.values()), strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert z[0].type.shape == (None, None)
+
+
+def test_only_connected_inputs_are_connected():
+    steps = (Step(row("neg"), (0,), "float64"), Step(row("exp"), (1,), "float64"))
+    op = Fused(Formula(("float64", "float64"), (), steps, (Result(2), Result(3))))
+    x, y = T.dvectors("x", "y")
+    a, b = op(x, y)
+    assert op.connection_pattern(a.owner) == [[True, False], [False, True]]
+    with pytest.raises(symcomp.gradient.DisconnectedInputError):
+        symcomp.grad(b.sum(), x)
+    check(op, np.ones(3), np.full(3, 0.5), expected=lambda x, y: [-x, np.exp(y)])
+
+
+def test_undefined_and_discrete_derivatives():
+    steps = (Step(row("floor"), (0,), "float64"), Step(row("jv"), (0, 1), "float64"))
+    op = Fused(Formula(("float64", "float64"), (), steps, (Result(2), Result(3))))
+    x, y = T.dvectors("x", "y")
+    with pytest.raises(symcomp.gradient.NullTypeGradError):
+        symcomp.grad(op(x, y)[1].sum(), x)
+    assert symcomp.grad(op(x, y)[0].sum(), x).eval({x: [1.5], y: [1.0]}).item() == 0

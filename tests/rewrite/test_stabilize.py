@@ -1,0 +1,191 @@
+"""Every rule of stabilize/: what it leaves, that values stay where the plain form has them, and are
+right to 4 units in the last place where it has not.
+"""
+
+import numpy as np
+import pytest
+
+import symcomp.tensor as T
+from symcomp.ops.softmax import LogSumExp
+from symcomp.ops.stable_reduce import Centered
+from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
+from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.views import call
+from symcomp.tests.exact import evaluate_exactly, units_off
+from symcomp.tests.harness import variables_for
+from symcomp.tests.rewrite.rules import Case, check_rule, rewritten, run, values_of
+
+X = np.array([0.4, 1.3, 2.2])
+Y = np.array([0.7, 0.2, 1.9])
+LESS = X - 0.3
+SIGNED = np.array([-1.2, 0.6, 2.1])
+UNIT = np.array([0.2, -0.5, 0.7])
+M = np.array([[0.3, -1.2, 2.2], [0.7, 1.1, -0.4]])
+MEANS = np.array([[1.5, 2.5, 4.0], [0.25, 0.75, -3.0]])
+
+
+def case(rule, build, values, left, note="", rtol=1e-9, **more):
+    return Case(rule, build, values, left, rtol=rtol, atol=1e-12, extremes=False, note=note, **more)
+
+
+CASES = [
+    case("expm1", lambda x: T.exp(x) - 1, (X,), "expm1"),
+    case("expm1", lambda x: 3.0 - 3.0 * T.exp(x), (X,), "expm1 mul", note="c"),
+    case("expm1", lambda x: -1.0 + 1 / T.exp(-x), (X,), "expm1", note="inverse"),
+    case("erfc", lambda x: 1 - T.erf(x), (SIGNED,), "erfc"),
+    case("erfc", lambda x: 0.5 + 0.5 * T.erf(x), (SIGNED,), "erfc mul neg", note="plus"),
+    case("erf", lambda x: 1 - T.erfc(x), (SIGNED,), "erf"),
+    case("one_minus_sigmoid", lambda x: 1 - T.sigmoid(x), (SIGNED,), "neg sigmoid"),
+    case("one_plus_tanh", lambda x: 1 + T.tanh(x), (SIGNED,), "mul mul sigmoid"),
+    case("one_plus_tanh", lambda x: 1 - T.tanh(x), (SIGNED,), "mul mul sigmoid", note="minus"),
+    case("one_minus_tanh_squared", lambda x: 1 - T.tanh(x) ** 2, (SIGNED,), "sech_squared"),
+    case("one_minus_cos", lambda x: 2.0 - 2.0 * T.cos(x), (SIGNED,), "mul one_minus_cos"),
+    case("compoundm1", lambda x, y: (1 + x) ** y - 1, (X, Y), "compoundm1"),
+    case("compoundm1", lambda x: T.sqr(x + 1) - 1, (X,), "compoundm1", note="square"),
+    case("hyperbolic", lambda x: T.exp(x) + T.exp(-x), (SIGNED,), "cosh mul"),
+    case("hyperbolic", lambda x: (T.exp(x) - T.exp(-x)) / 2, (SIGNED,), "mul sinh true_div",
+         note="sinh"),
+    case("sqrt_difference", lambda x: T.sqrt(x + 1) - T.sqrt(x), (X,), "sqrt1p_minus_sqrt"),
+    case("sqrt_difference", lambda x: T.sqrt(x) - T.sqrt(x + 4), (X,),
+         "mul sqrt1p_minus_sqrt true_div", note="minus"),
+    case("sqrt_difference", lambda x, y: T.sqrt(x) - T.sqrt(y), (X, Y), "sqrt_difference",
+         note="two"),
+    case("square_difference", lambda x, y: x**2 - y**2, (SIGNED, Y), "square_difference"),
+    case("square_difference", lambda x: T.sqr(x) - 4.0, (SIGNED,), "square_difference",
+         note="number"),
+    case("log1p_minus", lambda x: T.log1p(x) - x, (X,), "log1p_minus", rtol=1e-8),
+    case("variance_of_moments", lambda x: T.mean(x**2, axis=1) - T.mean(x, axis=1) ** 2, (MEANS,),
+         "Variance", static="full"),
+    case("variance_of_moments", lambda x: T.mean(x**2) - T.mean(x) ** 2, (MEANS,), "Variance",
+         note="all"),
+    case("centered_twice", lambda x, y: Centered((1,))(y * Centered((1,))(x)), (M, M[:, :1]),
+         "Centered mul"),
+    case("log1p", lambda x: T.log(1 + x), (X,), "log1p"),
+    case("log1p", lambda x: T.log(1 - 2 * x), (-X,), "log1p mul", note="minus"),
+    case("log1p_of", lambda x: T.log1p(T.exp(x)), (SIGNED,), "softplus"),
+    case("log1p_of", lambda x: T.log1p(-T.exp(x)), (-X,), "log1mexp", note="minus exp"),
+    case("log1p_of", lambda x: T.log1p(-T.erf(x)), (SIGNED,), "log_erfc", note="erf",
+         rtol=1e-4),
+    case("log1p_of", lambda x: T.log1p(-T.sigmoid(x)), (SIGNED,), "log_sigmoid neg",
+         note="sigmoid"),
+    case("log1p_of", lambda x: T.log1p(T.expm1(x)), (SIGNED,), "", note="expm1"),
+    case("log_of_sum", lambda x, y: T.log(T.exp(x) + T.exp(y)), (X, SIGNED), "logaddexp"),
+    case("log_of_sum", lambda x, y: T.log(T.exp(x) - T.exp(y)), (X, LESS), "logdiffexp",
+         note="minus"),
+    case("log_of_sum", lambda x, y: T.log(2.0 * T.exp(x) + T.exp(y) + 3.0), (X, SIGNED),
+         "add logaddexp logaddexp", note="three"),
+    case("log_of_function", lambda x: T.log(-T.expm1(x)), (-X,), "log1mexp"),
+    case("log_of_function", lambda x: T.log(T.expm1(x)), (X,), "logexpm1", note="expm1"),
+    case("log_of_function", lambda x: T.log(T.gamma(x)), (X,), "log_of_gamma", note="gamma"),
+    case("log_of_function", lambda x: T.log(abs(T.gamma(x))), (SIGNED,), "gammaln", note="|gamma|"),
+    case("log_of_function", lambda x: T.log(T.prod(x, axis=0)), (np.abs(M),), "LogProd",
+         note="prod"),
+    case("log_of_product", lambda x, y: T.log(x * y), (X, Y), "log_mul"),
+    case("log_of_product", lambda x, y: T.log(x / y), (X, Y), "log_div", note="quotient"),
+    case("log_of_product", lambda x: T.log(x**7.0), (X,), "log mul", note="power"),
+    case("log_of_product", lambda x: T.log(T.sqr(x)), (SIGNED,), "abs log mul", note="square"),
+    case("log_of_product", lambda x: T.log(T.sigmoid(x)), (SIGNED,), "log_sigmoid",
+         note="sigmoid"),
+    case("log_of_product", lambda x: T.log(T.erfc(x)), (SIGNED,), "log_erfc", note="erfc"),
+    case("log_of_product", lambda x: T.log(T.ndtr(x)), (SIGNED,), "log_ndtr", note="ndtr"),
+    case("log_of_product", lambda x: T.log(T.cosh(x)), (SIGNED,), "logcosh", note="cosh"),
+    case("log_of_product", lambda x: T.log(T.softmax(x)), (M,), "LogSoftmax", note="softmax"),
+    case("log_of_product", lambda x: T.log(T.sum(T.exp(x), axis=1)), (M,), "LogSumExp",
+         note="sum of exp"),
+    case("log_of_product", lambda x, y: T.log(T.sum(T.sqr(y) * T.exp(x))), (SIGNED, Y),
+         "WeightedLogSumExp sqr", note="weighted sum of exp"),
+    case("log_of_product", lambda x: T.log(T.mean(T.exp(x), axis=0)), (M,), "LogMeanExp",
+         note="mean of exp", static="full"),
+    case("log_of_product", lambda x: T.log((1 + x) / (1 - x)), (UNIT,), "arctanh mul",
+         note="area tangent"),
+    case("log_of_power", lambda x, y: T.log(x**y), (X, SIGNED), "log_of_pow"),
+    case("log_softmax", lambda x: x - LogSumExp((1,))(x).dimshuffle(0, "x"), (M,), "LogSoftmax"),
+    case("log_softmax", lambda x: LogSumExp((0,))(x) - x[1], (X,), "LogSoftmax Subtensor neg",
+         note="element"),
+    case("tanh", lambda x: T.sinh(x) / T.cosh(x), (SIGNED,), "tanh"),
+    case("tanh", lambda x: T.expm1(2 * x) / (1 + T.exp(2 * x)), (SIGNED,), "tanh", note="exp"),
+    case("sigmoid", lambda x: 1 / (1 + T.exp(-x)), (SIGNED,), "sigmoid"),
+    case("sigmoid", lambda x: T.exp(x) / (1 + T.exp(x)), (SIGNED,), "sigmoid", note="exp above"),
+    case("sigmoid", lambda x: 1 / T.sqr(2 + 2 * T.exp(x)), (SIGNED,),
+         "mul mul mul neg sigmoid", note="square"),
+    case("softmax", lambda x: T.exp(x) / T.sum(T.exp(x), axis=1, keepdims=True), (M,), "Softmax"),
+    case("softmax", lambda x: T.exp(x) / T.sum(T.exp(x)), (M,), "WeightedSoftmax second",
+         note="both axes"),
+    case("xlogx", lambda x: 3.0 * x * T.log(x), (X,), "mul xlogx"),
+    case("over_argument", lambda x: T.sin(x) / x, (SIGNED,), "spherical_jn"),
+    case("over_argument", lambda x: T.expm1(2 * x) / x, (SIGNED,), "exp_moment mul mul",
+         note="expm1"),
+    case("over_argument", lambda x: call("one_minus_cos", x) / x**2, (SIGNED,),
+         "one_minus_cos_over_square", note="cos"),
+    case("over_argument", lambda x: x / T.expm1(x), (SIGNED,), "x_over_expm1", note="inverse"),
+    case("gamma_ratio", lambda x, y: T.gamma(x) * T.gamma(y) / T.gamma(x + y), (X, Y), "beta"),
+    case("erfcx", lambda x: T.exp(x**2) * T.erfc(x), (SIGNED,), "erfcx"),
+    case("normal_distribution", lambda x: 0.5 * T.erfc(-x / np.sqrt(2.0)), (SIGNED,), "ndtr"),
+    case("root_of_squares", lambda x, y: T.sqrt(x**2 + y**2), (SIGNED, Y), "hypot"),
+    case("root_of_squares", lambda x: T.sqrt(4.0 * T.sqr(x) + 9.0), (SIGNED,), "hypot mul",
+         note="numbers"),
+    case("root_of_squares", lambda x: T.sqrt(T.sum(x**2, axis=1)), (M,), "Norm", note="norm"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rule(case):
+    check_rule(case)
+
+
+def test_every_rule_has_a_case():
+    assert {rule.name for rule in STABILIZE} == {case.rule for case in CASES}
+
+
+# Expression, arrays: where the plain form loses digits, overflows or is 0 / 0.
+NEAR_0 = np.array([5e-324, -1e-300, 1e-17, -3e-9, 2e-5])
+LARGE = np.array([-800.0, -40.5, -3.1, 0.7, 37.5, 720.0])
+HARD = {
+    "exp(x) - 1": (lambda x: T.exp(x) - 1, NEAR_0),
+    "1 - 1 / exp(-x)": (lambda x: 1 - 1 / T.exp(-x), NEAR_0),
+    "log(1 + x)": (lambda x: T.log(1 + x), NEAR_0),
+    "log(1 - x) of a quotient": (lambda x: T.log(1 - x / 4), NEAR_0),
+    "1 - cos(x)": (lambda x: 1 - T.cos(x), NEAR_0[2:]),
+    "(1 - cos(x)) / x^2": (lambda x: (1 - T.cos(x)) / x**2, NEAR_0[2:]),
+    "1 - erf(x)": (lambda x: 1 - T.erf(x), np.array([-6.0, 1e-9, 4.1, 9.3, 26.0])),
+    "log(1 - erf(x))": (lambda x: T.log(1 - T.erf(x)), np.array([-6.0, 1e-9, 4.1, 9.3, 30.0])),
+    "1 - sigmoid(x)": (lambda x: 1 - T.sigmoid(x), LARGE),
+    "log sigmoid(x)": (lambda x: T.log(1 / (1 + T.exp(-x))), LARGE),
+    "1 + tanh(x)": (lambda x: 1 + T.tanh(x), LARGE[:5]),
+    "1 - tanh(x)^2": (lambda x: 1 - T.tanh(x) ** 2, LARGE[1:5]),
+    "log(1 + exp(x))": (lambda x: T.log(1 + T.exp(x)), LARGE),
+    "log cosh(x)": (lambda x: T.log(T.cosh(x)), LARGE),
+    "sinh / cosh": (lambda x: T.sinh(x) / T.cosh(x), LARGE),
+    "sqrt(x + 1) - sqrt(x)": (
+        lambda x: T.sqrt(x + 1) - T.sqrt(x), np.array([1e-9, 3.0, 1e8, 1e200])
+    ),
+    "log1p(x) - x": (lambda x: T.log1p(x) - x, np.array([1e-100, 1e-9, -2e-3, 0.3, 9.0])),
+    "(1 + x)^3 - 1": (lambda x: (1 + x) ** 3.0 - 1, np.array([1e-30, -1e-9, -2.5, 4.0])),
+    "(1 + x)^2 - 1": (lambda x: T.sqr(1 + x) - 1, np.array([1e-30, -2 + 1e-9, -2.5, -1.0])),
+    "x^2 - 9": (lambda x: x**2 - 9, np.array([3 + 1e-12, -3 + 1e-9, 1e150])),
+    "x / expm1(x)": (lambda x: x / (T.exp(x) - 1), np.array([1e-300, -1e-9, 37.0, 720.0, -800.0])),
+    "erfcx": (lambda x: T.exp(x**2) * T.erfc(x), np.array([-5.0, 0.3, 9.1, 40.0, 1e8])),
+    "log erfc": (lambda x: T.log(T.erfc(x)), np.array([-5.0, 1e-9, 9.1, 40.0])),
+    "norm": (lambda x: T.sqrt(T.sum(x**2)), np.array([3e-200, -4e-200])),
+    "log of a product": (lambda x: T.log(T.prod(x)), np.array([1e-200, 1e-300, 3e-5])),
+    "log of a power": (lambda x: T.log(x**9), np.array([1e-200, 1e200, 1.0 + 1e-9])),
+    "area tangent": (lambda x: T.log((1 + x) / (1 - x)), np.array([1e-300, -1e-9, 0.3, -0.999])),
+    "log sum exp": (lambda x: T.log(T.sum(T.exp(x))), LARGE),
+    "log mean exp": (lambda x: T.log(T.mean(T.exp(x))), LARGE),
+    "softmax": (lambda x: T.exp(x) / T.sum(T.exp(x)), LARGE),
+    "log softmax": (lambda x: T.log(T.exp(x) / T.sum(T.exp(x))), LARGE),
+    "variance": (lambda x: T.mean(x**2) - T.mean(x) ** 2, 1e8 + np.array([1.0, 2.0, 4.0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_values(name):
+    """The whole pipeline, against the plain form computed with hundreds of digits."""
+    build, values = HARD[name]
+    inputs = variables_for((values,), "full")
+    outputs = [build(*inputs)]
+    graph = rewritten(inputs, outputs, RuleSet([*STABILIZE, *CANONICALIZE]))
+    truth = evaluate_exactly(inputs, outputs, [values])
+    assert units_off(run(graph, [values])[0], truth[0]) <= 4
+    plain = values_of(inputs, outputs, [values])[0]
+    assert not units_off(plain, truth[0]) <= 4, "not a hard case"

@@ -1,0 +1,274 @@
+"""How much memory a program needs: which value lies in which buffer, from when to when.
+
+Counted are the arrays that hold values of variables; what an op needs for itself while it computes
+is not. Of an ifelse both branches are counted, so the figures are upper bounds there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from symcomp.core.node import Variable
+from symcomp.core.source import Source
+from symcomp.core.tensor import TensorType
+from symcomp.vm.opcodes import Opcode
+from symcomp.vm.program import Instruction, Program
+
+
+@dataclass(frozen=True)
+class StoredValue:
+    """One value that a call computes.
+
+    Attributes
+    ----------
+    slot : int
+        Its place in the program's listing.
+    name : str
+        Of the variable, or of the op that computes it.
+    shape : tuple of int
+    dtype : str
+    bytes : int
+        Of its elements; 0 for a view, which has none of its own.
+    born, dies : int
+        The instruction that computes it, and the one after which it is not needed; the number of
+        instructions for a result, which outlives the call.
+    buffers : tuple of int
+        The buffers in which it may lie; two for a choice between two values. Empty for a view of an
+        input or constant.
+    source : Source or None
+        The user's line that made it.
+    """
+
+    slot: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    born: int
+    dies: int
+    buffers: tuple[int, ...]
+    source: Source | None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The memory of one program for one set of shapes.
+
+    Attributes
+    ----------
+    values : tuple of StoredValue
+        Of every variable that an instruction computes.
+    buffers : tuple of int
+        The bytes of each piece of memory that arrays are made in.
+    results : frozenset of int
+        The buffers that are handed out: outputs and new values of shared variables.
+    peak : int
+        The most bytes in arrays made and not yet dropped, results included.
+    """
+
+    values: tuple[StoredValue, ...]
+    buffers: tuple[int, ...]
+    results: frozenset[int]
+    peak: int
+
+    @property
+    def internal(self) -> int:
+        """The bytes of all buffers that are not handed out."""
+        return sum(n for i, n in enumerate(self.buffers) if i not in self.results)
+
+
+def measure(
+    program: Program, shapes: Mapping[Variable, tuple[int, ...]], sharing: bool = True
+) -> Usage:
+    """Follow a program through its storage.
+
+    Parameters
+    ----------
+    program : Program
+    shapes : mapping of Variable to tuple of int
+        The shapes of the values of tensors.
+    sharing : bool
+        A new array takes the memory of one that was dropped, of its size or up to twice as large.
+    """
+    walk = _Walk(program, shapes, sharing)
+    for position, step in enumerate(program.instructions):
+        walk.follow(position, step)
+    end = len(program.instructions)
+    values = tuple(walk.value(slot, born, end) for slot, born in walk.born.items())
+    results = frozenset(b for slot in program.outputs for b in walk.lies_in.get(slot, ()))
+    return Usage(values, tuple(walk.sizes), results, walk.peak)
+
+
+@dataclass
+class _Walk:
+    """The state of a walk through a program."""
+
+    program: Program
+    shapes: Mapping[Variable, tuple[int, ...]]
+    sharing: bool
+    sizes: list[int] = field(default_factory=list)  # of each buffer
+    filled: list[int] = field(default_factory=list)  # of each buffer: the bytes in use
+    users: list[int] = field(default_factory=list)  # of each buffer: how many living slots
+    dropped: list[tuple[int, int]] = field(default_factory=list)  # (size, buffer), sorted
+    lies_in: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    born: dict[int, int] = field(default_factory=dict)
+    died: dict[int, int] = field(default_factory=dict)
+    now: int = 0
+    peak: int = 0
+
+    def follow(self, position: int, step: Instruction) -> None:
+        """Take over, make and drop what one instruction does."""
+        for j, slot in enumerate(step.outputs):
+            self._hold(slot, self._place(step, j, slot), position)
+        self.peak = max(self.peak, self.now)
+        for slot in step.frees:
+            self.died[slot] = position
+            for buffer in self.lies_in[slot]:
+                self.users[buffer] -= 1
+                if not self.users[buffer]:
+                    self.now -= self.filled[buffer]
+                    insort(self.dropped, (self.sizes[buffer], buffer))
+
+    def _place(self, step: Instruction, j: int, slot: int) -> tuple[int, ...]:
+        """The buffers in which output j of ``step`` may lie."""
+        sources: tuple[int, ...] = ()
+        if step.into >= 0:
+            sources = (step.into,)
+        elif step.opcode is Opcode.MOVE:
+            sources = (step.inputs[j],)
+        elif step.opcode is Opcode.CALL and step.node is not None:
+            op = step.node.op
+            aliased = (*op.view_map.get(j, ()), *op.destroy_map.get(j, ()))
+            sources = tuple(step.inputs[i] for i in aliased)
+        if sources:
+            return tuple(sorted({b for i in sources for b in self.lies_in.get(i, ())}))
+        return (self._new_array(self.bytes_of(slot)),)
+
+    def _new_array(self, size: int) -> int:
+        self.now += size
+        place = bisect_left(self.dropped, (size, -1))
+        if self.sharing and place < len(self.dropped) and self.dropped[place][0] <= 2 * size:
+            _, buffer = self.dropped.pop(place)
+            self.filled[buffer] = size
+            return buffer
+        self.sizes.append(size)
+        self.filled.append(size)
+        self.users.append(0)
+        return len(self.sizes) - 1
+
+    def _hold(self, slot: int, buffers: tuple[int, ...], position: int) -> None:
+        before = self.lies_in.get(slot, ())  # the other branch set it too
+        self.born.setdefault(slot, position)
+        self.lies_in[slot] = tuple(sorted({*before, *buffers}))
+        for buffer in self.lies_in[slot]:
+            self.users[buffer] += buffer not in before
+
+    def bytes_of(self, slot: int) -> int:
+        """The bytes of the elements of the slot's value; 0 of what is no tensor."""
+        variable = self.program.variables[slot]
+        kind = variable.type
+        if not isinstance(kind, TensorType):
+            return 0
+        return prod(self.shapes[variable]) * kind.numpy_dtype.itemsize
+
+    def value(self, slot: int, born: int, end: int) -> StoredValue:
+        """What there is to say about one slot."""
+        variable = self.program.variables[slot]
+        kind: Any = variable.type
+        tensor = isinstance(kind, TensorType)
+        step = self.program.instructions[born]
+        owner = step.node
+        view = step.opcode is Opcode.MOVE or (
+            owner is not None and bool(owner.op.view_map.get(step.outputs.index(slot)))
+        )
+        return StoredValue(
+            slot,
+            str(variable),
+            self.shapes[variable] if tensor else (),
+            kind.dtype if tensor else str(kind),
+            0 if view else self.bytes_of(slot),
+            born,
+            self.died.get(slot, end),
+            self.lies_in[slot],
+            variable.source,
+        )
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """What a compiled function needs for one set of shapes. Print it to read it.
+
+    Attributes
+    ----------
+    inputs : int
+        Bytes of the arguments, shared variables and constants.
+    results : int
+        Bytes of the arrays that are handed out: outputs, and new values of shared variables.
+    unplanned : int
+        Bytes of the internal values if each had an array of its own, for the whole call.
+    planned : int
+        Bytes of the memory that the internal values lie in one after the other.
+    unplanned_peak : int
+        The most bytes that a call would hold at a time, results included, with a new array for
+        every value, dropped when it is not needed any more.
+    peak : int
+        The most bytes that a call holds at a time, results included.
+    values : tuple of StoredValue
+    buffers : tuple of int
+        The bytes of each piece of memory, those of results too.
+    """
+
+    inputs: int
+    results: int
+    unplanned: int
+    planned: int
+    unplanned_peak: int
+    peak: int
+    values: tuple[StoredValue, ...]
+    buffers: tuple[int, ...]
+
+    def text(self, n: int = 20) -> str:
+        """The report as text, with the ``n`` largest values in their order of birth."""
+        lines = [
+            f"inputs and constants        {self.inputs:>14,} bytes",
+            f"results                     {self.results:>14,} bytes",
+            f"internal, without a plan    {self.unplanned:>14,} bytes",
+            f"internal, as planned        {self.planned:>14,} bytes in {len(self.buffers)} buffers",
+            f"peak, without a plan        {self.unplanned_peak:>14,} bytes",
+            f"peak, as planned            {self.peak:>14,} bytes",
+            "         bytes   born   dies  buffer  value",
+        ]
+        largest = sorted(self.values, key=lambda v: (-v.bytes, v.slot))[:n]
+        for v in sorted(largest, key=lambda v: (v.born, v.slot)):
+            where = f"  at {v.source}" if v.source is not None else ""
+            buffer = "/".join(map(str, v.buffers)) or "-"
+            shape = ", ".join(map(str, v.shape))
+            lines.append(
+                f"{v.bytes:>14,} {v.born:>6} {v.dies:>6}  {buffer:>6}  "
+                f"s{v.slot} {v.name}: {v.dtype} ({shape}){where}"
+            )
+        if len(self.values) > n:
+            lines.append(f"... and {len(self.values) - n} smaller values")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def report(planned: Usage, freed: Usage, kept: Usage, inputs: int) -> MemoryReport:
+    """Put together what is known of a program as planned, without a plan, and without frees."""
+    results = sum(planned.buffers[i] for i in planned.results)
+    return MemoryReport(
+        inputs,
+        results,
+        kept.internal,
+        planned.internal,
+        freed.peak,
+        planned.peak,
+        planned.values,
+        planned.buffers,
+    )
