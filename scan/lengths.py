@@ -20,6 +20,7 @@ from symcomp.ops.products import Dot
 from symcomp.ops.shape import ShapeI
 from symcomp.rewrite.shapes import Shapes
 from symcomp.scan.layout import Layout
+from symcomp.scan.rows import FirstRows
 
 
 def inner_lengths(op: Any) -> list[list[Any]]:
@@ -128,6 +129,8 @@ def length_seen(x: Any) -> Any:
                 cut = _rows_of_loop(base, part)
                 return x if cut is None else cut
             x = base
+        elif isinstance(op, FirstRows):
+            return x.owner.inputs[1]
         elif isinstance(op, Elemwise):
             wide = [v for v in x.owner.inputs if v.type.shape[0] != 1]
             if not wide:

@@ -34,7 +34,7 @@ def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
     known: Known = {c.inner: (c.x, False) for c in parts.captured}
     fixed = set(known)
     for s in parts.sequences:
-        known[s.inner] = (known_rows(s.x, parts.n, graph), True)
+        known[s.inner] = (known_rows(s, parts.n, graph), True)
     rows = {s.inner for s in parts.sequences}
     order = toposort(parts.results)
     regions = place(order, parts.results)
@@ -308,7 +308,7 @@ class _After:
         replace: dict[Variable, Any] = {}
         for symbol, (end, part) in self._places.items():
             if isinstance(end, Row):
-                replace[symbol] = known_rows(end.x, parts.n, self._graph)
+                replace[symbol] = known_rows(end, parts.n, self._graph)
             elif id(end) in of_end:
                 rows = of_end[id(end)]
                 replace[symbol] = rows if part == WHOLE else Subtensor((part,))(rows)

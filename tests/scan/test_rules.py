@@ -12,11 +12,14 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.walk import toposort
+from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.phases import CANONICALIZE
 from symcomp.scan.op import Scan
+from symcomp.scan.rows import FirstRows
 from symcomp.scan.rules import SCAN_RULES
+from symcomp.tests.harness import check
 
 RNG = np.random.default_rng(0)
 X, W, H = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 3)) / 2, RNG.normal(size=3)
@@ -177,6 +180,20 @@ def test_sequence_longer_than_the_steps_is_cut() -> None:
     rewritten([y], {x: X, h: H}, fires="scan_push_out_sequences")
 
 
+def test_sequence_that_is_too_short_is_still_named() -> None:
+    n = T.lscalar("n")
+    y, _ = symcomp.scan(lambda a: T.exp(a), x, n_steps=n)
+    graph = FunctionGraph([x, n], [y])
+    Engine(graph, SCAN_RULES, on_error="raise").run()
+    assert scans(graph) == []
+    with pytest.raises(ShapeError, match=r"read as x\[t\] has length 5 .* but 6 steps need 6"):
+        evaluate(graph.outputs, dict(zip(graph.inputs, [X, np.asarray(6)], strict=True)))
+
+
+def test_first_rows() -> None:
+    check(lambda a: FirstRows("a")(a, T.constant(2)), X, expected=lambda a: a[:2])
+
+
 def test_outer_products_are_not_made_for_all_steps() -> None:
     y, _ = symcomp.scan(lambda x, a: a * T.outer(x, x + 1), x, T.ones((3, 3)))
     graph = rewritten([y], {x: X})
@@ -294,4 +311,7 @@ def test_zero_steps() -> None:
 def test_nested() -> None:
     inner = lambda row, s: symcomp.scan(lambda e, t: T.tanh(e + t * w[0, 0]), row, s)[0][-1]  # noqa: E731
     y, _ = symcomp.scan(inner, x, h[0])
+    graph = rewritten([y], fires="scan_rewrite_nested")
+    (nested,) = (n for n in toposort(scans(graph)[0].op.body.outputs) if isinstance(n.op, Scan))
+    assert nested.op.layout.lags == ()
     rewritten([y, *symcomp.grad((y**2).sum(), [x, w, h])])
