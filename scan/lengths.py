@@ -9,7 +9,7 @@ import numpy as np
 
 from symcomp.core.evaluate import evaluate
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.core.tensor import TensorVariable
+from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import graph_inputs, rebuild, toposort
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
@@ -17,7 +17,7 @@ from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor
 from symcomp.ops.pattern import Slice
 from symcomp.ops.products import Dot
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.shape import ShapeI, specify_shape
 from symcomp.rewrite.shapes import Shapes
 from symcomp.scan.layout import Layout
 from symcomp.scan.rows import FirstRows
@@ -168,3 +168,8 @@ def _rows_of_loop(x: Any, part: Any) -> Any:
 def first_rows(x: Any, n: Any) -> Any:
     """``x[:n]``, or ``x`` where it is seen to have no more rows."""
     return x if is_length_of(n, x) else x[:n]
+
+
+def shaped(x: Any, shape: Any) -> Any:
+    """``x``, whose type says at least these lengths."""
+    return x if TensorType(x.dtype, shape).is_super(x.type) else specify_shape(x, shape)
