@@ -10,6 +10,7 @@ from symcomp.ops.softmax import LogSumExp
 from symcomp.ops.stable_reduce import Centered
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
 from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
 from symcomp.rewrite.stabilize.sums import SUM_RULES
@@ -155,7 +156,7 @@ def test_rule(case):
 
 
 def test_every_rule_has_a_case():
-    rules = (*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES)
+    rules = (*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *GAMMA_RULES)
     assert {rule.name for rule in rules} == {case.rule for case in CASES}
 
 
