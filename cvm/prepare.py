@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from symcomp.cvm.machine import Action, NativeMachine, Product, PythonCall, Transpose
@@ -12,8 +12,10 @@ from symcomp.ops.products import Dot
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
+Lowering = Callable[[Instruction], Action | None]
 
-def native_machine(program: Program, keep: bool = False) -> NativeMachine:
+
+def native_machine(program: Program, keep: bool = False, checked: bool = False) -> NativeMachine:
     """The machine that runs ``program`` natively.
 
     Parameters
@@ -21,17 +23,19 @@ def native_machine(program: Program, keep: bool = False) -> NativeMachine:
     program : Program
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
+    checked : bool
+        Whether every value is looked at (for NaN): then Python computes them all.
     """
-    actions = [_action(step) for step in program.instructions]
+    actions = [_action(step, {} if checked else NATIVE) for step in program.instructions]
     python = any(type(action) is PythonCall for action in actions)
     return NativeMachine(program, actions, keep, python)
 
 
-def _action(step: Instruction) -> Action | None:
+def _action(step: Instruction, table: Mapping[type, Lowering]) -> Action | None:
     """What does a CALL or COPY; None for the opcodes that the machine knows itself."""
     if step.opcode not in (Opcode.CALL, Opcode.COPY):
         return None
-    native = NATIVE.get(type(step.node.op)) if step.node is not None else None
+    native = table.get(type(step.node.op)) if step.node is not None else None
     found = native(step) if native is not None else None
     if found is not None:
         return found
@@ -86,7 +90,7 @@ def _product(
 
 
 # What is done natively; the rest calls Python.
-NATIVE: dict[type, Callable[[Instruction], Action | None]] = {
+NATIVE: dict[type, Lowering] = {
     DimShuffle: _transpose,
     Dot: _dot,
     Gemm: _gemm,
