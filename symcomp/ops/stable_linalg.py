@@ -61,13 +61,14 @@ def _leading(x: Any, axis: int, bits: int) -> Any:
 
 def _residual(b: Any, a: Any, x: Any) -> Any:
     """``b - a x``, where little is left of b."""
+    # Sums of so many products of two numbers of so many bits have at most 53 bits.
     bits = (53 - a.shape[1].bit_length()) // 2
     a1, x1 = _leading(a, 1, bits), _leading(x, 0, bits)
     return (b - a1 @ x1) - (a1 @ (x - x1) + (a - a1) @ x)
 
 
 class Factored:
-    """A float64 matrix a and its LU decomposition: ``2^-rows a 2^-columns = P L U``."""
+    """A float64 matrix a and its LU decomposition: ``scaled = 2^-rows a 2^-columns = P L U``."""
 
     def __init__(self, a: Any) -> None:
         mantissa, e = np.frexp(a)
@@ -76,7 +77,7 @@ class Factored:
         self.rows = _largest(e - self.columns, nothing, 1)
         # Scaling rows changes the pivots, and so which matrices are found to be singular: it is
         # done only where elimination would lose the small ones.
-        if np.ptp(self.rows) > SPREAD:
+        if self.rows.max() - self.rows.min() > SPREAD:
             self.columns = _largest(e - self.rows, nothing, 0)
         else:
             self.rows = np.zeros_like(self.rows)
@@ -85,9 +86,10 @@ class Factored:
         self.singular = info > 0
         self.swaps = np.count_nonzero(pivots != np.arange(len(a)))
         # Row i of L U is row order[i] of the scaled matrix.
-        self.order = np.arange(len(a))
-        for i, j in enumerate(pivots):
-            self.order[[i, j]] = self.order[[j, i]]
+        order = list(range(len(a)))
+        for i, j in enumerate(pivots.tolist()):
+            order[i], order[j] = order[j], order[i]
+        self.order = np.array(order)
 
     def eliminated(self, b: Any) -> Any:
         """x with ``L U x = b``. One call of dgetrs does it, too, but with threads for the least."""
@@ -102,9 +104,12 @@ class Factored:
         for _ in range(2):
             left = _residual(b, self.scaled, x) - self.scaled @ rest
             step = self.eliminated(left[self.order])
-            if not np.abs(step).max(initial=0) <= np.abs(x).max(initial=0) / 2:
+            ratio = _largest_ratio(step, x)
+            if not ratio <= 0.5:
                 break  # no digit is certain
             x, rest = two_sum(x, rest + step)
+            if ratio < 2.0**-40:
+                break  # the error is now about the square of this
         return x, rest
 
     def inverse(self) -> Any:
@@ -126,6 +131,12 @@ class Factored:
         powers = np.ldexp(1.0, np.repeat([part, part + 1], [2 * len(d) - left, left]))
         logabs = LogProd((0,)).perform(np.concatenate([np.abs(d), powers]))
         return sign, logabs + (np.log1p(change) if abs(change) < 0.5 else 0.0)
+
+
+def _largest_ratio(x: Any, y: Any) -> Any:
+    """The largest modulus of x over that of y in the same column, of all columns."""
+    above, below = (np.abs(v).max(axis=0, initial=0) for v in (x, y))
+    return np.max(above[above != 0] / below[above != 0], initial=0)
 
 
 def _correctable(x: Any, *others: Any) -> bool:
