@@ -20,6 +20,7 @@ from scipy.linalg.lapack import dgetrf
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, matrix_transpose
@@ -297,6 +298,36 @@ def _conjugated(x: TensorVariable) -> TensorVariable:
 
 
 @dataclass(frozen=True)
+class Magnitude(Op):
+    """z = the largest power of two that is not above every |x|; 1 where there is none.   () result
+
+    It serves to divide by it and take that back: then its derivative does not matter, and is none.
+    """
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        return [TensorType(dtypes.real_part(x.dtype), ())]
+
+    def perform(self, x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            largest = np.abs(x).max(initial=0)
+        _, e = np.frexp(largest)
+        usual = np.isfinite(largest) and largest > 0
+        return np.asarray(np.ldexp(1.0, e - 1) if usual else 1.0, largest.dtype)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [()]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[False]]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [None]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [None]
+
+
+@dataclass(frozen=True)
 class Invertible(MatrixOp):
     """z = (x^-1)^-1 = x; a LinAlgError if there is no inverse.   (..., n, n) -> (..., n, n)
 
@@ -326,4 +357,6 @@ class Invertible(MatrixOp):
         return list(tangents)
 
 
-__all__ = ["InverseForm", "Invertible", "StableInverse", "StableSLogDet", "StableSolve"]
+__all__ = [
+    "InverseForm", "Invertible", "Magnitude", "StableInverse", "StableSLogDet", "StableSolve",
+]  # fmt: skip

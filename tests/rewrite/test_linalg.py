@@ -144,6 +144,8 @@ def test_log_det_of_products(product):
     (found,) = values(graph, 1e-110 * a, 1e-105 * b)
     wanted = np.linalg.slogdet(a)[1] + np.linalg.slogdet(b)[1] - 645 * np.log(10)
     np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    (found,) = values(graph, 1e-210 * np.ones((1, 1)), 1e-200 * np.ones((1, 1)))
+    np.testing.assert_allclose(found, -410 * np.log(10), rtol=1e-15)
     # Rectangular factors whose product is square.
     oblong = normal(3, 5)
     (found,) = values(graph, oblong, oblong.T) if product in (T.dot, T.matmul) else (None,)
@@ -162,6 +164,22 @@ def test_log_det_of_products_known_to_be_square_or_not():
         "log_of_determinant", [oblong], T.log(L.det(oblong.dot(oblong.T))), normal(3, 5)
     )
     assert "ifelse" not in ops and "Dot" in ops
+
+
+@pytest.mark.parametrize("static", [(3, 5), (None, None)])
+def test_log_det_of_rectangular_factors_beyond_the_range(static):
+    v = T.tensor("float64", shape=static)
+    oblong = normal(3, 5)
+    gram = oblong @ oblong.T
+    graph, _ = rewritten([v], [T.log(L.det(v.dot(v.T)))])
+    gradient = symcomp.grad(graph.outputs[0], graph.inputs[0])
+    for power in (-250, 0, 250):
+        scale = 10.0**power
+        (found,) = values(graph, scale * oblong)
+        wanted = np.linalg.slogdet(gram)[1] + 6 * power * np.log(10)
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
+        (slope,) = values(FunctionGraph(graph.inputs, [gradient]), scale * oblong)
+        np.testing.assert_allclose(slope * scale, 2 * np.linalg.solve(gram, oblong), rtol=1e-9)
 
 
 def test_log_det_of_three_factors():
