@@ -19,7 +19,12 @@ from symcomp.ops.stable_linalg import (
     StableSolve,
 )
 from symcomp.tests.harness import check
-from symcomp.tests.ops.matrix_values import KINDS, check_second_derivatives, normal
+from symcomp.tests.ops.matrix_values import (
+    KINDS,
+    check_second_derivatives,
+    normal,
+    same_numbers,  # noqa: F401  (a fixture)
+)
 
 SQUARES = [(3, 3), (1, 1), (2, 2, 2), (2, 1, 2, 2), (0, 0), (2, 0, 0), (0, 2, 2)]
 SYSTEMS = [
