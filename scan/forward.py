@@ -19,6 +19,7 @@ from symcomp.scan.layout import (
     flat_results,
     flat_step,
 )
+from symcomp.scan.lengths import shaped
 
 
 def is_continuous(x: Any) -> bool:
@@ -33,6 +34,10 @@ def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]
     s[t] = f(s[t-1], x[t]), ds[t] = df/ds ds[t-1] + df/dx dx[t].
     """
     layout: Layout = op.layout
+    tangents = [
+        shaped(dx, x.type.shape) if dx is not None and is_continuous(x) else None
+        for x, dx in zip(inputs, tangents, strict=True)
+    ]
     arguments, moves = layout.arguments(inputs), layout.arguments(tangents)
     step, new = layout.step(op.body.inputs), layout.results(op.body.outputs)
     moving = _moving(op, moves)
@@ -56,7 +61,6 @@ def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]
     primal = [new.traced[i] for i in traced] + [new.carried[i] for i in carried]
     primal += [new.stacked[j] for j in stacked]
     derived = Rop(primal, flat_step(sources), flat_step(shadow), disconnected_outputs="ignore")
-    derived = [_as_row(dy, y) for dy, y in zip(derived, primal, strict=True)]
     d_traced, rest = derived[: len(traced)], derived[len(traced) :]
     d_carried, d_stacked = rest[: len(carried)], rest[len(carried) :]
     body = ClosedGraph(
@@ -95,7 +99,7 @@ def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]
 def _moving(op: Any, moves: Arguments) -> Results:
     """Which states and outputs have a tangent that is not zero."""
     layout: Layout = op.layout
-    step, new = layout.step(op.body.inputs), layout.results(op.body.outputs)
+    new = layout.results(op.body.outputs)
     numbers = layout.step(range(len(op.body.inputs)))
     places = [*numbers.lagged, *([i] for i in numbers.carried)]
     given = [*moves.traced, *moves.carried]
@@ -108,7 +112,6 @@ def _moving(op: Any, moves: Arguments) -> Results:
     ]
     for state, (dx, y) in enumerate(zip(given, [*new.traced, *new.carried], strict=True)):
         on[state] = on[state] or (dx is not None and is_continuous(y))
-    assert len(step.carried) == layout.n_carried
     return layout.results(on)
 
 
@@ -123,11 +126,6 @@ def _both(step: Step, shadow: Step) -> Step:
 
 def _start(tangent: Any, x: Any) -> Any:
     return x.zeros_like() if tangent is None else tangent
-
-
-def _as_row(dy: Any, y: Any) -> Any:
-    """A zero tangent of a row has the shape of the row."""
-    return y.zeros_like() if dy is None else dy
 
 
 def _placed(places: Sequence[int], values: Sequence[Any], length: int) -> list[Any]:

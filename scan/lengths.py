@@ -9,11 +9,18 @@ import numpy as np
 
 from symcomp.core.evaluate import evaluate
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.core.tensor import TensorVariable
+from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import graph_inputs, rebuild, toposort
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.index import Subtensor
+from symcomp.ops.pattern import Slice
+from symcomp.ops.products import Dot
+from symcomp.ops.shape import ShapeI, specify_shape
 from symcomp.rewrite.shapes import Shapes
+from symcomp.scan.layout import Layout
+from symcomp.scan.rows import FirstRows
 
 
 def inner_lengths(op: Any) -> list[list[Any]]:
@@ -99,11 +106,70 @@ def _shape_alone(length: Any, step: Any) -> bool:
 
 def is_length_of(n: Any, x: Any) -> bool:
     """True if ``n`` is seen to be how many rows ``x`` has."""
+    rows = length_seen(x)
     if isinstance(n, Constant):
-        return x.type.shape[0] is not None and int(n.data) == x.type.shape[0]
-    return n.owner is not None and n.owner.op == ShapeI(0) and n.owner.inputs[0] is x
+        return isinstance(rows, int) and int(n.data) == rows
+    if rows is n:
+        return True
+    return n.owner is not None and n.owner.op == ShapeI(0) and n.owner.inputs[0] is rows
+
+
+def length_seen(x: Any) -> Any:
+    """How many rows ``x`` has, by a look at what it is made of: an int, the variable that counts
+    the steps of a loop, or a tensor with as many rows.
+    """
+    while True:
+        if x.type.shape[0] is not None:
+            return x.type.shape[0]
+        op = None if x.owner is None else x.owner.op
+        if isinstance(op, Subtensor):
+            part: Any = op.pattern[0] if op.pattern else Slice()
+            base = x.owner.inputs[0]
+            if part not in (Slice(), Slice(None, None, -1)):
+                cut = _rows_of_loop(base, part)
+                return x if cut is None else cut
+            x = base
+        elif isinstance(op, FirstRows):
+            return x.owner.inputs[1]
+        elif isinstance(op, Elemwise):
+            wide = [v for v in x.owner.inputs if v.type.shape[0] != 1]
+            if not wide:
+                return x
+            x = wide[0]
+        elif isinstance(op, DimShuffle) and op.order[0] == 0:
+            x = x.owner.inputs[0]
+        elif isinstance(op, Dot) and x.owner.inputs[0].ndim == 2:
+            x = x.owner.inputs[0]
+        else:
+            cut = _rows_of_loop(x, Slice())
+            return x if cut is None else cut
+
+
+def _rows_of_loop(x: Any, part: Any) -> Any:
+    """The number of steps if ``part`` of ``x`` has a row for each step of the loop behind it."""
+    layout = None if x.owner is None else getattr(x.owner.op, "layout", None)
+    if not isinstance(layout, Layout) or not isinstance(part, Slice) or part.step is not None:
+        return None
+    steps = x.owner.outputs[-1] if layout.until else x.owner.inputs[0]
+    numbers = layout.results(range(len(x.owner.outputs)))
+    start, stop = part.start or 0, part.stop or 0
+    if not isinstance(start, int) or not isinstance(stop, int) or start < 0 or stop > 0:
+        return None
+    spare = start - stop
+    if x.index in numbers.traced:
+        spare -= layout.depths[x.index]
+    elif x.index not in numbers.stacked:
+        return None
+    if spare:
+        return None
+    return int(steps.data) if isinstance(steps, Constant) else steps
 
 
 def first_rows(x: Any, n: Any) -> Any:
     """``x[:n]``, or ``x`` where it is seen to have no more rows."""
     return x if is_length_of(n, x) else x[:n]
+
+
+def shaped(x: Any, shape: Any) -> Any:
+    """``x``, whose type says at least these lengths."""
+    return x if TensorType(x.dtype, shape).is_super(x.type) else specify_shape(x, shape)

@@ -87,6 +87,11 @@ class Scan(Op):
         """What runs one step."""
         return machine_of(self.body, self.selects)
 
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        """``perform``; what runs a step is made now, once for all applications."""
+        assert self.machine is not None
+        return self.perform
+
     def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
         layout = self.layout
         most = int(n)

@@ -19,17 +19,23 @@ from typing import Any, NamedTuple
 from symcomp.autodiff.lop import Lop
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Variable
+from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorType
+from symcomp.errors import NullTypeGradError
 from symcomp.ops.alloc import zeros
+from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import constant
-from symcomp.ops.index import set_subtensor
+from symcomp.ops.index import IncSubtensor, set_subtensor
 from symcomp.ops.join import concatenate
+from symcomp.ops.pattern import Slice
 from symcomp.ops.scalar_logic import switch
 from symcomp.ops.scalar_math import minimum
 from symcomp.ops.shape import shape_tuple
+from symcomp.rewrite.canonicalize.structure import zeros_in
+from symcomp.rewrite.rule import elementwise
 from symcomp.scan.forward import is_continuous
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
-from symcomp.scan.lengths import is_length_of
+from symcomp.scan.lengths import is_length_of, shaped
 from symcomp.scan.residuals import known_values
 
 
@@ -55,13 +61,13 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     steps = done if op.truncate < 0 else minimum(done, constant(op.truncate))
     backward = _Backward(op, plan, arguments, list(outputs), grads, done, steps)
     found = backward.run()
+    plan = backward.plan
     whole = op.truncate < 0
     reached = constant(True) if whole else done <= op.truncate
     traced: list[Any] = [None] * len(layout.lags)
     for i, pending in zip(plan.traced, found.pending, strict=True):
-        depth, outside = layout.depths[i], grads.traced[i]
-        start = concatenate([p[-1:] for p in reversed(pending)]) if depth > 1 else pending[0][-1:]
-        start = start if whole else switch(reached, start, start.zeros_like())
+        depth, outside = layout.depths[i], backward.split[i].whole
+        start = _at_start([p[-1:] for p in pending], None if whole else done - steps)
         traced[i] = start if outside is None else start + outside[:depth]
     carried: list[Any] = [None] * layout.n_carried
     for i, pending in zip(plan.carried, found.carried, strict=True):
@@ -76,7 +82,24 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     captured: list[Any] = [None] * len(arguments.captured)
     for i, total in zip(plan.captured, found.captured, strict=True):
         captured[i] = total
+    step = layout.step(op.body.inputs)
+    sequences = [backward.undefined.get(x, g) for x, g in zip(step.rows, sequences, strict=True)]
+    captured = [backward.undefined.get(x, g) for x, g in zip(step.captured, captured, strict=True)]
     return [None, *traced, *carried, *sequences, *captured]
+
+
+def _at_start(pending: list[Any], left: Any) -> Any:
+    """The gradient of the rows that a state starts from, the oldest first.
+
+    When ``left`` steps are left out (None: none are), the pending sum p_j belongs to the row j
+    steps before them: to one of these rows only if j > left.
+    """
+    depth = len(pending)
+    if left is None:
+        return pending[0] if depth == 1 else concatenate(pending[::-1])
+    rows = concatenate([*pending, *(p.zeros_like() for p in pending)])
+    first = minimum(left, depth)
+    return rows[first : first + depth][::-1]
 
 
 def _plan(op: Any, grads: Results) -> _Plan:
@@ -133,28 +156,29 @@ class _Backward:
         done: Any,
         steps: Any,
     ) -> None:
-        self._op, self._plan, self._arguments = op, plan, arguments
+        self._op, self.plan, self._arguments = op, plan, arguments
+        self.undefined: dict[Variable, Any] = {}
         self._outputs, self._grads = outputs, grads
         self._done, self._steps = done, steps
         self._step = op.layout.step(op.body.inputs)
         self._new = op.layout.results(op.body.outputs)
+        self.split = {i: _split(grads.traced[i], depth) for i, depth in enumerate(op.layout.depths)}
 
     def run(self) -> _Found:
         """Build it; the gradients of rows come last step first."""
-        op, plan, layout = self._op, self._plan, self._op.layout
+        op, plan, layout = self._op, self.plan, self._op.layout
         depths = [layout.depths[i] for i in plan.traced]
         rows = [self._step.lagged[i][0] for i in plan.traced]
         pending = [
             [_like(x, f"p{j + 1}") for j in range(k)] for x, k in zip(rows, depths, strict=True)
         ]
         carried = [_like(self._step.carried[i], "p") for i in plan.carried]
-        totals = [_like(self._step.captured[i], "sum") for i in plan.captured]
         outside: list[Any] = []
         rows_of_grads: list[Any] = []
         seeds, outs = self._seeds(pending, carried, outside, rows_of_grads)
-        wanted = self._wanted()
-        terms = dict(zip(wanted, Lop(outs, wanted, seeds, disconnected_inputs="ignore"),
-                         strict=True))  # fmt: skip
+        terms = self._terms(outs, seeds)
+        plan = self.plan
+        totals = [_like(self._step.captured[i], "sum") for i in plan.captured]
         new_pending = [
             self._shifted(i, sums, terms) for i, sums in zip(plan.traced, pending, strict=True)
         ]
@@ -174,8 +198,8 @@ class _Backward:
             (self._arguments, self._outputs, self._done),
         )
         sequences = [x[::-1] for x in given.values()]
-        zeros_of = [self._zero_rows(i) for i, k in zip(plan.traced, depths, strict=True)
-                    for _ in range(k)]  # fmt: skip
+        zeros_of = [self._first_pending(i, j) for i, k in zip(plan.traced, depths, strict=True)
+                    for j in range(k)]  # fmt: skip
         starts = Arguments(
             self._steps,
             zeros_of,
@@ -204,30 +228,57 @@ class _Backward:
         self, pending: Any, carried: Any, outside: list[Any], rows_of_grads: list[Any]
     ) -> tuple[list[Any], list[Any]]:
         """The gradients of what the body makes; ``outside`` becomes their rows from outside."""
-        plan, new = self._plan, self._new
+        plan, new = self.plan, self._new
         seeds, outs = [], []
 
-        def row(g: Any, like: Any, first: int) -> Any:
+        def row(g: Any) -> Any:
             x = TensorType(g.dtype, g.type.shape[1:])("g[t]")
             outside.append(x)
-            rows_of_grads.append(g[first:][::-1] if first else g[::-1])
+            rows_of_grads.append(g[::-1])
             return x
 
         for i, sums in zip(plan.traced, pending, strict=True):
-            g = self._grads.traced[i]
-            depth = self._op.layout.depths[i]
-            seeds.append(sums[0] if g is None else sums[0] + row(g, new.traced[i], depth))
+            given = self.split[i]
+            rows = given.rows if given.whole is None else given.whole[self._op.layout.depths[i] :]
+            if given.whole is not None and given.rows is not None:
+                rows = rows + given.rows
+            seeds.append(sums[0] if rows is None else sums[0] + row(rows))
             outs.append(new.traced[i])
         for i, total in zip(plan.carried, carried, strict=True):
             seeds.append(total)
             outs.append(new.carried[i])
         for j in plan.stacked:
-            seeds.append(row(self._grads.stacked[j], new.stacked[j], 0))
+            seeds.append(row(self._grads.stacked[j]))
             outs.append(new.stacked[j])
         return seeds, outs
 
+    def _terms(self, outs: list[Any], seeds: list[Any]) -> dict[Variable, Any]:
+        """What a step sends back to each of its inputs.
+
+        Inputs for which that is undefined are taken out of the plan: it matters only if somebody
+        asks for their gradient.
+        """
+        wanted = self._wanted()
+        try:
+            found = Lop(outs, wanted, seeds, disconnected_inputs="ignore")
+            return dict(zip(wanted, found, strict=True))
+        except NullTypeGradError:
+            terms: dict[Variable, Any] = {}
+        for x in wanted:
+            try:
+                terms[x] = Lop(outs, x, seeds, disconnected_inputs="ignore")
+            except NullTypeGradError as problem:
+                if x not in (*self._step.rows, *self._step.captured):
+                    raise
+                self.undefined[x] = NullType(str(problem))()
+        self.plan = self.plan._replace(
+            sequences=[i for i in self.plan.sequences if self._step.rows[i] in terms],
+            captured=[i for i in self.plan.captured if self._step.captured[i] in terms],
+        )
+        return terms
+
     def _wanted(self) -> list[Variable]:
-        plan, step = self._plan, self._step
+        plan, step = self.plan, self._step
         lagged = [x for i in plan.traced for x in step.lagged[i]]
         carried = [step.carried[i] for i in plan.carried]
         rows = [step.rows[i] for i in plan.sequences]
@@ -244,16 +295,62 @@ class _Backward:
             shifted.append(parts[0] if len(parts) == 1 else parts[0] + parts[1])
         return shifted
 
-    def _zero_rows(self, i: int) -> Any:
-        start = self._arguments.traced[i]
+    def _first_pending(self, i: int, j: int) -> Any:
+        """What waits for a row before the first step back: for the last row what it gets alone."""
+        start, last = self._arguments.traced[i], self.split[i].last
+        if j == 0 and last is not None:
+            return shape_padleft(shaped(last, start.type.shape[1:]))
         return zeros([1, *shape_tuple(start)[1:]], start.dtype)
 
     def _carried_starts(self) -> list[Any]:
         starts = []
-        for i in self._plan.carried:
+        for i in self.plan.carried:
             g, end = self._grads.carried[i], self._op.layout.results(self._outputs).carried[i]
-            starts.append(end.zeros_like() if g is None else g)
+            starts.append(end.zeros_like() if g is None else shaped(g, end.type.shape))
         return starts
+
+
+class _Split(NamedTuple):
+    """The gradient of all rows of a state: of its last row alone, of the rows that steps made, and
+    of all; each may be None.
+    """
+
+    last: Any
+    rows: Any
+    whole: Any
+
+
+def _split(g: Any, depth: int) -> _Split:
+    """Read a gradient that is zero but for some rows, so that no zeros are gone through."""
+    last: list[Any] = []
+    rows: list[Any] = []
+    whole: list[Any] = []
+    pending = [(g, False)] if g is not None else []
+    while pending:
+        x, behind = pending.pop()
+        node = x.owner
+        total = elementwise(x, "add")
+        if total is not None and all(v.type == x.type for v in total.inputs):
+            pending += [(v, behind) for v in total.inputs]
+            continue
+        written = node is not None and isinstance(node.op, IncSubtensor) and len(node.inputs) == 2
+        if written and zeros_in(node.inputs[0]):
+            y = node.inputs[1]
+            if node.op.pattern == (-1,) and y.ndim == x.ndim - 1:
+                last.append(y)
+                continue
+            if node.op.pattern == (Slice(depth),) and not behind and y.type.shape[0] != 1:
+                pending.append((y, True))
+                continue
+        (rows if behind else whole).append(x)
+    return _Split(*(_sum(terms) for terms in (last, rows, whole)))
+
+
+def _sum(terms: list[Any]) -> Any:
+    total = None
+    for term in terms:
+        total = term if total is None else total + term
+    return total
 
 
 def _like(x: Any, prefix: str) -> Any:

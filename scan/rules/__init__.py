@@ -1,1 +1,61 @@
 """The rewrites of loops: less in them, fewer of them, and larger products around them."""
+
+from dataclasses import replace
+from typing import Any
+
+from symcomp.config import config
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.node import Apply
+from symcomp.core.walk import toposort
+from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.phases import CANONICALIZE, FULL, QUICK
+from symcomp.rewrite.rule import RuleSet, rule
+from symcomp.scan.op import Scan
+from symcomp.scan.rules.cleaning import (
+    scan_drop_unused,
+    scan_hoist_invariant,
+    scan_inline_constants,
+    scan_merge_equal,
+    scan_shorten_traces,
+    scan_unroll_one_step,
+)
+from symcomp.scan.rules.merging import scan_merge, scan_merge_products
+from symcomp.scan.rules.pushing import (
+    scan_push_out_outputs,
+    scan_push_out_sequences,
+    scan_push_out_sums,
+)
+
+CLEANING = RuleSet(
+    [
+        scan_drop_unused, scan_inline_constants, scan_merge_equal, scan_hoist_invariant,
+        scan_unroll_one_step, scan_shorten_traces,
+    ],
+    ["scan", *QUICK],
+)  # fmt: skip
+MOVING = RuleSet(
+    [
+        scan_merge, scan_push_out_sums, scan_push_out_sequences, scan_push_out_outputs,
+        scan_merge_products,
+    ],
+    ["scan", *FULL],
+)  # fmt: skip
+
+
+@rule(Scan, why="what pays around a loop pays in each of its steps")
+def scan_rewrite_nested(node: Apply, graph: Any) -> Any:
+    """scan of scans -> scan of scans to which these rules were applied"""
+    body = node.op.body
+    if not any(isinstance(inner.op, Scan) for inner in toposort(body.outputs)):
+        return None
+    inside = FunctionGraph(body.inputs, body.outputs)
+    rules = (SCAN_RULES + CANONICALIZE).selected(node.op.selects)
+    firings = Engine(inside, rules, "scan", on_error=config.on_opt_error).run()
+    if not any(firing.rule.startswith("scan_") for firing in firings):
+        return None
+    return replace(node.op, body=ClosedGraph(inside.inputs, inside.outputs))(*node.inputs)
+
+
+#: All rules of loops, to be applied together with those of canonicalization.
+SCAN_RULES = CLEANING + MOVING + RuleSet([scan_rewrite_nested], ["scan", *FULL])

@@ -81,7 +81,7 @@ def scan_merge_equal(node: Apply, graph: Any) -> Any:
 
 def merge_equal(parts: Parts) -> bool:
     """Make one of what is equal; True if there was something."""
-    classes = _classes(parts)
+    classes = equal_classes(parts)
     first: dict[Any, Any] = {}
     pairs: dict[Variable, Any] = {}
     before = len(parts.results) + len(parts.sequences) + len(parts.captured)
@@ -110,7 +110,7 @@ def merge_equal(parts: Parts) -> bool:
     return True
 
 
-def _classes(parts: Parts) -> dict[Variable, Any]:
+def equal_classes(parts: Parts) -> dict[Variable, Any]:
     """A number for each variable of the body; equal numbers, equal values in every step.
 
     States are taken to be equal if they start equal, until their next rows prove to differ: the

@@ -11,7 +11,8 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.walk import ancestors, rebuild
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.scan.layout import Arguments, Layout, flat_arguments
-from symcomp.scan.lengths import first_rows
+from symcomp.scan.lengths import is_length_of
+from symcomp.scan.rows import FirstRows
 
 
 @dataclass
@@ -167,12 +168,13 @@ class Parts:
         return [found.get(out) for out in node.outputs]
 
 
-def known_rows(x: Any, n: Any, graph: Any) -> Any:
-    """``x[:n]``, which is ``x`` where that is known."""
-    length = shapes_of(graph).of(x)[0]
+def known_rows(row: Row, n: Any, graph: Any) -> Any:
+    """The rows that are read of a sequence: all, where that is known."""
+    length = shapes_of(graph).of(row.x)[0]
     steps = shapes_of(graph).intern(n)
-    same = length is steps or (isinstance(length, int) and length == steps)
-    return x if same else first_rows(x, n)
+    if length is steps or (isinstance(length, int) and length == steps):
+        return row.x
+    return row.x if is_length_of(n, row.x) else FirstRows(str(row.inner))(row.x, n)
 
 
 def has_clients(graph: Any, outs: Sequence[Any]) -> bool:

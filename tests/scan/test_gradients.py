@@ -205,6 +205,53 @@ def test_truncate_gradient(truncate: int) -> None:
     np.testing.assert_allclose(got[2], wanted[2])
 
 
+@pytest.mark.parametrize("truncate", [1, 2, 3, 4])
+def test_truncate_gradient_with_taps(truncate: int) -> None:
+    """Steps left out count as constants; what the others read of the start still counts."""
+    h = T.dvector("h")
+
+    def steps(h: Any, n: int, **options: Any) -> Any:
+        info = {"initial": h, "taps": [-3, -1]}
+        return symcomp.scan(lambda a, b: T.sin(a) * b + a, None, info, n_steps=n, **options)[0]
+
+    start = RNG.normal(size=3)
+    got = evaluate([symcomp.grad(steps(h, 4, truncate_gradient=truncate)[-1], h)], {h: start})[0]
+    rows = np.concatenate([start, evaluate([steps(h, 4)], {h: start})[0]])
+    past = 4 - truncate
+    last = evaluate([symcomp.grad(steps(h, truncate)[-1], h)], {h: rows[past : past + 3]})[0]
+    wanted = np.zeros(3)
+    wanted[past:] = last[: 3 - past]
+    np.testing.assert_allclose(got, wanted)
+
+
+def test_undefined_gradients_matter_to_those_who_ask() -> None:
+    x, h, k = T.dmatrix("x"), T.dvector("h"), T.dscalar("k")
+    marked = symcomp.gradient.undefined_grad
+    y, _ = symcomp.scan(lambda x, h: h * x + marked(T.switch(x.sum() > 0, k, k)) * h, x, h)
+    (g,) = evaluate([symcomp.grad(y.sum(), h)], {x: X, h: H, k: np.asarray(2.0)})
+    plain, _ = symcomp.scan(lambda x, h: h * x + k * h, x, h)
+    (wanted,) = evaluate([symcomp.grad(plain.sum(), h)], {x: X, h: H, k: np.asarray(2.0)})
+    np.testing.assert_array_equal(g, wanted)
+    with pytest.raises(symcomp.NullTypeGradError):
+        symcomp.grad(y.sum(), k)
+
+
+def test_tangents_and_gradients_of_unknown_shape() -> None:
+    x, h = T.tensor("x", shape=(5, 3)), T.tensor("h", shape=(3,))
+    dx, dh, g = T.dmatrix("dx"), T.dvector("dh"), T.dmatrix("g")
+    end, rows = symcomp.loop(lambda h, x: (T.sin(h) * x, h * x), h, x)
+    values = {x: X, h: H, dx: X + 1, dh: H - 1, g: X * 2}
+    pushed = symcomp.Rop(rows, [x, h], [dx, dh])
+    gx, gh = symcomp.Lop(rows, [x, h], g)
+    moved, back_x, back_h = evaluate([pushed, gx, gh], values)
+    np.testing.assert_allclose((moved * X * 2).sum(), (back_x * (X + 1)).sum() + back_h @ (H - 1))
+    last = symcomp.Lop(end, h, dh)
+    np.testing.assert_allclose(
+        evaluate([last], values)[0] @ H, evaluate([symcomp.Rop(end, h, T.constant(H))], values)[0]
+        @ (H - 1),
+    )  # fmt: skip
+
+
 def chained(order: str, f: Any, x: Any, v: Any) -> Any:
     """A directional derivative of each order given: L by grad, R by Rop."""
     for mode in order:

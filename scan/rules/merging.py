@@ -1,0 +1,145 @@
+"""Loops made one, and products in a loop made one wider product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.walk import ancestors, depends_on, rebuild, toposort
+from symcomp.ops.convert import constant
+from symcomp.ops.join import concatenate
+from symcomp.ops.products import Dot
+from symcomp.ops.shape import shape_tuple
+from symcomp.rewrite.rule import rule
+from symcomp.scan.op import Scan
+from symcomp.scan.rules.cleaning import equal_classes, merge_equal
+from symcomp.scan.rules.parts import Parts, Row, Stacked
+
+
+@rule(Scan, why="one pass over the steps; what both compute is computed once")
+def scan_merge(node: Apply, graph: Any) -> Any:
+    """two scans of as many steps, neither of which needs the other -> one"""
+    for other in graph.toposort():
+        if other is node or type(other.op) is not Scan or not _alike(node, other):
+            continue
+        if not _independent(node, other):
+            continue
+        # The larger one first: what is contained in it then leaves it as it is.
+        first, second = sorted((node, other), key=_size, reverse=True)
+        found = _merged(first, second)
+        if found is None:
+            continue
+        merged, place = found
+        if merged.op == first.op and merged.inputs == first.inputs:
+            merged = first
+        pairs = [(y, merged.outputs[place[y]]) for y in other.outputs]
+        if not all(old.type.is_super(new.type) for old, new in pairs):
+            continue
+        # Both give way at once; if one stayed, it would be taken out of the merged one again.
+        graph.replace_all(pairs)
+        return [merged.outputs[place[y]] for y in node.outputs]
+    return None
+
+
+def _alike(a: Apply, b: Apply) -> bool:
+    """True if both do the same number of steps in the same way."""
+    n, m = a.inputs[0], b.inputs[0]
+    constants = isinstance(n, Constant) and isinstance(m, Constant)
+    same = n is m or (constants and int(n.data) == int(m.data))
+    return same and b.op.layout.until == a.op.layout.until and a.op.selects == b.op.selects
+
+
+def _independent(a: Apply, b: Apply) -> bool:
+    return not depends_on(a.inputs, b.outputs) and not depends_on(b.inputs, a.outputs)
+
+
+def _size(node: Apply) -> int:
+    return len(node.outputs) + len(node.op.body.inputs)
+
+
+def _merged(a: Apply, b: Apply) -> tuple[Apply, dict[Variable, int]] | None:
+    """One scan that does the work of both, and which of its outputs each of theirs is; None if one
+    may stop before the other.
+    """
+    one, two = Parts.of(a), Parts.of(b)
+    # The bodies may be one: each half needs variables of its own.
+    inner = [*two.varying, *(c.inner for c in two.captured)]
+    fresh = {x: x.type.variable_class(x.type, name=x.name, source=x.source) for x in inner}
+    two.substitute(fresh)
+    for state in two.traced:
+        state.rows = [fresh[x] for x in state.rows]
+    for c in two.carried:
+        c.inner = fresh[c.inner]
+    for r in (*two.sequences, *two.captured):
+        r.inner = fresh[r.inner]
+    one.traced += two.traced
+    one.carried += two.carried
+    one.stacked += two.stacked
+    one.sequences += two.sequences
+    one.captured += two.captured
+    if two.condition is not None:
+        other_condition = Stacked(two.condition, [])
+        one.stacked.append(other_condition)
+        classes = equal_classes(one)
+        one.stacked.remove(other_condition)
+        if classes[one.condition] != classes[two.condition]:
+            return None
+        one.done += two.done
+    merge_equal(one)
+    op, inputs = one.build()
+    merged = op.make_node(*inputs)
+    places = {out: i for i, end in enumerate(one.ends) for out in end.outs}
+    places.update((out, len(one.ends)) for out in one.done)
+    return merged, places
+
+
+@rule(Scan, why="one product of a wide matrix is faster than several of narrow ones")
+def scan_merge_products(node: Apply, graph: Any) -> Any:
+    """scan with x U, x V in its body -> parts of x [U, V], for captured matrices U and V"""
+    parts = Parts.of(node)
+    captured = {c.inner: c.x for c in parts.captured}
+    order = toposort(parts.results)
+    groups: dict[Any, list[Apply]] = {}
+    for inner in order:
+        if isinstance(inner.op, Dot):
+            x, w = inner.inputs
+            if w in captured and w.ndim == 2 and x not in captured:
+                groups.setdefault((x, w.dtype), []).append(inner)
+    pairs: dict[Variable, Any] = {}
+    for (x, _), nodes in groups.items():
+        matrices = list(dict.fromkeys(n.inputs[1] for n in nodes))
+        if len(nodes) < 2 or len(matrices) < len(nodes):
+            continue
+        wide = concatenate([captured[w] for w in matrices], axis=1)
+        row = Row(wide.type("joined"), wide)
+        parts.captured.append(row)
+        product = Dot()(x, row.inner)
+        start: Any = 0
+        for n, w in zip(nodes, matrices, strict=True):
+            length = shape_tuple(captured[w])[1]
+            stop = start + length
+            columns = slice(_bound(start, parts), _bound(stop, parts))
+            part = product[columns] if x.ndim == 1 else product[:, columns]
+            start = stop
+            if not n.outputs[0].type.is_super(part.type):
+                return None
+            pairs[n.outputs[0]] = part
+    if not pairs:
+        return None
+    # A product of a product: the first replacement must reach into the second.
+    fresh = rebuild(list(pairs.values()), {})
+    parts.substitute(dict(zip(pairs, fresh, strict=True)))
+    if any(y in ancestors(parts.results) for y in pairs):
+        return None
+    return parts.answer(node)
+
+
+def _bound(n: Any, parts: Parts) -> Any:
+    """A length from outside as the body knows it."""
+    if isinstance(n, int):
+        return n
+    if isinstance(n, Constant):
+        return constant(n.data)
+    row = Row(n.type(n.name), n)
+    parts.captured.append(row)
+    return row.inner
