@@ -25,8 +25,9 @@ from symcomp.ops.index import Subtensor
 from symcomp.ops.scalar_math import cast, mul, neg, pow, reciprocal, sqr, sqrt, true_div
 from symcomp.rewrite.rule import elementwise
 
-# Longer sums and products are read as they are nested.
+# Longer sums and products are read as they are nested, and so are deeper ones.
 LONGEST = 8
+DEEPEST = 32
 
 
 def number(x: Any) -> float | None:
@@ -122,13 +123,16 @@ def as_sum(x: Any) -> Sum:
     result = Sum(0.0, {})
     dtype = x.dtype
     pending = [(x, 1.0)]
+    steps = 0
     while pending:
+        steps += 1
         v, c = pending.pop()
         value = number(v)
         if value is not None:
             result.constant += c * value
             continue
-        parts = _addends(v) if v.dtype == dtype and dtypes.is_float(dtype) else None
+        read = steps <= DEEPEST and v.dtype == dtype and dtypes.is_float(dtype)
+        parts = _addends(v) if read else None
         if parts is None or len(result.terms) + len(pending) + len(parts) > LONGEST:
             v = converted(v, dtype)
             result.terms[v] = result.terms.get(v, 0.0) + c
@@ -242,13 +246,16 @@ def as_product(x: Any) -> Product:
     result = Product(1.0, {})
     dtype = x.dtype
     pending: list[tuple[Any, float]] = [(x, 1.0)]
+    steps = 0
     while pending:
+        steps += 1
         v, e = pending.pop()
         value = number(v)
         if value is not None and (value != 0 or e > 0) and float(e).is_integer():
             result.coefficient *= value**e
             continue
-        parts = _multiplicands(v) if v.dtype == dtype and dtypes.is_float(dtype) else None
+        read = steps <= DEEPEST and v.dtype == dtype and dtypes.is_float(dtype)
+        parts = _multiplicands(v) if read else None
         whole = float(e).is_integer() and parts is not None
         if not whole or len(result.factors) + len(pending) + len(parts or ()) > LONGEST:
             v = converted(v, dtype)

@@ -20,7 +20,6 @@ from symcomp.vm.program import Instruction, Program
 def plan_storage(
     program: Program,
     block_of: Sequence[int],
-    guarded: Collection[int],
     shapes: Shapes,
     bind: Binder,
     inplace: bool = True,
@@ -35,8 +34,6 @@ def plan_storage(
         taken over.
     block_of : sequence of int
         The block of straight code of each instruction.
-    guarded : collection of int
-        Slots of values that several branches compute; their instructions may be skipped.
     shapes : Shapes
         Facts about the lengths of variables.
     bind : Binder
@@ -48,7 +45,7 @@ def plan_storage(
     for position, step in enumerate(program.instructions):
         block = block_of[position]
         pool = planner.pools.setdefault(block, _Pool(planner.key))
-        if step.opcode is Opcode.CALL and step.outputs[0] not in guarded:
+        if step.opcode is Opcode.CALL:
             planner.place(step, pool if sharing else None, inplace)
         for slot in step.frees:
             if planner.bury(slot, position) and sharing and slot not in step.into:

@@ -219,7 +219,8 @@ class Function:
         >>> import symcomp
         >>> import symcomp.tensor as T
         >>> x = T.dmatrix("x")
-        >>> f = symcomp.function([x], T.tanh(T.exp(x) + 1).sum())
+        >>> op_by_op = symcomp.Mode().excluding("fusion")
+        >>> f = symcomp.function([x], T.tanh(T.exp(x) + 1).sum(), mode=op_by_op)
         >>> report = f.memory_report((1000, 1000))
         >>> report.unplanned, report.planned
         (24000000, 8000000)

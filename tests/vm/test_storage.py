@@ -167,6 +167,8 @@ def test_branches():
         agree([c, x], [inside * 2.0, y], values)
         agree([c, x], [T.sin(ifelse(c, y, T.cos(x)))], values)
         agree([c, x], [ifelse(c, y, y.sum() + T.cos(x)) + T.sqr(y)], values)
+        # What a branch made is not there if the other one ran.
+        agree([c, x], [ifelse(c, T.exp(x), T.cos(x)).sum() * T.sin(x)], values)
 
 
 def fused(inputs, outputs):
@@ -184,6 +186,7 @@ def test_fused_ops_overwrite_what_they_do_not_read_any_more():
     cases = [
         ([T.tanh(y * 2.0) + y * x], 1),
         ([T.tanh(y) + 1.0, y * 3.0], 1),  # the last result only: the first comes before it
+        ([T.tanh(y) * 2.0, T.tanh(y) * 3.0], 1),  # one of them
         ([T.exp(y.T * 2.0) + x], 0),  # read through a view
         ([T.exp(y * 2.0) + x, y], 0),
         ([T.gt(T.exp(y) * 2.0, 1.0)], 0),
