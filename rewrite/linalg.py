@@ -8,7 +8,6 @@ not fit are still an error.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -31,7 +30,7 @@ from symcomp.ops.products import BatchedDot, Dot, same_lengths
 from symcomp.ops.qr import QR
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.reduce import prod as prod_
-from symcomp.ops.scalar_logic import eq
+from symcomp.ops.scalar_logic import and_, eq
 from symcomp.ops.scalar_math import cast, conj, mul, reciprocal
 from symcomp.ops.shape import shape_tuple
 from symcomp.ops.solve import Solve
@@ -146,8 +145,7 @@ def _counted_axis(x: Any) -> int | None:
     numbers = computed_by(node.inputs[0], Arange)
     if numbers is None or [number(v) for v in numbers.inputs[:2]] != [0, 1]:
         return None
-    axis: int = node.op.order.index(0) - len(node.op.order)
-    return axis
+    return int(node.op.order.index(0)) - len(node.op.order)
 
 
 def is_square(x: Any, shapes: Shapes) -> bool:
@@ -193,24 +191,26 @@ def log_determinant(x: Any, shapes: Shapes) -> tuple[Any, Any]:
         pairs = [(a, a) for a in range(x.ndim - 2)] + [(x.ndim - 1, x.ndim - 2)]
         known = all(shapes.same(left, i, right, j) for i, j in pairs)
         checked.append(right if known else same_lengths("dot", checked[-1], right, pairs))
-    if not all(is_square(f, shapes) for f in factors):
-        factors = checked = _if_square(checked, x)
+    unknown = [f for f in factors if not is_square(f, shapes)]
+    if len(unknown) > 1:
+        # If all but one are square, all are, or there is no determinant.
+        factors = checked = _if_square(unknown[1:], checked, x)
     parts = [_log_determinant_of_one(f, c) for f, c in zip(factors, checked, strict=True)]
     signs = [sign for sign, _ in parts if sign is not None]
     logarithms = [(logabs, 1.0) for _, logabs in parts]
     return reduce(mul, signs) if signs else None, sum_of(0, logarithms, parts[0][1])
 
 
-def _if_square(factors: list[Any], whole: Any) -> list[Any]:
-    """The factors if they are square, and else their product ``whole`` and matrices of one 1.
+def _if_square(unknown: list[Any], factors: list[Any], whole: Any) -> list[Any]:
+    """The factors if ``unknown`` are square, and else their product and matrices of one 1.
 
     The choice is between matrices, all of which have determinants, and not between determinants:
     so the derivatives exist on either side.
     """
-    *stack, rows, columns = shape_tuple(factors[0])
+    stack = shape_tuple(whole)[:-2]
     ones = [alloc(np.ones((), whole.dtype), *stack, 1, 1) for _ in factors[1:]]
-    # If the first is square, all are, or there is no determinant.
-    chosen: list[Any] = ifelse(eq(rows, columns), factors, [whole, *ones])
+    square = reduce(and_, [eq(*shape_tuple(f)[-2:]) for f in unknown])
+    chosen: list[Any] = ifelse(square, factors, [whole, *ones])
     return chosen
 
 
@@ -234,10 +234,10 @@ def _determinant(x: Any, shapes: Shapes) -> tuple[Any, Any] | None:
     node = computed_by(inner if narrow is None else narrow, Det)
     if node is None:
         return None
-    found: Sequence[Any] = log_determinant(node.inputs[0], shapes)
-    if narrow is not None:
-        found = tuple(None if v is None else cast(v, x.dtype) for v in found)
-    sign, logabs = (None if v is None else rearranged(v, views) for v in found)
+    sign, logabs = (
+        None if v is None else rearranged(v if narrow is None else cast(v, x.dtype), views)
+        for v in log_determinant(node.inputs[0], shapes)
+    )
     return sign, logabs
 
 
@@ -370,17 +370,51 @@ def solve_instead_of_inverse(node: Apply, graph: Any) -> Any:
 @rule(Dot, why="the solution is used with more digits than it has alone")
 def inverse_form(node: Apply, graph: Any) -> Any:
     """dot(x, solve(a, y)) -> x^T a^-1 y, where the solution came from an inverse and is used only
-    here
+    here; of vectors, or of a row and a column
     """
-    x, y = node.inputs
-    if x.ndim != 1 or y.ndim != 1:
+    (x, y), out = node.inputs, node.outputs[0]
+    if out.type.shape not in ((), (1, 1)):
         return None
+    form = _inverse_form(x, y, graph)
+    if form is None or form.dtype != out.dtype:
+        return None
+    return form if out.ndim == 0 else form.dimshuffle("x", "x")
+
+
+@rule(Reduce, why="the solution is used with more digits than it has alone")
+def sum_with_solution(node: Apply, graph: Any) -> Any:
+    """sum(x * solve(a, y)) -> x^T a^-1 y, under the same conditions"""
+    product, out = elementwise(node.inputs[0], "mul"), node.outputs[0]
+    if product is None or node.op.reduction.name != "sum" or node.op.acc_dtype or out.ndim:
+        return None
+    x, y = product.inputs
+    if x.type.broadcastable != y.type.broadcastable:
+        return None
+    form = _inverse_form(x, y, graph)
+    return form if form is not None and form.dtype == out.dtype else None
+
+
+def _inverse_form(x: Any, y: Any, graph: Any) -> Any:
+    """The sum of products of ``x`` and ``y``, one of which is a solution used only there."""
     for v, other in ((y, x), (x, y)):
-        inner = computed_by(v, StableSolve)
-        if inner is not None and len(graph.clients[v]) == 1:
-            result = InverseForm()(other, *inner.inputs)
-            return result if result.dtype == node.outputs[0].dtype else None
+        inner, _ = untransposed(v)
+        solution = computed_by(inner, StableSolve)
+        if solution is None or any(len(graph.clients[u]) != 1 for u in {v, inner}):
+            continue
+        a, b = solution.inputs
+        left, right = _as_vector(other), _as_vector(b)
+        if a.ndim == 2 and left is not None and right is not None:
+            return InverseForm()(left, a, right)
     return None
+
+
+def _as_vector(x: Any) -> Any:
+    """A vector, a row or a column, as a vector; None for anything else."""
+    if x.ndim == 1:
+        return x
+    if x.ndim != 2 or 1 not in x.type.shape:
+        return None
+    return x.dimshuffle(0 if x.type.shape[1] == 1 else 1)
 
 
 # -- systems
@@ -430,8 +464,8 @@ LINALG_RULES = RuleSet(
     [
         log_of_determinant, log_of_absolute_product, determinant_of_transpose,
         determinant_of_inverse, determinant_of_triangle, inverse_of_transpose, inverse_of_inverse,
-        solve_instead_of_inverse, inverse_form, solve_triangle, solve_product_of_triangles,
-        solve_with_inverse,
+        solve_instead_of_inverse, inverse_form, sum_with_solution, solve_triangle,
+        solve_product_of_triangles, solve_with_inverse,
     ],
     ["linalg"],
 )  # fmt: skip

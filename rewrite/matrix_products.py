@@ -19,6 +19,7 @@ from symcomp.ops.contraction import MatrixChain, SumOfProducts, best_brackets, b
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.creation import Arange
 from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor, getitem
 from symcomp.ops.pattern import ARRAY, NOTHING
 from symcomp.ops.products import Dot, same_lengths
@@ -26,11 +27,11 @@ from symcomp.ops.reduce import Reduce
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import neq, switch
 from symcomp.ops.scalar_math import mul
-from symcomp.rewrite.blas import as_scaled, as_vector, upright, used_once
+from symcomp.rewrite.blas import as_scalar, as_scaled, as_vector, upright, used_once
 from symcomp.rewrite.checks import with_lengths
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import shapes_of
-from symcomp.rewrite.views import number, scaled
+from symcomp.rewrite.views import is_point, number, scaled
 
 # Longer chains are bracketed in parts.
 LONGEST_CHAIN = 12
@@ -48,12 +49,7 @@ def _plain_sum(node: Apply) -> bool:
 
 def _lies_there(x: Any, graph: Any) -> bool:
     """True if ``x`` is in memory anyway: no elementwise function computes it for this one use."""
-    return elementwise(x, *_any_scalar(x)) is None or not used_once(x, graph)
-
-
-def _any_scalar(x: Any) -> tuple[str, ...]:
-    scalar = getattr(getattr(x.owner, "op", None), "scalar", None)
-    return (scalar.name,) if scalar is not None else ()
+    return computed_by(x, Elemwise) is None or not used_once(x, graph)
 
 
 @rule(Reduce, why="the products are summed as they are made")
@@ -278,13 +274,12 @@ def scaled_operands(node: Apply, graph: Any) -> Any:
     """
     dtype = node.outputs[0].dtype
     vectors = all(x.ndim == 1 for x in node.inputs)
-    inner = shapes_of(graph).of(node.inputs[0])[-1]
     for place, x in enumerate(node.inputs):
         if dtype not in DTYPES or x.dtype != dtype or (x.ndim == 1 and not vectors):
             continue
         found = as_scaled(x, graph)
         only_number = not found.above and not found.below
-        if found.base is x or not (only_number or (isinstance(inner, int) and inner > 0)):
+        if found.base is x or not (only_number or _has_inner(node, graph)):
             continue
         operands = [found.base if i == place else y for i, y in enumerate(node.inputs)]
         if only_number and isinstance(found.number, float):
@@ -294,7 +289,13 @@ def scaled_operands(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule(Dot, why="a product with equal elements is a sum, and finite numbers hide nothing")
+def _has_inner(node: Apply, graph: Any) -> bool:
+    """True if the product is known to sum over something."""
+    n = shapes_of(graph).of(node.inputs[0])[-1]
+    return isinstance(n, int) and n > 0
+
+
+@rule(Dot, why="a product with equal elements is a sum; of nothing it is 0, whatever they are")
 def dot_of_filled(node: Apply, graph: Any) -> Any:
     """dot(a, alloc(c, k, m)) -> alloc(c * sum(a, axis=1), n, m); likewise from the left, for
     vectors and for what ``second`` filled
@@ -303,7 +304,7 @@ def dot_of_filled(node: Apply, graph: Any) -> Any:
     for place, other in ((1, 0), (0, 1)):
         filled, x = node.inputs[place], node.inputs[other]
         value, model = _filled_with(filled)
-        if value is None or dtype not in DTYPES or x.dtype != dtype:
+        if value is None or dtype not in DTYPES or not x.dtype == filled.dtype == dtype:
             continue
         inner, met = (x.ndim - 1, 0) if other == 0 else (0, filled.ndim - 1)
         lengths = shapes_of(graph).of(filled)
@@ -312,8 +313,8 @@ def dot_of_filled(node: Apply, graph: Any) -> Any:
             x = _with_checks_of(model, x, graph)
         if x is None:
             continue
-        total = scaled(value, sum_(x, axis=inner))
-        if filled.ndim == 1:
+        total = _times(value, sum_(x, axis=inner), lengths[met])
+        if total is None or filled.ndim == 1:
             return total
         order = (*range(total.ndim), "x") if other == 0 else ("x", *range(total.ndim))
         shape = (as_tensor_variable(n) for n in shapes_of(graph).of(node.outputs[0]))
@@ -321,14 +322,27 @@ def dot_of_filled(node: Apply, graph: Any) -> Any:
     return None
 
 
-def _filled_with(x: Any) -> tuple[float | None, Any]:
-    """(the finite number that all elements of ``x`` are, what else it takes its shape from)."""
+def _filled_with(x: Any) -> tuple[Any, Any]:
+    """(what all elements of ``x`` are, what else it takes its shape from)."""
     alloc, second = computed_by(x, Alloc), elementwise(x, "second")
-    node = alloc or second
-    value = number(node.inputs[0 if alloc is not None else 1]) if node is not None else None
-    if node is None or value is None or not np.isfinite(value):
+    if alloc is not None:
+        value, model = alloc.inputs[0], None
+    elif second is not None:
+        model, value = second.inputs
+    else:
         return None, None
-    return value, node.inputs[0] if second is not None else None
+    return (value, model) if is_point(value) else (None, None)
+
+
+def _times(value: Any, total: Any, count: Any) -> Any:
+    """``value`` times a sum of ``count`` terms, which is 0 for none; None if that is known."""
+    c = number(value)
+    if c is not None and np.isfinite(c):
+        return scaled(c, total)
+    result = mul(as_scalar(value, total.dtype), total)
+    if isinstance(count, int):
+        return result if count else None
+    return switch(neq(count, 0), result, np.zeros((), total.dtype))
 
 
 def _with_checks_of(model: Any, x: Any, graph: Any) -> Any:
@@ -362,7 +376,7 @@ MATRIX_PRODUCTS = RuleSet(
 # -- what is true of numbers only
 
 
-@rule(Dot, why="1 x + 0 y is x unless y is NaN or infinite", tags=["nan_unsafe"])
+@rule(Dot, why="1 x + 0 y is x unless y is NaN or infinite", tags=("nan_unsafe", "unsafe"))
 def dot_with_identity(node: Apply, graph: Any) -> Any:
     """dot(a, eye(n)) -> a;   dot(eye(n), a) -> a"""
     shapes = shapes_of(graph)
@@ -395,4 +409,4 @@ def _is_identity(x: Any) -> bool:
     )
 
 
-NAN_UNSAFE_MATRIX_PRODUCTS = RuleSet([dot_with_identity], ["matrix_products"])
+NAN_UNSAFE_MATRIX_PRODUCTS = RuleSet([dot_with_identity])

@@ -21,6 +21,7 @@ from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
+from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
 from symcomp.rewrite.stabilize.sums import SUM_RULES
@@ -39,7 +40,7 @@ CANONICALIZE = RuleSet(
     [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
 )
 STABILIZE = RuleSet(
-    [*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LINALG_RULES],
+    [*SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LINALG_RULES],
     ["stabilize", "fast_compile", *STABLE],
 )
 INLINE = RuleSet(INLINE_RULES, QUICK)

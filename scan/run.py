@@ -13,7 +13,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
 from symcomp.rewrite.phases import rewrite
-from symcomp.vm.guard import guarded
+from symcomp.vm.guard import Binder
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -37,7 +37,7 @@ def machine_of(body: ClosedGraph, selects: Callable[[frozenset[str]], bool]) -> 
     rewrite(graph, selects, config.on_opt_error)
     # What a step gives is copied into its row, or lives until the next step: nothing outlives it.
     borrowed = range(len(graph.outputs))
-    return PythonMachine(lower(graph, borrowed=borrowed, bind=guarded(config.nan_guard)))
+    return PythonMachine(lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard)))
 
 
 class Rows:

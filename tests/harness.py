@@ -80,20 +80,21 @@ def check_writing(outputs: list[Any], values: dict[Variable, Any]) -> None:
         compute = None if node.op.destroy_map else node.op.bind_into(node)
         if compute is None:
             continue
-        want = found[node.outputs[0]]
-        fitting = [
-            i for i in node.op.overwritable(node) if found[node.inputs[i]].shape == want.shape
-        ]
-        for target in (None, *fitting):
-            # Copies, so that nothing is overwritten that is needed here.
-            arrays = {x: np.array(found[x], copy=True) for x in node.inputs}
-            z = np.ones_like(want) if target is None else arrays[node.inputs[target]]
-            got = compute(*(arrays[x] for x in node.inputs), z)
-            assert got.dtype == want.dtype, f"{node} into an array gave {got.dtype}"
-            # NumPy multiplies complex numbers by other instructions into other arrays.
-            rtol = 4 * np.finfo(want.dtype).eps if want.dtype.kind == "c" else 0
-            where = f"{node} into array of {target}"
-            np.testing.assert_allclose(got, want, rtol=rtol, atol=0, err_msg=where)
+        wants = [found[out] for out in node.outputs]
+        for j, want in enumerate(wants):
+            places = node.op.overwritable(node, j)
+            fitting = [i for i in places if found[node.inputs[i]].shape == want.shape]
+            for i in (None, *fitting):
+                # Copies, so that nothing is overwritten that is needed here.
+                arrays = {x: np.array(found[x], copy=True) for x in node.inputs}
+                targets = [np.ones_like(w) for w in wants]
+                targets[j] = targets[j] if i is None else arrays[node.inputs[i]]
+                results = compute(*(arrays[x] for x in node.inputs), *targets)
+                for got, z in zip(
+                    results if node.op.multiple_outputs else (results,), wants, strict=True
+                ):
+                    assert got.dtype == z.dtype, f"{node} into an array gave {got.dtype}"
+                    np.testing.assert_array_equal(got, z, err_msg=f"{node} into array of {i}")
 
 
 def check(

@@ -26,21 +26,23 @@ def is_users(op: Any) -> bool:
     return not module.startswith("symcomp.") or module.startswith("symcomp.tests.")
 
 
-def guarded(nan_guard: str) -> Callable[[Apply], Callable[..., Any]]:
-    """How to bind a node: with its values checked where that is asked for.
+class Binder:
+    """Gives what computes a node: with its values checked where that is asked for.
 
     Parameters
     ----------
     nan_guard : {"off", "user_ops", "all"}
         Of which ops a NaN that they make out of numbers is an error. The types of what users' ops
-        give are
-        checked always.
+        give are checked always.
     """
 
-    def bind(node: Apply) -> Callable[..., Any]:
+    def __init__(self, nan_guard: str = "off") -> None:
+        self._nan_guard = nan_guard
+
+    def __call__(self, node: Apply) -> Callable[..., Any]:
+        """From the values of the inputs to the value or values of the outputs."""
         compute: Callable[..., Any] = node.op.bind(node)
-        users = is_users(node.op)
-        watch = nan_guard == "all" or (nan_guard == "user_ops" and users)
+        users, watch = is_users(node.op), self._watches(node.op)
         if not users and not watch:
             return compute
 
@@ -55,7 +57,19 @@ def guarded(nan_guard: str) -> Callable[[Apply], Callable[..., Any]]:
 
         return checked
 
-    return bind
+    def into(self, node: Apply) -> Callable[..., Any] | None:
+        """The same, called with an array for each output, too; None if values are checked, or the
+        op cannot.
+        """
+        if is_users(node.op) or self._watches(node.op):
+            return None
+        return node.op.bind_into(node)  # type: ignore[no-any-return]
+
+    def _watches(self, op: Any) -> bool:
+        return self._nan_guard == "all" or (self._nan_guard == "user_ops" and is_users(op))
+
+
+UNCHECKED = Binder()
 
 
 def has_nan(value: Any) -> bool:

@@ -12,13 +12,12 @@ from symcomp.ops.control import IfElse
 from symcomp.ops.regions import ROOT, Placement, Region, place
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.vm.frugal import frugal_order
+from symcomp.vm.guard import UNCHECKED, Binder
 from symcomp.vm.liveness import add_frees
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.order import alias_roots, destroyed_inputs, schedule
 from symcomp.vm.program import Instruction, Program
 from symcomp.vm.storage import plan_storage
-
-Bind = Callable[[Apply], Callable[..., Any]]
 
 
 def lower(
@@ -26,7 +25,7 @@ def lower(
     destroyable: Collection[Variable] = (),
     borrowed: Collection[int] = (),
     collect: bool = True,
-    bind: Bind = lambda node: node.op.bind(node),
+    bind: Binder = UNCHECKED,
     inplace: bool = True,
     sharing: bool = True,
     frugal: bool = True,
@@ -43,7 +42,7 @@ def lower(
         copied if they would.
     collect : bool
         Drop values as soon as they are not needed any more.
-    bind : callable
+    bind : Binder
         Gives what computes a node.
     inplace, sharing : bool
         Write results over inputs that are not needed any more; into arrays that were not needed
@@ -69,7 +68,13 @@ def lower(
         add_frees(program, emitter.blocks, emitter.block_of, emitter.shared_slots)
         if inplace or sharing:
             plan_storage(
-                program, emitter.block_of, emitter.shared_slots, shapes_of(graph), inplace, sharing
+                program,
+                emitter.block_of,
+                emitter.shared_slots,
+                shapes_of(graph),
+                bind,
+                inplace,
+                sharing,
             )
     return program
 
@@ -79,7 +84,7 @@ class _Emitter:
     order: Sequence[Apply]
     regions: Placement
     copies: set[tuple[Apply, int]]
-    bind: Bind
+    bind: Binder
     code: list[Instruction] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     slot_of: dict[Variable, int] = field(default_factory=dict)

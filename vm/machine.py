@@ -43,6 +43,7 @@ class PythonMachine:
         self.kept: list[Any] | None = None
         self._keep = keep
         self._template = [UNSET] * len(program.variables)
+        self._template.append(None)  # slot -1: no array to write into
         for slot, value in program.constants.items():
             self._template[slot] = value
         # The fields that the loop reads, unpacked: attribute look-ups are a third of its time.

@@ -18,6 +18,9 @@ from symcomp.core.tensor import TensorType
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
+# Longer names of ops are cut off.
+LONGEST_NAME = 60
+
 
 @dataclass(frozen=True)
 class StoredValue:
@@ -136,8 +139,8 @@ class _Walk:
     def _place(self, step: Instruction, j: int, slot: int) -> tuple[int, ...]:
         """The buffers in which output j of ``step`` may lie."""
         sources: tuple[int, ...] = ()
-        if step.into >= 0:
-            sources = (step.into,)
+        if step.into and step.into[j] >= 0:
+            sources = (step.into[j],)
         elif step.opcode is Opcode.MOVE:
             sources = (step.inputs[j],)
         elif step.opcode is Opcode.CALL and step.node is not None:
@@ -178,6 +181,7 @@ class _Walk:
     def value(self, slot: int, born: int, end: int) -> StoredValue:
         """What there is to say about one slot."""
         variable = self.program.variables[slot]
+        name = str(variable)
         kind: Any = variable.type
         tensor = isinstance(kind, TensorType)
         step = self.program.instructions[born]
@@ -187,7 +191,7 @@ class _Walk:
         )
         return StoredValue(
             slot,
-            str(variable),
+            name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + "...",
             self.shapes[variable] if tensor else (),
             kind.dtype if tensor else str(kind),
             0 if view else self.bytes_of(slot),

@@ -23,8 +23,9 @@ class Instruction:
         Where to go on, for the opcodes that jump.
     frees : tuple of int
         Slots whose values are not needed afterwards.
-    into : int
-        Of a CALL: the slot, free afterwards, whose array the result is written into; -1: a new one.
+    into : tuple of int
+        Of a CALL that writes into arrays that are there: for each output the slot, free afterwards,
+        whose array it takes; -1: a new one.
     node : Apply or None
         The node computed by a CALL.
     compute : callable or None
@@ -42,12 +43,14 @@ class Instruction:
     node: Apply | None = None
     compute: Callable[..., Any] | None = None
     several: bool = False
-    into: int = -1
+    into: tuple[int, ...] = ()
 
     @property
     def arguments(self) -> tuple[int, ...]:
-        """The slots that ``compute`` is called with: the inputs, and the array to write into."""
-        return self.inputs if self.into < 0 else (*self.inputs, self.into)
+        """The slots that ``compute`` is called with: the inputs, and the arrays to write into;
+        -1 stands for None.
+        """
+        return (*self.inputs, *self.into)
 
     def line(self) -> str:
         """The instruction as text."""
@@ -67,8 +70,8 @@ class Instruction:
                 {self.inputs[i] for ins in self.node.op.destroy_map.values() for i in ins}
             )
             text += "    in-place " + ", ".join(f"s{i}" for i in spoiled)
-        if self.into >= 0:
-            text += f" into s{self.into}"
+        if self.into:
+            text += " into " + ", ".join("new" if i < 0 else f"s{i}" for i in self.into)
         if self.frees:
             text += "    free " + ", ".join(f"s{i}" for i in self.frees)
         return text

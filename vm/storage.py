@@ -12,7 +12,7 @@ from typing import Any
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorType
 from symcomp.rewrite.shapes import Shapes
-from symcomp.vm.guard import is_users
+from symcomp.vm.guard import Binder, is_users
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
@@ -22,10 +22,11 @@ def plan_storage(
     block_of: Sequence[int],
     guarded: Collection[int],
     shapes: Shapes,
+    bind: Binder,
     inplace: bool = True,
     sharing: bool = True,
 ) -> None:
-    """Fill in ``into`` of the instructions that can write into an array that is there already.
+    """Fill in ``into`` of the instructions that can write into arrays that are there already.
 
     Parameters
     ----------
@@ -38,18 +39,19 @@ def plan_storage(
         Slots of values that several branches compute; their instructions may be skipped.
     shapes : Shapes
         Facts about the lengths of variables.
+    bind : Binder
+        Gives what writes into arrays.
     inplace, sharing : bool
         Write over inputs that die; write over what died earlier.
     """
-    planner = _Planner(program, block_of, shapes)
+    planner = _Planner(program, block_of, shapes, bind)
     for position, step in enumerate(program.instructions):
         block = block_of[position]
         pool = planner.pools.setdefault(block, _Pool(planner.key))
-        writes = step.opcode is Opcode.CALL and len(step.outputs) == 1
-        if writes and step.outputs[0] not in guarded and not is_users(step.node.op):  # type: ignore[union-attr]
-            planner.place(position, step, pool if sharing else None, inplace)
+        if step.opcode is Opcode.CALL and step.outputs[0] not in guarded:
+            planner.place(step, pool if sharing else None, inplace)
         for slot in step.frees:
-            if planner.bury(slot, position) and sharing and slot != step.into:
+            if planner.bury(slot, position) and sharing and slot not in step.into:
                 for dead in planner.arrays_of(slot, block):
                     pool.add(dead, program.variables[dead])
 
@@ -82,8 +84,11 @@ class _Pool:
 class _Planner:
     """What is known of every slot: its memory, whether it is dead."""
 
-    def __init__(self, program: Program, block_of: Sequence[int], shapes: Shapes) -> None:
+    def __init__(
+        self, program: Program, block_of: Sequence[int], shapes: Shapes, bind: Binder
+    ) -> None:
         self.program = program
+        self._bind = bind
         self.pools: dict[int, _Pool] = {}
         self._shapes = shapes
         n = len(program.variables)
@@ -148,27 +153,40 @@ class _Planner:
         made = self._arrays.get(self._group(slot), ())
         return [i for i in made if self._home[i] == block]
 
-    def place(self, position: int, step: Instruction, pool: _Pool | None, inplace: bool) -> None:
-        """Find an array for the output of ``step`` to be written into."""
+    def place(self, step: Instruction, pool: _Pool | None, inplace: bool) -> None:
+        """Find arrays for the outputs of ``step`` to be written into."""
         node: Any = step.node
-        (output,) = node.outputs
-        target = -1
-        if inplace and step.frees:
-            target = self._dying_input(step, node.op.overwritable(node))
-        if target < 0 and pool is not None and isinstance(output.type, TensorType):
-            target = self._dead_array(step, pool)
-        if target < 0:
+        may_overwrite = inplace and any(self._home[slot] >= 0 for slot in step.frees)
+        if not may_overwrite and pool is None:
             return
-        step.compute, step.into = node.op.bind_into(node), target
-        if target not in step.frees:
-            earlier = self.program.instructions[self._freed_at[target]]
-            earlier.frees = tuple(i for i in earlier.frees if i != target)
-            step.frees = tuple(sorted((*step.frees, target)))
+        compute = self._bind.into(node)
+        if compute is None:
+            return
+        into = [-1] * len(step.outputs)
+        for j, output in enumerate(node.outputs):
+            if may_overwrite:
+                into[j] = self._dying_input(step, node.op.overwritable(node, j), into)
+            if into[j] < 0 and pool is not None and isinstance(output.type, TensorType):
+                into[j] = pool.take(output)
+        if any(slot >= 0 for slot in into):
+            step.compute, step.into = compute, tuple(into)
+            self._keep_until(step)
 
-    def _dying_input(self, step: Instruction, positions: Collection[int]) -> int:
+    def _keep_until(self, step: Instruction) -> None:
+        """Free the arrays that ``step`` takes over there, and no earlier."""
+        for slot in step.into:
+            if slot >= 0 and slot not in step.frees:
+                earlier = self.program.instructions[self._freed_at[slot]]
+                earlier.frees = tuple(i for i in earlier.frees if i != slot)
+                step.frees = tuple(sorted((*step.frees, slot)))
+
+    def _dying_input(
+        self, step: Instruction, positions: Collection[int], taken: Collection[int]
+    ) -> int:
+        """The slot of an input, of those at ``positions``, that nobody needs any more; or -1."""
         for i in positions:
             slot = step.inputs[i]
-            if slot not in step.frees or self._home[slot] < 0:
+            if slot in taken or slot not in step.frees or self._home[slot] < 0:
                 continue
             leader = self._group(slot)
             dying = sum(self._group(other) == leader for other in step.frees)
@@ -177,14 +195,6 @@ class _Planner:
                 for j, other in enumerate(step.inputs)
                 if self._group(other) == leader
             )
-            if alone and dying == self._living[leader] and self._can_write(step):
+            if alone and dying == self._living[leader]:
                 return slot
         return -1
-
-    def _dead_array(self, step: Instruction, pool: _Pool) -> int:
-        return pool.take(self.program.variables[step.outputs[0]]) if self._can_write(step) else -1
-
-    @staticmethod
-    def _can_write(step: Instruction) -> bool:
-        node: Any = step.node
-        return node.op.bind_into(node) is not None

@@ -9,6 +9,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.index import Subtensor
 from symcomp.ops.reduce import Reduce
+from symcomp.ops.scalar_logic import switch
 from symcomp.ops.shape import Reshape
 from symcomp.ops.softmax import LogMeanExp, LogSoftmax, LogSumExp, Softmax, WeightedLogSumExp
 from symcomp.ops.stable_reduce import LogProd
@@ -38,6 +39,13 @@ LOGARITHM_OF = {
     "ndtr": "log_ndtr",
     "cosh": "logcosh",
     "expm1": "logexpm1",
+}
+# log|f(x)|, whatever the sign of f.
+LOGARITHM_OF_SIZE = {
+    "gamma": "gammaln",
+    "gamma_ratio": "log_gamma_ratio",
+    "poch": "log_poch",
+    "beta": "betaln",
 }
 # log(1 - f(x))
 LOG_OF_COMPLEMENT = {"exp": "log1mexp", "erf": "log_erfc"}
@@ -263,8 +271,8 @@ def log_of_sum(node: Apply, graph: Any) -> Any:
 
 @rule("log", why="each has a function of its own")
 def log_of_function(node: Apply, graph: Any) -> Any:
-    """log(-expm1 x) -> log1mexp(x);  log(expm1 x) -> logexpm1(x);  log|gamma x| -> gammaln(x);
-    log(gamma x) -> log_of_gamma(x);  log(prod x) -> log_prod(x)
+    """log(-expm1 x) -> log1mexp(x);  log(expm1 x) -> logexpm1(x);  log|gamma x| -> gammaln(x),
+    also of beta and ratios;  log(gamma x) -> log_of_gamma(x);  log(prod x) -> log_prod(x)
     """
     x, views = through_views(node.inputs[0])
     p = as_product(x)
@@ -273,14 +281,28 @@ def log_of_function(node: Apply, graph: Any) -> Any:
             return call("logexpm1" if p.coefficient > 0 else "log1mexp", y)
     if (y := argument(x, "gamma")) is not None:
         return rearranged(call("log_of_gamma", y), views)
-    if (y := argument(x, "abs")) is not None and (z := argument(y, "gamma")) is not None:
-        return rearranged(call("gammaln", z), views)
+    if (found := _log_of_size(x)) is not None:
+        return rearranged(found, views)
     product = computed_by(x, Reduce)
     if product is not None and product.op.reduction.name == "prod":
         if dtypes.is_float(product.inputs[0].dtype) and product.op.acc_dtype is None:
             found = LogProd(product.op.axes)(product.inputs[0])
             return rearranged(found, views)
     return None
+
+
+def _log_of_size(x: Any) -> Any:
+    """log(f(x)) by the function for log|f(x)|, NaN where f(x) is negative; or None."""
+    inside = argument(x, "abs")
+    f = elementwise(x if inside is None else inside, *LOGARITHM_OF_SIZE)
+    inverse = elementwise(x if inside is None else inside, "inverse_poch")
+    if f is not None:
+        size = call(LOGARITHM_OF_SIZE[f.op.scalar.name], *f.inputs)
+    elif inverse is not None:
+        size = -call("log_poch", *inverse.inputs)
+    else:
+        return None
+    return size if inside is not None else switch(call("lt", x, 0), math.nan, size)
 
 
 @rule("log", why="log(x^y) = y log(x) for every y where x > 0, without over- or underflow")

@@ -14,6 +14,7 @@ from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, sph
 from symcomp.ops.softmax import Softmax, WeightedSoftmax
 from symcomp.ops.stable_reduce import Norm
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.stabilize.gamma import difference, is_step, size
 from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
 from symcomp.rewrite.stabilize.sums import exponent, square_root
 from symcomp.rewrite.views import (
@@ -27,7 +28,6 @@ from symcomp.rewrite.views import (
     rearranged,
     same,
     scaled,
-    sum_of,
     through_views,
 )
 
@@ -197,13 +197,11 @@ def gamma_ratio(node: Apply, graph: Any) -> Any:
 def _gamma_ratio(x: Any, y: Any) -> Any:
     """gamma(x) / gamma(y), where x = y + h or y = x + h without rounding the sum."""
     a, b = as_sum(x), as_sum(y)
-    h = a.plus(b.times(-1))
-    if len(h.terms) == len(a.terms) + len(b.terms):
+    if not is_step(a, b):
         return call("gamma_ratio", x, y)
-    if len(a.terms) + bool(a.constant) > len(b.terms) + bool(b.constant):
-        return call("poch", y, sum_of(h.constant, h.pairs(), x))
-    h = h.times(-1)
-    return call("inverse_poch", x, sum_of(h.constant, h.pairs(), x))
+    if size(a) > size(b):
+        return call("poch", y, difference(a, b, x))
+    return call("inverse_poch", x, difference(b, a, x))
 
 
 @rule(*PRODUCTS, why="exp(x^2) overflows where erfc underflows; their product is about 1 / x")

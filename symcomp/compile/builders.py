@@ -26,7 +26,7 @@ from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import GradientError, GraphError, NullTypeGradError
 from symcomp.ops.graph_op import GraphOp
 from symcomp.rewrite.phases import rewrite
-from symcomp.vm.guard import guarded
+from symcomp.vm.guard import Binder
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -139,7 +139,7 @@ class OpFromGraph(GraphOp):
     def _machine(self) -> PythonMachine:
         graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
         rewrite(graph, get_default_mode().selects, config.on_opt_error)
-        return PythonMachine(lower(graph, bind=guarded(config.nan_guard)))
+        return PythonMachine(lower(graph, bind=Binder(config.nan_guard)))
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         if self.connections is not None:

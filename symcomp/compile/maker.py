@@ -19,7 +19,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
 from symcomp.rewrite.phases import FULL, rewrite
 from symcomp.rewrite.trace import Trace
-from symcomp.vm.guard import guarded
+from symcomp.vm.guard import Binder
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Program
 
@@ -117,9 +117,7 @@ class Maker:
 
     def program(self, reuse: bool = True, collect: bool = True) -> Program:
         """Lower the graph: with a storage plan, and with frees, where the mode allows them."""
-        # A value that is checked, or to be looked at, must not be overwritten meanwhile.
-        selected = self.mode.selects(frozenset(["inplace", *FULL]))
-        reuse = reuse and selected and self.nan_guard != "all"
+        reuse = reuse and self.mode.selects(frozenset(["inplace", *FULL]))
         return lower(
             self.fgraph,
             destroyable=[
@@ -127,7 +125,7 @@ class Maker:
             ],
             borrowed=self.borrowed,
             collect=collect and not self.keeps,
-            bind=guarded(self.nan_guard),
+            bind=Binder(self.nan_guard),
             inplace=reuse,
             sharing=reuse,
             frugal=reuse,

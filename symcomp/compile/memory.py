@@ -23,13 +23,20 @@ from symcomp.vm.program import Program
 
 def memory_report(maker: Maker, program: Program, examples: Sequence[Any]) -> MemoryReport:
     """What ``program``, made by ``maker``, needs; see ``Function.memory_report``."""
-    values, without_value = _read_examples(maker, examples)
-    shapes = _infer(maker, program, values, without_value)
+    values, shapes = value_shapes(maker, program, examples)
     freed = measure(maker.program(reuse=False), shapes)
     kept = measure(maker.program(reuse=False, collect=False), shapes)
     arrays = (*values.values(), *program.constants.values())
     inputs = sum(v.nbytes for v in arrays if isinstance(v, np.ndarray))
     return report(measure(program, shapes), freed, kept, inputs)
+
+
+def value_shapes(
+    maker: Maker, program: Program, examples: Sequence[Any]
+) -> tuple[dict[Variable, Any], dict[Variable, tuple[int, ...]]]:
+    """The values of the inputs, and the shapes of all values that ``program`` computes."""
+    values, without_value = _read_examples(maker, examples)
+    return values, _infer(maker, program, values, without_value)
 
 
 def _read_examples(

@@ -73,16 +73,17 @@ class Op:
         return self.perform
 
     def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        """As ``bind``, but called with one more array, in which to leave the result; None: cannot.
+        """As ``bind``, but called with one more array for each output, in which to leave it; None:
+        the op cannot do that.
 
-        That array has the dtype and the shape of the output and is no input, nor does it overlap
-        with one, except that it may be one of those that ``overwritable`` names. What is returned
-        is the result: that array, or another one if it does not fit after all.
+        Such an array has the dtype and the shape of the output and overlaps with no input, except
+        that it may be one of those that ``overwritable`` names; of several, some may be None. What
+        is returned is the result: those arrays, or others if they do not fit after all.
         """
         return None
 
-    def overwritable(self, node: Apply) -> Sequence[int]:
-        """The inputs whose arrays may be given to what ``bind_into`` returned."""
+    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
+        """The inputs whose arrays ``bind_into`` may be given for this output."""
         return ()
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:

@@ -191,7 +191,7 @@ class _Updating(_BlasOp):
     def bind_into(self, node: Apply) -> Callable[..., Any] | None:
         return None if self.inplace else lambda *args: self.compute(args[-1], *args[:-1])
 
-    def overwritable(self, node: Apply) -> Sequence[int]:
+    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
         return (0,)
 
     @property

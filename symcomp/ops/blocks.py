@@ -41,10 +41,10 @@ class Evaluator:
         self._patterns = every[: self._count]
         self._pattern = folded(_both, self._patterns)
         # Whether every value has all elements, so that it does not matter where blocks end.
-        self._even = all(p == self._pattern for p in every[formula.first_step :])
+        self.even = all(p == self._pattern for p in every[formula.first_step :])
         self._direct = [_direct(formula, step) for step in formula.steps]
         self._dead = _dead(formula)
-        self._scratch = _Scratch(formula) if self._even else None
+        self._scratch = _Scratch(formula) if self.even else None
         itemsizes = [np.dtype(formula.dtypes[v]).itemsize for v in range(self._count)]
         itemsizes += self._scratch.itemsizes if self._scratch else []
         itemsizes += [np.dtype(formula.dtypes[v]).itemsize for v in self._results]
@@ -72,11 +72,32 @@ class Evaluator:
                     return None
         return shape
 
-    def __call__(self, values: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...]:
-        """The results, where the inputs are broadcast to ``shape``."""
-        if not self._even or prod(shape) <= self.block:
+    def __call__(
+        self, values: Sequence[Any], shape: tuple[int, ...], targets: Sequence[Any] = ()
+    ) -> tuple[Any, ...]:
+        """The results, where the inputs are broadcast to ``shape``.
+
+        ``targets`` are arrays to leave the results in, None for a new one; they are used where
+        blocks are.
+        """
+        if not self.even or prod(shape) <= self.block:
             return self._whole(values)
-        return self._in_blocks(values, shape)
+        return self._in_blocks(values, shape, targets or (None,) * len(self._results))
+
+    def overwritable(self, result: int) -> list[int]:
+        """The inputs that may be overwritten by a result, as nothing reads them after it."""
+        number = self._results[result]
+        if not self.even:
+            return []
+        step = self.formula.steps[number - self.formula.first_step]
+        at_once = ufunc_of(self.formula, step) is None or len(step.arguments) <= 2
+        uses = self.formula.last_use
+        return [
+            i
+            for i in self._full
+            if uses.get(i, -1) < number + at_once
+            and self.formula.dtypes[i] == self.formula.dtypes[number]
+        ]
 
     def _whole(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """All elements at once."""
@@ -90,18 +111,27 @@ class Evaluator:
                 store[value] = None
         return tuple([store[v] for v in self._results])
 
-    def _in_blocks(self, values: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    def _in_blocks(
+        self, values: Sequence[Any], shape: tuple[int, ...], targets: Sequence[Any]
+    ) -> tuple[Any, ...]:
         assert self._scratch is not None
         order = self._order(values)
         outputs = [
-            np.empty([shape[a] for a in order], self.formula.dtypes[v]) for v in self._results
+            np.empty([shape[a] for a in order], self.formula.dtypes[v])
+            if z is None or z.shape != shape
+            else z.transpose(order)
+            for v, z in zip(self._results, targets, strict=True)
         ]
         back = np.argsort(order)
-        results = tuple(z.transpose(back) for z in outputs)
+        results = tuple(
+            z.transpose(back) if target is None or target.shape != shape else target
+            for z, target in zip(outputs, targets, strict=True)
+        )
         operands = [v.transpose(order) for v in values]
         stretched = [tuple(p[a] for a in order) for p in self._patterns]
         lengths = outputs[0].shape
-        if self._is_flat(operands, stretched):
+        flat = all(z.flags.c_contiguous for z in outputs)
+        if flat and self._is_flat(operands, stretched):
             operands = [v.reshape(-1) for v in operands]
             outputs = [z.reshape(-1) for z in outputs]
             stretched = [(all(p),) for p in self._patterns]

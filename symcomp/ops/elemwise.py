@@ -221,7 +221,7 @@ class Elemwise(Op):
 
         return compute
 
-    def overwritable(self, node: Apply) -> Sequence[int]:
+    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
         (z,) = node.outputs
         return [
             i

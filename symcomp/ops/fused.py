@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
 from symcomp.core.node import Apply, Constant
@@ -18,6 +19,9 @@ from symcomp.ops.chain import pull_through, push_through
 from symcomp.ops.convert import constant
 from symcomp.ops.formula import Formula, function_name, unfold_step, without_axes
 from symcomp.ops.reduce import Reduce
+
+# Asked for several times while a node is bound; an evaluator has no state.
+_evaluator = lru_cache(64)(Evaluator)
 
 # A formula with more steps, or a longer text, is not shown in the name of an op.
 MOST_SHOWN, LONGEST_TEXT = 20, 100
@@ -65,7 +69,7 @@ class Fused(Op):
     def bind(self, node: Apply) -> Any:
         """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
         types = [x.type for x in node.inputs]
-        evaluator = Evaluator(self.formula, [kind.broadcastable for kind in types])
+        evaluator = self._evaluator(node)
 
         def compute(*values: Any) -> Any:
             shape = evaluator.shape(values)
@@ -74,6 +78,28 @@ class Fused(Op):
             return self._without_axes(evaluator(values, shape))
 
         return compute
+
+    def bind_into(self, node: Apply) -> Any:
+        evaluator = self._evaluator(node)
+        if not evaluator.even:
+            return None
+        types = [x.type for x in node.inputs]
+        count = len(types)
+
+        def compute(*values_and_targets: Any) -> Any:
+            values, targets = values_and_targets[:count], values_and_targets[count:]
+            shape = evaluator.shape(values)
+            if shape is None:
+                self._refuse(values, types)
+            return evaluator(values, shape, targets)
+
+        return compute
+
+    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
+        return self._evaluator(node).overwritable(output)
+
+    def _evaluator(self, node: Apply) -> Evaluator:
+        return _evaluator(self.formula, tuple(x.type.broadcastable for x in node.inputs))
 
     def _without_axes(self, values: Sequence[Any]) -> tuple[Any, ...]:
         if self.formula.axes is None:

@@ -24,9 +24,9 @@ from symcomp.ops.double_double import (
     where,
 )
 from symcomp.ops.elemwise import real_float_rule
-from symcomp.ops.exact import horner
+from symcomp.ops.exact import horner, two_product
+from symcomp.ops.log_gamma import EULER, log_gamma_difference
 from symcomp.ops.log_gamma import log_gamma as log_gamma_of_pair
-from symcomp.ops.log_gamma import log_gamma_difference
 from symcomp.ops.log_gamma import psi as psi_of_pair
 
 CENTRE, REACH = 1.118033988749895, 0.38196601125010515
@@ -167,13 +167,27 @@ def gamma(x: Any) -> Any:
     z = np.asarray(special.gamma(x))
     _replace(z, _is_near(x), _gamma_near, x)
     _replace(z, (np.abs(x) < 0.5) & (x != 0), lambda x: _gamma_near(1 + x) / x, x)
-    far = (np.abs(x) >= 0.5) & (np.abs(x) < END) & ~_is_near(x) & ~_is_pole(pair(x))
+    above = (x > 2.5) & (x < 16)
+    _replace(z, above, _gamma_above, x)
+    far = (np.abs(x) >= 0.5) & (np.abs(x) < END) & ~_is_near(x) & ~above & ~_is_pole(pair(x))
     _replace(z, far, _gamma_far, x)
     return z
 
 
 def _gamma_near(x: Any) -> Any:
     return 1 + (x - 1) * (x - 2) * _near(_GAMMA, x)
+
+
+def _gamma_above(x: Any) -> Any:
+    """By recurrence (DLMF 5.5.1); the errors of the product's steps are kept."""
+    count = np.ceil(x - 2.5)
+    product, low = np.ones_like(x), np.zeros_like(x)
+    for k in range(1, int(count.max()) + 1):
+        factor = np.where(k <= count, x - k, 1)
+        product, error = two_product(product, factor)
+        low = low * factor + error
+    base = _gamma_near(x - count)
+    return base * product + base * low
 
 
 def _gamma_far(x: Any) -> Any:
@@ -297,6 +311,48 @@ def _ratio(x: Pair, y: Pair, difference: Pair) -> Any:
     return z
 
 
+def log_gamma_ratio(x: Any, y: Any) -> Any:
+    """log(abs(gamma(x) / gamma(y)))."""
+    return _log_abs_ratio(pair(x), y, sum_of(x, -y))
+
+
+def log_poch(x: Any, h: Any) -> Any:
+    """log(abs(gamma(x + h) / gamma(x))), of the sum before it is rounded."""
+    z = _log_abs_ratio(sum_of(x, h), x, pair(h))
+    return np.where((h == 0) & ~np.isnan(x), 0.0, z)
+
+
+def _log_abs_ratio(x: Pair, y: Any, difference: Pair) -> Any:
+    z = np.asarray(special.gammaln(x.hi) - special.gammaln(y))
+    at_x, at_y = _is_pole(x), _is_pole(pair(y))
+    finite = np.isfinite(x.hi) & np.isfinite(y)
+    _replace(z, finite & (at_x == at_y), lambda *xs: _log_ratio(*xs)[0].hi, x, pair(y), difference)
+    # Two terms of Taylor's series, where the difference has no digits left in the middle.
+    gap = np.where(y > 0, y, np.abs(y - np.rint(y)))
+    close = finite & (np.abs(difference.hi) < 1e-9 * gap)
+    _replace(z, close, lambda y, d: d * (psi(y) + d / 2 * tri_gamma(y)), y, difference.hi)
+    tiny = finite & (np.maximum(np.abs(x.hi), np.abs(y)) < 1e-20) & (x.hi != 0) & (y != 0)
+    _replace(z, tiny, _log_ratio_tiny, x.hi, y)
+    vast = finite & (np.abs(difference.hi) > VAST)
+    _replace(z, vast, _log_ratio_vast, x.hi, y)
+    return z
+
+
+def _log_ratio_tiny(x: Any, y: Any) -> Any:
+    """Near the pole at 0, where log(abs(gamma(x))) is -log(abs(x)) - EULER x."""
+    a, b = np.abs(x), np.abs(y)
+    ratio = np.where(np.abs(b - a) < a / 2, np.log1p((b - a) / a), np.log(b / a))
+    return ratio - EULER.hi * (x - y)
+
+
+def _log_ratio_vast(x: Any, y: Any) -> Any:
+    """Stirling's formula, whose other terms are nothing beside these; a small one is nothing."""
+    big, small = np.maximum(x, y), np.maximum(np.minimum(x, y), 1)
+    gap = big - small
+    z = gap * (np.log(small) - 1) + big * np.log1p(gap / small)
+    return np.where(x > y, z, -z)
+
+
 def _exponential(x: Pair, sign: Any) -> Any:
     return sign * exp(x)
 
@@ -379,3 +435,44 @@ def _psi_increment_left(x: Any, y: Pair, h: Any) -> Any:
     (sine_x, _), (sine_y, _), (sine_h, _) = sin_cos_pi(pair(x)), sin_cos_pi(y), sin_cos_pi(pair(h))
     mirrored = _psi_increment_right(1 - x, (1 - y).hi, -h)
     return (PI * (sine_h / sine_x / sine_y)).hi + mirrored
+
+
+def tri_gamma_increment(x: Any, h: Any) -> Any:
+    """tri_gamma(x + h) - tri_gamma(x), of the sum before it is rounded, for x, x + h > 0; else
+    the difference is taken where h is not small.
+    """
+    total = sum_of(x, h)
+    z = np.asarray(tri_gamma(total.hi) - tri_gamma(x))
+    finite = np.isfinite(x) & np.isfinite(h) & ~_is_pole(pair(x)) & ~_is_pole(total)
+    right = (x > 0) & (total.hi > 0)
+    _replace(z, finite & right, _tri_gamma_increment_right, x, total.hi, h)
+    near = (x < 0) & (total.hi < 0) & (np.abs(h) < 0.125)
+    _replace(z, finite & near, _tri_gamma_increment_left, x, total, h)
+    z[(h == 0) & ~np.isnan(x) | (np.isposinf(x) & np.isfinite(h))] = 0
+    return z
+
+
+def _tri_gamma_increment_right(x: Any, y: Any, h: Any) -> Any:
+    """As _psi_increment_right, with -h (1 / x + 1 / y) / (x y) for 1 / y^2 - 1 / x^2."""
+    low, high = np.minimum(x, y), np.maximum(x, y)
+    count = np.maximum(np.ceil(STIRLING_FROM - low), 0)
+    u, v = 1 / (low + count), 1 / (high + count)
+    # The series in powers of 1 / x, by Horner's rule for divided differences.
+    series = [0.0, 1.0, 0.5, *(c for b in _BERNOULLI for c in (b, 0.0))]
+    value, slope = np.zeros_like(x), np.zeros_like(x)
+    for c in series[::-1]:
+        slope = slope * v + value
+        value = value * u + c
+    z = h * v * u * slope
+    for k in range(int(count.max(initial=0)) - 1, -1, -1):
+        near, far = 1 / (low + k), 1 / (high + k)
+        z = z + np.where(k < count, h * far * near * (near + far), 0)
+    return -z
+
+
+def _tri_gamma_increment_left(x: Any, y: Pair, h: Any) -> Any:
+    """By reflection (DLMF 5.15.6)."""
+    (sine_x, _), (sine_y, _), (sine_h, _) = sin_cos_pi(pair(x)), sin_cos_pi(y), sin_cos_pi(pair(h))
+    both, _ = sin_cos_pi(y + x)
+    square = (PI * (sine_h / sine_x / sine_y)) * (PI * (both / sine_x / sine_y))
+    return -square.hi - _tri_gamma_increment_right(1 - x, (1 - y).hi, -h)

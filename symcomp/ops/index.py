@@ -134,7 +134,7 @@ class IncSubtensor(Op):
 
         return None if self.inplace else compute
 
-    def overwritable(self, node: Apply) -> Sequence[int]:
+    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
         return (0,)
 
     @staticmethod

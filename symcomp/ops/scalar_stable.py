@@ -200,9 +200,9 @@ x_over_expm1 = _row(
 
 
 def _sech_squared(x: Any) -> Any:
-    e = np.exp(-np.abs(x))
-    z = 2 * e / (1 + e * e)
-    return z * z
+    e = np.exp(-2 * np.abs(x))
+    total = 1 + e
+    return 4 * e / (total * total)
 
 
 def _logcosh(x: Any) -> Any:

@@ -99,9 +99,12 @@ def _log_sum_exp(x: Any) -> Any:
 
 def _log_mean_exp(x: Any) -> Any:
     top, finite = _top(x)
-    mean = np.expm1(x - top).sum(axis=-1, keepdims=True) / x.shape[-1]
-    infinite = np.log(np.exp(x).sum(axis=-1, keepdims=True))
-    return np.where(finite, top + np.log1p(mean), infinite)
+    n = x.shape[-1]
+    mean = _exponentials(x, top)[1].sum(axis=-1, keepdims=True) / n
+    near = np.expm1(x - top).sum(axis=-1, keepdims=True) / n
+    log = np.where(mean < 0.5, np.log(mean), np.log1p(near))
+    infinite = np.log(np.exp(x).sum(axis=-1, keepdims=True) / n)
+    return np.where(finite, top + log, infinite)
 
 
 def _weighted_log_sum_exp(x: Any, w: Any) -> Any:
@@ -125,7 +128,9 @@ def _polished(function: Callable[..., Any], *xs: Any) -> Any:
     """``function``, again in the wider type for the lines where large parts cancelled."""
     with np.errstate(all="ignore"):
         z = function(*xs)
-        again = np.abs(z[..., 0]) < np.abs(_top(xs[0])[0][..., 0]) / 2 if z.size else np.zeros(0)
+        top = _top(xs[0])[0]
+        parts = np.maximum(np.abs(top), np.abs(z - top))
+        again = (np.abs(z) < parts / 2)[..., 0]
         if again.any():
             wide = (x[again].astype(WIDER[x.dtype.name]) for x in xs)
             z[again] = function(*wide).astype(z.dtype)

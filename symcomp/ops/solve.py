@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
@@ -175,18 +175,18 @@ def check_systems(a: Any, b: Any) -> None:
 
 
 def _triangular(op: Solve, a: Any, b: Any) -> Any:
-    (trtrs,) = get_lapack_funcs(("trtrs",), (a, b))
-    # LAPACK counts columns first: rows that lie together are the columns of the transpose.
-    flip = a.flags.c_contiguous
-    z, info = trtrs(
-        a.T if flip else a, b, lower=op.lower ^ flip, trans=int(flip), unitdiag=op.unit_diagonal
-    )
-    if info > 0:
+    zeros = np.flatnonzero(np.diagonal(a) == 0)
+    if zeros.size and not op.unit_diagonal:
         raise np.linalg.LinAlgError(
-            f"solve: singular matrix: element {info - 1} on the diagonal of a triangular "
+            f"solve: singular matrix: element {zeros[0]} on the diagonal of a triangular "
             f"{a.dtype} matrix of shape {a.shape} is 0"
         )
-    return z
+    (trsm,) = get_blas_funcs(("trsm",), (a, b))
+    # BLAS counts columns first: rows that lie together are the columns of the transpose.
+    flip = a.flags.c_contiguous
+    return trsm(
+        1.0, a.T if flip else a, b, lower=op.lower ^ flip, trans_a=int(flip), diag=op.unit_diagonal
+    )
 
 
 def _positive(op: Solve, a: Any, b: Any) -> Any:

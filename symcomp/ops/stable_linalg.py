@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dgetrf
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
@@ -38,20 +39,23 @@ from symcomp.ops.solve import Solve, check_systems
 from symcomp.ops.stable_reduce import LogProd
 
 # Corrections cost a few products of matrices: for larger ones, what LAPACK finds is left as it is.
-LARGEST = 128
+LARGEST = 64
+# Rows whose sizes differ by more powers of two are scaled.
+SPREAD = 60
 
 # -- numbers with more digits
 
 
-def _exponents(x: Any, axis: int) -> Any:
-    """The least e with ``|x| < 2^e`` along the axis, which is kept; 0 for zeros."""
-    _, e = np.frexp(np.abs(x).max(axis=axis, keepdims=True, initial=0))
-    return e
+def _largest(e: Any, nothing: Any, axis: int) -> Any:
+    """The largest exponent along the axis, which is kept, of numbers that are not 0; else 0."""
+    largest = np.where(nothing, np.iinfo(e.dtype).min // 4, e).max(axis=axis, keepdims=True)
+    return np.where(nothing.all(axis=axis, keepdims=True), 0, largest)
 
 
 def _leading(x: Any, axis: int, bits: int) -> Any:
     """``x`` rounded to so many bits of what is largest along the axis."""
-    shift = np.ldexp(1.5, _exponents(x, axis) + 52 - bits)
+    _, e = np.frexp(np.abs(x).max(axis=axis, keepdims=True, initial=0))
+    shift = np.ldexp(1.5, e + 52 - bits)
     return (x + shift) - shift
 
 
@@ -66,22 +70,38 @@ class Factored:
     """A float64 matrix a and its LU decomposition: ``2^-rows a 2^-columns = P L U``."""
 
     def __init__(self, a: Any) -> None:
-        self.rows = _exponents(a, 1)
-        a = np.ldexp(a, -self.rows)
-        self.columns = _exponents(a, 0)
-        self.scaled = np.ldexp(a, -self.columns)
-        self.lu, self.pivots, info = dgetrf(self.scaled)
+        mantissa, e = np.frexp(a)
+        nothing = mantissa == 0
+        self.columns = _largest(e, nothing, 0)
+        self.rows = _largest(e - self.columns, nothing, 1)
+        # Scaling rows changes the pivots, and so which matrices are found to be singular: it is
+        # done only where elimination would lose the small ones.
+        if np.ptp(self.rows) > SPREAD:
+            self.columns = _largest(e - self.rows, nothing, 0)
+        else:
+            self.rows = np.zeros_like(self.rows)
+        self.scaled = np.ldexp(mantissa, e - self.rows - self.columns)
+        self.lu, pivots, info = dgetrf(self.scaled)
         self.singular = info > 0
+        self.swaps = np.count_nonzero(pivots != np.arange(len(a)))
+        # Row i of L U is row order[i] of the scaled matrix.
+        self.order = np.arange(len(a))
+        for i, j in enumerate(pivots):
+            self.order[[i, j]] = self.order[[j, i]]
+
+    def eliminated(self, b: Any) -> Any:
+        """x with ``L U x = b``. One call of dgetrs does it, too, but with threads for the least."""
+        return dtrsm(1.0, self.lu, dtrsm(1.0, self.lu, b, lower=1, diag=1))
 
     def solution(self, b: Any) -> tuple[Any, Any]:
         """x with ``scaled x = b``, as an array and what its rounding left out."""
         if self.singular:
             raise np.linalg.LinAlgError("Singular matrix")
-        x = dgetrs(self.lu, self.pivots, b)[0]
+        x = self.eliminated(b[self.order])
         rest = np.zeros_like(x)
         for _ in range(2):
             left = _residual(b, self.scaled, x) - self.scaled @ rest
-            step = dgetrs(self.lu, self.pivots, left)[0]
+            step = self.eliminated(left[self.order])
             if not np.abs(step).max(initial=0) <= np.abs(x).max(initial=0) / 2:
                 break  # no digit is certain
             x, rest = two_sum(x, rest + step)
@@ -96,20 +116,15 @@ class Factored:
         """Its sign and the logarithm of its modulus."""
         if self.singular:
             return 0.0, -np.inf
-        n = len(self.lu)
-        lower, upper = np.tril(self.lu, -1) + np.eye(n), np.triu(self.lu)
-        order = np.arange(n)
-        for i, j in enumerate(self.pivots):
-            order[[i, j]] = order[[j, i]]
-        # P^-1 a = L U (1 + e) with a small e, and det(1 + e) = 1 + trace(e) + ...
-        left = _residual(self.scaled[order], lower, upper)
-        change = np.trace(dgetrs(self.lu, np.arange(n), left)[0])
+        lower, upper = np.tril(self.lu, -1) + np.eye(len(self.lu)), np.triu(self.lu)
+        # The scaled matrix is L U (1 + e), but for order, and det(1 + e) = 1 + trace(e) + ...
+        change = np.trace(self.eliminated(_residual(self.scaled[self.order], lower, upper)))
         d = np.diagonal(self.lu)
-        swaps = np.count_nonzero(self.pivots != np.arange(n))
-        sign = np.prod(np.sign(d)) * (-1.0) ** swaps
-        powers = [np.ldexp(0.5, e.ravel()) for e in (self.rows, self.columns)]
-        factors = np.concatenate([4 * np.abs(d), *powers])
-        logabs = LogProd((0,)).perform(factors)
+        sign = np.prod(np.sign(d)) * (-1.0) ** self.swaps
+        # The power of two that scaling took out, in equal parts, which are far inside the range.
+        part, left = divmod(int(self.rows.sum() + self.columns.sum()), 2 * len(d))
+        powers = np.ldexp(1.0, np.repeat([part, part + 1], [2 * len(d) - left, left]))
+        logabs = LogProd((0,)).perform(np.concatenate([np.abs(d), powers]))
         return sign, logabs + (np.log1p(change) if abs(change) < 0.5 else 0.0)
 
 
@@ -210,8 +225,7 @@ def _scaled(b: Any, rows: Any) -> tuple[Any, Any]:
     """``2^-rows b``, its columns scaled to about 1, and the powers of two for these."""
     mantissa, e = np.frexp(b.astype(np.float64))
     e = e - rows
-    power = np.where(mantissa == 0, np.iinfo(e.dtype).min // 4, e).max(axis=0, keepdims=True)
-    power = np.where((mantissa == 0).all(axis=0), 0, power)
+    power = _largest(e, mantissa == 0, 0)
     return np.ldexp(mantissa, e - power), power
 
 

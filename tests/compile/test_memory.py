@@ -10,10 +10,13 @@ import symcomp.tensor as T
 from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
 
+# Op by op: what a fused op would need in between is no value of the program.
+UNFUSED = symcomp.Mode().excluding("fusion")
+
 
 def test_a_small_program_by_hand():
     x = T.dmatrix("x")
-    f = symcomp.function([x], T.tanh(T.exp(x.T) + 1.0).sum(axis=0))
+    f = symcomp.function([x], T.tanh(T.exp(x.T) + 1.0).sum(axis=0), mode=UNFUSED)
     report = f.memory_report((5, 3))
     by_name = {v.name.split("{")[0]: v for v in report.values}
     exp, add, tanh, total = (by_name[name] for name in ("exp", "add", "tanh", "sum"))
@@ -31,7 +34,7 @@ def test_a_small_program_by_hand():
 
 def test_the_text():
     x = T.dvector("x")
-    f = symcomp.function([x], T.exp(T.sin(x) * 2.0))
+    f = symcomp.function([x], T.exp(T.sin(x) * 2.0), mode=UNFUSED)
     text = str(f.memory_report((1000,)))
     assert "peak, as planned                     8,000 bytes" in text
     assert "sin: float64 (1000)  at" in text and "test_memory.py" in text
@@ -78,7 +81,7 @@ def test_branches_are_counted_once_each():
 
 
 def _network(updates, *excluded):
-    mode = symcomp.Mode().excluding(*excluded)
+    mode = UNFUSED.excluding(*excluded)
     x = T.dmatrix("x")
     weights = [symcomp.shared(np.eye(200), name=f"w{i}") for i in range(4)]
     h = x
@@ -111,3 +114,10 @@ def test_planning_needs_less():
     assert prediction.planned * 4 <= prediction.unplanned
     training = _network(True).memory_report((500, 200))
     assert training.planned * 2 <= training.unplanned
+
+
+def test_long_names_are_cut_off():
+    x = T.dvector("x")
+    f = symcomp.function([x], T.tanh(T.exp(x) * T.sin(x) + T.cos(x) * T.sqr(x) - T.exp(T.cos(x))))
+    report = f.memory_report((1000,))
+    assert report.values and all(len(v.name) <= 60 for v in report.values)

@@ -44,6 +44,8 @@ BINARY = {
     "poch": lambda x, h: ratio(x + h, x),
     "beta": lambda a, b: sign(b) * mpmath.exp(log_gamma(b)) * ratio(a, a + b),
     "betaln": lambda a, b: log_gamma(a) + log_gamma(b) - log_gamma(a + b),
+    "log_gamma_ratio": lambda x, y: log_gamma(x) - log_gamma(y),
+    "log_poch": lambda x, h: log_gamma(x + h) - log_gamma(x),
     "digamma_increment": lambda x, h: mpmath.digamma(x + h) - mpmath.digamma(x),
 }
 
@@ -170,6 +172,10 @@ DERIVATIVES = {
         lambda a, b: BINARY["beta"](a, b) * (mpmath.digamma(a) - mpmath.digamma(a + b)),
         lambda a, b: BINARY["beta"](a, b) * (mpmath.digamma(b) - mpmath.digamma(a + b)),
     ],
+    "digamma_increment": [
+        lambda x, h: tri_gamma(x + h) - tri_gamma(x),
+        lambda x, h: tri_gamma(x + h),
+    ],
     "betaln": [
         lambda a, b: mpmath.digamma(a) - mpmath.digamma(a + b),
         lambda a, b: mpmath.digamma(b) - mpmath.digamma(a + b),
@@ -178,7 +184,7 @@ DERIVATIVES = {
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
-@pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.parametrize("name", [n for n in DERIVATIVES if n != "digamma_increment"])
 @given(xs=st.lists(st.tuples(ANY, ANY), min_size=10, max_size=10))
 def test_derivatives(name, xs):
     rules = DERIVATIVES[name]
@@ -196,6 +202,35 @@ def test_derivatives(name, xs):
         )
         off, place = worst(got, rule, *chosen)
         assert off <= 5, place
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(xs=st.lists(st.tuples(POSITIVE, POSITIVE), min_size=10, max_size=10))
+def test_derivatives_of_derivatives(xs):
+    """That of digamma_increment, of which the gradients of beta and poch are made."""
+    x, h = np.array(xs).T
+    for i, rule in enumerate(DERIVATIVES["digamma_increment"]):
+        got = evaluated(
+            lambda *v, i=i: symcomp.grad(T.digamma_increment(*v).sum(), list(v))[i], x, h
+        )
+        off, place = worst(got, rule, x, h)
+        assert off <= 4, place
+
+
+def test_differences_and_logarithms_become_stable_forms():
+    x, h = np.array([1e5 + 0.1, 1e-5, 300.0, 7.3]), np.array([0.5, 30.0, 1e-12, 1e3])
+    betaln, log_poch = BINARY["betaln"], BINARY["log_poch"]
+    for build, rule in (
+        (lambda x, y: T.gammaln(x) + T.gammaln(y) - T.gammaln(x + y), betaln),
+        (lambda x, y: 3 * T.gammaln(x + y) - 3 * T.gammaln(x), lambda *v: 3 * log_poch(*v)),
+        (lambda x, y: T.gammaln(x) - T.gammaln(x + y), lambda *v: -log_poch(*v)),
+        (lambda x, y: T.psi(x + y) - T.psi(x), BINARY["digamma_increment"]),
+        (lambda x, y: T.log(T.gamma(x) * T.gamma(y) / T.gamma(x + y)), betaln),
+        (lambda x, y: T.log(T.gamma(x) / T.gamma(y)), BINARY["log_gamma_ratio"]),
+        (lambda x, y: T.log(T.gamma(x) / T.gamma(x + y)), lambda *v: -log_poch(*v)),
+    ):
+        off, place = worst(evaluated(build, x, h), rule, x, h)
+        assert off <= 3, place
 
 
 def _value(name, row):

@@ -202,6 +202,19 @@ def test_singular_matrices():
             op.perform(*map(np.asarray, values))
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.1, 1e-200, 2.0**300])
+def test_what_lapack_finds_singular_is_found_singular(scale):
+    rng = np.random.default_rng(4)
+    found = []
+    for n in (2, 3, 4) * 20:
+        a = rng.integers(-9, 10, (n, n)).astype("float64") * scale
+        a[rng.integers(n)] = a[rng.integers(n)] * 2.0
+        singular = np.linalg.slogdet(a).sign == 0
+        assert (StableSLogDet().perform(a)[0] == 0) == singular
+        found.append(singular)
+    assert 5 < sum(found) < len(found)
+
+
 def test_log_of_a_singular_determinant_has_an_infinite_gradient():
     x = T.dmatrix("x")
     logabs = StableSLogDet()(x)[1]

@@ -51,6 +51,7 @@ CASES = {
     "twos": (dot(A, T.fill(V, 2.0)), {"sum"}, {"Dot", "Alloc"}),
     "filled first": (dot(T.fill(U, 2.0), A), {"sum"}, {"Dot", "Alloc"}),
     "vectors": (dot(T.fill(U, 2.0), V), {"sum"}, {"Dot", "Alloc"}),
+    "any scalar": (dot(A, T.fill(B, S)), {"sum", "Alloc", "switch"}, {"Dot"}),
     "vector and matrix": (dot(V, T.ones_like(A)), {"sum", "Alloc"}, {"Dot"}),
 }
 
@@ -255,13 +256,17 @@ def test_scalars_only_where_nothing_is_empty():
     assert not run(graph, given)[0].any()
 
 
-def test_gradients_of_a_sum_of_dot():
-    cost = T.sum(dot(A, B))
+@pytest.mark.parametrize("function", [T.sum, T.mean, lambda x: S * T.sum(x)])
+def test_gradients_of_a_sum_of_dot(function):
+    cost = function(dot(A, B))
     outputs = [cost, *symcomp.grad(cost, [A, B])]
-    graph = rewritten([A, B], outputs, MATRIX_PRODUCTS)
-    assert "SumOfProducts" not in kinds(graph)
+    graph = rewritten([A, B, S], outputs, MATRIX_PRODUCTS)
     assert all(node.outputs[0].ndim < 2 for node in graph.toposort() if str(node.op) == "Dot")
-    same_values([A, B], outputs, graph, [RNG.normal(size=(2, 3)), RNG.normal(size=(3, 4))])
+    for n, k, m in itertools.product((0, 2, 3), repeat=3):
+        for bad in (1.0, np.nan):
+            given = [RNG.normal(size=(n, k)), RNG.normal(size=(k, m)) * bad, np.array(0.3)]
+            same_values([A, B, S], outputs, graph, given)
+            same_values([A, B, S], outputs, graph, [*given[:2], np.array(np.inf)])
 
 
 def test_identity_matrices_only_on_demand():

@@ -10,6 +10,10 @@ from symcomp.ops.softmax import LogSumExp
 from symcomp.ops.stable_reduce import Centered
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
 from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
+from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
+from symcomp.rewrite.stabilize.products import PRODUCT_RULES
+from symcomp.rewrite.stabilize.sums import SUM_RULES
 from symcomp.rewrite.views import call
 from symcomp.tests.exact import evaluate_exactly, units_off
 from symcomp.tests.harness import variables_for
@@ -119,6 +123,24 @@ CASES = [
          "one_minus_cos_over_square", note="cos"),
     case("over_argument", lambda x: x / T.expm1(x), (SIGNED,), "x_over_expm1", note="inverse"),
     case("gamma_ratio", lambda x, y: T.gamma(x) * T.gamma(y) / T.gamma(x + y), (X, Y), "beta"),
+    case("gamma_ratio", lambda x, y: T.gamma(x) / T.gamma(y), (X, Y), "gamma_ratio", note="two"),
+    case("gamma_ratio", lambda x, y: T.gamma(x + y) / T.gamma(x), (X, Y), "poch", note="step"),
+    case("gamma_ratio", lambda x, y: T.gamma(x) / T.gamma(x + y), (X, Y), "inverse_poch",
+         note="step down"),
+    case("log_of_function", lambda x, y: T.log(abs(T.beta(x, y))), (X, Y), "betaln", note="beta"),
+    case("gammaln", lambda x, y: T.gammaln(x) + T.gammaln(y) - T.gammaln(x + y), (X, Y), "betaln"),
+    case("gammaln", lambda x: 2 * T.gammaln(x) - T.gammaln(2 * x), (X,), "betaln", note="square"),
+    case("gammaln", lambda x, y: T.gammaln(x + y) - T.gammaln(x), (X, Y), "log_poch", note="step"),
+    case("psi", lambda x, y: T.psi(x + y) - T.psi(x), (X, Y), "digamma_increment"),
+    case("product_of_exponentials", lambda x, y: T.exp(x) * T.exp(y), (SIGNED, Y), "exp_of_sum"),
+    case("product_of_exponentials", lambda x, y: 2.0 * T.exp(x) / T.exp(y), (SIGNED, Y),
+         "exp_of_sum mul neg", note="quotient"),
+    case("guarded", lambda x: call("guarded", x > 0, T.exp(x)) * x, (SIGNED,),
+         "exp gt guarded mul"),
+    case("guarded", lambda x: call("guarded", x > 0, x) / T.cosh(x), (SIGNED,),
+         "cosh gt guarded true_div", note="quotient"),
+    case("guarded", lambda x: -call("guarded", x > 0, x), (SIGNED,), "gt guarded neg",
+         note="sign"),
     case("erfcx", lambda x: T.exp(x**2) * T.erfc(x), (SIGNED,), "erfcx"),
     case("normal_distribution", lambda x: 0.5 * T.erfc(-x / np.sqrt(2.0)), (SIGNED,), "ndtr"),
     case("root_of_squares", lambda x, y: T.sqrt(x**2 + y**2), (SIGNED, Y), "hypot"),
@@ -134,7 +156,8 @@ def test_rule(case):
 
 
 def test_every_rule_has_a_case():
-    assert {rule.name for rule in STABILIZE} == {case.rule for case in CASES}
+    rules = (*SUM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *GAMMA_RULES)
+    assert {rule.name for rule in rules} == {case.rule for case in CASES}
 
 
 # Expression, arrays: where the plain form loses digits, overflows or is 0 / 0.

@@ -30,7 +30,7 @@ def programs(inputs, outputs, **options):
 
 def written(program):
     """For every instruction that writes into something: what it computes, and into which slot."""
-    return [(str(s.node.op), s.into) for s in program.instructions if s.into >= 0]
+    return [(str(s.node.op), slot) for s in program.instructions for slot in s.into if slot >= 0]
 
 
 def agree(inputs, outputs, values, **options):
@@ -169,6 +169,45 @@ def test_branches():
         agree([c, x], [ifelse(c, y, y.sum() + T.cos(x)) + T.sqr(y)], values)
 
 
+def fused(inputs, outputs):
+    """The Fused node that rewriting makes, planned; and how many of its outputs overwrite."""
+    f = symcomp.function(inputs, outputs)
+    steps = [s for s in f.program.instructions if "Fused" in str(s.node and s.node.op)]
+    plain = symcomp.function(inputs, outputs, mode=symcomp.Mode().excluding("inplace"))
+    return f, plain, sum(slot in step.inputs for step in steps for slot in step.into)
+
+
+def test_fused_ops_overwrite_what_they_do_not_read_any_more():
+    x = T.dmatrix("x")
+    y = T.sort(x, axis=0)
+    n = 200  # more elements than one block has
+    cases = [
+        ([T.tanh(y * 2.0) + y * x], 1),
+        ([T.tanh(y) + 1.0, y * 3.0], 1),  # the last result only: the first comes before it
+        ([T.exp(y.T * 2.0) + x], 0),  # read through a view
+        ([T.exp(y * 2.0) + x, y], 0),
+        ([T.gt(T.exp(y) * 2.0, 1.0)], 0),
+    ]
+    for outputs, count in cases:
+        f, plain, overwritten = fused([x], outputs)
+        assert overwritten == count, str(f.program)
+        value = np.linspace(-1, 1, n * n).reshape(n, n)
+        for argument in (value, value.T, value[::-1], value[:1, :1]):
+            for a, b in zip(f(argument), plain(argument), strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_fused_ops_write_into_arrays_that_died_earlier():
+    x = TensorType("float64", (200, 200))("x")
+    dead = T.dot(x, x)
+    values = [np.linspace(-1, 1, 40000).reshape(200, 200)]
+    for source in (dead, T.exp(dead.T), T.sort(dead)):
+        total = T.dot(source, source).sum()
+        f, plain, _ = fused([x], [T.tanh(x * total) + T.sin(x)])
+        assert any(step.into for step in f.program.instructions)
+        np.testing.assert_array_equal(f(*values), plain(*values))
+
+
 @dataclass(frozen=True)
 class Same(Op):
     """A user's op that gives back its input and does not say so."""
@@ -193,12 +232,13 @@ def test_users_ops_are_not_trusted():
 def test_nothing_is_planned_where_values_are_kept_or_checked():
     x = T.dvector("x")
     y = T.tanh(T.exp(x))
-    assert written(symcomp.function([x], y).program)
-    assert not written(symcomp.function([x], y, mode=symcomp.Mode("vm_nogc")).program)
-    mode = symcomp.Mode().excluding("inplace")
-    assert not written(symcomp.function([x], y, mode=mode).program)
+    mode = symcomp.Mode().excluding("fusion")
+    assert written(symcomp.function([x], y, mode=mode).program)
+    kept = symcomp.Mode("vm_nogc").excluding("fusion")
+    assert not written(symcomp.function([x], y, mode=kept).program)
+    assert not written(symcomp.function([x], y, mode=mode.excluding("inplace")).program)
     with symcomp.config.change_flags(nan_guard="all"):
-        assert not written(symcomp.function([x], y).program)
+        assert not written(symcomp.function([x], y, mode=mode).program)
 
 
 def test_a_failed_call_leaves_shared_variables():

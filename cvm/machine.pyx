@@ -1,0 +1,226 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""The native machine: the loop over a program's instructions, in C.
+
+The store is an array of object pointers, one for each slot, owned by the call: calls from several
+threads do not meet. What an instruction does is an ``Action`` (``actions.pxi``); kernels and
+products release the GIL where the work is worth it.
+"""
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject_IsTrue
+from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
+from libc.stdint cimport int64_t, uintptr_t
+
+cimport numpy as cnp
+
+import time
+
+import numpy as np
+
+from symcomp.vm.machine import UNSET, explain
+from symcomp.vm.opcodes import Opcode
+
+cnp.import_array()
+
+include "actions.pxi"
+
+cdef enum:
+    CALL = 0
+    COPY = 1
+    MOVE = 2
+    BRANCH = 3
+    JUMP = 4
+    SKIP_IF_SET = 5
+    FREE = 6
+
+assert [int(code) for code in Opcode] == [CALL, COPY, MOVE, BRANCH, JUMP, SKIP_IF_SET, FREE]
+
+
+cdef struct Step:
+    int opcode
+    int target
+    int n_inputs
+    int n_frees
+    int *inputs     # in NativeMachine._numbers; the outputs follow, for MOVE
+    int *frees
+    PyObject *action
+
+
+cdef class NativeMachine:
+    """Runs a program. Has the interface of ``PythonMachine`` and gives the same results.
+
+    Parameters
+    ----------
+    program : Program
+    actions : list of Action or None
+        For each instruction that is a CALL or COPY, what does it.
+    keep : bool
+        Hold on to the values of the last call until ``free`` is called.
+    python : bool
+        Whether an action may run NumPy, whose warnings must be off then.
+    """
+
+    cdef readonly object program
+    cdef readonly object kept
+    cdef list _actions
+    cdef list _template
+    cdef bint _keep, _python
+    cdef int _n_slots, _n_steps
+    cdef Step *_steps
+    cdef int *_numbers
+    cdef int *_input_slots
+    cdef int *_output_slots
+    cdef int _n_inputs, _n_outputs
+
+    def __cinit__(self, program, list actions, bint keep=False, bint python=True):
+        cdef int i, k, at = 0
+        self.program = program
+        self.kept = None
+        self._actions = actions
+        self._keep, self._python = keep, python
+        self._n_slots = len(program.variables)
+        self._template = [UNSET] * self._n_slots
+        for slot, value in program.constants.items():
+            self._template[slot] = value
+        code = program.instructions
+        self._n_steps = len(code)
+        self._n_inputs, self._n_outputs = len(program.inputs), len(program.outputs)
+        total = self._n_inputs + self._n_outputs
+        total += sum(len(s.inputs) + len(s.outputs) + len(s.frees) for s in code)
+        self._numbers = <int *>PyMem_Malloc(max(total, 1) * sizeof(int))
+        self._steps = <Step *>PyMem_Malloc(max(self._n_steps, 1) * sizeof(Step))
+        if self._numbers == NULL or self._steps == NULL:
+            raise MemoryError()
+        self._input_slots = self._numbers
+        at = self._write(program.inputs, 0)
+        self._output_slots = self._numbers + at
+        at = self._write(program.outputs, at)
+        for i in range(self._n_steps):
+            step = code[i]
+            self._steps[i].opcode = int(step.opcode)
+            self._steps[i].target = step.target
+            self._steps[i].n_inputs = len(step.inputs)
+            self._steps[i].n_frees = len(step.frees)
+            self._steps[i].inputs = self._numbers + at
+            at = self._write(step.inputs, at)
+            at = self._write(step.outputs, at)
+            self._steps[i].frees = self._numbers + at
+            at = self._write(step.frees, at)
+            self._steps[i].action = <PyObject *>actions[i]
+
+    def __dealloc__(self):
+        PyMem_Free(self._numbers)
+        PyMem_Free(self._steps)
+
+    cdef int _write(self, slots, int at) except -1:
+        for slot in slots:
+            self._numbers[at] = slot
+            at += 1
+        return at
+
+    def run(self, values, observe=None):
+        """Run the program on the values of its inputs; return those of its outputs.
+
+        Parameters
+        ----------
+        values : sequence
+        observe : callable, optional
+            Called after every instruction with its position, itself, and the seconds it took.
+        """
+        cdef int i
+        cdef PyObject *item
+        cdef PyObject **store = <PyObject **>PyMem_Malloc(max(self._n_slots, 1) * sizeof(PyObject *))
+        if store == NULL:
+            raise MemoryError()
+        for i in range(self._n_slots):
+            item = <PyObject *>(<object>self._template[i])
+            store[i] = NULL if item == <PyObject *>UNSET else item
+            Py_XINCREF(store[i])
+        try:
+            for i in range(self._n_inputs):
+                item = <PyObject *>(<object>values[i])
+                Py_XINCREF(item)
+                Py_XDECREF(store[self._input_slots[i]])
+                store[self._input_slots[i]] = item
+            if self._python:
+                with np.errstate(all="ignore"):
+                    self._guarded(store, observe)
+            else:
+                self._guarded(store, observe)
+            if self._keep:
+                self.kept = contents(store, self._n_slots)
+            return [<object>store[self._output_slots[i]] for i in range(self._n_outputs)]
+        finally:
+            for i in range(self._n_slots):
+                Py_XDECREF(store[i])
+            PyMem_Free(store)
+
+    def free(self):
+        """Drop the values kept from the last call."""
+        self.kept = None
+
+    cdef int _guarded(self, PyObject **store, observe) except -1:
+        cdef int position = 0
+        try:
+            if observe is None:
+                self._loop(store, &position)
+            else:
+                self._observed(store, &position, observe)
+        except Exception as problem:
+            step = self.program.instructions[position]
+            found = contents(store, self._n_slots)
+            explain(problem, step, [found[i] for i in step.inputs])
+            raise
+        return 0
+
+    cdef int _loop(self, PyObject **store, int *position) except -1:
+        while position[0] < self._n_steps:
+            position[0] = self._do(store, position[0])
+        return 0
+
+    cdef int _observed(self, PyObject **store, int *position, observe) except -1:
+        code = self.program.instructions
+        started = time.perf_counter()
+        while position[0] < self._n_steps:
+            at = position[0]
+            position[0] = self._do(store, at)
+            now = time.perf_counter()
+            observe(at, code[at], now - started)
+            started = now
+        return 0
+
+    cdef int _do(self, PyObject **store, int position) except -1:
+        """Do one instruction; return the position of the next."""
+        cdef Step *step = &self._steps[position]
+        cdef int following = position + 1
+        cdef int i, slot
+        cdef PyObject *value
+        if step.opcode <= COPY:
+            (<Action>step.action).run(store)
+        elif step.opcode == MOVE:
+            for i in range(step.n_inputs):
+                value = store[step.inputs[i]]
+                Py_XINCREF(value)
+                slot = step.inputs[step.n_inputs + i]
+                Py_XDECREF(store[slot])
+                store[slot] = value
+        elif step.opcode == BRANCH:
+            if not PyObject_IsTrue(<object>store[step.inputs[0]]):
+                following = step.target
+        elif step.opcode == SKIP_IF_SET:
+            if store[step.inputs[0]] != NULL:
+                following = step.target
+        elif step.opcode == JUMP:
+            following = step.target
+        for i in range(step.n_frees):
+            slot = step.frees[i]
+            value = store[slot]
+            store[slot] = NULL
+            Py_XDECREF(value)
+        return following
+
+
+cdef list contents(PyObject **store, int n):
+    """The values of all slots."""
+    cdef int i
+    return [UNSET if store[i] == NULL else <object>store[i] for i in range(n)]
