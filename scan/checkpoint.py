@@ -1,9 +1,9 @@
 """Loops whose gradient keeps the states between chunks of steps, and computes the others again.
 
 A loop of n steps becomes a loop over chunks, each a loop of N steps, and a rest of 1 to N steps.
-The gradient of the loop over chunks keeps what a chunk starts from and does its steps again: n / N + N
-states in place of n, least for N = sqrt(n) (Chen et al., 2016, "Training deep nets with sublinear
-memory cost").
+The gradient of the loop over chunks keeps what a chunk starts from and does its steps again:
+n / N + N states in place of n, least for N = sqrt(n) (Chen et al., 2016, "Training deep nets with
+sublinear memory cost").
 """
 
 from __future__ import annotations
