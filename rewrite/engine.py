@@ -107,10 +107,18 @@ class Engine(Watcher):
         """To be looked at again; what it was computes nothing any more."""
         self._forget(node)
         self._touched.append(node)
+        self._touch_sources(node)
 
     def left(self, node: Apply) -> None:
         """Nobody may be merged into it."""
         self._forget(node)
+        self._touch_sources(node)
+
+    def _touch_sources(self, node: Apply) -> None:
+        """One output of several may now be needed by nobody: those who make it are to know."""
+        for x in node.inputs:
+            if x.owner is not None and x.owner.op.multiple_outputs:
+                self._touched.append(x.owner)
 
     def _forget(self, node: Apply) -> None:
         key = self._key_of.pop(node, None)

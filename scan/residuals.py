@@ -84,8 +84,9 @@ class _Cut:
         step = layout.step(self._op.body.inputs)
         new, results = layout.results(self._op.body.outputs), layout.results(self._forward)
         found: dict[Variable, Any] = {}
-        for y, rows in zip(new.stacked, results.stacked, strict=True):
-            found[y] = (rows, Slice())
+        if not self._op.recompute:
+            found.update((y, (rows, Slice())) for y, rows in zip(new.stacked, results.stacked,
+                                                                strict=True))  # fmt: skip
         for y, rows, depth in zip(new.traced, results.traced, layout.depths, strict=True):
             found[y] = (rows, Slice(depth))
         for lagged, lags, rows, depth in zip(

@@ -16,6 +16,7 @@ from symcomp.scan.rules.cleaning import (
     scan_drop_unused,
     scan_hoist_invariant,
     scan_inline_constants,
+    scan_last_of_continued,
     scan_merge_equal,
     scan_shorten_traces,
     scan_unroll_one_step,
@@ -30,7 +31,7 @@ from symcomp.scan.rules.pushing import (
 CLEANING = RuleSet(
     [
         scan_drop_unused, scan_inline_constants, scan_merge_equal, scan_hoist_invariant,
-        scan_unroll_one_step, scan_shorten_traces,
+        scan_unroll_one_step, scan_shorten_traces, scan_last_of_continued,
     ],
     ["scan", *QUICK],
 )  # fmt: skip

@@ -29,7 +29,7 @@ VIEWS = (DimShuffle, Subtensor, ShapeI)
 def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
     """scan with f(row, captured) in its body -> scan over f(sequence, captured)"""
     parts = Parts.of(node)
-    if parts.condition is not None or not parts.sequences:
+    if parts.condition is not None or parts.op.recompute or not parts.sequences:
         return None
     known: Known = {c.inner: (c.x, False) for c in parts.captured}
     fixed = set(known)
@@ -95,7 +95,7 @@ def _is_work(y: Any, leaves: set[Variable]) -> bool:
 def scan_push_out_outputs(node: Apply, graph: Any) -> Any:
     """scan with output f(state, captured) -> f of all rows of the state, behind the scan"""
     parts = Parts.of(node)
-    if parts.condition is not None:
+    if parts.condition is not None or parts.op.recompute:
         return None
     states: list[Any] = [*parts.traced, *parts.carried]
     needed = set(ancestors([s.new for s in states]))
@@ -139,7 +139,7 @@ def _shrinks(y: Any, cuts: list[Any]) -> bool:
 def scan_push_out_sums(node: Apply, graph: Any) -> Any:
     """scan of s = s + f(row, state), read at the end -> s + f, summed behind the scan"""
     parts = Parts.of(node)
-    if parts.condition is not None:
+    if parts.condition is not None or parts.op.recompute:
         return None
     after = _After(parts, set(), graph)
     for stacked in parts.stacked:
