@@ -1,5 +1,6 @@
 """The storage plan: what is written where, and that no value is disturbed by it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -265,6 +266,16 @@ def test_results_and_shared_values_are_not_disturbed_by_later_calls():
     f(np.full(3, 7.0))
     for a, b in zip([*first, state], saved, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_calls_from_several_threads_do_not_meet():
+    x = T.dmatrix("x")
+    f = symcomp.function([x], T.tanh(T.sort(x) * 2.0).sum(axis=0) + T.sort(-x)[0])
+    values = [np.full((100, 100), float(k)) for k in range(8)]
+    wanted = [f(v) for v in values]
+    with ThreadPoolExecutor(4) as threads:
+        for got, want in zip(threads.map(f, values * 5), wanted * 5, strict=True):
+            np.testing.assert_array_equal(got, want)
 
 
 def _steps(a, b, c):
