@@ -1,4 +1,5 @@
-"""Fusion: scalar functions of the same elements become one op, which passes over them once.
+"""Fusion: scalar functions and reductions of the same elements become one op, which passes over
+them once.
 
 Nothing is computed twice: a node goes into one group, what others need of it becomes an output, and
 what is stretched by its users stays outside. Groups stay within one lazy region.
@@ -15,6 +16,7 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.formula import Formula, Literal, Result, Step, joint_pattern
 from symcomp.ops.fused import Fused
+from symcomp.ops.reduce import Reduce
 from symcomp.ops.regions import Placement, place
 from symcomp.rewrite.levels import Components, Kind, assign_levels
 from symcomp.rewrite.trace import Firing
@@ -28,7 +30,8 @@ MOST_ARRAYS = 24
 
 
 def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
-    """Replace connected scalar functions by ops that compute several. In linear time.
+    """Replace connected scalar functions, and reductions of what they compute, by ops that compute
+    several. In linear time.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
         kind, level = kinds[node], levels[node]
         if kind is None:
             continue
-        pattern = _pattern(node.outputs[0].type.shape)
+        pattern = _loop(node)
         for x in node.inputs:
             if isinstance(x, Constant) or _pattern(x.type.shape) != pattern:
                 continue
@@ -65,12 +68,26 @@ def _kinds(order: Sequence[Apply], regions: Placement) -> dict[Apply, Kind]:
     numbers: dict[Any, int] = {}
     kinds: dict[Apply, Kind] = {}
     for node in order:
-        kinds[node] = None
-        if type(node.op) is Elemwise and not node.op.inplace:
-            pattern = _pattern(node.outputs[0].type.shape)
-            if joint_pattern(_pattern(x.type.shape) for x in node.inputs) == pattern:
-                kinds[node] = numbers.setdefault((pattern, regions[node]), len(numbers))
+        pattern = _loop(node)
+        if pattern is None:
+            kinds[node] = None
+        else:
+            kinds[node] = numbers.setdefault((pattern, regions[node]), len(numbers))
     return kinds
+
+
+def _loop(node: Apply) -> tuple[bool, ...] | None:
+    """Which axes have length 1 in the elements that the node passes over; None if that is not what
+    it does.
+    """
+    if type(node.op) is Reduce and node.op.axes:
+        return _pattern(node.inputs[0].type.shape)
+    if type(node.op) is Elemwise and not node.op.inplace:
+        pattern = _pattern(node.outputs[0].type.shape)
+        # A type may know more than the inputs say: what it stands for is not stretched then.
+        same = joint_pattern(_pattern(x.type.shape) for x in node.inputs) == pattern
+        return pattern if same else None
+    return None
 
 
 @cache
@@ -125,14 +142,15 @@ def _replace(graph: FunctionGraph, nodes: Sequence[Apply], firings: list[Firing]
             len(inputs) + literals[Literal.of(x.data)] if _is_literal(x) else number[x]
             for x in node.inputs
         )
-        steps.append(Step(node.op.scalar, arguments, node.outputs[0].type.dtype))
+        function = node.op if isinstance(node.op, Reduce) else node.op.scalar
+        steps.append(Step(function, arguments, node.outputs[0].type.dtype))
         number[node.outputs[0]] = first + position
     shown = [node.outputs[0] for node in nodes if _used_outside(graph, node.outputs[0], members)]
     formula = Formula(
         tuple(x.type.dtype for x in inputs),
         tuple(literals),
         tuple(steps),
-        tuple(Result(number[z]) for z in shown),
+        tuple(Result(number[z], getattr(z.owner.op, "axes", ())) for z in shown),
     )
     op = Fused(formula, tuple(node.source for node in nodes))
     fused = Apply(op, list(inputs), [z.type for z in shown], shown[-1].owner.source)

@@ -65,11 +65,6 @@ class Step:
     arguments: tuple[int, ...]
     dtype: str
 
-    @property
-    def folds(self) -> bool:
-        """Whether it is a reduction."""
-        return isinstance(self.function, Reduce)
-
 
 @dataclass(frozen=True)
 class Result:
@@ -89,7 +84,7 @@ class Formula:
         Their dtypes.
     literals : tuple of Literal
     steps : tuple of Step
-        Each after those whose values it takes. All reductions have the same axes.
+        Each after those whose values it takes.
     results : tuple of Result
         Each is the value of a step, and none is there twice.
 
@@ -117,11 +112,6 @@ class Formula:
             raise ValueError(f"the results {values} are not several different values")
         if any(not self.first_step <= v < stop for v in values):
             raise ValueError(f"the results {values} are not all values of steps")
-        if (
-            len({step.function.axes for step in self.steps if isinstance(step.function, Reduce)})
-            > 1
-        ):
-            raise ValueError("the reductions are over different axes")
 
     @cached_property
     def first_step(self) -> int:
@@ -136,11 +126,6 @@ class Formula:
             *(literal.dtype for literal in self.literals),
             *(step.dtype for step in self.steps),
         )
-
-    @cached_property
-    def axes(self) -> tuple[int, ...] | None:
-        """The axes of the reductions; None if there are none."""
-        return next((s.function.axes for s in self.steps if isinstance(s.function, Reduce)), None)
 
     @cached_property
     def last_use(self) -> dict[int, int]:

@@ -13,9 +13,9 @@ from symcomp.core.source import Source, made_for
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.blocks import Evaluator
 from symcomp.ops.chain import pull_through, push_through
 from symcomp.ops.convert import constant
+from symcomp.ops.evaluation import Evaluator
 from symcomp.ops.formula import Formula, function_name, unfold_step, without_axes
 from symcomp.ops.reduce import Reduce
 
@@ -76,12 +76,12 @@ class Fused(Op):
         return compute
 
     def _without_axes(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        if self.formula.axes is None:
+        results = self.formula.results
+        if not any(result.dropped for result in results):
             return tuple(values)
-        dropped = [result.dropped for result in self.formula.results]
         return tuple(
-            v.reshape([n for a, n in enumerate(v.shape) if a not in axes]) if axes else v
-            for v, axes in zip(values, dropped, strict=True)
+            v.reshape([n for a, n in enumerate(v.shape) if a not in result.dropped])
+            for v, result in zip(values, results, strict=True)
         )
 
     def _refuse(self, values: Sequence[Any], types: Sequence[TensorType]) -> NoReturn:

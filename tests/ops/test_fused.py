@@ -11,8 +11,10 @@ from symcomp.core.evaluate import evaluate
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.blocks import block_indices
 from symcomp.ops.elemwise import ROWS
+from symcomp.ops.evaluation import Evaluator
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.fused import Fused
+from symcomp.ops.reduce import REDUCTIONS, Reduce
 from symcomp.tests.harness import check
 
 
@@ -231,3 +233,123 @@ def test_undefined_and_discrete_derivatives():
     with pytest.raises(symcomp.gradient.NullTypeGradError):
         symcomp.grad(op(x, y)[1].sum(), x)
     assert symcomp.grad(op(x, y)[0].sum(), x).eval({x: [1.5], y: [1.0]}).item() == 0
+
+
+# -- reductions
+
+
+def reducing(name, axes, dtype, out=None, work=None):
+    """t = -x; t reduced over the axes; t."""
+    fold = Reduce(REDUCTIONS[name], axes, out, work)
+    negative = "neg" if dtype != "bool" else "invert"
+    out = fold.dtypes_for(dtype)[0]
+    steps = (Step(row(negative), (0,), dtype), Step(fold, (1,), out))
+    return Fused(Formula((dtype,), (), steps, (Result(2, axes), Result(1))))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("name", ["sum", "max", "any", "prod"])
+def test_reductions_in_blocks(name, dtype, axes, layout, rng):
+    if name == "max" and dtype == "complex64":
+        return
+    x = LAYOUTS[layout](rng.integers(-3, 3, (400, 300)).astype(dtype))
+    if name == "prod":
+        x = np.where(rng.random(x.shape) < 1e-3, 2, 1).astype(dtype)
+    op = reducing(name, axes, dtype)
+    with np.errstate(all="ignore"):
+        got, negative = op.perform(x)
+        t = ~x if dtype == "bool" else -x
+        want = op.formula.steps[1].function.perform(t)
+    np.testing.assert_array_equal(negative, t)
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_sums_of_blocks_round_as_little(axes, dtype, rng):
+    x = rng.standard_normal((3000, 100)).astype(dtype)
+    got, _ = reducing("sum", axes, dtype).perform(x)
+    exact = -x.astype(np.longdouble).sum(axis=axes)
+    error, plain = (np.abs(z - exact).max() for z in (got, (-x).sum(axis=axes)))
+    size = np.abs(exact).max() + np.sqrt(np.square(x, dtype=np.float64).sum(axis=axes).max())
+    assert error <= 2 * plain + np.finfo(dtype).eps * size
+
+
+def test_dtypes_of_sums(rng):
+    x = rng.integers(0, 100, (300, 300)).astype(np.int8)
+    (got, _) = reducing("sum", (0,), "int8", "float32", "float64").perform(x)
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, -x.sum(axis=0, dtype=np.float64))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_reductions_of_nothing(shape):
+    x = np.zeros(shape)
+    got, _ = reducing("sum", (0,), "float64").perform(x)
+    np.testing.assert_array_equal(got, np.zeros(shape[1]))
+    if shape[0] == 0:
+        with pytest.raises(ShapeError, match="empty along axes"):
+            reducing("max", (0,), "float64").perform(x)
+
+
+def centred(axes):
+    """x - sum of x over axes, the sum; and the sum of the squares of both."""
+    fold = Reduce(REDUCTIONS["sum"], axes)
+    steps = (
+        Step(fold, (0,), "float64"),
+        Step(row("sub"), (0, 2), "float64"),
+        Step(row("mul"), (3, 1), "float64"),
+        Step(row("sqr"), (4,), "float64"),
+        Step(fold, (5,), "float64"),
+        Step(row("sqrt"), (6,), "float64"),
+    )
+    results = (Result(4), Result(2, axes), Result(7, axes))
+    return Fused(Formula(("float64", "float64"), (), steps, results))
+
+
+def centred_by_hand(axes):
+    def compute(x, y):
+        total = x.sum(axis=axes, keepdims=True)
+        z = (x - total) * y
+        return [z, total.squeeze(axes), np.sqrt((z * z).sum(axis=axes))]
+
+    return compute
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_rows(axes, rng):
+    x, y = rng.standard_normal((4, 3)), rng.standard_normal((1, 3))
+    check(centred(axes), x, y, expected=centred_by_hand(axes))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_rows_in_blocks(axes, layout, rng):
+    x = LAYOUTS[layout](rng.standard_normal((600, 333)))
+    for y in (rng.standard_normal((1, x.shape[1])), rng.standard_normal((x.shape[0], 1)), x):
+        for got, want in zip(centred(axes).perform(x, y), centred_by_hand(axes)(x, y), strict=True):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_rows_along_the_last_axis_have_the_same_bits(rng):
+    x, y = rng.standard_normal((50, 40, 70)), rng.standard_normal((1, 40, 70))
+    for got, want in zip(centred((2,)).perform(x, y), centred_by_hand((2,))(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("op", "way"),
+    [
+        (gated(), "loop"),
+        (reducing("sum", (0,), "float64"), "loop"),
+        (centred((1,)), "rows"),
+        (centred((0, 1)), "whole"),
+    ],
+)
+def test_ways(op, way):
+    patterns = [(False, False)] * len(op.formula.inputs)
+    assert Evaluator(op.formula, patterns).way == way

@@ -1,0 +1,411 @@
+"""Formulas computed with NumPy, a block at a time, so that values between stay in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import reduce as folded
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from symcomp.ops.blocks import Layout, Pattern, block_indices, masked
+from symcomp.ops.elemwise import ScalarOp
+from symcomp.ops.formula import Formula, Step
+from symcomp.ops.reduce import Reduce
+
+# What a block may take of the cache of a core, in bytes, and its numbers of elements: fewer are not
+# worth the calls, more gain nothing.
+CACHE = 1 << 19
+SMALLEST, LARGEST = 1 << 12, 1 << 15
+
+
+class Evaluator:
+    """Computes the results of a formula.
+
+    Parameters
+    ----------
+    formula : Formula
+    patterns : sequence of tuple of bool
+        For each input, which axes are stretched: they have length 1.
+
+    Attributes
+    ----------
+    way : {"whole", "loop", "rows"}
+        How large arrays are computed: all at once; a block at a time, reductions being put
+        together from blocks; or in blocks of whole rows, where what is reduced is used at once for
+        the elements.
+    """
+
+    def __init__(self, formula: Formula, patterns: Sequence[Pattern]) -> None:
+        self.formula = formula
+        every = formula.patterns(patterns)
+        self._patterns = every[: len(formula.inputs)]
+        self._pattern = folded(_both, self._patterns)
+        self._literals = [literal.array for literal in formula.literals]
+        self._results = [result.value for result in formula.results]
+        self._result_patterns = [every[v] for v in self._results]
+        self._full = [i for i, p in enumerate(self._patterns) if p == self._pattern]
+        self._partial = [i for i in range(len(self._patterns)) if i not in self._full]
+        self._direct = [_direct(formula, step) for step in formula.steps]
+        self._dead = dead_after(formula)
+        self.way = _way(formula, every)
+        self._small = _small(formula, every)
+        late = self._small if self.way == "loop" else frozenset()
+        self._body = Body(formula, self._small, late) if self.way != "whole" else None
+        sizes = [
+            np.dtype(formula.dtypes[v]).itemsize for v in (*range(len(patterns)), *self._results)
+        ]
+        sizes += self._body.itemsizes if self._body else []
+        self.block = min(max(CACHE // sum(sizes), SMALLEST), LARGEST)
+
+    def shape(self, values: Sequence[Any]) -> tuple[int, ...] | None:
+        """The shape that the inputs are broadcast to; None if they do not fit."""
+        if self._full:
+            shape = values[self._full[0]].shape
+            for i in self._full[1:]:
+                if values[i].shape != shape:
+                    return None
+        else:
+            pairs = list(zip(values, self._patterns, strict=True))
+            axes = range(len(self._pattern))
+            shape = tuple(next((v.shape[a] for v, p in pairs if not p[a]), 1) for a in axes)
+        for i in self._partial:
+            for n, m, one in zip(values[i].shape, shape, self._patterns[i], strict=True):
+                if not one and n != m:
+                    return None
+        return shape
+
+    def __call__(self, values: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...]:
+        """The results, where the inputs are broadcast to ``shape``."""
+        if self._body is None or prod(shape) <= self.block:
+            return self._whole(values)
+        if self.way == "rows":
+            return self._in_rows(self._body, values, shape)
+        return self._in_blocks(self._body, values, shape)
+
+    def _whole(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """All elements at once."""
+        store = [*values, *self._literals]
+        for (function, arguments, dtype), dead in zip(self._direct, self._dead, strict=True):
+            z = function(*[store[a] for a in arguments])
+            if type(z) is not np.ndarray or z.dtype is not dtype:
+                z = np.asarray(z, dtype)
+            store.append(z)
+            for value in dead:
+                store[value] = None
+        return tuple([store[v] for v in self._results])
+
+    def _in_rows(
+        self, body: Body, values: Sequence[Any], shape: tuple[int, ...]
+    ) -> tuple[Any, ...]:
+        """Blocks of whole rows: each is computed to the end."""
+        layout = Layout(shape, values, self._patterns, flatten=False)
+        axes = layout.axes(body.axes)
+        stretched = [tuple(p[a] for a in layout.order) for p in self._result_patterns]
+        outputs = [
+            np.empty(
+                [1 if one else n for n, one in zip(layout.shape, p, strict=True)],
+                self.formula.dtypes[v],
+            )
+            for v, p in zip(self._results, stretched, strict=True)
+        ]
+        run = body.runner(lambda fold: axes, partial=False)
+        for index in block_indices(layout.shape, self.block, axes):
+            targets = [z[masked(index, p)] for z, p in zip(outputs, stretched, strict=True)]
+            run(
+                [*layout.part(index), *self._literals],
+                dict(zip(self._results, targets, strict=True)),
+            )
+        return tuple(map(layout.restored, outputs))
+
+    def _in_blocks(
+        self, body: Body, values: Sequence[Any], shape: tuple[int, ...]
+    ) -> tuple[Any, ...]:
+        """Blocks of any elements; then what is made of the reductions."""
+        axes = {a for a, one in enumerate(self._pattern) if not one}
+        flatten = all(axes <= {*fold.axes} for fold in body.folds.values())
+        layout = Layout(shape, values, self._patterns, flatten)
+        outputs = {
+            v: np.empty(layout.shape, self.formula.dtypes[v])
+            for v in self._results
+            if v not in self._small
+        }
+        totals = Totals(body.folds, self.formula.dtypes, layout)
+        run = body.runner(lambda fold: layout.axes(fold.axes), partial=True)
+        for index in block_indices(layout.shape, self.block):
+            parts = run(
+                [*layout.part(index), *self._literals], {v: z[index] for v, z in outputs.items()}
+            )
+            totals.add(parts, index)
+        found = {v: layout.restored(z) for v, z in outputs.items()} | totals.results()
+        store: list[Any] = [*values, *self._literals]
+        for (function, arguments, dtype), number in zip(
+            self._direct, range(len(store), len(self.formula.dtypes)), strict=True
+        ):
+            if number in self._small and number not in found:
+                found[number] = np.asarray(function(*[store[a] for a in arguments]), dtype)
+            store.append(found.get(number))
+        return tuple([store[v] for v in self._results])
+
+
+class Totals:
+    """Reductions put together from those of blocks, in the dtypes that they are computed in."""
+
+    def __init__(self, folds: dict[int, Reduce], dtypes: Sequence[str], layout: Layout) -> None:
+        self._folds = folds
+        self._dtypes = dtypes
+        self._layout = layout
+        self._axes = {number: layout.axes(fold.axes) for number, fold in folds.items()}
+        self._arrays: dict[int, Any] = {}
+
+    def add(self, store: Sequence[Any], index: tuple[slice, ...]) -> None:
+        """Take in the values of the block at ``index``."""
+        for number, fold in self._folds.items():
+            part, axes = store[number], self._axes[number]
+            if number not in self._arrays:
+                lengths = enumerate(self._layout.shape)
+                self._arrays[number] = np.empty(
+                    [1 if a in axes else n for a, n in lengths], part.dtype
+                )
+            own = tuple(slice(None) if a in axes else cut for a, cut in enumerate(index))
+            total = self._arrays[number][own]
+            if all(not index[a].start for a in axes):
+                total[...] = part
+            else:
+                fold.reduction.numpy(total, part, out=total)
+
+    def results(self) -> dict[int, Any]:
+        """The reductions, in the dtypes of their results."""
+        found = {}
+        for number, total in self._arrays.items():
+            found[number] = np.asarray(self._layout.restored(total), self._dtypes[number])
+        return found
+
+
+class Body:
+    """The steps of a block: each value in a buffer that is free then, or in an output.
+
+    Parameters
+    ----------
+    formula : Formula
+    small : collection of int
+        The values that have not all elements.
+    late : collection of int
+        Those computed after all blocks, reductions excepted.
+    """
+
+    def __init__(self, formula: Formula, small: Collection[int], late: Collection[int]) -> None:
+        self.folds = {
+            number: step.function
+            for number, step in enumerate(formula.steps, formula.first_step)
+            if isinstance(step.function, Reduce)
+        }
+        self.axes = next((fold.axes for fold in self.folds.values()), ())
+        self._formula = formula
+        self._buffers: list[str] = []  # their dtypes
+        self._free: dict[str, list[int]] = {}
+        self._held: dict[int, int] = {}
+        results = {result.value for result in formula.results}
+        # For each step: how, the arguments, and in which buffer; -1 for none.
+        self._plan: list[tuple[Any, tuple[int, ...], int]] = []
+        dead = dead_after(formula)
+        for position, step in enumerate(formula.steps):
+            number = formula.first_step + position
+            if number in late or number in self.folds:
+                self._plan.append((None, step.arguments, -1))
+            else:
+                self._place(number, step, number in results, number in small, dead[position])
+            for value in dead[position]:
+                self._release(value)
+
+    @property
+    def itemsizes(self) -> list[int]:
+        """Of the buffers."""
+        return [np.dtype(dtype).itemsize for dtype in self._buffers]
+
+    def _place(
+        self, number: int, step: Step, shown: bool, small: bool, dead: Sequence[int]
+    ) -> None:
+        ufunc = None if small else ufunc_of(self._formula, step)
+        if len(step.arguments) <= 2:
+            for value in dead:
+                self._release(value)  # a ufunc may overwrite what it reads
+        place = -1
+        if ufunc is not None and not shown:
+            place = self._take(step.dtype)
+            self._held[number] = place
+        function, arguments, dtype = _direct(self._formula, step)
+        compute = _out_of(ufunc) if ufunc is not None else _into(function, dtype)
+        self._plan.append((compute, arguments, place))
+
+    def _take(self, dtype: str) -> int:
+        if self._free.get(dtype):
+            return self._free[dtype].pop()
+        self._buffers.append(dtype)
+        return len(self._buffers) - 1
+
+    def _release(self, value: int) -> None:
+        buffer = self._held.pop(value, None)
+        if buffer is not None:
+            self._free.setdefault(self._buffers[buffer], []).append(buffer)
+
+    def runner(
+        self, axes_of: Callable[[Reduce], tuple[int, ...]], partial: bool
+    ) -> Callable[[list[Any], dict[int, Any]], list[Any]]:
+        """What computes a block: from its inputs and literals, and the places of the results, to
+        all values.
+
+        Parameters
+        ----------
+        axes_of : callable
+            The axes of a block that a reduction goes over.
+        partial : bool
+            Leave reductions in the dtype that they are computed in.
+        """
+        plan = []
+        for number, (compute, arguments, place) in enumerate(self._plan, self._formula.first_step):
+            fold = self.folds.get(number)
+            if fold is not None:
+                dtype = self._formula.dtypes[arguments[0]]
+                compute = _fold(fold, dtype, axes_of(fold), partial)
+            plan.append((number, compute, arguments, place))
+        largest: list[Any] = []
+        shaped: dict[tuple[int, ...], list[Any]] = {}
+
+        def buffers(shape: tuple[int, ...]) -> list[Any]:
+            size = prod(shape)
+            if not largest:  # the first block is the largest
+                largest.extend(np.empty(size, dtype) for dtype in self._buffers)
+            if shape not in shaped:
+                shaped[shape] = [b[:size].reshape(shape) for b in largest]
+            return shaped[shape]
+
+        def run(store: list[Any], outputs: dict[int, Any]) -> list[Any]:
+            shape = np.broadcast_shapes(*[v.shape for v in store])
+            places = buffers(shape)
+            for number, compute, arguments, place in plan:
+                if compute is None:
+                    store.append(None)
+                    continue
+                target = places[place] if place >= 0 else outputs.get(number)
+                store.append(compute([store[a] for a in arguments], target))
+            return store
+
+        return run
+
+
+def _both(p: Pattern, q: Pattern) -> Pattern:
+    return tuple(a and b for a, b in zip(p, q, strict=True))
+
+
+def _small(formula: Formula, patterns: Sequence[Pattern]) -> frozenset[int]:
+    """The steps whose values have not all elements, among them the reductions."""
+    full = folded(_both, patterns[: len(formula.inputs)])
+    steps = enumerate(formula.steps, formula.first_step)
+    return frozenset(
+        n for n, step in steps if patterns[n] != full or isinstance(step.function, Reduce)
+    )
+
+
+def _way(formula: Formula, patterns: Sequence[Pattern]) -> str:
+    full = folded(_both, patterns[: len(formula.inputs)])
+    small = _small(formula, patterns)
+    reduced = set()
+    late = False
+    for number, step in enumerate(formula.steps, formula.first_step):
+        takes_small = any(a in small for a in step.arguments)
+        if isinstance(step.function, Reduce):
+            reduced.add(step.function.axes)
+            if takes_small or patterns[step.arguments[0]] != full:
+                return "whole"
+        elif number not in small:
+            late = late or takes_small
+    if not late:
+        return "loop"
+    if len(reduced) != 1:
+        return "whole"
+    (axes,) = reduced
+    row = tuple(one or a in axes for a, one in enumerate(full))
+    return "rows" if not all(row) and all(patterns[n] == row for n in small) else "whole"
+
+
+def _direct(formula: Formula, step: Step) -> tuple[Any, tuple[int, ...], Any]:
+    """What computes a step: a function, the numbers of its arguments, the dtype of the value."""
+    if isinstance(step.function, ScalarOp):
+        return step.function.function, step.arguments, np.dtype(step.dtype)
+    reduction = step.function
+
+    def fold(x: Any) -> Any:
+        z = reduction.perform(x)
+        return z.reshape([1 if a in reduction.axes else n for a, n in enumerate(x.shape)])
+
+    return fold, step.arguments, np.dtype(step.dtype)
+
+
+def dead_after(formula: Formula) -> list[tuple[int, ...]]:
+    """For each step, the values that nobody needs after it."""
+    results = {result.value for result in formula.results}
+    dead: list[list[int]] = [[] for _ in formula.steps]
+    for value, number in formula.last_use.items():
+        if value not in results:
+            dead[number - formula.first_step].append(value)
+    return [tuple(values) for values in dead]
+
+
+def ufunc_of(formula: Formula, step: Step) -> Any:
+    """The ufunc that computes a step in its dtype, or the one that adds up its arguments; None if
+    there is none.
+    """
+    row = step.function
+    if not isinstance(row, ScalarOp):
+        return None
+    dtypes = [np.dtype(formula.dtypes[a]) for a in step.arguments]
+    if row.name == "add" and len(dtypes) > 1:
+        # Of one dtype, so that the sums of the first terms have that dtype too.
+        return np.add if {*dtypes} == {np.dtype(step.dtype)} else None
+    ufunc = row.numpy
+    if not isinstance(ufunc, np.ufunc) or ufunc.nout != 1:
+        return None
+    return ufunc if ufunc.resolve_dtypes((*dtypes, None))[-1] == step.dtype else None
+
+
+def _out_of(ufunc: Any) -> Callable[[list[Any], Any], Any]:
+    if ufunc is np.add:
+
+        def add(values: list[Any], target: Any) -> Any:
+            np.add(values[0], values[1], out=target)
+            for value in values[2:]:
+                np.add(target, value, out=target)
+            return target
+
+        return add
+    return lambda values, target: ufunc(*values, out=target)
+
+
+def _into(function: Any, dtype: Any) -> Callable[[list[Any], Any], Any]:
+    def compute(values: list[Any], target: Any) -> Any:
+        z = function(*values)
+        if target is not None:
+            np.copyto(target, z, casting="unsafe")
+            return target
+        return z if type(z) is np.ndarray and z.dtype == dtype else np.asarray(z, dtype)
+
+    return compute
+
+
+def _fold(
+    fold: Reduce, dtype: str, axes: tuple[int, ...], partial: bool
+) -> Callable[[list[Any], Any], Any]:
+    out, work = fold.dtypes_for(dtype)
+    ufunc = fold.reduction.numpy
+    given = None if fold.reduction.logical else work
+
+    def compute(values: list[Any], target: Any) -> Any:
+        z = ufunc.reduce(values[0], axis=axes, dtype=given, keepdims=True)
+        if target is not None:
+            np.copyto(target, z, casting="unsafe")
+            return target
+        return z if partial else np.asarray(z, out)
+
+    return compute
