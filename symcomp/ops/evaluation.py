@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce as folded
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from symcomp.core.op import Op
 from symcomp.ops.blocks import Layout, Pattern, block_indices, masked
 from symcomp.ops.elemwise import ScalarOp
-from symcomp.ops.formula import Formula, Step
+from symcomp.ops.formula import Formula, Step, along, folded_axes, line_axes
 from symcomp.ops.reduce import Reduce
 
 # What a block may take of the cache of a core, in bytes, and its numbers of elements: fewer are not
@@ -49,10 +50,11 @@ class Evaluator:
         self._partial = [i for i in range(len(self._patterns)) if i not in self._full]
         self._direct = [_direct(formula, step) for step in formula.steps]
         self._dead = dead_after(formula)
-        self.way = _way(formula, every)
+        self.way, self._axes = _way(formula, every)
         self._small = _small(formula, every)
-        late = self._small if self.way == "loop" else frozenset()
-        self._body = Body(formula, self._small, late) if self.way != "whole" else None
+        self._body = None
+        if self.way != "whole":
+            self._body = Body(formula, self._small, in_rows=self.way == "rows")
         sizes = [
             np.dtype(formula.dtypes[v]).itemsize for v in (*range(len(patterns)), *self._results)
         ]
@@ -80,8 +82,6 @@ class Evaluator:
         """The results, where the inputs are broadcast to ``shape``."""
         if self._body is None or prod(shape) <= self.block:
             return self._whole(values)
-        if self.way == "rows":
-            return self._in_rows(self._body, values, shape)
         return self._in_blocks(self._body, values, shape)
 
     def _whole(self, values: Sequence[Any]) -> tuple[Any, ...]:
@@ -96,54 +96,32 @@ class Evaluator:
                 store[value] = None
         return tuple([store[v] for v in self._results])
 
-    def _in_rows(
-        self, body: Body, values: Sequence[Any], shape: tuple[int, ...]
-    ) -> tuple[Any, ...]:
-        """Blocks of whole rows: each is computed to the end."""
-        layout = Layout(shape, values, self._patterns, flatten=False)
-        axes = layout.axes(body.axes)
-        stretched = [tuple(p[a] for a in layout.order) for p in self._result_patterns]
-        outputs = [
-            np.empty(
-                [1 if one else n for n, one in zip(layout.shape, p, strict=True)],
-                self.formula.dtypes[v],
-            )
-            for v, p in zip(self._results, stretched, strict=True)
-        ]
-        run = body.runner(lambda fold: axes, partial=False)
-        for index in block_indices(layout.shape, self.block, axes):
-            targets = [z[masked(index, p)] for z, p in zip(outputs, stretched, strict=True)]
-            run(
-                [*layout.part(index), *self._literals],
-                dict(zip(self._results, targets, strict=True)),
-            )
-        return tuple(map(layout.restored, outputs))
-
     def _in_blocks(
         self, body: Body, values: Sequence[Any], shape: tuple[int, ...]
     ) -> tuple[Any, ...]:
-        """Blocks of any elements; then what is made of the reductions."""
+        """A block at a time; then what is made of reductions that needed all of them."""
         axes = {a for a, one in enumerate(self._pattern) if not one}
-        flatten = all(axes <= {*fold.axes} for fold in body.folds.values())
+        flatten = self.way == "loop" and all(axes <= {*f.axes} for f in body.totals.values())
         layout = Layout(shape, values, self._patterns, flatten)
-        outputs = {
-            v: np.empty(layout.shape, self.formula.dtypes[v])
-            for v in self._results
-            if v not in self._small
-        }
-        totals = Totals(body.folds, self.formula.dtypes, layout)
-        run = body.runner(lambda fold: layout.axes(fold.axes), partial=True)
-        for index in block_indices(layout.shape, self.block):
-            parts = run(
-                [*layout.part(index), *self._literals], {v: z[index] for v, z in outputs.items()}
-            )
-            totals.add(parts, index)
-        found = {v: layout.restored(z) for v, z in outputs.items()} | totals.results()
+        outputs = {}
+        for v, p in zip(self._results, self._result_patterns, strict=True):
+            if v not in body.late:
+                stretched = (False,) if layout.flat else tuple(p[a] for a in layout.order)
+                lengths = zip(layout.shape, stretched, strict=True)
+                empty = np.empty([1 if one else n for n, one in lengths], self.formula.dtypes[v])
+                outputs[v] = empty, stretched
+        totals = Totals(body.totals, self.formula.dtypes, layout)
+        run = body.runner(layout)
+        for index in block_indices(layout.shape, self.block, layout.axes(self._axes)):
+            targets = {v: z[masked(index, p)] for v, (z, p) in outputs.items()}
+            totals.add(run([*layout.part(index), *self._literals], targets), index)
+        found = {v: layout.restored(z) for v, (z, _) in outputs.items()} | totals.results()
+        return self._finish(body, values, found)
+
+    def _finish(self, body: Body, values: Sequence[Any], found: dict[int, Any]) -> tuple[Any, ...]:
         store: list[Any] = [*values, *self._literals]
-        for (function, arguments, dtype), number in zip(
-            self._direct, range(len(store), len(self.formula.dtypes)), strict=True
-        ):
-            if number in self._small and number not in found:
+        for number, (function, arguments, dtype) in enumerate(self._direct, len(store)):
+            if number in body.late and number not in found:
                 found[number] = np.asarray(function(*[store[a] for a in arguments]), dtype)
             store.append(found.get(number))
         return tuple([store[v] for v in self._results])
@@ -189,20 +167,27 @@ class Body:
     Parameters
     ----------
     formula : Formula
-    small : collection of int
+    small : frozenset of int
         The values that have not all elements.
-    late : collection of int
-        Those computed after all blocks, reductions excepted.
+    in_rows : bool
+        Whether a block holds whole rows, so that what is reduced can be used there.
+
+    Attributes
+    ----------
+    totals : dict of int to Reduce
+        The reductions that are put together from all blocks.
+    late : frozenset of int
+        The values that are known after all blocks.
     """
 
-    def __init__(self, formula: Formula, small: Collection[int], late: Collection[int]) -> None:
-        self.folds = {
+    def __init__(self, formula: Formula, small: frozenset[int], in_rows: bool) -> None:
+        self._formula = formula
+        self.totals = {
             number: step.function
             for number, step in enumerate(formula.steps, formula.first_step)
-            if isinstance(step.function, Reduce)
+            if isinstance(step.function, Reduce) and not (in_rows and number in formula.last_use)
         }
-        self.axes = next((fold.axes for fold in self.folds.values()), ())
-        self._formula = formula
+        self.late = frozenset(self.totals) if in_rows else small
         self._buffers: list[str] = []  # their dtypes
         self._free: dict[str, list[int]] = {}
         self._held: dict[int, int] = {}
@@ -212,7 +197,7 @@ class Body:
         dead = dead_after(formula)
         for position, step in enumerate(formula.steps):
             number = formula.first_step + position
-            if number in late or number in self.folds:
+            if number in self.late or line_axes(step.function):
                 self._plan.append((None, step.arguments, -1))
             else:
                 self._place(number, step, number in results, number in small, dead[position])
@@ -250,25 +235,19 @@ class Body:
         if buffer is not None:
             self._free.setdefault(self._buffers[buffer], []).append(buffer)
 
-    def runner(
-        self, axes_of: Callable[[Reduce], tuple[int, ...]], partial: bool
-    ) -> Callable[[list[Any], dict[int, Any]], list[Any]]:
+    def runner(self, layout: Layout) -> Callable[[list[Any], dict[int, Any]], list[Any]]:
         """What computes a block: from its inputs and literals, and the places of the results, to
         all values.
-
-        Parameters
-        ----------
-        axes_of : callable
-            The axes of a block that a reduction goes over.
-        partial : bool
-            Leave reductions in the dtype that they are computed in.
         """
-        plan = []
-        for number, (compute, arguments, place) in enumerate(self._plan, self._formula.first_step):
-            fold = self.folds.get(number)
-            if fold is not None:
-                dtype = self._formula.dtypes[arguments[0]]
-                compute = _fold(fold, dtype, axes_of(fold), partial)
+        formula, plan = self._formula, []
+        for number, (compute, arguments, place) in enumerate(self._plan, formula.first_step):
+            step = formula.steps[number - formula.first_step]
+            if number in self.totals:
+                axes = layout.axes(self.totals[number].axes)
+                compute = _partial(self.totals[number], formula.dtypes[arguments[0]], axes)
+            elif number not in self.late and not isinstance(step.function, ScalarOp):
+                moved = along(step.function, layout.axes(line_axes(step.function)))
+                compute = _into(_keeping_axes(moved), np.dtype(step.dtype))
             plan.append((number, compute, arguments, place))
         largest: list[Any] = []
         shaped: dict[tuple[int, ...], list[Any]] = {}
@@ -303,44 +282,59 @@ def _small(formula: Formula, patterns: Sequence[Pattern]) -> frozenset[int]:
     """The steps whose values have not all elements, among them the reductions."""
     full = folded(_both, patterns[: len(formula.inputs)])
     steps = enumerate(formula.steps, formula.first_step)
-    return frozenset(
-        n for n, step in steps if patterns[n] != full or isinstance(step.function, Reduce)
-    )
+    return frozenset(n for n, step in steps if patterns[n] != full or folded_axes(step.function))
 
 
-def _way(formula: Formula, patterns: Sequence[Pattern]) -> str:
+def _way(formula: Formula, patterns: Sequence[Pattern]) -> tuple[str, frozenset[int]]:
+    """How large arrays are computed, and the axes along which blocks are not cut."""
     full = folded(_both, patterns[: len(formula.inputs)])
     small = _small(formula, patterns)
-    reduced = set()
-    late = False
+    whole = "whole", frozenset[int]()
+    lines: set[frozenset[int]] = set()
+    in_rows = False
     for number, step in enumerate(formula.steps, formula.first_step):
-        takes_small = any(a in small for a in step.arguments)
-        if isinstance(step.function, Reduce):
-            reduced.add(step.function.axes)
-            if takes_small or patterns[step.arguments[0]] != full:
-                return "whole"
-        elif number not in small:
-            late = late or takes_small
-    if not late:
-        return "loop"
-    if len(reduced) != 1:
-        return "whole"
-    (axes,) = reduced
-    row = tuple(one or a in axes for a, one in enumerate(full))
-    return "rows" if not all(row) and all(patterns[n] == row for n in small) else "whole"
+        axes = line_axes(step.function)
+        if axes and any(a in small or patterns[a] != full for a in step.arguments):
+            return whole
+        in_rows = in_rows or bool(axes and not isinstance(step.function, Reduce))
+        if number not in small or axes:
+            in_rows = in_rows or any(a in small for a in step.arguments)
+        if axes and (number in formula.last_use or not isinstance(step.function, Reduce)):
+            lines.add(frozenset(a for a in axes if not full[a]))
+    if not in_rows:
+        return "loop", frozenset()
+    totals = {
+        n
+        for n, step in enumerate(formula.steps, formula.first_step)
+        if isinstance(step.function, Reduce) and n not in formula.last_use
+    }
+    lines |= {
+        frozenset(a for a, one in enumerate(patterns[n]) if one > full[a]) for n in small - totals
+    }
+    if len(lines) != 1:
+        return whole
+    (kept,) = lines
+    rows = any(a not in kept and not one for a, one in enumerate(full))
+    return ("rows", kept) if rows else whole
 
 
 def _direct(formula: Formula, step: Step) -> tuple[Any, tuple[int, ...], Any]:
     """What computes a step: a function, the numbers of its arguments, the dtype of the value."""
-    if isinstance(step.function, ScalarOp):
-        return step.function.function, step.arguments, np.dtype(step.dtype)
-    reduction = step.function
+    function = step.function
+    if isinstance(function, ScalarOp):
+        return function.function, step.arguments, np.dtype(step.dtype)
+    return _keeping_axes(function), step.arguments, np.dtype(step.dtype)
 
-    def fold(x: Any) -> Any:
-        z = reduction.perform(x)
-        return z.reshape([1 if a in reduction.axes else n for a, n in enumerate(x.shape)])
 
-    return fold, step.arguments, np.dtype(step.dtype)
+def _keeping_axes(function: Op) -> Callable[..., Any]:
+    """``perform``, where what is reduced stays as axes of length 1."""
+    axes = folded_axes(function)
+
+    def compute(x: Any, *others: Any) -> Any:
+        z = function.perform(x, *others)
+        return z.reshape([1 if a in axes else n for a, n in enumerate(x.shape)]) if axes else z
+
+    return compute
 
 
 def dead_after(formula: Formula) -> list[tuple[int, ...]]:
@@ -394,18 +388,8 @@ def _into(function: Any, dtype: Any) -> Callable[[list[Any], Any], Any]:
     return compute
 
 
-def _fold(
-    fold: Reduce, dtype: str, axes: tuple[int, ...], partial: bool
-) -> Callable[[list[Any], Any], Any]:
-    out, work = fold.dtypes_for(dtype)
+def _partial(fold: Reduce, dtype: str, axes: tuple[int, ...]) -> Callable[[list[Any], Any], Any]:
+    """A reduction of one block, in the dtype that it is computed in."""
     ufunc = fold.reduction.numpy
-    given = None if fold.reduction.logical else work
-
-    def compute(values: list[Any], target: Any) -> Any:
-        z = ufunc.reduce(values[0], axis=axes, dtype=given, keepdims=True)
-        if target is not None:
-            np.copyto(target, z, casting="unsafe")
-            return target
-        return z if partial else np.asarray(z, out)
-
-    return compute
+    work = None if fold.reduction.logical else fold.dtypes_for(dtype)[1]
+    return lambda values, target: ufunc.reduce(values[0], axis=axes, dtype=work, keepdims=True)

@@ -7,16 +7,30 @@ code can be found by it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from symcomp.core.op import Op
 from symcomp.ops.convert import constant
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise, ScalarOp
 from symcomp.ops.reduce import Reduce
+from symcomp.ops.softmax import (
+    Centred,
+    LogMeanExp,
+    LogSoftmax,
+    LogSumExp,
+    Softmax,
+    WeightedLogSumExp,
+    WeightedSoftmax,
+)
+
+# Ops that map each line along some axes to a line, and those that map it to a number.
+LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred)
+LINE_FOLDS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
 
 # Longer expressions get a name in the text of a formula.
 LONGEST_EXPRESSION = 400
@@ -52,16 +66,17 @@ class Step:
 
     Attributes
     ----------
-    function : ScalarOp or Reduce
-        A scalar function applied to each element, with the broadcasting of Elemwise; or a
-        reduction, whose axes stay in the value, at length 1.
+    function : ScalarOp or Op
+        A scalar function applied to each element, with the broadcasting of Elemwise; a reduction
+        or an op of ``LINE_FOLDS``, whose axes stay in the value, at length 1; or an op of
+        ``LINE_OPS``.
     arguments : tuple of int
         Numbers of values.
     dtype : str
         Of the value.
     """
 
-    function: ScalarOp | Reduce
+    function: ScalarOp | Op
     arguments: tuple[int, ...]
     dtype: str
 
@@ -140,9 +155,8 @@ class Formula:
         found += [(True,) * rank] * len(self.literals)
         for step in self.steps:
             pattern = joint_pattern(found[a] for a in step.arguments)
-            if isinstance(step.function, Reduce):
-                pattern = tuple(one or a in step.function.axes for a, one in enumerate(pattern))
-            found.append(pattern)
+            axes = folded_axes(step.function)
+            found.append(tuple(one or a in axes for a, one in enumerate(pattern)))
         return found
 
     def unfold(self, inputs: Sequence[Any]) -> list[Any]:
@@ -191,6 +205,23 @@ class Formula:
         return [*(f"x{i}" for i in range(len(self.inputs))), *map(str, self.literals)]
 
 
+def folded_axes(function: Any) -> tuple[int, ...]:
+    """The axes that the function reduces."""
+    return function.axes if isinstance(function, (Reduce, *LINE_FOLDS)) else ()
+
+
+def line_axes(function: Any) -> tuple[int, ...]:
+    """The axes along which the function must see all elements at once."""
+    return function.lines if isinstance(function, LINE_OPS) else folded_axes(function)
+
+
+def along(function: Any, axes: tuple[int, ...]) -> Any:
+    """The same op along other axes."""
+    if isinstance(function, Softmax | LogSoftmax):
+        return replace(function, axis=axes[0])
+    return replace(function, axes=axes)
+
+
 def joint_pattern(patterns: Iterable[tuple[bool, ...]]) -> tuple[bool, ...]:
     """Which axes have length 1 in what is broadcast from such."""
     return tuple(all(axis) for axis in zip(*patterns, strict=True))
@@ -198,16 +229,18 @@ def joint_pattern(patterns: Iterable[tuple[bool, ...]]) -> tuple[bool, ...]:
 
 def unfold_step(step: Step, arguments: Sequence[Any]) -> Any:
     """The node of one step, its result with all axes."""
-    if isinstance(step.function, Reduce):
-        (x,) = arguments
-        return with_axes(step.function(x), step.function.axes, x.ndim)
-    return Elemwise(step.function)(*arguments)
+    if isinstance(step.function, ScalarOp):
+        return Elemwise(step.function)(*arguments)
+    z = step.function(*arguments)
+    axes = folded_axes(step.function)
+    return restoring(axes, arguments[0].ndim)(z) if axes else z
 
 
-def with_axes(z: Any, axes: tuple[int, ...], rank: int) -> Any:
-    """``z`` with ``axes`` put in at length 1, which gives it this rank."""
-    rest = iter(range(z.ndim))
-    return DimShuffle(z.ndim, tuple("x" if a in axes else next(rest) for a in range(rank)))(z)
+def restoring(axes: tuple[int, ...], rank: int) -> DimShuffle:
+    """The op that puts in ``axes`` at length 1, which gives this rank."""
+    rest = iter(range(rank))
+    order = tuple("x" if a in axes else next(rest) for a in range(rank))
+    return DimShuffle(rank - len(axes), order)
 
 
 def without_axes(z: Any, axes: tuple[int, ...]) -> Any:

@@ -16,8 +16,7 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.chain import pull_through, push_through
 from symcomp.ops.convert import constant
 from symcomp.ops.evaluation import Evaluator
-from symcomp.ops.formula import Formula, function_name, unfold_step, without_axes
-from symcomp.ops.reduce import Reduce
+from symcomp.ops.formula import Formula, folded_axes, function_name, unfold_step, without_axes
 
 # A formula with more steps, or a longer text, is not shown in the name of an op.
 MOST_SHOWN, LONGEST_TEXT = 20, 100
@@ -25,8 +24,8 @@ MOST_SHOWN, LONGEST_TEXT = 20, 100
 
 @dataclass(frozen=True)
 class Fused(Op):
-    """z_k[i] = f_k(x_0[i], x_1[i], ...) with axes of static length 1 stretched; where a formula
-    reduces axes, over those of i. All inputs have one rank.
+    """z_k[i] = f_k(x_0[i], x_1[i], ...) with axes of static length 1 stretched, where f_k may take
+    reductions over axes of i, and functions of whole lines. All inputs have one rank.
 
     ``sources`` are the user's lines that made the steps; they play no part in comparison.
     """
@@ -119,7 +118,7 @@ class Fused(Op):
             shape = []
             for axis in range(rank):
                 longer = (known[a][axis] for a in step.arguments if not patterns[a][axis])
-                folded = isinstance(step.function, Reduce) and axis in step.function.axes
+                folded = axis in folded_axes(step.function)
                 shape.append(1 if folded else next(longer, 1))
             known.append(tuple(shape))
         return [

@@ -15,6 +15,7 @@ from symcomp.ops.evaluation import Evaluator
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.fused import Fused
 from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.softmax import LogSoftmax, LogSumExp, Softmax
 from symcomp.tests.harness import check
 
 
@@ -353,3 +354,59 @@ def test_rows_along_the_last_axis_have_the_same_bits(rng):
 def test_ways(op, way):
     patterns = [(False, False)] * len(op.formula.inputs)
     assert Evaluator(op.formula, patterns).way == way
+
+
+# -- functions of lines
+
+
+def lines(axis):
+    """From x and the row b: softmax(x + b), log_softmax(x + b) * x, logsumexp(x + b), sum of all
+    over the other axis."""
+    steps = (
+        Step(row("add"), (0, 1), "float64"),
+        Step(Softmax(axis), (2,), "float64"),
+        Step(LogSoftmax(axis), (2,), "float64"),
+        Step(row("mul"), (4, 0), "float64"),
+        Step(LogSumExp((axis,)), (2,), "float64"),
+        Step(row("sub"), (5, 6), "float64"),
+        Step(Reduce(REDUCTIONS["sum"], (1 - axis,)), (7,), "float64"),
+    )
+    results = (Result(3), Result(5), Result(6, (axis,)), Result(8, (1 - axis,)))
+    return Fused(Formula(("float64", "float64"), (), steps, results))
+
+
+def lines_by_hand(axis):
+    def compute(x, b):
+        t = x + b
+        log = LogSoftmax(axis).perform(t) * x
+        total = LogSumExp((axis,)).perform(t)
+        last = (log - np.expand_dims(total, axis)).sum(axis=1 - axis)
+        return [Softmax(axis).perform(t), log, total, last]
+
+    return compute
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_lines(axis, rng):
+    x, b = rng.standard_normal((4, 3)), rng.standard_normal((1, 3))
+    check(lines(axis), x, b, expected=lines_by_hand(axis))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_lines_in_blocks(axis, layout, rng):
+    x = LAYOUTS[layout](rng.standard_normal((800, 433)) * 9)
+    b = rng.standard_normal((1, x.shape[1]))
+    op = lines(axis)
+    assert Evaluator(op.formula, [(False, False), (True, False)]).way == "rows"
+    for got, want in zip(op.perform(x, b), lines_by_hand(axis)(x, b), strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-11)
+
+
+def test_lines_with_infinities(rng):
+    x, b = rng.standard_normal((5000, 9)), np.zeros((1, 9))
+    x[3], x[4, 2], x[4999, 0], x[7, 1] = -np.inf, np.inf, np.nan, -np.inf
+    with np.errstate(all="ignore"):
+        for got, want in zip(lines(1).perform(x, b), lines_by_hand(1)(x, b), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-11, equal_nan=True)

@@ -1,10 +1,13 @@
 """Fusion: graphs before and after, laziness, lengths of chains, and random graphs bit for bit."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import symcomp
 import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
@@ -22,10 +25,12 @@ from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
 
-def fused(inputs, outputs, merge=True):
+def fused(inputs, outputs, merge=True, canonical=False):
     """The graph, fused, and what was reported; checked to have no cycle and right clients."""
     graph = FunctionGraph(inputs, outputs)
-    if merge:
+    if canonical:
+        rewrite(graph, lambda tags: True)
+    elif merge:
         Engine(graph, RuleSet([])).run()
     firings = []
     fuse(graph, firings)
@@ -202,6 +207,86 @@ def test_a_reduction_does_not_wait_for_what_comes_later():
     assert not any("cycle" in str(node) for node in graph.toposort())
 
 
+# -- rows
+
+
+def normalized(x, scale, axis=1):
+    centred = x - x.mean(axis=axis, keepdims=True)
+    return centred / T.sqrt(T.sqr(centred).mean(axis=axis, keepdims=True) + 1e-5) * scale
+
+
+def kinds(graph):
+    """The ops on matrices, but for views."""
+    nodes = [node for node in graph.toposort() if any(x.ndim == 2 for x in node.inputs)]
+    names = [type(node.op).__name__ for node in nodes]
+    return [name for name in names if name not in ("ShapeI", "DimShuffle", "Elemwise")]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_normalization_is_one_pass(axis):
+    x, b = T.dmatrix("x"), T.drow("b")
+    z = normalized(x, b, axis)
+    graph, _ = fused([x, b], [z], canonical=True)
+    assert kinds(graph) == ["Fused"]
+    rng = np.random.default_rng(0)
+    for shape in [(4, 3), (3000, 20), (20, 3000), (1, 5), (5, 1)]:
+        values = [rng.standard_normal(shape), rng.standard_normal((1, shape[1]))]
+        (want,) = evaluate([z], dict(zip([x, b], values, strict=True)))
+        np.testing.assert_allclose(run(graph, *values)[0], want, rtol=1e-10)
+
+
+def test_a_normalization_and_its_gradient():
+    x, b = T.dmatrix("x"), T.drow("b")
+    outputs = [T.sin(normalized(x, b)).sum()]
+    outputs += symcomp.grad(outputs[0], [x, b])
+    graph, _ = fused([x, b], outputs, canonical=True)
+    assert kinds(graph) == ["Fused"]
+    values = [np.random.default_rng(0).standard_normal(shape) for shape in ((700, 50), (1, 50))]
+    plain = evaluate(outputs, dict(zip([x, b], values, strict=True)))
+    for got, want in zip(run(graph, *values), plain, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+def test_softmax_with_a_bias_and_its_gradient():
+    x, b, g = T.dmatrix("x"), T.drow("b"), T.dmatrix("g")
+    z = T.nnet.softmax(x * 2.0 + b)
+    outputs = [z, *symcomp.grad((z * g).sum(), [x, b])]
+    graph, _ = fused([x, b, g], outputs)
+    assert kinds(graph) == ["Fused"]
+    rng = np.random.default_rng(0)
+    values = [rng.standard_normal(shape) for shape in ((700, 50), (1, 50), (700, 50))]
+    plain = evaluate(outputs, dict(zip([x, b, g], values, strict=True)))
+    for got, want in zip(run(graph, *values), plain, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
+
+
+def test_reduced_values_that_others_need():
+    x = T.dmatrix("x")
+    top = x.max(axis=1, keepdims=True)
+    flat = x.max(axis=1)
+    rest = x - top
+    values = [np.random.default_rng(0).standard_normal((300, 77))]
+    graph = check_same([x], [T.exp(rest) * 2.0, top, flat, flat.cumsum()], values)
+    assert kinds(graph) == ["Fused"]
+
+
+def test_only_one_row_is_no_row():
+    # All elements are needed before the first result: two passes, of which each is cut into blocks.
+    x = T.dmatrix("x")
+    z = T.exp(x * 2.0)
+    graph = check_same([x], [z / z.max(keepdims=True) + 1.0], [np.ones((3, 4))])
+    assert kinds(graph) == ["Fused", "Fused"]
+
+
+def test_rows_along_another_axis_end_a_pass():
+    x = T.dmatrix("x")
+    z = T.floor(x * 3.0)
+    z = z - z.max(axis=1, keepdims=True)
+    outputs = [z - z.min(axis=1, keepdims=True), z.sum(axis=0)]
+    graph = check_same([x], outputs, [np.random.default_rng(0).standard_normal((900, 77))])
+    assert kinds(graph) == ["Fused"]
+
+
 # -- laziness
 
 
@@ -340,6 +425,14 @@ def values_for(shape, seed):
 def test_random_graphs_compute_the_same_bits(graph, shape, seed):
     inputs, outputs = graph
     check_same(inputs, outputs, values_for(shape, seed), merge=False)
+
+
+@settings(deadline=None, max_examples=100)
+@given(graphs(), st.integers(0, 1000), st.integers(2, 5))
+def test_random_graphs_in_small_parts(graph, seed, steps):
+    inputs, outputs = graph
+    with mock.patch("symcomp.rewrite.fusion.MOST_STEPS", steps):
+        check_same(inputs, outputs, values_for((4, 3), seed), merge=False)
 
 
 @settings(deadline=None, max_examples=50)
