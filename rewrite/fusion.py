@@ -146,7 +146,7 @@ def _loop(node: Apply) -> Pattern | None:
         if _lines(node):
             return _pattern(node.inputs[0].owner.inputs[0].type.shape)
         return _pattern(node.outputs[0].type.shape) if _changes_nothing(node.op) else None
-    if type(node.op) is Elemwise and not node.op.inplace:
+    if type(node.op) is Elemwise and not node.op.inplace and not all(map(_is_literal, node.inputs)):
         pattern = _pattern(node.outputs[0].type.shape)
         # A type may know more than the inputs say: what it stands for is not stretched then.
         same = joint_pattern(_pattern(x.type.shape) for x in node.inputs) == pattern

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.op import Op
 from symcomp.ops.blocks import Layout, Pattern, block_indices, masked
 from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula, Step, along, folded_axes, line_axes
 from symcomp.ops.reduce import Reduce
+from symcomp.ops.stepping import dead_after, direct, in_dtype, keeping_axes, straight_line, ufunc_of
 
 # What a block may take of the cache of a core, in bytes, and its numbers of elements: fewer are not
 # worth the calls, more gain nothing.
@@ -48,8 +48,7 @@ class Evaluator:
         self._result_patterns = [every[v] for v in self._results]
         self._full = [i for i, p in enumerate(self._patterns) if p == self._pattern]
         self._partial = [i for i in range(len(self._patterns)) if i not in self._full]
-        self._direct = [_direct(formula, step) for step in formula.steps]
-        self._dead = dead_after(formula)
+        self._whole = straight_line(formula, every)
         self.way, self._axes = _way(formula, every)
         self._small = _small(formula, every)
         self._body = None
@@ -81,20 +80,8 @@ class Evaluator:
     def __call__(self, values: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...]:
         """The results, where the inputs are broadcast to ``shape``."""
         if self._body is None or prod(shape) <= self.block:
-            return self._whole(values)
+            return self._whole(*values)
         return self._in_blocks(self._body, values, shape)
-
-    def _whole(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """All elements at once."""
-        store = [*values, *self._literals]
-        for (function, arguments, dtype), dead in zip(self._direct, self._dead, strict=True):
-            z = function(*[store[a] for a in arguments])
-            if type(z) is not np.ndarray or z.dtype is not dtype:
-                z = np.asarray(z, dtype)
-            store.append(z)
-            for value in dead:
-                store[value] = None
-        return tuple([store[v] for v in self._results])
 
     def _in_blocks(
         self, body: Body, values: Sequence[Any], shape: tuple[int, ...]
@@ -120,9 +107,10 @@ class Evaluator:
 
     def _finish(self, body: Body, values: Sequence[Any], found: dict[int, Any]) -> tuple[Any, ...]:
         store: list[Any] = [*values, *self._literals]
-        for number, (function, arguments, dtype) in enumerate(self._direct, len(store)):
+        for number, step in enumerate(self.formula.steps, len(store)):
             if number in body.late and number not in found:
-                found[number] = np.asarray(function(*[store[a] for a in arguments]), dtype)
+                compute = in_dtype(direct(step), step.dtype)
+                found[number] = compute(*[store[a] for a in step.arguments])
             store.append(found.get(number))
         return tuple([store[v] for v in self._results])
 
@@ -220,9 +208,8 @@ class Body:
         if ufunc is not None and not shown:
             place = self._take(step.dtype)
             self._held[number] = place
-        function, arguments, dtype = _direct(self._formula, step)
-        compute = _out_of(ufunc) if ufunc is not None else _into(function, dtype)
-        self._plan.append((compute, arguments, place))
+        compute = _out_of(ufunc) if ufunc is not None else _into(direct(step), step.dtype)
+        self._plan.append((compute, step.arguments, place))
 
     def _take(self, dtype: str) -> int:
         if self._free.get(dtype):
@@ -247,7 +234,7 @@ class Body:
                 compute = _partial(self.totals[number], formula.dtypes[arguments[0]], axes)
             elif number not in self.late and not isinstance(step.function, ScalarOp):
                 moved = along(step.function, layout.axes(line_axes(step.function)))
-                compute = _into(_keeping_axes(moved), np.dtype(step.dtype))
+                compute = _into(keeping_axes(moved), step.dtype)
             plan.append((number, compute, arguments, place))
         largest: list[Any] = []
         shaped: dict[tuple[int, ...], list[Any]] = {}
@@ -318,52 +305,6 @@ def _way(formula: Formula, patterns: Sequence[Pattern]) -> tuple[str, frozenset[
     return ("rows", kept) if rows else whole
 
 
-def _direct(formula: Formula, step: Step) -> tuple[Any, tuple[int, ...], Any]:
-    """What computes a step: a function, the numbers of its arguments, the dtype of the value."""
-    function = step.function
-    if isinstance(function, ScalarOp):
-        return function.function, step.arguments, np.dtype(step.dtype)
-    return _keeping_axes(function), step.arguments, np.dtype(step.dtype)
-
-
-def _keeping_axes(function: Op) -> Callable[..., Any]:
-    """``perform``, where what is reduced stays as axes of length 1."""
-    axes = folded_axes(function)
-
-    def compute(x: Any, *others: Any) -> Any:
-        z = function.perform(x, *others)
-        return z.reshape([1 if a in axes else n for a, n in enumerate(x.shape)]) if axes else z
-
-    return compute
-
-
-def dead_after(formula: Formula) -> list[tuple[int, ...]]:
-    """For each step, the values that nobody needs after it."""
-    results = {result.value for result in formula.results}
-    dead: list[list[int]] = [[] for _ in formula.steps]
-    for value, number in formula.last_use.items():
-        if value not in results:
-            dead[number - formula.first_step].append(value)
-    return [tuple(values) for values in dead]
-
-
-def ufunc_of(formula: Formula, step: Step) -> Any:
-    """The ufunc that computes a step in its dtype, or the one that adds up its arguments; None if
-    there is none.
-    """
-    row = step.function
-    if not isinstance(row, ScalarOp):
-        return None
-    dtypes = [np.dtype(formula.dtypes[a]) for a in step.arguments]
-    if row.name == "add" and len(dtypes) > 1:
-        # Of one dtype, so that the sums of the first terms have that dtype too.
-        return np.add if {*dtypes} == {np.dtype(step.dtype)} else None
-    ufunc = row.numpy
-    if not isinstance(ufunc, np.ufunc) or ufunc.nout != 1:
-        return None
-    return ufunc if ufunc.resolve_dtypes((*dtypes, None))[-1] == step.dtype else None
-
-
 def _out_of(ufunc: Any) -> Callable[[list[Any], Any], Any]:
     if ufunc is np.add:
 
@@ -377,13 +318,14 @@ def _out_of(ufunc: Any) -> Callable[[list[Any], Any], Any]:
     return lambda values, target: ufunc(*values, out=target)
 
 
-def _into(function: Any, dtype: Any) -> Callable[[list[Any], Any], Any]:
+def _into(function: Any, dtype: str) -> Callable[[list[Any], Any], Any]:
+    checked = in_dtype(function, dtype)
+
     def compute(values: list[Any], target: Any) -> Any:
-        z = function(*values)
-        if target is not None:
-            np.copyto(target, z, casting="unsafe")
-            return target
-        return z if type(z) is np.ndarray and z.dtype == dtype else np.asarray(z, dtype)
+        if target is None:
+            return checked(*values)
+        np.copyto(target, function(*values), casting="unsafe")
+        return target
 
     return compute
 

@@ -106,7 +106,7 @@ class Formula:
     Raises
     ------
     ValueError
-        If a step takes a value that comes later, or a result is none of a step.
+        If a step takes a value that comes later, or literals alone, or a result is none of a step.
     """
 
     inputs: tuple[str, ...]
@@ -121,6 +121,8 @@ class Formula:
                     f"step {number} ({step.function}) takes the values {step.arguments}: they must "
                     "come before it"
                 )
+            if all(len(self.inputs) <= a < self.first_step for a in step.arguments):
+                raise ValueError(f"step {number} ({step.function}) takes literals alone")
         values = [result.value for result in self.results]
         stop = self.first_step + len(self.steps)
         if not values or len({*values}) < len(values):

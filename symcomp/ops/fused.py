@@ -65,22 +65,21 @@ class Fused(Op):
         """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
         types = [x.type for x in node.inputs]
         evaluator = Evaluator(self.formula, [kind.broadcastable for kind in types])
+        drops = any(result.dropped for result in self.formula.results)
 
         def compute(*values: Any) -> Any:
             shape = evaluator.shape(values)
             if shape is None:
                 self._refuse(values, types)
-            return self._without_axes(evaluator(values, shape))
+            results = evaluator(values, shape)
+            return self._without_axes(results) if drops else results
 
         return compute
 
     def _without_axes(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        results = self.formula.results
-        if not any(result.dropped for result in results):
-            return tuple(values)
         return tuple(
             v.reshape([n for a, n in enumerate(v.shape) if a not in result.dropped])
-            for v, result in zip(values, results, strict=True)
+            for v, result in zip(values, self.formula.results, strict=True)
         )
 
     def _refuse(self, values: Sequence[Any], types: Sequence[TensorType]) -> NoReturn:

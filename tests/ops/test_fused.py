@@ -140,6 +140,19 @@ def test_sums_of_small_integers_do_not_wrap_early():
         np.testing.assert_array_equal(op.perform(i, x)[0], -np.add(np.add(i, i), x))
 
 
+@pytest.mark.parametrize("n", [3, 30000])
+def test_sums_whose_first_terms_are_stretched_later(n, rng):
+    steps = (
+        Step(row("neg"), (0,), "float64"),
+        Step(row("add"), (3, 1, 2), "float64"),
+        Step(row("neg"), (4,), "float64"),
+    )
+    op = Fused(Formula(("float64",) * 3, (), steps, (Result(5),)))
+    a, b, x = rng.standard_normal((1, 4)), rng.standard_normal((1, 4)), rng.standard_normal((n, 4))
+    check(op, a, b, x[:3], expected=lambda a, b, x: [-(-a + b + x)])
+    np.testing.assert_array_equal(op.perform(a, b, x)[0], -(-a + b + x))
+
+
 def test_formulas_are_values():
     assert gated() == gated() and hash(gated()) == hash(gated())
     assert gated() != gated("float32")
@@ -163,6 +176,7 @@ def test_text():
     ("steps", "results", "match"),
     [
         ((Step(row("neg"), (1,), "float64"),), (Result(1),), "must come before"),
+        ((Step(row("neg"), (), "float64"),), (Result(1),), "must come before"),
         ((Step(row("neg"), (0,), "float64"),), (Result(0),), "not all values of steps"),
         ((Step(row("neg"), (0,), "float64"),), (Result(1), Result(1)), "different"),
         ((Step(row("neg"), (0,), "float64"),), (), "different"),
@@ -171,6 +185,13 @@ def test_text():
 def test_formulas_are_checked(steps, results, match):
     with pytest.raises(ValueError, match=match):
         Formula(("float64",), (), steps, results)
+
+
+def test_literals_alone_make_no_step():
+    with pytest.raises(ValueError, match="literals alone"):
+        Formula(
+            ("float64",), (Literal.of(1.0),), (Step(row("neg"), (1,), "float64"),), (Result(2),)
+        )
 
 
 def test_inputs_are_checked():
