@@ -87,7 +87,8 @@ class Layout:
 
     def axes(self, axes: Collection[int]) -> tuple[int, ...]:
         """Where ``axes`` of the loop are here."""
-        return (0,) if self.flat else tuple(i for i, a in enumerate(self.order) if a in axes)
+        found = tuple(i for i, a in enumerate(self.order) if a in axes)
+        return (0,) * bool(found) if self.flat else found
 
     def part(self, index: Index) -> list[Any]:
         """What the block at ``index`` takes of each operand."""

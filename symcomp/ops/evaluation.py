@@ -17,7 +17,7 @@ from symcomp.ops.stepping import dead_after, direct, in_dtype, keeping_axes, str
 
 # What a block may take of the cache of a core, in bytes, and its numbers of elements: fewer are not
 # worth the calls, more gain nothing.
-CACHE = 1 << 19
+CACHE = 1 << 20
 SMALLEST, LARGEST = 1 << 12, 1 << 15
 
 

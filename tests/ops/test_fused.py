@@ -10,8 +10,8 @@ import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.blocks import block_indices
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.evaluation import Evaluator
+from symcomp.ops.elemwise import ROWS, ScalarOp
+from symcomp.ops.evaluation import LARGEST, Evaluator
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.fused import Fused
 from symcomp.ops.reduce import REDUCTIONS, Reduce
@@ -78,6 +78,35 @@ def test_blocks_give_the_same_bits(layout, other, rng):
         assert got.flags.writeable and not np.may_share_memory(got, x)
     np.testing.assert_array_equal(before[0], x)
     np.testing.assert_array_equal(before[1], y)
+
+
+def sizes_seen(dtypes, steps, results, *values):
+    """The sizes of the arrays that a probe, as the function of step 0, is called with."""
+    seen = []
+
+    def probe(x):
+        seen.append(x.size)
+        return x * 2
+
+    probing = Step(ScalarOp("probe", 1, probe, lambda x: x), (0,), "float64")
+    op = Fused(Formula(dtypes, (), (probing, *steps), results))
+    op.perform(*values)
+    return seen
+
+
+def test_large_arrays_are_cut(rng):
+    n = 10**6
+    x = rng.standard_normal(n)
+    seen = sizes_seen(("float64",), (), (Result(1),), x)
+    assert max(seen) <= LARGEST and sum(seen) == n
+    total = Step(Reduce(REDUCTIONS["sum"], (0, 1)), (1,), "float64")
+    for matrix in (x.reshape(1000, 1000), x.reshape(1000, 1000)[:, ::2], x.reshape(10, -1)):
+        seen = sizes_seen(("float64",), (total,), (Result(2, (0, 1)),), matrix)
+        assert max(seen) <= LARGEST and sum(seen) == matrix.size
+        lines = Step(Softmax(1), (1,), "float64")
+        seen = sizes_seen(("float64",), (lines,), (Result(2),), matrix)
+        assert max(seen) <= max(LARGEST, matrix.shape[1]) and sum(seen) == matrix.size
+    assert sizes_seen(("float64",), (), (Result(1),), x[:1000]) == [1000]
 
 
 def test_three_axes_in_blocks(rng):

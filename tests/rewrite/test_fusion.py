@@ -328,6 +328,7 @@ def test_a_condition_computed_from_the_same_elements():
 # -- size
 
 
+@pytest.mark.slow
 def test_a_long_chain():
     n = 50_000
     x, y = T.dvector("x"), T.dvector("y")
