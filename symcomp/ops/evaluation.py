@@ -11,7 +11,7 @@ import numpy as np
 
 from symcomp.ops.blocks import Layout, Pattern, block_indices, masked
 from symcomp.ops.elemwise import ScalarOp
-from symcomp.ops.formula import Formula, Step, along, folded_axes, line_axes
+from symcomp.ops.formula import Formula, Step, along, folded_axes, line_axes, whole_arguments
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.stepping import dead_after, direct, in_dtype, keeping_axes, straight_line, ufunc_of
 
@@ -281,7 +281,7 @@ def _way(formula: Formula, patterns: Sequence[Pattern]) -> tuple[str, frozenset[
     in_rows = False
     for number, step in enumerate(formula.steps, formula.first_step):
         axes = line_axes(step.function)
-        if axes and any(a in small or patterns[a] != full for a in step.arguments):
+        if axes and any(a in small or patterns[a] != full for a in whole_arguments(step)):
             return whole
         in_rows = in_rows or bool(axes and not isinstance(step.function, Reduce))
         if number not in small or axes:

@@ -17,6 +17,7 @@ from symcomp.core.op import Op
 from symcomp.ops.convert import constant
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise, ScalarOp
+from symcomp.ops.pick import Pick, Put
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.softmax import (
     Centred,
@@ -29,8 +30,8 @@ from symcomp.ops.softmax import (
 )
 
 # Ops that map each line along some axes to a line, and those that map it to a number.
-LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred)
-LINE_FOLDS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
+LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred, Put)
+LINE_FOLDS = (LogSumExp, LogMeanExp, WeightedLogSumExp, Pick)
 
 # Longer expressions get a name in the text of a formula.
 LONGEST_EXPRESSION = 400
@@ -214,7 +215,14 @@ def folded_axes(function: Any) -> tuple[int, ...]:
 
 def line_axes(function: Any) -> tuple[int, ...]:
     """The axes along which the function must see all elements at once."""
-    return function.lines if isinstance(function, LINE_OPS) else folded_axes(function)
+    if isinstance(function, LINE_OPS):
+        return function.axes if isinstance(function, Put) else function.lines
+    return folded_axes(function)
+
+
+def whole_arguments(step: Step) -> tuple[int, ...]:
+    """The arguments of which a function of lines takes whole lines."""
+    return step.arguments[:1] if isinstance(step.function, Pick | Put) else step.arguments
 
 
 def along(function: Any, axes: tuple[int, ...]) -> Any:
