@@ -22,6 +22,7 @@ import symcomp.tensor as T
 from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.fusion import fuse
 from symcomp.rewrite.phases import rewrite
+from symcomp.rewrite.picks import use_picks
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -73,6 +74,25 @@ def symbolic_cross_entropy(x: Any, y: Any) -> list[Any]:
     return [loss, symcomp.grad(loss, x)]
 
 
+def labels_of(x: Any, y: Any) -> Any:
+    """Some label for each row, made of the first column of y."""
+    return (y[:, 0] * 10).astype("int64")
+
+
+def label_loss(x: Any, y: Any) -> Any:
+    """The cross entropy of softmax(x) and labels, and its gradient."""
+    p, labels, rows = softmax(x), labels_of(x, y), np.arange(len(x))
+    loss = -np.log(p[rows, labels]).mean()
+    p[rows, labels] -= 1
+    return loss, p / len(x)
+
+
+def symbolic_label_loss(x: Any, y: Any) -> list[Any]:
+    """``label_loss``."""
+    loss = T.nnet.categorical_crossentropy(T.nnet.softmax(x), labels_of(x, y)).mean()
+    return [loss, symcomp.grad(loss, x)]
+
+
 ELEMENTS = (
     Case("polynomial", lambda x, y: [polynomial(x, y)], polynomial),
     Case(
@@ -95,6 +115,7 @@ LINES = (
     Case("layer norm", symbolic_layer_norm, layer_norm),
     Case("softmax(x + y)", lambda x, y: [T.nnet.softmax(x + y)], lambda x, y: softmax(x + y)),
     Case("cross entropy", symbolic_cross_entropy, cross_entropy),
+    Case("with labels", symbolic_label_loss, label_loss),
 )
 
 
@@ -105,6 +126,7 @@ def machines(case: Case, inputs: list[Any]) -> list[PythonMachine]:
         graph = FunctionGraph(inputs, case.symbolic(*inputs))
         rewrite(graph, lambda tags: "fusion" not in tags)
         if fused:
+            use_picks(graph, [])
             fuse(graph, [])
         found.append(PythonMachine(lower(graph)))
     return found

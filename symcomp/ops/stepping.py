@@ -85,11 +85,11 @@ def straight_line(formula: Formula, patterns: Sequence[Pattern]) -> Callable[...
         first, rest = step.arguments[:split], step.arguments[split:]
         given = [names[a] for a in first]
         whole = joint_pattern(patterns[a] for a in first) == patterns[number]
-        target = f", {names[number]}" if whole else ""
+        target = f", out={names[number]}" if whole else ""
         if ufunc is not None:
             fresh.add(number)
             given += [
-                names[a]
+                f"out={names[a]}"
                 for a in first
                 if a in fresh & {*dead} - {*rest}
                 and formula.dtypes[a] == step.dtype

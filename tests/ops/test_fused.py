@@ -182,6 +182,21 @@ def test_sums_whose_first_terms_are_stretched_later(n, rng):
     np.testing.assert_array_equal(op.perform(a, b, x)[0], -(-a + b + x))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [3, 50000])
+@pytest.mark.parametrize("name", ["maximum", "minimum", "add", "mul", "arctan2"])
+def test_values_between_are_overwritten_without_warnings(name, n, rng):
+    function = row(name).function
+    steps = (
+        Step(row("neg"), (0,), "float64"),
+        Step(row(name), (2, 1), "float64"),
+        Step(row(name), (0, 3), "float64"),
+    )
+    op = Fused(Formula(("float64",) * 2, (), steps, (Result(4),)))
+    x, y = rng.standard_normal((2, n))
+    np.testing.assert_array_equal(op.perform(x, y)[0], function(x, function(-x, y)))
+
+
 def test_formulas_are_values():
     assert gated() == gated() and hash(gated()) == hash(gated())
     assert gated() != gated("float32")
