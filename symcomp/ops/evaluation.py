@@ -13,7 +13,15 @@ from symcomp.ops.blocks import Layout, Pattern, block_indices, masked
 from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula, Step, along, folded_axes, line_axes, whole_arguments
 from symcomp.ops.reduce import Reduce
-from symcomp.ops.stepping import dead_after, direct, in_dtype, keeping_axes, straight_line, ufunc_of
+from symcomp.ops.stepping import (
+    dead_after,
+    direct,
+    in_dtype,
+    keeping_axes,
+    straight_line,
+    ufunc_of,
+    without,
+)
 
 # What a block may take of the cache of a core, in bytes, and its numbers of elements: fewer are not
 # worth the calls, more gain nothing.
@@ -112,7 +120,7 @@ class Evaluator:
                 compute = in_dtype(direct(step), step.dtype)
                 found[number] = compute(*[store[a] for a in step.arguments])
             store.append(found.get(number))
-        return tuple([store[v] for v in self._results])
+        return tuple([without(store[r.value], r.dropped) for r in self.formula.results])
 
 
 class Totals:

@@ -59,28 +59,20 @@ class Fused(Op):
         if shape is None:
             types = zip(values, patterns, strict=True)
             self._refuse(values, [TensorType(v.dtype, broadcastable=p) for v, p in types])
-        return self._without_axes(evaluator(values, shape))
+        return evaluator(values, shape)
 
     def bind(self, node: Apply) -> Any:
         """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
         types = [x.type for x in node.inputs]
         evaluator = Evaluator(self.formula, [kind.broadcastable for kind in types])
-        drops = any(result.dropped for result in self.formula.results)
 
         def compute(*values: Any) -> Any:
             shape = evaluator.shape(values)
             if shape is None:
                 self._refuse(values, types)
-            results = evaluator(values, shape)
-            return self._without_axes(results) if drops else results
+            return evaluator(values, shape)
 
         return compute
-
-    def _without_axes(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(
-            v.reshape([n for a, n in enumerate(v.shape) if a not in result.dropped])
-            for v, result in zip(values, self.formula.results, strict=True)
-        )
 
     def _refuse(self, values: Sequence[Any], types: Sequence[TensorType]) -> NoReturn:
         """Raise what the first step that does not fit raises, with the user's line."""

@@ -30,6 +30,11 @@ def keeping_axes(function: Op) -> Callable[..., Any]:
     return compute
 
 
+def without(z: Any, axes: tuple[int, ...]) -> Any:
+    """``z`` without ``axes``, which have length 1."""
+    return z.reshape([n for a, n in enumerate(z.shape) if a not in axes]) if axes else z
+
+
 def dead_after(formula: Formula) -> list[tuple[int, ...]]:
     """For each step, the values that nobody needs after it."""
     results = {result.value for result in formula.results}
@@ -72,15 +77,18 @@ def straight_line(formula: Formula, patterns: Sequence[Pattern]) -> Callable[...
     inputs = [f"x{i}" for i in range(len(formula.inputs))]
     literals = {f"c{i}": literal.array for i, literal in enumerate(formula.literals)}
     names = [*inputs, *literals]
-    space: dict[str, Any] = dict(literals)
+    space: dict[str, Any] = {**literals, "drop": without}
     fresh: set[int] = set()  # values that may be overwritten
+    # What ends in a reduction needs no axes put back and dropped again.
+    ends = _ends(formula)
     lines = []
     for step, dead in zip(formula.steps, dead_after(formula), strict=True):
         number = len(names)
         names.append(f"t{number}")
         # Without axes, ufuncs return no arrays.
         ufunc = ufunc_of(formula, step) if patterns[0] else None
-        space[f"f{number}"] = ufunc or in_dtype(direct(step), step.dtype)
+        compute = ends.get(number) or direct(step)
+        space[f"f{number}"] = ufunc or in_dtype(compute, step.dtype)
         split = 2 if ufunc is np.add else len(step.arguments)
         first, rest = step.arguments[:split], step.arguments[split:]
         given = [names[a] for a in first]
@@ -100,10 +108,27 @@ def straight_line(formula: Formula, patterns: Sequence[Pattern]) -> Callable[...
         for a in rest:
             lines.append(f"{names[number]} = f{number}({names[number]}, {names[a]}{target})")
         lines += [f"del {names[a]}" for a in dead if a >= formula.first_step]
-    results = "".join(f"{names[result.value]}, " for result in formula.results)
+    results = "".join(
+        f"drop({names[r.value]}, {r.dropped}), "
+        if r.dropped and r.value not in ends
+        else f"{names[r.value]}, "
+        for r in formula.results
+    )
     text = "\n    ".join([f"def run({', '.join(inputs)}):", *lines, f"return ({results})"])
     exec(compile(text, f"<{formula}>", "exec"), space)
     return space["run"]
+
+
+def _ends(formula: Formula) -> dict[int, Callable[..., Any]]:
+    """The reductions that are results, without the reduced axes, and nothing more; and how."""
+    found: dict[int, Callable[..., Any]] = {}
+    for result in formula.results:
+        function = formula.steps[result.value - formula.first_step].function
+        if isinstance(function, ScalarOp) or result.value in formula.last_use:
+            continue
+        if result.dropped and result.dropped == folded_axes(function):
+            found[result.value] = function.perform
+    return found
 
 
 def in_dtype(function: Any, name: str) -> Callable[..., Any]:
