@@ -23,9 +23,11 @@ from symcomp.codegen.loops import (
     Body,
     Nest,
     Pattern,
+    is_nest,
     itemsizes,
     nest_of,
     nonempty,
+    reduced_axes,
     stages,
     work_dtype,
 )
@@ -72,7 +74,7 @@ def kernel_of(formula: Formula, patterns: Sequence[Pattern]) -> Kernel | None:
     patterns : sequence of tuple of bool
         For each input, the axes along which it is stretched: its strides there are not read.
     """
-    nest = nest_of(formula, patterns) if patterns else None
+    nest = nest_of(formula, patterns) if patterns and is_nest(formula) else None
     if nest is None or any(dtype not in C_TYPES for dtype in nest.dtypes):
         return None
     lines = _Printer(nest).lines()
@@ -118,7 +120,7 @@ class _Printer:
             if text is None:
                 return None
             lines += text
-        reduces = self.formula.axes is not None
+        reduces = reduced_axes(self.formula) is not None
         if reduces:
             for number, (body, _) in enumerate(stages(self.nest)):
                 if body.folds:
@@ -285,7 +287,7 @@ class _Printer:
         total = len(self.dtypes)
         padding = [False] * (total - len(nest.stretched))
         stretched = [[p[axis] for p in nest.stretched] + padding for axis in range(nest.rank)]
-        axes = self.formula.axes or ()
+        axes = reduced_axes(self.formula) or ()
         lines = [
             _table("size", itemsizes(nest)),
             _table("stretched", [int(s) for row in stretched for s in row]),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula
 from symcomp.ops.reduce import Reduce
 
@@ -103,6 +104,20 @@ def work_dtype(formula: Formula, value: int) -> str:
     return "float32" if work == "float16" or (given == "float16" == step.dtype) else work
 
 
+def is_nest(formula: Formula) -> bool:
+    """Whether all steps are scalar functions, and reductions over the same axes."""
+    reductions = [step.function for step in formula.steps if isinstance(step.function, Reduce)]
+    scalars = [step for step in formula.steps if isinstance(step.function, ScalarOp)]
+    one = len({reduction.axes for reduction in reductions}) <= 1
+    return one and len(reductions) + len(scalars) == len(formula.steps)
+
+
+def reduced_axes(formula: Formula) -> tuple[int, ...] | None:
+    """The axes of the reductions; None if there are none."""
+    found = (step.function.axes for step in formula.steps if isinstance(step.function, Reduce))
+    return next(found, None)
+
+
 def nest_of(formula: Formula, patterns: Sequence[Pattern]) -> Nest | None:
     """The loops of a formula; None if they are not of one nest.
 
@@ -114,14 +129,14 @@ def nest_of(formula: Formula, patterns: Sequence[Pattern]) -> Nest | None:
     """
     every = formula.patterns(patterns)
     joint = tuple(all(axis) for axis in zip(*patterns, strict=True))
-    axes = formula.axes or ()
+    axes = reduced_axes(formula) or ()
     for step in formula.steps:
         if isinstance(step.function, Reduce):
             pattern = every[step.arguments[0]]
             if any(pattern[a] and not joint[a] for a in axes):
                 return None
     stretched = (*patterns, *(every[result.value] for result in formula.results))
-    if formula.axes is None:
+    if reduced_axes(formula) is None:
         return Nest(formula, len(joint), stretched, _elementwise(formula, every), {}, {})
     return _Stages(formula, every, stretched).nest(len(joint))
 
@@ -207,7 +222,7 @@ class _Stages:
 
     def _is_single(self, value: int) -> bool:
         """Whether there is one value for each result of a reduction."""
-        return all(self.patterns[value][a] for a in self.formula.axes or ())
+        return all(self.patterns[value][a] for a in reduced_axes(self.formula) or ())
 
     def nest(self, rank: int) -> Nest:
         formula = self.formula
