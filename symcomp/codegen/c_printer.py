@@ -1,4 +1,4 @@
-"""Loop nests in C: one function for each body, tables for `nest.h`, and the function that is called.
+"""Loop nests in C: a function for each body, tables for `nest.h`, and the function that is called.
 
 The function NAME of a kernel is
 

@@ -1,4 +1,4 @@
-"""Loop nests: a formula as passes over elements, each a body that loads, computes, folds and stores.
+"""Loop nests: a formula as passes over elements, each a body that loads, computes, folds, stores.
 
 Where a formula reduces axes, pass 0 computes what the first reductions take; then the values of
 which there is one for each result; pass 1 what needs these, from the inputs again; and so on.
@@ -217,7 +217,8 @@ class _Stages:
         """For each value, how many reductions follow one another before it."""
         stage = [0] * self.formula.first_step
         for step in self.formula.steps:
-            stage.append(max(stage[a] for a in step.arguments) + step.folds)
+            folds = isinstance(step.function, Reduce)
+            stage.append(max(stage[a] for a in step.arguments) + folds)
         return stage
 
     def _is_single(self, value: int) -> bool:
@@ -226,7 +227,11 @@ class _Stages:
 
     def nest(self, rank: int) -> Nest:
         formula = self.formula
-        reductions = [v for v, step in enumerate(formula.steps, formula.first_step) if step.folds]
+        reductions = [
+            v
+            for v, step in enumerate(formula.steps, formula.first_step)
+            if isinstance(step.function, Reduce)
+        ]
         for value in reductions:
             self.totals[value] = (self._array(), self._array())
         self._keep_singles(reductions)
@@ -284,7 +289,7 @@ class _Stages:
             value
             for value in self.values
             if self.stage[value] == stage + 1
-            and not formula.steps[value - formula.first_step].folds
+            and not isinstance(formula.steps[value - formula.first_step].function, Reduce)
         ]
 
         def array_of(value: int) -> int | None:
