@@ -2,7 +2,7 @@
 
     python benchmarks/memory.py [--batch B] [--width W]
 
-The table is that of figure 7 of Chen et al., 2015, "MXNet: a flexible and efficient machine
+The table is after figure 7 of Chen et al., 2015, "MXNet: a flexible and efficient machine
 learning library": the internal memory of a network, which is that of all values but arguments,
 parameters and results, if every value has an array of its own for the whole call; if results are
 written over inputs that die; if arrays that died are used again; and with both. The last columns
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import tracemalloc
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,12 @@ NONLINEARITIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def network(width: int, nonlinearity: Callable[[Any], Any], training: bool) -> symcomp.Function:
+MODES = {"op by op": symcomp.Mode().excluding("fusion"), "fused": symcomp.Mode()}
+
+
+def network(
+    width: int, nonlinearity: Callable[[Any], Any], training: bool, mode: symcomp.Mode
+) -> symcomp.Function:
     """Layers of equal width; the loss of training is the mean square of the error."""
     rng = np.random.default_rng(0)
     x, target = T.fmatrix("x"), T.fmatrix("target")
@@ -46,12 +52,12 @@ def network(width: int, nonlinearity: Callable[[Any], Any], training: bool) -> s
     for w, b in zip(weights, biases, strict=True):
         h = nonlinearity(T.dot(h, w) + b)
     if not training:
-        return symcomp.function([x], h)
+        return symcomp.function([x], h, mode=mode)
     loss = T.sqr(h - target).mean()
     parameters = [*weights, *biases]
     grads = symcomp.grad(loss, parameters)
     updates = [(p, p - np.float32(0.1) * g) for p, g in zip(parameters, grads, strict=True)]
-    return symcomp.function([x, target], loss, updates=updates)
+    return symcomp.function([x, target], loss, updates=updates, mode=mode)
 
 
 def internal_memory(f: symcomp.Function, examples: list[Any]) -> list[int]:
@@ -81,21 +87,17 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=512)
     options = parser.parse_args()
     example = np.ones((options.batch, options.width), np.float32)
-    print("MB | none | in-place | sharing | both | none/both | peak | allocated")
-    print("---|---|---|---|---|---|---|---")
-    for task in ("training", "prediction"):
-        for name, nonlinearity in NONLINEARITIES.items():
-            f = network(options.width, nonlinearity, task == "training")
-            examples = [example] * (2 if task == "training" else 1)
-            columns = internal_memory(f, examples)
-            shown = " | ".join(f"{n / 1e6:.2f}" for n in columns)
-            peaks = f.memory_report(*examples).peak, allocated(f, examples)
-            ratio = columns[0] / max(columns[3], 1)
-            print(
-                f"{task}, {name} | {shown} | {ratio:.1f} | {peaks[0] / 1e6:.2f} | "
-                f"{peaks[1] / 1e6:.2f}",
-                flush=True,
-            )
+    print("| MB | none | in-place | sharing | both | none/both | peak | allocated |")
+    print("|---|---|---|---|---|---|---|---|")
+    for task, name, mode in product(("training", "prediction"), NONLINEARITIES, MODES):
+        training = task == "training"
+        f = network(options.width, NONLINEARITIES[name], training, MODES[mode])
+        examples = [example] * (1 + training)
+        columns = internal_memory(f, examples)
+        columns += [f.memory_report(*examples).peak, allocated(f, examples)]
+        shown = [f"{n / 1e6:.2f}" for n in columns]
+        shown.insert(4, f"{columns[0] / max(columns[3], 1):.1f}")
+        print(f"| {task}, {name}, {mode} | {' | '.join(shown)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ cdef class PythonCall(Action):
     ----------
     compute : callable
     arguments, outputs : sequence of int
-        Slots.
+        Slots; an argument -1 is None.
     several : bool
         Whether it returns a sequence, one value for each output.
     """
@@ -67,7 +67,9 @@ cdef class PythonCall(Action):
                 raise MemoryError()
         try:
             for i in range(self._n_arguments):
-                arguments[i] = store[self._slots[i]]
+                arguments[i] = <PyObject *>None
+                if self._slots[i] >= 0:
+                    arguments[i] = store[self._slots[i]]
             result = PyObject_Vectorcall(
                 <PyObject *>self._compute, arguments, self._n_arguments, NULL
             )
@@ -80,6 +82,12 @@ cdef class PythonCall(Action):
         for i, value in zip(range(self._n_outputs), result, strict=True):
             put(store, self._slots[self._n_arguments + i], value)
         return 0
+
+
+cdef list values_of(PyObject **store, int *slots, int n):
+    """The values of slots; None for -1."""
+    cdef int i
+    return [None if slots[i] < 0 else <object>store[slots[i]] for i in range(n)]
 
 
 cdef int *numbers(values) except NULL:
@@ -106,10 +114,12 @@ cdef class KernelCall(Action):
         Of the kernel.
     compute : callable
         Computes the same in Python; it is called where arrays do not fit, and says what is wrong.
+    arguments : sequence of int
+        The slots of its arguments; -1 is None.
     inputs, outputs : sequence of int
         Slots.
-    into : int
-        The slot of an array for the only output; -1: a new one.
+    into : sequence of int
+        For each output, the slot of an array to leave it in; -1: a new one. Empty: new ones.
     stretched : sequence of sequence of bool
         For each input and output, which axes have length 1 while the loop's may have another.
     dropped : sequence of sequence of bool
@@ -122,19 +132,24 @@ cdef class KernelCall(Action):
 
     cdef object _compute
     cdef Kernel _kernel
+    cdef int *_arguments
     cdef int *_slots
+    cdef int *_into
     cdef int *_types
     cdef unsigned int *_stretched
     cdef unsigned int *_dropped
-    cdef int _n_inputs, _n_outputs, _ndim, _into, _steps
+    cdef int _n_arguments, _n_inputs, _n_outputs, _ndim, _steps
 
     def __cinit__(
-        self, address, compute, inputs, outputs, int into, stretched, dropped, dtypes, int steps
+        self, address, compute, arguments, inputs, outputs, into, stretched, dropped, dtypes, int steps
     ):
         self._kernel = <Kernel><uintptr_t>address
         self._compute = compute
+        self._n_arguments = len(arguments)
+        self._arguments = numbers(arguments)
         self._n_inputs, self._n_outputs = len(inputs), len(outputs)
-        self._into, self._steps = into, steps
+        self._steps = steps
+        self._into = numbers(into or [-1] * len(outputs))
         self._ndim = len(stretched[0])
         if self._ndim > MOST_AXES or len(stretched) > MOST_ARRAYS:
             raise ValueError(f"a kernel takes at most {MOST_AXES} axes and {MOST_ARRAYS} arrays")
@@ -144,7 +159,9 @@ cdef class KernelCall(Action):
         self._dropped = <unsigned int *>numbers([bits(row) for row in dropped])
 
     def __dealloc__(self):
+        PyMem_Free(self._arguments)
         PyMem_Free(self._slots)
+        PyMem_Free(self._into)
         PyMem_Free(self._types)
         PyMem_Free(self._stretched)
         PyMem_Free(self._dropped)
@@ -216,8 +233,8 @@ cdef class KernelCall(Action):
             if not dropped >> axis & 1:
                 lengths[ndim] = 1 if stretched >> axis & 1 else shape[axis]
                 ndim += 1
-        if self._into >= 0:
-            array = fitting(store[self._into], self._types[k], ndim, lengths)
+        if self._into[i] >= 0:
+            array = fitting(store[self._into[i]], self._types[k], ndim, lengths)
         if array is None:
             array = cnp.PyArray_EMPTY(ndim, lengths, self._types[k], 0)
         at = 0
@@ -233,10 +250,7 @@ cdef class KernelCall(Action):
 
     cdef int _refuse(self, PyObject **store) except -1:
         """Compute in Python, which takes any layout or says what does not fit."""
-        values = [<object>store[self._slots[i]] for i in range(self._n_inputs)]
-        if self._into >= 0:
-            values.append(<object>store[self._into])
-        results = self._compute(*values)
+        results = self._compute(*values_of(store, self._arguments, self._n_arguments))
         if self._n_outputs == 1 and not isinstance(results, tuple):
             results = (results,)
         for i, value in enumerate(results):

@@ -23,6 +23,7 @@ from symcomp.vm.opcodes import Opcode
 cnp.import_array()
 
 include "actions.pxi"
+include "blas.pxi"
 
 cdef enum:
     CALL = 0

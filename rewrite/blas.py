@@ -27,6 +27,9 @@ from symcomp.ops.scalar_math import add, mul, true_div
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.views import is_point, number
 
+# Factors beyond these are not looked for.
+MOST_FACTORS = 16
+
 
 def used_once(x: Any, graph: Any) -> bool:
     """True if ``x`` has one client only: what computes it may be taken into that."""
@@ -100,7 +103,9 @@ def as_scaled(x: Any, graph: Any, any_use: bool = False) -> Scaled:
     ``any_use`` says that ``x`` itself may have other clients.
     """
     found = Scaled(x)
-    while any_use or used_once(found.base, graph):
+    for _ in range(MOST_FACTORS):
+        if not (any_use or used_once(found.base, graph)):
+            break
         any_use = False
         node = elementwise(found.base, "mul", "true_div", "neg")
         if node is None or not _take_factor(found, node):

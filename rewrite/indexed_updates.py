@@ -32,8 +32,9 @@ from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.views import is_point, number
 
-# More rows than these are left as they are.
+# More rows than these are not read, nor what is that far from the next rows.
 MOST_ROWS = 64
+MOST_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,17 @@ def as_rows(x: Any, graph: Any) -> Rows | None:
     """Read ``x`` as rows that nobody else uses; None if it is anything else."""
     found = Rows([], [], [])
     pending: list[tuple[Any, Way]] = [(x, ())]
+    steps = 0
     while pending:
         v, way = pending.pop()
+        steps += 1
         if zeros_in(v):
             found.zeros.append((v, way))
             continue
         node = v.owner
-        if node is None or len(graph.clients.get(v, ())) > 1 or len(found.rows) == MOST_ROWS:
+        if node is None or len(graph.clients.get(v, ())) > 1:
+            return None
+        if len(found.rows) == MOST_ROWS or steps > MOST_STEPS * (1 + len(found.rows)):
             return None
         if isinstance(node.op, PlusScalar):
             found.scalars.append((node.inputs[1], way))

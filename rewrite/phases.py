@@ -19,6 +19,7 @@ from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.inline import INLINE_RULES
 from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
+from symcomp.rewrite.picks import use_picks
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
@@ -40,7 +41,7 @@ CANONICALIZE = RuleSet(
     [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
 )
 STABILIZE = RuleSet(
-    [*SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LINALG_RULES],
+    [*LINALG_RULES, *SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES],
     ["stabilize", "fast_compile", *STABLE],
 )
 INLINE = RuleSet(INLINE_RULES, QUICK)
@@ -78,6 +79,7 @@ PHASES = (
     Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
     Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
+    Phase("picks", "labels are read in passes over rows", RuleSet([]), FULL, use_picks),
     Phase("fusion", "scalar functions of the same elements are one loop", RuleSet([]), FULL, fuse),
 )
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -21,11 +22,12 @@ from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.ops.index import Subtensor
-from symcomp.ops.scalar_math import mul, neg, pow, reciprocal, sqr, sqrt, true_div
+from symcomp.ops.scalar_math import cast, mul, neg, pow, reciprocal, sqr, sqrt, true_div
 from symcomp.rewrite.rule import elementwise
 
-# Longer sums and products are read as they are nested.
+# Longer sums and products are read as they are nested, and so are deeper ones.
 LONGEST = 8
+DEEPEST = 32
 
 
 def number(x: Any) -> float | None:
@@ -64,6 +66,27 @@ def is_power_of_two(c: float) -> bool:
     return math.isfinite(c) and c != 0 and abs(math.frexp(c)[0]) == 0.5
 
 
+# Kept while somebody has them, so that two readings of one variable are one.
+_converted: WeakValueDictionary[tuple[Any, str], Any] = WeakValueDictionary()
+
+
+def converted(x: Any, dtype: str) -> Any:
+    """``x``, a part of a sum or product of floats of this dtype, so that what is computed from it
+    has this dtype: a function of one argument is that of the converted argument.
+    """
+    if dtypes.to_float(x.dtype) == dtype or not dtypes.is_float(dtype):
+        return x
+    found = _converted.get((x, dtype))
+    if found is None:
+        node = x.owner
+        found = cast(x, dtype)
+        if node is not None and type(node.op) is Elemwise and len(node.inputs) == 1:
+            inside = node.op(cast(node.inputs[0], dtype)) if not node.op.inplace else x
+            found = inside if inside.dtype == dtype else found
+        _converted[x, dtype] = found
+    return found
+
+
 # -- sums
 
 
@@ -100,14 +123,18 @@ def as_sum(x: Any) -> Sum:
     result = Sum(0.0, {})
     dtype = x.dtype
     pending = [(x, 1.0)]
+    steps = 0
     while pending:
+        steps += 1
         v, c = pending.pop()
         value = number(v)
         if value is not None:
             result.constant += c * value
             continue
-        parts = _addends(v) if v.dtype == dtype and dtypes.is_float(dtype) else None
+        read = steps <= DEEPEST and v.dtype == dtype and dtypes.is_float(dtype)
+        parts = _addends(v) if read else None
         if parts is None or len(result.terms) + len(pending) + len(parts) > LONGEST:
+            v = converted(v, dtype)
             result.terms[v] = result.terms.get(v, 0.0) + c
         else:
             pending += [(part, c * k) for part, k in reversed(parts)]
@@ -219,15 +246,19 @@ def as_product(x: Any) -> Product:
     result = Product(1.0, {})
     dtype = x.dtype
     pending: list[tuple[Any, float]] = [(x, 1.0)]
+    steps = 0
     while pending:
+        steps += 1
         v, e = pending.pop()
         value = number(v)
         if value is not None and (value != 0 or e > 0) and float(e).is_integer():
             result.coefficient *= value**e
             continue
-        parts = _multiplicands(v) if v.dtype == dtype and dtypes.is_float(dtype) else None
+        read = steps <= DEEPEST and v.dtype == dtype and dtypes.is_float(dtype)
+        parts = _multiplicands(v) if read else None
         whole = float(e).is_integer() and parts is not None
         if not whole or len(result.factors) + len(pending) + len(parts or ()) > LONGEST:
+            v = converted(v, dtype)
             result.factors[v] = result.factors.get(v, 0.0) + e
         else:
             pending += [(part, e * k) for part, k in reversed(parts or ())]

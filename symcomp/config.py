@@ -78,7 +78,12 @@ OPTIONS = (
         "Dtype of a Python float met by an integer tensor: floatX, or float64 as in NumPy.",
     ),
     Option("mode", "Mode", str, "The mode of functions compiled without one."),
-    Option("linker", "vm", ("vm", "vm_nogc", "py"), "The machine of Mode()."),
+    Option(
+        "linker",
+        "cvm",
+        ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py"),
+        "The machine of Mode().",
+    ),
     Option(
         "optimizer",
         "fast_run",

@@ -67,15 +67,7 @@ def lower(
     if collect:
         add_frees(program, emitter.blocks, emitter.block_of, emitter.shared_slots)
         if inplace or sharing:
-            plan_storage(
-                program,
-                emitter.block_of,
-                emitter.shared_slots,
-                shapes_of(graph),
-                bind,
-                inplace,
-                sharing,
-            )
+            plan_storage(program, emitter.block_of, shapes_of(graph), bind, inplace, sharing)
     return program
 
 

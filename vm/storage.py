@@ -20,7 +20,6 @@ from symcomp.vm.program import Instruction, Program
 def plan_storage(
     program: Program,
     block_of: Sequence[int],
-    guarded: Collection[int],
     shapes: Shapes,
     bind: Binder,
     inplace: bool = True,
@@ -35,8 +34,6 @@ def plan_storage(
         taken over.
     block_of : sequence of int
         The block of straight code of each instruction.
-    guarded : collection of int
-        Slots of values that several branches compute; their instructions may be skipped.
     shapes : Shapes
         Facts about the lengths of variables.
     bind : Binder
@@ -48,12 +45,13 @@ def plan_storage(
     for position, step in enumerate(program.instructions):
         block = block_of[position]
         pool = planner.pools.setdefault(block, _Pool(planner.key))
-        if step.opcode is Opcode.CALL and step.outputs[0] not in guarded:
+        if step.opcode is Opcode.CALL:
             planner.place(step, pool if sharing else None, inplace)
         for slot in step.frees:
-            if planner.bury(slot, position) and sharing and slot not in step.into:
+            if planner.bury(slot, position) and sharing:
                 for dead in planner.arrays_of(slot, block):
-                    pool.add(dead, program.variables[dead])
+                    if dead not in step.into:
+                        pool.add(dead, program.variables[dead])
 
 
 class _Pool:
@@ -124,10 +122,13 @@ class _Planner:
                 for slot in held:  # nobody checked what it does, or what its values hold on to
                     self._join(slot, step.outputs[0])
                 return
+            # What can write into given arrays makes one for each output; others may cut up one.
+            apart = len(step.outputs) == 1 or self._bind.into(step.node) is not None
             for j, slot in enumerate(step.outputs):
                 sources = (*op.view_map.get(j, ()), *op.destroy_map.get(j, ()))
                 self._home[slot] = -1 if sources else block
-                self._join(slot, step.outputs[0])
+                if not apart:
+                    self._join(slot, step.outputs[0])
                 for i in sources:
                     self._join(slot, step.inputs[i])
 

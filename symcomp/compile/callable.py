@@ -12,8 +12,17 @@ from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
 from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
+from symcomp.cvm.machine import NativeMachine
+from symcomp.cvm.prepare import native_machine
 from symcomp.vm.machine import PythonMachine
 from symcomp.vm.memory import MemoryReport
+from symcomp.vm.program import Program
+
+
+def _machine(program: Program, maker: Maker) -> PythonMachine | NativeMachine:
+    if maker.mode.native:
+        return native_machine(program, maker.keeps, checked=maker.nan_guard == "all")
+    return PythonMachine(program, keep=maker.keeps)
 
 
 class Function:
@@ -42,7 +51,7 @@ class Function:
         self.profile: ProfileStats | None = maker.profile
         started = time.perf_counter()
         self.program = maker.program()
-        self._machine = PythonMachine(self.program, keep=maker.keeps)
+        self._machine = _machine(self.program, maker)
         if self.profile is not None:
             self.profile.compile_phases.append(("lower", time.perf_counter() - started))
             self.profile.watch(self.program, self.name)
@@ -219,7 +228,8 @@ class Function:
         >>> import symcomp
         >>> import symcomp.tensor as T
         >>> x = T.dmatrix("x")
-        >>> f = symcomp.function([x], T.tanh(T.exp(x) + 1).sum())
+        >>> op_by_op = symcomp.Mode().excluding("fusion")
+        >>> f = symcomp.function([x], T.tanh(T.exp(x) + 1).sum(), mode=op_by_op)
         >>> report = f.memory_report((1000, 1000))
         >>> report.unplanned, report.planned
         (24000000, 8000000)

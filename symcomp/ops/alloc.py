@@ -46,37 +46,57 @@ class Alloc(Op):
 
     def perform(self, value: Any, *lengths: Any) -> Any:
         shape = tuple(int(n) for n in lengths)
-        try:
-            z = np.empty(shape, value.dtype)
-            z[...] = value
-        except ValueError:
-            raise ShapeError(
-                f"alloc: value of shape {value.shape} does not fill shape {shape}"
-            ) from None
-        return z
+        if any(n < 0 for n in shape):
+            raise ShapeError(f"alloc: there is no array of shape {shape}")
+        return self._fill(value, np.empty(shape, value.dtype))
 
     def bind(self, node: Apply) -> Any:
         """``perform`` that refuses to stretch axes of ``value`` not known to be 1, as broadcasting
         does.
         """
-        static = node.inputs[0].type.shape
-        fixed = [a for a, n in enumerate(static) if n is None]
-        if not fixed:
-            return self.perform
+        fixed = self._fixed(node)
 
         def compute(value: Any, *lengths: Any) -> Any:
-            offset = len(lengths) - value.ndim
-            for a in fixed:
-                if value.shape[a] != lengths[offset + a]:
-                    raise ShapeError(
-                        f"alloc: axis {a} of value has length {value.shape[a]}, the shape asked "
-                        "for "
-                        f"{tuple(int(n) for n in lengths)}; use T.addbroadcast to stretch an axis "
-                        "of length 1"
-                    )
+            self._check_stretching(fixed, value, lengths)
             return self.perform(value, *lengths)
 
+        return compute if fixed else self.perform
+
+    def bind_into(self, node: Apply) -> Any:
+        fixed = self._fixed(node)
+
+        def compute(value: Any, *lengths_and_z: Any) -> Any:
+            *lengths, z = lengths_and_z
+            self._check_stretching(fixed, value, lengths)
+            return self._fill(value, z)
+
         return compute
+
+    @staticmethod
+    def _fill(value: Any, z: Any) -> Any:
+        try:
+            z[...] = value
+        except ValueError:
+            raise ShapeError(
+                f"alloc: value of shape {value.shape} does not fill shape {z.shape}"
+            ) from None
+        return z
+
+    @staticmethod
+    def _fixed(node: Apply) -> list[int]:
+        """The axes of ``value`` that may not be stretched."""
+        return [a for a, n in enumerate(node.inputs[0].type.shape) if n is None]
+
+    @staticmethod
+    def _check_stretching(fixed: Sequence[int], value: Any, lengths: Sequence[Any]) -> None:
+        offset = len(lengths) - value.ndim
+        for a in fixed:
+            if value.shape[a] != lengths[offset + a]:
+                raise ShapeError(
+                    f"alloc: axis {a} of value has length {value.shape[a]}, the shape asked for "
+                    f"{tuple(int(n) for n in lengths)}; use T.addbroadcast to stretch an axis of "
+                    "length 1"
+                )
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         static = node.outputs[0].type.shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +52,15 @@ class Join(Op):
         return [TensorType(first.dtype, shape)]
 
     def perform(self, *tensors: Any) -> Any:
+        return self._concatenate(tensors, None)
+
+    def bind_into(self, node: Apply) -> Callable[..., Any]:
+        return lambda *tensors_and_z: self._concatenate(tensors_and_z[:-1], tensors_and_z[-1])
+
+    def _concatenate(self, tensors: Sequence[Any], z: Any) -> Any:
+        """The result, in ``z`` or, for None, in a new array."""
         try:
-            return np.concatenate(tensors, self.axis)
+            return np.concatenate(tensors, self.axis, z)
         except ValueError:
             shapes = ", ".join(str(x.shape) for x in tensors)
             raise ShapeError(

@@ -150,13 +150,16 @@ class BatchedDot(Op):
         shape = (batch, x.type.shape[1], y.type.shape[2])
         return [TensorType(dtypes.upcast(x.dtype, y.dtype), shape)]
 
-    def perform(self, x: Any, y: Any) -> Any:
+    def perform(self, x: Any, y: Any, z: Any = None) -> Any:
         if x.shape[0] != y.shape[0] or x.shape[2] != y.shape[1]:
             raise ShapeError(
                 f"batched_dot: shapes {x.shape} and {y.shape} do not fit: axis 0 must be equal, "
                 "and axis 2 of the first must equal axis 1 of the second"
             )
-        return np.matmul(x, y)
+        return np.matmul(x, y, out=z)
+
+    def bind_into(self, node: Apply) -> Callable[..., Any]:
+        return self.perform
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(shapes[0][0], shapes[0][1], shapes[1][2])]

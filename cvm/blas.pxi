@@ -1,0 +1,294 @@
+# Products of matrices and vectors, by the BLAS that SciPy has.
+
+import scipy.linalg.cython_blas
+
+cdef extern from "Python.h":
+    void *PyCapsule_GetPointer(object capsule, const char *name) except NULL
+    const char *PyCapsule_GetName(object capsule) except NULL
+
+ctypedef void (*Gemm64)(
+    char *, char *, int *, int *, int *, double *, double *, int *, double *, int *, double *,
+    double *, int *
+) noexcept nogil
+ctypedef void (*Gemm32)(
+    char *, char *, int *, int *, int *, float *, float *, int *, float *, int *, float *,
+    float *, int *
+) noexcept nogil
+ctypedef void (*Gemv64)(
+    char *, int *, int *, double *, double *, int *, double *, int *, double *, double *, int *
+) noexcept nogil
+ctypedef void (*Gemv32)(
+    char *, int *, int *, float *, float *, int *, float *, int *, float *, float *, int *
+) noexcept nogil
+ctypedef void (*Ger64)(
+    int *, int *, double *, double *, int *, double *, int *, double *, int *
+) noexcept nogil
+ctypedef void (*Ger32)(
+    int *, int *, float *, float *, int *, float *, int *, float *, int *
+) noexcept nogil
+
+
+cdef void *routine(str name) except NULL:
+    capsule = scipy.linalg.cython_blas.__pyx_capi__[name]
+    return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+
+
+cdef Gemm64 dgemm = <Gemm64>routine("dgemm")
+cdef Gemm32 sgemm = <Gemm32>routine("sgemm")
+cdef Gemv64 dgemv = <Gemv64>routine("dgemv")
+cdef Gemv32 sgemv = <Gemv32>routine("sgemv")
+cdef Ger64 dger = <Ger64>routine("dger")
+cdef Ger32 sger = <Ger32>routine("sger")
+
+
+cdef struct Matrix:
+    char *data
+    int rows
+    int columns
+    int ld          # from one row (column, if transposed) to the next, in elements
+    bint transposed  # whether columns lie in one piece, and not rows
+
+
+cdef bint as_matrix(
+    cnp.ndarray x, bint exchanged, bint is_column, int itemsize, Matrix *found
+):
+    """Read an array of one or two axes as a matrix that BLAS takes; False if it is none."""
+    cdef cnp.npy_intp rows, columns, down, along, ld
+    if not cnp.PyArray_ISBEHAVED_RO(x):
+        return False
+    if cnp.PyArray_NDIM(x) == 2:
+        rows, columns = cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1)
+        down, along = cnp.PyArray_STRIDE(x, 0), cnp.PyArray_STRIDE(x, 1)
+        if exchanged:
+            rows, columns, down, along = columns, rows, along, down
+    elif cnp.PyArray_NDIM(x) == 1:
+        rows, columns = cnp.PyArray_DIM(x, 0), 1
+        down, along = cnp.PyArray_STRIDE(x, 0), itemsize
+        if not is_column:
+            rows, columns, down, along = columns, rows, along, down
+    else:
+        return False
+    if rows <= 0 or columns <= 0 or rows > 2147483647 or columns > 2147483647:
+        return False
+    found.data = cnp.PyArray_BYTES(x)
+    found.rows, found.columns = <int>rows, <int>columns
+    if along == itemsize or columns == 1 and down >= itemsize:
+        # One column lies in one piece however it is read.
+        found.transposed = False
+        ld = down if rows > 1 else columns * itemsize
+    elif down == itemsize or rows == 1 and along >= itemsize:
+        found.transposed = True
+        ld = along if columns > 1 else rows * itemsize
+    else:
+        return False
+    if ld % itemsize or ld < 0 or ld // itemsize > 2147483647:
+        return False
+    found.ld = <int>(ld // itemsize)
+    return found.ld >= (rows if found.transposed else columns)
+
+
+cdef class Product(Action):
+    """z = beta c + alpha op(a) op(b), by BLAS, for float32 and float64.
+
+    Parameters
+    ----------
+    compute : callable
+        Does the same in Python; it is called for what BLAS does not take, and for what does not
+        fit.
+    arguments : sequence of int
+        The slots of all arguments of ``compute``.
+    output : int
+        Slot.
+    c, alpha, a, b, beta : int
+        Slots; -1: no c, and 1 for a factor.
+    transposed : (bool, bool)
+        Whether a and b are.
+    outer : bool
+        Whether a vector is a column as a and a row as b, not the other way round.
+    overwritten : int
+        The slot of the array that the result is left in; -1: a new one.
+    dtype : numpy.dtype
+    """
+
+    cdef object _compute
+    cdef int *_arguments
+    cdef int _n_arguments, _output, _c, _alpha, _a, _b, _beta, _into, _type, _ndim
+    cdef bint _trans_a, _trans_b, _outer
+
+    def __cinit__(
+        self, compute, arguments, int output, int ndim, int c, int alpha, int a, int b, int beta,
+        transposed, bint outer, int overwritten, dtype
+    ):
+        self._compute = compute
+        self._n_arguments = len(arguments)
+        self._arguments = numbers(arguments)
+        self._output, self._ndim = output, ndim
+        self._c, self._alpha, self._a, self._b, self._beta = c, alpha, a, b, beta
+        self._trans_a, self._trans_b = transposed
+        self._outer = outer
+        self._into = overwritten
+        self._type = np.dtype(dtype).num
+
+    def __dealloc__(self):
+        PyMem_Free(self._arguments)
+
+    cdef int run(self, PyObject **store) except -1:
+        if not self._try(store):
+            values = values_of(store, self._arguments, self._n_arguments)
+            put(store, self._output, self._compute(*values))
+        return 0
+
+    cdef bint _array(self, PyObject *value):
+        return (
+            value != NULL
+            and cnp.PyArray_Check(<object>value)
+            and cnp.PyArray_TYPE(<cnp.ndarray>value) == self._type
+        )
+
+    cdef double _factor(self, PyObject **store, int slot, double otherwise):
+        if slot < 0:
+            return otherwise
+        if self._type == cnp.NPY_FLOAT32:
+            return (<float *>cnp.PyArray_DATA(<cnp.ndarray>store[slot]))[0]
+        return (<double *>cnp.PyArray_DATA(<cnp.ndarray>store[slot]))[0]
+
+    cdef bint _try(self, PyObject **store) except -1:
+        """Compute by BLAS; False if that is not possible."""
+        cdef Matrix a, b
+        cdef int itemsize = 4 if self._type == cnp.NPY_FLOAT32 else 8
+        cdef double alpha, beta
+        cdef int slot, k
+        cdef cnp.ndarray z
+        for slot in (self._a, self._b, self._c, self._alpha, self._beta):
+            if slot >= 0 and not self._array(store[slot]):
+                return False
+        if not as_matrix(<cnp.ndarray>store[self._a], self._trans_a, self._outer, itemsize, &a):
+            return False
+        if not as_matrix(<cnp.ndarray>store[self._b], self._trans_b, not self._outer, itemsize, &b):
+            return False
+        alpha, beta = self._factor(store, self._alpha, 1.0), self._factor(store, self._beta, 1.0)
+        if self._c < 0:
+            beta = 0
+        if a.columns != b.rows or alpha == 0:
+            return False
+        z = self._start(store, a.rows, b.columns, beta)
+        if z is None:
+            return False
+        work = <double>a.rows * a.columns * b.columns
+        if work < WORTH_RELEASING:
+            multiply(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
+        else:
+            with nogil:
+                multiply(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
+        put(store, self._output, z)
+        return True
+
+    cdef cnp.ndarray _start(self, PyObject **store, int rows, int columns, double beta):
+        """The array that is written, holding c where that is read; None if it does not fit."""
+        cdef cnp.npy_intp lengths[2]
+        cdef cnp.ndarray z, c
+        lengths[0], lengths[1] = rows, columns
+        if self._ndim == 1 and rows == 1:
+            lengths[0] = columns
+        z = None
+        if self._into >= 0:
+            z = fitting(store[self._into], self._type, self._ndim, lengths)
+            if z is not None and (not cnp.PyArray_IS_C_CONTIGUOUS(z) or self._shares(store, z)):
+                return None
+        if self._c >= 0:
+            c = <cnp.ndarray>store[self._c]
+            if fitting(store[self._c], self._type, self._ndim, lengths) is None:
+                return None
+        if z is None:
+            z = cnp.PyArray_EMPTY(self._ndim, lengths, self._type, 0)
+        if self._c >= 0 and beta != 0 and c is not z:
+            cnp.PyArray_CopyInto(z, c)
+        return z
+
+    cdef bint _shares(self, PyObject **store, cnp.ndarray z):
+        """Whether the array that is written might be read, too."""
+        return (
+            overlap(z, <cnp.ndarray>store[self._a])
+            or overlap(z, <cnp.ndarray>store[self._b])
+            or self._c >= 0 and self._into != self._c and overlap(z, <cnp.ndarray>store[self._c])
+        )
+
+
+cdef bint overlap(cnp.ndarray x, cnp.ndarray y):
+    """Whether the stretches of memory from first to last element meet."""
+    cdef char *first[2]
+    cdef char *last[2]
+    cdef int i, axis
+    cdef cnp.npy_intp reach
+    for i in range(2):
+        array = y if i else x
+        first[i] = last[i] = cnp.PyArray_BYTES(array)
+        for axis in range(cnp.PyArray_NDIM(array)):
+            reach = (cnp.PyArray_DIM(array, axis) - 1) * cnp.PyArray_STRIDE(array, axis)
+            if reach > 0:
+                last[i] += reach
+            else:
+                first[i] += reach
+        last[i] += cnp.PyArray_ITEMSIZE(array)
+    return first[0] < last[1] and first[1] < last[0]
+
+
+cdef void multiply(
+    int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
+) noexcept nogil:
+    """z <- beta z + alpha a b, z in C order."""
+    cdef int n = a.rows, k = a.columns, m = b.columns, one = 1
+    cdef char no = b"N"
+    cdef char yes = b"T"
+    cdef char *trans
+    # A matrix in C order is its transpose to BLAS, so that z^T = b^T a^T is computed.
+    cdef int inca = 1 if not a.transposed or n > 1 else a.ld
+    cdef int incb = b.ld if not b.transposed else 1
+    cdef float alpha32 = <float>alpha, beta32 = <float>beta
+    if n == 1:
+        inca = a.ld if a.transposed else 1
+        if b.transposed:
+            gemv(kind, &yes, k, m, alpha, b, a.data, inca, beta, z)
+        else:
+            gemv(kind, &no, m, k, alpha, b, a.data, inca, beta, z)
+    elif m == 1:
+        if a.transposed:
+            gemv(kind, &no, n, k, alpha, a, b.data, incb, beta, z)
+        else:
+            gemv(kind, &yes, k, n, alpha, a, b.data, incb, beta, z)
+    elif k == 1 and beta == 1:
+        inca = 1 if a.transposed else a.ld
+        incb = b.ld if b.transposed else 1
+        if kind == cnp.NPY_FLOAT32:
+            sger(&m, &n, &alpha32, <float *>b.data, &incb, <float *>a.data, &inca, <float *>z, &m)
+        else:
+            dger(&m, &n, &alpha, <double *>b.data, &incb, <double *>a.data, &inca, <double *>z, &m)
+    elif kind == cnp.NPY_FLOAT32:
+        sgemm(
+            &yes if b.transposed else &no, &yes if a.transposed else &no, &m, &n, &k, &alpha32,
+            <float *>b.data, &b.ld, <float *>a.data, &a.ld, &beta32, <float *>z, &m
+        )
+    else:
+        dgemm(
+            &yes if b.transposed else &no, &yes if a.transposed else &no, &m, &n, &k, &alpha,
+            <double *>b.data, &b.ld, <double *>a.data, &a.ld, &beta, <double *>z, &m
+        )
+
+
+cdef void gemv(
+    int kind, char *trans, int rows, int columns, double alpha, Matrix *x, char *v, int step,
+    double beta, char *z
+) noexcept nogil:
+    """z <- beta z + alpha op(x) v, ``rows`` and ``columns`` as BLAS sees x."""
+    cdef int one = 1
+    cdef float alpha32 = <float>alpha, beta32 = <float>beta
+    if kind == cnp.NPY_FLOAT32:
+        sgemv(
+            trans, &rows, &columns, &alpha32, <float *>x.data, &x.ld, <float *>v, &step, &beta32,
+            <float *>z, &one
+        )
+    else:
+        dgemv(
+            trans, &rows, &columns, &alpha, <double *>x.data, &x.ld, <double *>v, &step, &beta,
+            <double *>z, &one
+        )
