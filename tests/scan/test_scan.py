@@ -74,6 +74,15 @@ def test_zero_steps() -> None:
     assert infer_shapes([row], {x: np.ones((0, 3))}) == [(0, 6)]
 
 
+def test_zero_steps_of_branches() -> None:
+    """A length that a condition seems to decide, as both branches have it."""
+    x, w = T.dmatrix("x"), T.dmatrix("w")
+    y, _ = symcomp.scan(lambda x: ifelse(x.sum() > 0, T.dot(x, w), x), x)
+    f = symcomp.function([x, w], [y, symcomp.grad(y.sum(), x)])
+    for found in f(np.ones((0, 3)), np.eye(3)):
+        assert found.shape == (0, 3)
+
+
 def test_rows_of_unknown_length() -> None:
     """A length that only values tell: found by running, and 0 if no step ran."""
     k = T.lvector("k")
