@@ -11,6 +11,7 @@ from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.tensor import TensorType
+from symcomp.cvm.machine import NativeMachine
 from symcomp.errors import ShapeError
 from symcomp.rewrite.phases import rewrite
 from symcomp.vm.guard import Binder
@@ -31,7 +32,9 @@ def by_fast_compile(tags: frozenset[str]) -> bool:
     return "fast_compile" in tags
 
 
-def machine_of(body: ClosedGraph, selects: Callable[[frozenset[str]], bool]) -> PythonMachine:
+def machine_of(
+    body: ClosedGraph, selects: Callable[[frozenset[str]], bool]
+) -> PythonMachine | NativeMachine:
     """The machine that runs one step, its graph rewritten."""
     graph = FunctionGraph(body.inputs, body.outputs)
     rewrite(graph, selects, config.on_opt_error)

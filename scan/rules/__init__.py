@@ -21,7 +21,11 @@ from symcomp.scan.rules.cleaning import (
     scan_shorten_traces,
     scan_unroll_one_step,
 )
-from symcomp.scan.rules.merging import scan_merge, scan_merge_products
+from symcomp.scan.rules.merging import (
+    scan_merge,
+    scan_merge_products,
+    scan_merge_sums_of_products,
+)
 from symcomp.scan.rules.pushing import (
     scan_push_out_outputs,
     scan_push_out_sequences,
@@ -38,7 +42,7 @@ CLEANING = RuleSet(
 MOVING = RuleSet(
     [
         scan_merge, scan_push_out_sums, scan_push_out_sequences, scan_push_out_outputs,
-        scan_merge_products,
+        scan_merge_products, scan_merge_sums_of_products,
     ],
     ["scan", *FULL],
 )  # fmt: skip

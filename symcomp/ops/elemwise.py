@@ -266,7 +266,8 @@ class Elemwise(Op):
                 for x, shape in zip(node.inputs, shapes, strict=True)
                 if x.type.shape[axis] != 1
             ]
-            result.append(static if static is not None else stretched[0])
+            # Inputs exchanged for others may be known to have length 1 where the output is not.
+            result.append(static if static is not None else stretched[0] if stretched else 1)
         return [tuple(result)]
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:

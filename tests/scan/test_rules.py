@@ -289,7 +289,20 @@ def test_gates_of_an_lstm() -> None:
     values = {x: X, h: H} | {a: RNG.normal(size=(3, 3)) for a in weights}
     graph = rewritten([y], values, fires="scan_merge_products scan_push_out_sequences")
     assert body_ops(scans(graph)[0]).count("Dot") == 1
-    rewritten(symcomp.grad((y**2).sum(), weights), values)
+    grads = symcomp.grad((y**2).sum(), weights)
+    graph = rewritten(grads, values, fires="scan_push_out_sums scan_merge_sums_of_products")
+    assert [body_ops(node).count("Dot") for node in scans(graph)] == [1, 1]
+
+
+@pytest.mark.parametrize("rows", [2, None])
+def test_sums_of_products_become_one_product(rows: int | None) -> None:
+    u, v = T.dmatrix("u"), T.dmatrix("v")
+    start = h if rows is None else T.zeros((rows, 3)) + h
+    step = lambda h: T.dot(T.sin(h), u) + (h + T.dot(T.cos(h), v))  # noqa: E731
+    y, _ = symcomp.scan(step, None, start, n_steps=3)
+    values = {h: H, u: W, v: W - 1}
+    graph = rewritten([y], values, fires="scan_merge_sums_of_products")
+    assert body_ops(scans(graph)[0]).count("Dot") == 1
 
 
 def test_until_loops_keep_their_meaning() -> None:
