@@ -9,9 +9,10 @@ round differently (a division by 3 in a sum) is left as one term.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -87,6 +88,33 @@ def converted(x: Any, dtype: str) -> Any:
     return found
 
 
+# -- what was read
+
+View = TypeVar("View")
+_memories: list[dict[Any, Any]] = []
+
+
+def _remembered(read: Callable[[Any], View]) -> Callable[[Any], View]:
+    """``read``, done once for a variable until ``forget``: many rules read the same."""
+    memory: dict[Any, View] = {}
+    _memories.append(memory)
+
+    @wraps(read)
+    def recall(x: Any) -> View:
+        found = memory.get(x)
+        if found is None:
+            found = memory[x] = read(x)
+        return found
+
+    return recall
+
+
+def forget() -> None:
+    """Views are read anew: whoever changes a graph says so, between one rule and the next."""
+    for memory in _memories:
+        memory.clear()
+
+
 # -- sums
 
 
@@ -118,8 +146,9 @@ class Sum:
         return Sum(self.constant + other.constant, {t: c for t, c in terms.items() if c != 0})
 
 
+@_remembered
 def as_sum(x: Any) -> Sum:
-    """Read ``x`` as a sum."""
+    """Read ``x`` as a sum. The answer is shared: it is not to be changed."""
     result = Sum(0.0, {})
     dtype = x.dtype
     pending = [(x, 1.0)]
@@ -241,8 +270,11 @@ class Product:
         return product_of(self, more)
 
 
+@_remembered
 def as_product(x: Any) -> Product:
-    """Read ``x`` as a product. Exponents other than whole numbers are those of one function."""
+    """Read ``x`` as a product. Exponents other than whole numbers are those of one function. The
+    answer is shared: it is not to be changed.
+    """
     result = Product(1.0, {})
     dtype = x.dtype
     pending: list[tuple[Any, float]] = [(x, 1.0)]
