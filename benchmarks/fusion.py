@@ -20,9 +20,7 @@ import numpy as np
 import symcomp
 import symcomp.tensor as T
 from symcomp.core.graph import FunctionGraph
-from symcomp.rewrite.fusion import fuse
 from symcomp.rewrite.phases import rewrite
-from symcomp.rewrite.picks import use_picks
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -124,10 +122,8 @@ def machines(case: Case, inputs: list[Any]) -> list[PythonMachine]:
     found = []
     for fused in (False, True):
         graph = FunctionGraph(inputs, case.symbolic(*inputs))
-        rewrite(graph, lambda tags: "fusion" not in tags)
-        if fused:
-            use_picks(graph, [])
-            fuse(graph, [])
+        left_out = set() if fused else {"picks", "fusion"}
+        rewrite(graph, lambda tags, without=left_out: "fast_run" in tags and not tags & without)
         found.append(PythonMachine(lower(graph)))
     return found
 

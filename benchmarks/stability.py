@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,10 @@ def pytensor_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
     tensor = importlib.import_module("pytensor.tensor")
     gradient = importlib.import_module("pytensor.gradient")
     forward = getattr(gradient, "Rop", None) or gradient.pushforward
-    return _theano_like(case, point, tensor, pytensor.function, pytensor.grad, forward)
+    # Its rewrites decide what is computed; its compilers take minutes for as many functions.
+    mode = pytensor.compile.mode.Mode(linker="py", optimizer="fast_run")
+    function = partial(pytensor.function, mode=mode)
+    return _theano_like(case, point, tensor, function, pytensor.grad, forward)
 
 
 class _Linear:

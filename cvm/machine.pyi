@@ -27,6 +27,7 @@ class KernelCall(Action):
         stretched: Sequence[Sequence[bool]],
         dropped: Sequence[Sequence[bool]],
         dtypes: Sequence[Any],
+        constants: Sequence[Any],
         steps: int,
     ) -> None: ...
 

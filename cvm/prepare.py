@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from symcomp.config import config
+from symcomp.cvm.kernels import kernel_actions
 from symcomp.cvm.machine import Action, NativeMachine, Product, PythonCall, Transpose
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.dimshuffle import DimShuffle
@@ -26,7 +28,10 @@ def native_machine(program: Program, keep: bool = False, checked: bool = False) 
     checked : bool
         Whether every value is looked at (for NaN): then Python computes them all.
     """
-    actions = [_action(step, {} if checked else NATIVE) for step in program.instructions]
+    code = program.instructions
+    kernels = {} if checked or not config.kernels else kernel_actions(code)
+    table = {} if checked else NATIVE
+    actions = [kernels.get(i) or _action(step, table) for i, step in enumerate(code)]
     python = any(type(action) is PythonCall for action in actions)
     return NativeMachine(program, actions, keep, python)
 

@@ -19,7 +19,7 @@ from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.inline import INLINE_RULES
 from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
-from symcomp.rewrite.picks import use_picks
+from symcomp.rewrite.picks import LENGTHS, PICKS
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
@@ -48,6 +48,7 @@ INLINE = RuleSet(INLINE_RULES, QUICK)
 STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
 SPECIALIZED = RuleSet([*SPECIALIZE, *MATRIX_PRODUCTS], FULL) + NAN_UNSAFE_MATRIX_PRODUCTS
 BLAS = RuleSet(BLAS_RULES, FULL)
+PICKED, COMPARED = RuleSet(PICKS, FULL), RuleSet(LENGTHS, FULL)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ PHASES = (
     Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
     Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
-    Phase("picks", "labels are read in passes over rows", RuleSet([]), FULL, use_picks),
+    Phase("picks", "labels are read in passes over rows", PICKED),
+    Phase("lengths", "lengths are compared where values come from", COMPARED),
     Phase("fusion", "scalar functions of the same elements are one loop", RuleSet([]), FULL, fuse),
 )
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.creation import Arange
@@ -19,10 +18,8 @@ from symcomp.ops.pattern import ARRAY
 from symcomp.ops.pick import Pick, Put
 from symcomp.ops.products import SameLengths
 from symcomp.ops.shape import ShapeI
-from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes
-from symcomp.rewrite.trace import Firing
 from symcomp.rewrite.views import number
 
 ONE_OF_EACH_ROW = (ARRAY, ARRAY)
@@ -73,20 +70,6 @@ def lengths_of_inputs(node: Apply, graph: Any) -> Any:
     axes = [n.op.axis for n in nodes if n is not None]
     pairs = tuple((axis, j) for axis, (_, j) in zip(axes, node.op.pairs, strict=True))
     return SameLengths(node.op.name, pairs)(roots.pop(), y)
-
-
-def use_picks(graph: FunctionGraph, firings: list[Firing]) -> None:
-    """Use Pick and Put, then free their positions from the values that they are compared with.
-
-    Parameters
-    ----------
-    graph : FunctionGraph
-        Changed in place.
-    firings : list of Firing
-        What was done is added.
-    """
-    for rules in (PICKS, LENGTHS):
-        firings += Engine(graph, rules, "fusion", folding=False).run()
 
 
 def _one_for_all(y: Any) -> Any:

@@ -146,7 +146,7 @@ def get_mode(mode: Any) -> Mode:
     --------
     >>> import symcomp
     >>> symcomp.compile.get_mode("FAST_COMPILE")
-    Mode(linker='vm', optimizer='fast_compile')
+    Mode(linker='cvm', optimizer='fast_compile')
     """
     if isinstance(mode, Mode):
         return mode
