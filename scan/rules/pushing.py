@@ -211,7 +211,7 @@ def _can_sum(term: Any, after: _After) -> bool:
         return False
     pair = _factors(term)
     if pair is None:
-        return term in after.there or term.ndim <= 1
+        return term in after.there or sum(n != 1 for n in term.type.shape) <= 1
     return not any(isinstance(x, Constant) or x in after.fixed for x in pair)
 
 
@@ -288,13 +288,18 @@ class _After:
             self.add(x, fresh)
 
     def rows(self, x: Any) -> Any:
-        """All rows of ``x``: computed from what is there where that is done by views alone."""
+        """All rows of ``x``: computed from what is there where views and sums alone do it."""
         if x not in self.there:
             node = x.owner
             if node is not None and isinstance(node.op, DimShuffle) and not node.op.dropped:
                 source = self.rows(node.inputs[0])
                 known: Known = {node.inputs[0]: (source, True)}
                 return known[x][0] if batch_node(node, known) else None
+            order = toposort([x], set(self.known))
+            if order and all(isinstance(n.op, (*VIEWS, Reduce)) for n in order):
+                found = batch([x], self.known)
+                if found is not None and found[x][1]:
+                    return found[x][0]
             self.keep([x])
         return self.there[x]
 

@@ -290,6 +290,15 @@ def test_gradient_is_one_more_scan_and_stores_no_product() -> None:
     assert len(products) == 1  # g W^T; that of the forward loop is not done again
 
 
+def test_values_of_which_the_shape_alone_is_used_are_not_kept() -> None:
+    x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
+    (y, total), _ = symcomp.scan(lambda x, h: [T.sin(h) + x, (T.dot(h, w) + x).sum()], x, [h, None])
+    gx = symcomp.grad(total.sum() + y.sum(), x)
+    scans = [node.op for node in toposort([gx]) if isinstance(node.op, Scan)]
+    assert [op.layout.n_stacked for op in scans] == [1, 1]
+    assert [op.layout.n_sequences for op in scans][1] == 3  # two gradients and h
+
+
 def test_gauss_newton_product() -> None:
     x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
     f = rnn(x, h, w)

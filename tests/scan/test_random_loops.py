@@ -9,6 +9,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
+from symcomp.ifelse import ifelse
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.phases import CANONICALIZE
 from symcomp.scan.rules import SCAN_RULES
@@ -42,8 +43,15 @@ def expression(rng: Any, pool: list[Any], depth: int) -> Any:
         lambda: part() - part().sum(),
         lambda: T.dot(w, part()),
         lambda: T.switch(T.gt(part(), 0), part(), b),
+        lambda: branch(part(), w, b),
+        lambda: symcomp.scan(lambda e, s: T.tanh(e + s * b[0]), part(), b[1])[0],
     ]
     return makers[rng.integers(len(makers))]()
+
+
+def branch(x: Any, w: Any, b: Any) -> Any:
+    """A choice of which one side is computed."""
+    return ifelse(T.gt(x.sum(), 0), T.dot(x, w), x * b)
 
 
 def random_info(rng: Any) -> Any:

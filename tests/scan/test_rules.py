@@ -229,6 +229,15 @@ def test_gradient_of_bias_is_one_sum() -> None:
     assert all(node.op.layout.n_carried == 0 for node in scans(graph))
 
 
+def test_gradient_of_bias_of_a_batch_is_one_sum() -> None:
+    b, t = T.dvector("b"), T.dtensor3("t")
+    y, _ = symcomp.scan(lambda x, a: T.tanh(x + T.dot(a, w) + b), t, T.zeros((2, 3)))
+    values = {t: RNG.normal(size=(4, 2, 3)), w: W, b: H}
+    graph = rewritten(symcomp.grad((y**2).sum(), [w, b]), values, fires="scan_push_out_sums")
+    assert all(node.op.layout.n_carried == 0 for node in scans(graph))
+    assert not any("sum" in op for node in scans(graph) for op in body_ops(node))
+
+
 def test_gradient_of_batches_is_one_product() -> None:
     t = T.dtensor3("t")
     y, _ = symcomp.scan(lambda row, a: T.tanh(row + T.dot(a, w)), t, T.zeros((2, 3)))
