@@ -129,7 +129,20 @@ class Maker:
             inplace=reuse,
             sharing=reuse,
             frugal=reuse,
+            updated=self._overwritable() if reuse else None,
         )
+
+    def _overwritable(self) -> dict[int, Variable]:
+        """The outputs that may be written over shared variables; none if setting another one might
+        fail when all is computed.
+        """
+        pairs = [
+            (self.n_outputs + k, self.inputs[i], self.fgraph.inputs[i])
+            for k, i in enumerate(self.updated)
+        ]
+        if not all(s.type.is_super(self.fgraph.outputs[k].type) for k, s, _ in pairs):
+            return {}
+        return {k: variable for k, spec, variable in pairs if spec.shared is not None}
 
     def without_updates(self) -> Maker:
         """The same, computing the user's outputs alone."""

@@ -86,6 +86,27 @@ class Op:
         """The inputs whose arrays ``bind_into`` may be given for this output."""
         return ()
 
+    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Sequence[tuple[Any, Any]] | None:
+        """Pairs of lengths, of the ``shapes`` of the inputs, that ``perform`` needs to be equal: if
+        they are, it fails for nothing but a shortage of memory. None: nobody knows.
+        """
+        return None
+
+    def bind_check(self, node: Apply) -> Callable[..., Any] | None:
+        """What raises, of the values of the inputs, all that ``bind`` would raise, and computes
+        nothing; None: the op cannot tell without computing.
+        """
+        if self.equal_lengths(node, [getattr(x.type, "shape", None) for x in node.inputs]) is None:
+            return None
+        compute = self.bind(node)
+
+        def check(*values: Any) -> None:
+            pairs = self.equal_lengths(node, [v.shape for v in values])
+            if pairs is None or any(m != n for m, n in pairs):
+                compute(*values)
+
+        return check
+
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """The shape of each output, a tuple of int or integer scalar variables, from those of the
         inputs.

@@ -17,6 +17,7 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.blocks import Evaluator
 from symcomp.ops.chain import pull_through, push_through
 from symcomp.ops.convert import constant
+from symcomp.ops.elemwise import stretched_lengths
 from symcomp.ops.formula import Formula, function_name, unfold_step, without_axes
 from symcomp.ops.reduce import Reduce
 
@@ -97,6 +98,13 @@ class Fused(Op):
 
     def overwritable(self, node: Apply, output: int) -> Sequence[int]:
         return self._evaluator(node).overwritable(output)
+
+    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
+        for step in self.formula.steps:
+            function = step.function
+            if not function.never_fails(step.dtype):
+                return None
+        return stretched_lengths([x.type.shape for x in node.inputs], shapes)
 
     def _evaluator(self, node: Apply) -> Evaluator:
         return _evaluator(self.formula, tuple(x.type.broadcastable for x in node.inputs))
