@@ -19,7 +19,7 @@ _writing: dict[Any, int] = {}
 _changed = Condition()
 
 # Without a global lock, counts of references say nothing of what another thread is about to do.
-_counts_are_certain: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
+counts_are_certain: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
 
 
 def settled(container: Any) -> Any:
@@ -61,9 +61,8 @@ class Transaction:
         """Let nobody else take the arrays; from now on Ctrl-C waits until ``end``."""
         thread = get_ident()
         with _changed:
-            _changed.wait_for(
-                lambda: all(_writing.get(c, thread) == thread for c in self._containers)
-            )
+            while _writing and any(_writing.get(c, thread) != thread for c in self._containers):
+                _changed.wait()
             self._marked = [c for c in self._containers if c not in _writing]
             _writing.update(dict.fromkeys(self._marked, thread))
         if current_thread() is main_thread():
@@ -76,14 +75,15 @@ class Transaction:
     def taken(self, arrays: Sequence[Any], others: Sequence[int]) -> tuple[Any, ...]:
         """The arrays where nobody else holds them, and copies of the others."""
         return tuple(
-            array
-            if container.value is array
-            and not count
-            and array.flags.owndata
-            and array.flags.writeable
-            and _counts_are_certain()
-            else array.copy(order="K")
-            for array, container, count in zip(arrays, self._containers, others, strict=True)
+            [
+                array
+                if not count
+                and container.value is array
+                and array.flags.owndata
+                and array.flags.writeable
+                else array.copy(order="K")
+                for array, container, count in zip(arrays, self._containers, others, strict=True)
+            ]
         )
 
     def end(self) -> None:

@@ -88,7 +88,8 @@ class Op:
 
     def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Sequence[tuple[Any, Any]] | None:
         """Pairs of lengths, of the ``shapes`` of the inputs, that ``perform`` needs to be equal: if
-        they are, it fails for nothing but a shortage of memory. None: nobody knows.
+        they are, it fails for nothing but a shortage of memory. None: nobody knows. A length may
+        be anything; the second may be a number, too.
         """
         return None
 
@@ -96,14 +97,19 @@ class Op:
         """What raises, of the values of the inputs, all that ``bind`` would raise, and computes
         nothing; None: the op cannot tell without computing.
         """
-        if self.equal_lengths(node, [getattr(x.type, "shape", None) for x in node.inputs]) is None:
+        shapes = [getattr(x.type, "shape", None) for x in node.inputs]
+        axes = [s if s is None else [(i, a) for a in range(len(s))] for i, s in enumerate(shapes)]
+        pairs = self.equal_lengths(node, axes)
+        if pairs is None:
             return None
         compute = self.bind(node)
 
         def check(*values: Any) -> None:
-            pairs = self.equal_lengths(node, [v.shape for v in values])
-            if pairs is None or any(m != n for m, n in pairs):
-                compute(*values)
+            for m, n in pairs:
+                length = n if isinstance(n, int) else values[n[0]].shape[n[1]]
+                if values[m[0]].shape[m[1]] != length:
+                    compute(*values)
+                    return
 
         return check
 
