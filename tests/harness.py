@@ -102,6 +102,23 @@ def check_writing(outputs: list[Any], values: dict[Variable, Any]) -> None:
                     )
 
 
+def check_lengths(outputs: list[Any], values: dict[Variable, Any]) -> None:
+    """Check that nodes that computed a value do not refuse their inputs beforehand."""
+    nodes = toposort(outputs)
+    variables = [x for node in nodes for x in (*node.inputs, *node.outputs)]
+    found = dict(zip(variables, evaluate(variables, values), strict=True))
+    for node in nodes:
+        inputs = [found[x] for x in node.inputs]
+        pairs = node.op.equal_lengths(node, [getattr(v, "shape", None) for v in inputs])
+        assert all(m == n for m, n in pairs or ()), f"{node} needs no equal lengths {pairs}"
+        check = node.op.bind_check(node)
+        if check is not None:
+            before = [np.array(v, copy=True) for v in inputs]
+            check(*inputs)
+            for v, w in zip(inputs, before, strict=True):
+                np.testing.assert_array_equal(v, w, err_msg=f"the check of {node} wrote")
+
+
 def check(
     function: Callable[..., Any],
     *values: Any,
@@ -147,6 +164,7 @@ def check(
             results = evaluate(outputs, given)
             check_aliasing(outputs, given)
             check_writing(outputs, given)
+            check_lengths(outputs, given)
         for a, b in zip(arrays, before, strict=True):
             np.testing.assert_array_equal(a, b, err_msg="an input was modified")
         inferred = infer_shapes(outputs, given)

@@ -6,7 +6,7 @@ less what is not needed after it. Where it does not lower the peak, the order st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import prod
 
@@ -23,6 +23,7 @@ def frugal_order(
     outputs: Iterable[Variable],
     after: Mapping[Apply, Sequence[Apply]],
     assumed_length: int = ASSUMED_LENGTH,
+    in_place: Collection[Variable] = (),
 ) -> Sequence[Apply]:
     """``order``, or one with a lower peak.
 
@@ -36,8 +37,10 @@ def frugal_order(
         More nodes that a node must come after.
     assumed_length : int
         Of axes of unknown length.
+    in_place : collection of Variable
+        Values that take no new memory.
     """
-    memory = _Memory(order, outputs, assumed_length)
+    memory = _Memory(order, outputs, assumed_length, in_place)
     other = _list_schedule(order, after, memory)
     if memory.peak(other) < memory.peak(range(len(order))):
         return [order[i] for i in other]
@@ -48,7 +51,11 @@ class _Memory:
     """What the nodes, known by their positions, make and read, in pieces of memory."""
 
     def __init__(
-        self, order: Sequence[Apply], outputs: Iterable[Variable], assumed_length: int
+        self,
+        order: Sequence[Apply],
+        outputs: Iterable[Variable],
+        assumed_length: int,
+        in_place: Collection[Variable],
     ) -> None:
         self.assumed_length = assumed_length
         self.size: list[int] = []
@@ -65,7 +72,7 @@ class _Memory:
                         piece_of[out] = piece_of[sources[0]]
                     continue
                 piece_of[out] = len(self.size)
-                self.size.append(self._bytes_of(out))
+                self.size.append(0 if out in in_place else self._bytes_of(out))
             self.made.append(sum(self.size[before:]))
             self.reads.append(sorted(found))
         # How often each piece is read, and the sum of its readers: the last one, when one is left.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.special_types import generic
+from symcomp.core.walk import toposort
+from symcomp.errors import GraphError
 from symcomp.ops.control import IfElse
 from symcomp.ops.regions import ROOT, Placement, Region, place
 from symcomp.rewrite.shapes import shapes_of
+from symcomp.vm.commit import Commit, Gate, Tail, find_commits, split, writing
 from symcomp.vm.frugal import frugal_order
 from symcomp.vm.guard import UNCHECKED, Binder
 from symcomp.vm.liveness import add_frees
@@ -29,6 +33,7 @@ def lower(
     inplace: bool = True,
     sharing: bool = True,
     frugal: bool = True,
+    updated: Mapping[int, Variable] | None = None,
 ) -> Program:
     """Make the program that computes the outputs of ``graph``.
 
@@ -49,20 +54,37 @@ def lower(
         any more before. Only where values are collected.
     frugal : bool
         Look for an order that needs less memory at a time.
+    updated : mapping of int to Variable, optional
+        Outputs that may be written over inputs, by their positions, where nobody else holds their
+        arrays. The program may then ask for one more input, as ``Program.claimed`` says.
     """
     order, after, copies = schedule(graph, destroyable)
+    regions = place(order, graph.outputs)
+    commits: list[Commit] = []
+    if updated and collect and inplace:
+        order, after, commits = _with_commits(graph, order, after, regions, updated, bind)
+    over = {
+        out: old
+        for commit in commits
+        for out, old in zip(commit.node.outputs, commit.targets, strict=True)
+        if old is not None
+    }
     if frugal:
-        order = list(frugal_order(order, graph.outputs, after))
-    emitter = _Emitter(order, place(order, graph.outputs), copies, bind)
+        order = list(frugal_order(order, graph.outputs, after, in_place=over))
+    tail = split(order, commits, regions, shapes_of(graph)) if commits else Tail(order, -1, [])
+    emitter = _Emitter(tail.order, regions, copies, bind, tail, {c.node: c for c in commits})
     emitter.slots(graph)
     emitter.emit()
-    outputs = emitter.protect_outputs(graph, set(borrowed))
+    committed = {i for i, old in (updated or {}).items() if over.get(graph.outputs[i]) is old}
+    outputs = emitter.protect_outputs(graph, set(borrowed), committed)
+    token = [] if emitter.token < 0 else [emitter.token]
     program = Program(
         emitter.code,
         emitter.variables,
-        tuple(emitter.slot_of[v] for v in graph.inputs),
+        (*(emitter.slot_of[v] for v in graph.inputs), *token),
         tuple(outputs),
         emitter.constants,
+        tuple(graph.inputs.index(v) for v in emitter.overwritten),
     )
     if collect:
         add_frees(program, emitter.blocks, emitter.block_of, emitter.shared_slots)
@@ -71,12 +93,35 @@ def lower(
     return program
 
 
+def _with_commits(
+    graph: FunctionGraph,
+    order: list[Apply],
+    after: dict[Apply, list[Apply]],
+    regions: Placement,
+    updated: Mapping[int, Variable],
+    bind: Binder,
+) -> tuple[list[Apply], dict[Apply, list[Apply]], list[Commit]]:
+    """An order in which inputs can be overwritten, what it keeps to, and what overwrites them."""
+    commits, readers = find_commits(graph, order, regions, updated, bind)
+    both = {node: [*after.get(node, ()), *readers.get(node, ())] for node in (*after, *readers)}
+    try:
+        return toposort(graph.outputs, graph.inputs, both), both, commits
+    except GraphError:
+        # One waits for an in-place node that waits for it: nothing is written over inputs.
+        return order, after, []
+
+
 @dataclass
 class _Emitter:
     order: Sequence[Apply]
     regions: Placement
     copies: set[tuple[Apply, int]]
     bind: Binder
+    tail: Tail
+    commits: Mapping[Apply, Commit]
+    # The slot of what says which inputs may be overwritten, and those of the arrays that it gives.
+    token: int = -1
+    claimed: dict[Variable, int] = field(default_factory=dict)
     code: list[Instruction] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     slot_of: dict[Variable, int] = field(default_factory=dict)
@@ -92,6 +137,8 @@ class _Emitter:
         """Give a slot to every variable."""
         for variable in graph.inputs:
             self._new_slot(variable)
+        if self.commits:
+            self.token = self._new_slot(generic("claims"))
         for node in self.order:
             for x in node.inputs:
                 self._constant_slot(x)
@@ -135,6 +182,8 @@ class _Emitter:
     ) -> Iterator[tuple[Region, int]]:
         """Emit one region; yields the regions to be emitted in between."""
         for node in nodes_in.get(region, ()):
+            if self.commits and node is self.order[self.tail.start]:
+                self._gate(block)
             guard = None
             if len(self.regions[node]) > 1:
                 slot = self.slot_of[node.outputs[0]]
@@ -170,7 +219,62 @@ class _Emitter:
         for inner in opened:
             self.blocks[inner] = (block, len(self.code) - 1)
 
+    @property
+    def overwritten(self) -> list[Variable]:
+        """The inputs that are overwritten, in the order in which the gate asks for them."""
+        return [old for commit in self.commits.values() for old in commit.overwritten]
+
+    def _gate(self, block: int) -> None:
+        """Check what can fail; ask for the arrays that are overwritten."""
+        held = [self.slot_of[old] for old in self.overwritten]
+        slots = list(dict.fromkeys([self.token, *held]))
+        checks = []
+        for node in (commit.node for commit in self.tail.checked):
+            places = []
+            for slot in (self.slot_of[x] for x in node.inputs):
+                if slot not in slots:
+                    slots.append(slot)
+                places.append(slots.index(slot))
+            checks.append((node, node.op.bind_check(node), places))
+        views = [self.slot_of[v] for v in self.tail.views(self.overwritten)]
+        outputs = []
+        for old in self.overwritten:
+            self.variables.append(old)
+            outputs.append(len(self.variables) - 1)
+        self.claimed = dict(zip(self.overwritten, outputs, strict=True))
+        gate = Gate(len(held), len(views), checks)
+        step = Instruction(
+            Opcode.CALL,
+            (*slots, *views),
+            tuple(outputs),
+            compute=gate,
+            several=True,
+            claims=tuple(held),
+        )
+        self._add(step, block)
+
+    def _commit(self, commit: Commit, block: int) -> None:
+        """A call that leaves its results in the arrays that the gate gave."""
+        node = commit.node
+        own = {old: self.claimed[old] for old in commit.overwritten}
+        into = [-1 if old is None else self.claimed[old] for old in commit.targets]
+        compute = self.bind.into(node)
+        assert compute is not None
+        step = Instruction(
+            Opcode.CALL,
+            tuple(own.get(x, self.slot_of[x]) for x in node.inputs),
+            tuple(self.slot_of[v] for v in node.outputs),
+            node=node,
+            compute=writing(compute, into, node.op.multiple_outputs),
+            several=node.op.multiple_outputs,
+            into=tuple(into),
+        )
+        self._add(step, block)
+
     def _call(self, node: Apply, block: int) -> None:
+        if node in self.commits:
+            self._commit(self.commits[node], block)
+            return
         inputs = [self.slot_of[v] for v in node.inputs]
         for i in destroyed_inputs(node):
             if (node, i) in self.copies:
@@ -194,11 +298,18 @@ class _Emitter:
         self._add(Instruction(Opcode.COPY, (slot,), (fresh,), compute=copier), block)
         return fresh
 
-    def protect_outputs(self, graph: FunctionGraph, borrowed: set[int]) -> list[int]:
-        """Copy the outputs that share memory with something that outlives the call."""
-        taken: set[Variable] = set()
+    def protect_outputs(
+        self, graph: FunctionGraph, borrowed: set[int], committed: Collection[int]
+    ) -> list[int]:
+        """Copy the outputs that share memory with something that outlives the call, apart from the
+        ``committed``, which lie in that of inputs.
+        """
+        taken = {graph.outputs[i] for i in committed}
         slots = []
         for position, variable in enumerate(graph.outputs):
+            if position in committed:
+                slots.append(self.slot_of[variable])
+                continue
             roots = alias_roots(variable)
             slot = self.slot_of[variable]
             outlives = any(root.owner is None for root in roots) or bool(roots & taken)

@@ -62,14 +62,19 @@ class PythonMachine:
             Called after every instruction with its position, itself, and the seconds it took.
         """
         program = self.program
-        store = self._template.copy()
-        for slot, value in zip(program.inputs, values, strict=True):
-            store[slot] = value
+        store = self._filled(values)
         with np.errstate(all="ignore"):
             self._loop(store, observe)
         if self._keep:
             self.kept = store
         return [store[slot] for slot in program.outputs]
+
+    def _filled(self, values: Sequence[Any]) -> list[Any]:
+        """A store with the values of the inputs. (Local names would hold them: see ``_loop``.)"""
+        store = self._template.copy()
+        for slot, value in zip(self.program.inputs, values, strict=True):
+            store[slot] = value
+        return store
 
     def free(self) -> None:
         """Drop the values kept from the last call."""
@@ -90,6 +95,8 @@ class PythonMachine:
                             store[slot] = value
                     else:
                         store[outputs[0]] = result
+                    # Nothing but the store holds values: the gate counts who does (vm/commit.py).
+                    result = value = None
                 elif self._control(code[position], store):
                     following = code[position].target
                 for slot in frees:

@@ -141,6 +141,8 @@ class _Walk:
         sources: tuple[int, ...] = ()
         if step.into and step.into[j] >= 0:
             sources = (step.into[j],)
+        elif step.claims:
+            sources = (step.claims[j],)
         elif step.opcode is Opcode.MOVE:
             sources = (step.inputs[j],)
         elif step.opcode is Opcode.CALL and step.node is not None:
@@ -186,8 +188,10 @@ class _Walk:
         tensor = isinstance(kind, TensorType)
         step = self.program.instructions[born]
         owner = step.node
-        view = step.opcode is Opcode.MOVE or (
-            owner is not None and bool(owner.op.view_map.get(step.outputs.index(slot)))
+        view = (
+            step.opcode is Opcode.MOVE
+            or bool(step.claims)
+            or (owner is not None and bool(owner.op.view_map.get(step.outputs.index(slot))))
         )
         return StoredValue(
             slot,

@@ -33,6 +33,9 @@ class Instruction:
         For COPY: the copier.
     several : bool
         Whether ``compute`` returns a tuple.
+    claims : tuple of int
+        Of the CALL at the gate (``vm/commit.py``), which has no node: for each output, the slot of
+        the input whose array it is, to be overwritten; a copy of it if somebody else holds it.
     """
 
     opcode: Opcode
@@ -44,6 +47,7 @@ class Instruction:
     compute: Callable[..., Any] | None = None
     several: bool = False
     into: tuple[int, ...] = ()
+    claims: tuple[int, ...] = ()
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -65,6 +69,10 @@ class Instruction:
             Opcode.SKIP_IF_SET: f"if {read} is set goto {self.target}",
             Opcode.FREE: "join",
         }[self.opcode]
+        if self.claims:
+            text = f"{written} := claim {', '.join(f's{i}' for i in self.claims)}"
+            checked = str(self.compute)
+            text += f"    check {checked}" if checked else ""
         if self.node is not None and self.node.op.destroy_map:
             spoiled = sorted(
                 {self.inputs[i] for ins in self.node.op.destroy_map.values() for i in ins}
@@ -87,10 +95,13 @@ class Program:
     variables : list of Variable
         For each slot, the variable whose value it holds.
     inputs : tuple of int
-        Slots of the inputs, in the order of the graph's inputs.
+        Slots of the inputs, in the order of the graph's inputs; at the end, if inputs are
+        overwritten, that of what says which may be (``vm.commit.Claims``).
     outputs : tuple of int
         Slots of the outputs, in the order of the graph's outputs.
     constants : dict of int to value
+    claimed : tuple of int
+        The inputs, by position, that are overwritten where that is allowed.
     """
 
     instructions: list[Instruction]
@@ -98,6 +109,7 @@ class Program:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     constants: dict[int, Any] = field(default_factory=dict)
+    claimed: tuple[int, ...] = ()
 
     def listing(self) -> str:
         """The program as text, a line per instruction."""

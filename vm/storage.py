@@ -45,7 +45,7 @@ def plan_storage(
     for position, step in enumerate(program.instructions):
         block = block_of[position]
         pool = planner.pools.setdefault(block, _Pool(planner.key))
-        if step.opcode is Opcode.CALL:
+        if step.opcode is Opcode.CALL and step.node is not None and not step.into:
             planner.place(step, pool if sharing else None, inplace)
         for slot in step.frees:
             if planner.bury(slot, position) and sharing:

@@ -12,6 +12,7 @@ from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
 from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
+from symcomp.compile.transaction import Transaction, values_of
 from symcomp.cvm.machine import NativeMachine
 from symcomp.cvm.prepare import native_machine
 from symcomp.vm.machine import PythonMachine
@@ -63,6 +64,8 @@ class Function:
             for name, i in zip(names, self._explicit, strict=True)
             if name and names.count(name) == 1
         }
+        self._containers = [spec.container for spec in maker.inputs]
+        self._claimed = [maker.inputs[i].container for i in self.program.claimed]
         self._mutable = [i for i, spec in enumerate(maker.inputs) if spec.mutable]
         self.fn = RawFunction(self)
 
@@ -94,8 +97,7 @@ class Function:
 
     def _collect(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """The values of all inputs, those of calls checked."""
-        specs = self.maker.inputs
-        values: list[Any] = [spec.container.value for spec in specs]
+        values = values_of(self._containers)
         given = set()
         if len(args) > len(self._explicit):
             raise TypeError(f"{self._usage()}: got {len(args)} positional arguments")
@@ -157,6 +159,16 @@ class Function:
 
     def _run(self, values: list[Any]) -> list[Any]:
         """Run the program; then, if all went well, set what is updated."""
+        if not self._claimed:
+            return self._run_and_set(values)
+        transaction = Transaction(self._claimed)
+        values.append(transaction)
+        try:
+            return self._run_and_set(values)
+        finally:
+            transaction.end()
+
+    def _run_and_set(self, values: list[Any]) -> list[Any]:
         observe = None if self.profile is None else self.profile.observe
         results = self._machine.run(values, observe)
         maker = self.maker
@@ -248,7 +260,7 @@ class Function:
 
     def __getitem__(self, key: Any) -> Any:
         """The stored value of an input, by its variable or name: a default or shared value."""
-        return self._container(key).value
+        return self._container(key).read()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._container(key).set(value)
@@ -377,10 +389,9 @@ class RawFunction:
             raise ValueError(f"n_calls={n_calls}: must be at least 1")
         owner = self._owner
         owner._check_missing(set())
-        specs = owner.maker.inputs
         results: list[Any] = []
         for _ in range(n_calls):
-            results = owner._run([spec.container.value for spec in specs])
+            results = owner._run(values_of(owner._containers))
         return results[: owner.maker.n_outputs]
 
 
@@ -413,4 +424,4 @@ class _Values(_Containers):
         self._owner[key] = value
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([spec.container.value for spec in self._owner.maker.inputs])
+        return iter([spec.container.read() for spec in self._owner.maker.inputs])

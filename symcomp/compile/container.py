@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from symcomp.compile.transaction import settled
 from symcomp.core.node import Type
 
 
@@ -42,6 +43,10 @@ class Container:
     def check(self, value: Any) -> Any:
         """Return ``value`` as it would be stored, or raise."""
         return self.type.filter(value, self.strict, self.allow_downcast)
+
+    def read(self) -> Any:
+        """What is stored, when nobody writes over it; while the caller holds it, nobody will."""
+        return settled(self)
 
     def set(self, value: Any) -> None:
         """Store a value after checking it."""

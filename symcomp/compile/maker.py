@@ -14,6 +14,7 @@ from symcomp.compile.io import In
 from symcomp.compile.mode import Mode
 from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
+from symcomp.compile.transaction import counts_are_certain
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
@@ -129,7 +130,22 @@ class Maker:
             inplace=reuse,
             sharing=reuse,
             frugal=reuse,
+            updated=self._overwritable() if reuse else None,
         )
+
+    def _overwritable(self) -> dict[int, Variable]:
+        """The outputs that may be written over shared variables; none if setting another one might
+        fail when all is computed, or if nobody can say who holds their arrays.
+        """
+        if not counts_are_certain():
+            return {}
+        pairs = [
+            (self.n_outputs + k, self.inputs[i], self.fgraph.inputs[i])
+            for k, i in enumerate(self.updated)
+        ]
+        if not all(s.type.is_super(self.fgraph.outputs[k].type) for k, s, _ in pairs):
+            return {}
+        return {k: variable for k, spec, variable in pairs if spec.shared is not None}
 
     def without_updates(self) -> Maker:
         """The same, computing the user's outputs alone."""

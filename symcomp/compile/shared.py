@@ -65,7 +65,7 @@ class SharedVariable(Variable):
         return_internal_type : bool
             As stored on the device; on the CPU there is no difference.
         """
-        value = self.container.value
+        value = self.container.read()
         return value if borrow else self.type.copy_value(value)
 
     def set_value(self, new_value: Any, borrow: bool = False) -> None:

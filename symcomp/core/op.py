@@ -86,6 +86,33 @@ class Op:
         """The inputs whose arrays ``bind_into`` may be given for this output."""
         return ()
 
+    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Sequence[tuple[Any, Any]] | None:
+        """Pairs of lengths, of the ``shapes`` of the inputs, that ``perform`` needs to be equal: if
+        they are, it fails for nothing but a shortage of memory. None: nobody knows. A length may
+        be anything; the second may be a number, too.
+        """
+        return None
+
+    def bind_check(self, node: Apply) -> Callable[..., Any] | None:
+        """What raises, of the values of the inputs, all that ``bind`` would raise, and computes
+        nothing; None: the op cannot tell without computing.
+        """
+        shapes = [getattr(x.type, "shape", None) for x in node.inputs]
+        axes = [s if s is None else [(i, a) for a in range(len(s))] for i, s in enumerate(shapes)]
+        pairs = self.equal_lengths(node, axes)
+        if pairs is None:
+            return None
+        compute = self.bind(node)
+
+        def check(*values: Any) -> None:
+            for m, n in pairs:
+                length = n if isinstance(n, int) else values[n[0]].shape[n[1]]
+                if values[m[0]].shape[m[1]] != length:
+                    compute(*values)
+                    return
+
+        return check
+
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """The shape of each output, a tuple of int or integer scalar variables, from those of the
         inputs.

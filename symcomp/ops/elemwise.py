@@ -10,9 +10,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.special
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
@@ -126,6 +128,26 @@ class ScalarOp:
         resolved = ufunc.resolve_dtypes((*dtypes_, None))
         return ufunc if resolved[-1] == dtype else None
 
+    def never_fails(self, dtype: str) -> bool:
+        """True if no elements can make it raise, where its value is of ``dtype``."""
+        if self.name == "pow" and dtypes.is_discrete(dtype):
+            return False  # NumPy refuses negative exponents
+        function = self.function
+        if isinstance(function, np.ufunc):
+            name = function.__name__
+            return function in (getattr(np, name, None), getattr(scipy.special, name, None))
+        return str(getattr(function, "__module__", "")).startswith("symcomp.ops.")
+
+
+def stretched_lengths(
+    static: Sequence[StaticShape], shapes: Sequence[Any]
+) -> list[tuple[Any, Any]]:
+    """Pairs of lengths that must be equal where only axes of static length 1 are stretched."""
+    pairs = []
+    for axis in range(len(static[0])):
+        pairs += pairwise(s[axis] for k, s in zip(static, shapes, strict=True) if k[axis] != 1)
+    return pairs
+
 
 ROWS: dict[str, Callable[..., ScalarOp]] = {}
 
@@ -228,6 +250,11 @@ class Elemwise(Op):
             for i, x in enumerate(node.inputs[: self.scalar.arity or 2])
             if x.dtype == z.dtype and x.type.broadcastable == z.type.broadcastable
         ]
+
+    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
+        if not self.scalar.never_fails(node.outputs[0].dtype):
+            return None
+        return stretched_lengths([x.type.shape for x in node.inputs], shapes)
 
     @staticmethod
     def _fixed(node: Apply) -> list[tuple[int, tuple[int, ...]]]:

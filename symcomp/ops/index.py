@@ -137,6 +137,17 @@ class IncSubtensor(Op):
     def overwritable(self, node: Apply, output: int) -> Sequence[int]:
         return (0,)
 
+    def bind_check(self, node: Apply) -> Any:
+        fixed = self._fixed(node)
+
+        def check(x: Any, y: Any, *inputs: Any) -> None:
+            self._check_stretching(fixed, x, y, inputs)
+            # Of elements of one byte that all lie in one place, so that little is copied.
+            outline = np.broadcast_to(np.False_, x.shape)
+            np.broadcast_to(y, outline[fill_pattern(self.pattern, inputs)].shape)
+
+        return check
+
     @staticmethod
     def _fixed(node: Apply) -> list[int]:
         """The axes of y that may not be stretched."""

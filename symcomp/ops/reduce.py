@@ -172,6 +172,13 @@ class Reduce(Op):
         narrow = dtype == "float16" and out == "float16"
         return out, self.acc_dtype or ("float32" if narrow else out)
 
+    def never_fails(self, dtype: str) -> bool:
+        """True if no elements can make it raise; extremes of nothing do."""
+        return self.reduction.identity
+
+    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
+        return [] if self.never_fails(node.outputs[0].dtype) else None
+
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
 

@@ -38,6 +38,9 @@ class Shape(Op):
     def perform(self, x: Any) -> Any:
         return np.asarray(x.shape, np.int64)
 
+    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
+        return []
+
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(len(shapes[0]),)]
 
@@ -60,6 +63,9 @@ class ShapeI(Op):
 
     def perform(self, x: Any) -> Any:
         return np.asarray(x.shape[self.axis], np.int64)
+
+    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
+        return []
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [()]

@@ -1,0 +1,309 @@
+"""The commit: new values of shared variables that are written over the old ones.
+
+A node may write over an input of the program whose new value it computes if nobody reads the old
+one after it. So that a call that fails changes nothing, all such nodes come after the gate, and so
+does nothing that can fail: it is proven from the lengths that what ran before the gate has checked,
+or the gate itself checks. The gate also asks, in every call, which arrays may be overwritten, and
+copies the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from sys import getrefcount
+from typing import Any, Protocol
+
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.node import Apply, Variable
+from symcomp.ops.control import IfElse
+from symcomp.ops.regions import ALWAYS, Placement
+from symcomp.rewrite.shapes import Shapes
+from symcomp.vm.guard import Binder, is_users
+from symcomp.vm.machine import explain
+from symcomp.vm.opcodes import Opcode
+from symcomp.vm.order import alias_roots
+from symcomp.vm.program import Instruction
+
+
+class Claims(Protocol):
+    """Says, for one call, which arrays may be overwritten. The gate's first argument."""
+
+    def begin(self) -> None:
+        """From now on nobody else may take hold of the arrays."""
+
+    def taken(self, arrays: Sequence[Any], others: Sequence[int]) -> tuple[Any, ...]:
+        """The arrays to write into: those given, or copies. ``others`` counts who holds each, but
+        for its owner and this call.
+        """
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A node that writes over inputs of the program: for each of its outputs the input that it is
+    the new value of, or None.
+    """
+
+    node: Apply
+    targets: tuple[Variable | None, ...]
+
+    @property
+    def overwritten(self) -> list[Variable]:
+        """The inputs that are written over."""
+        return [w for w in self.targets if w is not None]
+
+
+def find_commits(
+    graph: FunctionGraph,
+    order: Sequence[Apply],
+    regions: Placement,
+    updated: Mapping[int, Variable],
+    bind: Binder,
+) -> tuple[list[Commit], dict[Apply, list[Apply]]]:
+    """The nodes that can write over the inputs that they update.
+
+    Parameters
+    ----------
+    graph : FunctionGraph
+    order : sequence of Apply
+    regions : Placement
+    updated : mapping of int to Variable
+        The position of an output, and the input that it is the new value of.
+    bind : Binder
+
+    Returns
+    -------
+    commits : list of Commit
+    after : dict of Apply to list of Apply
+        What must come before each, as it reads what is overwritten.
+    """
+    search = _Search(graph, order, regions, bind)
+    places: dict[Apply, dict[Variable, Variable]] = {}
+    for position, old in updated.items():
+        new = graph.outputs[position]
+        if new.owner is not None and search.can_overwrite(new, old):
+            places.setdefault(new.owner, {})[new] = old
+    commits = [
+        Commit(node, tuple(found.get(out) for out in node.outputs))
+        for node, found in places.items()
+    ]
+    readers = {commit.node: search.other_readers(commit) for commit in commits}
+    kept = _without_cycles(commits, readers)
+    return kept, {commit.node: readers[commit.node] for commit in kept}
+
+
+class _Search:
+    """Who reads what, and what shares memory with what."""
+
+    def __init__(
+        self, graph: FunctionGraph, order: Sequence[Apply], regions: Placement, bind: Binder
+    ) -> None:
+        self._regions, self._bind = regions, bind
+        self._read = {x for node in order for x in node.inputs}
+        self._results = {root for out in graph.outputs for root in alias_roots(out)}
+        self._readers: dict[Variable, list[Apply]] = {}
+        for node in order:
+            for root in {r for x in node.inputs for r in alias_roots(x)}:
+                self._readers.setdefault(root, []).append(node)
+
+    def can_overwrite(self, new: Variable, old: Variable) -> bool:
+        """True if the node of ``new`` may write it over ``old`` and nobody reads what it makes."""
+        node: Any = new.owner
+        op = node.op
+        if is_users(op) or op.view_map or op.destroy_map or self._regions[node] != ALWAYS:
+            return False
+        if old in self._results or any(out in self._read for out in node.outputs):
+            return False
+        if self._bind.into(node) is None or op.bind_check(node) is None:
+            return False
+        places = op.overwritable(node, node.outputs.index(new))
+        for i, x in enumerate(node.inputs):
+            if old in alias_roots(x) and not (x is old and i in places):
+                return False
+        return any(node.inputs[i] is old for i in places) and self._views_end(old)
+
+    def _views_end(self, old: Variable) -> bool:
+        """True if no view of ``old`` may live on to the end of a call."""
+        for node in self._readers[old]:
+            shared = any(old in alias_roots(out) for out in node.outputs)
+            if shared and (self._regions[node] != ALWAYS or isinstance(node.op, IfElse)):
+                return False
+        return True
+
+    def other_readers(self, commit: Commit) -> list[Apply]:
+        """The other nodes that read what ``commit`` overwrites."""
+        found = (n for old in commit.overwritten for n in self._readers[old])
+        return [node for node in dict.fromkeys(found) if node is not commit.node]
+
+
+def _without_cycles(
+    commits: Sequence[Commit], readers: Mapping[Apply, Sequence[Apply]]
+) -> list[Commit]:
+    """The commits without those that would have to wait for each other."""
+    left = {commit.node: commit for commit in commits}
+    waits = {node: {r for r in readers[node] if r in left} for node in left}
+    kept: list[Commit] = []
+    while left:
+        node = next((n for n in left if not waits[n] & left.keys()), None)
+        commit = left.pop(node if node is not None else next(iter(left)))
+        if node is not None:
+            kept.append(commit)
+    return kept
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The end of an order, in which nothing can fail.
+
+    Attributes
+    ----------
+    order : list of Apply
+        With the commits in the tail.
+    start : int
+        Where it begins: at the gate.
+    checked : list of Commit
+        What the gate must check.
+    """
+
+    order: list[Apply]
+    start: int
+    checked: list[Commit]
+
+    def views(self, overwritten: Collection[Variable]) -> list[Variable]:
+        """What was computed before, is read in the tail, and may share memory with what is
+        overwritten.
+        """
+        read = dict.fromkeys(x for node in self.order[self.start :] for x in node.inputs)
+        before = {out for node in self.order[: self.start] for out in node.outputs}
+        return [x for x in read if x in before and alias_roots(x) & set(overwritten)]
+
+
+def split(
+    order: Sequence[Apply], commits: Iterable[Commit], regions: Placement, shapes: Shapes
+) -> Tail:
+    """Find the place of the gate, and move the commits that stand before it behind it."""
+    commit_of = {commit.node: commit for commit in commits}
+    known = _Equal(shapes)
+    start = 0
+    checked = []
+    for position, node in enumerate(order):
+        certain = regions[node] == ALWAYS and known.holds(node)
+        if node in commit_of:
+            if not certain:
+                checked.append(commit_of[node])
+                start = position
+        elif not certain:
+            start = position + 1
+            if regions[node] == ALWAYS:
+                known.learn(node)
+    before = [node for node in order[:start] if node not in commit_of]
+    moved = [node for node in order[:start] if node in commit_of]
+    return Tail([*before, *moved, *order[start:]], len(before), checked)
+
+
+class _Equal:
+    """Which lengths are equal, as nodes that ran have checked."""
+
+    def __init__(self, shapes: Shapes) -> None:
+        self._shapes = shapes
+        self._leader: dict[Any, Any] = {}
+
+    def _pairs(self, node: Apply) -> list[tuple[Any, Any]] | None:
+        """What ``node`` needs to be equal; None if nobody knows."""
+        if is_users(node.op):
+            return None
+        found = node.op.equal_lengths(node, [self._shapes.of(x) for x in node.inputs])
+        return None if found is None else [(_key(m), _key(n)) for m, n in found]
+
+    def _leader_of(self, key: Any) -> Any:
+        while key in self._leader:
+            key = self._leader[key]
+        return key
+
+    def holds(self, node: Apply) -> bool:
+        """True if all that ``node`` needs is known."""
+        pairs = self._pairs(node)
+        return pairs is not None and all(self._leader_of(m) == self._leader_of(n) for m, n in pairs)
+
+    def learn(self, node: Apply) -> None:
+        """Note what is known when ``node`` has run."""
+        for m, n in self._pairs(node) or ():
+            a, b = self._leader_of(m), self._leader_of(n)
+            if a != b:
+                self._leader[a] = b
+
+
+def _key(length: Any) -> tuple[bool, int]:
+    """Equal for lengths that are known to be equal: numbers, and interned variables."""
+    known = isinstance(length, int)
+    return (known, length if known else id(length))
+
+
+class Gate:
+    """What the gate's instruction computes: from claims, arrays to overwrite, what is checked, and
+    views, the arrays to write into.
+
+    Parameters
+    ----------
+    count, views : int
+        How many arrays are overwritten; how many arguments, at the end, may be views of them that
+        are still needed.
+    checks : sequence of (Apply, callable, sequence of int)
+        For each node that is checked, what does it, and which arguments are its inputs.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        views: int,
+        checks: Sequence[tuple[Apply, Callable[..., Any], Sequence[int]]],
+    ) -> None:
+        self.count, self.views, self.checks = count, views, checks
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        for node, check, places in self.checks:
+            _checked(node, check, [values[i] for i in places])
+        values[0].begin()
+        # All arguments are held by this call alike; a name for one of them would count as well.
+        single, *references = map(getrefcount, values)
+        arrays, views = values[1 : self.count + 1], values[len(values) - self.views :]
+        others = [n - single - _held_by(views, z) for z, n in zip(arrays, references, strict=False)]
+        taken: tuple[Any, ...] = values[0].taken(arrays, others)
+        return taken
+
+    def __str__(self) -> str:
+        return ", ".join(str(node.op) for node, _, _ in self.checks)
+
+
+def _checked(node: Apply, check: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    try:
+        check(*inputs)
+    except Exception as problem:
+        explain(problem, Instruction(Opcode.CALL, node=node), inputs)
+        raise
+
+
+def _held_by(views: Sequence[Any], array: Any) -> int:
+    """How often ``views`` hold ``array``: those that are it by their slot and as an argument, the
+    others by their base.
+    """
+    same = sum(v is array for v in views)
+    return 2 * same + len({id(v) for v in views if getattr(v, "base", None) is array})
+
+
+def writing(compute: Callable[..., Any], into: Sequence[int], several: bool) -> Callable[..., Any]:
+    """``compute``, called with an array for each output, with the results certainly in those that
+    ``into`` has a slot for.
+    """
+    count = len(into)
+
+    def write(*values: Any) -> Any:
+        found = compute(*values)
+        results = list(found) if several else [found]
+        for j, target in enumerate(values[-count:]):
+            if target is not None and results[j] is not target:
+                target[...] = results[j]
+                results[j] = target
+        return tuple(results) if several else results[0]
+
+    return write
