@@ -1,4 +1,4 @@
-"""Loop nests in C: one function for each body, tables for `nest.h`, and the function that is called.
+"""Loop nests in C: a function for each body, tables for `nest.h`, and the function to call.
 
 The function NAME of a kernel is
 
@@ -142,15 +142,10 @@ class _Printer:
         pointers += _needed(
             [(a, self._pointer(a, const=True)) for _, a in body.loads], [*inside, *outside], "a"
         )
-        lines = [
-            f"static void NAME_{number}(int64_t rows, int64_t n, char *const *data, "
-            "const int64_t *step)",
-            "{",
-        ]
+        head = "(int64_t rows, int64_t n, char *const *data, const int64_t *step)"
         if not used:
-            return [*lines, "    (void)rows, (void)n, (void)data, (void)step;", "}", ""]
-        sums = [v for v in body.folds if self._has_error(v)]
-        lines += [f"    {line}" for v in body.folds for line in self._totals(v)]
+            unused = "    (void)rows, (void)n, (void)data, (void)step;"
+            return [f"static void NAME_{number}{head}", "{", unused, "}", ""]
         inner = [
             *pointers,
             *outside,
@@ -159,19 +154,28 @@ class _Printer:
             *(f"    {line}" for line in (*inside, *ends)),
             "}",
         ]
-        if not sums:
+        if not body.folds:
+            lines = [f"static void NAME_{number}{head}", "{"]
             lines += ["    for (int64_t r = 0; r < rows; r++) {"]
-            lines += [_indented(line, 2) for line in inner]
-            return [*lines, "    }", "}", ""]
-        lines += [f"    for (int64_t part = 0; part < rows; part += {PART}) {{"]
-        lines += [f"        int64_t end = rows - part < {PART} ? rows : part + {PART};"]
-        lines += [
-            f"        for (int64_t i = 0; i < n; i++)\n            p{v}[i] = 0;" for v in sums
-        ]
+            return [*lines, *(_indented(line, 2) for line in inner), "    }", "}", ""]
+        return [*self._folding(number, head, body, inner), *_fixed(number, head)]
+
+    def _folding(self, number: int, head: str, body: Body, inner: Sequence[str]) -> list[str]:
+        """A body that reduces: parts of rows, then what they are added up to."""
+        sums = any(self._has_error(v) for v in body.folds)
+        lines = [f"static inline ALWAYS void NAME_rows{number}{head}", "{"]
+        lines += [f"    {line}" for v in body.folds for line in self._totals(v)]
+        lines += [f"    for (int64_t part = 0; part < rows; part += {PART if sums else 'rows'}) {{"]
+        end = f"rows - part < {PART} ? rows : part + {PART}" if sums else "rows"
+        lines += [f"        int64_t end = {end};"]
+        for v in body.folds:
+            name, _, work = self._reduction(v)
+            lines += ["        for (int64_t i = 0; i < n; i++)"]
+            lines += [f"            p{v}[i] = {_identity(name, work)};"]
         lines += ["        for (int64_t r = part; r < end; r++) {"]
         lines += [_indented(line, 3) for line in inner]
         lines += ["        }"]
-        lines += [f"        {line}" for v in sums for line in self._settle(v)]
+        lines += [f"        {line}" for v in body.folds for line in self._settle(v)]
         return [*lines, "    }", "}", ""]
 
     def _pointer(self, array: int, const: bool) -> str:
@@ -218,21 +222,23 @@ class _Printer:
         """The names of the arrays of totals in a function."""
         kind = C_TYPES[self._reduction(value)[2]]
         total, error = self.nest.totals[value]
-        lines = [f"{kind} *t{value} = ({kind} *)data[{total}];"]
+        lines = [f"{kind} *t{value} = ({kind} *)data[{total}], p{value}[LANES];"]
         if self._has_error(value):
-            lines += [f"{kind} *e{value} = ({kind} *)data[{error}];", f"{kind} p{value}[LANES];"]
+            lines += [f"{kind} *e{value} = ({kind} *)data[{error}];"]
         return lines
 
     def _fold(self, value: int) -> str:
         name, argument, work = self._reduction(value)
         text = converted(f"v{argument}", self.formula.dtypes[argument], work)
-        if self._has_error(value):
-            return f"p{value}[i] += {text};"
-        return f"t{value}[i] = {_joined(name, work, f't{value}[i]', text)};"
+        return f"p{value}[i] = {_joined(name, work, f'p{value}[i]', text)};"
 
     def _settle(self, value: int) -> list[str]:
-        """Add parts of sums to totals, keeping the rounding errors."""
-        kind = C_TYPES[self._reduction(value)[2]]
+        """Add parts to totals; for sums of floats, keeping the rounding errors."""
+        name, _, work = self._reduction(value)
+        kind = C_TYPES[work]
+        if not self._has_error(value):
+            joined = _joined(name, work, f"t{value}[i]", f"p{value}[i]")
+            return ["for (int64_t i = 0; i < n; i++)", f"    t{value}[i] = {joined};"]
         suffix = "f" if kind == "float" else ""
         return [
             "for (int64_t i = 0; i < n; i++) {",
@@ -329,12 +335,13 @@ class _Printer:
         return roles
 
     def _entry(self, reduces: bool) -> list[str]:
-        size = 8 * max(len(self.dtypes), 1)
+        size = f"8 * ({self.nest.temporaries} * BLOCK"
+        size += f" + {len(self.dtypes) - self.nest.temporaries} * LANES)" if reduces else ")"
         return [
             "int NAME(char *const *data, const int64_t *shape, const int64_t *strides);",
             "int NAME(char *const *data, const int64_t *shape, const int64_t *strides)",
             "{",
-            f"    _Alignas(64) char buffer[{size} * BLOCK];",
+            f"    _Alignas(64) char buffer[{size}];",
             f"    return nest_{'reduction' if reduces else 'elementwise'}"
             "(&NAME_kernel, data, shape, strides, buffer);",
             "}",
@@ -350,6 +357,20 @@ def _needed(lines: Sequence[tuple[int, str]], after: Sequence[str], prefix: str 
             kept.append(line)
             read.update(_NAME.findall(line.partition("=")[2]))
     return kept[::-1]
+
+
+def _fixed(number: int, head: str) -> list[str]:
+    """A body that reduces, compiled for the usual number of parts too: they stay in registers."""
+    return [
+        f"static void NAME_{number}{head}",
+        "{",
+        "    if (n == PARTS)",
+        f"        NAME_rows{number}(rows, PARTS, data, step);",
+        "    else",
+        f"        NAME_rows{number}(rows, n, data, step);",
+        "}",
+        "",
+    ]
 
 
 def _indented(line: str, depth: int) -> str:

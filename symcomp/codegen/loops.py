@@ -1,4 +1,4 @@
-"""Loop nests: a formula as passes over elements, each a body that loads, computes, folds and stores.
+"""Loop nests: a formula as passes over elements, by bodies that load, compute, fold and store.
 
 Where a formula reduces axes, pass 0 computes what the first reductions take; then the values of
 which there is one for each result; pass 1 what needs these, from the inputs again; and so on.

@@ -3,7 +3,7 @@
 
 /* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
    by side, where these are results, and where they are parts of one result. */
-enum { BLOCK = 512, LANES = BLOCK, PARTS = 64 };
+enum { BLOCK = 512, LANES = 2048, PARTS = 32 };
 
 /* What a body does with an array: nothing; reads one element for each i; writes it; reads one number
    for each row; has lanes there, the same for each row. */
@@ -127,23 +127,31 @@ static inline void nest_copy(int size, int64_t rows, int64_t n, char *to, int64_
         NEST_COPY(uint8_t);
 }
 
+/* Whether a body can run where the elements are, as neighbours are next to each other. */
+static inline int nest_plain(const struct kernel *k, const struct body *body, const int64_t *step)
+{
+    int plain = 1;
+    for (int a = 0; a < k->total; a++)
+        plain &= (body->role[a] != READ && body->role[a] != WRITE) || step[a] == k->size[a];
+    return plain;
+}
+
 /* Run a body on rows * n elements, of which neighbours are `step` apart, through `buffer` where
    that is not their size. */
 static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows, int64_t n,
                             char *const *data, const int64_t *row_step, const int64_t *step,
                             char *buffer)
 {
-    int total = k->total, copied = 0, limited = 0;
+    if (n == 1 || nest_plain(k, body, step)) {
+        body->run(rows, n, data, row_step);
+        return;
+    }
+    int total = k->total, limited = 0;
     uint8_t copies[total];
     for (int a = 0; a < total; a++) {
         int role = body->role[a];
-        copies[a] = (role == READ || role == WRITE) && n > 1 && step[a] != k->size[a];
-        copied |= copies[a];
+        copies[a] = (role == READ || role == WRITE) && step[a] != k->size[a];
         limited |= copies[a] && (role == WRITE || step[a] || row_step[a]);
-    }
-    if (!copied) {
-        body->run(rows, n, data, row_step);
-        return;
     }
     int64_t width = n < BLOCK ? n : BLOCK, height = limited ? BLOCK / width : rows;
     for (int64_t r = 0; r < rows; r += height) {
@@ -153,7 +161,9 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
             char *at[total];
             for (int a = 0; a < total; a++) {
                 char *here = data[a];
-                if (body->role[a] != UNUSED && body->role[a] != LANE)
+                if (body->role[a] == LANE)
+                    here += i * k->size[a];
+                else if (body->role[a] != UNUSED)
                     here += r * row_step[a] + i * step[a];
                 at[a] = copies[a] ? buffer + a * BLOCK * 8 : here;
                 by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];

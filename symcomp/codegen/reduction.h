@@ -3,26 +3,40 @@
 
 struct reduction {
     const struct kernel *kernel;
-    int across, rank;                  /* of the axes that are not of rows and vectors */
+    int across, plain;                 /* a bit for each stage: whether it needs no buffer */
+    int rank;                          /* of the axes that are not of rows and vectors */
     int64_t rows, n, rest, *lengths, *steps, *index;
     const int64_t *row_step, *step;    /* of the pass */
     char *buffer;
 };
+
+static inline void reduction_run(const struct reduction *d, const struct body *body, int64_t rows,
+                                 int64_t n, char *const *data)
+{
+    if (d->plain)
+        body->run(rows, n, data, d->row_step);
+    else
+        nest_run(d->kernel, body, rows, n, data, d->row_step, d->step, d->buffer);
+}
 
 /* One pass over all reduced elements. `rest` of the last axis are less than a row. */
 static inline void reduction_pass(const struct reduction *d, const struct body *body,
                                   char *const *data)
 {
     int total = d->kernel->total;
+    if (d->plain && d->rank == 0 && !d->rest) {
+        body->run(d->rows, d->n, data, d->row_step);
+        return;
+    }
     char *at[total], *end[total];
     memcpy(at, data, sizeof at);
     memset(d->index, 0, (size_t)d->rank * sizeof *d->index);
     do {
-        nest_run(d->kernel, body, d->rows, d->n, at, d->row_step, d->step, d->buffer);
+        reduction_run(d, body, d->rows, d->n, at);
         if (d->rest) {
             for (int a = 0; a < total; a++)
                 end[a] = at[a] + d->rows * d->row_step[a];
-            nest_run(d->kernel, body, 1, d->rest, end, d->row_step, d->step, d->buffer);
+            reduction_run(d, body, 1, d->rest, end);
         }
     } while (nest_next(total, d->rank, d->lengths, d->steps, d->index, at));
 }
@@ -45,12 +59,16 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
         const struct stage *stage = k->stages + s;
         if (stage->begin)
             stage->begin(here.n, data);
+        here.plain = d->plain >> s & 1;
         if (!empty)
             reduction_pass(&here, &stage->pass, data);
         if (!stage->begin)
             continue;
         stage->finish(here.n, d->across, data);
-        nest_run(k, &stage->section, 1, d->across ? 1 : n, data, step, step, d->buffer);
+        if (d->across)
+            stage->section.run(1, 1, data, step);
+        else
+            nest_run(k, &stage->section, 1, n, data, step, step, d->buffer);
         if (d->across && s + 1 < k->count)
             reduction_spread(k, here.n, data);
     }
@@ -88,6 +106,8 @@ static inline void reduction_shape(struct reduction *d, int kept, const int64_t 
         memcpy(row_step, outer, (size_t)total * sizeof *row_step);
     }
     d->row_step = row_step;
+    for (int s = 0; s < d->kernel->count; s++)
+        d->plain |= nest_plain(d->kernel, &d->kernel->stages[s].pass, d->step) << s;
 }
 
 /* 1 if a reduced axis is empty that must not be. */
@@ -112,7 +132,7 @@ static inline int nest_reduction(const struct kernel *k, char *const *data, cons
     char *at[total], *here[total];
     memcpy(at, data, (size_t)k->temporaries * sizeof *at);
     for (int a = k->temporaries; a < total; a++)
-        at[a] = buffer + a * BLOCK * 8;
+        at[a] = buffer + k->temporaries * BLOCK * 8 + (a - k->temporaries) * LANES * 8;
     memset(index, 0, sizeof index);
     const int64_t *step = steps + (rank - 1) * total, width = d.across ? 1 : LANES;
     do {
