@@ -35,6 +35,8 @@ FLAGS = (
     "-fno-strict-aliasing", "-fopenmp-simd", "-std=c11", "-shared", "-fPIC", "-pipe", "-Wall",
     "-Werror",
 )  # fmt: skip
+# Loops over rows are not to be woven together: elements would be stored twice.
+GCC_FLAGS = ("-fno-loop-unroll-and-jam",)
 COMPILERS = ("cc", "gcc", "clang")
 CHECKSUM = hashlib.sha256().digest_size
 # Files of writers that were killed are removed when they are so many seconds old.
@@ -101,8 +103,14 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 
 def key_of(source: str, compiler: str) -> str:
     """The name of what a compiler makes of a source on this machine."""
-    parts = (source, *FLAGS, *_identity(compiler), *_machine())
+    parts = (source, *flags_of(compiler), *_identity(compiler), *_machine())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def flags_of(compiler: str) -> tuple[str, ...]:
+    """What a compiler is told."""
+    clang = "clang" in os.path.basename(os.path.realpath(compiler))
+    return FLAGS if clang else FLAGS + GCC_FLAGS
 
 
 @cache
@@ -224,7 +232,7 @@ def _build(directory: Path, key: str, source: str, compiler: str) -> None:
     os.close(handle)
     path = Path(name)
     try:
-        command = [compiler, *FLAGS, "-x", "c", "-", "-o", name, "-lm"]
+        command = [compiler, *flags_of(compiler), "-x", "c", "-", "-o", name, "-lm"]
         done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
         if done.returncode:
             raise CompilerError(f"{' '.join(command)} failed:\n{done.stderr}")

@@ -2,8 +2,8 @@
    blocks of elements that do not lie next to each other are copied to where they do. */
 
 /* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
-   by side, where these are results, and where they are parts of one result. */
-enum { BLOCK = 512, LANES = 2048, PARTS = 32 };
+   by side, where these are results, and where they are parts of one result, that stay in registers. */
+enum { BLOCK = 512, LANES = 4096, PARTS = 32 };
 
 /* What a body does with an array: nothing; reads one element for each i; writes it; reads one number
    for each row; has lanes there, the same for each row. */
@@ -18,9 +18,12 @@ struct body {
     const uint8_t *role;
 };
 
-/* One pass over the reduced axes: `pass` for every element, `section` for every result. */
+/* One pass over the reduced axes: `along` or `across` for every element, `section` for every result.
+   Lanes of `across` are parts of one result; values of which there is one for each result are its.
+   `parts` is how many there are at most; 0 for any number. */
 struct stage {
-    struct body pass, section;
+    struct body along, across, section;
+    int parts;
     void (*begin)(int64_t n, char *const *data);
     void (*finish)(int64_t n, int across, char *const *data);
 };
@@ -137,10 +140,10 @@ static inline int nest_plain(const struct kernel *k, const struct body *body, co
 }
 
 /* Run a body on rows * n elements, of which neighbours are `step` apart, through `buffer` where
-   that is not their size. */
+   that is not their size. `along` is whether lanes are those of the elements. */
 static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows, int64_t n,
                             char *const *data, const int64_t *row_step, const int64_t *step,
-                            char *buffer)
+                            int along, char *buffer)
 {
     if (n == 1 || nest_plain(k, body, step)) {
         body->run(rows, n, data, row_step);
@@ -162,7 +165,7 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
             for (int a = 0; a < total; a++) {
                 char *here = data[a];
                 if (body->role[a] == LANE)
-                    here += i * k->size[a];
+                    here += along ? i * k->size[a] : 0;
                 else if (body->role[a] != UNUSED)
                     here += r * row_step[a] + i * step[a];
                 at[a] = copies[a] ? buffer + a * BLOCK * 8 : here;
@@ -209,7 +212,7 @@ static inline int nest_elementwise(const struct kernel *k, char *const *data, co
     memcpy(at, data, (size_t)k->temporaries * sizeof *at);
     memset(index, 0, sizeof index);
     do
-        nest_run(k, body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, buffer);
+        nest_run(k, body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, 1, buffer);
     while (nest_next(total, rank - 2, lengths, steps, index, at));
     return 0;
 }
