@@ -41,6 +41,7 @@ COMPILERS = ("cc", "gcc", "clang")
 CHECKSUM = hashlib.sha256().digest_size
 # Files of writers that were killed are removed when they are so many seconds old.
 STALE = 3600
+MEBIBYTE = 2**20
 
 _lock = threading.Lock()
 _libraries: dict[tuple[str, str], ctypes.CDLL] = {}
@@ -248,7 +249,7 @@ def _build(directory: Path, key: str, source: str, compiler: str) -> None:
 
 def _shrink(directory: Path, key: str) -> None:
     """Remove what was used longest ago, until the rest is within ``config.compiledir_size``."""
-    limit = config.compiledir_size * 2**20
+    limit = config.compiledir_size * MEBIBYTE
     now = time.time()
     for path in directory.glob("new-*"):
         try:
