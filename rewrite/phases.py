@@ -5,7 +5,7 @@ and ``excluding``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from symcomp.core.graph import FunctionGraph
@@ -86,7 +86,12 @@ PHASES = (
 )
 
 
-def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> Trace:
+def rewrite(
+    graph: FunctionGraph,
+    selects: Selects,
+    on_error: str = "warn",
+    phases: Sequence[Phase] = PHASES,
+) -> Trace:
     """Apply the phases and rules whose tags are selected.
 
     Parameters
@@ -97,6 +102,8 @@ def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> T
         Tags -> whether to apply what has them.
     on_error : {"warn", "raise", "ignore"}
         What to do with a rule that fails.
+    phases : sequence of Phase
+        In their order.
 
     Returns
     -------
@@ -106,8 +113,8 @@ def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> T
     trace = Trace()
     merging = selects(frozenset(["merge", *EVERY]))
     folding = selects(frozenset(["constant_folding", *QUICK]))
-    selected = [phase.rules.selected(selects) for phase in PHASES]
-    for i, phase in enumerate(PHASES):
+    selected = [phase.rules.selected(selects) for phase in phases]
+    for i, phase in enumerate(phases):
         rules = selected[i]
         if any(rules.names < later.names for later in selected[i + 1 :]) and rules:
             continue  # the same and more is done then

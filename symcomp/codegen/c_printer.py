@@ -40,6 +40,7 @@ _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
     "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
 }
+_FUNCTION = re.compile(r"\b(?!sizeof|half)[a-z]\w+\(")
 _NAME = re.compile(r"\b[av]\d+\b")
 # Sums are in parts of so many elements, whose rounding errors grow, before they are added up with
 # errors kept.
@@ -137,22 +138,18 @@ class _Printer:
         vectors = [pair for pair in body.loads if pair[1] not in body.numbers]
         ends = [*(self._fold(v) for v in body.folds)]
         ends += [f"a{a}[i] = {self._stored(v)};" for v, a in body.stores]
-        inside = _needed([*((v, self._load(v, a, "i")) for v, a in vectors), *steps], ends)
+        values = self._reads_values(number, body)
+        inside = _needed([*((v, self._load(v, a, "i", values)) for v, a in vectors), *steps], ends)
         outside = _needed([(v, self._load(v, a, "0")) for v, a in numbers], [*inside, *ends])
         used = {array for _, array in (*body.loads, *body.stores)}
         pointers = [self._pointer(a, const=False) for _, a in body.stores]
         pointers += _needed(
             [(a, self._pointer(a, const=True)) for _, a in body.loads], [*inside, *outside], "a"
         )
-        lines = [
-            f"static void NAME_{number}(int64_t rows, int64_t n, char *const *data, "
-            "const int64_t *step)",
-            "{",
-        ]
+        head = "(int64_t rows, int64_t n, char *const *data, const int64_t *step)"
         if not used:
-            return [*lines, "    (void)rows, (void)n, (void)data, (void)step;", "}", ""]
-        sums = [v for v in body.folds if self._has_error(v)]
-        lines += [f"    {line}" for v in body.folds for line in self._totals(v)]
+            unused = "    (void)rows, (void)n, (void)data, (void)step;"
+            return [f"static void NAME_{number}{head}", "{", unused, "}", ""]
         inner = [
             *pointers,
             *outside,
@@ -161,29 +158,50 @@ class _Printer:
             *(f"    {line}" for line in (*inside, *ends)),
             "}",
         ]
-        if not sums:
-            lines += ["    for (int64_t r = 0; r < rows; r++) {"]
-            lines += [_indented(line, 2) for line in inner]
-            return [*lines, "    }", "}", ""]
-        lines += [f"    for (int64_t part = 0; part < rows; part += {PART}) {{"]
-        lines += [f"        int64_t end = rows - part < {PART} ? rows : part + {PART};"]
-        lines += [
-            f"        for (int64_t i = 0; i < n; i++)\n            p{v}[i] = 0;" for v in sums
-        ]
+        if body.folds:
+            return self._folding(number, body, inner)
+        rows = ["    for (int64_t r = 0; r < rows; r++) {"]
+        rows += [*(_indented(line, 2) for line in inner), "    }", "}", ""]
+        if not self._reads_values(number, body):
+            return [f"static void NAME_{number}{head}", "{", *rows]
+        return [_inline(number), "{", *rows, *_versions(number, parts=False, values=True)]
+
+    def _reads_values(self, number: int, body: Body) -> bool:
+        """Whether it is of a pass and reads what there is one of for each result."""
+        values = any(array >= self.nest.temporaries for _, array in body.loads)
+        return values and number % 2 == 0
+
+    def _folding(self, number: int, body: Body, inner: Sequence[str]) -> list[str]:
+        """A body that reduces: parts of rows, then what they are added up to."""
+        sums = any(self._has_error(v) for v in body.folds)
+        lines = [_inline(number), "{"]
+        if not self._reads_values(number, body):
+            lines += ["    (void)across;"]
+        lines += [f"    {line}" for v in body.folds for line in self._totals(v)]
+        lines += [f"    for (int64_t part = 0; part < rows; part += {PART if sums else 'rows'}) {{"]
+        end = f"rows - part < {PART} ? rows : part + {PART}" if sums else "rows"
+        lines += [f"        int64_t end = {end};"]
+        for v in body.folds:
+            name, _, work = self._reduction(v)
+            lines += ["        for (int64_t i = 0; i < n; i++)"]
+            lines += [f"            p{v}[i] = {_identity(name, work)};"]
         lines += ["        for (int64_t r = part; r < end; r++) {"]
         lines += [_indented(line, 3) for line in inner]
         lines += ["        }"]
-        lines += [f"        {line}" for v in sums for line in self._settle(v)]
-        return [*lines, "    }", "}", ""]
+        lines += [f"        {line}" for v in body.folds for line in self._settle(v)]
+        values = self._reads_values(number, body)
+        return [*lines, "    }", "}", "", *_versions(number, _is_light(inner), values)]
 
     def _pointer(self, array: int, const: bool) -> str:
         kind = f"{'const ' if const else ''}{STORED[self.dtypes[array]]}"
         return f"{kind} *a{array} = ({kind} *)(data[{array}] + r * step[{array}]);"
 
-    def _load(self, value: int, array: int, index: str) -> str:
+    def _load(self, value: int, array: int, index: str, across: bool = False) -> str:
         dtype = self.dtypes[array]
         element = f"a{array}[{index}]"
         text = f"(uint8_t)({element} != 0)" if dtype == "bool" else element
+        if array >= self.nest.temporaries and index == "i" and across:
+            text = f"a{array}[across ? 0 : i]"
         return f"const {C_TYPES[dtype]} v{value} = ({C_TYPES[dtype]}){text};"
 
     def _stored(self, value: int) -> str:
@@ -221,20 +239,23 @@ class _Printer:
         kind = C_TYPES[self._reduction(value)[2]]
         total, error = self.nest.totals[value]
         lines = [f"{kind} *t{value} = ({kind} *)data[{total}];"]
+        lines += [f"_Alignas(64) {kind} p{value}[LANES];"]
         if self._has_error(value):
-            lines += [f"{kind} *e{value} = ({kind} *)data[{error}];", f"{kind} p{value}[LANES];"]
+            lines += [f"{kind} *e{value} = ({kind} *)data[{error}];"]
         return lines
 
     def _fold(self, value: int) -> str:
         name, argument, work = self._reduction(value)
         text = converted(f"v{argument}", self.formula.dtypes[argument], work)
-        if self._has_error(value):
-            return f"p{value}[i] += {text};"
-        return f"t{value}[i] = {_joined(name, work, f't{value}[i]', text)};"
+        return f"p{value}[i] = {_joined(name, work, f'p{value}[i]', text)};"
 
     def _settle(self, value: int) -> list[str]:
-        """Add parts of sums to totals, keeping the rounding errors."""
-        kind = C_TYPES[self._reduction(value)[2]]
+        """Add parts to totals; for sums of floats, keeping the rounding errors."""
+        name, _, work = self._reduction(value)
+        kind = C_TYPES[work]
+        if not self._has_error(value):
+            joined = _joined(name, work, f"t{value}[i]", f"p{value}[i]")
+            return ["for (int64_t i = 0; i < n; i++)", f"    t{value}[i] = {joined};"]
         suffix = "f" if kind == "float" else ""
         return [
             "for (int64_t i = 0; i < n; i++) {",
@@ -265,15 +286,10 @@ class _Printer:
             if self._has_error(v):
                 lines += [f"        const {kind} *e = (const {kind} *)data[{error}];"]
                 lines += ["        for (int64_t i = 0; i < n; i++)", "            t[i] += e[i];"]
-            joined = _joined(name, work, "t[i]", "t[half + i]")
             out = converted("t[i]", work, result)
             lines += [
                 f"        {STORED[result]} *z = ({STORED[result]} *)data[{self.nest.values[v]}];",
-                "        for (int64_t m = n, half; across && m > 1; m = half) {",
-                "            half = (m + 1) / 2;",
-                "            for (int64_t i = 0; i < m / 2; i++)",
-                f"                t[i] = {joined};",
-                "        }",
+                *(_indented(line, 2) for line in _together(name, work)),
                 "        for (int64_t i = 0; i < (across ? 1 : n); i++)",
                 f"            z[i] = ({STORED[result]}){out};",
                 "    }",
@@ -300,9 +316,11 @@ class _Printer:
             for number, (body, _) in enumerate(stages(nest)):
                 names = "NAME_begin{0}, NAME_finish{0}" if body.folds else "0, 0"
                 a, b = 2 * number, 2 * number + 1
+                across = "across" if self._reads_values(a, body) else ""
+                parts = "PARTS" if body.folds else "0"
                 entries.append(
-                    f"{{{{NAME_{a}, NAME_role{a}}}, {{NAME_{b}, NAME_role{b}}}, "
-                    f"{names.format(number)}}}"
+                    f"{{{{NAME_{a}, NAME_role{a}}}, {{NAME_{across}{a}, NAME_role{a}}}, "
+                    f"{{NAME_{b}, NAME_role{b}}}, {parts}, {names.format(number)}}}"
                 )
             count = len(entries)
             lines += [f"static const struct stage NAME_stages[] = {{{', '.join(entries)}}};"]
@@ -331,12 +349,13 @@ class _Printer:
         return roles
 
     def _entry(self, reduces: bool) -> list[str]:
-        size = 8 * max(len(self.dtypes), 1)
+        size = f"8 * ({self.nest.temporaries} * BLOCK"
+        size += f" + {len(self.dtypes) - self.nest.temporaries} * LANES)" if reduces else ")"
         return [
             "int NAME(char *const *data, const int64_t *shape, const int64_t *strides);",
             "int NAME(char *const *data, const int64_t *shape, const int64_t *strides)",
             "{",
-            f"    _Alignas(64) char buffer[{size} * BLOCK];",
+            f"    _Alignas(64) char buffer[{size}];",
             f"    return nest_{'reduction' if reduces else 'elementwise'}"
             "(&NAME_kernel, data, shape, strides, buffer);",
             "}",
@@ -352,6 +371,31 @@ def _needed(lines: Sequence[tuple[int, str]], after: Sequence[str], prefix: str 
             kept.append(line)
             read.update(_NAME.findall(line.partition("=")[2]))
     return kept[::-1]
+
+
+_ARGUMENTS = "(int64_t rows, int64_t n, char *const *data, const int64_t *step)"
+
+
+def _inline(number: int) -> str:
+    arguments = _ARGUMENTS.replace("int64_t n,", "int64_t n, int across,")
+    return f"static inline ALWAYS void NAME_rows{number}{arguments}"
+
+
+def _versions(number: int, parts: bool, values: bool) -> list[str]:
+    """A body compiled for results side by side and, where that is another or faster code, for parts
+    of one: as many as stay in registers, and any number."""
+    run = f"    NAME_rows{number}(rows, %s, %d, data, step);"
+    usual = ["    if (n == PARTS)", f"    {run % ('PARTS', 1)}", "    else"] if parts else []
+    across = [*usual, ("    " if parts else "") + run % ("n", 1)]
+    if not values:
+        return [f"static void NAME_{number}{_ARGUMENTS}", "{", *across, "}", ""]
+    lines = [f"static void NAME_{number}{_ARGUMENTS}", "{", run % ("n", 0), "}", ""]
+    return [*lines, f"static void NAME_across{number}{_ARGUMENTS}", "{", *across, "}", ""]
+
+
+def _is_light(lines: Sequence[str]) -> bool:
+    """Whether a body takes so little time that where its totals are matters."""
+    return not any(_FUNCTION.search(line) for line in lines)
 
 
 def _indented(line: str, depth: int) -> str:
@@ -376,6 +420,28 @@ def _joined(name: str, work: str, total: str, x: str) -> str:
     if kind == "b":
         return f"(uint8_t)({total} {'|' if name == 'sum' else '&'} {x})"
     return f"({c_type})({total} {'+' if name == 'sum' else '*'} {x})"
+
+
+def _together(name: str, work: str) -> list[str]:
+    """Join n parts, across, in the first."""
+    sign = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(name)
+    if sign is None or work == "bool":
+        return [
+            "for (int64_t m = n, half; across && m > 1; m = half) {",
+            "    half = (m + 1) / 2;",
+            "    for (int64_t i = 0; i < m / 2; i++)",
+            f"        t[i] = {_joined(name, work, 't[i]', 't[half + i]')};",
+            "}",
+        ]
+    return [
+        "if (across) {",
+        f"    {C_TYPES[work]} z0 = {_identity(name, work)};",
+        f"#pragma omp simd reduction({sign}:z0)",
+        "    for (int64_t i = 0; i < n; i++)",
+        f"        z0 {sign}= t[i];",
+        "    t[0] = z0;",
+        "}",
+    ]
 
 
 def _identity(name: str, work: str) -> str:

@@ -35,10 +35,13 @@ FLAGS = (
     "-fno-strict-aliasing", "-fopenmp-simd", "-std=c11", "-shared", "-fPIC", "-pipe", "-Wall",
     "-Werror",
 )  # fmt: skip
+# Loops over rows are not to be woven together: elements would be stored twice.
+GCC_FLAGS = ("-fno-loop-unroll-and-jam",)
 COMPILERS = ("cc", "gcc", "clang")
 CHECKSUM = hashlib.sha256().digest_size
 # Files of writers that were killed are removed when they are so many seconds old.
 STALE = 3600
+MEBIBYTE = 2**20
 
 _lock = threading.Lock()
 _libraries: dict[tuple[str, str], ctypes.CDLL] = {}
@@ -101,8 +104,14 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 
 def key_of(source: str, compiler: str) -> str:
     """The name of what a compiler makes of a source on this machine."""
-    parts = (source, *FLAGS, *_identity(compiler), *_machine())
+    parts = (source, *flags_of(compiler), *_identity(compiler), *_machine())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def flags_of(compiler: str) -> tuple[str, ...]:
+    """What a compiler is told."""
+    clang = "clang" in os.path.basename(os.path.realpath(compiler))
+    return FLAGS if clang else FLAGS + GCC_FLAGS
 
 
 @cache
@@ -224,7 +233,7 @@ def _build(directory: Path, key: str, source: str, compiler: str) -> None:
     os.close(handle)
     path = Path(name)
     try:
-        command = [compiler, *FLAGS, "-x", "c", "-", "-o", name, "-lm"]
+        command = [compiler, *flags_of(compiler), "-x", "c", "-", "-o", name, "-lm"]
         done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
         if done.returncode:
             raise CompilerError(f"{' '.join(command)} failed:\n{done.stderr}")
@@ -240,7 +249,7 @@ def _build(directory: Path, key: str, source: str, compiler: str) -> None:
 
 def _shrink(directory: Path, key: str) -> None:
     """Remove what was used longest ago, until the rest is within ``config.compiledir_size``."""
-    limit = config.compiledir_size * 2**20
+    limit = config.compiledir_size * MEBIBYTE
     now = time.time()
     for path in directory.glob("new-*"):
         try:

@@ -2,8 +2,8 @@
    blocks of elements that do not lie next to each other are copied to where they do. */
 
 /* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
-   by side, where these are results, and where they are parts of one result. */
-enum { BLOCK = 512, LANES = BLOCK, PARTS = 64 };
+   by side, where these are results, and where they are parts of one result, that stay in registers. */
+enum { BLOCK = 512, LANES = 4096, PARTS = 32 };
 
 /* What a body does with an array: nothing; reads one element for each i; writes it; reads one number
    for each row; has lanes there, the same for each row. */
@@ -18,9 +18,12 @@ struct body {
     const uint8_t *role;
 };
 
-/* One pass over the reduced axes: `pass` for every element, `section` for every result. */
+/* One pass over the reduced axes: `along` or `across` for every element, `section` for every result.
+   Lanes of `across` are parts of one result; values of which there is one for each result are its.
+   `parts` is how many there are at most; 0 for any number. */
 struct stage {
-    struct body pass, section;
+    struct body along, across, section;
+    int parts;
     void (*begin)(int64_t n, char *const *data);
     void (*finish)(int64_t n, int across, char *const *data);
 };
@@ -127,23 +130,31 @@ static inline void nest_copy(int size, int64_t rows, int64_t n, char *to, int64_
         NEST_COPY(uint8_t);
 }
 
+/* Whether a body can run where the elements are, as neighbours are next to each other. */
+static inline int nest_plain(const struct kernel *k, const struct body *body, const int64_t *step)
+{
+    int plain = 1;
+    for (int a = 0; a < k->total; a++)
+        plain &= (body->role[a] != READ && body->role[a] != WRITE) || step[a] == k->size[a];
+    return plain;
+}
+
 /* Run a body on rows * n elements, of which neighbours are `step` apart, through `buffer` where
-   that is not their size. */
+   that is not their size. `along` is whether lanes are those of the elements. */
 static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows, int64_t n,
                             char *const *data, const int64_t *row_step, const int64_t *step,
-                            char *buffer)
+                            int along, char *buffer)
 {
-    int total = k->total, copied = 0, limited = 0;
+    if (n == 1 || nest_plain(k, body, step)) {
+        body->run(rows, n, data, row_step);
+        return;
+    }
+    int total = k->total, limited = 0;
     uint8_t copies[total];
     for (int a = 0; a < total; a++) {
         int role = body->role[a];
-        copies[a] = (role == READ || role == WRITE) && n > 1 && step[a] != k->size[a];
-        copied |= copies[a];
+        copies[a] = (role == READ || role == WRITE) && step[a] != k->size[a];
         limited |= copies[a] && (role == WRITE || step[a] || row_step[a]);
-    }
-    if (!copied) {
-        body->run(rows, n, data, row_step);
-        return;
     }
     int64_t width = n < BLOCK ? n : BLOCK, height = limited ? BLOCK / width : rows;
     for (int64_t r = 0; r < rows; r += height) {
@@ -153,7 +164,9 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
             char *at[total];
             for (int a = 0; a < total; a++) {
                 char *here = data[a];
-                if (body->role[a] != UNUSED && body->role[a] != LANE)
+                if (body->role[a] == LANE)
+                    here += along ? i * k->size[a] : 0;
+                else if (body->role[a] != UNUSED)
                     here += r * row_step[a] + i * step[a];
                 at[a] = copies[a] ? buffer + a * BLOCK * 8 : here;
                 by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
@@ -199,7 +212,7 @@ static inline int nest_elementwise(const struct kernel *k, char *const *data, co
     memcpy(at, data, (size_t)k->temporaries * sizeof *at);
     memset(index, 0, sizeof index);
     do
-        nest_run(k, body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, buffer);
+        nest_run(k, body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, 1, buffer);
     while (nest_next(total, rank - 2, lengths, steps, index, at));
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALWAYS __attribute__((always_inline))
 #define PI 3.141592653589793
 #define PIf 3.1415927f
 

@@ -138,7 +138,7 @@ class OpFromGraph(GraphOp):
     @cached_property
     def _machine(self) -> PythonMachine:
         graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
-        rewrite(graph, get_default_mode().selects, config.on_opt_error)
+        rewrite(graph, get_default_mode().selects, config.on_opt_error, PHASES_WITH_LOOPS)
         return PythonMachine(lower(graph, bind=Binder(config.nan_guard)))
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
