@@ -22,13 +22,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import platformdirs
+
 from symcomp.config import config
 from symcomp.errors import SymcompError
-
-try:
-    import platformdirs
-except ModuleNotFoundError:
-    platformdirs = None
 
 FLAGS = (
     "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
@@ -184,10 +181,7 @@ def cache_directory() -> Path:
 
 @cache
 def _default_directory() -> Path:
-    if platformdirs is not None:
-        return Path(platformdirs.user_cache_dir("symcomp", appauthor=False)) / "kernels"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "symcomp" / "kernels"
+    return Path(platformdirs.user_cache_dir("symcomp", appauthor=False)) / "kernels"
 
 
 def entries() -> list[Path]:

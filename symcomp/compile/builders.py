@@ -26,6 +26,7 @@ from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import GradientError, GraphError, NullTypeGradError
 from symcomp.ops.graph_op import GraphOp
 from symcomp.rewrite.phases import rewrite
+from symcomp.scan.phases import PHASES_WITH_LOOPS
 from symcomp.vm.guard import Binder
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine

@@ -143,7 +143,7 @@ def stretched_lengths(
     static: Sequence[StaticShape], shapes: Sequence[Any]
 ) -> list[tuple[Any, Any]]:
     """Pairs of lengths that must be equal where only axes of static length 1 are stretched."""
-    pairs = []
+    pairs: list[tuple[Any, Any]] = []
     for axis in range(len(static[0])):
         pairs += pairwise(s[axis] for k, s in zip(static, shapes, strict=True) if k[axis] != 1)
     return pairs

@@ -91,8 +91,7 @@ class Fused(Op):
     def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
         for step in self.formula.steps:
             function = step.function
-            known = isinstance(function, ScalarOp | Reduce)
-            if not known or not function.never_fails(step.dtype):
+            if not isinstance(function, ScalarOp | Reduce) or not function.never_fails(step.dtype):
                 return None
         return stretched_lengths([x.type.shape for x in node.inputs], shapes)
 
