@@ -87,7 +87,10 @@ cdef class PythonCall(Action):
 cdef list values_of(PyObject **store, int *slots, int n):
     """The values of slots; None for -1."""
     cdef int i
-    return [None if slots[i] < 0 else <object>store[slots[i]] for i in range(n)]
+    return [
+        None if slots[i] < 0 or store[slots[i]] == NULL else <object>store[slots[i]]
+        for i in range(n)
+    ]
 
 
 cdef int *numbers(values) except NULL:
