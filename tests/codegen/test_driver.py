@@ -1,4 +1,4 @@
-"""The compiler and its cache: broken entries, foreign ones, those of killed writers; many writers."""
+"""The compiler and its cache: entries broken, foreign or of killed writers; several writers."""
 
 import ctypes
 import os
