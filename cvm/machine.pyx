@@ -10,6 +10,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcpy
 
 cimport numpy as cnp
 
@@ -24,6 +25,7 @@ cnp.import_array()
 
 include "actions.pxi"
 include "blas.pxi"
+include "arrays.pxi"
 
 cdef enum:
     CALL = 0
