@@ -282,6 +282,33 @@ def test_an_argument_that_is_the_value():
     assert mine.tolist() == [1, 1] and g[total].tolist() == [2, 2]
 
 
+@dataclass(frozen=True)
+class Exchange(Op):
+    """The identity; takes the value of ``EXCHANGED`` out of it, and stores another one."""
+
+    def output_types(self, x):
+        return [x.type]
+
+    def perform(self, x):
+        taken = EXCHANGED.get_value(borrow=True)
+        EXCHANGED.set_value(np.zeros(3))
+        TAKEN.append(taken)
+        return x.copy()
+
+
+EXCHANGED = symcomp.shared(np.ones(3), name="exchanged")
+TAKEN = []
+
+
+def test_a_value_that_was_exchanged_during_the_call():
+    x = T.dvector("x")
+    f = symcomp.function([x], [], updates=[(EXCHANGED, EXCHANGED + Exchange()(x))])
+    assert overwritten(f) == ["exchanged"]
+    f(np.ones(3))
+    assert TAKEN[0].tolist() == [1, 1, 1]
+    assert EXCHANGED.get_value().tolist() == [2, 2, 2]
+
+
 def test_views_that_the_rest_of_the_call_needs():
     w, x = shared(np.ones((3, 3)), "w"), T.dmatrix("x")
     turned = w.T
