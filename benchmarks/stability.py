@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +128,11 @@ def pytensor_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
     pytensor = importlib.import_module("pytensor")
     tensor = importlib.import_module("pytensor.tensor")
     gradient = importlib.import_module("pytensor.gradient")
-    forward = getattr(gradient, "Rop", None) or gradient.pushforward
-    return _theano_like(case, point, tensor, pytensor.function, pytensor.grad, forward)
+    forward = getattr(gradient, "pushforward", None) or gradient.Rop
+    # Its rewrites decide what is computed; its compilers take minutes for as many functions.
+    mode = pytensor.compile.mode.Mode(linker="py", optimizer="fast_run")
+    function = partial(pytensor.function, mode=mode)
+    return _theano_like(case, point, tensor, function, pytensor.grad, forward)
 
 
 class _Linear:
@@ -148,51 +152,62 @@ class _Linear:
 def _theano_like(
     case: Case, point: tuple[Any, ...], tensor: Any, function: Any, grad: Any, forward: Any
 ) -> dict[str, list[Any]]:
-    kinds = {0: tensor.dscalar, 1: tensor.dvector, 2: tensor.dmatrix}
-    xs = [kinds[x.ndim](f"x{i}") for i, x in enumerate(point)]
     result: dict[str, list[Any]] = {}
-    try:
-        z = case.expression(_Linear(tensor), *xs)
-    except AttributeError as problem:
-        print(f"{case.name}: {problem}", file=sys.stderr)
-        return {part: [] for part in PARTS}
-
-    def compiled(inputs: list[Any], outputs: Callable[[], list[Any]]) -> Callable[..., list[Any]]:
-        f = function([*xs, *inputs], outputs(), on_unused_input="ignore")
-        return lambda *more: [np.asarray(v) for v in f(*point, *more)]
-
-    def value() -> list[Any]:
-        return compiled([], lambda: [z])()
-
-    def gradient() -> list[Any]:
-        way = kinds[z.ndim]("way")
-        if case.elementwise or z.ndim == 0:
-            return compiled([], lambda: grad(z.sum(), xs))()
-        f = compiled([way], lambda: grad((way * z).sum(), xs))
-        rows = [f(v) for v in unit_vectors(np.shape(value()[0]))]
-        return [np.stack([row[i].ravel() for row in rows]) for i in range(len(xs))]
-
-    def r_op() -> list[Any]:
-        found = []
-        for x, at in zip(xs, point, strict=True):
-            way = kinds[x.ndim]("way")
-            f = compiled([way], lambda x=x, way=way: [forward(z, x, way)])
-            if case.elementwise:
-                found += f(np.ones(at.shape))
-            else:
-                columns = [f(v)[0].ravel() for v in unit_vectors(at.shape)]
-                found.append(np.stack(columns, axis=-1))
-        return found
-
-    for part, compute in zip(PARTS, (value, gradient, r_op), strict=True):
+    parts = _compiled.setdefault(case.name, {})
+    for part, build in (("value", _value), ("gradient", _gradient), ("R-op", _r_op)):
         try:
+            if part not in parts:
+                kinds = {0: tensor.dscalar, 1: tensor.dvector, 2: tensor.dmatrix}
+                xs = [kinds[x.ndim](f"x{i}") for i, x in enumerate(point)]
+                z = case.expression(_Linear(tensor), *xs)
+                compiled = partial(function, on_unused_input="ignore")
+                parts[part] = build(case, xs, z, kinds, compiled, grad, forward)
             with np.errstate(all="ignore"):
-                result[part] = compute()
+                result[part] = parts[part](point)
         except Exception as problem:  # noqa: BLE001  (a system that fails gets its place in the table)
             kind = type(problem).__name__
             print(f"{case.name}, {part}: {kind}: {problem}"[:300], file=sys.stderr)
             result[part] = []
     return result
+
+
+_compiled: dict[str, dict[str, Callable[[Any], list[Any]]]] = {}
+
+
+def _value(case: Case, xs: Any, z: Any, kinds: Any, function: Any, *_: Any) -> Any:
+    f = function(xs, [z])
+    return lambda point: [np.asarray(v) for v in f(*point)]
+
+
+def _gradient(case: Case, xs: Any, z: Any, kinds: Any, function: Any, grad: Any, _: Any) -> Any:
+    if case.elementwise or z.ndim == 0:
+        f = function(xs, grad(z.sum(), xs))
+        return lambda point: [np.asarray(v) for v in f(*point)]
+    way = kinds[z.ndim]("way")
+    g = function([*xs, way], [z, *grad((way * z).sum(), xs)])
+
+    def rows(point: tuple[Any, ...]) -> list[Any]:
+        # The shape of the result is that of the first argument here.
+        found = [g(*point, unit)[1:] for unit in unit_vectors(point[0].shape)]
+        return [np.stack([np.ravel(row[i]) for row in found]) for i in range(len(xs))]
+
+    return rows
+
+
+def _r_op(case: Case, xs: Any, z: Any, kinds: Any, function: Any, _: Any, forward: Any) -> Any:
+    ways = [kinds[x.ndim]("way") for x in xs]
+    fs = [function([*xs, w], [forward(z, x, w)]) for x, w in zip(xs, ways, strict=True)]
+
+    def columns(point: tuple[Any, ...]) -> list[Any]:
+        if case.elementwise:
+            ones = [np.ones(x.shape) for x in point]
+            return [np.asarray(f(*point, one)[0]) for f, one in zip(fs, ones, strict=True)]
+        return [
+            np.stack([np.ravel(f(*point, unit)[0]) for unit in unit_vectors(x.shape)], axis=-1)
+            for f, x in zip(fs, point, strict=True)
+        ]
+
+    return columns
 
 
 def jax_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:

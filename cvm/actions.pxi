@@ -87,7 +87,10 @@ cdef class PythonCall(Action):
 cdef list values_of(PyObject **store, int *slots, int n):
     """The values of slots; None for -1."""
     cdef int i
-    return [None if slots[i] < 0 else <object>store[slots[i]] for i in range(n)]
+    return [
+        None if slots[i] < 0 or store[slots[i]] == NULL else <object>store[slots[i]]
+        for i in range(n)
+    ]
 
 
 cdef int *numbers(values) except NULL:
@@ -106,7 +109,8 @@ cdef class KernelCall(Action):
 
     A kernel is a C function ``int f(char **data, const int64_t *shape, const int64_t *strides)``:
     the loop's lengths, and for each array, inputs first, its address and a row of strides in bytes,
-    0 where it is stretched or reduced. It returns 0, or another number if memory is short.
+    0 where it is stretched or reduced; the addresses of constants follow. It returns 0, or another
+    number if memory is short.
 
     Parameters
     ----------
@@ -126,22 +130,27 @@ cdef class KernelCall(Action):
         For each output, which axes it has not.
     dtypes : sequence of numpy.dtype
         Of inputs and outputs.
+    constants : sequence of array
+        Of one element each.
     steps : int
         How many operations an element takes.
     """
 
     cdef object _compute
+    cdef list _constants
     cdef Kernel _kernel
     cdef int *_arguments
     cdef int *_slots
     cdef int *_into
     cdef int *_types
+    cdef char **_addresses
     cdef unsigned int *_stretched
     cdef unsigned int *_dropped
     cdef int _n_arguments, _n_inputs, _n_outputs, _ndim, _steps
 
     def __cinit__(
-        self, address, compute, arguments, inputs, outputs, into, stretched, dropped, dtypes, int steps
+        self, address, compute, arguments, inputs, outputs, into, stretched, dropped, dtypes,
+        constants, int steps
     ):
         self._kernel = <Kernel><uintptr_t>address
         self._compute = compute
@@ -151,8 +160,17 @@ cdef class KernelCall(Action):
         self._steps = steps
         self._into = numbers(into or [-1] * len(outputs))
         self._ndim = len(stretched[0])
-        if self._ndim > MOST_AXES or len(stretched) > MOST_ARRAYS:
-            raise ValueError(f"a kernel takes at most {MOST_AXES} axes and {MOST_ARRAYS} arrays")
+        if self._ndim > MOST_AXES:
+            raise ValueError(f"a kernel takes at most {MOST_AXES} axes")
+        # Kept, as the kernel reads their memory.
+        self._constants = [np.array(value) for value in constants]
+        if len(stretched) + len(self._constants) > MOST_ARRAYS:
+            raise ValueError(f"a kernel takes at most {MOST_ARRAYS} arrays and constants")
+        self._addresses = <char **>PyMem_Malloc(max(len(self._constants), 1) * sizeof(char *))
+        if self._addresses == NULL:
+            raise MemoryError()
+        for i, value in enumerate(self._constants):
+            self._addresses[i] = cnp.PyArray_BYTES(<cnp.ndarray>value)
         self._slots = numbers([*inputs, *outputs])
         self._types = numbers([np.dtype(d).num for d in dtypes])
         self._stretched = <unsigned int *>numbers([bits(row) for row in stretched])
@@ -163,6 +181,7 @@ cdef class KernelCall(Action):
         PyMem_Free(self._slots)
         PyMem_Free(self._into)
         PyMem_Free(self._types)
+        PyMem_Free(self._addresses)
         PyMem_Free(self._stretched)
         PyMem_Free(self._dropped)
 
@@ -183,6 +202,8 @@ cdef class KernelCall(Action):
             size *= shape[axis]
         for i in range(self._n_outputs):
             self._provide(store, i, shape, strides + (self._n_inputs + i) * self._ndim, data)
+        for i in range(len(self._constants)):
+            data[self._n_inputs + self._n_outputs + i] = self._addresses[i]
         if size * self._steps < WORTH_RELEASING:
             failed = self._kernel(data, shape, strides)
         else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from symcomp.config import config
+from symcomp.cvm.kernels import kernel_actions
 from symcomp.cvm.machine import Action, NativeMachine, Product, PythonCall, Transpose
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.dimshuffle import DimShuffle
@@ -12,8 +14,10 @@ from symcomp.ops.products import Dot
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
+Lowering = Callable[[Instruction], Action | None]
 
-def native_machine(program: Program, keep: bool = False) -> NativeMachine:
+
+def native_machine(program: Program, keep: bool = False, checked: bool = False) -> NativeMachine:
     """The machine that runs ``program`` natively.
 
     Parameters
@@ -21,17 +25,22 @@ def native_machine(program: Program, keep: bool = False) -> NativeMachine:
     program : Program
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
+    checked : bool
+        Whether every value is looked at (for NaN): then Python computes them all.
     """
-    actions = [_action(step) for step in program.instructions]
+    code = program.instructions
+    kernels = {} if checked or not config.kernels else kernel_actions(code)
+    table = {} if checked else NATIVE
+    actions = [kernels.get(i) or _action(step, table) for i, step in enumerate(code)]
     python = any(type(action) is PythonCall for action in actions)
     return NativeMachine(program, actions, keep, python)
 
 
-def _action(step: Instruction) -> Action | None:
+def _action(step: Instruction, table: Mapping[type, Lowering]) -> Action | None:
     """What does a CALL or COPY; None for the opcodes that the machine knows itself."""
     if step.opcode not in (Opcode.CALL, Opcode.COPY):
         return None
-    native = NATIVE.get(type(step.node.op)) if step.node is not None else None
+    native = table.get(type(step.node.op)) if step.node is not None else None
     found = native(step) if native is not None else None
     if found is not None:
         return found
@@ -86,7 +95,7 @@ def _product(
 
 
 # What is done natively; the rest calls Python.
-NATIVE: dict[type, Callable[[Instruction], Action | None]] = {
+NATIVE: dict[type, Lowering] = {
     DimShuffle: _transpose,
     Dot: _dot,
     Gemm: _gemm,

@@ -21,6 +21,7 @@ from symcomp.ops.shape import SpecifyShape, specify_shape
 from symcomp.rewrite.constant_folding import folded
 from symcomp.rewrite.rule import Rule, RuleSet
 from symcomp.rewrite.trace import Firing, show
+from symcomp.rewrite.views import forget
 
 FOLDS = "what is known now need not be computed later"
 # So many rewrites a node are taken for a loop.
@@ -107,10 +108,18 @@ class Engine(Watcher):
         """To be looked at again; what it was computes nothing any more."""
         self._forget(node)
         self._touched.append(node)
+        self._touch_sources(node)
 
     def left(self, node: Apply) -> None:
         """Nobody may be merged into it."""
         self._forget(node)
+        self._touch_sources(node)
+
+    def _touch_sources(self, node: Apply) -> None:
+        """One output of several may now be needed by nobody: those who make it are to know."""
+        for x in node.inputs:
+            if x.owner is not None and x.owner.op.multiple_outputs:
+                self._touched.append(x.owner)
 
     def _forget(self, node: Apply) -> None:
         key = self._key_of.pop(node, None)
@@ -134,9 +143,14 @@ class Engine(Watcher):
             values = folded(node)
             if values and self._replace("constant_folding", FOLDS, node, values):
                 return
-        for rule in self._rules.for_node(node):
-            if self._apply(rule, node):
-                return
+        rules = self._rules.for_node(node)
+        if not rules:
+            return
+        forget()
+        with made_for(node.source):
+            for rule in rules:
+                if self._apply(rule, node):
+                    return
 
     def _merge(self, node: Apply) -> bool:
         """Replace the node by an equal one, if there is one."""
@@ -180,8 +194,7 @@ class Engine(Watcher):
 
     def _apply(self, rule: Rule, node: Apply) -> bool:
         try:
-            with made_for(node.source):
-                new = rule.function(node, self.graph)
+            new = rule.function(node, self.graph)
         except Exception as problem:
             if self._on_error == "raise":
                 raise RewriteError(

@@ -1,4 +1,5 @@
-"""Fusion: scalar functions of the same elements become one op, which passes over them once.
+"""Fusion: scalar functions and reductions of the same elements become one op, which passes over
+them once.
 
 Nothing is computed twice: a node goes into one group, what others need of it becomes an output, and
 what is stretched by its users stays outside. Groups stay within one lazy region.
@@ -6,15 +7,30 @@ what is stretched by its users stays outside. Groups stay within one lazy region
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.ops.blocks import Pattern
+from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.formula import Formula, Literal, Result, Step, joint_pattern
+from symcomp.ops.formula import (
+    LINE_FOLDS,
+    LINE_OPS,
+    Formula,
+    Literal,
+    Result,
+    Step,
+    folded_axes,
+    joint_pattern,
+    line_axes,
+    restoring,
+)
 from symcomp.ops.fused import Fused
+from symcomp.ops.reduce import Reduce
 from symcomp.ops.regions import Placement, place
 from symcomp.rewrite.levels import Components, Kind, assign_levels
 from symcomp.rewrite.trace import Firing
@@ -28,7 +44,8 @@ MOST_ARRAYS = 24
 
 
 def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
-    """Replace connected scalar functions by ops that compute several. In linear time.
+    """Replace connected scalar functions, and reductions of what they compute, by ops that compute
+    several. In linear time.
 
     Parameters
     ----------
@@ -45,14 +62,12 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
         kind, level = kinds[node], levels[node]
         if kind is None:
             continue
-        pattern = _pattern(node.outputs[0].type.shape)
+        pattern = _loop(node)
         for x in node.inputs:
-            if isinstance(x, Constant) or _pattern(x.type.shape) != pattern:
-                continue
             maker = x.owner
             if maker is not None and kinds.get(maker) == kind and levels[maker] == level:
                 components.join(maker, node)
-            else:
+            elif not isinstance(x, Constant) and _pattern(x.type.shape) == pattern:
                 components.join_users(level, kind, x, node)
     for group in components.groups([node for node in order if kinds[node] is not None]):
         for part in _parts(group, graph):
@@ -61,20 +76,86 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
 
 
 def _kinds(order: Sequence[Apply], regions: Placement) -> dict[Apply, Kind]:
-    """A number for the nodes that pass over elements of one shape in one lazy region."""
+    """A number for the nodes that pass over elements of one shape, or rows of them, in one lazy
+    region.
+    """
     numbers: dict[Any, int] = {}
     kinds: dict[Apply, Kind] = {}
+    axes = _axes_of_rows(order)
+    elements = {_row(pattern, lines): pattern for pattern, lines in axes.items()}
     for node in order:
         kinds[node] = None
-        if type(node.op) is Elemwise and not node.op.inplace:
-            pattern = _pattern(node.outputs[0].type.shape)
-            if joint_pattern(_pattern(x.type.shape) for x in node.inputs) == pattern:
-                kinds[node] = numbers.setdefault((pattern, regions[node]), len(numbers))
+        pattern = _loop(node)
+        lines = {*_lines(node)}
+        if pattern is None or (lines and not lines <= {*axes.get(pattern, ())}):
+            continue
+        if pattern not in axes:
+            pattern = elements.get(pattern, pattern)
+        kinds[node] = numbers.setdefault((pattern, regions[node]), len(numbers))
     return kinds
 
 
+def _axes_of_rows(order: Sequence[Apply]) -> dict[Pattern, tuple[int, ...]]:
+    """For elements of a shape, along which axes their rows lie: those along which most ops need
+    whole lines. Only where there are several rows.
+    """
+    votes: dict[Pattern, Counter[tuple[int, ...]]] = {}
+    for node in order:
+        axes = _lines(node)
+        if axes:
+            x = node.inputs[0]
+            x = x.owner.inputs[0] if isinstance(node.op, DimShuffle) else x
+            pattern = _pattern(x.type.shape)
+            if not all(_row(pattern, axes)):
+                votes.setdefault(pattern, Counter())[axes] += 1
+    return {pattern: count.most_common(1)[0][0] for pattern, count in votes.items()}
+
+
+def _lines(node: Apply) -> tuple[int, ...]:
+    """The axes along which the node needs whole lines: what it gives depends on all their elements,
+    and is used with these.
+    """
+    if isinstance(node.op, LINE_OPS + LINE_FOLDS):
+        return line_axes(node.op)
+    if isinstance(node.op, DimShuffle):
+        maker = node.inputs[0].owner
+        axes = folded_axes(maker.op) if maker is not None else ()
+        rank = len(node.op.order)
+        if axes and node.op == restoring(axes, rank) and rank == maker.inputs[0].ndim:
+            return axes
+    return ()
+
+
+def _changes_nothing(op: DimShuffle) -> bool:
+    """Whether the op only drops axes of length 1 where it puts in such."""
+    return op.ndim == len(op.order) and all(a in ("x", i) for i, a in enumerate(op.order))
+
+
+def _row(pattern: Pattern, axes: Collection[int]) -> Pattern:
+    """The pattern of what is reduced over ``axes``, which stay."""
+    return tuple(one or a in axes for a, one in enumerate(pattern))
+
+
+def _loop(node: Apply) -> Pattern | None:
+    """Which axes have length 1 in the elements that the node passes over; None if that is not what
+    it does.
+    """
+    if isinstance(node.op, (Reduce, *LINE_OPS, *LINE_FOLDS)) and line_axes(node.op):
+        return _pattern(node.inputs[0].type.shape)
+    if isinstance(node.op, DimShuffle):
+        if _lines(node):
+            return _pattern(node.inputs[0].owner.inputs[0].type.shape)
+        return _pattern(node.outputs[0].type.shape) if _changes_nothing(node.op) else None
+    if type(node.op) is Elemwise and not node.op.inplace and not all(map(_is_literal, node.inputs)):
+        pattern = _pattern(node.outputs[0].type.shape)
+        # A type may know more than the inputs say: what it stands for is not stretched then.
+        same = joint_pattern(_pattern(x.type.shape) for x in node.inputs) == pattern
+        return pattern if same else None
+    return None
+
+
 @cache
-def _pattern(shape: tuple[int | None, ...]) -> tuple[bool, ...]:
+def _pattern(shape: tuple[int | None, ...]) -> Pattern:
     return tuple(n == 1 for n in shape)
 
 
@@ -106,43 +187,72 @@ def _is_literal(x: Any) -> bool:
 
 def _replace(graph: FunctionGraph, nodes: Sequence[Apply], firings: list[Firing]) -> None:
     """Put one op in the place of ``nodes``, whose order is one of dependence."""
-    members = set(nodes)
-    inputs: dict[Any, int] = {}
-    literals: dict[Literal, int] = {}
+    computing = [node for node in nodes if not isinstance(node.op, DimShuffle)]
+    if len(computing) < 2:
+        return
+    members = set(computing)
     for node in nodes:
-        for x in node.inputs:
-            if _is_literal(x):
-                literals.setdefault(Literal.of(x.data), len(literals))
-            elif x.owner not in members:
-                inputs.setdefault(x, len(inputs))
+        if node.inputs[0].owner in members:
+            members.add(node)
+    formula, inputs, shown = _formula(graph, computing, members)
     if not inputs:
         return
-    first = len(inputs) + len(literals)
-    number: dict[Variable, int] = dict(inputs)
-    steps = []
-    for position, node in enumerate(nodes):
-        arguments = tuple(
-            len(inputs) + literals[Literal.of(x.data)] if _is_literal(x) else number[x]
-            for x in node.inputs
-        )
-        steps.append(Step(node.op.scalar, arguments, node.outputs[0].type.dtype))
-        number[node.outputs[0]] = first + position
-    shown = [node.outputs[0] for node in nodes if _used_outside(graph, node.outputs[0], members)]
-    formula = Formula(
-        tuple(x.type.dtype for x in inputs),
-        tuple(literals),
-        tuple(steps),
-        tuple(Result(number[z]) for z in shown),
-    )
-    op = Fused(formula, tuple(node.source for node in nodes))
-    fused = Apply(op, list(inputs), [z.type for z in shown], shown[-1].owner.source)
-    firings.append(
-        Firing("fusion", "fuse", fused.source, ", ".join(str(node.op) for node in nodes), str(op))
-    )
+    op = Fused(formula, tuple(node.source for node in computing))
+    fused = Apply(op, inputs, [z.type for z in shown], shown[-1].owner.source)
+    before = ", ".join(str(node.op) for node in computing)
+    firings.append(Firing("fusion", "fuse", fused.source, before, str(op)))
     for old, new in zip(shown, fused.outputs, strict=True):
         new.source = old.source
         graph.replace(old, new)
 
 
+def _formula(
+    graph: FunctionGraph, nodes: Sequence[Apply], members: Collection[Apply]
+) -> tuple[Formula, list[Any], list[Any]]:
+    """What ``nodes`` compute, from which inputs, and which of their outputs others use."""
+    inputs: dict[Any, int] = {}
+    literals: dict[Literal, int] = {}
+    taken = [[_taken(x, members) for x in node.inputs] for node in nodes]
+    for x in (x for arguments in taken for x in arguments):
+        if _is_literal(x):
+            literals.setdefault(Literal.of(x.data), len(literals))
+        elif x.owner not in members:
+            inputs.setdefault(x, len(inputs))
+    first = len(inputs) + len(literals)
+    number: dict[Variable, int] = dict(inputs)
+    steps = []
+    for position, (node, arguments) in enumerate(zip(nodes, taken, strict=True), first):
+        numbers = tuple(
+            len(inputs) + literals[Literal.of(x.data)] if _is_literal(x) else number[x]
+            for x in arguments
+        )
+        function = node.op.scalar if isinstance(node.op, Elemwise) else node.op
+        steps.append(Step(function, numbers, node.outputs[0].type.dtype))
+        number[node.outputs[0]] = position
+    shown = [node.outputs[0] for node in nodes if _used_outside(graph, node.outputs[0], members)]
+    formula = Formula(
+        tuple(x.type.dtype for x in inputs),
+        tuple(literals),
+        tuple(steps),
+        tuple(Result(number[z], folded_axes(z.owner.op)) for z in shown),
+    )
+    return formula, list(inputs), shown
+
+
+def _taken(x: Any, members: Collection[Apply]) -> Any:
+    """``x``, or what it is where members only put back its axes."""
+    while x.owner in members and isinstance(x.owner.op, DimShuffle):
+        x = x.owner.inputs[0]
+    return x
+
+
 def _used_outside(graph: FunctionGraph, x: Variable, members: Collection[Apply]) -> bool:
-    return any(client not in members for client, _ in graph.clients[x])
+    """Whether others need ``x``, or what members make of it by putting back its axes."""
+    pending = [x]
+    while pending:
+        for client, _ in graph.clients[pending.pop()]:
+            if client not in members:
+                return True
+            if isinstance(client.op, DimShuffle):
+                pending.append(client.outputs[0])
+    return False

@@ -19,22 +19,23 @@ from symcomp.ops.alloc import Alloc, alloc
 from symcomp.ops.axes import matrix_transpose
 from symcomp.ops.cholesky import Cholesky
 from symcomp.ops.control import ifelse
+from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.creation import Arange
 from symcomp.ops.determinant import Det
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.index import IncSubtensor
 from symcomp.ops.inverse import MatrixInverse
-from symcomp.ops.matrices import diagonal_of
+from symcomp.ops.matrices import diagonal_of, product
 from symcomp.ops.pattern import ARRAY
 from symcomp.ops.products import BatchedDot, Dot, same_lengths
 from symcomp.ops.qr import QR
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.reduce import prod as prod_
 from symcomp.ops.scalar_logic import and_, eq
-from symcomp.ops.scalar_math import cast, conj, mul, reciprocal
+from symcomp.ops.scalar_math import add, cast, conj, mul, reciprocal
 from symcomp.ops.shape import shape_tuple
 from symcomp.ops.solve import Solve
-from symcomp.ops.stable_linalg import InverseForm, Invertible, StableSLogDet, StableSolve
+from symcomp.ops.stable_linalg import InverseForm, Invertible, Magnitude, StableSLogDet, StableSolve
 from symcomp.ops.stable_reduce import LogProd
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of
@@ -182,36 +183,52 @@ def log_determinant(x: Any, shapes: Shapes) -> tuple[Any, Any]:
     """The sign of det(x) and log|det(x)|; the sign is None if it is known to be 1."""
     x, _ = untransposed(x)
     factors = matrix_factors(x)
-    lengths = [shapes.of(f)[-2:] for f in factors]
-    oblong = any(isinstance(n, int) and isinstance(m, int) and n != m for n, m in lengths)
-    if len(factors) == 1 or oblong:
+    if len(factors) == 1:
         return _log_determinant_of_one(x, x)
+    lengths = [shapes.of(f)[-2:] for f in factors]
+    if any(isinstance(n, int) and isinstance(m, int) and n != m for n, m in lengths):
+        whole, scale = _scaled_product(factors)
+        sign, logabs = StableSLogDet()(whole)
+        return sign, logabs + scale
     checked = [factors[0]]
     for left, right in zip(factors, factors[1:], strict=False):
         pairs = [(a, a) for a in range(x.ndim - 2)] + [(x.ndim - 1, x.ndim - 2)]
         known = all(shapes.same(left, i, right, j) for i, j in pairs)
         checked.append(right if known else same_lengths("dot", checked[-1], right, pairs))
     unknown = [f for f in factors if not is_square(f, shapes)]
+    more = []
     if len(unknown) > 1:
         # If all but one are square, all are, or there is no determinant.
-        factors = checked = _if_square(unknown[1:], checked, x)
+        *checked, scale = _if_square(unknown[1:], checked)
+        factors, more = checked, [(scale, 1.0)]
     parts = [_log_determinant_of_one(f, c) for f, c in zip(factors, checked, strict=True)]
     signs = [sign for sign, _ in parts if sign is not None]
     logarithms = [(logabs, 1.0) for _, logabs in parts]
-    return reduce(mul, signs) if signs else None, sum_of(0, logarithms, parts[0][1])
+    return reduce(mul, signs) if signs else None, sum_of(0, logarithms + more, parts[0][1])
 
 
-def _if_square(unknown: list[Any], factors: list[Any], whole: Any) -> list[Any]:
-    """The factors if ``unknown`` are square, and else their product and matrices of one 1.
+def _if_square(unknown: list[Any], factors: list[Any]) -> list[Any]:
+    """The factors and 0 if ``unknown`` are square; else their scaled product, matrices of one 1,
+    and the logarithm of the scale.
 
     The choice is between matrices, all of which have determinants, and not between determinants:
     so the derivatives exist on either side.
     """
-    stack = shape_tuple(whole)[:-2]
-    ones = [alloc(np.ones((), whole.dtype), *stack, 1, 1) for _ in factors[1:]]
+    whole, scale = _scaled_product(factors)
+    ones = [alloc(np.ones((), whole.dtype), *shape_tuple(whole)[:-2], 1, 1) for _ in factors[1:]]
     square = reduce(and_, [eq(*shape_tuple(f)[-2:]) for f in unknown])
-    chosen: list[Any] = ifelse(square, factors, [whole, *ones])
+    chosen: list[Any] = ifelse(square, [*factors, scale.zeros_like()], [whole, *ones, scale])
     return chosen
+
+
+def _scaled_product(factors: list[Any]) -> tuple[Any, Any]:
+    """The product of the matrices, each divided by its magnitude, and the logarithm of what the
+    determinant is to be multiplied by.
+    """
+    scales = [Magnitude()(f) for f in factors]
+    whole = product(*(f / s for f, s in zip(factors, scales, strict=True)))
+    logarithm = reduce(add, [call("log", s) for s in scales])
+    return whole, logarithm * cast(as_tensor_variable(shape_tuple(whole)[-1]), logarithm.dtype)
 
 
 def _log_determinant_of_one(x: Any, value: Any) -> tuple[Any, Any]:
@@ -297,13 +314,13 @@ def log_of_absolute_product(node: Apply, graph: Any) -> Any:
     if bare is None:
         return None
     inner, views = through_views(bare)
-    product = computed_by(inner, Reduce)
-    if product is None or product.op.reduction.name != "prod" or product.op.acc_dtype:
+    total = computed_by(inner, Reduce)
+    if total is None or total.op.reduction.name != "prod" or total.op.acc_dtype:
         return None
-    x = product.inputs[0]
+    x = total.inputs[0]
     if not dtypes.is_float(x.dtype) or x.dtype != bare.dtype:
         return None
-    return rearranged(LogProd(product.op.axes)(call("abs", x)), views)
+    return rearranged(LogProd(total.op.axes)(call("abs", x)), views)
 
 
 # -- determinants
@@ -384,10 +401,10 @@ def inverse_form(node: Apply, graph: Any) -> Any:
 @rule(Reduce, why="the solution is used with more digits than it has alone")
 def sum_with_solution(node: Apply, graph: Any) -> Any:
     """sum(x * solve(a, y)) -> x^T a^-1 y, under the same conditions"""
-    product, out = elementwise(node.inputs[0], "mul"), node.outputs[0]
-    if product is None or node.op.reduction.name != "sum" or node.op.acc_dtype or out.ndim:
+    terms, out = elementwise(node.inputs[0], "mul"), node.outputs[0]
+    if terms is None or node.op.reduction.name != "sum" or node.op.acc_dtype or out.ndim:
         return None
-    x, y = product.inputs
+    x, y = terms.inputs
     if x.type.broadcastable != y.type.broadcastable:
         return None
     form = _inverse_form(x, y, graph)

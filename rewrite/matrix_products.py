@@ -47,9 +47,11 @@ def _plain_sum(node: Apply) -> bool:
     return plain and op.acc_dtype in (None, dtype)
 
 
-def _lies_there(x: Any, graph: Any) -> bool:
-    """True if ``x`` is in memory anyway: no elementwise function computes it for this one use."""
-    return computed_by(x, Elemwise) is None or not used_once(x, graph)
+def _lies_there(x: Any) -> bool:
+    """True if ``x`` is in memory anyway: no elementwise function computes it, which fusion would
+    join with the sum.
+    """
+    return computed_by(x, Elemwise) is None
 
 
 @rule(Reduce, why="the products are summed as they are made")
@@ -65,13 +67,13 @@ def sum_of_products(node: Apply, graph: Any) -> Any:
     if x.dtype != product.dtype or y.dtype != product.dtype:
         return None
     if x.type.broadcastable == y.type.broadcastable:
-        there = _lies_there(x, graph) and (x is y or _lies_there(y, graph))
+        there = _lies_there(x) and (x is y or _lies_there(y))
         return SumOfProducts(axes)(x, y) if there else None
     if product.ndim != 2 or len(axes) != 1 or True in product.type.broadcastable:
         return None
     for a, v in ((x, y), (y, x)):
         stretched = v.type.broadcastable == tuple(i != axes[0] for i in range(2))
-        if stretched and True not in a.type.broadcastable and _lies_there(a, graph):
+        if stretched and True not in a.type.broadcastable and _lies_there(a):
             vector = as_vector(v, axes[0])
             return Dot()(a, vector) if axes == (1,) else Dot()(vector, a)
     return None

@@ -5,7 +5,7 @@ and ``excluding``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from symcomp.core.graph import FunctionGraph
@@ -19,6 +19,7 @@ from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.inline import INLINE_RULES
 from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
+from symcomp.rewrite.picks import LENGTHS, PICKS
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
@@ -40,13 +41,14 @@ CANONICALIZE = RuleSet(
     [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
 )
 STABILIZE = RuleSet(
-    [*SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LINALG_RULES],
+    [*LINALG_RULES, *SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES],
     ["stabilize", "fast_compile", *STABLE],
 )
 INLINE = RuleSet(INLINE_RULES, QUICK)
 STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
 SPECIALIZED = RuleSet([*SPECIALIZE, *MATRIX_PRODUCTS], FULL) + NAN_UNSAFE_MATRIX_PRODUCTS
 BLAS = RuleSet(BLAS_RULES, FULL)
+PICKED, COMPARED = RuleSet(PICKS, FULL), RuleSet(LENGTHS, FULL)
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,18 @@ PHASES = (
     Phase("stabilize", "no digits lost, no overflow on the way", STABLE_FORMS),
     Phase("specialize", "cheaper functions with the same values", SPECIALIZED),
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
+    Phase("picks", "labels are read in passes over rows", PICKED),
+    Phase("lengths", "lengths are compared where values come from", COMPARED),
     Phase("fusion", "scalar functions of the same elements are one loop", RuleSet([]), FULL, fuse),
 )
 
 
-def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> Trace:
+def rewrite(
+    graph: FunctionGraph,
+    selects: Selects,
+    on_error: str = "warn",
+    phases: Sequence[Phase] = PHASES,
+) -> Trace:
     """Apply the phases and rules whose tags are selected.
 
     Parameters
@@ -93,6 +102,8 @@ def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> T
         Tags -> whether to apply what has them.
     on_error : {"warn", "raise", "ignore"}
         What to do with a rule that fails.
+    phases : sequence of Phase
+        In their order.
 
     Returns
     -------
@@ -102,8 +113,8 @@ def rewrite(graph: FunctionGraph, selects: Selects, on_error: str = "warn") -> T
     trace = Trace()
     merging = selects(frozenset(["merge", *EVERY]))
     folding = selects(frozenset(["constant_folding", *QUICK]))
-    selected = [phase.rules.selected(selects) for phase in PHASES]
-    for i, phase in enumerate(PHASES):
+    selected = [phase.rules.selected(selects) for phase in phases]
+    for i, phase in enumerate(phases):
         rules = selected[i]
         if any(rules.names < later.names for later in selected[i + 1 :]) and rules:
             continue  # the same and more is done then

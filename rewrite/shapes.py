@@ -202,8 +202,9 @@ def _is_natural(x: Any) -> bool:
     return True
 
 
-def _as_type(n: Length, like: Variable) -> Any:
-    return n if isinstance(n, Variable) else like.type.make_constant(n)
+def _as_type(n: Length, like: Any) -> Any:
+    """A length as a scalar of the dtype of ``like``, whose entry it may be."""
+    return n if isinstance(n, Variable) else TensorType(like.dtype, ()).make_constant(n)
 
 
 def _is_scalar(node: Apply | None, name: str | None = None) -> bool:

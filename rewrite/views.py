@@ -9,9 +9,11 @@ round differently (a division by 3 in a sum) is left as one term.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.ops.index import Subtensor
-from symcomp.ops.scalar_math import mul, neg, pow, reciprocal, sqr, sqrt, true_div
+from symcomp.ops.scalar_math import cast, mul, neg, pow, reciprocal, sqr, sqrt, true_div
 from symcomp.rewrite.rule import elementwise
 
 # Longer sums and products are read as they are nested, and so are deeper ones.
@@ -65,6 +67,54 @@ def is_power_of_two(c: float) -> bool:
     return math.isfinite(c) and c != 0 and abs(math.frexp(c)[0]) == 0.5
 
 
+# Kept while somebody has them, so that two readings of one variable are one.
+_converted: WeakValueDictionary[tuple[Any, str], Any] = WeakValueDictionary()
+
+
+def converted(x: Any, dtype: str) -> Any:
+    """``x``, a part of a sum or product of floats of this dtype, so that what is computed from it
+    has this dtype: a function of one argument is that of the converted argument.
+    """
+    if dtypes.to_float(x.dtype) == dtype or not dtypes.is_float(dtype):
+        return x
+    found = _converted.get((x, dtype))
+    if found is None:
+        node = x.owner
+        found = cast(x, dtype)
+        if node is not None and type(node.op) is Elemwise and len(node.inputs) == 1:
+            inside = node.op(cast(node.inputs[0], dtype)) if not node.op.inplace else x
+            found = inside if inside.dtype == dtype else found
+        _converted[x, dtype] = found
+    return found
+
+
+# -- what was read
+
+View = TypeVar("View")
+_memories: list[dict[Any, Any]] = []
+
+
+def _remembered(read: Callable[[Any], View]) -> Callable[[Any], View]:
+    """``read``, done once for a variable until ``forget``: many rules read the same."""
+    memory: dict[Any, View] = {}
+    _memories.append(memory)
+
+    @wraps(read)
+    def recall(x: Any) -> View:
+        found = memory.get(x)
+        if found is None:
+            found = memory[x] = read(x)
+        return found
+
+    return recall
+
+
+def forget() -> None:
+    """Views are read anew: whoever changes a graph says so, between one rule and the next."""
+    for memory in _memories:
+        memory.clear()
+
+
 # -- sums
 
 
@@ -96,8 +146,9 @@ class Sum:
         return Sum(self.constant + other.constant, {t: c for t, c in terms.items() if c != 0})
 
 
+@_remembered
 def as_sum(x: Any) -> Sum:
-    """Read ``x`` as a sum."""
+    """Read ``x`` as a sum. The answer is shared: it is not to be changed."""
     result = Sum(0.0, {})
     dtype = x.dtype
     pending = [(x, 1.0)]
@@ -112,6 +163,7 @@ def as_sum(x: Any) -> Sum:
         read = steps <= DEEPEST and v.dtype == dtype and dtypes.is_float(dtype)
         parts = _addends(v) if read else None
         if parts is None or len(result.terms) + len(pending) + len(parts) > LONGEST:
+            v = converted(v, dtype)
             result.terms[v] = result.terms.get(v, 0.0) + c
         else:
             pending += [(part, c * k) for part, k in reversed(parts)]
@@ -218,8 +270,11 @@ class Product:
         return product_of(self, more)
 
 
+@_remembered
 def as_product(x: Any) -> Product:
-    """Read ``x`` as a product. Exponents other than whole numbers are those of one function."""
+    """Read ``x`` as a product. Exponents other than whole numbers are those of one function. The
+    answer is shared: it is not to be changed.
+    """
     result = Product(1.0, {})
     dtype = x.dtype
     pending: list[tuple[Any, float]] = [(x, 1.0)]
@@ -235,6 +290,7 @@ def as_product(x: Any) -> Product:
         parts = _multiplicands(v) if read else None
         whole = float(e).is_integer() and parts is not None
         if not whole or len(result.factors) + len(pending) + len(parts or ()) > LONGEST:
+            v = converted(v, dtype)
             result.factors[v] = result.factors.get(v, 0.0) + e
         else:
             pending += [(part, e * k) for part, k in reversed(parts or ())]

@@ -21,6 +21,7 @@ from symcomp.scan.arguments import (
     read_state,
     read_steps,
 )
+from symcomp.scan.checkpoint import in_chunks, read_every
 from symcomp.scan.layout import Arguments, Layout, flat_arguments
 from symcomp.scan.op import Scan
 from symcomp.scan.run import by_fast_run
@@ -43,6 +44,7 @@ def scan(
     return_list: bool = False,
     return_updates: bool = True,
     recompute: bool = False,
+    checkpoint: Any = None,
 ) -> Any:
     """Repeat a step, each time with the next rows of sequences and with what it made before.
 
@@ -83,6 +85,10 @@ def scan(
         Whether to return the updates, too.
     recompute : bool
         Gradients keep the states of each step alone, and compute all else again.
+    checkpoint : int or "auto", optional
+        Gradients keep the states of every so many steps alone, and do the steps between again;
+        "auto": the square root of the number of steps. Not together with ``until`` or
+        ``truncate_gradient``.
 
     Returns
     -------
@@ -126,12 +132,13 @@ def scan(
     pairs = list(zip(states, outputs, strict=True))
     outputs = [fitted(y, s, who) if s.taps else y for s, y in pairs]
     draft = Draft(who, steps, states, outputs, new_values, condition)
-    found, updates = draft.build(
+    found, updates, _ = draft.build(
         n,
         fixed if strict else None,
         _truncation(truncate_gradient, who),
         read_selects(mode, who),
         recompute,
+        read_every(checkpoint, who),
     )
     answer: Any = found
     if not return_list and len(found) <= 1:
@@ -214,8 +221,9 @@ class Draft:
         truncate: int,
         selects: Any,
         recompute: bool = False,
-    ) -> tuple[list[Any], OrderedUpdates]:
-        """Make the scan; the outputs and updates.
+        every: int | str | None = None,
+    ) -> tuple[list[Any], OrderedUpdates, list[Any]]:
+        """Make the scan; the outputs, the updates, and what each state is at the end.
 
         Parameters
         ----------
@@ -225,6 +233,8 @@ class Draft:
             What the step may use of the graph around; None: everything.
         truncate, selects, recompute
             See Scan.
+        every : int, "auto" or None
+            See ``in_chunks``.
         """
         shared = list(self._updates)
         inner = [x.type(x.name) for x in shared]
@@ -251,14 +261,21 @@ class Draft:
         op = Scan(body, layout, truncate, recompute, selects or by_fast_run, self._who)
         starts = [self._states[i].start for i in traced]
         sequences = [x for s in self._steps for x in s.slices]
-        found = layout.results(
-            op(*flat_arguments(Arguments(n, starts, shared, sequences, captured)))
-        )
+        given = Arguments(n, starts, shared, sequences, captured)
+        if every is None:
+            whole = layout.results(op(*flat_arguments(given)))
+            cut = [b[k:] for b, k in zip(whole.traced, layout.depths, strict=True)]
+            found, ends = whole._replace(traced=cut), [b[-1] for b in whole.traced]
+        elif last or truncate != -1:
+            raise ValueError(
+                f"{self._who}: checkpoint does not go together with until or truncate_gradient"
+            )
+        else:
+            found, ends = in_chunks(op, given, every)
         answers: dict[int, Any] = dict(zip(stacked, found.stacked, strict=True))
-        for i, buffer, depth in zip(traced, found.traced, layout.depths, strict=True):
-            answers[i] = buffer[depth:]
+        answers.update(zip(traced, found.traced, strict=True))
         updates = OrderedUpdates(zip(shared, found.carried, strict=True))
-        return [answers[i] for i in range(len(outputs))], updates
+        return [answers[i] for i in range(len(outputs))], updates, ends
 
     def _check_allowed(self, captured: Sequence[Variable], allowed: Sequence[Variable]) -> None:
         for x in graph_inputs(captured, allowed):

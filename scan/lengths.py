@@ -9,18 +9,22 @@ import numpy as np
 
 from symcomp.core.evaluate import evaluate
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.tensor import TensorType
 from symcomp.core.walk import graph_inputs, rebuild, toposort
+from symcomp.ops.control import IfElse
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor
 from symcomp.ops.pattern import Slice
 from symcomp.ops.products import Dot
-from symcomp.ops.shape import ShapeI, specify_shape
+from symcomp.ops.reduce import Reduce
+from symcomp.ops.shape import Shape, ShapeI, specify_shape
 from symcomp.rewrite.shapes import Shapes
 from symcomp.scan.layout import Layout
 from symcomp.scan.rows import FirstRows
+
+TOTAL = (Elemwise, DimShuffle, IfElse, Reduce, Shape, ShapeI)
 
 
 def inner_lengths(op: Any) -> list[list[Any]]:
@@ -87,21 +91,24 @@ def actual_lengths(op: Any, values: Sequence[Any]) -> list[tuple[int, ...]]:
         given[y] = np.zeros(x.shape[1:], x.dtype)
     results = []
     for lengths in inner_lengths(op):
-        entries = [n if _shape_alone(n, step) else 0 for n in lengths]
+        entries = [n if _computable(n, step) else 0 for n in lengths]
         symbols = [as_tensor_variable(n, dtype="int64") for n in entries]
         results.append(tuple(int(n) for n in evaluate(symbols, given)))
     return results
 
 
-def _shape_alone(length: Any, step: Any) -> bool:
-    """True if a length follows from shapes, and from values that are the same in all steps."""
+def _computable(length: Any, step: Any) -> bool:
+    """True if a length follows from shapes and from values that are the same in all steps, or from
+    others by functions that have a value everywhere: zeros then stand for rows that are not there.
+    """
     if isinstance(length, int):
         return True
-    by_shape = [n.outputs[0] for n in toposort([length]) if isinstance(n.op, ShapeI)]
+    order = toposort([length])
+    if all(isinstance(node.op, TOTAL) for node in order):
+        return True
+    by_shape = [node.outputs[0] for node in order if isinstance(node.op, ShapeI)]
     values = set(graph_inputs([length], by_shape)) - set(by_shape)
-    return all(isinstance(x, Constant) or x in step.captured for x in values) and isinstance(
-        length, TensorVariable
-    )
+    return all(isinstance(x, Constant) or x in step.captured for x in values)
 
 
 def is_length_of(n: Any, x: Any) -> bool:

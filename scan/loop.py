@@ -12,6 +12,7 @@ from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.scan.arguments import State, read_sequence, read_steps
 from symcomp.scan.build import Draft
+from symcomp.scan.checkpoint import read_every
 from symcomp.scan.updates import until
 
 
@@ -23,6 +24,7 @@ def loop(
     name: str | None = None,
     reverse: bool = False,
     return_updates: bool = False,
+    checkpoint: Any = None,
 ) -> Any:
     """Repeat ``carry, y = step(carry, x)`` for each row x of ``xs``.
 
@@ -44,6 +46,8 @@ def loop(
     return_updates : bool
         Return the updates of shared variables as third result. Without it a step that has any, as
         one that draws random numbers, is an error.
+    checkpoint : int or "auto", optional
+        As for ``scan``.
 
     Returns
     -------
@@ -80,16 +84,16 @@ def loop(
     flat = [as_tensor_variable(y) for y in leaves(ys)]
     states += [State(f"output {i}") for i in range(len(flat))]
     draft = Draft(who, sequences, states, [*news, *flat], {}, condition)
-    found, updates = draft.build(n, None, -1, None)
+    found, updates, ends = draft.build(n, None, -1, None, False, read_every(checkpoint, who))
     if updates and not return_updates:
         raise ValueError(
             f"{who}: the step updates {', '.join(map(str, updates))}: pass return_updates=True "
             "and give the third result to function(..., updates=...)"
         )
     k = len(starts)
-    ends = filled(init, [_end(buffer, start) for buffer, start in zip(found, starts, strict=False)])
     outputs = filled(ys, [y[::-1] if reverse else y for y in found[k:]])
-    return (ends, outputs, updates) if return_updates else (ends, outputs)
+    carry = filled(init, ends)
+    return (carry, outputs, updates) if return_updates else (carry, outputs)
 
 
 def _settled(
@@ -142,12 +146,6 @@ def _checked(new: Any, state: State, who: str) -> Any:
             f"{f', made at {new.source}' if new.source else ''}: the shape must stay"
         )
     return cast_to(new, kind.dtype)
-
-
-def _end(rows: Any, start: Any) -> Any:
-    """The last row of a state; ``rows`` is a view of all of them behind the start."""
-    buffer = rows.owner.inputs[0]
-    return buffer[-1]
 
 
 def leaves(tree: Any) -> list[Any]:

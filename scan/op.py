@@ -14,6 +14,7 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.cvm.machine import NativeMachine
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.shape import ShapeI
 from symcomp.scan.forward import pushed
@@ -83,7 +84,7 @@ class Scan(Op):
         return types + [TensorType("int64", ())] * layout.until
 
     @cached_property
-    def machine(self) -> PythonMachine:
+    def machine(self) -> PythonMachine | NativeMachine:
         """What runs one step."""
         return machine_of(self.body, self.selects)
 

@@ -16,14 +16,18 @@ from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import rebuild, toposort
 from symcomp.errors import GradientError
+from symcomp.ops.alloc import Alloc
+from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor
 from symcomp.ops.pattern import Slice
 from symcomp.ops.regions import ALWAYS, place
 from symcomp.ops.shape import Shape, ShapeI, specify_shape
+from symcomp.rewrite.rule import elementwise
+from symcomp.rewrite.shapes import Shapes
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
-from symcomp.scan.lengths import first_rows
+from symcomp.scan.lengths import first_rows, shaped
 
 CHEAP = (Elemwise, DimShuffle, Shape, ShapeI)
 
@@ -84,8 +88,9 @@ class _Cut:
         step = layout.step(self._op.body.inputs)
         new, results = layout.results(self._op.body.outputs), layout.results(self._forward)
         found: dict[Variable, Any] = {}
-        for y, rows in zip(new.stacked, results.stacked, strict=True):
-            found[y] = (rows, Slice())
+        if not self._op.recompute:
+            found.update((y, (rows, Slice())) for y, rows in zip(new.stacked, results.stacked,
+                                                                strict=True))  # fmt: skip
         for y, rows, depth in zip(new.traced, results.traced, layout.depths, strict=True):
             found[y] = (rows, Slice(depth))
         for lagged, lags, rows, depth in zip(
@@ -98,6 +103,7 @@ class _Cut:
         return {x: part for x, part in found.items() if not isinstance(x, Constant)}
 
     def result(self) -> tuple[list[Any], dict[Any, Any], dict[Any, Any]]:
+        self._outputs = self._without_templates()
         for f in self._frontier():
             self._cut(f)
         replaced: dict[Variable, Any] = {}
@@ -122,6 +128,28 @@ class _Cut:
             sequence = specify_shape(sequence, (None, *kind.shape))
         replaced[f] = TensorType(sequence.dtype, sequence.type.shape[1:])(f.name)
         rows[replaced[f]] = sequence
+
+    def _without_templates(self) -> list[Any]:
+        """The outputs, with values of which the shape alone is used replaced by their lengths."""
+        facts = Shapes()
+        memo: dict[Variable, Any] = {}
+        varying = _depending(toposort(self._outputs), self._varying)
+        for node in toposort(self._outputs):
+            inputs = [memo.get(v, v) for v in node.inputs]
+            y, model = node.outputs[0], node.inputs[0] if node.inputs else None
+            if model is None or model in varying or model.owner is None or self._is_there(model):
+                pass
+            elif isinstance(node.op, ShapeI):
+                memo[y] = as_tensor_variable(facts.of(model)[node.op.axis], dtype="int64")
+                continue
+            elif elementwise(y, "second") is not None and inputs[1] is not inputs[0]:
+                lengths = [as_tensor_variable(n, dtype="int64") for n in facts.of(y)]
+                memo[y] = shaped(Alloc()(inputs[1], *lengths), y.type.shape)
+                continue
+            if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+                twin = node.clone_with_new_inputs(inputs, strict=False)
+                memo.update(zip(node.outputs, twin.outputs, strict=True))
+        return [memo.get(v, v) for v in self._outputs]
 
     def _frontier(self) -> list[Variable]:
         """What of the body the new loop uses."""

@@ -1,4 +1,6 @@
-"""FirstRows: the rows of a sequence that a loop reads, for what is computed around the loop."""
+"""Rows around loops: FirstRows, those of a sequence that a loop reads; Continued, those of two
+loops of which one goes on where the other ended.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from symcomp.core.node import Apply, Constant
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.index import set_subtensor
+from symcomp.ops.index import IncSubtensor, set_subtensor
+from symcomp.ops.shape import ShapeI
+from symcomp.rewrite.canonicalize.structure import zeros_in
 
 
 @dataclass(frozen=True)
@@ -50,3 +56,39 @@ class FirstRows(Op):
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         return [self(tangents[0], inputs[1])]
+
+
+@dataclass(frozen=True)
+class Continued(Op):
+    """z = the rows of x, then those of y.   (m, ...), (n, ...) -> (m + n, ...)
+
+    y is empty only if x is: so the last row of z, if there is one, is that of y.
+    """
+
+    def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
+        m, n = x.type.shape[0], y.type.shape[0]
+        rows = None if m is None or n is None else m + n
+        rest = zip(x.type.shape[1:], y.type.shape[1:], strict=True)
+        return [TensorType(x.dtype, (rows, *(b if a is None else a for a, b in rest)))]
+
+    def perform(self, x: Any, y: Any) -> Any:
+        return np.concatenate([x, y])
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(shapes[0][0] + shapes[1][0], *shapes[1][1:])]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        (x, y), (gz,) = inputs, output_grads
+        node = gz.owner
+        written = node is not None and isinstance(node.op, IncSubtensor)
+        if written and node.op.pattern == (-1,) and zeros_in(node.inputs[0]):
+            # The last row alone: no zeros are made for all others.
+            return [None, IncSubtensor((-1,), False)(y.zeros_like(gz.dtype), node.inputs[1])]
+        m = ShapeI(0)(x)
+        return [gz[:m], gz[m:]]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        dx, dy = (
+            x.zeros_like() if dx is None else dx for x, dx in zip(inputs, tangents, strict=True)
+        )
+        return [self(dx, dy)]

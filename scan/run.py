@@ -11,6 +11,8 @@ from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.tensor import TensorType
+from symcomp.cvm.machine import NativeMachine
+from symcomp.cvm.prepare import native_machine
 from symcomp.errors import ShapeError
 from symcomp.rewrite.phases import rewrite
 from symcomp.vm.guard import Binder
@@ -31,13 +33,18 @@ def by_fast_compile(tags: frozenset[str]) -> bool:
     return "fast_compile" in tags
 
 
-def machine_of(body: ClosedGraph, selects: Callable[[frozenset[str]], bool]) -> PythonMachine:
+def machine_of(
+    body: ClosedGraph, selects: Callable[[frozenset[str]], bool]
+) -> PythonMachine | NativeMachine:
     """The machine that runs one step, its graph rewritten."""
     graph = FunctionGraph(body.inputs, body.outputs)
     rewrite(graph, selects, config.on_opt_error)
     # What a step gives is copied into its row, or lives until the next step: nothing outlives it.
     borrowed = range(len(graph.outputs))
-    return PythonMachine(lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard)))
+    program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard))
+    if config.linker.startswith("c"):
+        return native_machine(program, checked=config.nan_guard == "all")
+    return PythonMachine(program)
 
 
 class Rows:

@@ -78,7 +78,12 @@ OPTIONS = (
         "Dtype of a Python float met by an integer tensor: floatX, or float64 as in NumPy.",
     ),
     Option("mode", "Mode", str, "The mode of functions compiled without one."),
-    Option("linker", "vm", ("vm", "vm_nogc", "py"), "The machine of Mode()."),
+    Option(
+        "linker",
+        "cvm",
+        ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py"),
+        "The machine of Mode().",
+    ),
     Option(
         "optimizer",
         "fast_run",
@@ -110,6 +115,17 @@ OPTIONS = (
     Option(
         "allow_gc", True, bool, "Drop intermediate values as soon as they are no longer needed."
     ),
+    Option(
+        "kernels",
+        True,
+        bool,
+        "Whether the native machine runs generated C; if not, or without a compiler, NumPy.",
+    ),
+    Option("cc", "", str, "The C compiler; by default the first of cc, gcc and clang there is."),
+    Option(
+        "compiledir", "", str, "Where compiled kernels are kept; by default in the user's caches."
+    ),
+    Option("compiledir_size", 512, int, "How many MiB of compiled kernels are kept."),
     Option(
         "on_unused_input",
         "raise",
@@ -159,6 +175,10 @@ class Config:
     optimizer_verbose: bool
     on_opt_error: str
     allow_gc: bool
+    kernels: bool
+    cc: str
+    compiledir: str
+    compiledir_size: int
     on_unused_input: str
     nan_guard: str
     profile: bool

@@ -48,9 +48,10 @@ def plan_storage(
         if step.opcode is Opcode.CALL and step.node is not None and not step.into:
             planner.place(step, pool if sharing else None, inplace)
         for slot in step.frees:
-            if planner.bury(slot, position) and sharing and slot not in step.into:
+            if planner.bury(slot, position) and sharing:
                 for dead in planner.arrays_of(slot, block):
-                    pool.add(dead, program.variables[dead])
+                    if dead not in step.into:
+                        pool.add(dead, program.variables[dead])
 
 
 class _Pool:
@@ -121,10 +122,13 @@ class _Planner:
                 for slot in held:  # nobody checked what it does, or what its values hold on to
                     self._join(slot, step.outputs[0])
                 return
+            # What can write into given arrays makes one for each output; others may cut up one.
+            apart = len(step.outputs) == 1 or self._bind.into(step.node) is not None
             for j, slot in enumerate(step.outputs):
                 sources = (*op.view_map.get(j, ()), *op.destroy_map.get(j, ()))
                 self._home[slot] = -1 if sources else block
-                self._join(slot, step.outputs[0])
+                if not apart:
+                    self._join(slot, step.outputs[0])
                 for i in sources:
                     self._join(slot, step.inputs[i])
 

@@ -94,7 +94,8 @@ def known_claim(node: Apply, graph: Any) -> Any:
     lengths = shapes_of(graph).of(x)
     claims = zip(node.op.lengths, lengths, strict=True)
     known = all(n is None or (isinstance(m, int) and m == n) for n, m in claims)
-    return x if known else None
+    # A type that says less would get the claim again, to keep what is known.
+    return x if known and node.outputs[0].type.is_super(x.type) else None
 
 
 @rule(Join, why="nothing to join")

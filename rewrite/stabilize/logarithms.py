@@ -10,6 +10,7 @@ from symcomp.core.node import Apply
 from symcomp.ops.index import Subtensor
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.scalar_logic import switch
+from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import Reshape
 from symcomp.ops.softmax import LogMeanExp, LogSoftmax, LogSumExp, Softmax, WeightedLogSumExp
 from symcomp.ops.stable_reduce import LogProd
@@ -192,7 +193,7 @@ def split_exponentials(p: Product) -> tuple[Any, Product]:
         if x is None:
             rest[factor] = e
         else:
-            terms.append((x, e))
+            terms.append((cast(x, factor.dtype), e))
     if not terms:
         return None, p
     return sum_of(0, terms, terms[0][0]), Product(p.coefficient, rest)

@@ -16,11 +16,16 @@ from symcomp.scan.rules.cleaning import (
     scan_drop_unused,
     scan_hoist_invariant,
     scan_inline_constants,
+    scan_last_of_continued,
     scan_merge_equal,
     scan_shorten_traces,
     scan_unroll_one_step,
 )
-from symcomp.scan.rules.merging import scan_merge, scan_merge_products
+from symcomp.scan.rules.merging import (
+    scan_merge,
+    scan_merge_products,
+    scan_merge_sums_of_products,
+)
 from symcomp.scan.rules.pushing import (
     scan_push_out_outputs,
     scan_push_out_sequences,
@@ -30,14 +35,14 @@ from symcomp.scan.rules.pushing import (
 CLEANING = RuleSet(
     [
         scan_drop_unused, scan_inline_constants, scan_merge_equal, scan_hoist_invariant,
-        scan_unroll_one_step, scan_shorten_traces,
+        scan_unroll_one_step, scan_shorten_traces, scan_last_of_continued,
     ],
     ["scan", *QUICK],
 )  # fmt: skip
 MOVING = RuleSet(
     [
         scan_merge, scan_push_out_sums, scan_push_out_sequences, scan_push_out_outputs,
-        scan_merge_products,
+        scan_merge_products, scan_merge_sums_of_products,
     ],
     ["scan", *FULL],
 )  # fmt: skip

@@ -16,8 +16,9 @@ from symcomp.ops.join import concatenate
 from symcomp.ops.pattern import Slice
 from symcomp.ops.regions import ALWAYS, place
 from symcomp.ops.shape import shape_tuple
-from symcomp.rewrite.rule import rule
+from symcomp.rewrite.rule import computed_by, rule
 from symcomp.scan.op import Scan
+from symcomp.scan.rows import Continued
 from symcomp.scan.rules.parts import Carried, Parts, Row, Traced, has_clients
 
 
@@ -248,6 +249,15 @@ def scan_shorten_traces(node: Apply, graph: Any) -> Any:
         rows = alloc(shape_padleft(end), steps + 1, *shape_tuple(state.start)[1:])
         answers.update((out, rows) for out in state.outs)
     return [answers[out] for out in node.outputs]
+
+
+@rule(Subtensor, why="where there is a last row, it is that of the second part")
+def scan_last_of_continued(node: Apply, graph: Any) -> Any:
+    """continued(x, y)[-1] -> y[-1]"""
+    rows = computed_by(node.inputs[0], Continued)
+    if rows is None or node.op.pattern[0] not in (-1, Slice(-1)):
+        return None
+    return node.op(rows.inputs[1], *node.inputs[1:])
 
 
 def _reads_last(graph: Any, outs: list[Any]) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.core.walk import ancestors, depends_on, rebuild, toposort
+from symcomp.core.walk import clients_of, depends_on, toposort
 from symcomp.ops.convert import constant
 from symcomp.ops.join import concatenate
 from symcomp.ops.products import Dot
+from symcomp.ops.regions import ALWAYS, place
 from symcomp.ops.shape import shape_tuple
-from symcomp.rewrite.rule import rule
+from symcomp.rewrite.rule import elementwise, rule
+from symcomp.scan.lengths import shaped
 from symcomp.scan.op import Scan
 from symcomp.scan.rules.cleaning import equal_classes, merge_equal
 from symcomp.scan.rules.parts import Parts, Row, Stacked
@@ -98,40 +100,110 @@ def scan_merge_products(node: Apply, graph: Any) -> Any:
     """scan with x U, x V in its body -> parts of x [U, V], for captured matrices U and V"""
     parts = Parts.of(node)
     captured = {c.inner: c.x for c in parts.captured}
-    order = toposort(parts.results)
     groups: dict[Any, list[Apply]] = {}
-    for inner in order:
+    for inner in _always(parts):
         if isinstance(inner.op, Dot):
             x, w = inner.inputs
             if w in captured and w.ndim == 2 and x not in captured:
                 groups.setdefault((x, w.dtype), []).append(inner)
-    pairs: dict[Variable, Any] = {}
     for (x, _), nodes in groups.items():
-        matrices = list(dict.fromkeys(n.inputs[1] for n in nodes))
-        if len(nodes) < 2 or len(matrices) < len(nodes):
+        matrices = [n.inputs[1] for n in nodes]
+        if len(nodes) > 1 and len(set(matrices)) == len(nodes):
+            pairs = _columns(x, nodes, [captured[w] for w in matrices], parts)
+            parts.substitute(pairs)
+            return parts.answer(node)
+    return None
+
+
+def _always(parts: Parts) -> list[Apply]:
+    """The nodes of the body that run in every step."""
+    order = toposort(parts.results)
+    regions = place(order, parts.results)
+    return [inner for inner in order if regions[inner] == ALWAYS]
+
+
+def _columns(x: Any, nodes: list[Apply], matrices: list[Any], parts: Parts) -> dict[Variable, Any]:
+    """What takes the place of the products of ``x`` with each of the matrices."""
+    wide = concatenate(matrices, axis=1)
+    row = Row(wide.type("joined"), wide)
+    parts.captured.append(row)
+    product = Dot()(x, row.inner)
+    pairs: dict[Variable, Any] = {}
+    start: Any = 0
+    for n, w in zip(nodes, matrices, strict=True):
+        stop = start + shape_tuple(w)[1]
+        columns = slice(_bound(start, parts), _bound(stop, parts))
+        part = product[columns] if x.ndim == 1 else product[:, columns]
+        pairs[n.outputs[0]] = shaped(part, n.outputs[0].type.shape)
+        start = stop
+    return pairs
+
+
+@rule(Scan, why="a sum of products is one product of longer rows")
+def scan_merge_sums_of_products(node: Apply, graph: Any) -> Any:
+    """scan with a U + b V in its body -> [a, b] [U; V], for captured matrices U and V"""
+    parts = Parts.of(node)
+    captured = {c.inner: c.x for c in parts.captured}
+    clients = clients_of(parts.results)
+    for inner in reversed(_always(parts)):
+        total = inner.outputs[0]
+        if elementwise(total, "add") is None or _inside_sum(total, clients):
             continue
-        wide = concatenate([captured[w] for w in matrices], axis=1)
-        row = Row(wide.type("joined"), wide)
-        parts.captured.append(row)
-        product = Dot()(x, row.inner)
-        start: Any = 0
-        for n, w in zip(nodes, matrices, strict=True):
-            length = shape_tuple(captured[w])[1]
-            stop = start + length
-            columns = slice(_bound(start, parts), _bound(stop, parts))
-            part = product[columns] if x.ndim == 1 else product[:, columns]
-            start = stop
-            if not n.outputs[0].type.is_super(part.type):
-                return None
-            pairs[n.outputs[0]] = part
-    if not pairs:
-        return None
-    # A product of a product: the first replacement must reach into the second.
-    fresh = rebuild(list(pairs.values()), {})
-    parts.substitute(dict(zip(pairs, fresh, strict=True)))
-    if any(y in ancestors(parts.results) for y in pairs):
-        return None
-    return parts.answer(node)
+        terms = _terms(total, clients)
+        for left in (True, False):
+            chosen = [t for t in terms if _is_product(t, left, captured, total)]
+            if len(chosen) < 2 or len({t.owner.inputs[left].dtype for t in chosen}) > 1:
+                continue
+            rest = [t for t in terms if t not in chosen]
+            value = _joined_product(chosen, left, captured, parts)
+            for t in rest:
+                value = value + t
+            parts.substitute({total: shaped(value, total.type.shape)})
+            return parts.answer(node)
+    return None
+
+
+def _inside_sum(total: Any, clients: Any) -> bool:
+    uses = clients.get(total, ())
+    return len(uses) == 1 and elementwise(uses[0][0].outputs[0], "add") is not None
+
+
+def _terms(total: Any, clients: Any) -> list[Any]:
+    """What is added up, through sums that are used for nothing else."""
+    terms: list[Any] = []
+    pending = [total]
+    while pending:
+        x = pending.pop()
+        node = elementwise(x, "add")
+        alike = node is not None and all(
+            v.dtype == total.dtype and v.type.broadcastable == total.type.broadcastable
+            for v in node.inputs
+        )
+        if node is not None and alike and (x is total or len(clients.get(x, ())) == 1):
+            pending += reversed(node.inputs)
+        else:
+            terms.append(x)
+    return terms
+
+
+def _is_product(term: Any, left: bool, captured: Any, total: Any) -> bool:
+    """True for a product whose right factor (``left``: whose left one) is a captured matrix."""
+    node = term.owner
+    if node is None or not isinstance(node.op, Dot) or term.dtype != total.dtype:
+        return False
+    matrix, other = node.inputs[not left], node.inputs[left]
+    fits = matrix in captured and matrix.ndim == 2 and other not in captured
+    return fits and other.dtype == matrix.dtype and (not left or other.ndim == 1)
+
+
+def _joined_product(terms: list[Any], left: bool, captured: Any, parts: Parts) -> Any:
+    matrices = [captured[t.owner.inputs[not left]] for t in terms]
+    others = [t.owner.inputs[left] for t in terms]
+    long = concatenate(matrices, axis=1 if left else 0)
+    row = Row(long.type("joined"), long)
+    parts.captured.append(row)
+    factor = concatenate(others, axis=others[0].ndim - 1)
+    return Dot()(row.inner, factor) if left else Dot()(factor, row.inner)
 
 
 def _bound(n: Any, parts: Parts) -> Any:

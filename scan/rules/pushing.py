@@ -29,7 +29,7 @@ VIEWS = (DimShuffle, Subtensor, ShapeI)
 def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
     """scan with f(row, captured) in its body -> scan over f(sequence, captured)"""
     parts = Parts.of(node)
-    if parts.condition is not None or not parts.sequences:
+    if parts.condition is not None or parts.op.recompute or not parts.sequences:
         return None
     known: Known = {c.inner: (c.x, False) for c in parts.captured}
     fixed = set(known)
@@ -95,7 +95,7 @@ def _is_work(y: Any, leaves: set[Variable]) -> bool:
 def scan_push_out_outputs(node: Apply, graph: Any) -> Any:
     """scan with output f(state, captured) -> f of all rows of the state, behind the scan"""
     parts = Parts.of(node)
-    if parts.condition is not None:
+    if parts.condition is not None or parts.op.recompute:
         return None
     states: list[Any] = [*parts.traced, *parts.carried]
     needed = set(ancestors([s.new for s in states]))
@@ -139,7 +139,7 @@ def _shrinks(y: Any, cuts: list[Any]) -> bool:
 def scan_push_out_sums(node: Apply, graph: Any) -> Any:
     """scan of s = s + f(row, state), read at the end -> s + f, summed behind the scan"""
     parts = Parts.of(node)
-    if parts.condition is not None:
+    if parts.condition is not None or parts.op.recompute:
         return None
     after = _After(parts, set(), graph)
     for stacked in parts.stacked:
@@ -211,7 +211,7 @@ def _can_sum(term: Any, after: _After) -> bool:
         return False
     pair = _factors(term)
     if pair is None:
-        return term in after.there or term.ndim <= 1
+        return term in after.there or sum(n != 1 for n in term.type.shape) <= 1
     return not any(isinstance(x, Constant) or x in after.fixed for x in pair)
 
 
@@ -288,13 +288,18 @@ class _After:
             self.add(x, fresh)
 
     def rows(self, x: Any) -> Any:
-        """All rows of ``x``: computed from what is there where that is done by views alone."""
+        """All rows of ``x``: computed from what is there where views and sums alone do it."""
         if x not in self.there:
             node = x.owner
             if node is not None and isinstance(node.op, DimShuffle) and not node.op.dropped:
                 source = self.rows(node.inputs[0])
                 known: Known = {node.inputs[0]: (source, True)}
                 return known[x][0] if batch_node(node, known) else None
+            order = toposort([x], set(self.known))
+            if order and all(isinstance(n.op, (*VIEWS, Reduce)) for n in order):
+                found = batch([x], self.known)
+                if found is not None and found[x][1]:
+                    return found[x][0]
             self.keep([x])
         return self.there[x]
 

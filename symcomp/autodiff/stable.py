@@ -24,6 +24,7 @@ from symcomp.core.walk import rebuild, toposort
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.phases import STABILIZE
 from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.views import forget
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ def _applicable(rules: RuleSet, order: Sequence[Apply]) -> bool:
         key = (node.op, *(_identity(x) for x in node.inputs))
         if seen.setdefault(key, node.outputs[0]) is not node.outputs[0]:
             return True
+        forget()
         for rule in rules.for_node(node):
             try:
                 if rule.function(node, facts) is not None:

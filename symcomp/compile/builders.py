@@ -26,6 +26,7 @@ from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import GradientError, GraphError, NullTypeGradError
 from symcomp.ops.graph_op import GraphOp
 from symcomp.rewrite.phases import rewrite
+from symcomp.scan.phases import PHASES_WITH_LOOPS
 from symcomp.vm.guard import Binder
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
@@ -138,7 +139,7 @@ class OpFromGraph(GraphOp):
     @cached_property
     def _machine(self) -> PythonMachine:
         graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
-        rewrite(graph, get_default_mode().selects, config.on_opt_error)
+        rewrite(graph, get_default_mode().selects, config.on_opt_error, PHASES_WITH_LOOPS)
         return PythonMachine(lower(graph, bind=Binder(config.nan_guard)))
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:

@@ -13,8 +13,17 @@ from symcomp.compile.memory import memory_report
 from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
 from symcomp.compile.transaction import Transaction, values_of
+from symcomp.cvm.machine import NativeMachine
+from symcomp.cvm.prepare import native_machine
 from symcomp.vm.machine import PythonMachine
 from symcomp.vm.memory import MemoryReport
+from symcomp.vm.program import Program
+
+
+def _machine(program: Program, maker: Maker) -> PythonMachine | NativeMachine:
+    if maker.mode.native:
+        return native_machine(program, maker.keeps, checked=maker.nan_guard == "all")
+    return PythonMachine(program, keep=maker.keeps)
 
 
 class Function:
@@ -43,7 +52,7 @@ class Function:
         self.profile: ProfileStats | None = maker.profile
         started = time.perf_counter()
         self.program = maker.program()
-        self._machine = PythonMachine(self.program, keep=maker.keeps)
+        self._machine = _machine(self.program, maker)
         if self.profile is not None:
             self.profile.compile_phases.append(("lower", time.perf_counter() - started))
             self.profile.watch(self.program, self.name)

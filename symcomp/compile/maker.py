@@ -20,6 +20,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
 from symcomp.rewrite.phases import FULL, rewrite
 from symcomp.rewrite.trace import Trace
+from symcomp.scan.phases import PHASES_WITH_LOOPS
 from symcomp.vm.guard import Binder
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Program
@@ -181,7 +182,7 @@ def make(
         [spec.variable for spec in inputs], [*outputs, *(expression for _, expression in updates)]
     )
     copied = time.perf_counter()
-    trace = rewrite(graph, mode.selects, config.on_opt_error)
+    trace = rewrite(graph, mode.selects, config.on_opt_error, PHASES_WITH_LOOPS)
     if config.optimizer_verbose:
         print(trace)
     if profile is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from symcomp.config import config
 
-LINKERS = ("vm", "vm_nogc", "py")
+LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py")
 # The optimizers: which level of rewriting (see rewrite/phases.py), and tags more.
 OPTIMIZERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fast_run": ("fast_run", ()),
@@ -28,9 +28,9 @@ class Mode:
     Parameters
     ----------
     linker : str, optional
-        ``"vm"``: the Python machine; ``"vm_nogc"``: the same, keeping intermediate values until
-        the next call;
-        ``"py"``: as ``vm``. None: ``config.linker``.
+        ``"cvm"``: the native machine; ``"vm"``: the Python machine, which gives the same results;
+        ``"cvm_nogc"``, ``"vm_nogc"``: the same, keeping intermediate values until the next call.
+        Theano's ``"c"`` and ``"c|py"`` are ``cvm``, ``"py"`` is ``vm``. None: ``config.linker``.
     optimizer : str, optional
         Which rewrites: ``"fast_run"`` (all that are safe), ``"stabilize"`` (up to the numerically
         stable forms, nothing for speed), ``"fast_compile"`` (the cheap ones), ``"merge"``,
@@ -84,6 +84,11 @@ class Mode:
             return False
         level, more = OPTIMIZERS[self.optimizer]
         return level in tags or any(tag in self._included or tag in more for tag in tags)
+
+    @property
+    def native(self) -> bool:
+        """Whether the native machine runs the program."""
+        return self.linker.startswith("c")
 
     @property
     def keeps_values(self) -> bool:
@@ -141,7 +146,7 @@ def get_mode(mode: Any) -> Mode:
     --------
     >>> import symcomp
     >>> symcomp.compile.get_mode("FAST_COMPILE")
-    Mode(linker='vm', optimizer='fast_compile')
+    Mode(linker='cvm', optimizer='fast_compile')
     """
     if isinstance(mode, Mode):
         return mode

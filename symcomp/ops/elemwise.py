@@ -143,7 +143,7 @@ def stretched_lengths(
     static: Sequence[StaticShape], shapes: Sequence[Any]
 ) -> list[tuple[Any, Any]]:
     """Pairs of lengths that must be equal where only axes of static length 1 are stretched."""
-    pairs = []
+    pairs: list[tuple[Any, Any]] = []
     for axis in range(len(static[0])):
         pairs += pairwise(s[axis] for k, s in zip(static, shapes, strict=True) if k[axis] != 1)
     return pairs
@@ -293,7 +293,8 @@ class Elemwise(Op):
                 for x, shape in zip(node.inputs, shapes, strict=True)
                 if x.type.shape[axis] != 1
             ]
-            result.append(static if static is not None else stretched[0])
+            # Inputs exchanged for others may be known to have length 1 where the output is not.
+            result.append(static if static is not None else stretched[0] if stretched else 1)
         return [tuple(result)]
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:

@@ -7,16 +7,31 @@ code can be found by it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from symcomp.core.op import Op
 from symcomp.ops.convert import constant
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise, ScalarOp
+from symcomp.ops.pick import Pick, Put
 from symcomp.ops.reduce import Reduce
+from symcomp.ops.softmax import (
+    Centred,
+    LogMeanExp,
+    LogSoftmax,
+    LogSumExp,
+    Softmax,
+    WeightedLogSumExp,
+    WeightedSoftmax,
+)
+
+# Ops that map each line along some axes to a line, and those that map it to a number.
+LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred, Put)
+LINE_FOLDS = (LogSumExp, LogMeanExp, WeightedLogSumExp, Pick)
 
 # Longer expressions get a name in the text of a formula.
 LONGEST_EXPRESSION = 400
@@ -52,23 +67,19 @@ class Step:
 
     Attributes
     ----------
-    function : ScalarOp or Reduce
-        A scalar function applied to each element, with the broadcasting of Elemwise; or a
-        reduction, whose axes stay in the value, at length 1.
+    function : ScalarOp or Op
+        A scalar function applied to each element, with the broadcasting of Elemwise; a reduction
+        or an op of ``LINE_FOLDS``, whose axes stay in the value, at length 1; or an op of
+        ``LINE_OPS``.
     arguments : tuple of int
         Numbers of values.
     dtype : str
         Of the value.
     """
 
-    function: ScalarOp | Reduce
+    function: ScalarOp | Op
     arguments: tuple[int, ...]
     dtype: str
-
-    @property
-    def folds(self) -> bool:
-        """Whether it is a reduction."""
-        return isinstance(self.function, Reduce)
 
 
 @dataclass(frozen=True)
@@ -89,14 +100,14 @@ class Formula:
         Their dtypes.
     literals : tuple of Literal
     steps : tuple of Step
-        Each after those whose values it takes. All reductions have the same axes.
+        Each after those whose values it takes.
     results : tuple of Result
         Each is the value of a step, and none is there twice.
 
     Raises
     ------
     ValueError
-        If a step takes a value that comes later, or a result is none of a step.
+        If a step takes a value that comes later, or literals alone, or a result is none of a step.
     """
 
     inputs: tuple[str, ...]
@@ -111,17 +122,14 @@ class Formula:
                     f"step {number} ({step.function}) takes the values {step.arguments}: they must "
                     "come before it"
                 )
+            if all(len(self.inputs) <= a < self.first_step for a in step.arguments):
+                raise ValueError(f"step {number} ({step.function}) takes literals alone")
         values = [result.value for result in self.results]
         stop = self.first_step + len(self.steps)
         if not values or len({*values}) < len(values):
             raise ValueError(f"the results {values} are not several different values")
         if any(not self.first_step <= v < stop for v in values):
             raise ValueError(f"the results {values} are not all values of steps")
-        if (
-            len({step.function.axes for step in self.steps if isinstance(step.function, Reduce)})
-            > 1
-        ):
-            raise ValueError("the reductions are over different axes")
 
     @cached_property
     def first_step(self) -> int:
@@ -138,11 +146,6 @@ class Formula:
         )
 
     @cached_property
-    def axes(self) -> tuple[int, ...] | None:
-        """The axes of the reductions; None if there are none."""
-        return next((s.function.axes for s in self.steps if isinstance(s.function, Reduce)), None)
-
-    @cached_property
     def last_use(self) -> dict[int, int]:
         """For each value that a step takes, the number of the last such step."""
         uses = enumerate(self.steps, self.first_step)
@@ -155,9 +158,8 @@ class Formula:
         found += [(True,) * rank] * len(self.literals)
         for step in self.steps:
             pattern = joint_pattern(found[a] for a in step.arguments)
-            if isinstance(step.function, Reduce):
-                pattern = tuple(one or a in step.function.axes for a, one in enumerate(pattern))
-            found.append(pattern)
+            axes = folded_axes(step.function)
+            found.append(tuple(one or a in axes for a, one in enumerate(pattern)))
         return found
 
     def unfold(self, inputs: Sequence[Any]) -> list[Any]:
@@ -206,6 +208,30 @@ class Formula:
         return [*(f"x{i}" for i in range(len(self.inputs))), *map(str, self.literals)]
 
 
+def folded_axes(function: Any) -> tuple[int, ...]:
+    """The axes that the function reduces."""
+    return function.axes if isinstance(function, (Reduce, *LINE_FOLDS)) else ()
+
+
+def line_axes(function: Any) -> tuple[int, ...]:
+    """The axes along which the function must see all elements at once."""
+    if isinstance(function, LINE_OPS):
+        return function.axes if isinstance(function, Put) else function.lines
+    return folded_axes(function)
+
+
+def whole_arguments(step: Step) -> tuple[int, ...]:
+    """The arguments of which a function of lines takes whole lines."""
+    return step.arguments[:1] if isinstance(step.function, Pick | Put) else step.arguments
+
+
+def along(function: Any, axes: tuple[int, ...]) -> Any:
+    """The same op along other axes."""
+    if isinstance(function, Softmax | LogSoftmax):
+        return replace(function, axis=axes[0])
+    return replace(function, axes=axes)
+
+
 def joint_pattern(patterns: Iterable[tuple[bool, ...]]) -> tuple[bool, ...]:
     """Which axes have length 1 in what is broadcast from such."""
     return tuple(all(axis) for axis in zip(*patterns, strict=True))
@@ -213,16 +239,18 @@ def joint_pattern(patterns: Iterable[tuple[bool, ...]]) -> tuple[bool, ...]:
 
 def unfold_step(step: Step, arguments: Sequence[Any]) -> Any:
     """The node of one step, its result with all axes."""
-    if isinstance(step.function, Reduce):
-        (x,) = arguments
-        return with_axes(step.function(x), step.function.axes, x.ndim)
-    return Elemwise(step.function)(*arguments)
+    if isinstance(step.function, ScalarOp):
+        return Elemwise(step.function)(*arguments)
+    z = step.function(*arguments)
+    axes = folded_axes(step.function)
+    return restoring(axes, arguments[0].ndim)(z) if axes else z
 
 
-def with_axes(z: Any, axes: tuple[int, ...], rank: int) -> Any:
-    """``z`` with ``axes`` put in at length 1, which gives it this rank."""
-    rest = iter(range(z.ndim))
-    return DimShuffle(z.ndim, tuple("x" if a in axes else next(rest) for a in range(rank)))(z)
+def restoring(axes: tuple[int, ...], rank: int) -> DimShuffle:
+    """The op that puts in ``axes`` at length 1, which gives this rank."""
+    rest = iter(range(rank))
+    order = tuple("x" if a in axes else next(rest) for a in range(rank))
+    return DimShuffle(rank - len(axes), order)
 
 
 def without_axes(z: Any, axes: tuple[int, ...]) -> Any:

@@ -14,11 +14,11 @@ from symcomp.core.source import Source, made_for
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.blocks import Evaluator
 from symcomp.ops.chain import pull_through, push_through
 from symcomp.ops.convert import constant
-from symcomp.ops.elemwise import stretched_lengths
-from symcomp.ops.formula import Formula, function_name, unfold_step, without_axes
+from symcomp.ops.elemwise import ScalarOp, stretched_lengths
+from symcomp.ops.evaluation import Evaluator
+from symcomp.ops.formula import Formula, folded_axes, function_name, unfold_step, without_axes
 from symcomp.ops.reduce import Reduce
 
 # Asked for several times while a node is bound; an evaluator has no state.
@@ -30,8 +30,8 @@ MOST_SHOWN, LONGEST_TEXT = 20, 100
 
 @dataclass(frozen=True)
 class Fused(Op):
-    """z_k[i] = f_k(x_0[i], x_1[i], ...) with axes of static length 1 stretched; where a formula
-    reduces axes, over those of i. All inputs have one rank.
+    """z_k[i] = f_k(x_0[i], x_1[i], ...) with axes of static length 1 stretched, where f_k may take
+    reductions over axes of i, and functions of whole lines. All inputs have one rank.
 
     ``sources`` are the user's lines that made the steps; they play no part in comparison.
     """
@@ -65,25 +65,14 @@ class Fused(Op):
         if shape is None:
             types = zip(values, patterns, strict=True)
             self._refuse(values, [TensorType(v.dtype, broadcastable=p) for v, p in types])
-        return self._without_axes(evaluator(values, shape))
+        return evaluator(values, shape)
 
     def bind(self, node: Apply) -> Any:
         """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
-        types = [x.type for x in node.inputs]
-        evaluator = self._evaluator(node)
-
-        def compute(*values: Any) -> Any:
-            shape = evaluator.shape(values)
-            if shape is None:
-                self._refuse(values, types)
-            return self._without_axes(evaluator(values, shape))
-
-        return compute
+        return self.bind_into(node)
 
     def bind_into(self, node: Apply) -> Any:
         evaluator = self._evaluator(node)
-        if not evaluator.even:
-            return None
         types = [x.type for x in node.inputs]
         count = len(types)
 
@@ -102,21 +91,12 @@ class Fused(Op):
     def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
         for step in self.formula.steps:
             function = step.function
-            if not function.never_fails(step.dtype):
+            if not isinstance(function, ScalarOp | Reduce) or not function.never_fails(step.dtype):
                 return None
         return stretched_lengths([x.type.shape for x in node.inputs], shapes)
 
     def _evaluator(self, node: Apply) -> Evaluator:
         return _evaluator(self.formula, tuple(x.type.broadcastable for x in node.inputs))
-
-    def _without_axes(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        if self.formula.axes is None:
-            return tuple(values)
-        dropped = [result.dropped for result in self.formula.results]
-        return tuple(
-            v.reshape([n for a, n in enumerate(v.shape) if a not in axes]) if axes else v
-            for v, axes in zip(values, dropped, strict=True)
-        )
 
     def _refuse(self, values: Sequence[Any], types: Sequence[TensorType]) -> NoReturn:
         """Raise what the first step that does not fit raises, with the user's line."""
@@ -153,7 +133,7 @@ class Fused(Op):
             shape = []
             for axis in range(rank):
                 longer = (known[a][axis] for a in step.arguments if not patterns[a][axis])
-                folded = isinstance(step.function, Reduce) and axis in step.function.axes
+                folded = axis in folded_axes(step.function)
                 shape.append(1 if folded else next(longer, 1))
             known.append(tuple(shape))
         return [

@@ -153,8 +153,7 @@ class Reduce(Op):
                 )
 
     def perform(self, x: Any) -> Any:
-        out = self.dtype or self.reduction.dtype(x.dtype.name)
-        work = self.acc_dtype or ("float32" if x.dtype == np.float16 and out == "float16" else out)
+        out, work = self.dtypes_for(x.dtype.name)
         ufunc = self.reduction.numpy
         if not self.reduction.identity and builtins.any(x.shape[a] == 0 for a in self.axes):
             raise ShapeError(
@@ -166,6 +165,12 @@ class Reduce(Op):
         if self.reduction.logical:
             return np.asarray(ufunc.reduce(x, axis=self.axes))
         return np.asarray(ufunc.reduce(x, axis=self.axes, dtype=work), out)
+
+    def dtypes_for(self, dtype: str) -> tuple[str, str]:
+        """For an input of ``dtype``: the dtype of the result, and the one computed in."""
+        out = self.dtype or self.reduction.dtype(dtype)
+        narrow = dtype == "float16" and out == "float16"
+        return out, self.acc_dtype or ("float32" if narrow else out)
 
     def never_fails(self, dtype: str) -> bool:
         """True if no elements can make it raise; extremes of nothing do."""

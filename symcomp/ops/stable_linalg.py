@@ -20,6 +20,7 @@ from scipy.linalg.lapack import dgetrf
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, matrix_transpose
@@ -61,13 +62,14 @@ def _leading(x: Any, axis: int, bits: int) -> Any:
 
 def _residual(b: Any, a: Any, x: Any) -> Any:
     """``b - a x``, where little is left of b."""
+    # Sums of so many products of two numbers of so many bits have at most 53 bits.
     bits = (53 - a.shape[1].bit_length()) // 2
     a1, x1 = _leading(a, 1, bits), _leading(x, 0, bits)
     return (b - a1 @ x1) - (a1 @ (x - x1) + (a - a1) @ x)
 
 
 class Factored:
-    """A float64 matrix a and its LU decomposition: ``2^-rows a 2^-columns = P L U``."""
+    """A float64 matrix a and its LU decomposition: ``scaled = 2^-rows a 2^-columns = P L U``."""
 
     def __init__(self, a: Any) -> None:
         mantissa, e = np.frexp(a)
@@ -76,7 +78,7 @@ class Factored:
         self.rows = _largest(e - self.columns, nothing, 1)
         # Scaling rows changes the pivots, and so which matrices are found to be singular: it is
         # done only where elimination would lose the small ones.
-        if np.ptp(self.rows) > SPREAD:
+        if self.rows.max() - self.rows.min() > SPREAD:
             self.columns = _largest(e - self.rows, nothing, 0)
         else:
             self.rows = np.zeros_like(self.rows)
@@ -85,9 +87,10 @@ class Factored:
         self.singular = info > 0
         self.swaps = np.count_nonzero(pivots != np.arange(len(a)))
         # Row i of L U is row order[i] of the scaled matrix.
-        self.order = np.arange(len(a))
-        for i, j in enumerate(pivots):
-            self.order[[i, j]] = self.order[[j, i]]
+        order = list(range(len(a)))
+        for i, j in enumerate(pivots.tolist()):
+            order[i], order[j] = order[j], order[i]
+        self.order = np.array(order)
 
     def eliminated(self, b: Any) -> Any:
         """x with ``L U x = b``. One call of dgetrs does it, too, but with threads for the least."""
@@ -102,9 +105,12 @@ class Factored:
         for _ in range(2):
             left = _residual(b, self.scaled, x) - self.scaled @ rest
             step = self.eliminated(left[self.order])
-            if not np.abs(step).max(initial=0) <= np.abs(x).max(initial=0) / 2:
+            ratio = _largest_ratio(step, x)
+            if not ratio <= 0.5:
                 break  # no digit is certain
             x, rest = two_sum(x, rest + step)
+            if ratio < 2.0**-40:
+                break  # the error is now about the square of this
         return x, rest
 
     def inverse(self) -> Any:
@@ -126,6 +132,12 @@ class Factored:
         powers = np.ldexp(1.0, np.repeat([part, part + 1], [2 * len(d) - left, left]))
         logabs = LogProd((0,)).perform(np.concatenate([np.abs(d), powers]))
         return sign, logabs + (np.log1p(change) if abs(change) < 0.5 else 0.0)
+
+
+def _largest_ratio(x: Any, y: Any) -> Any:
+    """The largest modulus of x over that of y in the same column, of all columns."""
+    above, below = (np.abs(v).max(axis=0, initial=0) for v in (x, y))
+    return np.max(above[above != 0] / below[above != 0], initial=0)
 
 
 def _correctable(x: Any, *others: Any) -> bool:
@@ -286,6 +298,36 @@ def _conjugated(x: TensorVariable) -> TensorVariable:
 
 
 @dataclass(frozen=True)
+class Magnitude(Op):
+    """z = the largest power of two that is not above every |x|; 1 where there is none.   () result
+
+    It serves to divide by it and take that back: then its derivative does not matter, and is none.
+    """
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        return [TensorType(dtypes.real_part(x.dtype), ())]
+
+    def perform(self, x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            largest = np.abs(x).max(initial=0)
+        _, e = np.frexp(largest)
+        usual = np.isfinite(largest) and largest > 0
+        return np.asarray(np.ldexp(1.0, e - 1) if usual else 1.0, largest.dtype)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [()]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[False]]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [None]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [None]
+
+
+@dataclass(frozen=True)
 class Invertible(MatrixOp):
     """z = (x^-1)^-1 = x; a LinAlgError if there is no inverse.   (..., n, n) -> (..., n, n)
 
@@ -315,4 +357,6 @@ class Invertible(MatrixOp):
         return list(tangents)
 
 
-__all__ = ["InverseForm", "Invertible", "StableInverse", "StableSLogDet", "StableSolve"]
+__all__ = [
+    "InverseForm", "Invertible", "Magnitude", "StableInverse", "StableSLogDet", "StableSolve",
+]  # fmt: skip

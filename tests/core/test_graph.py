@@ -304,7 +304,7 @@ def test_configuration(tmp_path):
     file.write_text('floatX = "float32"\nallow_gc = false\n')
     environ = {"SYMCOMPRC": str(file), "SYMCOMP_FLAGS": "floatX=float16, optimizer=None"}
     c = Config(environ)
-    assert (c.floatX, c.allow_gc, c.optimizer, c.linker) == ("float16", False, "None", "vm")
+    assert (c.floatX, c.allow_gc, c.optimizer, c.linker) == ("float16", False, "None", "cvm")
     assert c.origin("floatX") == "SYMCOMP_FLAGS" and c.origin("allow_gc") == str(file)
     assert c.origin("linker") == "default" and "floatX = 'float16'" in str(c) and "floatX" in dir(c)
     home = tmp_path / "xdg"

@@ -1,6 +1,7 @@
 """Matrices for the tests of linear algebra, and what these tests share."""
 
 import numpy as np
+import pytest
 
 from symcomp.autodiff.check import check_derivatives
 from symcomp.autodiff.lop import Lop
@@ -8,7 +9,14 @@ from symcomp.autodiff.rop import Rop
 from symcomp.tests.harness import variables_for
 
 RNG = np.random.default_rng(11)
+START = RNG.bit_generator.state
 KINDS = ("float64", "complex128")
+
+
+@pytest.fixture(autouse=True)
+def same_numbers():
+    """Each test of a module that imports this gets the same numbers, whatever ran before."""
+    RNG.bit_generator.state = START
 
 
 def normal(*shape, dtype="float64"):

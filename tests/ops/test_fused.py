@@ -10,9 +10,12 @@ import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.blocks import block_indices
-from symcomp.ops.elemwise import ROWS
+from symcomp.ops.elemwise import ROWS, ScalarOp
+from symcomp.ops.evaluation import LARGEST, Evaluator
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.fused import Fused
+from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.softmax import LogSoftmax, LogSumExp, Softmax
 from symcomp.tests.harness import check
 
 
@@ -77,6 +80,35 @@ def test_blocks_give_the_same_bits(layout, other, rng):
     np.testing.assert_array_equal(before[1], y)
 
 
+def sizes_seen(dtypes, steps, results, *values):
+    """The sizes of the arrays that a probe, as the function of step 0, is called with."""
+    seen = []
+
+    def probe(x):
+        seen.append(x.size)
+        return x * 2
+
+    probing = Step(ScalarOp("probe", 1, probe, lambda x: x), (0,), "float64")
+    op = Fused(Formula(dtypes, (), (probing, *steps), results))
+    op.perform(*values)
+    return seen
+
+
+def test_large_arrays_are_cut(rng):
+    n = 10**6
+    x = rng.standard_normal(n)
+    seen = sizes_seen(("float64",), (), (Result(1),), x)
+    assert max(seen) <= LARGEST and sum(seen) == n
+    total = Step(Reduce(REDUCTIONS["sum"], (0, 1)), (1,), "float64")
+    for matrix in (x.reshape(1000, 1000), x.reshape(1000, 1000)[:, ::2], x.reshape(10, -1)):
+        seen = sizes_seen(("float64",), (total,), (Result(2, (0, 1)),), matrix)
+        assert max(seen) <= LARGEST and sum(seen) == matrix.size
+        lines = Step(Softmax(1), (1,), "float64")
+        seen = sizes_seen(("float64",), (lines,), (Result(2),), matrix)
+        assert max(seen) <= max(LARGEST, matrix.shape[1]) and sum(seen) == matrix.size
+    assert sizes_seen(("float64",), (), (Result(1),), x[:1000]) == [1000]
+
+
 def test_three_axes_in_blocks(rng):
     x, y = rng.standard_normal((7, 90, 110)), rng.standard_normal((7, 1, 110))
     for got, want in zip(gated().perform(x, y), gated_by_hand(x, y), strict=True):
@@ -137,6 +169,34 @@ def test_sums_of_small_integers_do_not_wrap_early():
         np.testing.assert_array_equal(op.perform(i, x)[0], -np.add(np.add(i, i), x))
 
 
+@pytest.mark.parametrize("n", [3, 30000])
+def test_sums_whose_first_terms_are_stretched_later(n, rng):
+    steps = (
+        Step(row("neg"), (0,), "float64"),
+        Step(row("add"), (3, 1, 2), "float64"),
+        Step(row("neg"), (4,), "float64"),
+    )
+    op = Fused(Formula(("float64",) * 3, (), steps, (Result(5),)))
+    a, b, x = rng.standard_normal((1, 4)), rng.standard_normal((1, 4)), rng.standard_normal((n, 4))
+    check(op, a, b, x[:3], expected=lambda a, b, x: [-(-a + b + x)])
+    np.testing.assert_array_equal(op.perform(a, b, x)[0], -(-a + b + x))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [3, 50000])
+@pytest.mark.parametrize("name", ["maximum", "minimum", "add", "mul", "arctan2"])
+def test_values_between_are_overwritten_without_warnings(name, n, rng):
+    function = row(name).function
+    steps = (
+        Step(row("neg"), (0,), "float64"),
+        Step(row(name), (2, 1), "float64"),
+        Step(row(name), (0, 3), "float64"),
+    )
+    op = Fused(Formula(("float64",) * 2, (), steps, (Result(4),)))
+    x, y = rng.standard_normal((2, n))
+    np.testing.assert_array_equal(op.perform(x, y)[0], function(x, function(-x, y)))
+
+
 def test_formulas_are_values():
     assert gated() == gated() and hash(gated()) == hash(gated())
     assert gated() != gated("float32")
@@ -160,6 +220,7 @@ def test_text():
     ("steps", "results", "match"),
     [
         ((Step(row("neg"), (1,), "float64"),), (Result(1),), "must come before"),
+        ((Step(row("neg"), (), "float64"),), (Result(1),), "must come before"),
         ((Step(row("neg"), (0,), "float64"),), (Result(0),), "not all values of steps"),
         ((Step(row("neg"), (0,), "float64"),), (Result(1), Result(1)), "different"),
         ((Step(row("neg"), (0,), "float64"),), (), "different"),
@@ -168,6 +229,13 @@ def test_text():
 def test_formulas_are_checked(steps, results, match):
     with pytest.raises(ValueError, match=match):
         Formula(("float64",), (), steps, results)
+
+
+def test_literals_alone_make_no_step():
+    with pytest.raises(ValueError, match="literals alone"):
+        Formula(
+            ("float64",), (Literal.of(1.0),), (Step(row("neg"), (1,), "float64"),), (Result(2),)
+        )
 
 
 def test_inputs_are_checked():
@@ -231,3 +299,179 @@ def test_undefined_and_discrete_derivatives():
     with pytest.raises(symcomp.gradient.NullTypeGradError):
         symcomp.grad(op(x, y)[1].sum(), x)
     assert symcomp.grad(op(x, y)[0].sum(), x).eval({x: [1.5], y: [1.0]}).item() == 0
+
+
+# -- reductions
+
+
+def reducing(name, axes, dtype, out=None, work=None):
+    """t = -x; t reduced over the axes; t."""
+    fold = Reduce(REDUCTIONS[name], axes, out, work)
+    negative = "neg" if dtype != "bool" else "invert"
+    out = fold.dtypes_for(dtype)[0]
+    steps = (Step(row(negative), (0,), dtype), Step(fold, (1,), out))
+    return Fused(Formula((dtype,), (), steps, (Result(2, axes), Result(1))))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("name", ["sum", "max", "any", "prod"])
+def test_reductions_in_blocks(name, dtype, axes, layout, rng):
+    if name == "max" and dtype == "complex64":
+        return
+    x = LAYOUTS[layout](rng.integers(-3, 3, (400, 300)).astype(dtype))
+    if name == "prod":
+        x = np.where(rng.random(x.shape) < 1e-3, 2, 1).astype(dtype)
+    op = reducing(name, axes, dtype)
+    with np.errstate(all="ignore"):
+        got, negative = op.perform(x)
+        t = ~x if dtype == "bool" else -x
+        want = op.formula.steps[1].function.perform(t)
+    np.testing.assert_array_equal(negative, t)
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_sums_of_blocks_round_as_little(axes, dtype, rng):
+    x = rng.standard_normal((3000, 100)).astype(dtype)
+    got, _ = reducing("sum", axes, dtype).perform(x)
+    exact = -x.astype(np.longdouble).sum(axis=axes)
+    error, plain = (np.abs(z - exact).max() for z in (got, (-x).sum(axis=axes)))
+    size = np.abs(exact).max() + np.sqrt(np.square(x, dtype=np.float64).sum(axis=axes).max())
+    assert error <= 2 * plain + np.finfo(dtype).eps * size
+
+
+def test_dtypes_of_sums(rng):
+    x = rng.integers(0, 100, (300, 300)).astype(np.int8)
+    (got, _) = reducing("sum", (0,), "int8", "float32", "float64").perform(x)
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, -x.sum(axis=0, dtype=np.float64))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_reductions_of_nothing(shape):
+    x = np.zeros(shape)
+    got, _ = reducing("sum", (0,), "float64").perform(x)
+    np.testing.assert_array_equal(got, np.zeros(shape[1]))
+    if shape[0] == 0:
+        with pytest.raises(ShapeError, match="empty along axes"):
+            reducing("max", (0,), "float64").perform(x)
+
+
+def centred(axes):
+    """x - sum of x over axes, the sum; and the sum of the squares of both."""
+    fold = Reduce(REDUCTIONS["sum"], axes)
+    steps = (
+        Step(fold, (0,), "float64"),
+        Step(row("sub"), (0, 2), "float64"),
+        Step(row("mul"), (3, 1), "float64"),
+        Step(row("sqr"), (4,), "float64"),
+        Step(fold, (5,), "float64"),
+        Step(row("sqrt"), (6,), "float64"),
+    )
+    results = (Result(4), Result(2, axes), Result(7, axes))
+    return Fused(Formula(("float64", "float64"), (), steps, results))
+
+
+def centred_by_hand(axes):
+    def compute(x, y):
+        total = x.sum(axis=axes, keepdims=True)
+        z = (x - total) * y
+        return [z, total.squeeze(axes), np.sqrt((z * z).sum(axis=axes))]
+
+    return compute
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_rows(axes, rng):
+    x, y = rng.standard_normal((4, 3)), rng.standard_normal((1, 3))
+    check(centred(axes), x, y, expected=centred_by_hand(axes))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_rows_in_blocks(axes, layout, rng):
+    x = LAYOUTS[layout](rng.standard_normal((600, 333)))
+    for y in (rng.standard_normal((1, x.shape[1])), rng.standard_normal((x.shape[0], 1)), x):
+        for got, want in zip(centred(axes).perform(x, y), centred_by_hand(axes)(x, y), strict=True):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_rows_along_the_last_axis_have_the_same_bits(rng):
+    x, y = rng.standard_normal((50, 40, 70)), rng.standard_normal((1, 40, 70))
+    for got, want in zip(centred((2,)).perform(x, y), centred_by_hand((2,))(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("op", "way"),
+    [
+        (gated(), "loop"),
+        (reducing("sum", (0,), "float64"), "loop"),
+        (centred((1,)), "rows"),
+        (centred((0, 1)), "whole"),
+    ],
+)
+def test_ways(op, way):
+    patterns = [(False, False)] * len(op.formula.inputs)
+    assert Evaluator(op.formula, patterns).way == way
+
+
+# -- functions of lines
+
+
+def lines(axis):
+    """From x and the row b: softmax(x + b), log_softmax(x + b) * x, logsumexp(x + b), sum of all
+    over the other axis."""
+    steps = (
+        Step(row("add"), (0, 1), "float64"),
+        Step(Softmax(axis), (2,), "float64"),
+        Step(LogSoftmax(axis), (2,), "float64"),
+        Step(row("mul"), (4, 0), "float64"),
+        Step(LogSumExp((axis,)), (2,), "float64"),
+        Step(row("sub"), (5, 6), "float64"),
+        Step(Reduce(REDUCTIONS["sum"], (1 - axis,)), (7,), "float64"),
+    )
+    results = (Result(3), Result(5), Result(6, (axis,)), Result(8, (1 - axis,)))
+    return Fused(Formula(("float64", "float64"), (), steps, results))
+
+
+def lines_by_hand(axis):
+    def compute(x, b):
+        t = x + b
+        log = LogSoftmax(axis).perform(t) * x
+        total = LogSumExp((axis,)).perform(t)
+        last = (log - np.expand_dims(total, axis)).sum(axis=1 - axis)
+        return [Softmax(axis).perform(t), log, total, last]
+
+    return compute
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_lines(axis, rng):
+    x, b = rng.standard_normal((4, 3)), rng.standard_normal((1, 3))
+    check(lines(axis), x, b, expected=lines_by_hand(axis))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_lines_in_blocks(axis, layout, rng):
+    x = LAYOUTS[layout](rng.standard_normal((800, 433)) * 9)
+    b = rng.standard_normal((1, x.shape[1]))
+    op = lines(axis)
+    assert Evaluator(op.formula, [(False, False), (True, False)]).way == "rows"
+    for got, want in zip(op.perform(x, b), lines_by_hand(axis)(x, b), strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-11)
+
+
+def test_lines_with_infinities(rng):
+    x, b = rng.standard_normal((5000, 9)), np.zeros((1, 9))
+    x[3], x[4, 2], x[4999, 0], x[7, 1] = -np.inf, np.inf, np.nan, -np.inf
+    with np.errstate(all="ignore"):
+        for got, want in zip(lines(1).perform(x, b), lines_by_hand(1)(x, b), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-11, equal_nan=True)

@@ -12,6 +12,7 @@ from symcomp.tests.ops.matrix_values import (
     as_numpy,
     check_second_derivatives,
     normal,
+    same_numbers,  # noqa: F401  (a fixture)
     seen,
     whole_numbers,
 )

@@ -17,6 +17,7 @@ from symcomp.tests.ops.matrix_values import (
     check_second_derivatives,
     normal,
     positive,
+    same_numbers,  # noqa: F401  (a fixture)
     seen,
     whole_numbers,
 )

@@ -13,12 +13,18 @@ from symcomp.ops.stable_linalg import (
     LARGEST,
     InverseForm,
     Invertible,
+    Magnitude,
     StableInverse,
     StableSLogDet,
     StableSolve,
 )
 from symcomp.tests.harness import check
-from symcomp.tests.ops.matrix_values import KINDS, check_second_derivatives, normal
+from symcomp.tests.ops.matrix_values import (
+    KINDS,
+    check_second_derivatives,
+    normal,
+    same_numbers,  # noqa: F401  (a fixture)
+)
 
 SQUARES = [(3, 3), (1, 1), (2, 2, 2), (2, 1, 2, 2), (0, 0), (2, 0, 0), (0, 2, 2)]
 SYSTEMS = [
@@ -260,6 +266,31 @@ def test_invertible_refuses_singular_matrices():
         found = Invertible().perform(half)
     np.testing.assert_array_equal(found[0], np.eye(2))
     assert np.isnan(found[1]).all() and not np.isnan(half[1]).all()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize(
+    "x, wanted",
+    [
+        ([3.0, -5.0], 4.0),
+        ([[0.25]], 0.25),
+        ([0.0], 1.0),
+        ([], 1.0),
+        ([np.nan, 2.0], 1.0),
+        ([np.inf], 1.0),
+    ],
+)
+def test_magnitude(x, wanted, kind):
+    real_kind = "float64" if kind == "complex128" else kind
+    check(Magnitude(), np.array(x, kind), expected=np.asarray(wanted, real_kind), grad=False)
+    v = T.dvector("v")
+    assert symcomp.grad(Magnitude()(v) + v.sum(), v).eval({v: [3.0]}) == 1
+
+
+def test_magnitude_at_the_ends_of_the_range():
+    for value in (np.finfo(float).max, 5e-324, 1e-310, 1.0):
+        found = Magnitude().perform(np.array([value]))
+        assert 0 < found <= value < 2 * float(found) or found == 2.0**1023
 
 
 # -- errors

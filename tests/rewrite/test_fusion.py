@@ -1,10 +1,13 @@
 """Fusion: graphs before and after, laziness, lengths of chains, and random graphs bit for bit."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import symcomp
 import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
@@ -22,10 +25,12 @@ from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
 
-def fused(inputs, outputs, merge=True):
+def fused(inputs, outputs, merge=True, canonical=False):
     """The graph, fused, and what was reported; checked to have no cycle and right clients."""
     graph = FunctionGraph(inputs, outputs)
-    if merge:
+    if canonical:
+        rewrite(graph, lambda tags: "fast_run" in tags and "fusion" not in tags)
+    elif merge:
         Engine(graph, RuleSet([])).run()
     firings = []
     fuse(graph, firings)
@@ -46,9 +51,14 @@ def run(graph, *values):
 
 
 def check_same(inputs, outputs, values, **options):
+    graph, _ = fused(inputs, outputs, **options)
     with np.errstate(all="ignore"):
-        plain = evaluate(outputs, dict(zip(inputs, values, strict=True)))
-        graph, _ = fused(inputs, outputs, **options)
+        try:
+            plain = evaluate(outputs, dict(zip(inputs, values, strict=True)))
+        except ValueError as problem:  # shapes do not fit, or the extreme of nothing
+            with pytest.raises(type(problem)):
+                run(graph, *values)
+            return graph
         found = run(graph, *values)
     for want, got, out in zip(plain, found, outputs, strict=True):
         assert got.dtype == want.dtype == out.dtype and got.shape == want.shape
@@ -170,6 +180,113 @@ def test_empty_and_without_axes(shape):
     check_same([x], outputs, [np.full(shape, np.nan)])
 
 
+# -- reductions
+
+
+def test_a_reduction_ends_a_pass():
+    x, y = T.dmatrices("x", "y")
+    graph, _ = fused([x, y], [((x - y) ** 2).sum()])
+    assert ops(graph) == ["Fused{sum{axis=0,1}(pow(x0 - x1, 2.0))}"]
+    (got,) = run(graph, np.full((2, 3), 3.0), np.ones((2, 3)))
+    assert got.shape == () and got == 24
+
+
+def test_reductions_over_several_axes_share_a_pass():
+    x = T.dmatrix("x")
+    z = T.floor(x * 3.0)
+    outputs = [z.sum(), z.sum(axis=0), z.max(axis=1), z]
+    values = [np.random.default_rng(0).standard_normal((300, 200))]
+    graph = check_same([x], outputs, values)
+    assert [len(node.outputs) for node in graph.nodes] == [4]
+
+
+def test_a_reduction_does_not_wait_for_what_comes_later():
+    x = T.dmatrix("x")
+    z = T.floor(x * 3.0)
+    graph = check_same([x], [z * z.sum()], [np.arange(12.0).reshape(3, 4)])
+    assert not any("cycle" in str(node) for node in graph.toposort())
+
+
+# -- rows
+
+
+def normalized(x, scale, axis=1):
+    centred = x - x.mean(axis=axis, keepdims=True)
+    return centred / T.sqrt(T.sqr(centred).mean(axis=axis, keepdims=True) + 1e-5) * scale
+
+
+def kinds(graph):
+    """The ops on matrices, but for views."""
+    nodes = [node for node in graph.toposort() if any(x.ndim == 2 for x in node.inputs)]
+    names = [type(node.op).__name__ for node in nodes]
+    return [name for name in names if name not in ("ShapeI", "DimShuffle", "Elemwise")]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_normalization_is_one_pass(axis):
+    x, b = T.dmatrix("x"), T.drow("b")
+    z = normalized(x, b, axis)
+    graph, _ = fused([x, b], [z], canonical=True)
+    assert kinds(graph) == ["Fused"]
+    rng = np.random.default_rng(0)
+    for shape in [(4, 3), (3000, 20), (20, 3000), (1, 5), (5, 1)]:
+        values = [rng.standard_normal(shape), rng.standard_normal((1, shape[1]))]
+        (want,) = evaluate([z], dict(zip([x, b], values, strict=True)))
+        np.testing.assert_allclose(run(graph, *values)[0], want, rtol=1e-10)
+
+
+def test_a_normalization_and_its_gradient():
+    x, b = T.dmatrix("x"), T.drow("b")
+    outputs = [T.sin(normalized(x, b)).sum()]
+    outputs += symcomp.grad(outputs[0], [x, b])
+    graph, _ = fused([x, b], outputs, canonical=True)
+    assert kinds(graph) == ["Fused"]
+    values = [np.random.default_rng(0).standard_normal(shape) for shape in ((700, 50), (1, 50))]
+    plain = evaluate(outputs, dict(zip([x, b], values, strict=True)))
+    for got, want in zip(run(graph, *values), plain, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+def test_softmax_with_a_bias_and_its_gradient():
+    x, b, g = T.dmatrix("x"), T.drow("b"), T.dmatrix("g")
+    z = T.nnet.softmax(x * 2.0 + b)
+    outputs = [z, *symcomp.grad((z * g).sum(), [x, b])]
+    graph, _ = fused([x, b, g], outputs)
+    assert kinds(graph) == ["Fused"]
+    rng = np.random.default_rng(0)
+    values = [rng.standard_normal(shape) for shape in ((700, 50), (1, 50), (700, 50))]
+    plain = evaluate(outputs, dict(zip([x, b, g], values, strict=True)))
+    for got, want in zip(run(graph, *values), plain, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
+
+
+def test_reduced_values_that_others_need():
+    x = T.dmatrix("x")
+    top = x.max(axis=1, keepdims=True)
+    flat = x.max(axis=1)
+    rest = x - top
+    values = [np.random.default_rng(0).standard_normal((300, 77))]
+    graph = check_same([x], [T.exp(rest) * 2.0, top, flat, flat.cumsum()], values)
+    assert kinds(graph) == ["Fused"]
+
+
+def test_only_one_row_is_no_row():
+    # All elements are needed before the first result: two passes, of which each is cut into blocks.
+    x = T.dmatrix("x")
+    z = T.exp(x * 2.0)
+    graph = check_same([x], [z / z.max(keepdims=True) + 1.0], [np.ones((3, 4))])
+    assert kinds(graph) == ["Fused", "Fused"]
+
+
+def test_rows_along_another_axis_end_a_pass():
+    x = T.dmatrix("x")
+    z = T.floor(x * 3.0)
+    z = z - z.max(axis=1, keepdims=True)
+    outputs = [z - z.min(axis=1, keepdims=True), z.sum(axis=0)]
+    graph = check_same([x], outputs, [np.random.default_rng(0).standard_normal((900, 77))])
+    assert kinds(graph) == ["Fused"]
+
+
 # -- laziness
 
 
@@ -211,6 +328,7 @@ def test_a_condition_computed_from_the_same_elements():
 # -- size
 
 
+@pytest.mark.slow
 def test_a_long_chain():
     n = 50_000
     x, y = T.dvector("x"), T.dvector("y")
@@ -246,7 +364,7 @@ INPUTS = [
 
 def grow(draw, pool):
     """One more variable made of those in the pool, or none if the op refuses their dtypes."""
-    kind = draw(st.sampled_from(["unary", "binary", "binary", "add", "switch", "cast", "sum"]))
+    kind = draw(st.sampled_from(["unary", "binary", "binary", "add", "switch", "cast", "reduce"]))
     a, b, c = (pool[draw(st.integers(0, len(pool) - 1))] for _ in range(3))
     try:
         if kind == "unary":
@@ -257,8 +375,12 @@ def grow(draw, pool):
             return T.add(a, b, c)
         if kind == "switch":
             return T.switch(a, b, c)
-        if kind == "sum" and a.ndim == 2:
-            return a.sum(axis=draw(st.integers(0, 1)), keepdims=True)
+        if kind == "reduce" and a.ndim == 2:
+            # Exact in any order: extremes, truth, and sums of integers.
+            names = {"f": ["max", "min", "all"], "c": ["any", "all"]}
+            name = draw(st.sampled_from(names.get(a.dtype[0], ["max", "any", "sum", "prod"])))
+            axis = draw(st.sampled_from([0, 1, (0, 1)]))
+            return getattr(T, name)(a, axis=axis, keepdims=axis != (0, 1))
         return T.cast(a, draw(st.sampled_from(CASTS)))
     except DTypeError:
         return None
@@ -304,6 +426,14 @@ def values_for(shape, seed):
 def test_random_graphs_compute_the_same_bits(graph, shape, seed):
     inputs, outputs = graph
     check_same(inputs, outputs, values_for(shape, seed), merge=False)
+
+
+@settings(deadline=None, max_examples=100)
+@given(graphs(), st.integers(0, 1000), st.integers(2, 5))
+def test_random_graphs_in_small_parts(graph, seed, steps):
+    inputs, outputs = graph
+    with mock.patch("symcomp.rewrite.fusion.MOST_STEPS", steps):
+        check_same(inputs, outputs, values_for((4, 3), seed), merge=False)
 
 
 @settings(deadline=None, max_examples=50)

@@ -14,7 +14,11 @@ from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.linalg import LINALG_RULES, LONGEST, matrix_factors, triangle_of
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
 from symcomp.rewrite.rule import RuleSet
-from symcomp.tests.ops.matrix_values import normal, positive
+from symcomp.tests.ops.matrix_values import (
+    normal,
+    positive,
+    same_numbers,  # noqa: F401  (a fixture)
+)
 from symcomp.tests.ops.test_stable_linalg import conditioned, exact, exact_inverse, units_off
 
 L, S = T.nlinalg, T.slinalg
@@ -59,8 +63,9 @@ def check_rule(rule, inputs, output, *arrays, rtol=1e-10):
 A, B = T.dmatrices("A", "B")
 X, Y = T.dvectors("x", "y")
 K = T.dscalar("k")
-a, b = positive(3, 3), normal(3, 3) + 3 * np.eye(3)
-x, y = normal(3), normal(3)
+a, b = conditioned(3, 10.0, seed=3) @ conditioned(3, 10.0, seed=3).T, conditioned(3, 10.0, seed=4)
+b[0] *= np.sign(np.linalg.det(b))
+x, y = np.random.default_rng(3).normal(size=(2, 3))
 SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
 FIXED = T.tensor("float64", shape=(3, 3), name="fixed")
 
@@ -144,6 +149,8 @@ def test_log_det_of_products(product):
     (found,) = values(graph, 1e-110 * a, 1e-105 * b)
     wanted = np.linalg.slogdet(a)[1] + np.linalg.slogdet(b)[1] - 645 * np.log(10)
     np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    (found,) = values(graph, 1e-210 * np.ones((1, 1)), 1e-200 * np.ones((1, 1)))
+    np.testing.assert_allclose(found, -410 * np.log(10), rtol=1e-15)
     # Rectangular factors whose product is square.
     oblong = normal(3, 5)
     (found,) = values(graph, oblong, oblong.T) if product in (T.dot, T.matmul) else (None,)
@@ -162,6 +169,22 @@ def test_log_det_of_products_known_to_be_square_or_not():
         "log_of_determinant", [oblong], T.log(L.det(oblong.dot(oblong.T))), normal(3, 5)
     )
     assert "ifelse" not in ops and "Dot" in ops
+
+
+@pytest.mark.parametrize("static", [(3, 5), (None, None)])
+def test_log_det_of_rectangular_factors_beyond_the_range(static):
+    v = T.tensor("float64", shape=static)
+    oblong = normal(3, 5)
+    gram = oblong @ oblong.T
+    graph, _ = rewritten([v], [T.log(L.det(v.dot(v.T)))])
+    gradient = symcomp.grad(graph.outputs[0], graph.inputs[0])
+    for power in (-250, 0, 250):
+        scale = 10.0**power
+        (found,) = values(graph, scale * oblong)
+        wanted = np.linalg.slogdet(gram)[1] + 6 * power * np.log(10)
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
+        (slope,) = values(FunctionGraph(graph.inputs, [gradient]), scale * oblong)
+        np.testing.assert_allclose(slope * scale, 2 * np.linalg.solve(gram, oblong), rtol=1e-9)
 
 
 def test_log_det_of_three_factors():
@@ -430,7 +453,7 @@ def test_within_four_units_of_the_truth(n, condition, scale):
 def test_derivatives_of_logarithms(name):
     output = T.log(LOGARITHMS[name](L.det(A), L.det(B), K))
     graph, _ = rewritten([A, B, K], [output])
-    arrays = (a, b if np.linalg.det(b) > 0 else b[::-1].copy(), np.asarray(1.7))
+    arrays = (a, b, np.asarray(1.7))
     if name != "negative constant":
         check_derivatives(graph.inputs, graph.outputs[0], arrays, np.random.default_rng(0))
 

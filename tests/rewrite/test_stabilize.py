@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import symcomp.tensor as T
+from symcomp.compile.mode import Mode
+from symcomp.core.graph import FunctionGraph
 from symcomp.ops.softmax import LogSumExp
 from symcomp.ops.stable_reduce import Centered
-from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
+from symcomp.rewrite.phases import CANONICALIZE, STABILIZE, rewrite
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
@@ -212,3 +214,39 @@ def test_hard_values(name):
     assert units_off(run(graph, [values])[0], truth[0]) <= 4
     plain = values_of(inputs, outputs, [values])[0]
     assert not units_off(plain, truth[0]) <= 4, "not a hard case"
+
+
+# Sums and products of a narrow x and float64: the result has that dtype, and its digits where it is
+# rewritten.
+D = np.float64
+MIXED = {
+    "log(1 + x)": lambda x: T.log(D(1) + x),
+    "log(1 + 2 x)": lambda x: T.log(1 + D(2) * x),
+    "exp(x) - 1": lambda x: T.exp(x) - D(1),
+    "1 - cos(x)": lambda x: D(1) - T.cos(x),
+    "1 - erf(x)": lambda x: D(1) - T.erf(x),
+    "sigmoid": lambda x: D(1) / (D(1) + T.exp(-x)),
+    "ndtr": lambda x: 0.5 * T.erfc(-x / np.sqrt(2.0)),
+    "1 - tanh(x)^2": lambda x: D(1) - T.tanh(x) ** 2,
+    "sinh": lambda x: (T.exp(x) - T.exp(-x)) / D(2),
+    "softmax": lambda x: D(2) * T.exp(x) / T.sum(T.exp(x)),
+    "variance": lambda x: T.mean(x**2) - D(1) * T.mean(x) ** 2,
+    "log of a product": lambda x: T.log(T.prod(x) * D(2)),
+    "weighted sum": lambda x: T.log(T.sum(T.constant(np.array([1.0, 2.0, 4.0])) * T.exp(x))),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+@pytest.mark.parametrize("name", MIXED)
+def test_mixed_dtypes(name, dtype):
+    values = np.array([1, 2, 3], dtype)
+    inputs = variables_for((values,), "none")
+    outputs = [MIXED[name](*inputs)]
+    graph = FunctionGraph(inputs, outputs)
+    rewrite(graph, Mode(optimizer="fast_run").selects, on_error="raise")
+    (got,) = run(graph, [values])
+    assert got.dtype == outputs[0].dtype == "float64"
+    wide = variables_for((values.astype(float),), "none")
+    (truth,) = values_of(wide, [MIXED[name](*wide)], [values.astype(float)])
+    worst = {"float32": 1e-5, "float16": 2e-2, "int8": 2e-2, "int64": 1e-11}[dtype]
+    np.testing.assert_allclose(got, truth, rtol=worst)

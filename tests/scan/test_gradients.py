@@ -290,6 +290,15 @@ def test_gradient_is_one_more_scan_and_stores_no_product() -> None:
     assert len(products) == 1  # g W^T; that of the forward loop is not done again
 
 
+def test_values_of_which_the_shape_alone_is_used_are_not_kept() -> None:
+    x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
+    (y, total), _ = symcomp.scan(lambda x, h: [T.sin(h) + x, (T.dot(h, w) + x).sum()], x, [h, None])
+    gx = symcomp.grad(total.sum() + y.sum(), x)
+    scans = [node.op for node in toposort([gx]) if isinstance(node.op, Scan)]
+    assert [op.layout.n_stacked for op in scans] == [1, 1]
+    assert [op.layout.n_sequences for op in scans][1] == 3  # two gradients and h
+
+
 def test_gauss_newton_product() -> None:
     x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
     f = rnn(x, h, w)
@@ -316,6 +325,60 @@ def test_checkpoints_keep_the_states_between_chunks_alone() -> None:
     gw = symcomp.grad(y.sum(), w)
     forwards = next(node for node in toposort([gw]) if isinstance(node.op, Scan))
     assert forwards.op.layout.n_stacked == 0
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+@pytest.mark.parametrize("every", ["auto", 2, 7])
+def test_checkpoint(every: Any, steps: int) -> None:
+    def build(x: Any, h: Any, w: Any) -> Any:
+        step = lambda x, h, w: [T.tanh(x + T.dot(h, w)), (h * x).sum()]  # noqa: E731
+        return symcomp.scan(step, x, [h, None], w, checkpoint=every)[0]
+
+    def by_hand(x: Any, h: Any, w: Any) -> Any:
+        rows = rnn_by_hand(x, h, w)
+        before = np.concatenate([h[None], rows[:-1]])[: len(x)]
+        return [rows, (before * x).sum(axis=1)]
+
+    check(build, X[:steps], H, W, expected=by_hand, static="none")
+
+
+def test_checkpoint_with_taps_and_shared_state() -> None:
+    s = symcomp.shared(0.5, name="s")
+    x, h = T.dvector("x"), T.dvector("h")
+
+    def outputs(**options: Any) -> list[Any]:
+        sequences = {"input": x, "taps": [-1, 1]}
+        info = {"initial": h, "taps": [-3, -1]}
+        step = lambda p, n, a, b: (T.sin(a) * p + b * n * s, {s: s * 1.1})  # noqa: E731
+        y, updates = symcomp.scan(step, sequences, info, n_steps=7, **options)
+        total = (y**2).sum()
+        return [y, updates[s], *symcomp.grad(total, [x, h, s])]
+
+    f = symcomp.function([x, h], outputs())
+    g = symcomp.function([x, h], outputs(checkpoint=3))
+    for a, b in zip(f(X.ravel()[:10], H), g(X.ravel()[:10], H), strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+def test_checkpoint_of_loop() -> None:
+    x, h = T.dmatrix("x"), T.dvector("h")
+    found = []
+    for checkpoint in (None, 2):
+        end, ys = symcomp.loop(
+            lambda c, x: ((c[1], T.sin(c[0]) + x), c[0]), (h, h), x, checkpoint=checkpoint
+        )
+        total = (end[0] ** 2 + end[1]).sum() + ys.sum()
+        found.append(evaluate([total, *symcomp.grad(total, [x, h])], {x: X, h: H}))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+def test_checkpoint_needs_all_steps() -> None:
+    x = T.dvector("x")
+    with pytest.raises(ValueError, match="checkpoint does not go together"):
+        symcomp.scan(lambda x: (x, symcomp.until(x > 0)), x, checkpoint=3)
+    with pytest.raises(ValueError, match="checkpoint is 0; it must be None, 'auto'"):
+        symcomp.scan(lambda x: x, x, checkpoint=0)
 
 
 def test_gradient_of_shared_state() -> None:

@@ -229,6 +229,15 @@ def test_gradient_of_bias_is_one_sum() -> None:
     assert all(node.op.layout.n_carried == 0 for node in scans(graph))
 
 
+def test_gradient_of_bias_of_a_batch_is_one_sum() -> None:
+    b, t = T.dvector("b"), T.dtensor3("t")
+    y, _ = symcomp.scan(lambda x, a: T.tanh(x + T.dot(a, w) + b), t, T.zeros((2, 3)))
+    values = {t: RNG.normal(size=(4, 2, 3)), w: W, b: H}
+    graph = rewritten(symcomp.grad((y**2).sum(), [w, b]), values, fires="scan_push_out_sums")
+    assert all(node.op.layout.n_carried == 0 for node in scans(graph))
+    assert not any("sum" in op for node in scans(graph) for op in body_ops(node))
+
+
 def test_gradient_of_batches_is_one_product() -> None:
     t = T.dtensor3("t")
     y, _ = symcomp.scan(lambda row, a: T.tanh(row + T.dot(a, w)), t, T.zeros((2, 3)))
@@ -289,7 +298,20 @@ def test_gates_of_an_lstm() -> None:
     values = {x: X, h: H} | {a: RNG.normal(size=(3, 3)) for a in weights}
     graph = rewritten([y], values, fires="scan_merge_products scan_push_out_sequences")
     assert body_ops(scans(graph)[0]).count("Dot") == 1
-    rewritten(symcomp.grad((y**2).sum(), weights), values)
+    grads = symcomp.grad((y**2).sum(), weights)
+    graph = rewritten(grads, values, fires="scan_push_out_sums scan_merge_sums_of_products")
+    assert [body_ops(node).count("Dot") for node in scans(graph)] == [1, 1]
+
+
+@pytest.mark.parametrize("rows", [2, None])
+def test_sums_of_products_become_one_product(rows: int | None) -> None:
+    u, v = T.dmatrix("u"), T.dmatrix("v")
+    start = h if rows is None else T.zeros((rows, 3)) + h
+    step = lambda h: T.dot(T.sin(h), u) + (h + T.dot(T.cos(h), v))  # noqa: E731
+    y, _ = symcomp.scan(step, None, start, n_steps=3)
+    values = {h: H, u: W, v: W - 1}
+    graph = rewritten([y], values, fires="scan_merge_sums_of_products")
+    assert body_ops(scans(graph)[0]).count("Dot") == 1
 
 
 def test_until_loops_keep_their_meaning() -> None:

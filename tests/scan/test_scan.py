@@ -14,7 +14,6 @@ from symcomp.errors import DTypeError, MissingInputError, ShapeError
 from symcomp.ifelse import ifelse
 from symcomp.scan.op import Scan
 from symcomp.tests.harness import ALL_DTYPES, check, infer_shapes
-from symcomp.vm.machine import PythonMachine
 
 
 def value(y: Any, values: Any = None) -> Any:
@@ -73,6 +72,15 @@ def test_zero_steps() -> None:
     shapes = [value(y, {x: np.ones((0, 3))}).shape for y in (state, row, fixed)]
     assert shapes == [(0,), (0, 6), (0, 4)]
     assert infer_shapes([row], {x: np.ones((0, 3))}) == [(0, 6)]
+
+
+def test_zero_steps_of_branches() -> None:
+    """A length that a condition seems to decide, as both branches have it."""
+    x, w = T.dmatrix("x"), T.dmatrix("w")
+    y, _ = symcomp.scan(lambda x: ifelse(x.sum() > 0, T.dot(x, w), x), x)
+    f = symcomp.function([x, w], [y, symcomp.grad(y.sum(), x)])
+    for found in f(np.ones((0, 3)), np.eye(3)):
+        assert found.shape == (0, 3)
 
 
 def test_rows_of_unknown_length() -> None:
@@ -208,11 +216,25 @@ def test_body_is_compiled_once_and_rewritten() -> None:
     x = T.dvector("x")
     y, _ = symcomp.scan(lambda x: T.log(1 + T.exp(x)) + 0, x)
     op = y.owner.op
-    assert isinstance(op.machine, PythonMachine)
     assert op.machine is op.machine
     assert "softplus" in op.machine.program.listing()
     plain, _ = symcomp.scan(lambda x: T.log(1 + T.exp(x)) + 0, x, mode="FAST_COMPILE")
     assert value(y, {x: np.array([0.5])}) == pytest.approx(value(plain, {x: np.array([0.5])}))
+
+
+@pytest.mark.parametrize("linker", ["vm", "cvm"])
+def test_both_machines_run_bodies(linker: str) -> None:
+    x, w = T.dmatrix("x"), T.dmatrix("w")
+    with symcomp.config.change_flags(linker=linker):
+        y, _ = symcomp.scan(lambda x, h: T.tanh(x + T.dot(h, w)), x, T.zeros(3))
+        f = symcomp.function([x, w], [y, symcomp.grad(y.sum(), w)])
+        rows, slope = f(np.ones((4, 3)), np.eye(3))
+    h, wanted = np.zeros(3), []
+    for _ in range(4):
+        h = np.tanh(1 + h)
+        wanted.append(h)
+    np.testing.assert_allclose(rows, wanted)
+    assert slope.shape == (3, 3)
 
 
 def test_map_and_folds() -> None:

@@ -1,5 +1,6 @@
 """The storage plan: what is written where, and that no value is disturbed by it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -265,6 +266,37 @@ def test_results_and_shared_values_are_not_disturbed_by_later_calls():
     f(np.full(3, 7.0))
     for a, b in zip([*first, state], saved, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_one_of_several_outputs_is_overwritten_while_another_lives():
+    x = T.dmatrix("x")
+    y = T.sort(x, axis=0)
+    a, b = T.tanh(y) * 2.0, T.exp(y) * 3.0  # two outputs of one fused op
+    f, plain, _ = fused([x], [T.dot(a, x).sum() + b.sum(), T.sin(T.cumsum(a)), b])
+    value = np.linspace(-1, 1, 40000).reshape(200, 200)
+    for got, want in zip(f(value), plain(value), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_outputs_that_may_be_parts_of_one_array_die_together():
+    x = TensorType("float64", (2, 2))("x")
+    q, r = T.linalg.qr(x)
+    total = q + r
+    outputs = [total, *(T.sqr(total).sum() * f(x) for f in (T.sin, T.cos, T.tanh))]
+    program = agree([x], outputs, [np.array([[2.0, 1.0], [0.5, 3.0]])], frugal=False)
+    first, *later = [slot for step in program.instructions for slot in step.into if slot in (1, 2)]
+    assert {first, *later} == {1, 2}  # each is taken over once, after both have died
+    assert program.instructions[1].into == () and len(later) == 1
+
+
+def test_calls_from_several_threads_do_not_meet():
+    x = T.dmatrix("x")
+    f = symcomp.function([x], T.tanh(T.sort(x) * 2.0).sum(axis=0) + T.sort(-x)[0])
+    values = [np.full((100, 100), float(k)) for k in range(8)]
+    wanted = [f(v) for v in values]
+    with ThreadPoolExecutor(4) as threads:
+        for got, want in zip(threads.map(f, values * 5), wanted * 5, strict=True):
+            np.testing.assert_array_equal(got, want)
 
 
 def _steps(a, b, c):

@@ -1,0 +1,94 @@
+"""The kernels of a program: what of it is a loop over elements, generated and compiled together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symcomp.codegen.c_printer import Kernel, kernel_of, translation_unit
+from symcomp.codegen.driver import load
+from symcomp.core.node import Apply
+from symcomp.core.tensor import TensorType
+from symcomp.cvm.machine import Action, KernelCall
+from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.formula import LINE_FOLDS, LINE_OPS, Formula, Result, Step, folded_axes
+from symcomp.ops.fused import Fused
+from symcomp.ops.reduce import Reduce
+from symcomp.vm.opcodes import Opcode
+from symcomp.vm.program import Instruction
+
+# What the machine's kernels take at most (see actions.pxi).
+MOST_AXES, MOST_ARRAYS = 16, 64
+
+
+def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
+    """For each instruction of which there is a kernel, by position, what calls it.
+
+    All are one translation unit, so that the compiler runs once. There are none where there is no
+    compiler.
+    """
+    found: dict[int, tuple[Formula, Kernel]] = {}
+    for position, step in enumerate(code):
+        formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
+        if formula is None or step.node is None:
+            continue
+        kernel = kernel_of(formula, [x.type.broadcastable for x in step.node.inputs])
+        if kernel is not None:
+            found[position] = formula, kernel
+    if not found:
+        return {}
+    kernels = {kernel.name: kernel for _, kernel in found.values()}
+    addresses = load(translation_unit([*kernels.values()]), [*kernels])
+    if addresses is None:
+        return {}
+    address_of = dict(zip(kernels, addresses, strict=True))
+    return {
+        position: _call(code[position], formula, kernel, address_of[kernel.name])
+        for position, (formula, kernel) in found.items()
+    }
+
+
+def formula_of(node: Apply | None) -> Formula | None:
+    """What a node computes of elements, as a formula; None if it is nothing of that kind."""
+    if node is None or not all(
+        isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)
+    ):
+        return None
+    op = node.op
+    if isinstance(op, Fused):
+        formula = op.formula
+    elif isinstance(op, Elemwise) and not op.inplace:
+        formula = _single(op.scalar, node)
+    elif isinstance(op, (Reduce, *LINE_FOLDS, *LINE_OPS)):
+        formula = _single(op, node)
+    else:
+        return None
+    arrays = len(formula.inputs) + len(formula.results) + len(formula.literals)
+    return formula if node.inputs[0].ndim <= MOST_AXES and arrays <= MOST_ARRAYS else None
+
+
+def _single(function: Any, node: Apply) -> Formula:
+    """The formula of one step."""
+    dtypes = tuple(x.dtype for x in node.inputs)
+    step = Step(function, tuple(range(len(dtypes))), node.outputs[0].dtype)
+    return Formula(dtypes, (), (step,), (Result(len(dtypes), folded_axes(function)),))
+
+
+def _call(step: Instruction, formula: Formula, kernel: Kernel, address: int) -> Action:
+    node: Any = step.node
+    patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
+    results = formula.results
+    rank = node.inputs[0].ndim
+    return KernelCall(
+        address,
+        step.compute,
+        step.arguments,
+        step.inputs,
+        step.outputs,
+        step.into,
+        [*patterns[: len(formula.inputs)], *(patterns[r.value] for r in results)],
+        [[a in r.dropped for a in range(rank)] for r in results],
+        [v.dtype for v in (*node.inputs, *node.outputs)],
+        [literal.array for literal in kernel.literals],
+        len(formula.steps),
+    )

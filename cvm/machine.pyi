@@ -1,0 +1,74 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from symcomp.vm.machine import Observer
+from symcomp.vm.program import Program
+
+class Action: ...
+
+class PythonCall(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+    ) -> None: ...
+
+class KernelCall(Action):
+    def __init__(
+        self,
+        address: int,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        into: Sequence[int],
+        stretched: Sequence[Sequence[bool]],
+        dropped: Sequence[Sequence[bool]],
+        dtypes: Sequence[Any],
+        constants: Sequence[Any],
+        steps: int,
+    ) -> None: ...
+
+class Transpose(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        input: int,
+        output: int,
+        ndim: int,
+        order: Sequence[int],
+    ) -> None: ...
+
+class Product(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        ndim: int,
+        c: int,
+        alpha: int,
+        a: int,
+        b: int,
+        beta: int,
+        transposed: tuple[bool, bool],
+        outer: bool,
+        overwritten: int,
+        dtype: Any,
+    ) -> None: ...
+
+class NativeMachine:
+    program: Program
+    kept: list[Any] | None
+
+    def __init__(
+        self,
+        program: Program,
+        actions: Sequence[Action | None],
+        keep: bool = False,
+        python: bool = True,
+    ) -> None: ...
+    def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
+    def free(self) -> None: ...

@@ -1,0 +1,121 @@
+"""Losses of labels: reading and writing one element of each row without index arrays, so that it
+can be part of a pass over the rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.node import Apply, Constant, Variable
+from symcomp.ops.alloc import Alloc
+from symcomp.ops.creation import Arange
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.pattern import ARRAY
+from symcomp.ops.pick import Pick, Put
+from symcomp.ops.products import SameLengths
+from symcomp.ops.shape import ShapeI
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.shapes import Shapes
+from symcomp.rewrite.views import number
+
+ONE_OF_EACH_ROW = (ARRAY, ARRAY)
+
+
+@rule(Subtensor, why="the n-th row is read at the n-th position")
+def pick_from_rows(node: Apply, graph: Any) -> Any:
+    """x[arange(n), index] -> Pick(x, index), if both are as long as x has rows"""
+    if node.op.pattern != ONE_OF_EACH_ROW or node.inputs[0].ndim != 2:
+        return None
+    x, rows, index = node.inputs
+    shapes = Shapes()
+    if not _counts_rows(rows, x, shapes) or not _as_long(index, x, shapes):
+        return None
+    return Pick((1,))(x, _column(index))
+
+
+@rule(IncSubtensor, why="the n-th row is written at the n-th position")
+def put_into_rows(node: Apply, graph: Any) -> Any:
+    """inc_subtensor(zeros(n, m)[arange(n), index], y) -> Put(x, index, y), x some n by m matrix"""
+    zeros = computed_by(node.inputs[0], Alloc)
+    if node.op.pattern != ONE_OF_EACH_ROW or node.op.inplace or zeros is None:
+        return None
+    z, y, rows, index = node.inputs
+    checked = computed_by(index, SameLengths)
+    if z.ndim != 2 or number(zeros.inputs[0]) != 0 or checked is None or y.type.shape[0] == 1:
+        return None
+    x, shapes = checked.inputs[0], Shapes()
+    alike = x.ndim == 2 and all(shapes.same(x, a, z, a) for a in (0, 1))
+    if not alike or not _counts_rows(rows, x, shapes):
+        return None
+    if not _as_long(index, x, shapes) or not shapes.same(y, 0, x, 0):
+        return None
+    return Put((1,))(x, _column(index), _column(_one_for_all(y)))
+
+
+@rule(SameLengths, why="what has the length is known before what has it too")
+def lengths_of_inputs(node: Apply, graph: Any) -> Any:
+    """SameLengths(x, y) -> SameLengths(u, y), where u is an input with the same lengths"""
+    x, y = node.inputs
+    lengths = [Shapes().of(x)[i] for i, _ in node.op.pairs]
+    nodes = [computed_by(n, ShapeI) if isinstance(n, Variable) else None for n in lengths]
+    if any(n is None or n.inputs[0].owner is not None for n in nodes):
+        return None
+    roots = {n.inputs[0] for n in nodes if n is not None}
+    if len(roots) != 1 or x in roots:
+        return None
+    axes = [n.op.axis for n in nodes if n is not None]
+    pairs = tuple((axis, j) for axis, (_, j) in zip(axes, node.op.pairs, strict=True))
+    return SameLengths(node.op.name, pairs)(roots.pop(), y)
+
+
+def _one_for_all(y: Any) -> Any:
+    """``y``, or where all its elements are the same, that one."""
+    functions = []
+    x = y
+    while (node := x.owner) is not None and type(node.op) is Elemwise and len(node.inputs) == 1:
+        functions.append(node.op)
+        x = node.inputs[0]
+    filled = elementwise(x, "second")
+    if filled is None or filled.inputs[1].type.shape != (1,):
+        return y
+    x = filled.inputs[1]
+    for function in reversed(functions):
+        x = function(x)
+    return x
+
+
+def _counts_rows(rows: Any, x: Any, shapes: Shapes) -> bool:
+    """Whether ``rows`` is 0, 1, ... up to the number of rows of x."""
+    if isinstance(rows, Constant):
+        counted = rows.data.ndim == 1 and np.array_equal(rows.data, np.arange(rows.data.size))
+        return counted and shapes.same(rows, 0, x, 0)
+    node = computed_by(rows, Arange)
+    if node is None or number(node.inputs[0]) != 0 or number(node.inputs[1]) != 1:
+        return False
+    n = node.inputs[2]
+    bounded = elementwise(n, "maximum")
+    if bounded is not None and any(number(v) == 0 for v in bounded.inputs):
+        n = next((v for v in bounded.inputs if number(v) is None), n)
+    found, length = shapes.intern(n), shapes.of(x)[0]
+    return found is length or (isinstance(found, int) and found == length)
+
+
+def _as_long(index: Any, x: Any, shapes: Shapes) -> bool:
+    if index.ndim != 1 or index.type.shape[0] == 1:
+        return False
+    checked = computed_by(index, SameLengths)
+    if checked is not None and (0, 0) in checked.op.pairs:
+        return shapes.same(checked.inputs[0], 0, x, 0)
+    return shapes.same(index, 0, x, 0)
+
+
+def _column(x: Any) -> Any:
+    return DimShuffle(1, (0, "x"))(x)
+
+
+PICKS = RuleSet([pick_from_rows, put_into_rows], ["picks"])
+LENGTHS = RuleSet([lengths_of_inputs], ["picks"])

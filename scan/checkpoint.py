@@ -1,0 +1,117 @@
+"""Loops whose gradient keeps the states between chunks of steps, and computes the others again.
+
+A loop of n steps becomes a loop over chunks, each a loop of N steps, and a rest of 1 to N steps.
+The gradient of the loop over chunks keeps what a chunk starts from and does its steps again:
+n / N + N states in place of n, least for N = sqrt(n) (Chen et al., 2016, "Training deep nets with
+sublinear memory cost").
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.tensor import TensorType
+from symcomp.ops.axes import shape_padleft
+from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.scalar_math import cast, maximum, sqrt
+from symcomp.ops.shape import reshape, shape_tuple
+from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
+from symcomp.scan.lengths import shaped
+from symcomp.scan.op import Scan
+from symcomp.scan.rows import Continued
+
+
+def read_every(checkpoint: Any, who: str) -> int | str | None:
+    """The argument ``checkpoint``: None, "auto", or a number of steps."""
+    if checkpoint is None or checkpoint == "auto":
+        return checkpoint
+    whole = isinstance(checkpoint, int | np.integer) and not isinstance(checkpoint, bool)
+    if not whole or checkpoint < 1:
+        raise ValueError(
+            f"{who}: checkpoint is {checkpoint!r}; it must be None, 'auto', or the number of steps "
+            "from one state that is kept to the next"
+        )
+    return int(checkpoint)
+
+
+def in_chunks(op: Scan, arguments: Arguments, every: int | str) -> tuple[Results, list[Any]]:
+    """What ``op`` gives for ``arguments``, computed in chunks.
+
+    Parameters
+    ----------
+    op : Scan
+        Without condition to stop.
+    arguments : Arguments
+    every : int or "auto"
+        Steps in a chunk.
+
+    Returns
+    -------
+    Results
+        Of traced states the rows that steps made, without those they start from.
+    list of TensorVariable
+        What the traced states are at the end.
+    """
+    layout, n = op.layout, arguments.n
+    size = maximum(cast(sqrt(n), "int64"), 1) if every == "auto" else as_tensor_variable(every)
+    chunks = maximum((n - 1) // size, 0)
+    main = chunks * size
+    parts = [
+        reshape(x[:main], [chunks, size, *shape_tuple(x)[1:]], ndim=x.ndim + 1)
+        for x in arguments.sequences
+    ]
+    # Inside a chunk: everything by variables of its own.
+    starts = [_variable(x, (k, *x.type.shape[1:])) for x, k in
+              zip(arguments.traced, layout.depths, strict=True)]  # fmt: skip
+    step = layout.step(op.body.inputs)
+    carried = [x.type(x.name) for x in step.carried]
+    rows = [_variable(p, p.type.shape[1:]) for p in parts]
+    captured = [x.type(x.name) for x in step.captured]
+    length = size.type("steps")
+    inner = layout.results(op(length, *starts, *carried, *rows, *captured))
+    ends = [b[-k:] for b, k in zip(inner.traced, layout.depths, strict=True)]
+    made = [b[k:] for b, k in zip(inner.traced, layout.depths, strict=True)]
+    body = ClosedGraph(
+        [*starts, *carried, *rows, *captured, length],
+        flat_results(Results(ends, inner.carried, made + inner.stacked, None)),
+    )
+    outer = Layout(((1,),) * len(starts), len(carried), len(rows), len(made) + len(inner.stacked))
+    loop = replace(op, body=body, layout=outer, recompute=True, name=f"chunks of {op.name}")
+    given = Arguments(
+        chunks,
+        [
+            shape_padleft(shaped(x, v.type.shape))
+            for x, v in zip(arguments.traced, starts, strict=True)
+        ],
+        arguments.carried,
+        parts,
+        [*arguments.captured, size],
+    )
+    done = outer.results(loop(*flat_arguments(given)))
+    rest = Arguments(
+        n - main,
+        [buffer[-1] for buffer in done.traced],
+        done.carried,
+        [x[main:] for x in arguments.sequences],
+        arguments.captured,
+    )
+    last = layout.results(op(*flat_arguments(rest)))
+    ends_rows = [b[k:] for b, k in zip(last.traced, layout.depths, strict=True)] + last.stacked
+    joined = [_joined(y, z) for y, z in zip(done.stacked, ends_rows, strict=True)]
+    found = Results(joined[: len(made)], last.carried, joined[len(made) :], None)
+    return found, [buffer[-1] for buffer in last.traced]
+
+
+def _variable(like: Any, shape: Any) -> Any:
+    return TensorType(like.dtype, shape)(like.name)
+
+
+def _joined(chunks: Any, rest: Any) -> Any:
+    """Rows of chunks, (chunks, steps, ...), and then those of the rest."""
+    lengths = shape_tuple(chunks)
+    rows = reshape(chunks, [lengths[0] * lengths[1], *lengths[2:]], ndim=chunks.ndim - 1)
+    return Continued()(rows, rest)

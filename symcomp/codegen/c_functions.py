@@ -1,0 +1,34 @@
+"""Transcendental functions in C: for each row, what its arguments are converted to and its form.
+
+Functions with the prefix m_ are those of `elementary.h`; the others are C's own, or of `stable.h`.
+"""
+
+from __future__ import annotations
+
+_LIBRARY = {
+    "exp2": "exp2{s}", "log2": "log2{s}", "log10": "log10{s}", "tan": "tan{s}",
+    "arcsin": "asin{s}", "arccos": "acos{s}", "arctan": "atan{s}", "sinh": "sinh{s}",
+    "cosh": "cosh{s}", "arcsinh": "asinh{s}", "arccosh": "acosh{s}", "arctanh": "atanh{s}",
+    "exp": "m_exp{s}", "expm1": "m_expm1{s}", "log": "m_log{s}", "log1p": "m_log1p{s}",
+    "sin": "m_sin{s}", "cos": "m_cos{s}", "tanh": "m_tanh{s}",
+}  # fmt: skip
+_STABLE = (
+    "sigmoid", "softplus", "logit", "log1mexp", "log_sigmoid", "xlogx", "sech_squared",
+    "logcosh", "one_minus_cos", "one_minus_cos_over_square", "x_over_expm1",
+    "sqrt1p_minus_sqrt", "bell", "normal_pdf", "erf", "erfc",
+)  # fmt: skip
+_STABLE_OF_TWO = (
+    "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
+    "square_difference", "sqrt_difference",
+)  # fmt: skip
+
+FUNCTIONS: dict[str, tuple[str, str]] = {
+    **{name: ("loop", f"{function}(x)") for name, function in _LIBRARY.items()},
+    "arctan2": ("loop", "atan2{s}(x, y)"),
+    "hypot": ("loop", "hypot{s}(x, y)"),
+    **{name: ("result", f"r_{name}{{s}}(x)") for name in _STABLE},
+    **{name: ("result", f"r_{name}{{s}}(x, y)") for name in _STABLE_OF_TWO},
+    "sinc": ("result", "r_sinc{s}(x)"),
+    "one_plus_log": ("double", "r_one_plus_log(x)"),
+    "logexpm1": ("double", "r_logexpm1(x)"),
+}

@@ -1,0 +1,256 @@
+"""Scalar functions in C: for each row of the table, an expression for each kind of dtype.
+
+In a template x, y and w are the arguments, T is the C type computed in, s the suffix of its
+functions (f for float). A value of float16 is a float that has been rounded to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcomp.codegen.c_functions import FUNCTIONS
+from symcomp.ops.elemwise import ScalarOp
+
+# How a value is held, and how it lies in memory where that differs.
+C_TYPES = {
+    "bool": "uint8_t", "float16": "float", "float32": "float", "float64": "double",
+    **{f"{sign}int{n}": f"{sign}int{n}_t" for sign in ("", "u") for n in (8, 16, 32, 64)},
+}  # fmt: skip
+STORED = {**C_TYPES, "float16": "_Float16"}
+
+
+@dataclass(frozen=True)
+class Template:
+    """How a row is computed.
+
+    Attributes
+    ----------
+    arguments : str
+        What its arguments are converted to before: "loop", the dtypes of the ufunc's loop;
+        "result", the dtype of the result; "double"; "own", nothing.
+    forms : dict of str to str
+        For kinds of the first argument (b, i, u, f) an expression.
+    truth : bool
+        Whether the expression is a truth value, whatever the arguments are.
+    """
+
+    arguments: str
+    forms: dict[str, str]
+    truth: bool = False
+
+    def form(self, kind: str) -> str | None:
+        """The expression for a kind of dtype."""
+        return next((text for kinds, text in self.forms.items() if kind in kinds), None)
+
+
+def _loop(**forms: str) -> Template:
+    return Template("loop", forms)
+
+
+def _test(**forms: str) -> Template:
+    return Template("own", forms, truth=True)
+
+
+_COMPARISONS = {"lt": "<", "gt": ">", "le": "<=", "ge": ">=", "eq": "==", "neq": "!="}
+
+TEMPLATES: dict[str, Template] = {
+    "identity": Template("result", {"biuf": "x"}),
+    "second": Template("own", {"biuf": "y"}),
+    "mul": _loop(b="x & y", iuf="x * y"),
+    "sub": _loop(iuf="x - y"),
+    "neg": _loop(iuf="-x"),
+    "true_div": _loop(iu="(double)x / (double)y", b="(double)x / (double)y", f="x / y"),
+    "int_div": _loop(i="floor_div_i(x, y)", u="floor_div_u(x, y)", f="floor_div_f{s}(x, y)"),
+    "mod": _loop(i="mod_i(x, y)", u="mod_u(x, y)", f="mod_f{s}(x, y)"),
+    "reciprocal": Template("result", {"f": "1 / x"}),
+    "pow": _loop(u="pow_u(x, y)", f="pow{s}(x, y)"),
+    "sqr": _loop(iuf="x * x"),
+    "sqrt": _loop(f="sqrt{s}(x)"),
+    "maximum": Template("result", {"b": "x | y", "iu": "x > y ? x : y",
+                                   "f": "(x >= y) | (x != x) ? x : y"}),
+    "minimum": Template("result", {"b": "x & y", "iu": "x < y ? x : y",
+                                   "f": "(x <= y) | (x != x) ? x : y"}),
+    "abs": _loop(bu="x", i="x < 0 ? -x : x", f="fabs{s}(x)"),
+    "sgn": _loop(u="x > 0", i="(x > 0) - (x < 0)", f="x != x ? x : ({T})((x > 0) - (x < 0))"),
+    "ceil": _loop(biu="x", f="ceil{s}(x)"),
+    "floor": _loop(biu="x", f="floor{s}(x)"),
+    "trunc": _loop(biu="x", f="trunc{s}(x)"),
+    "round_half_to_even": Template("result", {"iu": "x", "f": "rint{s}(x)"}),
+    "round_half_away_from_zero": Template("result", {"iu": "x", "f": "round_away{s}(x)"}),
+    "deg2rad": Template("result", {"f": "x * (PI{s} / 180)"}),
+    "rad2deg": Template("result", {"f": "x * (180 / PI{s})"}),
+    **{
+        name: Template("loop", {"biuf": f"x {sign} y"}, truth=True)
+        for name, sign in _COMPARISONS.items()
+    },
+    "isnan": _test(biu="0", f="x != x"),
+    "isinf": _test(biu="0", f="fabs{s}(x) == INFINITY"),
+    "isfinite": _test(biu="1", f="fabs{s}(x) < INFINITY"),
+    "isposinf": _test(biu="0", f="x == INFINITY"),
+    "isneginf": _test(biu="0", f="x == -INFINITY"),
+    "logical_and": _test(biuf="(x != 0) & (y != 0)"),
+    "logical_or": _test(biuf="(x != 0) | (y != 0)"),
+    "logical_xor": _test(biuf="(x != 0) ^ (y != 0)"),
+    "logical_not": _test(biuf="x == 0"),
+    "and_": _loop(biu="x & y"),
+    "or_": _loop(biu="x | y"),
+    "xor": _loop(biu="x ^ y"),
+    "invert": _loop(b="!x", iu="~x"),
+    "left_shift": _loop(iu="(uint64_t)y < 8 * sizeof({T}) ? ({T})(x << y) : ({T})0"),
+    "right_shift": _loop(
+        i="(uint64_t)y < 8 * sizeof({T}) ? ({T})(x >> y) : ({T})-(x < 0)",
+        u="(uint64_t)y < 8 * sizeof({T}) ? ({T})(x >> y) : ({T})0",
+    ),
+    "real": Template("own", {"biuf": "x"}),
+    "imag": Template("own", {"biuf": "0"}),
+    "conj": Template("result", {"biuf": "x"}),
+    **{name: Template(arguments, {"f": form}) for name, (arguments, form) in FUNCTIONS.items()},
+}  # fmt: skip
+
+
+def expression(
+    row: ScalarOp, names: Sequence[str], dtypes: Sequence[str], dtype: str
+) -> str | None:
+    """A row applied to values, as a value of ``dtype``; None where there is no C for it.
+
+    Parameters
+    ----------
+    row : ScalarOp
+    names : sequence of str
+        The C variables that are its arguments.
+    dtypes : sequence of str
+        Of the arguments.
+    dtype : str
+        Of the result.
+    """
+    if any(d not in C_TYPES for d in (*dtypes, dtype)):
+        return None
+    special = _SPECIAL.get(row.name)
+    if special is not None:
+        return special(row, names, dtypes, dtype)
+    template = TEMPLATES.get(row.name)
+    return None if template is None else _filled(template, row, names, dtypes, dtype)
+
+
+def _filled(
+    template: Template, row: ScalarOp, names: Sequence[str], dtypes: Sequence[str], dtype: str
+) -> str | None:
+    work, out = list(dtypes), dtype
+    if template.arguments == "loop":
+        resolved = row.numpy if isinstance(row.numpy, np.ufunc) else np.floor_divide
+        loop = resolved.resolve_dtypes((*map(np.dtype, dtypes), None))
+        work, out = [kind.name for kind in loop[:-1]], loop[-1].name
+        if any(kind not in C_TYPES for kind in (*work, out)):
+            return None
+    elif template.arguments == "double":
+        work, out = ["float64"] * len(dtypes), "float64"
+    elif template.arguments == "result":
+        work = [dtype] * len(dtypes)
+    if template.arguments == "loop" and {*work} == {"int64", "uint64"}:
+        return _mixed(template, names, work)
+    form = template.form(np.dtype(work[0]).kind)
+    if form is None:
+        return None
+    values = [converted(n, d, w) for n, d, w in zip(names, dtypes, work, strict=True)]
+    text = _substituted(form, values, C_TYPES[work[0]])
+    if template.truth or (dtype == "bool" and out == "bool"):
+        return f"(uint8_t)({text})"
+    if out == "float16":
+        text, out = f"half_of({text})", "float16"
+    elif np.dtype(out).kind in "iu":
+        text = f"({C_TYPES[out]})({text})"
+    return converted(f"({text})", out, dtype)
+
+
+def _mixed(template: Template, names: Sequence[str], work: Sequence[str]) -> str | None:
+    """A comparison of int64 with uint64, which NumPy makes exactly."""
+    form = template.form("i")
+    if not template.truth or form is None:
+        return None
+    if work[0] == "int64":
+        return f"(uint8_t)({_substituted(form, [f'order_iu({names[0]}, {names[1]})', '0'], '')})"
+    return f"(uint8_t)({_substituted(form, ['0', f'order_iu({names[1]}, {names[0]})'], '')})"
+
+
+def _substituted(form: str, values: Sequence[str], work: str) -> str:
+    """A template with its arguments, each of which must be an identifier or a call."""
+    letters = dict(zip("xyw", values, strict=False))
+    text, word = "", ""
+    for letter in form + " ":
+        if letter.isalnum() or letter in "_{}.":
+            word += letter
+            continue
+        suffix = "f" if work == "float" else ""
+        filled = word.replace("{s}", suffix).replace("{T}", work)
+        text += letters.get(word, filled) + letter
+        word = ""
+    return text[:-1]
+
+
+def converted(value: str, given: str, wanted: str) -> str:
+    """``value`` of dtype ``given`` as one of ``wanted``, as NumPy casts."""
+    if given == wanted or (given == "float16" and wanted == "float32"):
+        return value
+    if wanted == "bool":
+        return f"(uint8_t)({value} != 0)"
+    if wanted == "float16":
+        return f"half_of_double({value})" if given == "float64" else f"half_of((float){value})"
+    return f"({C_TYPES[wanted]}){value}"
+
+
+def _cast(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    return converted(names[0], dtypes[0], dtype)
+
+
+def _add(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
+    """From the left, each sum in the dtype that NumPy gives it."""
+    total, kind = names[0], dtypes[0]
+    for name, other in zip(names[1:], dtypes[1:], strict=True):
+        common = np.add.resolve_dtypes((np.dtype(kind), np.dtype(other), None))[-1].name
+        x, y = converted(total, kind, common), converted(name, other, common)
+        if common == "bool":
+            total = f"({x} | {y})"
+        elif common == "float16":
+            total = f"half_of({x} + {y})"
+        else:
+            total = f"({C_TYPES[common]})({x} + {y})"
+        kind = common
+    return converted(total, kind, dtype)
+
+
+def _switch(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    x, y = (converted(n, d, dtype) for n, d in zip(names[1:], dtypes[1:], strict=True))
+    return f"({names[0]} != 0 ? {x} : {y})"
+
+
+def _guarded(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    return f"({names[0]} != 0 ? {converted(names[1], dtypes[1], dtype)} : ({C_TYPES[dtype]})0)"
+
+
+def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
+    x, low, high = (converted(n, d, dtype) for n, d in zip(names, dtypes, strict=True))
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return f"(({x} | {low}) & {high})"
+    name = f"clip_f{_suffix(dtype)}" if kind == "f" else f"clip_{kind}"
+    return f"({C_TYPES[dtype]}){name}({x}, {low}, {high})"
+
+
+def _ceil_intdiv(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
+    x, y = names
+    signed = all(np.dtype(d).kind == "i" for d in dtypes)
+    return f"({C_TYPES[dtype]})-floor_div_i(({C_TYPES[dtypes[0]]})-{x}, {y})" if signed else None
+
+
+def _suffix(dtype: str) -> str:
+    return "" if dtype == "float64" else "f"
+
+
+_SPECIAL = {
+    "cast": _cast, "add": _add, "switch": _switch, "guarded": _guarded, "clip": _clip,
+    "ceil_intdiv": _ceil_intdiv,
+}  # fmt: skip

@@ -1,0 +1,214 @@
+/* exp, expm1, log and log1p without branches, so that compilers make vectors of them; errors below
+   2 ulp, in both types. Polynomials: tools/fit_elementary.py. The others are the C library's, whose
+   vector versions are below 2 ulp where vector_math.h declares them. */
+
+#ifdef __FMA__
+#define MAD(x, y, z) __builtin_fma(x, y, z)
+#define MADF(x, y, z) __builtin_fmaf(x, y, z)
+#else
+#define MAD(x, y, z) ((x) * (y) + (z))
+#define MADF(x, y, z) ((x) * (y) + (z))
+#endif
+
+#define LOG2E 0x1.71547652b82fep+0
+/* log 2, cut after 32 or 15 bits, so that its products with exponents are exact, and the rest. */
+#define LN2_HIGH 0x1.62e42feep-1
+#define LN2_LOW 0x1.a39ef35793c76p-33
+#define LN2_HIGHF 0x1.62e4p-1f
+#define LN2_LOWF 0x1.7f7d1cf79abcap-20f
+/* Added to a number, these leave its nearest integer in the last bits. */
+#define ROUNDER 0x1.8p52
+#define ROUNDERF 0x1.8p23f
+
+static inline uint64_t bits_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline double of_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline uint32_t bits_off(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float of_bitsf(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* 2^k, where t is k + ROUNDER. */
+static inline double power_of_two(double t)
+{
+    return of_bits((bits_of(t) + 1023) << 52);
+}
+
+static inline float power_of_twof(float t)
+{
+    return of_bitsf((bits_off(t) + 127) << 23);
+}
+
+/* exp(r) - 1 for |r| <= log(2) / 2. */
+static inline double exp_rest(double r)
+{
+    double p = MAD(r, 0x1.af390ba7e6f47p-26, 0x1.2891d4ffbb0f9p-22);
+    p = MAD(r, p, 0x1.71de0d85293b8p-19);
+    p = MAD(r, p, 0x1.a019b8ca26fcfp-16);
+    p = MAD(r, p, 0x1.a01a01a7cebcdp-13);
+    p = MAD(r, p, 0x1.6c16c1789d1d7p-10);
+    p = MAD(r, p, 0x1.11111111109a6p-7);
+    p = MAD(r, p, 0x1.5555555553d37p-5);
+    p = MAD(r, p, 0x1.5555555555556p-3);
+    p = MAD(r, p, 0.5);
+    return MAD(r * r, p, r);
+}
+
+static inline float exp_restf(float r)
+{
+    float p = MADF(r, 0x1.6d117cc039048p-10f, 0x1.120be1dcb42dcp-7f);
+    p = MADF(r, p, 0x1.555518f5d12p-5f);
+    p = MADF(r, p, 0x1.5554dc8961859p-3f);
+    p = MADF(r, p, 0.5f);
+    return MADF(r * r, p, r);
+}
+
+/* 2^n in two factors, as it may be out of range, where the result is not. */
+static inline double m_exp(double x)
+{
+    double c = x < -746 ? -746 : x > 710 ? 710 : x;
+    double n = MAD(c, LOG2E, ROUNDER) - ROUNDER;
+    double p = exp_rest(MAD(-n, LN2_LOW, MAD(-n, LN2_HIGH, c)));
+    double t = MAD(n, 0.5, ROUNDER), half = power_of_two(t);
+    return (p * half + half) * power_of_two(n - (t - ROUNDER) + ROUNDER);
+}
+
+static inline float m_expf(float x)
+{
+    float c = x < -105 ? -105 : x > 89 ? 89 : x;
+    float n = MADF(c, (float)LOG2E, ROUNDERF) - ROUNDERF;
+    float p = exp_restf(MADF(-n, LN2_LOWF, MADF(-n, LN2_HIGHF, c)));
+    float t = MADF(n, 0.5f, ROUNDERF), half = power_of_twof(t);
+    return (p * half + half) * power_of_twof(n - (t - ROUNDERF) + ROUNDERF);
+}
+
+static inline double m_expm1(double x)
+{
+    double c = x < -50 ? -50 : x > 710 ? 710 : x;
+    double n = MAD(c, LOG2E, ROUNDER) - ROUNDER;
+    double p = exp_rest(MAD(-n, LN2_LOW, MAD(-n, LN2_HIGH, c)));
+    double t = MAD(n, 0.5, ROUNDER), half = power_of_two(t), m = n - (t - ROUNDER);
+    double z = MAD(p, half, half - power_of_two(ROUNDER - m)) * power_of_two(m + ROUNDER);
+    return x == 0 ? x : z;
+}
+
+static inline float m_expm1f(float x)
+{
+    float c = x < -50 ? -50 : x > 89 ? 89 : x;
+    float n = MADF(c, (float)LOG2E, ROUNDERF) - ROUNDERF;
+    float p = exp_restf(MADF(-n, LN2_LOWF, MADF(-n, LN2_HIGHF, c)));
+    float t = MADF(n, 0.5f, ROUNDERF), half = power_of_twof(t), m = n - (t - ROUNDERF);
+    float z = MADF(p, half, half - power_of_twof(ROUNDERF - m)) * power_of_twof(m + ROUNDERF);
+    return x == 0 ? x : z;
+}
+
+/* log(x) + e for x > 0: with x = 2^k (1 + f) and s = f / (2 + f), log(1 + f) is
+   f - f^2/2 + s (f^2/2 + R(s)), where R(s) = 2 atanh(s) / s - 2. */
+static inline double log_parts(double x, double e)
+{
+    int tiny = x < 0x1p-1022;
+    uint64_t bits = bits_of(tiny ? x * 0x1p54 : x);
+    uint64_t above = bits - 0x3fe6a09e667f3bcdu;
+    double k = of_bits(((above + 0x4000000000000000u) >> 52) | 0x4330000000000000u);
+    k -= tiny ? 0x1p52 + 1024 + 54 : 0x1p52 + 1024;
+    double f = of_bits(bits - (above & 0xfff0000000000000u)) - 1;
+    double s = f / (2 + f), q = s * s, half = 0.5 * f * f;
+    double p = MAD(q, 0x1.2b5f68a50d903p-3, 0x1.39fdcceb4bb45p-3);
+    p = MAD(q, p, 0x1.7462b91b8df65p-3);
+    p = MAD(q, p, 0x1.c71c62d5e53e0p-3);
+    p = MAD(q, p, 0x1.2492492dfd86cp-2);
+    p = MAD(q, p, 0x1.9999999995273p-2);
+    p = MAD(q, p, 0x1.5555555555558p-1);
+    return k * LN2_HIGH - ((half - (s * MAD(q, p, half) + MAD(k, LN2_LOW, e))) - f);
+}
+
+static inline float log_partsf(float x, float e)
+{
+    int tiny = x < 0x1p-126f;
+    uint32_t bits = bits_off(tiny ? x * 0x1p25f : x);
+    uint32_t above = bits - 0x3f3504f3u;
+    float k = (float)((int32_t)above >> 23) - (tiny ? 25 : 0);
+    float f = of_bitsf(bits - (above & 0xff800000u)) - 1;
+    float s = f / (2 + f), q = s * s, half = 0.5f * f * f;
+    float p = MADF(q, 0x1.ddd4dad98e4c4p-3f, 0x1.245c273432202p-2f);
+    p = MADF(q, p, 0x1.9999eb9d6ddfep-2f);
+    p = MADF(q, p, 0x1.5555554ba8b0ep-1f);
+    return k * LN2_HIGHF - ((half - (s * MADF(q, p, half) + MADF(k, LN2_LOWF, e))) - f);
+}
+
+static inline double m_log(double x)
+{
+    double z = log_parts(x, 0);
+    return x > 0 ? (x < INFINITY ? z : x) : x == 0 ? -INFINITY : NAN;
+}
+
+static inline float m_logf(float x)
+{
+    float z = log_partsf(x, 0);
+    return x > 0 ? (x < INFINITY ? z : x) : x == 0 ? -INFINITY : NAN;
+}
+
+/* With u = 1 + x rounded and c what was lost, log(1 + x) = log(u) + c / u to second order. */
+static inline double m_log1p(double x)
+{
+    double u = 1 + x, c = x < 1 ? x - (u - 1) : 1 - (u - x), z = log_parts(u, c / u);
+    z = x > -1 ? (x < INFINITY ? z : x) : x == -1 ? -INFINITY : NAN;
+    return x == 0 ? x : z;
+}
+
+static inline float m_log1pf(float x)
+{
+    float u = 1 + x, c = x < 1 ? x - (u - 1) : 1 - (u - x), z = log_partsf(u, c / u);
+    z = x > -1 ? (x < INFINITY ? z : x) : x == -1 ? -INFINITY : NAN;
+    return x == 0 ? x : z;
+}
+
+static inline double m_sin(double x)
+{
+    return sin(x);
+}
+
+static inline float m_sinf(float x)
+{
+    return sinf(x);
+}
+
+static inline double m_cos(double x)
+{
+    return cos(x);
+}
+
+static inline float m_cosf(float x)
+{
+    return cosf(x);
+}
+
+static inline double m_tanh(double x)
+{
+    return tanh(x);
+}
+
+static inline float m_tanhf(float x)
+{
+    return tanhf(x);
+}

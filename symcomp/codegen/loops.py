@@ -1,0 +1,317 @@
+"""Loop nests: a formula as passes over elements, each a body that loads, computes, folds, stores.
+
+Where a formula reduces axes, pass 0 computes what the first reductions take; then the values of
+which there is one for each result; pass 1 what needs these, from the inputs again; and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcomp.ops.elemwise import ScalarOp
+from symcomp.ops.formula import Formula
+from symcomp.ops.reduce import Reduce
+
+Pattern = tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Body:
+    """What is done for every element.
+
+    Attributes
+    ----------
+    loads : tuple of (int, int)
+        Values and the arrays where they are.
+    steps : tuple of int
+        The values that are computed, in order.
+    folds : tuple of int
+        The reductions whose arguments are added to their totals.
+    stores : tuple of (int, int)
+        Values and the arrays that they go to.
+    numbers : frozenset of int
+        The arrays of which there is one number for each row.
+    """
+
+    loads: tuple[tuple[int, int], ...]
+    steps: tuple[int, ...]
+    folds: tuple[int, ...]
+    stores: tuple[tuple[int, int], ...]
+    numbers: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A formula as loops. Arrays by number: inputs, outputs, literals, temporaries.
+
+    Attributes
+    ----------
+    formula : Formula
+    rank : int
+    stretched : tuple of tuple of bool
+        For each input and output, the axes along which it is one number.
+    bodies : tuple of Body
+        Without reductions, ways to compute the same: the first whose numbers are the same along
+        the innermost axis is taken. With reductions, a pass and what follows it, for each stage.
+    totals : dict of int to (int, int)
+        For each reduction, the arrays of its totals and of their rounding errors.
+    values : dict of int to int
+        The arrays of values of which there is one for each result.
+    """
+
+    formula: Formula
+    rank: int
+    stretched: tuple[Pattern, ...]
+    bodies: tuple[Body, ...]
+    totals: dict[int, tuple[int, int]]
+    values: dict[int, int]
+
+    @property
+    def temporaries(self) -> int:
+        """The number of the first temporary array."""
+        formula = self.formula
+        return len(formula.inputs) + len(formula.results) + len(formula.literals)
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Of all arrays."""
+        formula = self.formula
+        outputs = [formula.dtypes[r.value] for r in formula.results]
+        temporary: dict[int, str] = {}
+        for value, (total, error) in self.totals.items():
+            temporary[total] = temporary[error] = work_dtype(formula, value)
+        for value, array in self.values.items():
+            temporary[array] = formula.dtypes[value]
+        return (
+            *formula.inputs,
+            *outputs,
+            *(literal.dtype for literal in formula.literals),
+            *(temporary[a] for a in sorted(temporary)),
+        )
+
+
+def work_dtype(formula: Formula, value: int) -> str:
+    """The dtype that a reduction computes in: float16 is added up in float32."""
+    step = formula.steps[value - formula.first_step]
+    assert isinstance(step.function, Reduce)
+    given = formula.dtypes[step.arguments[0]]
+    if step.function.reduction.logical:
+        return "bool"
+    work = step.function.acc_dtype or step.dtype
+    return "float32" if work == "float16" or (given == "float16" == step.dtype) else work
+
+
+def is_nest(formula: Formula) -> bool:
+    """Whether all steps are scalar functions, and reductions over the same axes."""
+    reductions = [step.function for step in formula.steps if isinstance(step.function, Reduce)]
+    scalars = [step for step in formula.steps if isinstance(step.function, ScalarOp)]
+    one = len({reduction.axes for reduction in reductions}) <= 1
+    return one and len(reductions) + len(scalars) == len(formula.steps)
+
+
+def reduced_axes(formula: Formula) -> tuple[int, ...] | None:
+    """The axes of the reductions; None if there are none."""
+    found = (step.function.axes for step in formula.steps if isinstance(step.function, Reduce))
+    return next(found, None)
+
+
+def nest_of(formula: Formula, patterns: Sequence[Pattern]) -> Nest | None:
+    """The loops of a formula; None if they are not of one nest.
+
+    Parameters
+    ----------
+    formula : Formula
+    patterns : sequence of tuple of bool
+        For each input, the axes of length 1 along which it is stretched.
+    """
+    every = formula.patterns(patterns)
+    joint = tuple(all(axis) for axis in zip(*patterns, strict=True))
+    axes = reduced_axes(formula) or ()
+    for step in formula.steps:
+        if isinstance(step.function, Reduce):
+            pattern = every[step.arguments[0]]
+            if any(pattern[a] and not joint[a] for a in axes):
+                return None
+    stretched = (*patterns, *(every[result.value] for result in formula.results))
+    if reduced_axes(formula) is None:
+        return Nest(formula, len(joint), stretched, _elementwise(formula, every), {}, {})
+    return _Stages(formula, every, stretched).nest(len(joint))
+
+
+def _elementwise(formula: Formula, patterns: Sequence[Pattern]) -> tuple[Body, ...]:
+    """With the inputs as numbers that are the same along the last axis; then, along all."""
+    arrays = _arrays_of_leaves(formula)
+    targets = [result.value for result in formula.results]
+    first = len(formula.inputs)
+    stores = tuple((value, first + i) for i, value in enumerate(targets))
+    bodies = []
+    for same in (lambda p: all(p[-1:]), all):
+        numbers = _numbers(formula, arrays, patterns, same)
+        bodies.append(_body(formula, arrays.get, targets, (), stores, numbers))
+    return tuple(dict.fromkeys(bodies))
+
+
+def _arrays_of_leaves(formula: Formula) -> dict[int, int]:
+    """The arrays of inputs and literals."""
+    inputs = len(formula.inputs)
+    literals = range(inputs, formula.first_step)
+    return {
+        **{value: value for value in range(inputs)},
+        **{value: value + len(formula.results) for value in literals},
+    }
+
+
+def _numbers(
+    formula: Formula,
+    arrays: dict[int, int],
+    patterns: Sequence[Pattern],
+    same: Callable[[Pattern], bool],
+) -> frozenset[int]:
+    return frozenset(arrays[v] for v in range(formula.first_step) if same(patterns[v]))
+
+
+def _body(
+    formula: Formula,
+    array_of: Callable[[int], int | None],
+    targets: Sequence[int],
+    folds: Sequence[int],
+    stores: Sequence[tuple[int, int]],
+    numbers: frozenset[int],
+) -> Body:
+    """Computes ``targets`` from the values that have arrays."""
+    needed, waiting = set(), list(targets)
+    while waiting:
+        value = waiting.pop()
+        if value in needed:
+            continue
+        needed.add(value)
+        if array_of(value) is None:
+            waiting += formula.steps[value - formula.first_step].arguments
+    loads = [(value, array_of(value)) for value in sorted(needed)]
+    return Body(
+        tuple((value, array) for value, array in loads if array is not None),
+        tuple(value for value, array in loads if array is None),
+        tuple(folds),
+        tuple(stores),
+        numbers,
+    )
+
+
+class _Stages:
+    """The passes of a formula that reduces."""
+
+    def __init__(
+        self, formula: Formula, patterns: Sequence[Pattern], stretched: tuple[Pattern, ...]
+    ) -> None:
+        self.formula, self.patterns, self.stretched = formula, patterns, stretched
+        self.stage = self._stages()
+        self.leaves = _arrays_of_leaves(formula)
+        self.totals: dict[int, tuple[int, int]] = {}
+        self.values: dict[int, int] = {}
+        self._next = len(formula.dtypes) - len(formula.steps) + len(formula.results)
+
+    def _stages(self) -> list[int]:
+        """For each value, how many reductions follow one another before it."""
+        stage = [0] * self.formula.first_step
+        for step in self.formula.steps:
+            folds = isinstance(step.function, Reduce)
+            stage.append(max(stage[a] for a in step.arguments) + folds)
+        return stage
+
+    def _is_single(self, value: int) -> bool:
+        """Whether there is one value for each result of a reduction."""
+        return all(self.patterns[value][a] for a in reduced_axes(self.formula) or ())
+
+    def nest(self, rank: int) -> Nest:
+        formula = self.formula
+        reductions = [
+            v
+            for v, step in enumerate(formula.steps, formula.first_step)
+            if isinstance(step.function, Reduce)
+        ]
+        for value in reductions:
+            self.totals[value] = (self._array(), self._array())
+        self._keep_singles(reductions)
+        bodies = []
+        first = len(formula.inputs)
+        stores = [(result.value, first + i) for i, result in enumerate(formula.results)]
+        last = max(max(self.stage[v] for v in reductions) - 1, *(self._pass(v) for v, _ in stores))
+        for stage in range(last + 1):
+            folds = [v for v in reductions if self.stage[v] == stage + 1]
+            taken = [formula.steps[v - formula.first_step].arguments[0] for v in folds]
+            here = [s for s in stores if not self._is_single(s[0]) and self._pass(s[0]) == stage]
+            bodies.append(self._pass_body(stage, taken, folds, here))
+            singles = [s for s in stores if self._is_single(s[0]) and self._pass(s[0]) == stage]
+            bodies.append(self._section_body(stage, singles))
+        return Nest(formula, rank, self.stretched, tuple(bodies), self.totals, self.values)
+
+    def _pass(self, value: int) -> int:
+        """The pass in which, or after which, a value is computed."""
+        single = self._is_single(value)
+        return max(self.stage[value] - 1, 0) if single else self.stage[value]
+
+    def _array(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _keep_singles(self, reductions: Sequence[int]) -> None:
+        """Give arrays to the single values that what comes later takes."""
+        formula = self.formula
+        keep = set(reductions)
+        for number, step in enumerate(formula.steps, formula.first_step):
+            for a in step.arguments:
+                later = not self._is_single(number) or self.stage[number] > self.stage[a]
+                if a >= formula.first_step and self._is_single(a) and self.stage[a] and later:
+                    keep.add(a)
+        for value in sorted(keep):
+            self.values[value] = self._array()
+
+    def _pass_body(
+        self,
+        stage: int,
+        taken: Sequence[int],
+        folds: Sequence[int],
+        stores: Sequence[tuple[int, int]],
+    ) -> Body:
+        def array_of(value: int) -> int | None:
+            return self.leaves.get(value, self.values.get(value))
+
+        numbers = _numbers(self.formula, self.leaves, self.patterns, all)
+        targets = [*taken, *(value for value, _ in stores)]
+        return _body(self.formula, array_of, targets, folds, stores, numbers)
+
+    def _section_body(self, stage: int, stores: Sequence[tuple[int, int]]) -> Body:
+        formula = self.formula
+        new = [
+            value
+            for value in self.values
+            if self.stage[value] == stage + 1
+            and not isinstance(formula.steps[value - formula.first_step].function, Reduce)
+        ]
+
+        def array_of(value: int) -> int | None:
+            return None if value in new else self.leaves.get(value, self.values.get(value))
+
+        targets = [*new, *(value for value, _ in stores)]
+        kept = [(value, self.values[value]) for value in new]
+        numbers = _numbers(formula, self.leaves, self.patterns, all)
+        return _body(formula, array_of, targets, (), [*kept, *stores], numbers)
+
+
+def nonempty(nest: Nest) -> bool:
+    """Whether an empty axis is refused, as there is no largest of no elements."""
+    steps = nest.formula.steps
+    return any(isinstance(s.function, Reduce) and not s.function.reduction.identity for s in steps)
+
+
+def stages(nest: Nest) -> list[tuple[Body, Body]]:
+    """Each pass with what follows it."""
+    return list(zip(nest.bodies[::2], nest.bodies[1::2], strict=True))
+
+
+def itemsizes(nest: Nest) -> list[int]:
+    """Of all arrays, in bytes."""
+    return [np.dtype(dtype).itemsize for dtype in nest.dtypes]

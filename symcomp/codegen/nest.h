@@ -1,0 +1,218 @@
+/* The loops around the bodies of kernels: axes in the order of memory, joined where they are one;
+   blocks of elements that do not lie next to each other are copied to where they do. */
+
+/* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
+   by side, where these are results, and where they are parts of one result, that stay in registers. */
+enum { BLOCK = 512, LANES = 4096, PARTS = 32 };
+
+/* What a body does with an array: nothing; reads one element for each i; writes it; reads one number
+   for each row; has lanes there, the same for each row. */
+enum role { UNUSED, READ, WRITE, NUMBER, LANE };
+
+/* For r < rows and i < n: element i of row r of an array is at data[array] + r * step[array], i
+   elements on. */
+typedef void body_function(int64_t rows, int64_t n, char *const *data, const int64_t *step);
+
+struct body {
+    body_function *run;
+    const uint8_t *role;
+};
+
+/* One pass over the reduced axes: `along` or `across` for every element, `section` for every result.
+   Lanes of `across` are parts of one result; values of which there is one for each result are its.
+   `parts` is how many there are at most; 0 for any number. */
+struct stage {
+    struct body along, across, section;
+    int parts;
+    void (*begin)(int64_t n, char *const *data);
+    void (*finish)(int64_t n, int across, char *const *data);
+};
+
+/* Arrays are numbered: inputs, outputs, literals, temporaries. Axis a of array i is stretched where
+   stretched[a * total + i]. */
+struct kernel {
+    int rank, arrays, temporaries, total, count, nonempty;
+    const uint8_t *size, *stretched, *reduced;
+    const struct body *bodies;
+    const struct stage *stages;
+};
+
+static inline int64_t nest_weight(int total, const int64_t *steps)
+{
+    int64_t weight = 0;
+    for (int a = 0; a < total; a++)
+        weight += steps[a] < 0 ? -steps[a] : steps[a];
+    return weight;
+}
+
+/* Collect the axes whose `reduced` is `which`, slowest first and joined; return how many are left,
+   or -1 if there are no elements. */
+static inline int nest_axes(const struct kernel *k, int which, const int64_t *shape,
+                            const int64_t *strides, int64_t *lengths, int64_t *steps)
+{
+    int total = k->total, rank = 0, joined = 0;
+    for (int axis = 0; axis < k->rank; axis++) {
+        if (k->reduced[axis] != which || shape[axis] == 1)
+            continue;
+        if (shape[axis] == 0)
+            return -1;
+        int64_t row[total];
+        for (int a = 0; a < total; a++)
+            row[a] = a >= k->arrays || k->stretched[axis * total + a] ? 0 : strides[a * k->rank + axis];
+        int place = rank++;
+        int64_t weight = nest_weight(total, row);
+        for (; place > 0 && nest_weight(total, steps + (place - 1) * total) < weight; place--) {
+            lengths[place] = lengths[place - 1];
+            memcpy(steps + place * total, steps + (place - 1) * total, sizeof row);
+        }
+        lengths[place] = shape[axis];
+        memcpy(steps + place * total, row, sizeof row);
+    }
+    for (int axis = 1; axis < rank; axis++) {
+        int64_t *outer = steps + joined * total, *inner = steps + axis * total;
+        int same = 1;
+        for (int a = 0; a < total; a++)
+            same &= outer[a] == inner[a] * lengths[axis];
+        if (same) {
+            lengths[joined] *= lengths[axis];
+        } else {
+            joined++;
+            lengths[joined] = lengths[axis];
+        }
+        memmove(steps + joined * total, inner, (size_t)total * sizeof *steps);
+    }
+    return rank ? joined + 1 : 0;
+}
+
+/* Put axes of length 1 before the others, so that there are at least `wanted`. */
+static inline int nest_pad(int total, int rank, int wanted, int64_t *lengths, int64_t *steps)
+{
+    int more = rank < wanted ? wanted - rank : 0;
+    memmove(lengths + more, lengths, (size_t)rank * sizeof *lengths);
+    memmove(steps + more * total, steps, (size_t)(rank * total) * sizeof *steps);
+    memset(steps, 0, (size_t)(more * total) * sizeof *steps);
+    for (int axis = 0; axis < more; axis++)
+        lengths[axis] = 1;
+    return rank + more;
+}
+
+/* Go to the next index of `rank` axes; 0 after the last. */
+static inline int nest_next(int total, int rank, const int64_t *lengths, const int64_t *steps,
+                            int64_t *index, char **data)
+{
+    for (int axis = rank - 1; axis >= 0; axis--) {
+        const int64_t *step = steps + axis * total;
+        int64_t move = ++index[axis] < lengths[axis] ? 1 : 1 - lengths[axis];
+        for (int a = 0; a < total; a++)
+            data[a] += step[a] * move;
+        if (move == 1)
+            return 1;
+        index[axis] = 0;
+    }
+    return 0;
+}
+
+#define NEST_COPY(T)                                                                               \
+    for (int64_t r = 0; r < rows; r++)                                                             \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            *(T *)(to + r * to_row + i * to_step) = *(const T *)(from + r * from_row + i * from_step)
+
+static inline void nest_copy(int size, int64_t rows, int64_t n, char *to, int64_t to_row,
+                             int64_t to_step, const char *from, int64_t from_row, int64_t from_step)
+{
+    if (size == 8)
+        NEST_COPY(uint64_t);
+    else if (size == 4)
+        NEST_COPY(uint32_t);
+    else if (size == 2)
+        NEST_COPY(uint16_t);
+    else
+        NEST_COPY(uint8_t);
+}
+
+/* Whether a body can run where the elements are, as neighbours are next to each other. */
+static inline int nest_plain(const struct kernel *k, const struct body *body, const int64_t *step)
+{
+    int plain = 1;
+    for (int a = 0; a < k->total; a++)
+        plain &= (body->role[a] != READ && body->role[a] != WRITE) || step[a] == k->size[a];
+    return plain;
+}
+
+/* Run a body on rows * n elements, of which neighbours are `step` apart, through `buffer` where
+   that is not their size. `along` is whether lanes are those of the elements. */
+static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows, int64_t n,
+                            char *const *data, const int64_t *row_step, const int64_t *step,
+                            int along, char *buffer)
+{
+    if (n == 1 || nest_plain(k, body, step)) {
+        body->run(rows, n, data, row_step);
+        return;
+    }
+    int total = k->total, limited = 0;
+    uint8_t copies[total];
+    for (int a = 0; a < total; a++) {
+        int role = body->role[a];
+        copies[a] = (role == READ || role == WRITE) && step[a] != k->size[a];
+        limited |= copies[a] && (role == WRITE || step[a] || row_step[a]);
+    }
+    int64_t width = n < BLOCK ? n : BLOCK, height = limited ? BLOCK / width : rows;
+    for (int64_t r = 0; r < rows; r += height) {
+        int64_t h = rows - r < height ? rows - r : height;
+        for (int64_t i = 0; i < n; i += width) {
+            int64_t w = n - i < width ? n - i : width, by[total];
+            char *at[total];
+            for (int a = 0; a < total; a++) {
+                char *here = data[a];
+                if (body->role[a] == LANE)
+                    here += along ? i * k->size[a] : 0;
+                else if (body->role[a] != UNUSED)
+                    here += r * row_step[a] + i * step[a];
+                at[a] = copies[a] ? buffer + a * BLOCK * 8 : here;
+                by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
+                if (copies[a] && body->role[a] == READ)
+                    nest_copy(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a], here,
+                              row_step[a], step[a]);
+            }
+            body->run(h, w, at, by);
+            for (int a = 0; a < total; a++)
+                if (copies[a] && body->role[a] == WRITE)
+                    nest_copy(k->size[a], h, w, data[a] + r * row_step[a] + i * step[a], row_step[a],
+                              step[a], at[a], by[a], k->size[a]);
+        }
+    }
+}
+
+/* The first of the bodies whose numbers are the same for all i. */
+static inline const struct body *nest_choose(const struct kernel *k, const int64_t *step)
+{
+    int b = 0;
+    for (; b < k->count - 1; b++) {
+        int fits = 1;
+        for (int a = 0; a < k->total; a++)
+            fits &= k->bodies[b].role[a] != NUMBER || step[a] == 0;
+        if (fits)
+            break;
+    }
+    return k->bodies + b;
+}
+
+static inline int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
+                                   const int64_t *strides, char *buffer)
+{
+    int total = k->total;
+    int64_t lengths[k->rank + 2], steps[(k->rank + 2) * total], index[k->rank + 2];
+    int rank = nest_axes(k, 0, shape, strides, lengths, steps);
+    if (rank < 0)
+        return 0;
+    rank = nest_pad(total, rank, 2, lengths, steps);
+    const int64_t *inner = steps + (rank - 1) * total, *rows = steps + (rank - 2) * total;
+    const struct body *body = nest_choose(k, inner);
+    char *at[total];
+    memcpy(at, data, (size_t)k->temporaries * sizeof *at);
+    memset(index, 0, sizeof index);
+    do
+        nest_run(k, body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, 1, buffer);
+    while (nest_next(total, rank - 2, lengths, steps, index, at));
+    return 0;
+}

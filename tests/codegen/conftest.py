@@ -1,0 +1,11 @@
+"""Kernels of the tests are kept for the time of the tests."""
+
+import pytest
+
+from symcomp.config import config
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _compiled_kernels(tmp_path_factory):
+    with config.change_flags(compiledir=str(tmp_path_factory.mktemp("kernels"))):
+        yield

@@ -1,0 +1,137 @@
+"""Every scalar function that has C gives what NumPy gives, for every dtype."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+from symcomp.codegen.c_printer import kernel_of
+from symcomp.errors import DTypeError
+from symcomp.ops.elemwise import ROWS
+from symcomp.tests.codegen.running import addresses, call, one_step
+
+REAL = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "float32", "float64",
+)  # fmt: skip
+# These compute in the order and precision of NumPy; the others within so many units in the last
+# place of what their rows in NumPy give, which are not exact either.
+EXACT = {
+    "abs", "add", "and_", "cast", "ceil", "ceil_intdiv", "clip", "conj", "deg2rad", "eq", "floor",
+    "ge", "gt", "guarded", "identity", "imag", "int_div", "invert", "isfinite", "isinf", "isnan",
+    "isneginf", "isposinf", "le", "left_shift", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "lt", "maximum", "minimum", "mod", "mul", "neg", "neq", "or_", "rad2deg", "real",
+    "reciprocal", "right_shift", "round_half_away_from_zero", "round_half_to_even", "second",
+    "sgn", "sqr", "sqrt", "sqrt1p_minus_sqrt", "sqrt_difference", "square_difference", "sub",
+    "switch", "true_div", "trunc", "xor",
+}  # fmt: skip
+ULPS = 6
+# Rows of two arguments are also tested on two dtypes, for these first ones.
+MIXED = ("int64", "float32")
+ONE_KIND = {"share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum", "hypot"}
+ARITY = {"add": 3}
+
+
+def families():
+    """All rows, those with parameters for each of them."""
+    for name, make in ROWS.items():
+        if name == "cast":
+            for dtype in REAL:
+                yield make(dtype)
+        elif name not in ("exp_moment", "spherical_jn", "polygamma"):
+            yield make()
+
+
+def values_of(dtype, count, position, rng):
+    """Ordinary, extreme and special values."""
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return rng.integers(0, 2, count).astype(dtype)
+    if kind in "iu":
+        limits = np.iinfo(dtype)
+        ends = [0, 1, 2, 7, limits.max, limits.min, limits.max - 1]
+        low = 0 if kind == "u" else -9
+        values = rng.integers(low, 10, count).astype(dtype)
+    else:
+        ends = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, np.nan, np.inf, -np.inf, 30.0, -30.0, 1e-3]
+        values = (rng.standard_normal(count) * rng.choice([0.1, 1, 8], count)).astype(dtype)
+    for i, end in enumerate(ends * 4):
+        values[(7 * i * (position + 1) + i // len(ends)) % count] = end
+    return values
+
+
+def cases(dtype):
+    """(row, dtypes) with C, where the first argument has this dtype."""
+    found = []
+    for row in families():
+        arity = row.arity or ARITY[row.name]
+        mixed = ("uint64", "int8") if dtype in MIXED and row.name not in ONE_KIND else ()
+        for others in itertools.product((dtype, *mixed), repeat=arity - 1):
+            dtypes = (dtype, *others)
+            try:
+                formula = one_step(row, dtypes)
+            except (DTypeError, TypeError):
+                continue
+            kernel = kernel_of(formula, [(False,)] * arity)
+            if kernel is not None and (row.name, dtypes) not in [f[:2] for f in found]:
+                found.append((row.name, dtypes, row, formula, kernel))
+    return found
+
+
+def expected_of(row, formula, values):
+    if row.name.startswith("round_half") and values[0].dtype.kind in "biu":
+        # NumPy goes through floats, which do not hold all of them.
+        return values[0].astype(formula.steps[0].dtype)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return np.asarray(row.function(*values), formula.steps[0].dtype)
+
+
+def distance(got, want):
+    """How many units in the last place of ``want`` lie between; 0 where both are NaN."""
+    same = (got == want) | ((got != got) & (want != want))
+    with np.errstate(all="ignore"):
+        gap = np.abs(got.astype(np.float64) - want) / np.spacing(np.abs(want))
+    return np.where(same, 0, gap)
+
+
+def without_undefined(row, dtypes, values):
+    """Casts of what the integers of C do not hold are undefined, as in NumPy."""
+    if row.name != "cast" or np.dtype(dtypes[0]).kind != "f":
+        return values
+    target = np.dtype(row.parameters[0])
+    if target.kind not in "iu":
+        return values
+    limits = np.iinfo(target)
+    with np.errstate(all="ignore"):
+        fits = (values[0] > max(limits.min, -1e4)) & (values[0] < min(limits.max, 1e4))
+    return [np.where(fits & (values[0] >= min(limits.min, 0)), values[0], 0).astype(dtypes[0])]
+
+
+@pytest.mark.parametrize("dtype", REAL)
+def test_rows(dtype):
+    rng = np.random.default_rng(5)
+    found = cases(dtype)
+    assert len(found) > 40
+    functions = addresses([case[-1] for case in found])
+    wrong = []
+    for (name, dtypes, row, formula, _), function in zip(found, functions, strict=True):
+        for count in (0, 1, 2, 7, 64, 523):
+            values = [values_of(d, count, i, rng) if count else np.empty(0, d)
+                      for i, d in enumerate(dtypes)]  # fmt: skip
+            values = without_undefined(row, dtypes, values)
+            want = expected_of(row, formula, values)
+            (got,) = call(function, formula, values)
+            assert got.dtype == want.dtype and got.shape == want.shape
+            if want.dtype.kind != "f":
+                good = got == want
+            else:
+                good = distance(got, want) <= (0 if name in EXACT else ULPS)
+                if name == "sinc":  # NumPy rounds pi x, so that its zeros are off
+                    good |= np.abs(got) + np.abs(want) <= np.spacing(want.dtype.type(1))
+            if not good.all():
+                at = int(np.argmin(good))
+                wrong.append((name, dtypes, [v[at] for v in values], got[at], want[at]))
+                break
+    assert not wrong, "\n".join(map(str, wrong))

@@ -1,0 +1,94 @@
+"""Losses of labels: index arrays become Pick and Put, which are part of passes over the rows."""
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.core.evaluate import evaluate
+from symcomp.core.graph import FunctionGraph
+from symcomp.errors import ShapeError
+from symcomp.ops.fused import Fused
+from symcomp.rewrite.phases import rewrite
+from symcomp.vm.lower import lower
+from symcomp.vm.machine import PythonMachine
+
+
+def picked(inputs, outputs):
+    graph = FunctionGraph(inputs, outputs)
+    trace = rewrite(graph, lambda tags: "fast_run" in tags)
+    return graph, [firing.rule for firing in trace.firings]
+
+
+def run(graph, *values):
+    return PythonMachine(lower(graph)).run(values)
+
+
+def functions(graph):
+    """The names of what the fused ops and the others compute."""
+    names = []
+    for node in graph.toposort():
+        steps = node.op.formula.steps if isinstance(node.op, Fused) else ()
+        names += [type(step.function).__name__ for step in steps] or [type(node.op).__name__]
+    return names
+
+
+def classifier():
+    x, w, b = T.dmatrix("x"), T.dmatrix("w"), T.dvector("b")
+    labels = T.lvector("labels")
+    p = T.nnet.softmax(T.dot(x, w) + b)
+    loss = T.nnet.categorical_crossentropy(p, labels).mean()
+    return [x, w, b, labels], [loss, *symcomp.grad(loss, [w, b])]
+
+
+@pytest.mark.parametrize("n", [1, 7, 20000])
+def test_cross_entropy_of_labels_and_its_gradient(n):
+    inputs, outputs = classifier()
+    graph, rules = picked(inputs, outputs)
+    assert rules.count("pick_from_rows") == 1 and rules.count("put_into_rows") == 1
+    names = functions(graph)
+    assert "Pick" in names and "Put" in names
+    assert not {"Subtensor", "IncSubtensor", "Alloc", "Arange"} & {*names}
+    assert [node.op for node in graph.nodes if type(node.op).__name__ in ("Pick", "Put")] == []
+    rng = np.random.default_rng(0)
+    shapes = ((n, 5), (5, 10), (10,))
+    values = [*(rng.standard_normal(shape) for shape in shapes), rng.integers(-10, 10, n)]
+    plain = evaluate(outputs, dict(zip(inputs, values, strict=True)))
+    for got, want in zip(run(graph, *values), plain, strict=True):
+        assert got.dtype == want.dtype and got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
+
+
+def test_errors_stay():
+    inputs, outputs = classifier()
+    graph, _ = picked(inputs, outputs)
+    values = [np.ones((4, 5)), np.ones((5, 3)), np.ones(3)]
+    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 1 with size 3"):
+        run(graph, *values, np.array([0, 3, 1, 1]))
+    with pytest.raises(ShapeError, match="crossentropy_categorical_1hot"):
+        run(graph, *values, np.array([0, 1, 1]))
+
+
+def test_lengths_that_are_not_known_to_agree():
+    # One label would be stretched to all rows.
+    x, labels = T.dmatrix("x"), T.lvector("labels")
+    z = T.exp(x)[T.arange(x.shape[0]), labels]
+    graph, rules = picked([x, labels], [z])
+    assert "pick_from_rows" not in rules
+    np.testing.assert_array_equal(run(graph, np.zeros((3, 2)), np.array([1]))[0], np.ones(3))
+
+
+@pytest.mark.parametrize("rows", [lambda x: T.arange(x.shape[0])[::-1], lambda x: T.arange(1, 3)])
+def test_other_rows_stay(rows):
+    x = T.tensor("float64", shape=(2, 5), name="x")
+    z = T.exp(x)[rows(x) - 0, T.constant([1, 0])]
+    _, rules = picked([x], [z])
+    assert "pick_from_rows" not in rules
+
+
+def test_known_lengths():
+    x = T.tensor("float64", shape=(2, 5), name="x")
+    graph, rules = picked([x], [T.exp(x)[T.arange(2), T.constant([1, -1])]])
+    assert "pick_from_rows" in rules
+    value = np.arange(10.0).reshape(2, 5)
+    np.testing.assert_array_equal(run(graph, value)[0], np.exp([1.0, 9.0]))
