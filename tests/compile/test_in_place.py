@@ -18,6 +18,7 @@ import symcomp.tensor as T
 from symcomp.core.op import Op
 from symcomp.cvm.prepare import native_machine
 from symcomp.ifelse import ifelse
+from symcomp.vm.machine import PythonMachine
 
 PLAIN = symcomp.Mode().excluding("inplace")
 
@@ -396,26 +397,38 @@ def test_powers_of_integers_may_fail():
     assert v.get_value().tolist() == [2, 3] and w.get_value().tolist() == [2, 9]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent by kill")
-def test_an_interrupt_waits_for_the_end(monkeypatch):
-    f, params = training()
-    expected, others = training()
-    expected([1, 2, 3], np.ones((3, 5)))
-    code = f.program.instructions
-    (gate,) = [i for i, step in enumerate(code) if step.claims]
+class Pressing:
+    """A machine while which runs Ctrl-C is pressed, right after one instruction."""
 
-    def pressed(position, step, seconds):
-        if position == gate:
+    def __init__(self, machine, after):
+        self._machine, self._after = machine, after
+
+    def run(self, values, observe=None):
+        return self._machine.run(values, self._press)
+
+    def _press(self, position, step, seconds):
+        if position == self._after:
             os.kill(os.getpid(), signal.SIGINT)
 
-    run = f._machine.run
-    monkeypatch.setattr(f._machine, "run", lambda values, observe=None: run(values, pressed))
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent by kill")
+@pytest.mark.parametrize("machine", [PythonMachine, native_machine])
+def test_an_interrupt_waits_for_the_end(machine):
+    expected, others = training()
+    expected([1, 2, 3], np.ones((3, 5)))
     handler = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        f([1, 2, 3], np.ones((3, 5)))
-    assert signal.getsignal(signal.SIGINT) is handler
-    for p, q in zip(params, others, strict=True):
-        np.testing.assert_array_equal(p.get_value(), q.get_value())
+    n_steps = len(expected.program.instructions)
+    for position in range(n_steps):
+        f, params = training()
+        gates = [i for i, step in enumerate(f.program.instructions) if step.claims]
+        saved = [p.get_value() for p in params]
+        f._machine = Pressing(machine(f.program), position)
+        with pytest.raises(KeyboardInterrupt):
+            f([1, 2, 3], np.ones((3, 5)))
+        assert signal.getsignal(signal.SIGINT) is handler
+        wanted = saved if position < gates[0] else [q.get_value() for q in others]
+        for p, want in zip(params, wanted, strict=True):
+            np.testing.assert_allclose(p.get_value(), want, rtol=1e-12)
 
 
 # -- modes, copies, threads
