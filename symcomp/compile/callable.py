@@ -30,8 +30,8 @@ class Function:
     """A compiled function. Made by ``symcomp.function``.
 
     Call it with values for its inputs, by position or by name. It can be pickled and copied (with
-    its shared
-    variables), and called from several threads at once if it has no updates.
+    its shared variables), and called from several threads at once; of two updates at once the one
+    that ends last stays.
 
     Attributes
     ----------

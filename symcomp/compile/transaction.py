@@ -8,8 +8,10 @@ array out of a container holds it from then on, and waits if it is being written
 
 from __future__ import annotations
 
-import signal
 import sys
+
+# What the functions of the module signal call; those spend most of their time on making enums.
+from _signal import SIGINT, getsignal, signal
 from collections.abc import Callable, Sequence
 from threading import Condition, current_thread, get_ident, main_thread
 from typing import Any
@@ -66,10 +68,10 @@ class Transaction:
             self._marked = [c for c in self._containers if c not in _writing]
             _writing.update(dict.fromkeys(self._marked, thread))
         if current_thread() is main_thread():
-            handler = signal.getsignal(signal.SIGINT)
+            handler = getsignal(SIGINT)
             if callable(handler):
                 interrupts = self._interrupts
-                signal.signal(signal.SIGINT, lambda *call: interrupts.append(call))
+                signal(SIGINT, lambda *call: interrupts.append(call))
                 self._handler = handler
 
     def taken(self, arrays: Sequence[Any], others: Sequence[int]) -> tuple[Any, ...]:
@@ -94,6 +96,6 @@ class Transaction:
                     _writing.pop(container, None)
                 _changed.notify_all()
         if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
+            signal(SIGINT, self._handler)
             if self._interrupts:
                 self._handler(*self._interrupts[0])
