@@ -184,7 +184,7 @@ class _Printer:
             name, _, work = self._reduction(v)
             lines += ["        for (int64_t i = 0; i < n; i++)"]
             lines += [f"            p{v}[i] = {_identity(name, work)};"]
-        if light and not stores:  # see ROWS
+        if light and not stores and all(self._adds(v) for v in body.folds):
             # Across, parts are in registers anyhow.
             lines += ["        if (!across)"]
             lines += self._rows(body, before, inside, stores, [f"_{row}" for row in range(ROWS)])
@@ -252,6 +252,10 @@ class _Printer:
         """Whether rounding errors of totals are kept: they are sums of floats."""
         name, _, work = self._reduction(value)
         return name == "sum" and np.dtype(work).kind == "f"
+
+    def _adds(self, value: int) -> bool:
+        """Whether it is a sum or product: joining the elements of rows first makes vectors."""
+        return self._reduction(value)[0] in ("sum", "prod")
 
     def _totals(self, value: int) -> list[str]:
         """The names of the arrays of totals in a function."""
@@ -411,7 +415,7 @@ _ARGUMENTS = "(int64_t rows, int64_t n, char *const *data, const int64_t *step)"
 
 def _inline(number: int) -> str:
     arguments = _ARGUMENTS.replace("int64_t n,", "int64_t n, int across,")
-    return f"static inline ALWAYS void NAME_rows{number}{arguments}"
+    return f"INLINE void NAME_rows{number}{arguments}"
 
 
 def _versions(number: int, parts: bool, values: bool) -> list[str]:

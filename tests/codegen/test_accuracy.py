@@ -51,7 +51,8 @@ def test_within_units_in_the_last_place(name, dtype):
     (got,) = compute(one_step(ROWS[name](), (dtype,)), x)
     for argument, result in zip(x, got, strict=True):
         exact = REFERENCES[name](mpmath.mpf(float(argument)))
-        rounded = np.dtype(dtype).type(float(exact))
+        with np.errstate(over="ignore"):
+            rounded = np.dtype(dtype).type(float(exact))
         if np.isinf(rounded) or rounded == 0:
             assert result == rounded, (argument, result)
             continue
