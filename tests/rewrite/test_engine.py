@@ -7,6 +7,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.compile import maker
 from symcomp.compile.mode import OPTIMIZERS, Mode
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
