@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 # What the functions of the module signal call; those spend most of their time on making enums.
-from _signal import SIGINT, getsignal, signal
+from _signal import SIGINT, getsignal, signal  # type: ignore[import-not-found]
 from collections.abc import Callable, Sequence
 from threading import Condition, current_thread, get_ident, main_thread
 from typing import Any
