@@ -86,6 +86,25 @@ def kernel_of(formula: Formula, patterns: Sequence[Pattern]) -> Kernel | None:
     return Kernel(name, text.replace("NAME", name), formula.literals)
 
 
+def nest_overwrites(formula: Formula, patterns: Sequence[Pattern]) -> set[tuple[int, int]]:
+    """Results of one nest, and inputs that are read after the result is written."""
+    nest = nest_of(formula, patterns)
+    if nest is None or reduced_axes(formula) is None:
+        return set()
+    found = set()
+    for position, body in enumerate(nest.bodies):
+        later = {array for other in nest.bodies[position + 1 :] for _, array in other.loads}
+        written = {array - len(formula.inputs) for _, array in body.stores}
+        found |= {
+            (result, i)
+            for result in range(len(formula.results))
+            if result in written
+            for i in range(len(formula.inputs))
+            if i in later
+        }
+    return found
+
+
 def translation_unit(kernels: Sequence[Kernel]) -> str:
     """The text of a C file with these kernels, each once."""
     sources = dict.fromkeys(kernel.source for kernel in kernels)
@@ -99,6 +118,7 @@ def translation_unit(kernels: Sequence[Kernel]) -> str:
         parts += [_header("stable.h")]
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
     parts += [_header("stable_double.h"), _header("nest.h"), _header("reduction.h")]
+    parts += [_header("lines.h")]
     return "\n".join((*parts, *sources))
 
 

@@ -211,6 +211,8 @@ class _Stages:
         self.leaves = _arrays_of_leaves(formula)
         self.totals: dict[int, tuple[int, int]] = {}
         self.values: dict[int, int] = {}
+        # The arrays of results of which there is one for each element: later passes read them.
+        self.written: dict[int, int] = {}
         self._next = len(formula.dtypes) - len(formula.steps) + len(formula.results)
 
     def _stages(self) -> list[int]:
@@ -238,6 +240,7 @@ class _Stages:
         bodies = []
         first = len(formula.inputs)
         stores = [(result.value, first + i) for i, result in enumerate(formula.results)]
+        self.written = {value: array for value, array in stores if not self._is_single(value)}
         last = max(max(self.stage[v] for v in reductions) - 1, *(self._pass(v) for v, _ in stores))
         for stage in range(last + 1):
             folds = [v for v in reductions if self.stage[v] == stage + 1]
@@ -277,7 +280,9 @@ class _Stages:
         stores: Sequence[tuple[int, int]],
     ) -> Body:
         def array_of(value: int) -> int | None:
-            return self.leaves.get(value, self.values.get(value))
+            written = value in self.written and self._pass(value) < stage
+            place = self.written[value] if written else None
+            return self.leaves.get(value, self.values.get(value, place))
 
         numbers = _numbers(self.formula, self.leaves, self.patterns, all)
         targets = [*taken, *(value for value, _ in stores)]
