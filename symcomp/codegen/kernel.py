@@ -115,7 +115,12 @@ class _Joined:
             lines += self._tables()
         for number, part in enumerate(self.parts):
             lines += ["if (!failed) {", *(f"    {x}" for x in self._call(number, part)), "}"]
-        return ["int failed = 0;", *lines, *(["free(kept);"] if self.kept else []), "return failed;"]
+        return [
+            "int failed = 0;",
+            *lines,
+            *(["free(kept);"] if self.kept else []),
+            "return failed;",
+        ]
 
     def _tables(self) -> list[str]:
         """The arrays that are kept meanwhile, and what there is at the beginning."""
