@@ -1,8 +1,8 @@
 """Kernels of any formula: one loop nest, or several called one after another.
 
-The function is called as `c_printer.py` says. It returns another number than 0 before it has written
-anything of which the inputs could be part: if memory is short, if an axis is empty that must not be,
-if a position is outside its line. Then nothing of the outputs counts.
+The function is called as `c_printer.py` says. It returns another number than 0 before it has
+written anything: if memory is short, if an axis is empty that must not be, if a position is outside
+its line. What the outputs hold does not count then.
 """
 
 from __future__ import annotations

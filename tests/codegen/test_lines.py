@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from symcomp.codegen.kernel import whole_kernel
-from symcomp.ops.elemwise import ROWS
 from symcomp.ops.exact import WIDER
 from symcomp.ops.formula import Formula, Result, Step, folded_axes
 from symcomp.ops.pick import Pick, Put
-from symcomp.ops.reduce import REDUCTIONS, Reduce
 from symcomp.ops.softmax import (
     Centred,
     LogMeanExp,
