@@ -162,9 +162,12 @@ class _Printer:
         inside = _needed([*((v, self._load(v, a, "i", values)) for v, a in vectors), *steps], ends)
         outside = _needed([(v, self._load(v, a, "0")) for v, a in numbers], [*inside, *ends])
         used = {array for _, array in (*body.loads, *body.stores)}
+        written = {a for _, a in body.stores}
         pointers = [self._pointer(a, const=False) for _, a in body.stores]
         pointers += _needed(
-            [(a, self._pointer(a, const=True)) for _, a in body.loads], [*inside, *outside], "a"
+            [(a, self._pointer(a, const=True)) for _, a in body.loads if a not in written],
+            [*inside, *outside],
+            "a",
         )
         head = "(int64_t rows, int64_t n, char *const *data, const int64_t *step)"
         if not used:
@@ -362,7 +365,7 @@ class _Printer:
                 4 if array >= self.nest.temporaries else 3 if array in body.numbers else 1
             )
         for _, array in body.stores:
-            roles[array] = 4 if array >= self.nest.temporaries else 2
+            roles[array] = 4 if array >= self.nest.temporaries else 5 if roles[array] else 2
         for value in body.folds:
             for array in self.nest.totals[value]:
                 roles[array] = 4
