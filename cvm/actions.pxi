@@ -110,7 +110,7 @@ cdef class KernelCall(Action):
     A kernel is a C function ``int f(char **data, const int64_t *shape, const int64_t *strides)``:
     the loop's lengths, and for each array, inputs first, its address and a row of strides in bytes,
     0 where it is stretched or reduced; the addresses of constants follow. It returns 0, or another
-    number if there is no result (the largest of nothing), or no memory.
+    number if it cannot compute, as an axis is empty, or a position outside: nothing is changed yet.
 
     Parameters
     ----------
@@ -209,7 +209,9 @@ cdef class KernelCall(Action):
         else:
             with nogil:
                 failed = self._kernel(data, shape, strides)
-        return self._refuse(store) if failed else 0
+        if failed:
+            return self._refuse(store)
+        return 0
 
     cdef bint _read(
         self, PyObject *value, int i, int64_t *shape, int64_t *strides, char **data

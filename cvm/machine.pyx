@@ -132,6 +132,8 @@ cdef class NativeMachine:
         """
         cdef int i
         cdef PyObject *item
+        if len(values) != self._n_inputs:
+            raise ValueError(f"the program takes {self._n_inputs} values, got {len(values)}")
         cdef PyObject **store = <PyObject **>PyMem_Malloc(max(self._n_slots, 1) * sizeof(PyObject *))
         if store == NULL:
             raise MemoryError()
