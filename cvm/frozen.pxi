@@ -24,13 +24,32 @@ cdef struct Call:
     int type
     double alpha
     double beta
-    size_t size         # bytes of c
+    cnp.npy_intp lengths[2]     # of c, as a matrix
+    cnp.npy_intp strides_of_c[2]
 
 
 cdef struct Copy:
     int source
     int target
     size_t size
+
+
+cdef void copy_lines(Call *call, char *source, char *target) noexcept nogil:
+    """c to where the product is added to it."""
+    cdef int size = 4 if call.type == cnp.NPY_FLOAT32 else 8
+    cdef cnp.npy_intp i, j
+    cdef cnp.npy_intp n = call.lengths[1], step = call.strides_of_c[1]
+    for i in range(call.lengths[0]):
+        if step == size:
+            memcpy(target, source, n * size)
+        elif size == 4:
+            for j in range(n):
+                (<float *>target)[j] = (<float *>(source + j * step))[0]
+        else:
+            for j in range(n):
+                (<double *>target)[j] = (<double *>(source + j * step))[0]
+        source += call.strides_of_c[0]
+        target += n * size
 
 
 cdef class Frozen:
@@ -234,14 +253,27 @@ cdef class Frozen:
         call.places[0], call.places[1] = self._place_of[action._a], self._place_of[action._b]
         call.places[2], call.places[3] = -1, self._place_of[action._output]
         if action._c >= 0 and call.beta != 0:
-            if not same_layout(<cnp.ndarray>store[action._c], z):
+            if not same_lengths(<cnp.ndarray>store[action._c], z):
                 return False
             if self._place_of[action._c] != call.places[3]:
                 call.places[2] = self._place_of[action._c]
-        call.size = cnp.PyArray_NBYTES(z)
+                self._as_lines(<cnp.ndarray>store[action._c], call)
         self._n_calls += 1
         self._work += <double>call.a.rows * call.a.columns * call.b.columns
         return call.places[3] != call.places[0] and call.places[3] != call.places[1]
+
+    cdef int _as_lines(self, cnp.ndarray c, Call *call):
+        """Lengths and strides of c; all in one piece is one line."""
+        cdef int axis, ndim = cnp.PyArray_NDIM(c)
+        call.lengths[0] = call.lengths[1] = 1
+        call.strides_of_c[0] = 0
+        call.strides_of_c[1] = cnp.PyArray_ITEMSIZE(c)
+        if cnp.PyArray_IS_C_CONTIGUOUS(c):
+            call.lengths[1] = cnp.PyArray_SIZE(c)
+            return 0
+        for axis in range(ndim):
+            call.lengths[axis + 2 - ndim] = cnp.PyArray_DIM(c, axis)
+            call.strides_of_c[axis + 2 - ndim] = cnp.PyArray_STRIDE(c, axis)
 
     cdef bint _transpose(self, Transpose action, PyObject **store) except -1:
         cdef int place = self._place_of[action._input]
@@ -260,9 +292,7 @@ cdef class Frozen:
         """
         cdef int i, at, slot
         cdef int *slots = self._machine._output_slots
-        for i in range(self._n_places):
-            if self._kinds[i] == MOVING:
-                self._addresses[i] += self._moves[i]
+        self._go_on(loop)
         for i in range(loop._n_rows):
             if self._fits:
                 at = i if i < loop._n_states else i + loop._n_carried
@@ -284,6 +314,23 @@ cdef class Frozen:
             self._provide(loop)
         self._machine.clear(store)
         return self._fits
+
+    cdef int _go_on(self, Loop loop) except -1:
+        """From the rows that the recorded step read to those of the next one."""
+        cdef int i, place
+        cdef cnp.ndarray rows
+        for i in range(self._n_places):
+            if self._kinds[i] == MOVING:
+                self._addresses[i] += self._moves[i]
+        for i in range(loop._n_reads):
+            # The step may have moved the rows to larger memory.
+            rows = <cnp.ndarray>loop._arrays[loop._read[2 * i]]
+            place = self._place_of[self._machine._input_slots[i]]
+            self._addresses[place] = cnp.PyArray_BYTES(rows)
+            self._addresses[place] += (
+                (loop.done + loop._read[2 * i + 1]) * cnp.PyArray_STRIDE(rows, 0)
+            )
+        return 0
 
     cdef bint _into_row(self, Loop loop, int i, int slot, PyObject **store) except -1:
         """What is a row: it is made there, or else copied."""
@@ -372,6 +419,7 @@ cdef class Frozen:
                         more = not self._addresses[self._until][0]
                     self._advance()
                     done += 1
+            loop.unattended += done - loop.done
             loop.done = done
             if failed:
                 raise MemoryError("a kernel found no memory for what it keeps meanwhile")
@@ -394,7 +442,7 @@ cdef class Frozen:
                 call.a.data = addresses[call.places[0]]
                 call.b.data = addresses[call.places[1]]
                 if call.places[2] >= 0:
-                    memcpy(addresses[call.places[3]], addresses[call.places[2]], call.size)
+                    copy_lines(call, addresses[call.places[2]], addresses[call.places[3]])
                 multiply(
                     call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta
                 )

@@ -9,13 +9,21 @@ cdef cnp.ndarray row_of(cnp.ndarray x, cnp.npy_intp place):
     )
 
 
+cdef bint same_lengths(cnp.ndarray x, cnp.ndarray y):
+    """Whether two arrays are of one type and shape, and fit to be read."""
+    cdef int axis
+    if cnp.PyArray_TYPE(x) != cnp.PyArray_TYPE(y) or cnp.PyArray_NDIM(x) != cnp.PyArray_NDIM(y):
+        return False
+    for axis in range(cnp.PyArray_NDIM(x)):
+        if cnp.PyArray_DIM(x, axis) != cnp.PyArray_DIM(y, axis):
+            return False
+    return cnp.PyArray_ISBEHAVED_RO(x) and cnp.PyArray_ISBEHAVED_RO(y)
+
+
 cdef bint same_layout(cnp.ndarray x, cnp.ndarray y):
-    """Whether two arrays are of one type and shape, both in C order and fit to be written."""
+    """Whether, besides, both are in C order."""
     return (
-        fitting(<PyObject *>x, cnp.PyArray_TYPE(y), cnp.PyArray_NDIM(y), cnp.PyArray_DIMS(y))
-        is not None
-        and cnp.PyArray_IS_C_CONTIGUOUS(x)
-        and cnp.PyArray_IS_C_CONTIGUOUS(y)
+        same_lengths(x, y) and cnp.PyArray_IS_C_CONTIGUOUS(x) and cnp.PyArray_IS_C_CONTIGUOUS(y)
     )
 
 
@@ -47,11 +55,11 @@ cdef class Loop:
 
     Attributes
     ----------
-    done : int
-        How many steps were done so far.
+    done, unattended : int
+        How many steps were done so far, and how many of them without Python.
     """
 
-    cdef readonly int64_t done
+    cdef readonly int64_t done, unattended
     cdef readonly list carried
     cdef NativeMachine _machine
     cdef list _rows, _arrays, _sequences, _captured

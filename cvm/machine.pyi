@@ -75,6 +75,7 @@ class NativeMachine:
 
 class Loop:
     done: int
+    unattended: int
     carried: list[Any]
 
     def __init__(
