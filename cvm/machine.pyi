@@ -117,3 +117,22 @@ class NativeMachine:
     ) -> None: ...
     def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
     def free(self) -> None: ...
+
+class Loop:
+    done: int
+    unattended: int
+    carried: list[Any]
+
+    def __init__(
+        self,
+        machine: NativeMachine,
+        states: Sequence[Any],
+        depths: Sequence[int],
+        reads: Sequence[tuple[int, int]],
+        carried: list[Any],
+        sequences: Sequence[Any],
+        captured: Sequence[Any],
+        stacks: Sequence[Any],
+        until: bool,
+    ) -> None: ...
+    def run(self, most: int) -> int: ...

@@ -6,6 +6,8 @@ threads do not meet. What an instruction does is an ``Action`` (``actions.pxi``)
 products release the GIL where the work is worth it.
 """
 
+from cpython.bytearray cimport PyByteArray_AsString
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
@@ -68,12 +70,14 @@ cdef class NativeMachine:
     cdef list _actions
     cdef list _template
     cdef bint _keep, _python
+    cdef bint is_native     # whether kernels, products and views are all there is
     cdef int _n_slots, _n_steps
     cdef Step *_steps
     cdef int *_numbers
     cdef int *_input_slots
     cdef int *_output_slots
-    cdef int _n_inputs, _n_outputs
+    cdef int *_made         # the slots that instructions set
+    cdef int _n_inputs, _n_outputs, _n_made
 
     def __cinit__(self, program, list actions, bint keep=False, bint python=True):
         cdef int i, k, at = 0
@@ -81,12 +85,15 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep, self._python = keep, python
+        self.is_native = all(type(a) in (KernelCall, Product, Transpose) for a in actions)
         self._n_slots = len(program.variables)
         self._template = [UNSET] * self._n_slots
         for slot, value in program.constants.items():
             self._template[slot] = value
         code = program.instructions
         self._n_steps = len(code)
+        made = sorted({slot for step in code for slot in step.outputs})
+        self._made, self._n_made = numbers(made), len(made)
         self._n_inputs, self._n_outputs = len(program.inputs), len(program.outputs)
         total = self._n_inputs + self._n_outputs
         total += sum(len(s.inputs) + len(s.outputs) + len(s.frees) for s in code)
@@ -114,6 +121,7 @@ cdef class NativeMachine:
     def __dealloc__(self):
         PyMem_Free(self._numbers)
         PyMem_Free(self._steps)
+        PyMem_Free(self._made)
 
     cdef int _write(self, slots, int at) except -1:
         for slot in slots:
@@ -131,22 +139,12 @@ cdef class NativeMachine:
             Called after every instruction with its position, itself, and the seconds it took.
         """
         cdef int i
-        cdef PyObject *item
         if len(values) != self._n_inputs:
             raise ValueError(f"the program takes {self._n_inputs} values, got {len(values)}")
-        cdef PyObject **store = <PyObject **>PyMem_Malloc(max(self._n_slots, 1) * sizeof(PyObject *))
-        if store == NULL:
-            raise MemoryError()
-        for i in range(self._n_slots):
-            item = <PyObject *>(<object>self._template[i])
-            store[i] = NULL if item == <PyObject *>UNSET else item
-            Py_XINCREF(store[i])
+        cdef PyObject **store = self.new_store()
         try:
             for i in range(self._n_inputs):
-                item = <PyObject *>(<object>values[i])
-                Py_XINCREF(item)
-                Py_XDECREF(store[self._input_slots[i]])
-                store[self._input_slots[i]] = item
+                put(store, self._input_slots[i], values[i])
             if self._python:
                 with np.errstate(all="ignore"):
                     self._guarded(store, observe)
@@ -156,9 +154,35 @@ cdef class NativeMachine:
                 self.kept = contents(store, self._n_slots)
             return [<object>store[self._output_slots[i]] for i in range(self._n_outputs)]
         finally:
-            for i in range(self._n_slots):
-                Py_XDECREF(store[i])
-            PyMem_Free(store)
+            self.drop_store(store)
+
+    cdef PyObject **new_store(self) except NULL:
+        """A store with the constants alone."""
+        cdef int i
+        cdef PyObject *item
+        cdef PyObject **store = <PyObject **>PyMem_Malloc(max(self._n_slots, 1) * sizeof(PyObject *))
+        if store == NULL:
+            raise MemoryError()
+        for i in range(self._n_slots):
+            item = <PyObject *>(<object>self._template[i])
+            store[i] = NULL if item == <PyObject *>UNSET else item
+            Py_XINCREF(store[i])
+        return store
+
+    cdef void drop_store(self, PyObject **store):
+        cdef int i
+        for i in range(self._n_slots):
+            Py_XDECREF(store[i])
+        PyMem_Free(store)
+
+    cdef void clear(self, PyObject **store):
+        """Unset what instructions set."""
+        cdef int i
+        cdef PyObject *value
+        for i in range(self._n_made):
+            value = store[self._made[i]]
+            store[self._made[i]] = NULL
+            Py_XDECREF(value)
 
     def free(self):
         """Drop the values kept from the last call."""
@@ -172,10 +196,15 @@ cdef class NativeMachine:
             else:
                 self._observed(store, &position, observe)
         except Exception as problem:
-            step = self.program.instructions[position]
-            found = contents(store, self._n_slots)
-            explain(problem, step, [found[i] for i in step.inputs])
+            self.blame(problem, store, position)
             raise
+        return 0
+
+    cdef int blame(self, problem, PyObject **store, int position) except -1:
+        """Add to an exception what was computed when it was raised."""
+        step = self.program.instructions[position]
+        found = contents(store, self._n_slots)
+        explain(problem, step, [found[i] for i in step.inputs])
         return 0
 
     cdef int _loop(self, PyObject **store, int *position) except -1:
@@ -229,3 +258,7 @@ cdef list contents(PyObject **store, int n):
     """The values of all slots."""
     cdef int i
     return [UNSET if store[i] == NULL else <object>store[i] for i in range(n)]
+
+
+include "frozen.pxi"
+include "loop.pxi"
