@@ -259,3 +259,36 @@ def test_results_that_must_not_be_inputs():
     x, y = np.random.default_rng(1).standard_normal((2, 4, 5))
     run = Compiled([formula], [[(False, False)] * 2])
     agree(run(0, x, y)[0], y + np.exp(x) * np.exp(x).max(axis=1, keepdims=True))
+
+
+def test_layouts_of_lines_and_positions():
+    rng = np.random.default_rng(9)
+    steps = (
+        Step(LogSoftmax(1), (0,), "float64"),
+        Step(Pick((1,)), (3, 1), "float64"),
+        Step(Put((1,)), (0, 1, 4), "float64"),
+        Step(Centred((1,), transposed=True), (5, 2), "float64"),
+        Step(Reduce(REDUCTIONS["sum"], (0, 2)), (6,), "float64"),
+        Step(ROWS["mul"](), (7, 5), "float64"),
+    )
+    results = (Result(4, (1,)), Result(6), Result(7, (0, 2)), Result(8))
+    formula = Formula(("float64", "int64", "float64"), (), steps, results)
+    run = Compiled([formula], [[(False,) * 3, (False, True, False), (False,) * 3]])
+    for shape in ((4, 6, 5), (40, 3, 2), (2, 700, 3)):
+        x, y = rng.standard_normal((2, *shape))
+        w = Softmax(1).perform(y)
+        index = rng.integers(-shape[1], shape[1], (shape[0], 1, shape[2]))
+        put = Put((1,)).perform(
+            x, index, Pick((1,)).perform(LogSoftmax(1).perform(x), index)[:, None]
+        )
+        centred = Centred((1,), transposed=True).perform(put, w)
+        total = centred.sum(axis=(0, 2))
+        want = [put.sum(axis=1), centred, total, put * total[:, None]]
+        for turn in (
+            np.asarray,
+            np.asfortranarray,
+            lambda v: np.repeat(v[::-1], 2, 2)[::-1, :, ::2],
+        ):
+            got = run(0, turn(x), turn(index), turn(w))
+            for a, b in zip(got, want, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
