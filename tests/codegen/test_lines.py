@@ -5,10 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import symcomp.tensor as T
 from symcomp.codegen.kernel import whole_kernel
+from symcomp.ops.elemwise import ROWS
 from symcomp.ops.exact import WIDER
 from symcomp.ops.formula import Formula, Result, Step, folded_axes
 from symcomp.ops.pick import Pick, Put
+from symcomp.ops.reduce import REDUCTIONS, Reduce
 from symcomp.ops.softmax import (
     Centred,
     LogMeanExp,
@@ -176,31 +179,34 @@ def test_logarithms_of_sums_where_parts_cancel():
 INDICES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float64"])
-def test_pick_and_put(dtype, axis):
+CASES = [("float64", 1, INDICES), ("float32", 0, ("int32",)), ("float32", 2, ("int32",))]
+CASES += [(dtype, 1, ("int64",)) for dtype in ("bool", "int8", "uint16", "int64", "float16")]
+
+
+@pytest.mark.parametrize(("dtype", "axis", "indices"), CASES)
+def test_pick_and_put(dtype, axis, indices):
     rng = np.random.default_rng(6)
     pick, put = Pick((axis,)), Put((axis,))
     stretched = tuple(a == axis for a in range(3))
     x_pattern = (False,) * 3
     run = Compiled(
         [
-            *(formula_of(pick, [dtype, index]) for index in INDICES),
-            *(formula_of(put, [dtype, index, dtype]) for index in INDICES),
+            *(formula_of(pick, [dtype, index]) for index in indices),
+            *(formula_of(put, [dtype, index, dtype]) for index in indices),
         ],
-        [[x_pattern, stretched]] * len(INDICES)
-        + [[x_pattern, stretched, stretched]] * len(INDICES),
+        [[x_pattern, stretched]] * len(indices)
+        + [[x_pattern, stretched, stretched]] * len(indices),
     )
     for shape in ((3, 4, 5), (2, 100, 2), (0, 3, 2), (1, 1, 1)):
         x = lines_of(shape, dtype, rng, special=np.dtype(dtype).kind == "f")
         below = tuple(1 if a == axis else n for a, n in enumerate(shape))
-        for i, kind in enumerate(INDICES):
+        for i, kind in enumerate(indices):
             n = shape[axis]
             low = -n if np.dtype(kind).kind == "i" else 0
             index = rng.integers(low, max(n, low + 1), below).astype(kind)
             y = lines_of(below, dtype, rng)
             bad = n == 0 and index.size > 0
-            for k, values in ((i, (x, index)), (i + len(INDICES), (x, index, y))):
+            for k, values in ((i, (x, index)), (i + len(indices), (x, index, y))):
                 status, got = run.attempt(k, *values)
                 assert status == int(bad)
                 if not bad:
@@ -211,3 +217,78 @@ def test_pick_and_put(dtype, axis):
                     index = index.copy()
                     index.flat[-1] = wrong
                     assert run.attempt(i, x, index)[0] == 1
+
+
+def test_positions_that_are_computed_have_no_kernel():
+    x, index = T.fmatrix("x"), T.icol("index")
+    node = Pick((1,))(x, index).owner
+    step = Step(ROWS["neg"](), (1,), "int32")
+    formula = Formula(
+        ("float32", "int32"), (), (step, Step(node.op, (0, 2), "float32")), (Result(3, (1,)),)
+    )
+    assert whole_kernel(formula, [(False, False), (False, True)]) is None
+
+
+def test_lines_of_stretched_values_have_no_kernel():
+    steps = (Step(Softmax(1), (0,), "float32"), Step(ROWS["add"](), (1, 2), "float32"))
+    formula = Formula(("float32", "float32"), (), steps, (Result(3),))
+    assert whole_kernel(formula, [(False, True), (False, False)]) is None
+    assert whole_kernel(formula, [(True, False), (False, False)]) is not None
+
+
+def test_results_that_must_not_be_inputs():
+    """Which results are written before an input is read for the last time."""
+    steps = (
+        Step(ROWS["exp"](), (0,), "float64"),
+        Step(Reduce(REDUCTIONS["max"], (1,)), (2,), "float64"),
+        Step(ROWS["neg"](), (2,), "float64"),
+        Step(ROWS["mul"](), (1, 3), "float64"),
+    )
+    formula = Formula(("float64",) * 2, (), steps, (Result(4), Result(5)))
+    whole = whole_kernel(formula, [(False, False)] * 2)
+    assert whole.apart == {(0, 1)}
+    # Here the exponentials wait in the array of the second result.
+    steps = (
+        *steps[:2],
+        Step(ROWS["mul"](), (2, 3), "float64"),
+        Step(ROWS["add"](), (1, 4), "float64"),
+    )
+    formula = Formula(("float64",) * 2, (), steps, (Result(5),))
+    whole = whole_kernel(formula, [(False, False)] * 2)
+    assert whole.apart == {(0, 1)}
+    x, y = np.random.default_rng(1).standard_normal((2, 4, 5))
+    run = Compiled([formula], [[(False, False)] * 2])
+    agree(run(0, x, y)[0], y + np.exp(x) * np.exp(x).max(axis=1, keepdims=True))
+
+
+def test_layouts_of_lines_and_positions():
+    rng = np.random.default_rng(9)
+    steps = (
+        Step(LogSoftmax(1), (0,), "float64"),
+        Step(Pick((1,)), (3, 1), "float64"),
+        Step(Put((1,)), (0, 1, 4), "float64"),
+        Step(Centred((1,), transposed=True), (5, 2), "float64"),
+        Step(Reduce(REDUCTIONS["sum"], (0, 2)), (6,), "float64"),
+        Step(ROWS["mul"](), (7, 5), "float64"),
+    )
+    results = (Result(4, (1,)), Result(6), Result(7, (0, 2)), Result(8))
+    formula = Formula(("float64", "int64", "float64"), (), steps, results)
+    run = Compiled([formula], [[(False,) * 3, (False, True, False), (False,) * 3]])
+    for shape in ((4, 6, 5), (40, 3, 2), (2, 700, 3)):
+        x, y = rng.standard_normal((2, *shape))
+        w = Softmax(1).perform(y)
+        index = rng.integers(-shape[1], shape[1], (shape[0], 1, shape[2]))
+        put = Put((1,)).perform(
+            x, index, Pick((1,)).perform(LogSoftmax(1).perform(x), index)[:, None]
+        )
+        centred = Centred((1,), transposed=True).perform(put, w)
+        total = centred.sum(axis=(0, 2))
+        want = [put.sum(axis=1), centred, total, put * total[:, None]]
+        for turn in (
+            np.asarray,
+            np.asfortranarray,
+            lambda v: np.repeat(v[::-1], 2, 2)[::-1, :, ::2],
+        ):
+            got = run(0, turn(x), turn(index), turn(w))
+            for a, b in zip(got, want, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)

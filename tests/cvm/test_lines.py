@@ -87,3 +87,13 @@ def test_extremes_of_nothing_say_so():
     native, _ = pair([x], [T.exp(x).max(axis=1)])
     with pytest.raises(ValueError, match="is empty along"):
         native(np.ones((3, 0)))
+
+
+def test_lines_of_length_one_and_stretched_lines():
+    x, r, y = T.dcol("x"), T.drow("r"), T.ivector("y")
+    z = T.dmatrix("z")
+    chosen = T.nnet.logsoftmax(2 * x)[T.arange(y.shape[0]), y]
+    both = pair([x, r, y, z], [chosen, T.nnet.softmax(r) * z, T.nnet.softmax(x, axis=0) * z])
+    for n in (1, 5):
+        values = [RNG.normal(size=s) for s in ((n, 1), (1, n), (n, n))]
+        compare(both, values[0], values[1], np.zeros(n, "int32"), values[2], rtol=1e-13)
