@@ -10,6 +10,7 @@ cdef enum Place:
     MOVING = 1      # a row of a sequence, state or stack
     STATE = 2       # a carried value before the step
     OWN = 3         # made in the step
+    PART = 4        # of another place
 
 
 cdef struct Call:
@@ -26,6 +27,12 @@ cdef struct Call:
     double beta
     cnp.npy_intp lengths[2]     # of c, as a matrix
     cnp.npy_intp strides_of_c[2]
+
+
+cdef struct Cut:
+    int place
+    int source
+    cnp.npy_intp offset
 
 
 cdef struct Copy:
@@ -69,9 +76,10 @@ cdef class Frozen:
     cdef size_t *_sizes
     cdef bint *_claimed             # whether a place is that of a result
     cdef Call *_calls
+    cdef Cut *_cuts
     cdef Copy *_copies
     cdef int *_exchanges            # pairs of places
-    cdef int _n_places, _n_calls, _n_copies, _n_exchanges, _until
+    cdef int _n_places, _n_calls, _n_cuts, _n_copies, _n_exchanges, _until
     cdef double _work
 
     def __cinit__(self, NativeMachine machine):
@@ -89,6 +97,7 @@ cdef class Frozen:
         self._sizes = <size_t *>self._new(most * sizeof(size_t))
         self._claimed = <bint *>self._new(most * sizeof(bint))
         self._calls = <Call *>self._new(machine._n_steps * sizeof(Call))
+        self._cuts = <Cut *>self._new(machine._n_steps * sizeof(Cut))
         self._copies = <Copy *>self._new(n_outputs * sizeof(Copy))
         self._exchanges = <int *>self._new(2 * n_outputs * sizeof(int))
         for slot in range(n_slots):
@@ -135,6 +144,8 @@ cdef class Frozen:
             self._fits = self._product(<Product>action, store)
         elif type(action) is Transpose:
             self._fits = self._transpose(<Transpose>action, store)
+        elif type(action) is Part:
+            self._fits = self._part(<Part>action, store)
         else:
             self._fits = False
         for i in range(step.n_frees):
@@ -283,6 +294,20 @@ cdef class Frozen:
             == cnp.PyArray_DATA(<cnp.ndarray>store[action._output])
         )
 
+    cdef bint _part(self, Part action, PyObject **store) except -1:
+        cdef int source = self._place_of[action._input]
+        cdef cnp.ndarray x, z
+        cdef Cut *cut = &self._cuts[self._n_cuts]
+        if source < 0 or not cnp.PyArray_CheckExact(<object>store[action._input]):
+            return False
+        x, z = <cnp.ndarray>store[action._input], <cnp.ndarray>store[action._output]
+        cut.place = self._new_place(PART, NULL, 0, cnp.PyArray_NBYTES(z))
+        cut.source = source
+        cut.offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
+        self._place_of[action._output] = cut.place
+        self._n_cuts += 1
+        return True
+
     # -- what becomes of the results
 
     cdef bint complete(self, Loop loop, PyObject **store) except -1:
@@ -430,7 +455,11 @@ cdef class Frozen:
         """Do what is recorded."""
         cdef int i, k
         cdef Call *call
+        cdef Cut *cut
         cdef char **addresses = self._addresses
+        for i in range(self._n_cuts):
+            cut = &self._cuts[i]
+            addresses[cut.place] = addresses[cut.source] + cut.offset
         for i in range(self._n_calls):
             call = &self._calls[i]
             if call.kernel != NULL:

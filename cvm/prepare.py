@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from symcomp.config import config
-from symcomp.cvm.kernels import kernel_actions
-from symcomp.cvm.machine import Action, NativeMachine, Product, PythonCall, Transpose
+from symcomp.cvm.kernels import MOST_AXES, kernel_actions
+from symcomp.cvm.machine import Action, NativeMachine, Part, Product, PythonCall, Transpose
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.index import Subtensor
+from symcomp.ops.pattern import NEW, NOTHING, Slice
 from symcomp.ops.products import Dot
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
@@ -51,6 +53,25 @@ def _transpose(step: Instruction) -> Action | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     order = [-1 if a == "x" else a for a in op.order]
     return Transpose(step.compute, step.inputs[0], step.outputs[0], op.ndim, order)
+
+
+def _subtensor(step: Instruction) -> Action | None:
+    """A part that the pattern alone says."""
+    node: Any = step.node
+    x, z = node.inputs[0], node.outputs[0]
+    if len(step.inputs) > 1 or max(x.ndim, z.ndim) > MOST_AXES:
+        return None
+    entries: list[Any] = []
+    for entry in node.op.pattern:
+        if entry == NEW:
+            entries.append(None)
+        elif isinstance(entry, Slice):
+            if entry.step == 0:
+                return None
+            entries.append(tuple(entry))
+        elif entry != NOTHING:
+            entries.append(entry)
+    return Part(step.compute, step.inputs[0], step.outputs[0], x.ndim, entries)
 
 
 def _dot(step: Instruction) -> Action | None:
@@ -102,4 +123,5 @@ NATIVE: dict[type, Lowering] = {
     Gemv: _gemm,
     Ger: _ger,
     ScaledDot: _scaled_dot,
+    Subtensor: _subtensor,
 }
