@@ -65,8 +65,8 @@ def last_of_rnn(x, h, w):
 @pytest.mark.parametrize("build", [rnn, last_of_rnn])
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 50])
 def test_recurrence(loops, dtype, build, steps):
-    if steps == 0:
-        build = rnn
+    if steps == 0 and build is last_of_rnn:
+        pytest.skip("there is no last state")
     values = normal(steps, 4, dtype=dtype), normal(4, dtype=dtype), normal(4, 4, dtype=dtype)
     both(build, *values)
     # The first two steps show the lengths; they are taken for more than one further step alone.
