@@ -1,18 +1,11 @@
 # Actions on whole arrays: lengths, basic slices as views, filled arrays, and elements or rows read
 # and written at positions given by arrays.
 
-cdef extern from "Python.h":
-    Py_ssize_t PySlice_AdjustIndices(
-        Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step
-    )
-    Py_ssize_t PY_SSIZE_T_MAX
-    Py_ssize_t PY_SSIZE_T_MIN
-
 cdef enum:
     # The parts of a basic index expression: a number, a slice, a new axis.
     AT = 0
     PART = 1
-    NEW_AXIS = 2
+    NEW = 2
     # The most arrays of positions.
     MOST_POSITIONS = 4
 
@@ -23,7 +16,7 @@ cdef struct Bound:
     Py_ssize_t value
 
 
-cdef struct Entry:
+cdef struct SymbolicEntry:
     int kind
     Bound bounds[3]     # start, stop and step of a slice; the position is the first
 
@@ -86,7 +79,7 @@ cdef class View(Action):
     cdef object _compute
     cdef int *_arguments
     cdef int _n_arguments, _output, _n_entries
-    cdef Entry *_entries
+    cdef SymbolicEntry *_entries
 
     def __cinit__(self, compute, arguments, int output, entries):
         cdef int i, k
@@ -94,12 +87,12 @@ cdef class View(Action):
         self._n_arguments, self._output = len(arguments), output
         self._arguments = numbers(arguments)
         self._n_entries = len(entries)
-        self._entries = <Entry *>PyMem_Malloc(max(len(entries), 1) * sizeof(Entry))
+        self._entries = <SymbolicEntry *>PyMem_Malloc(max(len(entries), 1) * sizeof(SymbolicEntry))
         if self._entries == NULL:
             raise MemoryError()
         for i, entry in enumerate(entries):
             if entry == "new":
-                self._entries[i].kind = NEW_AXIS
+                self._entries[i].kind = NEW
                 continue
             self._entries[i].kind = AT if entry[0] == "at" else PART
             for k, bound in enumerate(entry[1:]):
@@ -135,7 +128,7 @@ cdef class View(Action):
             return False
         data = cnp.PyArray_BYTES(x)
         for i in range(self._n_entries):
-            if self._entries[i].kind == NEW_AXIS:
+            if self._entries[i].kind == NEW:
                 lengths[ndim], strides[ndim] = 1, 0
                 ndim += 1
                 continue
@@ -166,7 +159,7 @@ cdef class View(Action):
         return True
 
     cdef bint _part(
-        self, PyObject **store, Entry *entry, Py_ssize_t n, cnp.npy_intp *length,
+        self, PyObject **store, SymbolicEntry *entry, Py_ssize_t n, cnp.npy_intp *length,
         Py_ssize_t *start, cnp.npy_intp *step
     ):
         """Read a slice of an axis of n: how many elements, the first, and the step."""

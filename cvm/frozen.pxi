@@ -10,6 +10,14 @@ cdef enum Place:
     MOVING = 1      # a row of a sequence, state or stack
     STATE = 2       # a carried value before the step
     OWN = 3         # made in the step
+    PART = 4        # of another place
+
+
+cdef struct Layout:
+    int ndim
+    int itemsize
+    cnp.npy_intp lengths[MOST_AXES]
+    cnp.npy_intp strides[MOST_AXES]
 
 
 cdef struct Call:
@@ -24,32 +32,50 @@ cdef struct Call:
     int type
     double alpha
     double beta
-    cnp.npy_intp lengths[2]     # of c, as a matrix
-    cnp.npy_intp strides_of_c[2]
+    Layout c
+
+
+cdef struct Cut:
+    int place
+    int source
+    cnp.npy_intp offset
 
 
 cdef struct Copy:
     int source
     int target
-    size_t size
+    Layout layout       # of the source; the target is in C order
 
 
-cdef void copy_lines(Call *call, char *source, char *target) noexcept nogil:
-    """c to where the product is added to it."""
-    cdef int size = 4 if call.type == cnp.NPY_FLOAT32 else 8
-    cdef cnp.npy_intp i, j
-    cdef cnp.npy_intp n = call.lengths[1], step = call.strides_of_c[1]
-    for i in range(call.lengths[0]):
-        if step == size:
-            memcpy(target, source, n * size)
-        elif size == 4:
-            for j in range(n):
-                (<float *>target)[j] = (<float *>(source + j * step))[0]
+cdef void read_layout(cnp.ndarray x, Layout *layout):
+    """That of an array; what lies in one piece has one axis."""
+    cdef int axis
+    layout.itemsize = cnp.PyArray_ITEMSIZE(x)
+    if cnp.PyArray_IS_C_CONTIGUOUS(x):
+        layout.ndim = 1
+        layout.lengths[0], layout.strides[0] = cnp.PyArray_SIZE(x), layout.itemsize
+        return
+    layout.ndim = cnp.PyArray_NDIM(x)
+    for axis in range(layout.ndim):
+        layout.lengths[axis] = cnp.PyArray_DIM(x, axis)
+        layout.strides[axis] = cnp.PyArray_STRIDE(x, axis)
+
+
+cdef char *copy_axes(Layout *layout, int axis, char *source, char *target) noexcept nogil:
+    """Copy the elements along the axes from this one on; return where the next ones go."""
+    cdef cnp.npy_intp i, n = layout.lengths[axis], stride = layout.strides[axis]
+    cdef bint is_last = axis == layout.ndim - 1
+    if is_last and stride == layout.itemsize:
+        memcpy(target, source, n * stride)
+        return target + n * stride
+    for i in range(n):
+        if is_last:
+            memcpy(target, source, layout.itemsize)
+            target += layout.itemsize
         else:
-            for j in range(n):
-                (<double *>target)[j] = (<double *>(source + j * step))[0]
-        source += call.strides_of_c[0]
-        target += n * size
+            target = copy_axes(layout, axis + 1, source, target)
+        source += stride
+    return target
 
 
 cdef class Frozen:
@@ -69,9 +95,10 @@ cdef class Frozen:
     cdef size_t *_sizes
     cdef bint *_claimed             # whether a place is that of a result
     cdef Call *_calls
+    cdef Cut *_cuts
     cdef Copy *_copies
     cdef int *_exchanges            # pairs of places
-    cdef int _n_places, _n_calls, _n_copies, _n_exchanges, _until
+    cdef int _n_places, _n_calls, _n_cuts, _n_copies, _n_exchanges, _until
     cdef double _work
 
     def __cinit__(self, NativeMachine machine):
@@ -89,6 +116,7 @@ cdef class Frozen:
         self._sizes = <size_t *>self._new(most * sizeof(size_t))
         self._claimed = <bint *>self._new(most * sizeof(bint))
         self._calls = <Call *>self._new(machine._n_steps * sizeof(Call))
+        self._cuts = <Cut *>self._new(machine._n_steps * sizeof(Cut))
         self._copies = <Copy *>self._new(n_outputs * sizeof(Copy))
         self._exchanges = <int *>self._new(2 * n_outputs * sizeof(int))
         for slot in range(n_slots):
@@ -135,6 +163,8 @@ cdef class Frozen:
             self._fits = self._product(<Product>action, store)
         elif type(action) is Transpose:
             self._fits = self._transpose(<Transpose>action, store)
+        elif type(action) is Part:
+            self._fits = self._part(<Part>action, store)
         else:
             self._fits = False
         for i in range(step.n_frees):
@@ -257,23 +287,10 @@ cdef class Frozen:
                 return False
             if self._place_of[action._c] != call.places[3]:
                 call.places[2] = self._place_of[action._c]
-                self._as_lines(<cnp.ndarray>store[action._c], call)
+                read_layout(<cnp.ndarray>store[action._c], &call.c)
         self._n_calls += 1
         self._work += <double>call.a.rows * call.a.columns * call.b.columns
         return call.places[3] != call.places[0] and call.places[3] != call.places[1]
-
-    cdef int _as_lines(self, cnp.ndarray c, Call *call):
-        """Lengths and strides of c; all in one piece is one line."""
-        cdef int axis, ndim = cnp.PyArray_NDIM(c)
-        call.lengths[0] = call.lengths[1] = 1
-        call.strides_of_c[0] = 0
-        call.strides_of_c[1] = cnp.PyArray_ITEMSIZE(c)
-        if cnp.PyArray_IS_C_CONTIGUOUS(c):
-            call.lengths[1] = cnp.PyArray_SIZE(c)
-            return 0
-        for axis in range(ndim):
-            call.lengths[axis + 2 - ndim] = cnp.PyArray_DIM(c, axis)
-            call.strides_of_c[axis + 2 - ndim] = cnp.PyArray_STRIDE(c, axis)
 
     cdef bint _transpose(self, Transpose action, PyObject **store) except -1:
         cdef int place = self._place_of[action._input]
@@ -282,6 +299,20 @@ cdef class Frozen:
             cnp.PyArray_DATA(<cnp.ndarray>store[action._input])
             == cnp.PyArray_DATA(<cnp.ndarray>store[action._output])
         )
+
+    cdef bint _part(self, Part action, PyObject **store) except -1:
+        cdef int source = self._place_of[action._input]
+        cdef cnp.ndarray x, z
+        cdef Cut *cut = &self._cuts[self._n_cuts]
+        if source < 0 or not cnp.PyArray_CheckExact(<object>store[action._input]):
+            return False
+        x, z = <cnp.ndarray>store[action._input], <cnp.ndarray>store[action._output]
+        cut.place = self._new_place(PART, NULL, 0, cnp.PyArray_NBYTES(z))
+        cut.source = source
+        cut.offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
+        self._place_of[action._output] = cut.place
+        self._n_cuts += 1
+        return True
 
     # -- what becomes of the results
 
@@ -336,15 +367,17 @@ cdef class Frozen:
         """What is a row: it is made there, or else copied."""
         cdef int place = self._place_of[slot]
         cdef cnp.ndarray rows = <cnp.ndarray>loop._arrays[i]
-        cdef cnp.ndarray row
+        cdef cnp.ndarray row, value
         cdef cnp.npy_intp at = loop.done + loop._depths[i]
         cdef int target
+        cdef bint in_order
         if place < 0 or at >= cnp.PyArray_DIM(rows, 0):
             return False
-        row = row_of(rows, at)
-        if not same_layout(<cnp.ndarray>store[slot], row):
+        row, value = row_of(rows, at), <cnp.ndarray>store[slot]
+        if not same_lengths(value, row) or cnp.PyArray_NDIM(value) > MOST_AXES:
             return False
-        if self._kinds[place] == OWN and not self._claimed[place]:
+        in_order = cnp.PyArray_IS_C_CONTIGUOUS(value) and cnp.PyArray_IS_C_CONTIGUOUS(row)
+        if in_order and self._kinds[place] == OWN and not self._claimed[place]:
             self._addresses[place] = cnp.PyArray_BYTES(row)
             self._moves[place] = cnp.PyArray_STRIDE(rows, 0)
             self._claimed[place] = True
@@ -352,7 +385,7 @@ cdef class Frozen:
         target = self._new_place(
             MOVING, cnp.PyArray_BYTES(row), cnp.PyArray_STRIDE(rows, 0), self._sizes[place]
         )
-        self._copy(place, target)
+        self._copy(place, target, value)
         return True
 
     cdef bint _into_state(self, int slot, int before, PyObject **store) except -1:
@@ -372,12 +405,13 @@ cdef class Frozen:
             self._exchanges[2 * self._n_exchanges + 1] = last
             self._n_exchanges += 1
         else:
-            self._copy(place, last)
+            self._copy(place, last, <cnp.ndarray>store[slot])
         return True
 
-    cdef int _copy(self, int source, int target):
+    cdef int _copy(self, int source, int target, cnp.ndarray value):
         cdef Copy *copy = &self._copies[self._n_copies]
-        copy.source, copy.target, copy.size = source, target, self._sizes[source]
+        copy.source, copy.target = source, target
+        read_layout(value, &copy.layout)
         self._n_copies += 1
 
     cdef int _provide(self, Loop loop) except -1:
@@ -430,7 +464,11 @@ cdef class Frozen:
         """Do what is recorded."""
         cdef int i, k
         cdef Call *call
+        cdef Cut *cut
         cdef char **addresses = self._addresses
+        for i in range(self._n_cuts):
+            cut = &self._cuts[i]
+            addresses[cut.place] = addresses[cut.source] + cut.offset
         for i in range(self._n_calls):
             call = &self._calls[i]
             if call.kernel != NULL:
@@ -442,7 +480,9 @@ cdef class Frozen:
                 call.a.data = addresses[call.places[0]]
                 call.b.data = addresses[call.places[1]]
                 if call.places[2] >= 0:
-                    copy_lines(call, addresses[call.places[2]], addresses[call.places[3]])
+                    copy_axes(
+                        &call.c, 0, addresses[call.places[2]], addresses[call.places[3]]
+                    )
                 multiply(
                     call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta
                 )
@@ -455,7 +495,7 @@ cdef class Frozen:
         cdef char **addresses = self._addresses
         for i in range(self._n_copies):
             copy = &self._copies[i]
-            memcpy(addresses[copy.target], addresses[copy.source], copy.size)
+            copy_axes(&copy.layout, 0, addresses[copy.source], addresses[copy.target])
         for i in range(self._n_exchanges):
             first, second = self._exchanges[2 * i], self._exchanges[2 * i + 1]
             addresses[first], addresses[second] = addresses[second], addresses[first]

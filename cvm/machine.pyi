@@ -41,6 +41,16 @@ class Transpose(Action):
         order: Sequence[int],
     ) -> None: ...
 
+class Part(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        input: int,
+        output: int,
+        ndim: int,
+        entries: Sequence[int | tuple[Any, Any, Any] | None],
+    ) -> None: ...
+
 class Product(Action):
     def __init__(
         self,

@@ -27,6 +27,7 @@ cnp.import_array()
 
 include "actions.pxi"
 include "blas.pxi"
+include "views.pxi"
 include "arrays.pxi"
 
 cdef enum:
@@ -85,7 +86,7 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep, self._python = keep, python
-        self.is_native = all(type(a) in (KernelCall, Product, Transpose) for a in actions)
+        self.is_native = all(type(a) in (KernelCall, Part, Product, Transpose) for a in actions)
         self._n_slots = len(program.variables)
         self._template = [UNSET] * self._n_slots
         for slot, value in program.constants.items():

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symcomp.config import config
-from symcomp.cvm.kernels import kernel_actions
+from symcomp.cvm.kernels import MOST_AXES, kernel_actions
 from symcomp.cvm.machine import (
     Action,
     Fill,
     Gather,
     Length,
     NativeMachine,
+    Part,
     Product,
     PythonCall,
     Scatter,
@@ -23,7 +24,7 @@ from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.pattern import ARRAY, NEW, SYMBOL, Pattern, Slice
+from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, Pattern, Slice
 from symcomp.ops.products import Dot
 from symcomp.ops.shape import ShapeI
 from symcomp.vm.opcodes import Opcode
@@ -66,6 +67,25 @@ def _transpose(step: Instruction) -> Action | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     order = [-1 if a == "x" else a for a in op.order]
     return Transpose(step.compute, step.inputs[0], step.outputs[0], op.ndim, order)
+
+
+def _subtensor(step: Instruction) -> Action | None:
+    """A part that the pattern alone says."""
+    node: Any = step.node
+    x, z = node.inputs[0], node.outputs[0]
+    if len(step.inputs) > 1 or max(x.ndim, z.ndim) > MOST_AXES:
+        return None
+    entries: list[Any] = []
+    for entry in node.op.pattern:
+        if entry == NEW:
+            entries.append(None)
+        elif isinstance(entry, Slice):
+            if entry.step == 0:
+                return None
+            entries.append(tuple(entry))
+        elif entry != NOTHING:
+            entries.append(entry)
+    return Part(step.compute, step.inputs[0], step.outputs[0], x.ndim, entries)
 
 
 def _dot(step: Instruction) -> Action | None:
@@ -127,6 +147,8 @@ def _read(step: Instruction) -> Action | None:
     pattern = step.node.op.pattern  # type: ignore[union-attr]
     if pattern and all(entry == ARRAY for entry in pattern):
         return Gather(step.compute, step.arguments, step.outputs[0], len(pattern))
+    if (part := _subtensor(step)) is not None:
+        return part
     entries = _basic(pattern, step.inputs[1:])
     return None if entries is None else View(step.compute, step.inputs, step.outputs[0], entries)
 

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp.core.graph import FunctionGraph
-from symcomp.cvm.machine import Product, PythonCall, Transpose
+from symcomp.cvm.machine import Part, Product, PythonCall, Transpose
 from symcomp.cvm.prepare import NATIVE, native_machine
 from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.index import Subtensor
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import UNSET, PythonMachine
 
@@ -241,3 +242,31 @@ def test_random_programs(steps, data):
     values = [RNG.normal(size=(3, 3)), RNG.normal(size=(3, 3))]
     for got, want in zip(f[0](*values), f[1](*values), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (0, 4), (1, 1), (3, 0)])
+def test_parts_are_views(shape):
+    x = T.dmatrix("x")
+    picks = [
+        x[1:], x[:-1], x[::-1], x[::-2, 1:], x[:, None], x[None, ..., 7:], x[-9:9:3], x[..., None],
+        x[4:1:-1], x[:, ::2][1:],
+    ]  # fmt: skip
+    program = lower(FunctionGraph([x], picks), borrowed=range(len(picks)))
+    machine = native_machine(program)
+    assert all(type(NATIVE[Subtensor](step)) is Part for step in program.instructions)
+    for value in layouts(RNG.normal(size=shape)):
+        wanted = PythonMachine(program).run([value])
+        for got, want in zip(machine.run([value]), wanted, strict=True):
+            assert got.shape == want.shape and got.flags.writeable == want.flags.writeable
+            np.testing.assert_array_equal(got, want)
+            assert np.shares_memory(got, value) == np.shares_memory(want, value)
+
+
+def test_a_part_that_is_not_there():
+    x = T.dmatrix("x")
+    program = lower(FunctionGraph([x], [x[2], x[-3]]))
+    for got, want in zip(native_machine(program).run([np.eye(3)]), np.eye(3)[[2, 0]], strict=True):
+        np.testing.assert_array_equal(got, want)
+    with pytest.raises(IndexError, match="out of bounds") as error:
+        native_machine(program).run([np.eye(2)])
+    assert "Subtensor" in error.value.__notes__[0]

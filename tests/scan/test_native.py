@@ -65,8 +65,8 @@ def last_of_rnn(x, h, w):
 @pytest.mark.parametrize("build", [rnn, last_of_rnn])
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 50])
 def test_recurrence(loops, dtype, build, steps):
-    if steps == 0:
-        build = rnn
+    if steps == 0 and build is last_of_rnn:
+        pytest.skip("there is no last state")
     values = normal(steps, 4, dtype=dtype), normal(4, dtype=dtype), normal(4, 4, dtype=dtype)
     both(build, *values)
     # The first two steps show the lengths; they are taken for more than one further step alone.
@@ -99,6 +99,25 @@ def test_layouts(loops):
             both(rnn, x, start, matrix)
     # Where the sequence is not aligned, Python computes.
     assert sum(loop.unattended >= 6 for loop in loops) == 2 * 4 * 3
+
+
+@pytest.mark.parametrize("rows", [None, 3])
+def test_parts(loops, rows):
+    """Gates are parts of one product; rows are turned around, cut, picked and made longer."""
+    shape = () if rows is None else (rows,)
+
+    def build(x, h, c, u):
+        def step(v, h, c):
+            z = v + T.dot(h, u)
+            i, o, g = (z[..., k * 4 : (k + 1) * 4] for k in range(3))
+            c = T.tanh(i) * c[..., ::-1] + T.sigmoid(g) * z[..., -4:]
+            return [T.sigmoid(o) * T.tanh(c), c, z[..., 2:7:2], T.exp(z[..., 0])]
+
+        outputs, _ = symcomp.scan(step, x, [h, c, None, None])
+        return [*outputs, symcomp.grad(outputs[0].sum(), u)]
+
+    both(build, normal(15, *shape, 12), normal(*shape, 4), normal(*shape, 4), normal(4, 12))
+    assert any(loop.unattended == 14 for loop in loops)
 
 
 def test_states_that_change_places(loops):
