@@ -3,9 +3,9 @@
 
 cdef enum:
     # The parts of a basic index expression: a number, a slice, a new axis.
-    AT = 0
-    PART = 1
-    NEW = 2
+    ONE_AT = 0
+    RANGE_AT = 1
+    NEW_AT = 2
     # The most arrays of positions.
     MOST_POSITIONS = 4
 
@@ -92,9 +92,9 @@ cdef class View(Action):
             raise MemoryError()
         for i, entry in enumerate(entries):
             if entry == "new":
-                self._entries[i].kind = NEW
+                self._entries[i].kind = NEW_AT
                 continue
-            self._entries[i].kind = AT if entry[0] == "at" else PART
+            self._entries[i].kind = ONE_AT if entry[0] == "at" else RANGE_AT
             for k, bound in enumerate(entry[1:]):
                 self._entries[i].bounds[k].given = bound is not None
                 self._entries[i].bounds[k].slot = -1
@@ -128,14 +128,14 @@ cdef class View(Action):
             return False
         data = cnp.PyArray_BYTES(x)
         for i in range(self._n_entries):
-            if self._entries[i].kind == NEW:
+            if self._entries[i].kind == NEW_AT:
                 lengths[ndim], strides[ndim] = 1, 0
                 ndim += 1
                 continue
             if axis >= cnp.PyArray_NDIM(x):
                 return False
             n = cnp.PyArray_DIM(x, axis)
-            if self._entries[i].kind == AT:
+            if self._entries[i].kind == ONE_AT:
                 if not whole_number(store, &self._entries[i].bounds[0], &at):
                     return False
                 if at < 0:
