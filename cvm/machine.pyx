@@ -6,6 +6,7 @@ threads do not meet. What an instruction does is an ``Action`` (``actions.pxi``)
 products release the GIL where the work is worth it.
 """
 
+cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
@@ -13,10 +14,13 @@ from libc.stdint cimport int64_t, uintptr_t
 
 cimport numpy as cnp
 
+import signal
+import threading
 import time
 
 import numpy as np
 
+from symcomp.core.tensor import TensorType
 from symcomp.vm.machine import UNSET, explain
 from symcomp.vm.opcodes import Opcode
 
@@ -47,6 +51,8 @@ cdef struct Step:
     PyObject *action
 
 
+@cython.final
+@cython.auto_pickle(False)
 cdef class NativeMachine:
     """Runs a program. Has the interface of ``PythonMachine`` and gives the same results.
 
@@ -119,7 +125,7 @@ cdef class NativeMachine:
             at += 1
         return at
 
-    def run(self, values, observe=None):
+    cpdef list run(self, values, observe=None):
         """Run the program on the values of its inputs; return those of its outputs.
 
         Parameters
@@ -225,3 +231,7 @@ cdef list contents(PyObject **store, int n):
     """The values of all slots."""
     cdef int i
     return [UNSET if store[i] == NULL else <object>store[i] for i in range(n)]
+
+
+include "cells.pxi"
+include "caller.pxi"

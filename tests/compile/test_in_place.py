@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.compile.profile import ProfileStats
 from symcomp.core.op import Op
 from symcomp.cvm.prepare import native_machine
 from symcomp.ifelse import ifelse
@@ -370,7 +371,7 @@ def test_powers_of_integers_may_fail():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent by kill")
-def test_an_interrupt_waits_for_the_end(monkeypatch):
+def test_an_interrupt_waits_for_the_end():
     f, params = training()
     expected, others = training()
     expected([1, 2, 3], np.ones((3, 5)))
@@ -381,8 +382,8 @@ def test_an_interrupt_waits_for_the_end(monkeypatch):
         if position == gate:
             os.kill(os.getpid(), signal.SIGINT)
 
-    run = f._machine.run
-    monkeypatch.setattr(f._machine, "run", lambda values, observe=None: run(values, pressed))
+    f.profile = ProfileStats()
+    f.profile.observe = pressed
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         f([1, 2, 3], np.ones((3, 5)))
