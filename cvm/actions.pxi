@@ -61,6 +61,7 @@ cdef class PythonCall(Action):
         cdef PyObject **arguments = few
         cdef int i
         cdef object result
+        before_python()
         if self._n_arguments > 16:
             arguments = <PyObject **>PyMem_Malloc(self._n_arguments * sizeof(PyObject *))
             if arguments == NULL:
@@ -271,6 +272,7 @@ cdef class KernelCall(Action):
 
     cdef int _refuse(self, PyObject **store) except -1:
         """Compute in Python, which takes any layout or says what does not fit."""
+        before_python()
         results = self._compute(*values_of(store, self._arguments, self._n_arguments))
         if self._n_outputs == 1 and not isinstance(results, tuple):
             results = (results,)
@@ -338,6 +340,7 @@ cdef class Transpose(Action):
                 if fits and not self._kept >> axis & 1:
                     fits = cnp.PyArray_DIM(x, axis) == 1
         if not fits:
+            before_python()
             put(store, self._output, self._compute(<object>store[self._input]))
             return 0
         for axis in range(self._ndim):

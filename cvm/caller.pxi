@@ -1,8 +1,5 @@
 # The way of a call: arguments are checked, the program is run, what is updated is set.
 
-cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
-
 
 cdef struct Kind:
     # Which arrays are accepted as they are.
@@ -124,9 +121,12 @@ cdef class Caller:
     cdef list _stored(self):
         """The values of the cells."""
         cdef Py_ssize_t i
+        cdef list values = [(<Cell>self._cells[i]).value for i in range(len(self._cells))]
+        # Looked at when the values are held, as in ``settled``.
         if any_taken(self._cells):
-            return [settled(<Cell>cell) for cell in self._cells]
-        return [(<Cell>self._cells[i]).value for i in range(len(self._cells))]
+            values = None
+            values = [settled(<Cell>cell) for cell in self._cells]
+        return values
 
     cdef list _collect(self, tuple args, dict kwargs):
         """The values of all inputs, those of calls checked."""

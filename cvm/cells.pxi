@@ -3,6 +3,10 @@
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+    Py_ssize_t Py_REFCNT(PyObject *object)
+
 # Threads wait here for cells that others are writing over; only then has it to be told.
 cdef object changed = threading.Condition()
 cdef int n_waiting = 0
@@ -35,9 +39,14 @@ cdef inline bint taken_by_another(Cell cell) noexcept:
 
 cdef object settled(Cell cell):
     """The value of a cell, when no other thread writes over it."""
-    if taken_by_another(cell):
+    cdef object value
+    while True:
+        # First take hold of it: who counts after that, counts this too.
+        value = cell.value
+        if not taken_by_another(cell):
+            return value
+        value = None
         wait_for([cell])
-    return cell.value
 
 
 cdef int wait_for(list cells) except -1:
@@ -62,6 +71,17 @@ cdef bint any_taken(list cells) noexcept:
     return False
 
 
+# The transaction of the main thread whose arrays are being written over; not owned.
+cdef PyObject *under_way = NULL
+
+
+cdef int before_python() except -1:
+    """To be called before the machine calls Python, where Ctrl-C could end a call half-way."""
+    if under_way != NULL:
+        (<Transaction>under_way).hold_interrupts()
+    return 0
+
+
 @cython.final
 @cython.auto_pickle(False)
 cdef class Transaction:
@@ -79,59 +99,154 @@ cdef class Transaction:
     cdef list _marked
     cdef list _interrupts
     cdef object _handler
+    cdef object _interrupted
+    cdef unsigned long _thread
+    cdef bint _is_main
+    cdef PyObject *_outer       # the transaction within which this one is; it outlives it
 
     def __init__(self, list cells):
         self._cells = cells
 
-    cpdef begin(self):
+    def begin(self):
         """Let nobody else take the arrays; from now on Ctrl-C waits until ``end``."""
+        self.mark()
+        self.hold_interrupts()
+
+    cdef int mark(self) except -1:
+        """Let nobody else take the arrays."""
+        global under_way
         cdef Cell cell
-        cdef unsigned long thread = PyThread_get_thread_ident()
+        self._thread = PyThread_get_thread_ident()
+        self._is_main = self._thread == threading.main_thread().ident
         while any_taken(self._cells):
             wait_for(self._cells)
-        # From the look at them to here no other thread has run.
+        # From the look at them to here no other thread has run, nor does one until all are marked.
         self._marked = []
         for cell in self._cells:
             if cell._writer == 0:
-                cell._writer = thread
                 self._marked.append(cell)
-        if threading.current_thread() is threading.main_thread():
-            self._hold_interrupts()
+                cell._writer = self._thread
+        if self._is_main:
+            self._outer = under_way
+            under_way = <PyObject *>self
+        return 0
 
-    def _hold_interrupts(self):
+    cdef int hold_interrupts(self) except -1:
+        """Let Ctrl-C wait until ``end``, if this is the thread that it comes to."""
+        if not self._is_main or self._interrupts is not None:
+            return 0
+        if PyThread_get_thread_ident() != self._thread:
+            return 0
+        interrupts = self._interrupts = []
+        try:
+            # One that came meanwhile; else it would be raised by what follows.
+            PyErr_CheckSignals()
+        except BaseException as problem:
+            self._interrupted = problem
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler):
-            interrupts = self._interrupts = []
             signal.signal(signal.SIGINT, lambda *call: interrupts.append(call))
             self._handler = handler
+        return 0
 
     def taken(self, arrays, others):
         """The arrays where nobody else holds them, and copies of the others."""
         return tuple([
-            array if not count and may_be_overwritten(<Cell>cell, array) else array.copy(order="K")
-            for array, cell, count in zip(arrays, self._cells, others, strict=True)
+            self.to_write(i, array, count)
+            for i, (array, count) in enumerate(zip(arrays, others, strict=True))
         ])
+
+    cdef object to_write(self, Py_ssize_t i, cnp.ndarray array, Py_ssize_t others):
+        """The array, if it is the one in the cell, its memory its own, and nobody else holds it;
+        else a copy.
+        """
+        if (
+            others == 0
+            and (<Cell>self._cells[i]).value is array
+            and cnp.PyArray_CHKFLAGS(array, cnp.NPY_ARRAY_OWNDATA)
+            and cnp.PyArray_ISWRITEABLE(array)
+        ):
+            return array
+        return cnp.PyArray_NewCopy(array, cnp.NPY_KEEPORDER)
 
     cpdef end(self):
         """Let the others go on; then do what Ctrl-C does, if it was pressed."""
+        global under_way
         cdef Cell cell
-        if self._marked is not None:
-            for cell in self._marked:
-                cell._writer = 0
-            self._marked = None
-            if n_waiting:
-                with changed:
-                    changed.notify_all()
+        if self._marked is None:
+            return
+        for cell in self._marked:
+            cell._writer = 0
+        self._marked = None
+        if under_way == <PyObject *>self:
+            under_way = self._outer
+        if n_waiting:
+            with changed:
+                changed.notify_all()
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
             if self._interrupts:
                 self._handler(*self._interrupts[0])
+        if self._interrupted is not None:
+            raise self._interrupted
 
 
-cdef bint may_be_overwritten(Cell cell, object array):
-    """Whether this is the array that is stored, and its memory its own."""
-    return (
-        cell.value is array
-        and cnp.PyArray_CHKFLAGS(<cnp.ndarray>array, cnp.NPY_ARRAY_OWNDATA)
-        and cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array)
-    )
+cdef class GateCall(Action):
+    """The gate (see ``symcomp.vm.commit.Gate``), without Python where it has nothing to check.
+
+    Parameters
+    ----------
+    gate : Gate
+    inputs, outputs : sequence of int
+        Slots: of the transaction and what the gate takes; of the arrays to write into.
+    """
+
+    cdef object _check
+    cdef int *_slots
+    cdef int _n_inputs, _n_arrays, _n_views
+
+    def __cinit__(self, gate, inputs, outputs):
+        self._check = gate.check if gate.checks else None
+        self._slots = numbers([*inputs, *outputs])
+        self._n_inputs, self._n_arrays, self._n_views = len(inputs), gate.count, gate.views
+
+    def __dealloc__(self):
+        PyMem_Free(self._slots)
+
+    cdef int run(self, PyObject **store) except -1:
+        cdef int k
+        cdef Py_ssize_t others
+        cdef PyObject *array
+        cdef PyObject *transaction = store[self._slots[0]]
+        if self._check is not None:
+            self._check(*values_of(store, self._slots, self._n_inputs))
+        (<Transaction>transaction).mark()
+        for k in range(self._n_arrays):
+            array = store[self._slots[1 + k]]
+            # The call holds the transaction as it holds the array, and its owner as the cell does.
+            others = Py_REFCNT(array) - Py_REFCNT(transaction) - self._held_by_views(store, array)
+            put(
+                store,
+                self._slots[self._n_inputs + k],
+                (<Transaction>transaction).to_write(k, <cnp.ndarray>array, others),
+            )
+        return 0
+
+    cdef int _held_by_views(self, PyObject **store, PyObject *array):
+        """How often the views hold an array: those that are it, and the others by their base."""
+        cdef int i, j, found = 0
+        cdef int *views = self._slots + self._n_inputs - self._n_views
+        cdef PyObject *view
+        for i in range(self._n_views):
+            view = store[views[i]]
+            if view == array:
+                found += 1
+            elif cnp.PyArray_Check(<object>view):
+                if cnp.PyArray_BASE(<cnp.ndarray>view) != array:
+                    continue
+                for j in range(i):
+                    if store[views[j]] == view:
+                        break
+                else:
+                    found += 1
+        return found

@@ -59,6 +59,9 @@ class Product(Action):
         dtype: Any,
     ) -> None: ...
 
+class GateCall(Action):
+    def __init__(self, gate: Any, inputs: Sequence[int], outputs: Sequence[int]) -> None: ...
+
 class NativeMachine:
     program: Program
     kept: list[Any] | None

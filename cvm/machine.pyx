@@ -7,10 +7,11 @@ products release the GIL where the work is worth it.
 """
 
 cimport cython
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcpy
 
 cimport numpy as cnp
 
@@ -28,6 +29,7 @@ cnp.import_array()
 
 include "actions.pxi"
 include "blas.pxi"
+include "cells.pxi"
 
 cdef enum:
     CALL = 0
@@ -37,6 +39,10 @@ cdef enum:
     JUMP = 4
     SKIP_IF_SET = 5
     FREE = 6
+
+# So many values lie on the stack of C; of more, the store is allocated for each call.
+cdef enum:
+    FEW_SLOTS = 64
 
 assert [int(code) for code in Opcode] == [CALL, COPY, MOVE, BRANCH, JUMP, SKIP_IF_SET, FREE]
 
@@ -70,9 +76,11 @@ cdef class NativeMachine:
     cdef readonly object program
     cdef readonly object kept
     cdef list _actions
-    cdef list _template
+    cdef list _constants
+    cdef PyObject **_template
     cdef bint _keep, _python
-    cdef int _n_slots, _n_steps
+    cdef int _n_slots, _n_steps, _n_constants
+    cdef int *_constant_slots
     cdef Step *_steps
     cdef int *_numbers
     cdef int *_input_slots
@@ -86,9 +94,14 @@ cdef class NativeMachine:
         self._actions = actions
         self._keep, self._python = keep, python
         self._n_slots = len(program.variables)
-        self._template = [UNSET] * self._n_slots
-        for slot, value in program.constants.items():
-            self._template[slot] = value
+        self._constants = list(program.constants.values())
+        self._n_constants = len(self._constants)
+        self._constant_slots = numbers(program.constants)
+        self._template = <PyObject **>PyMem_Calloc(max(self._n_slots, 1), sizeof(PyObject *))
+        if self._template == NULL:
+            raise MemoryError()
+        for i in range(self._n_constants):
+            self._template[self._constant_slots[i]] = <PyObject *>(<object>self._constants[i])
         code = program.instructions
         self._n_steps = len(code)
         self._n_inputs, self._n_outputs = len(program.inputs), len(program.outputs)
@@ -116,6 +129,8 @@ cdef class NativeMachine:
             self._steps[i].action = <PyObject *>actions[i]
 
     def __dealloc__(self):
+        PyMem_Free(self._template)
+        PyMem_Free(self._constant_slots)
         PyMem_Free(self._numbers)
         PyMem_Free(self._steps)
 
@@ -136,13 +151,15 @@ cdef class NativeMachine:
         """
         cdef int i
         cdef PyObject *item
-        cdef PyObject **store = <PyObject **>PyMem_Malloc(max(self._n_slots, 1) * sizeof(PyObject *))
-        if store == NULL:
-            raise MemoryError()
-        for i in range(self._n_slots):
-            item = <PyObject *>(<object>self._template[i])
-            store[i] = NULL if item == <PyObject *>UNSET else item
-            Py_XINCREF(store[i])
+        cdef PyObject *few[FEW_SLOTS]
+        cdef PyObject **store = few
+        if self._n_slots > FEW_SLOTS:
+            store = <PyObject **>PyMem_Malloc(self._n_slots * sizeof(PyObject *))
+            if store == NULL:
+                raise MemoryError()
+        memcpy(store, self._template, self._n_slots * sizeof(PyObject *))
+        for i in range(self._n_constants):
+            Py_INCREF(<object>store[self._constant_slots[i]])
         try:
             for i in range(self._n_inputs):
                 item = <PyObject *>(<object>values[i])
@@ -160,7 +177,8 @@ cdef class NativeMachine:
         finally:
             for i in range(self._n_slots):
                 Py_XDECREF(store[i])
-            PyMem_Free(store)
+            if store != few:
+                PyMem_Free(store)
 
     def free(self):
         """Drop the values kept from the last call."""
@@ -192,6 +210,7 @@ cdef class NativeMachine:
             at = position[0]
             position[0] = self._do(store, at)
             now = time.perf_counter()
+            before_python()
             observe(at, code[at], now - started)
             started = now
         return 0
@@ -233,5 +252,4 @@ cdef list contents(PyObject **store, int n):
     return [UNSET if store[i] == NULL else <object>store[i] for i in range(n)]
 
 
-include "cells.pxi"
 include "caller.pxi"

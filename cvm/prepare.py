@@ -7,7 +7,14 @@ from typing import Any
 
 from symcomp.config import config
 from symcomp.cvm.kernels import kernel_actions
-from symcomp.cvm.machine import Action, NativeMachine, Product, PythonCall, Transpose
+from symcomp.cvm.machine import (
+    Action,
+    GateCall,
+    NativeMachine,
+    Product,
+    PythonCall,
+    Transpose,
+)
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.products import Dot
@@ -40,6 +47,8 @@ def _action(step: Instruction, table: Mapping[type, Lowering]) -> Action | None:
     """What does a CALL or COPY; None for the opcodes that the machine knows itself."""
     if step.opcode not in (Opcode.CALL, Opcode.COPY):
         return None
+    if step.claims:
+        return GateCall(step.compute, step.inputs, step.outputs)
     native = table.get(type(step.node.op)) if step.node is not None else None
     found = native(step) if native is not None else None
     if found is not None:
