@@ -96,7 +96,7 @@ cdef class NativeMachine:
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)
-        self._constant_slots = numbers(program.constants)
+        self._constant_slots = numbers([*program.constants])
         self._template = <PyObject **>PyMem_Calloc(max(self._n_slots, 1), sizeof(PyObject *))
         if self._template == NULL:
             raise MemoryError()
