@@ -1,5 +1,9 @@
 # The way of a call: arguments are checked, the program is run, what is updated is set.
 
+# Giving other threads a turn costs more than a small call.
+cdef enum:
+    CALLS_IN_A_ROW = 64
+
 
 cdef struct Kind:
     # Which arrays are accepted as they are.
@@ -113,9 +117,14 @@ cdef class Caller:
     def _repeat(self, Py_ssize_t n_calls):
         """Call with the stored values, several times; the last outputs, as a list."""
         cdef list results = []
-        for _ in range(n_calls):
+        cdef Py_ssize_t k
+        for k in range(n_calls):
             results = self._run(self._stored())
+            # As in loops of Python, Ctrl-C has its turn, and so have other threads.
             PyErr_CheckSignals()
+            if k % CALLS_IN_A_ROW == 0:
+                with nogil:
+                    pass
         return results
 
     cdef list _stored(self):
