@@ -1,4 +1,4 @@
-"""Calls: which arguments are taken as they are, what is set at the end, and what interrupts them."""
+"""Calls: which arguments are taken as they are, what is set at the end, what interrupts them."""
 
 import os
 import signal
