@@ -86,8 +86,9 @@ cdef class PythonCall(Action):
 
 
 cdef list values_of(PyObject **store, int *slots, int n):
-    """The values of slots; None for -1."""
+    """The values of slots, to call Python with; None for -1."""
     cdef int i
+    before_python()
     return [
         None if slots[i] < 0 or store[slots[i]] == NULL else <object>store[slots[i]]
         for i in range(n)
@@ -272,7 +273,6 @@ cdef class KernelCall(Action):
 
     cdef int _refuse(self, PyObject **store) except -1:
         """Compute in Python, which takes any layout or says what does not fit."""
-        before_python()
         results = self._compute(*values_of(store, self._arguments, self._n_arguments))
         if self._n_outputs == 1 and not isinstance(results, tuple):
             results = (results,)

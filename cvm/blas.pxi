@@ -138,7 +138,6 @@ cdef class Product(Action):
 
     cdef int run(self, PyObject **store) except -1:
         if not self._try(store):
-            before_python()
             values = values_of(store, self._arguments, self._n_arguments)
             put(store, self._output, self._compute(*values))
         return 0

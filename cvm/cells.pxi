@@ -143,9 +143,9 @@ cdef class Transaction:
             PyErr_CheckSignals()
         except BaseException as problem:
             self._interrupted = problem
-        handler = signal.getsignal(signal.SIGINT)
+        handler = getsignal(SIGINT)
         if callable(handler):
-            signal.signal(signal.SIGINT, lambda *call: interrupts.append(call))
+            set_handler(SIGINT, lambda *call: interrupts.append(call))
             self._handler = handler
         return 0
 
@@ -184,7 +184,7 @@ cdef class Transaction:
             with changed:
                 changed.notify_all()
         if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
+            set_handler(SIGINT, self._handler)
             if self._interrupts:
                 self._handler(*self._interrupts[0])
         if self._interrupted is not None:
@@ -192,7 +192,8 @@ cdef class Transaction:
 
 
 cdef class GateCall(Action):
-    """The gate (see ``symcomp.vm.commit.Gate``), without Python where it has nothing to check.
+    """The gate (see ``symcomp.vm.commit.Gate``), without Python if a Transaction stands behind it and
+    nothing has to be checked.
 
     Parameters
     ----------
@@ -201,12 +202,13 @@ cdef class GateCall(Action):
         Slots: of the transaction and what the gate takes; of the arrays to write into.
     """
 
-    cdef object _check
+    cdef object _gate
+    cdef bint _checks
     cdef int *_slots
     cdef int _n_inputs, _n_arrays, _n_views
 
     def __cinit__(self, gate, inputs, outputs):
-        self._check = gate.check if gate.checks else None
+        self._gate, self._checks = gate, bool(gate.checks)
         self._slots = numbers([*inputs, *outputs])
         self._n_inputs, self._n_arrays, self._n_views = len(inputs), gate.count, gate.views
 
@@ -218,8 +220,13 @@ cdef class GateCall(Action):
         cdef Py_ssize_t others
         cdef PyObject *array
         cdef PyObject *transaction = store[self._slots[0]]
-        if self._check is not None:
-            self._check(*values_of(store, self._slots, self._n_inputs))
+        if type(<object>transaction) is not Transaction:
+            taken = self._gate(*values_of(store, self._slots, self._n_inputs))
+            for k in range(self._n_arrays):
+                put(store, self._slots[self._n_inputs + k], taken[k])
+            return 0
+        if self._checks:
+            self._gate.check(*values_of(store, self._slots, self._n_inputs))
         (<Transaction>transaction).mark()
         for k in range(self._n_arrays):
             array = store[self._slots[1 + k]]

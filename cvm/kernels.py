@@ -79,13 +79,16 @@ def _call(step: Instruction, formula: Formula, kernel: Kernel, address: int) -> 
     patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
     results = formula.results
     rank = node.inputs[0].ndim
+    # What is reduced may be read once more after results are written.
+    reads_again = any(folded_axes(s.function) for s in formula.steps)
+    into = [-1 if reads_again and slot in step.inputs else slot for slot in step.into]
     return KernelCall(
         address,
         step.compute,
         step.arguments,
         step.inputs,
         step.outputs,
-        step.into,
+        into,
         [*patterns[: len(formula.inputs)], *(patterns[r.value] for r in results)],
         [[a in r.dropped for a in range(rank)] for r in results],
         [v.dtype for v in (*node.inputs, *node.outputs)],

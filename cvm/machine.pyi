@@ -59,6 +59,51 @@ class Product(Action):
         dtype: Any,
     ) -> None: ...
 
+class Length(Action):
+    def __init__(
+        self, compute: Callable[..., Any] | None, input: int, output: int, axis: int
+    ) -> None: ...
+
+class View(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        entries: Sequence[Any],
+    ) -> None: ...
+
+class Fill(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        ndim: int,
+        into: int,
+        dtype: Any,
+    ) -> None: ...
+
+class Gather(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        count: int,
+    ) -> None: ...
+
+class Scatter(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        count: int,
+        set: bool,
+        into: int,
+    ) -> None: ...
+
 class GateCall(Action):
     def __init__(self, gate: Any, inputs: Sequence[int], outputs: Sequence[int]) -> None: ...
 

@@ -15,9 +15,11 @@ from libc.string cimport memcpy
 
 cimport numpy as cnp
 
-import signal
 import threading
 import time
+
+# What the functions of the module signal call; those spend most of their time on making enums.
+from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
 
@@ -29,6 +31,7 @@ cnp.import_array()
 
 include "actions.pxi"
 include "blas.pxi"
+include "arrays.pxi"
 include "cells.pxi"
 
 cdef enum:

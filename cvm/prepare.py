@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symcomp.config import config
 from symcomp.cvm.kernels import kernel_actions
 from symcomp.cvm.machine import (
     Action,
+    Fill,
     GateCall,
+    Gather,
+    Length,
     NativeMachine,
     Product,
     PythonCall,
+    Scatter,
     Transpose,
+    View,
 )
+from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.pattern import ARRAY, NEW, SYMBOL, Pattern, Slice
 from symcomp.ops.products import Dot
+from symcomp.ops.shape import ShapeI
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
@@ -103,12 +112,68 @@ def _product(
     )  # fmt: skip
 
 
+def _length(step: Instruction) -> Action | None:
+    node: Any = step.node
+    return Length(step.compute, step.inputs[0], step.outputs[0], node.op.axis)
+
+
+def _fill(step: Instruction) -> Action | None:
+    node: Any = step.node
+    out, value = node.outputs[0], node.inputs[0]
+    if any(n != 1 for n in value.type.shape):
+        return None
+    into = step.into[0] if step.into else -1
+    return Fill(step.compute, step.arguments, step.outputs[0], out.ndim, into, out.dtype)
+
+
+def _read(step: Instruction) -> Action | None:
+    pattern = step.node.op.pattern  # type: ignore[union-attr]
+    if pattern and all(entry == ARRAY for entry in pattern):
+        return Gather(step.compute, step.arguments, step.outputs[0], len(pattern))
+    entries = _basic(pattern, step.inputs[1:])
+    return None if entries is None else View(step.compute, step.inputs, step.outputs[0], entries)
+
+
+def _write(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    if not op.pattern or any(entry != ARRAY for entry in op.pattern):
+        return None
+    into = step.inputs[0] if op.inplace else step.into[0] if step.into else -1
+    return Scatter(
+        step.compute, step.arguments, step.outputs[0], len(op.pattern), op.set, into
+    )  # fmt: skip
+
+
+def _basic(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
+    """The entries of an index expression without arrays, as ``View`` takes them."""
+    rest = iter(slots)
+
+    def bound(part: Any) -> tuple[str, int] | None:
+        return None if part is None else ("slot", next(rest)) if part == SYMBOL else ("value", part)
+
+    entries: list[Any] = []
+    for entry in pattern:
+        if isinstance(entry, Slice):
+            entries.append(("part", *(bound(part) for part in entry)))
+        elif entry == NEW:
+            entries.append("new")
+        elif entry == SYMBOL or isinstance(entry, int):
+            entries.append(("at", bound(entry)))
+        else:
+            return None
+    return entries
+
+
 # What is done natively; the rest calls Python.
 NATIVE: dict[type, Lowering] = {
+    Alloc: _fill,
     DimShuffle: _transpose,
     Dot: _dot,
     Gemm: _gemm,
     Gemv: _gemm,
     Ger: _ger,
+    IncSubtensor: _write,
     ScaledDot: _scaled_dot,
+    ShapeI: _length,
+    Subtensor: _read,
 }

@@ -45,6 +45,8 @@ _NAME = re.compile(r"\b[av]\d+\b")
 # Sums are in parts of so many elements, whose rounding errors grow, before they are added up with
 # errors kept.
 PART = 16
+# So many rows are added up at once where elements take little time: the part is read less often.
+ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -136,61 +138,78 @@ class _Printer:
             return None
         numbers = [pair for pair in body.loads if pair[1] in body.numbers]
         vectors = [pair for pair in body.loads if pair[1] not in body.numbers]
-        ends = [*(self._fold(v) for v in body.folds)]
-        ends += [f"a{a}[i] = {self._stored(v)};" for v, a in body.stores]
+        stores = [f"a{a}[i] = {self._stored(v)};" for v, a in body.stores]
+        ends = [*(line for v in body.folds for line in self._fold(v, ("",))), *stores]
         values = self._reads_values(number, body)
         inside = _needed([*((v, self._load(v, a, "i", values)) for v, a in vectors), *steps], ends)
         outside = _needed([(v, self._load(v, a, "0")) for v, a in numbers], [*inside, *ends])
-        used = {array for _, array in (*body.loads, *body.stores)}
+        if not body.loads and not body.stores:
+            return [f"static void NAME_{number}{_ARGUMENTS}", "{", "}", ""]
         pointers = [self._pointer(a, const=False) for _, a in body.stores]
         pointers += _needed(
             [(a, self._pointer(a, const=True)) for _, a in body.loads], [*inside, *outside], "a"
         )
-        head = "(int64_t rows, int64_t n, char *const *data, const int64_t *step)"
-        if not used:
-            unused = "    (void)rows, (void)n, (void)data, (void)step;"
-            return [f"static void NAME_{number}{head}", "{", unused, "}", ""]
-        inner = [
-            *pointers,
-            *outside,
-            "#pragma omp simd",
-            "for (int64_t i = 0; i < n; i++) {",
-            *(f"    {line}" for line in (*inside, *ends)),
-            "}",
-        ]
         if body.folds:
-            return self._folding(number, body, inner)
-        rows = ["    for (int64_t r = 0; r < rows; r++) {"]
-        rows += [*(_indented(line, 2) for line in inner), "    }", "}", ""]
-        if not self._reads_values(number, body):
-            return [f"static void NAME_{number}{head}", "{", *rows]
-        return [_inline(number), "{", *rows, *_versions(number, parts=False, values=True)]
+            return self._folding(number, body, [*pointers, *outside], inside, stores)
+        lines = ["    for (int64_t r = 0; r < rows; r++) {"]
+        lines += [_indented(line, 2) for line in (*pointers, *outside, *_loop([*inside, *ends]))]
+        lines += ["    }", "}", ""]
+        if not values:
+            return [f"static void NAME_{number}{_ARGUMENTS}", "{", *lines]
+        return [_inline(number), "{", *lines, *_versions(number, parts=False, values=True)]
 
     def _reads_values(self, number: int, body: Body) -> bool:
         """Whether it is of a pass and reads what there is one of for each result."""
         values = any(array >= self.nest.temporaries for _, array in body.loads)
         return values and number % 2 == 0
 
-    def _folding(self, number: int, body: Body, inner: Sequence[str]) -> list[str]:
+    def _folding(
+        self,
+        number: int,
+        body: Body,
+        before: Sequence[str],
+        inside: Sequence[str],
+        stores: Sequence[str],
+    ) -> list[str]:
         """A body that reduces: parts of rows, then what they are added up to."""
         sums = any(self._has_error(v) for v in body.folds)
+        values = self._reads_values(number, body)
+        light = _is_light(inside)
         lines = [_inline(number), "{"]
-        if not self._reads_values(number, body):
-            lines += ["    (void)across;"]
         lines += [f"    {line}" for v in body.folds for line in self._totals(v)]
         lines += [f"    for (int64_t part = 0; part < rows; part += {PART if sums else 'rows'}) {{"]
         end = f"rows - part < {PART} ? rows : part + {PART}" if sums else "rows"
-        lines += [f"        int64_t end = {end};"]
+        lines += [f"        int64_t r = part, end = {end};"]
         for v in body.folds:
             name, _, work = self._reduction(v)
             lines += ["        for (int64_t i = 0; i < n; i++)"]
             lines += [f"            p{v}[i] = {_identity(name, work)};"]
-        lines += ["        for (int64_t r = part; r < end; r++) {"]
-        lines += [_indented(line, 3) for line in inner]
-        lines += ["        }"]
+        if light and not stores and all(self._adds(v) for v in body.folds):
+            # Across, parts are in registers anyhow.
+            lines += ["        if (!across)"]
+            lines += self._rows(body, before, inside, stores, [f"_{row}" for row in range(ROWS)])
+        lines += self._rows(body, before, inside, stores, [""])
         lines += [f"        {line}" for v in body.folds for line in self._settle(v)]
-        values = self._reads_values(number, body)
-        return [*lines, "    }", "}", "", *_versions(number, _is_light(inner), values)]
+        return [*lines, "    }", "}", "", *_versions(number, light, values)]
+
+    def _rows(
+        self,
+        body: Body,
+        before: Sequence[str],
+        inside: Sequence[str],
+        stores: Sequence[str],
+        suffixes: Sequence[str],
+    ) -> list[str]:
+        """The loop over rows, several at once; suffixes tell their variables apart."""
+        ahead = [_of_row(line, row, s) for row, s in enumerate(suffixes) for line in before]
+        work = [_of_row(line, row, s) for row, s in enumerate(suffixes) for line in inside]
+        work += [line for v in body.folds for line in self._fold(v, suffixes)]
+        count = len(suffixes)
+        return [
+            f"        for (; r + {count - 1} < end; r += {count}) {{",
+            *(_indented(line, 3) for line in (*ahead, *_loop([*work, *stores]))),
+            "        }",
+        ]
 
     def _pointer(self, array: int, const: bool) -> str:
         kind = f"{'const ' if const else ''}{STORED[self.dtypes[array]]}"
@@ -234,6 +253,10 @@ class _Printer:
         name, _, work = self._reduction(value)
         return name == "sum" and np.dtype(work).kind == "f"
 
+    def _adds(self, value: int) -> bool:
+        """Whether it is a sum or product: joining the elements of rows first makes vectors."""
+        return self._reduction(value)[0] in ("sum", "prod")
+
     def _totals(self, value: int) -> list[str]:
         """The names of the arrays of totals in a function."""
         kind = C_TYPES[self._reduction(value)[2]]
@@ -244,10 +267,24 @@ class _Printer:
             lines += [f"{kind} *e{value} = ({kind} *)data[{error}];"]
         return lines
 
-    def _fold(self, value: int) -> str:
+    def _fold(self, value: int, suffixes: Sequence[str]) -> list[str]:
+        """Join the elements of rows, two by two, and these to the part."""
         name, argument, work = self._reduction(value)
-        text = converted(f"v{argument}", self.formula.dtypes[argument], work)
-        return f"p{value}[i] = {_joined(name, work, f'p{value}[i]', text)};"
+        kind, given = C_TYPES[work], self.formula.dtypes[argument]
+        if len(suffixes) == 1:
+            text = converted(f"v{argument}{suffixes[0]}", given, work)
+            return [f"p{value}[i] = {_joined(name, work, f'p{value}[i]', text)};"]
+        lines, names = [], []
+        for suffix in suffixes:
+            names.append(f"w{value}{suffix}")
+            lines.append(
+                f"const {kind} {names[-1]} = {converted(f'v{argument}{suffix}', given, work)};"
+            )
+        while len(names) > 1:
+            x, y, *names = names
+            names.append(x + y.removeprefix(f"w{value}"))
+            lines.append(f"const {kind} {names[-1]} = {_joined(name, work, x, y)};")
+        return [*lines, f"p{value}[i] = {_joined(name, work, f'p{value}[i]', names[0])};"]
 
     def _settle(self, value: int) -> list[str]:
         """Add parts to totals; for sums of floats, keeping the rounding errors."""
@@ -378,7 +415,7 @@ _ARGUMENTS = "(int64_t rows, int64_t n, char *const *data, const int64_t *step)"
 
 def _inline(number: int) -> str:
     arguments = _ARGUMENTS.replace("int64_t n,", "int64_t n, int across,")
-    return f"static inline ALWAYS void NAME_rows{number}{arguments}"
+    return f"INLINE void NAME_rows{number}{arguments}"
 
 
 def _versions(number: int, parts: bool, values: bool) -> list[str]:
@@ -386,11 +423,25 @@ def _versions(number: int, parts: bool, values: bool) -> list[str]:
     of one: as many as stay in registers, and any number."""
     run = f"    NAME_rows{number}(rows, %s, %d, data, step);"
     usual = ["    if (n == PARTS)", f"    {run % ('PARTS', 1)}", "    else"] if parts else []
-    across = [*usual, ("    " if parts else "") + run % ("n", 1)]
     if not values:
-        return [f"static void NAME_{number}{_ARGUMENTS}", "{", *across, "}", ""]
+        either = [*usual, ("    " if parts else "") + run % ("n", 0)]
+        return [f"static void NAME_{number}{_ARGUMENTS}", "{", *either, "}", ""]
+    across = [*usual, ("    " if parts else "") + run % ("n", 1)]
     lines = [f"static void NAME_{number}{_ARGUMENTS}", "{", run % ("n", 0), "}", ""]
     return [*lines, f"static void NAME_across{number}{_ARGUMENTS}", "{", *across, "}", ""]
+
+
+def _loop(lines: Sequence[str]) -> list[str]:
+    """The loop over elements."""
+    head = ["#pragma omp simd", "for (int64_t i = 0; i < n; i++) {"]
+    return [*head, *(f"    {line}" for line in lines), "}"]
+
+
+def _of_row(line: str, row: int, suffix: str) -> str:
+    """A line for one of several rows."""
+    if not suffix:
+        return line
+    return _NAME.sub(rf"\g<0>{suffix}", line).replace("+ r * step", f"+ (r + {row}) * step")
 
 
 def _is_light(lines: Sequence[str]) -> bool:

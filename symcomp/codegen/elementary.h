@@ -20,28 +20,28 @@
 #define ROUNDER 0x1.8p52
 #define ROUNDERF 0x1.8p23f
 
-static inline uint64_t bits_of(double x)
+INLINE uint64_t bits_of(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline double of_bits(uint64_t bits)
+INLINE double of_bits(uint64_t bits)
 {
     double x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-static inline uint32_t bits_off(float x)
+INLINE uint32_t bits_off(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static inline float of_bitsf(uint32_t bits)
+INLINE float of_bitsf(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -49,18 +49,18 @@ static inline float of_bitsf(uint32_t bits)
 }
 
 /* 2^k, where t is k + ROUNDER. */
-static inline double power_of_two(double t)
+INLINE double power_of_two(double t)
 {
     return of_bits((bits_of(t) + 1023) << 52);
 }
 
-static inline float power_of_twof(float t)
+INLINE float power_of_twof(float t)
 {
     return of_bitsf((bits_off(t) + 127) << 23);
 }
 
 /* exp(r) - 1 for |r| <= log(2) / 2. */
-static inline double exp_rest(double r)
+INLINE double exp_rest(double r)
 {
     double p = MAD(r, 0x1.af390ba7e6f47p-26, 0x1.2891d4ffbb0f9p-22);
     p = MAD(r, p, 0x1.71de0d85293b8p-19);
@@ -74,7 +74,7 @@ static inline double exp_rest(double r)
     return MAD(r * r, p, r);
 }
 
-static inline float exp_restf(float r)
+INLINE float exp_restf(float r)
 {
     float p = MADF(r, 0x1.6d117cc039048p-10f, 0x1.120be1dcb42dcp-7f);
     p = MADF(r, p, 0x1.555518f5d12p-5f);
@@ -84,7 +84,7 @@ static inline float exp_restf(float r)
 }
 
 /* 2^n in two factors, as it may be out of range, where the result is not. */
-static inline double m_exp(double x)
+INLINE double m_exp(double x)
 {
     double c = x < -746 ? -746 : x > 710 ? 710 : x;
     double n = MAD(c, LOG2E, ROUNDER) - ROUNDER;
@@ -93,7 +93,7 @@ static inline double m_exp(double x)
     return (p * half + half) * power_of_two(n - (t - ROUNDER) + ROUNDER);
 }
 
-static inline float m_expf(float x)
+INLINE float m_expf(float x)
 {
     float c = x < -105 ? -105 : x > 89 ? 89 : x;
     float n = MADF(c, (float)LOG2E, ROUNDERF) - ROUNDERF;
@@ -102,7 +102,7 @@ static inline float m_expf(float x)
     return (p * half + half) * power_of_twof(n - (t - ROUNDERF) + ROUNDERF);
 }
 
-static inline double m_expm1(double x)
+INLINE double m_expm1(double x)
 {
     double c = x < -50 ? -50 : x > 710 ? 710 : x;
     double n = MAD(c, LOG2E, ROUNDER) - ROUNDER;
@@ -112,7 +112,7 @@ static inline double m_expm1(double x)
     return x == 0 ? x : z;
 }
 
-static inline float m_expm1f(float x)
+INLINE float m_expm1f(float x)
 {
     float c = x < -50 ? -50 : x > 89 ? 89 : x;
     float n = MADF(c, (float)LOG2E, ROUNDERF) - ROUNDERF;
@@ -124,7 +124,7 @@ static inline float m_expm1f(float x)
 
 /* log(x) + e for x > 0: with x = 2^k (1 + f) and s = f / (2 + f), log(1 + f) is
    f - f^2/2 + s (f^2/2 + R(s)), where R(s) = 2 atanh(s) / s - 2. */
-static inline double log_parts(double x, double e)
+INLINE double log_parts(double x, double e)
 {
     int tiny = x < 0x1p-1022;
     uint64_t bits = bits_of(tiny ? x * 0x1p54 : x);
@@ -142,7 +142,7 @@ static inline double log_parts(double x, double e)
     return k * LN2_HIGH - ((half - (s * MAD(q, p, half) + MAD(k, LN2_LOW, e))) - f);
 }
 
-static inline float log_partsf(float x, float e)
+INLINE float log_partsf(float x, float e)
 {
     int tiny = x < 0x1p-126f;
     uint32_t bits = bits_off(tiny ? x * 0x1p25f : x);
@@ -156,59 +156,59 @@ static inline float log_partsf(float x, float e)
     return k * LN2_HIGHF - ((half - (s * MADF(q, p, half) + MADF(k, LN2_LOWF, e))) - f);
 }
 
-static inline double m_log(double x)
+INLINE double m_log(double x)
 {
     double z = log_parts(x, 0);
     return x > 0 ? (x < INFINITY ? z : x) : x == 0 ? -INFINITY : NAN;
 }
 
-static inline float m_logf(float x)
+INLINE float m_logf(float x)
 {
     float z = log_partsf(x, 0);
     return x > 0 ? (x < INFINITY ? z : x) : x == 0 ? -INFINITY : NAN;
 }
 
 /* With u = 1 + x rounded and c what was lost, log(1 + x) = log(u) + c / u to second order. */
-static inline double m_log1p(double x)
+INLINE double m_log1p(double x)
 {
     double u = 1 + x, c = x < 1 ? x - (u - 1) : 1 - (u - x), z = log_parts(u, c / u);
     z = x > -1 ? (x < INFINITY ? z : x) : x == -1 ? -INFINITY : NAN;
     return x == 0 ? x : z;
 }
 
-static inline float m_log1pf(float x)
+INLINE float m_log1pf(float x)
 {
     float u = 1 + x, c = x < 1 ? x - (u - 1) : 1 - (u - x), z = log_partsf(u, c / u);
     z = x > -1 ? (x < INFINITY ? z : x) : x == -1 ? -INFINITY : NAN;
     return x == 0 ? x : z;
 }
 
-static inline double m_sin(double x)
+INLINE double m_sin(double x)
 {
     return sin(x);
 }
 
-static inline float m_sinf(float x)
+INLINE float m_sinf(float x)
 {
     return sinf(x);
 }
 
-static inline double m_cos(double x)
+INLINE double m_cos(double x)
 {
     return cos(x);
 }
 
-static inline float m_cosf(float x)
+INLINE float m_cosf(float x)
 {
     return cosf(x);
 }
 
-static inline double m_tanh(double x)
+INLINE double m_tanh(double x)
 {
     return tanh(x);
 }
 
-static inline float m_tanhf(float x)
+INLINE float m_tanhf(float x)
 {
     return tanhf(x);
 }

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALWAYS __attribute__((always_inline))
+/* Always: a call in a loop keeps it from becoming one of vectors. */
+#define INLINE static inline __attribute__((always_inline))
 #define PI 3.141592653589793
 #define PIf 3.1415927f
 
-static inline int64_t floor_div_i(int64_t x, int64_t y)
+INLINE int64_t floor_div_i(int64_t x, int64_t y)
 {
     if (y == 0)
         return 0;
@@ -17,7 +18,7 @@ static inline int64_t floor_div_i(int64_t x, int64_t y)
     return x / y - ((x % y != 0) & ((x < 0) != (y < 0)));
 }
 
-static inline int64_t mod_i(int64_t x, int64_t y)
+INLINE int64_t mod_i(int64_t x, int64_t y)
 {
     if (y == 0 || y == -1)
         return 0;
@@ -25,17 +26,17 @@ static inline int64_t mod_i(int64_t x, int64_t y)
     return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-static inline uint64_t floor_div_u(uint64_t x, uint64_t y)
+INLINE uint64_t floor_div_u(uint64_t x, uint64_t y)
 {
     return y == 0 ? 0 : x / y;
 }
 
-static inline uint64_t mod_u(uint64_t x, uint64_t y)
+INLINE uint64_t mod_u(uint64_t x, uint64_t y)
 {
     return y == 0 ? 0 : x % y;
 }
 
-static inline uint64_t pow_u(uint64_t x, uint64_t y)
+INLINE uint64_t pow_u(uint64_t x, uint64_t y)
 {
     uint64_t power = 1;
     for (; y; y >>= 1, x *= x)
@@ -44,29 +45,29 @@ static inline uint64_t pow_u(uint64_t x, uint64_t y)
 }
 
 /* -1, 0 or 1 as x is less than, equal to or greater than y. */
-static inline int order_iu(int64_t x, uint64_t y)
+INLINE int order_iu(int64_t x, uint64_t y)
 {
     return x < 0 ? -1 : ((uint64_t)x > y) - ((uint64_t)x < y);
 }
 
-static inline int64_t clip_i(int64_t x, int64_t low, int64_t high)
+INLINE int64_t clip_i(int64_t x, int64_t low, int64_t high)
 {
     int64_t raised = x > low ? x : low;
     return raised < high ? raised : high;
 }
 
-static inline uint64_t clip_u(uint64_t x, uint64_t low, uint64_t high)
+INLINE uint64_t clip_u(uint64_t x, uint64_t low, uint64_t high)
 {
     uint64_t raised = x > low ? x : low;
     return raised < high ? raised : high;
 }
 
-static inline float half_of(float x)
+INLINE float half_of(float x)
 {
     return (float)(_Float16)x;
 }
 
-static inline float half_of_double(double x)
+INLINE float half_of_double(double x)
 {
     return (float)(_Float16)x;
 }

@@ -1,12 +1,12 @@
 /* Read twice, for REAL double and float: F(name) is name or namef, C(x) a constant of that type. */
 
-static inline REAL F(clip_f)(REAL x, REAL low, REAL high)
+INLINE REAL F(clip_f)(REAL x, REAL low, REAL high)
 {
     REAL raised = (x >= low) | (x != x) ? x : low;
     return (raised <= high) | (raised != raised) ? raised : high;
 }
 
-static inline REAL F(mod_f)(REAL x, REAL y)
+INLINE REAL F(mod_f)(REAL x, REAL y)
 {
     REAL rest = F(fmod)(x, y);
     if (y == 0)
@@ -16,7 +16,7 @@ static inline REAL F(mod_f)(REAL x, REAL y)
     return (y < 0) != (rest < 0) ? rest + y : rest;
 }
 
-static inline REAL F(floor_div_f)(REAL x, REAL y)
+INLINE REAL F(floor_div_f)(REAL x, REAL y)
 {
     if (y == 0)
         return x / y;
@@ -30,26 +30,26 @@ static inline REAL F(floor_div_f)(REAL x, REAL y)
 }
 
 /* By the number below 1/2: adding 1/2 itself would round the number below it up. */
-static inline REAL F(round_away)(REAL x)
+INLINE REAL F(round_away)(REAL x)
 {
     return F(trunc)(x + F(copysign)(C(0.5) - EPSILON / 4, x));
 }
 
 /* The rounding error of a + b = s, 0 where that is not finite. */
-static inline REAL F(sum_error)(REAL a, REAL b, REAL s)
+INLINE REAL F(sum_error)(REAL a, REAL b, REAL s)
 {
     REAL t = s - a, e = (a - (s - t)) + (b - t);
     return F(fabs)(e) < INFINITY ? e : 0;
 }
 
-static inline REAL F(high_half)(REAL x)
+INLINE REAL F(high_half)(REAL x)
 {
     REAL big = SPLITTER * x;
     return big - (big - x);
 }
 
 /* The rounding error of a b = p (Dekker, 1971), 0 where that is not finite. */
-static inline REAL F(product_error)(REAL a, REAL b, REAL p)
+INLINE REAL F(product_error)(REAL a, REAL b, REAL p)
 {
     REAL a1 = F(high_half)(a), b1 = F(high_half)(b), a2 = a - a1, b2 = b - b1;
     REAL e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
@@ -57,30 +57,30 @@ static inline REAL F(product_error)(REAL a, REAL b, REAL p)
 }
 
 /* exp(c x^2) as if the exponent were not rounded; c is a power of two and its sign. */
-static inline REAL F(exp_square)(REAL x, REAL c)
+INLINE REAL F(exp_square)(REAL x, REAL c)
 {
     REAL square = x * x;
     return F(m_exp)(c * square) * (1 + c * F(product_error)(x, x, square));
 }
 
-static inline REAL F(r_sigmoid)(REAL x)
+INLINE REAL F(r_sigmoid)(REAL x)
 {
     REAL small = F(m_exp)(-F(fabs)(x));
     return (x >= 0 ? 1 : small) / (1 + small);
 }
 
-static inline REAL F(r_softplus)(REAL x)
+INLINE REAL F(r_softplus)(REAL x)
 {
     REAL positive = (x >= 0) | (x != x) ? x : 0;
     return positive + F(m_log1p)(F(m_exp)(-F(fabs)(x)));
 }
 
-static inline REAL F(r_log_sigmoid)(REAL x)
+INLINE REAL F(r_log_sigmoid)(REAL x)
 {
     return -F(r_softplus)(-x);
 }
 
-static inline REAL F(r_logit)(REAL x)
+INLINE REAL F(r_logit)(REAL x)
 {
     REAL near = 2 * F(atanh)(2 * F(clip_f)(x, C(0.25), C(0.75)) - 1);
     REAL far = F(m_log)(x) - F(m_log1p)(-x);
@@ -88,36 +88,36 @@ static inline REAL F(r_logit)(REAL x)
 }
 
 /* Maechler (2012), "Accurately computing log(1 - exp(-|a|))": the switch is at log 2. */
-static inline REAL F(r_log1mexp)(REAL x)
+INLINE REAL F(r_log1mexp)(REAL x)
 {
     REAL near = F(m_log)(-F(m_expm1)(x)), far = F(m_log1p)(-F(m_exp)(x));
     return x > C(-0.6931471805599453) ? near : far;
 }
 
-static inline REAL F(r_xlogy)(REAL x, REAL y)
+INLINE REAL F(r_xlogy)(REAL x, REAL y)
 {
     REAL z = x * F(m_log)(y);
     return (x == 0) & (y == y) ? 0 : z;
 }
 
-static inline REAL F(r_xlog1py)(REAL x, REAL y)
+INLINE REAL F(r_xlog1py)(REAL x, REAL y)
 {
     REAL z = x * F(m_log1p)(y);
     return (x == 0) & (y == y) ? 0 : z;
 }
 
-static inline REAL F(r_xlogx)(REAL x)
+INLINE REAL F(r_xlogx)(REAL x)
 {
     return F(r_xlogy)(x, x);
 }
 
-static inline REAL F(r_sech_squared)(REAL x)
+INLINE REAL F(r_sech_squared)(REAL x)
 {
     REAL e = F(m_exp)(-F(fabs)(x)), z = 2 * e / (1 + e * e);
     return z * z;
 }
 
-static inline REAL F(r_logcosh)(REAL x)
+INLINE REAL F(r_logcosh)(REAL x)
 {
     REAL a = F(fabs)(x), half = F(sinh)((a < 1 ? a : 1) / 2);
     REAL far = a - (C(0.6931471805599453) - F(m_log1p)(F(m_exp)(-2 * a)));
@@ -125,53 +125,53 @@ static inline REAL F(r_logcosh)(REAL x)
     return a < 1 ? near : far;
 }
 
-static inline REAL F(r_one_minus_cos)(REAL x)
+INLINE REAL F(r_one_minus_cos)(REAL x)
 {
     REAL s = F(m_sin)(x / 2);
     return 2 * s * s;
 }
 
-static inline REAL F(r_one_minus_cos_over_square)(REAL x)
+INLINE REAL F(r_one_minus_cos_over_square)(REAL x)
 {
     REAL half = x / 2, ratio = F(m_sin)(half) / half;
     return half == 0 ? C(0.5) : ratio * ratio / 2;
 }
 
 /* From 40 on the 1 does not count; by halves, as exp(x) may overflow. */
-static inline REAL F(r_x_over_expm1)(REAL x)
+INLINE REAL F(r_x_over_expm1)(REAL x)
 {
     REAL near = x / F(m_expm1)(x), half = F(m_exp)(-x / 2), far = x * half * half;
     far = x == INFINITY ? 0 : far;
     return x == 0 ? 1 : x > 40 ? far : near;
 }
 
-static inline REAL F(r_sqrt1p_minus_sqrt)(REAL x)
+INLINE REAL F(r_sqrt1p_minus_sqrt)(REAL x)
 {
     return 1 / (F(sqrt)(1 + x) + F(sqrt)(x));
 }
 
 /* 28 and 39 are beyond where these underflow. */
-static inline REAL F(r_bell)(REAL x)
+INLINE REAL F(r_bell)(REAL x)
 {
     return F(exp_square)(F(clip_f)(x, -28, 28), -1);
 }
 
-static inline REAL F(r_normal_pdf)(REAL x)
+INLINE REAL F(r_normal_pdf)(REAL x)
 {
     return F(exp_square)(F(clip_f)(x, -39, 39), C(-0.5)) / C(2.5066282746310002);
 }
 
-static inline REAL F(r_erf)(REAL x)
+INLINE REAL F(r_erf)(REAL x)
 {
     return F(erf)(x);
 }
 
-static inline REAL F(r_erfc)(REAL x)
+INLINE REAL F(r_erfc)(REAL x)
 {
     return F(erfc)(x);
 }
 
-static inline REAL F(r_share)(REAL x, REAL y)
+INLINE REAL F(r_share)(REAL x, REAL y)
 {
     REAL gap = x - y, e = F(sum_error)(x, -y, gap), small = F(m_exp)(-F(fabs)(gap));
     /* exp of the gap as if it were not rounded. */
@@ -180,13 +180,13 @@ static inline REAL F(r_share)(REAL x, REAL y)
     return x == -INFINITY ? (y != y ? y : 0) : ratio;
 }
 
-static inline REAL F(r_exp_gap)(REAL x, REAL y)
+INLINE REAL F(r_exp_gap)(REAL x, REAL y)
 {
     REAL gap = x - y, z = F(m_expm1)(gap);
     return F(fabs)(z) == INFINITY ? z : z + F(sum_error)(x, -y, gap) * (z + 1);
 }
 
-static inline REAL F(r_exp_of_sum)(REAL x, REAL y)
+INLINE REAL F(r_exp_of_sum)(REAL x, REAL y)
 {
     REAL s = x + y;
     return F(m_exp)(s) * (1 + F(sum_error)(x, y, s));
@@ -194,7 +194,7 @@ static inline REAL F(r_exp_of_sum)(REAL x, REAL y)
 
 /* The logarithm of a product or quotient p, of which e is left out, from logarithms `apart` where
    p leaves the range. */
-static inline REAL F(log_near_one)(REAL p, REAL e, REAL apart, REAL x, REAL y)
+INLINE REAL F(log_near_one)(REAL p, REAL e, REAL apart, REAL x, REAL y)
 {
     REAL near = F(m_log1p)((p - 1) + e), far = F(m_log)(p);
     REAL size = F(fabs)(p), inside = F(fabs)(p - 1) < C(0.5) ? near : far;
@@ -202,13 +202,13 @@ static inline REAL F(log_near_one)(REAL p, REAL e, REAL apart, REAL x, REAL y)
     return (size == 0) | (size == INFINITY) | (size < SMALL) ? outside : inside;
 }
 
-static inline REAL F(r_log_mul)(REAL x, REAL y)
+INLINE REAL F(r_log_mul)(REAL x, REAL y)
 {
     REAL p = x * y, apart = F(m_log)(F(fabs)(x)) + F(m_log)(F(fabs)(y));
     return F(log_near_one)(p, F(product_error)(x, y, p), apart, x, y);
 }
 
-static inline REAL F(r_log_div)(REAL x, REAL y)
+INLINE REAL F(r_log_div)(REAL x, REAL y)
 {
     REAL q = x / y, p = q * y, apart = F(m_log)(F(fabs)(x)) - F(m_log)(F(fabs)(y));
     /* x - q y exactly, over y. */
@@ -217,18 +217,18 @@ static inline REAL F(r_log_div)(REAL x, REAL y)
 }
 
 /* By halves, so that their sum does not overflow where the difference is 0. */
-static inline REAL F(r_square_difference)(REAL x, REAL y)
+INLINE REAL F(r_square_difference)(REAL x, REAL y)
 {
     return (x - y) * (x / 2 + y / 2) * 2;
 }
 
-static inline REAL F(r_sqrt_difference)(REAL x, REAL y)
+INLINE REAL F(r_sqrt_difference)(REAL x, REAL y)
 {
     REAL total = F(sqrt)(x) + F(sqrt)(y), quotient = (x - y) / total;
     return (total == 0) | (total == INFINITY) ? F(sqrt)(x) - F(sqrt)(y) : quotient;
 }
 
-static inline REAL F(r_sinc)(REAL x)
+INLINE REAL F(r_sinc)(REAL x)
 {
     REAL angle = C(3.141592653589793) * (x == 0 ? C(1e-20) : x);
     return F(m_sin)(angle) / angle;

@@ -1,7 +1,7 @@
 /* Functions with constants of two parts, which are computed in double for every type. */
 
 /* Around its root, log 2, as log(2 exp(x - log 2) - 1). */
-static inline double r_logexpm1(double x)
+INLINE double r_logexpm1(double x)
 {
     double gap = (clip_f(x, 0.25, 1.5) - 0.6931471805599453) - 2.319046813846299e-17;
     double near = m_log1p(2 * m_expm1(gap));
@@ -10,7 +10,7 @@ static inline double r_logexpm1(double x)
 }
 
 /* Around its root, 1 / e, as log1p of the distance. */
-static inline double r_one_plus_log(double x)
+INLINE double r_one_plus_log(double x)
 {
     double near = clip_f(x, 0.2, 0.7);
     double inner = m_log1p(((near - 0.36787944117144233) + 1.2428753672788363e-17) *

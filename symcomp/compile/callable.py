@@ -30,7 +30,8 @@ class Function(Caller):
 
     Call it with values for its inputs, by position or by name: it computes the outputs, then
     applies the updates. A call that fails changes nothing. It can be pickled and copied (with its
-    shared variables), and called from several threads at once if it has no updates.
+    shared variables), and called from several threads at once; of two updates at once the one
+    that ends last stays.
 
     Parameters of a call
     --------------------

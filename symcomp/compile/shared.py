@@ -59,9 +59,8 @@ class SharedVariable(Variable):
         Parameters
         ----------
         borrow : bool
-            False: a copy. True: what is stored, which a later call may change, and which must not
-            be written to
-            unless ``set_value`` follows.
+            False: a copy. True: what is stored, which must not be written to unless ``set_value``
+            follows. Calls do not change it while you hold it: they would store another array.
         return_internal_type : bool
             As stored on the device; on the CPU there is no difference.
         """
@@ -76,7 +75,8 @@ class SharedVariable(Variable):
         new_value
             Of the type of the variable: it is converted only if no precision is lost.
         borrow : bool
-            False: store a copy. True: store the object itself where possible.
+            False: store a copy. True: store the object itself where possible. Calls write over it
+            once nobody else holds it.
 
         Raises
         ------

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.compile.profile import ProfileStats
 from symcomp.core.op import Op
 from symcomp.cvm.prepare import native_machine
 from symcomp.ifelse import ifelse
+from symcomp.vm.machine import PythonMachine
 
 PLAIN = symcomp.Mode().excluding("inplace")
 
@@ -283,6 +283,33 @@ def test_an_argument_that_is_the_value():
     assert mine.tolist() == [1, 1] and g[total].tolist() == [2, 2]
 
 
+@dataclass(frozen=True)
+class Exchange(Op):
+    """The identity; takes the value of ``EXCHANGED`` out of it, and stores another one."""
+
+    def output_types(self, x):
+        return [x.type]
+
+    def perform(self, x):
+        taken = EXCHANGED.get_value(borrow=True)
+        EXCHANGED.set_value(np.zeros(3))
+        TAKEN.append(taken)
+        return x.copy()
+
+
+EXCHANGED = symcomp.shared(np.ones(3), name="exchanged")
+TAKEN = []
+
+
+def test_a_value_that_was_exchanged_during_the_call():
+    x = T.dvector("x")
+    f = symcomp.function([x], [], updates=[(EXCHANGED, EXCHANGED + Exchange()(x))])
+    assert overwritten(f) == ["exchanged"]
+    f(np.ones(3))
+    assert TAKEN[0].tolist() == [1, 1, 1]
+    assert EXCHANGED.get_value().tolist() == [2, 2, 2]
+
+
 def test_views_that_the_rest_of_the_call_needs():
     w, x = shared(np.ones((3, 3)), "w"), T.dmatrix("x")
     turned = w.T
@@ -370,26 +397,38 @@ def test_powers_of_integers_may_fail():
     assert v.get_value().tolist() == [2, 3] and w.get_value().tolist() == [2, 9]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent by kill")
-def test_an_interrupt_waits_for_the_end():
-    f, params = training()
-    expected, others = training()
-    expected([1, 2, 3], np.ones((3, 5)))
-    code = f.program.instructions
-    (gate,) = [i for i, step in enumerate(code) if step.claims]
+class Pressing:
+    """A machine while which runs Ctrl-C is pressed, right after one instruction."""
 
-    def pressed(position, step, seconds):
-        if position == gate:
+    def __init__(self, machine, after):
+        self._machine, self._after = machine, after
+
+    def run(self, values, observe=None):
+        return self._machine.run(values, self._press)
+
+    def _press(self, position, step, seconds):
+        if position == self._after:
             os.kill(os.getpid(), signal.SIGINT)
 
-    f.profile = ProfileStats()
-    f.profile.observe = pressed
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent by kill")
+@pytest.mark.parametrize("machine", [PythonMachine, native_machine])
+def test_an_interrupt_waits_for_the_end(machine):
+    expected, others = training()
+    expected([1, 2, 3], np.ones((3, 5)))
     handler = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        f([1, 2, 3], np.ones((3, 5)))
-    assert signal.getsignal(signal.SIGINT) is handler
-    for p, q in zip(params, others, strict=True):
-        np.testing.assert_array_equal(p.get_value(), q.get_value())
+    n_steps = len(expected.program.instructions)
+    for position in range(n_steps):
+        f, params = training()
+        gates = [i for i, step in enumerate(f.program.instructions) if step.claims]
+        saved = [p.get_value() for p in params]
+        f._machine = Pressing(machine(f.program), position)
+        with pytest.raises(KeyboardInterrupt):
+            f([1, 2, 3], np.ones((3, 5)))
+        assert signal.getsignal(signal.SIGINT) is handler
+        wanted = saved if position < gates[0] else [q.get_value() for q in others]
+        for p, want in zip(params, wanted, strict=True):
+            np.testing.assert_allclose(p.get_value(), want, rtol=1e-12)
 
 
 # -- modes, copies, threads
@@ -493,40 +532,53 @@ def _step(kind, a, b, i):
 KINDS = "scale minus dot gemm turn tanh rows view same refuse if twice row".split()
 
 
+def _updating(steps, news, results, borrow, mode):
+    """A random function of indices and a matrix, and the shared variables that it updates."""
+    i, x = T.lvector("i"), T.dmatrix("x")
+    params = [shared(np.linspace(-1, k, 9).reshape(3, 3), f"w{k}") for k in range(3)]
+    pool = [*params, x]
+    for kind, a, b in steps:
+        pool.append(_step(kind, pool[-1 - a % len(pool)], pool[-1 - b % len(pool)], i))
+    new = [
+        p - 0.1 * pool[-1 - k % len(pool)] if k % 3 else pool[-1 - k % len(pool)]
+        for p, k in zip(params, news, strict=True)
+    ]
+    f = symcomp.function(
+        [i, x],
+        [symcomp.Out(pool[k % len(pool)], borrow=borrow) for k in results],
+        updates=list(zip(params, new, strict=True)),
+        mode=mode,
+        on_unused_input="ignore",
+    )
+    return f, params
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 99), st.integers(0, 99)), max_size=8),
     st.lists(st.integers(0, 99), min_size=3, max_size=3),
     st.lists(st.integers(0, 99), max_size=2),
     st.booleans(),
+    st.tuples(st.integers(1, 4), st.integers(1, 4)),
 )
-def test_random_programs_update_the_same(steps, news, results, borrow):
+def test_random_programs_update_the_same(steps, news, results, borrow, shape):
+    calls = [([0, 1], (3, 3)), ([2, 2], shape), ([0, 3], (3, 3)), ([-1, 0], (3, 3))]
     found = []
     for mode in (None, PLAIN):
-        i = T.lvector("i")
-        params = [shared(np.linspace(-1, k, 9).reshape(3, 3), f"w{k}") for k in range(3)]
-        pool = [*params]
-        for kind, a, b in steps:
-            pool.append(_step(kind, pool[-1 - a % len(pool)], pool[-1 - b % len(pool)], i))
-        new = [
-            p - 0.1 * pool[-1 - k % len(pool)] if k % 3 else pool[-1 - k % len(pool)]
-            for p, k in zip(params, news, strict=True)
-        ]
-        outs = [symcomp.Out(pool[k % len(pool)], borrow=borrow) for k in results]
-        f = symcomp.function(
-            [i], outs, updates=list(zip(params, new, strict=True)), mode=mode,
-            on_unused_input="ignore",
-        )  # fmt: skip
+        f, params = _updating(steps, news, results, borrow, mode)
         values = []
-        for index in ([0, 1], [2, 2], [0, 3]):
+        for index, lengths in calls:
             saved = [p.get_value() for p in params]
             try:
-                got = f(index)
-            except IndexError:
-                got = []
+                got = f(index, np.full(lengths, 0.3))
+            except (IndexError, ValueError):
+                got = [np.asarray("refused")]
                 for p, want in zip(params, saved, strict=True):
                     np.testing.assert_array_equal(p.get_value(), want)
             values += [*got, *(p.get_value() for p in params)]
         found.append(values)
     for a, b in zip(*found, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+        if a.dtype.kind == "U":
+            assert a == b
+        else:
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)

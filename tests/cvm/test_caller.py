@@ -70,19 +70,18 @@ VALUES = [
 def test_arguments_are_what_the_type_makes_of_them(x, options):
     f = symcomp.function([symcomp.In(x, borrow=True, **options)], symcomp.Out(x, borrow=True))
     strict, downcast = options.get("strict", False), options.get("allow_downcast")
-    for value in VALUES:
-        try:
-            with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        for value in VALUES:
+            try:
                 want = x.type.filter(value, strict, downcast)
-        except (TypeError, ValueError) as problem:
-            with pytest.raises(type(problem), match="argument 0"):
-                f(value)
-            continue
-        with np.errstate(all="ignore"):
+            except (TypeError, ValueError) as problem:
+                with pytest.raises(type(problem), match="argument 0"):
+                    f(value)
+                continue
             got = f(value)
-        assert type(got) is type(want) and got.dtype == want.dtype and got.dtype.isnative
-        np.testing.assert_array_equal(got, want)
-        assert (got is value) == (want is value)
+            assert type(got) is type(want) and got.dtype == want.dtype and got.dtype.isnative
+            np.testing.assert_array_equal(got, want)
+            assert (got is value) == (want is value)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=["cvm", "vm"])

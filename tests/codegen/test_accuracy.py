@@ -1,0 +1,75 @@
+"""Functions of kernels against 50 digits: within 2 units in the last place."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from symcomp.ops.elemwise import ROWS
+from symcomp.tests.codegen.running import compute, one_step
+
+mpmath.mp.dps = 50
+
+ULPS = 2
+REFERENCES = {
+    "exp": mpmath.exp, "expm1": mpmath.expm1, "exp2": lambda x: mpmath.power(2, x),
+    "log": mpmath.log, "log1p": mpmath.log1p, "log2": lambda x: mpmath.log(x, 2),
+    "log10": mpmath.log10, "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan,
+    "arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "sinh": mpmath.sinh,
+    "cosh": mpmath.cosh, "tanh": mpmath.tanh, "arcsinh": mpmath.asinh, "arccosh": mpmath.acosh,
+    "arctanh": mpmath.atanh, "erf": mpmath.erf, "erfc": mpmath.erfc,
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+}  # fmt: skip
+# Their steps each round, so that they are within 3.
+THREE = {"sigmoid", "softplus"}
+SCALES = (1e-8, 1e-3, 0.3, 1.0, 5.0, 40.0, 300.0)
+# Where arguments may be, if not everywhere.
+RANGES = {
+    "log": (0, np.inf), "log2": (0, np.inf), "log10": (0, np.inf), "log1p": (-1, np.inf),
+    "arcsin": (-1, 1), "arccos": (-1, 1), "arctanh": (-1, 1), "arccosh": (1, np.inf),
+    "erfc": (-5, 9), "cosh": (-88, 88), "sinh": (-88, 88),
+}  # fmt: skip
+
+
+def arguments(name, dtype, rng):
+    low, high = RANGES.get(name, (-np.inf, np.inf))
+    x = np.concatenate([rng.standard_normal(60) * scale for scale in SCALES])
+    if name in ("log", "log2", "log10"):
+        x = np.concatenate([np.exp(x / 4), 1 + x[:300] / 100, [5e-324, 2e-310, 1e-40]])
+    if name == "arccosh":
+        x = 1 + np.abs(x)
+    if dtype == "float32":
+        x = x[np.abs(x) < 1e30]
+    x = x.astype(dtype)
+    return x[(x > low) & (x < high)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", REFERENCES)
+def test_within_units_in_the_last_place(name, dtype):
+    x = arguments(name, dtype, np.random.default_rng(11))
+    (got,) = compute(one_step(ROWS[name](), (dtype,)), x)
+    for argument, result in zip(x, got, strict=True):
+        exact = REFERENCES[name](mpmath.mpf(float(argument)))
+        with np.errstate(over="ignore"):
+            rounded = np.dtype(dtype).type(float(exact))
+        if np.isinf(rounded) or rounded == 0:
+            assert result == rounded, (argument, result)
+            continue
+        error = abs(mpmath.mpf(float(result)) - exact) / mpmath.mpf(float(np.spacing(abs(rounded))))
+        assert error <= (3 if name in THREE else ULPS), (argument, result, float(exact))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("count", [1, 40])
+def test_special_values(name, dtype, count):
+    ends = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2e4, -2e4], dtype)
+    x = np.resize(ends, count * ends.size)
+    with np.errstate(all="ignore"):
+        want = np.asarray(ROWS[name]().function(x), dtype)
+    (got,) = compute(one_step(ROWS[name](), (dtype,)), x)
+    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
+    special = ~np.isfinite(want) | (want == 0)
+    np.testing.assert_array_equal(got[special], want[special])
+    np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
