@@ -128,13 +128,21 @@ cdef class Caller:
         return results
 
     cdef list _stored(self):
-        """The values of the cells."""
-        cdef Py_ssize_t i
-        cdef list values = [(<Cell>self._cells[i]).value for i in range(len(self._cells))]
+        """The values of the cells, and the place of the transaction if there is one."""
+        cdef Py_ssize_t i, n = len(self._cells)
+        cdef list values = PyList_New(n + (len(self._claimed_cells) > 0))
+        for i in range(n):
+            value = (<Cell>self._cells[i]).value
+            Py_INCREF(value)
+            PyList_SET_ITEM(values, i, value)
+        if len(self._claimed_cells):
+            Py_INCREF(None)
+            PyList_SET_ITEM(values, n, None)
         # Looked at when the values are held, as in ``settled``.
         if any_taken(self._cells):
-            values = None
-            values = [settled(<Cell>cell) for cell in self._cells]
+            for i in range(n):
+                values[i] = None
+                values[i] = settled(<Cell>self._cells[i])
         return values
 
     cdef list _collect(self, tuple args, dict kwargs):
@@ -167,7 +175,7 @@ cdef class Caller:
         if not self._claimed_cells:
             return self._run_and_set(values)
         transaction = Transaction(self._claimed_cells)
-        values.append(transaction)
+        values[len(self._cells)] = transaction
         try:
             return self._run_and_set(values)
         finally:
@@ -176,7 +184,8 @@ cdef class Caller:
     cdef list _run_and_set(self, list values):
         cdef Cell cell
         cdef int k, i
-        cdef list results, fresh
+        cdef Py_ssize_t at
+        cdef list results
         observe = None if self.profile is None else self.profile.observe
         if type(self._machine) is NativeMachine:
             results = (<NativeMachine>self._machine).run(values, observe)
@@ -184,14 +193,13 @@ cdef class Caller:
             results = self._machine.run(values, observe)
         if self._n_updated == 0:
             return results
-        fresh = results[self._n_outputs :]
         for k in range(self._n_updated):
-            i = self._updated_inputs[k]
-            if not fits(&self._kinds[i], fresh[k]):
-                fresh[k] = self._new_value(i, fresh[k])
+            i, at = self._updated_inputs[k], self._n_outputs + k
+            if not fits(&self._kinds[i], results[at]):
+                results[at] = self._new_value(i, results[at])
         # No Python code runs until all are set: the old values live on in the list.
         for k in range(self._n_updated):
-            cell = <Cell>self._cells[self._updated_inputs[k]]
-            cell.value, fresh[k] = fresh[k], cell.value
+            cell, at = <Cell>self._cells[self._updated_inputs[k]], self._n_outputs + k
+            cell.value, results[at] = results[at], cell.value
         del results[self._n_outputs :]
         return results

@@ -71,6 +71,19 @@ cdef bint any_taken(list cells) noexcept:
     return False
 
 
+# The thread that Ctrl-C comes to. After a fork it is the one that forked.
+cdef unsigned long main_thread = threading.main_thread().ident
+
+
+def _find_main_thread():
+    global main_thread
+    main_thread = threading.main_thread().ident
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_find_main_thread)
+
+
 # The transaction of the main thread whose arrays are being written over; not owned.
 cdef PyObject *under_way = NULL
 
@@ -83,6 +96,7 @@ cdef int before_python() except -1:
 
 
 @cython.final
+@cython.freelist(8)
 @cython.auto_pickle(False)
 cdef class Transaction:
     """What one call may overwrite (see ``symcomp.vm.commit.Claims``).
@@ -116,16 +130,21 @@ cdef class Transaction:
         """Let nobody else take the arrays."""
         global under_way
         cdef Cell cell
+        cdef list marked
         self._thread = PyThread_get_thread_ident()
-        self._is_main = self._thread == threading.main_thread().ident
+        self._is_main = self._thread == main_thread
         while any_taken(self._cells):
             wait_for(self._cells)
-        # From the look at them to here no other thread has run, nor does one until all are marked.
-        self._marked = []
+        # From the look at them until all are marked, no other thread runs.
+        marked = self._cells
         for cell in self._cells:
-            if cell._writer == 0:
-                self._marked.append(cell)
-                cell._writer = self._thread
+            if cell._writer != 0:
+                # This thread does so already, for a call within which this one is.
+                marked = [cell for cell in self._cells if (<Cell>cell)._writer == 0]
+                break
+        for cell in marked:
+            cell._writer = self._thread
+        self._marked = marked
         if self._is_main:
             self._outer = under_way
             under_way = <PyObject *>self

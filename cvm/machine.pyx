@@ -7,6 +7,7 @@ products release the GIL where the work is worth it.
 """
 
 cimport cython
+from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
@@ -15,6 +16,7 @@ from libc.string cimport memcpy
 
 cimport numpy as cnp
 
+import os
 import threading
 import time
 
@@ -153,6 +155,7 @@ cdef class NativeMachine:
             Called after every instruction with its position, itself, and the seconds it took.
         """
         cdef int i
+        cdef list results
         cdef PyObject *item
         cdef PyObject *few[FEW_SLOTS]
         cdef PyObject **store = few
@@ -176,7 +179,11 @@ cdef class NativeMachine:
                 self._guarded(store, observe)
             if self._keep:
                 self.kept = contents(store, self._n_slots)
-            return [<object>store[self._output_slots[i]] for i in range(self._n_outputs)]
+            results = PyList_New(self._n_outputs)
+            for i in range(self._n_outputs):
+                Py_INCREF(<object>store[self._output_slots[i]])
+                PyList_SET_ITEM(results, i, <object>store[self._output_slots[i]])
+            return results
         finally:
             for i in range(self._n_slots):
                 Py_XDECREF(store[i])
