@@ -10,6 +10,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.cvm.machine import Cell, Transaction
 from symcomp.errors import DTypeError, ShapeError
 
 MODES = [symcomp.Mode("cvm"), symcomp.Mode("vm")]
@@ -270,3 +271,25 @@ def test_calls_with_many_values():
     inputs = [T.dscalar(f"x{k}") for k in range(100)]
     f = symcomp.function(inputs, [x + 1.0 for x in inputs], mode=symcomp.Mode().excluding("fusion"))
     assert f(*range(100)) == [k + 1.0 for k in range(100)]
+
+
+def test_transactions_within_each_other():
+    inside, outside = Cell(), Cell()
+    inside.value, outside.value = 1, 2
+    outer, inner = Transaction([outside]), Transaction([inside, outside])
+    handler = signal.getsignal(signal.SIGINT)
+    outer.begin()
+    inner.begin()
+    signal.raise_signal(signal.SIGINT)
+    assert inside.read() + outside.read() == 3
+    inner.end()
+    found = []
+    reader = threading.Thread(target=lambda: found.extend([inside.read(), outside.read()]))
+    reader.start()
+    reader.join(0.05)
+    assert reader.is_alive()
+    with pytest.raises(KeyboardInterrupt):
+        outer.end()
+    reader.join()
+    assert found == [1, 2] and signal.getsignal(signal.SIGINT) is handler
+    outer.end()
