@@ -10,9 +10,11 @@ import numpy as np
 
 from symcomp.codegen.c_printer import kernel_of, translation_unit
 from symcomp.codegen.driver import load
+from symcomp.codegen.kernel import whole_kernel
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.softmax import LogSoftmax, Softmax
 
 COUNT = 10**7
 # With the exponential of kernels, and with that of the C library, one number at a time.
@@ -163,6 +165,28 @@ def rows(shape, kind):
     show(f"softmax {shape} {kind}", best(call), 2 * x.nbytes, others)
 
 
+def lines(shape, kind):
+    """Softmax and log-softmax exact to the last digits, beside the plain formula in NumPy."""
+    x = np.random.default_rng(1).standard_normal(shape).astype(kind)
+    z = np.zeros_like(x)
+
+    def softmax():
+        e = np.exp(x - x.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    def log_softmax():
+        d = x - x.max(1, keepdims=True)
+        return d - np.log(np.exp(d).sum(1, keepdims=True))
+
+    for op, numpy in ((Softmax(1), softmax), (LogSoftmax(1), log_softmax)):
+        formula = Formula((kind,), (), (Step(op, (0,), kind),), (Result(1),))
+        kernel = whole_kernel(formula, [(False, False)]).kernel
+        (address,) = load(translation_unit([kernel]), [kernel.name])
+        call = caller(address, [x, z], kernel.literals, shape)
+        others = {"NumPy": best(numpy), "the op in NumPy": best(lambda op=op: op.perform(x))}
+        show(f"{type(op).__name__} {shape} {kind}", best(call), 2 * x.nbytes, others)
+
+
 def main():
     """Print all."""
     for count in (100, 10_000, COUNT):
@@ -172,6 +196,9 @@ def main():
             reductions(shape, kind)
     for shape in ((60, 10), (60, 500), (2000, 3000)):
         rows(shape, "float32")
+    for kind in ("float64", "float32"):
+        for shape in ((60, 10), (1000, 1000)):
+            lines(shape, kind)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 of stability_cases.py are off, beside 60-digit arithmetic, and write the table of docs/stability.md.
 
     python benchmarks/stability.py                          symcomp alone, to the screen
+    python benchmarks/stability.py --write                  and into its column of the page
     python benchmarks/stability.py --peers PYTHON --write   with PyTensor and JAX; PYTHON is an
                                                             interpreter that has both
 """
@@ -317,8 +318,19 @@ def main() -> None:
     print(text)
     if arguments.write:
         head, start, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table -->\n")
-        tail = rest.partition("<!-- end -->")[2]
-        PAGE.write_text(f"{head}{start}{text}\n<!-- end -->{tail}", encoding="utf-8")
+        old, end, tail = rest.partition("<!-- end -->")
+        text = text if arguments.peers else renewed(old, text)
+        PAGE.write_text(f"{head}{start}{text}\n{end}{tail}", encoding="utf-8")
+
+
+def renewed(old: str, new: str) -> str:
+    """The old table with the first column of results of the new one."""
+    first = {row.split(" | ")[0]: row.split(" | ") for row in new.splitlines()[2:]}
+    lines = old.strip().splitlines()
+    for i, line in enumerate(lines[2:], 2):
+        name, _, *others = line.split(" | ")
+        lines[i] = " | ".join([name, first[name][1].removesuffix(" |"), *others])
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ cdef class KernelCall(Action):
     A kernel is a C function ``int f(char **data, const int64_t *shape, const int64_t *strides)``:
     the loop's lengths, and for each array, inputs first, its address and a row of strides in bytes,
     0 where it is stretched or reduced; the addresses of constants follow. It returns 0, or another
-    number if memory is short.
+    number if it cannot compute, as an axis is empty, or a position outside: nothing is changed yet.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ cdef class KernelCall(Action):
             with nogil:
                 failed = self._kernel(data, shape, strides)
         if failed:
-            raise MemoryError("a kernel found no memory for what it keeps meanwhile")
+            return self._refuse(store)
         return 0
 
     cdef bint _read(

@@ -142,13 +142,16 @@ cdef class Product(Action):
             put(store, self._output, self._compute(*values))
         return 0
 
+    cdef bint _array(self, PyObject *value) noexcept:
+        return (
+            value != NULL
+            and cnp.PyArray_Check(<object>value)
+            and cnp.PyArray_TYPE(<cnp.ndarray>value) == self._type
+        )
+
     cdef bint _fits(self, PyObject **store, int slot) noexcept:
         """Whether an argument is left out, or an array of the right dtype."""
-        return slot < 0 or (
-            store[slot] != NULL
-            and cnp.PyArray_Check(<object>store[slot])
-            and cnp.PyArray_TYPE(<cnp.ndarray>store[slot]) == self._type
-        )
+        return slot < 0 or self._array(store[slot])
 
     cdef double _factor(self, PyObject **store, int slot, double otherwise) noexcept:
         if slot < 0:

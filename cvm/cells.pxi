@@ -4,7 +4,6 @@ cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 cdef extern from "Python.h":
-    int PyErr_CheckSignals() except -1
     Py_ssize_t Py_REFCNT(PyObject *object)
 
 # Threads wait here for cells that others are writing over; only then has it to be told.

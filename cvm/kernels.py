@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from symcomp.codegen.c_printer import Kernel, kernel_of, translation_unit
+from symcomp.codegen.c_printer import translation_unit
 from symcomp.codegen.driver import load
+from symcomp.codegen.kernel import WholeKernel, whole_kernel
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import Action, KernelCall
@@ -27,24 +28,24 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
     All are one translation unit, so that the compiler runs once. There are none where there is no
     compiler.
     """
-    found: dict[int, tuple[Formula, Kernel]] = {}
+    found: dict[int, tuple[Formula, WholeKernel]] = {}
     for position, step in enumerate(code):
         formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
         if formula is None or step.node is None:
             continue
-        kernel = kernel_of(formula, [x.type.broadcastable for x in step.node.inputs])
-        if kernel is not None:
-            found[position] = formula, kernel
+        found_kernel = whole_kernel(formula, [x.type.broadcastable for x in step.node.inputs])
+        if found_kernel is not None and _arrays(formula, found_kernel) <= MOST_ARRAYS:
+            found[position] = formula, found_kernel
     if not found:
         return {}
-    kernels = {kernel.name: kernel for _, kernel in found.values()}
+    kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}
     addresses = load(translation_unit([*kernels.values()]), [*kernels])
     if addresses is None:
         return {}
     address_of = dict(zip(kernels, addresses, strict=True))
     return {
-        position: _call(code[position], formula, kernel, address_of[kernel.name])
-        for position, (formula, kernel) in found.items()
+        position: _call(code[position], formula, whole, address_of[whole.kernel.name])
+        for position, (formula, whole) in found.items()
     }
 
 
@@ -63,8 +64,12 @@ def formula_of(node: Apply | None) -> Formula | None:
         formula = _single(op, node)
     else:
         return None
-    arrays = len(formula.inputs) + len(formula.results) + len(formula.literals)
-    return formula if node.inputs[0].ndim <= MOST_AXES and arrays <= MOST_ARRAYS else None
+    return formula if node.inputs[0].ndim <= MOST_AXES else None
+
+
+def _arrays(formula: Formula, whole: WholeKernel) -> int:
+    """How many arrays and constants a kernel takes."""
+    return len(formula.inputs) + len(formula.results) + len(whole.kernel.literals)
 
 
 def _single(function: Any, node: Apply) -> Formula:
@@ -74,24 +79,27 @@ def _single(function: Any, node: Apply) -> Formula:
     return Formula(dtypes, (), (step,), (Result(len(dtypes), folded_axes(function)),))
 
 
-def _call(step: Instruction, formula: Formula, kernel: Kernel, address: int) -> Action:
+def _call(step: Instruction, formula: Formula, whole: WholeKernel, address: int) -> Action:
     node: Any = step.node
     patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
     results = formula.results
     rank = node.inputs[0].ndim
-    # What is reduced may be read once more after results are written.
-    reads_again = any(folded_axes(s.function) for s in formula.steps)
-    into = [-1 if reads_again and slot in step.inputs else slot for slot in step.into]
     return KernelCall(
         address,
         step.compute,
         step.arguments,
         step.inputs,
         step.outputs,
-        into,
+        _places(step, whole),
         [*patterns[: len(formula.inputs)], *(patterns[r.value] for r in results)],
         [[a in r.dropped for a in range(rank)] for r in results],
         [v.dtype for v in (*node.inputs, *node.outputs)],
-        [literal.array for literal in kernel.literals],
+        [literal.array for literal in whole.kernel.literals],
         len(formula.steps),
     )
+
+
+def _places(step: Instruction, whole: WholeKernel) -> list[int]:
+    """For each output, the slot of an array to leave it in: none that is read later."""
+    kept = {(result, step.inputs[i]) for result, i in whole.apart}
+    return [-1 if (k, slot) in kept else slot for k, slot in enumerate(step.into)]

@@ -149,3 +149,22 @@ class Caller:
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def _repeat(self, n_calls: int) -> list[Any]: ...
+
+class Loop:
+    done: int
+    unattended: int
+    carried: list[Any]
+
+    def __init__(
+        self,
+        machine: NativeMachine,
+        states: Sequence[Any],
+        depths: Sequence[int],
+        reads: Sequence[tuple[int, int]],
+        carried: list[Any],
+        sequences: Sequence[Any],
+        captured: Sequence[Any],
+        stacks: Sequence[Any],
+        until: bool,
+    ) -> None: ...
+    def run(self, most: int) -> int: ...

@@ -7,6 +7,8 @@ products release the GIL where the work is worth it.
 """
 
 cimport cython
+from cpython.bytearray cimport PyByteArray_AsString
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject_IsTrue
@@ -84,13 +86,15 @@ cdef class NativeMachine:
     cdef list _constants
     cdef PyObject **_template
     cdef bint _keep, _python
+    cdef bint is_native     # whether kernels, products and views are all there is
     cdef int _n_slots, _n_steps, _n_constants
     cdef int *_constant_slots
     cdef Step *_steps
     cdef int *_numbers
     cdef int *_input_slots
     cdef int *_output_slots
-    cdef int _n_inputs, _n_outputs
+    cdef int *_made         # the slots that instructions set
+    cdef int _n_inputs, _n_outputs, _n_made
 
     def __cinit__(self, program, list actions, bint keep=False, bint python=True):
         cdef int i, k, at = 0
@@ -98,6 +102,7 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep, self._python = keep, python
+        self.is_native = all(type(a) in (KernelCall, Product, Transpose) for a in actions)
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)
@@ -109,6 +114,8 @@ cdef class NativeMachine:
             self._template[self._constant_slots[i]] = <PyObject *>(<object>self._constants[i])
         code = program.instructions
         self._n_steps = len(code)
+        made = sorted({slot for step in code for slot in step.outputs})
+        self._made, self._n_made = numbers(made), len(made)
         self._n_inputs, self._n_outputs = len(program.inputs), len(program.outputs)
         total = self._n_inputs + self._n_outputs
         total += sum(len(s.inputs) + len(s.outputs) + len(s.frees) for s in code)
@@ -138,6 +145,7 @@ cdef class NativeMachine:
         PyMem_Free(self._constant_slots)
         PyMem_Free(self._numbers)
         PyMem_Free(self._steps)
+        PyMem_Free(self._made)
 
     cdef int _write(self, slots, int at) except -1:
         for slot in slots:
@@ -156,22 +164,17 @@ cdef class NativeMachine:
         """
         cdef int i
         cdef list results
-        cdef PyObject *item
         cdef PyObject *few[FEW_SLOTS]
         cdef PyObject **store = few
+        if len(values) != self._n_inputs:
+            raise ValueError(f"the program takes {self._n_inputs} values, got {len(values)}")
         if self._n_slots > FEW_SLOTS:
-            store = <PyObject **>PyMem_Malloc(self._n_slots * sizeof(PyObject *))
-            if store == NULL:
-                raise MemoryError()
-        memcpy(store, self._template, self._n_slots * sizeof(PyObject *))
-        for i in range(self._n_constants):
-            Py_INCREF(<object>store[self._constant_slots[i]])
+            store = self.new_store()
+        else:
+            self.fill(store)
         try:
             for i in range(self._n_inputs):
-                item = <PyObject *>(<object>values[i])
-                Py_XINCREF(item)
-                Py_XDECREF(store[self._input_slots[i]])
-                store[self._input_slots[i]] = item
+                put(store, self._input_slots[i], values[i])
             if self._python:
                 with np.errstate(all="ignore"):
                     self._guarded(store, observe)
@@ -185,10 +188,45 @@ cdef class NativeMachine:
                 PyList_SET_ITEM(results, i, <object>store[self._output_slots[i]])
             return results
         finally:
-            for i in range(self._n_slots):
-                Py_XDECREF(store[i])
-            if store != few:
-                PyMem_Free(store)
+            if store == few:
+                self.empty(store)
+            else:
+                self.drop_store(store)
+
+    cdef void fill(self, PyObject **store) noexcept:
+        """Set the constants; the other slots have no value."""
+        cdef int i
+        memcpy(store, self._template, self._n_slots * sizeof(PyObject *))
+        for i in range(self._n_constants):
+            Py_INCREF(<object>store[self._constant_slots[i]])
+
+    cdef void empty(self, PyObject **store) noexcept:
+        """Let go of all values."""
+        cdef int i
+        for i in range(self._n_slots):
+            Py_XDECREF(store[i])
+
+    cdef PyObject **new_store(self) except NULL:
+        """A store with the constants alone."""
+        cdef size_t size = max(self._n_slots, 1) * sizeof(PyObject *)
+        cdef PyObject **store = <PyObject **>PyMem_Malloc(size)
+        if store == NULL:
+            raise MemoryError()
+        self.fill(store)
+        return store
+
+    cdef void drop_store(self, PyObject **store) noexcept:
+        self.empty(store)
+        PyMem_Free(store)
+
+    cdef void clear(self, PyObject **store):
+        """Unset what instructions set."""
+        cdef int i
+        cdef PyObject *value
+        for i in range(self._n_made):
+            value = store[self._made[i]]
+            store[self._made[i]] = NULL
+            Py_XDECREF(value)
 
     def free(self):
         """Drop the values kept from the last call."""
@@ -202,10 +240,15 @@ cdef class NativeMachine:
             else:
                 self._observed(store, &position, observe)
         except Exception as problem:
-            step = self.program.instructions[position]
-            found = contents(store, self._n_slots)
-            explain(problem, step, [found[i] for i in step.inputs])
+            self.blame(problem, store, position)
             raise
+        return 0
+
+    cdef int blame(self, problem, PyObject **store, int position) except -1:
+        """Add to an exception what was computed when it was raised."""
+        step = self.program.instructions[position]
+        found = contents(store, self._n_slots)
+        explain(problem, step, [found[i] for i in step.inputs])
         return 0
 
     cdef int _loop(self, PyObject **store, int *position) except -1:
@@ -262,4 +305,6 @@ cdef list contents(PyObject **store, int n):
     return [UNSET if store[i] == NULL else <object>store[i] for i in range(n)]
 
 
+include "frozen.pxi"
+include "loop.pxi"
 include "caller.pxi"

@@ -21,7 +21,7 @@ from symcomp.scan.forward import pushed
 from symcomp.scan.layout import Layout
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
-from symcomp.scan.run import FIRST_ROWS, Rows, by_fast_run, copy_of, machine_of
+from symcomp.scan.run import FIRST_ROWS, Rows, Steps, by_fast_run, copy_of, machine_of
 from symcomp.vm.machine import PythonMachine
 
 
@@ -106,7 +106,8 @@ class Scan(Op):
             rows.array[:depth] = x
             states.append(rows)
         stacks = [Rows(str(y), y.dtype, capacity, None) for y in kinds.stacked]
-        done = self._loop(most, states, carried, sequences, captured, stacks)
+        steps = Steps(self.layout, states, carried, sequences, captured, stacks)
+        done = steps.run(self.machine, most, str(self))
         results = [
             rows.first(depth + done, None)
             for rows, depth in zip(states, layout.depths, strict=True)
@@ -115,43 +116,6 @@ class Scan(Op):
         shapes = actual_lengths(self, rest) if done == 0 else [None] * len(stacks)
         results += [y.first(done, shape) for y, shape in zip(stacks, shapes, strict=True)]
         return (*results, np.asarray(done, np.int64)) if layout.until else tuple(results)
-
-    def _loop(
-        self,
-        most: int,
-        states: list[Rows],
-        carried: list[Any],
-        sequences: list[Any],
-        captured: list[Any],
-        stacks: list[Rows],
-    ) -> int:
-        """Do the steps; ``carried`` is changed. Returns how many were done."""
-        layout, run = self.layout, self.machine.run
-        reads = [
-            (state, depth - lag)
-            for state, depth, lags in zip(states, layout.depths, layout.lags, strict=True)
-            for lag in lags
-        ]
-        writes = [*zip(states, layout.depths, strict=True)]
-        first_carried, first_stacked = len(states), len(states) + len(carried)
-        for t in range(most):
-            values = [state.array[t + shift, ...] for state, shift in reads]
-            values += carried
-            values += [x[t, ...] for x in sequences]
-            values += captured
-            try:
-                new = run(values)
-                for (state, depth), value in zip(writes, new, strict=False):
-                    state.write(depth + t, value)
-                carried[:] = new[first_carried:first_stacked]
-                for rows, value in zip(stacks, new[first_stacked:], strict=False):
-                    rows.write(t, value)
-            except Exception as problem:
-                problem.add_note(f"This was in step {t} (of at most {most}) of {self}")
-                raise
-            if layout.until and new[-1]:
-                return t + 1
-        return most
 
     def _check_lengths(self, n: int, traced: list[Any], sequences: list[Any]) -> None:
         if n < 0:

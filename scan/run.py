@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import NativeMachine
+from symcomp.cvm.machine import Loop, NativeMachine
 from symcomp.cvm.prepare import native_machine
 from symcomp.errors import ShapeError
 from symcomp.rewrite.phases import rewrite
+from symcomp.scan.layout import Layout
 from symcomp.vm.guard import Binder
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
@@ -95,6 +97,88 @@ class Rows:
         if self.array is None:
             return np.empty((length, *(row_shape or ())), self._dtype)
         return self.array if length == len(self.array) else self.array[:length].copy()
+
+
+@dataclass
+class Steps:
+    """What the steps of a loop read and write.
+
+    Attributes
+    ----------
+    layout : Layout
+    states : list of Rows
+        Of the traced states, with their first rows.
+    carried : list
+        Changed by every step.
+    sequences, captured : list
+    stacks : list of Rows
+    """
+
+    layout: Layout
+    states: list[Rows]
+    carried: list[Any]
+    sequences: list[Any]
+    captured: list[Any]
+    stacks: list[Rows]
+
+    def run(self, machine: PythonMachine | NativeMachine, most: int, name: str) -> int:
+        """Do the steps; return how many were done."""
+        native = isinstance(machine, NativeMachine)
+        loop = self._native(machine) if native else _PythonLoop(self, machine)
+        try:
+            return loop.run(most)
+        except Exception as problem:
+            problem.add_note(f"This was in step {loop.done} (of at most {most}) of {name}")
+            raise
+
+    def reads(self) -> list[tuple[int, int]]:
+        """For each row of a state that step t reads, its number and s: it is row t + s."""
+        states = zip(self.layout.depths, self.layout.lags, strict=True)
+        return [(i, depth - lag) for i, (depth, lags) in enumerate(states) for lag in lags]
+
+    def _native(self, machine: NativeMachine) -> Loop:
+        return Loop(
+            machine,
+            self.states,
+            self.layout.depths,
+            self.reads(),
+            self.carried,
+            self.sequences,
+            self.captured,
+            self.stacks,
+            self.layout.until,
+        )
+
+
+class _PythonLoop:
+    """The steps, one by one: the specification of ``Loop``."""
+
+    def __init__(self, steps: Steps, machine: PythonMachine) -> None:
+        self.done = 0
+        self._steps, self._machine = steps, machine
+
+    def run(self, most: int) -> int:
+        steps, run = self._steps, self._machine.run
+        reads = [(steps.states[i], shift) for i, shift in steps.reads()]
+        writes = [*zip(steps.states, steps.layout.depths, strict=True)]
+        carried, stacks = steps.carried, steps.stacks
+        first_stacked = len(writes) + len(carried)
+        more = True
+        while more and self.done < most:
+            t = self.done
+            values = [state.array[t + shift, ...] for state, shift in reads]
+            values += carried
+            values += [x[t, ...] for x in steps.sequences]
+            values += steps.captured
+            new = run(values)
+            for (state, depth), value in zip(writes, new, strict=False):
+                state.write(depth + t, value)
+            carried[:] = new[len(writes) : first_stacked]
+            for rows, value in zip(stacks, new[first_stacked:], strict=False):
+                rows.write(t, value)
+            more = not (steps.layout.until and new[-1])
+            self.done += 1
+        return self.done
 
 
 def copy_of(value: Any, kind: Any) -> Any:

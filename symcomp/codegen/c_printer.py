@@ -88,6 +88,25 @@ def kernel_of(formula: Formula, patterns: Sequence[Pattern]) -> Kernel | None:
     return Kernel(name, text.replace("NAME", name), formula.literals)
 
 
+def nest_overwrites(formula: Formula, patterns: Sequence[Pattern]) -> set[tuple[int, int]]:
+    """Results of one nest, and inputs that are read after the result is written."""
+    nest = nest_of(formula, patterns)
+    if nest is None or reduced_axes(formula) is None:
+        return set()
+    found = set()
+    for position, body in enumerate(nest.bodies):
+        later = {array for other in nest.bodies[position + 1 :] for _, array in other.loads}
+        written = {array - len(formula.inputs) for _, array in body.stores}
+        found |= {
+            (result, i)
+            for result in range(len(formula.results))
+            if result in written
+            for i in range(len(formula.inputs))
+            if i in later
+        }
+    return found
+
+
 def translation_unit(kernels: Sequence[Kernel]) -> str:
     """The text of a C file with these kernels, each once."""
     sources = dict.fromkeys(kernel.source for kernel in kernels)
@@ -101,6 +120,7 @@ def translation_unit(kernels: Sequence[Kernel]) -> str:
         parts += [_header("stable.h")]
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
     parts += [_header("stable_double.h"), _header("nest.h"), _header("reduction.h")]
+    parts += [_header("lines.h")]
     return "\n".join((*parts, *sources))
 
 
@@ -145,9 +165,12 @@ class _Printer:
         outside = _needed([(v, self._load(v, a, "0")) for v, a in numbers], [*inside, *ends])
         if not body.loads and not body.stores:
             return [f"static void NAME_{number}{_ARGUMENTS}", "{", "}", ""]
+        written = {a for _, a in body.stores}
         pointers = [self._pointer(a, const=False) for _, a in body.stores]
         pointers += _needed(
-            [(a, self._pointer(a, const=True)) for _, a in body.loads], [*inside, *outside], "a"
+            [(a, self._pointer(a, const=True)) for _, a in body.loads if a not in written],
+            [*inside, *outside],
+            "a",
         )
         if body.folds:
             return self._folding(number, body, [*pointers, *outside], inside, stores)
@@ -379,7 +402,7 @@ class _Printer:
                 4 if array >= self.nest.temporaries else 3 if array in body.numbers else 1
             )
         for _, array in body.stores:
-            roles[array] = 4 if array >= self.nest.temporaries else 2
+            roles[array] = 4 if array >= self.nest.temporaries else 5 if roles[array] else 2
         for value in body.folds:
             for array in self.nest.totals[value]:
                 roles[array] = 4

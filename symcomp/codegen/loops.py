@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcomp.codegen.c_functions import FUNCTIONS
 from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula
 from symcomp.ops.reduce import Reduce
@@ -211,6 +212,10 @@ class _Stages:
         self.leaves = _arrays_of_leaves(formula)
         self.totals: dict[int, tuple[int, int]] = {}
         self.values: dict[int, int] = {}
+        # The arrays of results of which there is one for each element: later passes read them.
+        self.written: dict[int, int] = {}
+        # Values in arrays of results written later: (array, the first pass, the last that reads).
+        self.held: dict[int, tuple[int, int, int]] = {}
         self._next = len(formula.dtypes) - len(formula.steps) + len(formula.results)
 
     def _stages(self) -> list[int]:
@@ -235,18 +240,50 @@ class _Stages:
         for value in reductions:
             self.totals[value] = (self._array(), self._array())
         self._keep_singles(reductions)
-        bodies = []
         first = len(formula.inputs)
         stores = [(result.value, first + i) for i, result in enumerate(formula.results)]
+        self.written = {value: array for value, array in stores if not self._is_single(value)}
         last = max(max(self.stage[v] for v in reductions) - 1, *(self._pass(v) for v, _ in stores))
+        bodies = self._bodies(reductions, stores, last)
+        self._hold_heavy(bodies)
+        if self.held:
+            bodies = self._bodies(reductions, stores, last)
+        return Nest(formula, rank, self.stretched, tuple(bodies), self.totals, self.values)
+
+    def _bodies(
+        self, reductions: Sequence[int], stores: Sequence[tuple[int, int]], last: int
+    ) -> list[Body]:
+        """Each pass and what follows it."""
+        formula, bodies = self.formula, []
         for stage in range(last + 1):
             folds = [v for v in reductions if self.stage[v] == stage + 1]
             taken = [formula.steps[v - formula.first_step].arguments[0] for v in folds]
             here = [s for s in stores if not self._is_single(s[0]) and self._pass(s[0]) == stage]
+            here += [(v, array) for v, (array, first, _) in self.held.items() if first == stage]
             bodies.append(self._pass_body(stage, taken, folds, here))
             singles = [s for s in stores if self._is_single(s[0]) and self._pass(s[0]) == stage]
             bodies.append(self._section_body(stage, singles))
-        return Nest(formula, rank, self.stretched, tuple(bodies), self.totals, self.values)
+        return bodies
+
+    def _hold_heavy(self, bodies: Sequence[Body]) -> None:
+        """Let arrays of results hold what would be computed again, until they are written."""
+        passes, dtypes = bodies[::2], self.formula.dtypes
+        for result, array in self.written.items():
+            end = self._pass(result)
+            for value in reversed(range(self.formula.first_step, len(dtypes))):
+                if value in self.written or value in self.held or not self._is_heavy(value):
+                    continue
+                if (dtypes[value], self.patterns[value]) != (dtypes[result], self.patterns[result]):
+                    continue
+                uses = [stage for stage, body in enumerate(passes) if value in body.steps]
+                if len(uses) > 1 and uses[1] <= end:
+                    self.held[value] = array, uses[0], end
+                    break
+
+    def _is_heavy(self, value: int) -> bool:
+        """Whether it takes more time to compute than to read."""
+        function = self.formula.steps[value - self.formula.first_step].function
+        return isinstance(function, ScalarOp) and function.name in FUNCTIONS
 
     def _pass(self, value: int) -> int:
         """The pass in which, or after which, a value is computed."""
@@ -277,7 +314,13 @@ class _Stages:
         stores: Sequence[tuple[int, int]],
     ) -> Body:
         def array_of(value: int) -> int | None:
-            return self.leaves.get(value, self.values.get(value))
+            place = None
+            if value in self.written and self._pass(value) < stage:
+                place = self.written[value]
+            elif value in self.held:
+                array, first, last = self.held[value]
+                place = array if first < stage <= last else None
+            return self.leaves.get(value, self.values.get(value, place))
 
         numbers = _numbers(self.formula, self.leaves, self.patterns, all)
         targets = [*taken, *(value for value, _ in stores)]

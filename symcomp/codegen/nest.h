@@ -6,8 +6,18 @@
 enum { BLOCK = 512, LANES = 4096, PARTS = 32 };
 
 /* What a body does with an array: nothing; reads one element for each i; writes it; reads one number
-   for each row; has lanes there, the same for each row. */
-enum role { UNUSED, READ, WRITE, NUMBER, LANE };
+   for each row; has lanes there, the same for each row; reads and writes one element for each i. */
+enum role { UNUSED, READ, WRITE, NUMBER, LANE, CHANGE };
+
+static inline int nest_reads(int role)
+{
+    return role == READ || role == CHANGE;
+}
+
+static inline int nest_writes(int role)
+{
+    return role == WRITE || role == CHANGE;
+}
 
 /* For r < rows and i < n: element i of row r of an array is at data[array] + r * step[array], i
    elements on. */
@@ -135,7 +145,7 @@ static inline int nest_plain(const struct kernel *k, const struct body *body, co
 {
     int plain = 1;
     for (int a = 0; a < k->total; a++)
-        plain &= (body->role[a] != READ && body->role[a] != WRITE) || step[a] == k->size[a];
+        plain &= (!nest_reads(body->role[a]) && !nest_writes(body->role[a])) || step[a] == k->size[a];
     return plain;
 }
 
@@ -153,8 +163,8 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
     uint8_t copies[total];
     for (int a = 0; a < total; a++) {
         int role = body->role[a];
-        copies[a] = (role == READ || role == WRITE) && step[a] != k->size[a];
-        limited |= copies[a] && (role == WRITE || step[a] || row_step[a]);
+        copies[a] = (nest_reads(role) || nest_writes(role)) && step[a] != k->size[a];
+        limited |= copies[a] && (nest_writes(role) || step[a] || row_step[a]);
     }
     int64_t width = n < BLOCK ? n : BLOCK, height = limited ? BLOCK / width : rows;
     for (int64_t r = 0; r < rows; r += height) {
@@ -170,13 +180,13 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
                     here += r * row_step[a] + i * step[a];
                 at[a] = copies[a] ? buffer + a * BLOCK * 8 : here;
                 by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
-                if (copies[a] && body->role[a] == READ)
+                if (copies[a] && nest_reads(body->role[a]))
                     nest_copy(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a], here,
                               row_step[a], step[a]);
             }
             body->run(h, w, at, by);
             for (int a = 0; a < total; a++)
-                if (copies[a] && body->role[a] == WRITE)
+                if (copies[a] && nest_writes(body->role[a]))
                     nest_copy(k->size[a], h, w, data[a] + r * row_step[a] + i * step[a], row_step[a],
                               step[a], at[a], by[a], k->size[a]);
         }

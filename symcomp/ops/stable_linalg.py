@@ -286,11 +286,17 @@ class InverseForm(MatrixOp):
             terms = [] if dx is None else [self(dx, a, y)]
             return [total(terms if dy is None else [*terms, self(x, a, dy)])]
         # [[a, da], [0, a]] has the inverse [[a^-1, -a^-1 da a^-1], [0, a^-1]].
+        scale: Any = None
+        if dx is None and dy is None:
+            # Linear in da, which is brought to the size of a.
+            scale = Magnitude()(a) / Magnitude()(da)
+            da = da * scale
         dx, dy = (v.zeros_like() if dv is None else dv for v, dv in ((x, dx), (y, dy)))
         above = concatenate([a, da], axis=1)
         below = concatenate([a.zeros_like(), a], axis=1)
         both = concatenate([above, below], axis=0)
-        return [self(concatenate([x, dx]), both, concatenate([dy, y]))]
+        result = self(concatenate([x, dx]), both, concatenate([dy, y]))
+        return [result if scale is None else result / scale]
 
 
 def _conjugated(x: TensorVariable) -> TensorVariable:

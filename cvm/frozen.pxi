@@ -1,0 +1,474 @@
+# Steps of a loop without Python: where all lengths are known from a step that was recorded, the next
+# ones are calls of C functions whose arrays move.
+
+# Signals are looked for after so much work (elements times operations), or so many steps.
+cdef double WORK_BETWEEN_SIGNALS = 5e6
+cdef int64_t STEPS_BETWEEN_SIGNALS = 4096
+
+cdef enum Place:
+    FIXED = 0       # captured, or a constant
+    MOVING = 1      # a row of a sequence, state or stack
+    STATE = 2       # a carried value before the step
+    OWN = 3         # made in the step
+
+
+cdef struct Call:
+    Kernel kernel       # NULL: a product
+    int *places         # of a kernel's arrays; of a product: a, b, c (-1: nothing to copy), result
+    int n_arrays
+    char **data         # of a kernel: addresses of arrays, then of constants
+    int64_t *shape
+    int64_t *strides
+    Matrix a
+    Matrix b
+    int type
+    double alpha
+    double beta
+    cnp.npy_intp lengths[2]     # of c, as a matrix
+    cnp.npy_intp strides_of_c[2]
+
+
+cdef struct Copy:
+    int source
+    int target
+    size_t size
+
+
+cdef void copy_lines(Call *call, char *source, char *target) noexcept nogil:
+    """c to where the product is added to it."""
+    cdef int size = 4 if call.type == cnp.NPY_FLOAT32 else 8
+    cdef cnp.npy_intp i, j
+    cdef cnp.npy_intp n = call.lengths[1], step = call.strides_of_c[1]
+    for i in range(call.lengths[0]):
+        if step == size:
+            memcpy(target, source, n * size)
+        elif size == 4:
+            for j in range(n):
+                (<float *>target)[j] = (<float *>(source + j * step))[0]
+        else:
+            for j in range(n):
+                (<double *>target)[j] = (<double *>(source + j * step))[0]
+        source += call.strides_of_c[0]
+        target += n * size
+
+
+cdef class Frozen:
+    """What the steps of a loop do, each instruction with its lengths.
+
+    Arrays are numbered *places*: what lies in one array has one place, whose address is known in
+    every step. Owns the memory of what a step makes, unless that is a row of the results.
+    """
+
+    cdef NativeMachine _machine
+    cdef list _memory               # keeps what the pointers below point to
+    cdef bint _fits
+    cdef int *_place_of             # of slots; -1: none
+    cdef char **_addresses
+    cdef int64_t *_moves            # bytes from step to step
+    cdef int *_kinds
+    cdef size_t *_sizes
+    cdef bint *_claimed             # whether a place is that of a result
+    cdef Call *_calls
+    cdef Copy *_copies
+    cdef int *_exchanges            # pairs of places
+    cdef int _n_places, _n_calls, _n_copies, _n_exchanges, _until
+    cdef double _work
+
+    def __cinit__(self, NativeMachine machine):
+        cdef int slot, n_slots = machine._n_slots, n_outputs = machine._n_outputs
+        # Each slot has a place at most, and each row of a result one.
+        cdef int most = n_slots + n_outputs
+        self._machine = machine
+        self._memory = []
+        self._fits = True
+        self._until = -1
+        self._place_of = <int *>self._new(n_slots * sizeof(int))
+        self._addresses = <char **>self._new(most * sizeof(char *))
+        self._moves = <int64_t *>self._new(most * sizeof(int64_t))
+        self._kinds = <int *>self._new(most * sizeof(int))
+        self._sizes = <size_t *>self._new(most * sizeof(size_t))
+        self._claimed = <bint *>self._new(most * sizeof(bint))
+        self._calls = <Call *>self._new(machine._n_steps * sizeof(Call))
+        self._copies = <Copy *>self._new(n_outputs * sizeof(Copy))
+        self._exchanges = <int *>self._new(2 * n_outputs * sizeof(int))
+        for slot in range(n_slots):
+            self._place_of[slot] = -1
+
+    cdef char *_new(self, size_t size) except NULL:
+        """Zeroed memory that lives as long as this."""
+        memory = bytearray(size + 1)
+        self._memory.append(memory)
+        return PyByteArray_AsString(memory)
+
+    cdef int _new_place(self, int kind, char *address, int64_t move, size_t size):
+        cdef int place = self._n_places
+        self._kinds[place], self._addresses[place] = kind, address
+        self._moves[place], self._sizes[place] = move, size
+        self._n_places += 1
+        return place
+
+    # -- recording
+
+    cdef int record(self, Loop loop, PyObject **store) except -1:
+        """Do a step, and note what is done."""
+        cdef int position = 0
+        self._name_inputs(loop, store)
+        try:
+            while position < self._machine._n_steps:
+                self._do(&self._machine._steps[position], store)
+                position += 1
+        except Exception as problem:
+            self._machine.blame(problem, store, position)
+            raise
+        return 0
+
+    cdef int _do(self, Step *step, PyObject **store) except -1:
+        cdef int i
+        cdef PyObject *value
+        cdef Action action = <Action>step.action
+        action.run(store)
+        if not self._fits:
+            pass
+        elif type(action) is KernelCall:
+            self._fits = self._kernel(<KernelCall>action, store)
+        elif type(action) is Product:
+            self._fits = self._product(<Product>action, store)
+        elif type(action) is Transpose:
+            self._fits = self._transpose(<Transpose>action, store)
+        else:
+            self._fits = False
+        for i in range(step.n_frees):
+            value = store[step.frees[i]]
+            store[step.frees[i]] = NULL
+            Py_XDECREF(value)
+        return 0
+
+    cdef int _name_inputs(self, Loop loop, PyObject **store) except -1:
+        """Give a place to each input and constant that is an array."""
+        cdef int i, slot
+        cdef int *slots = self._machine._input_slots
+        cdef int first = loop._n_reads + loop._n_carried
+        for i in range(self._machine._n_inputs):
+            if loop._n_reads <= i < first:
+                self._name(slots[i], store, STATE, 0)
+            elif i < loop._n_reads:
+                self._name_row(slots[i], store, loop._arrays[loop._read[2 * i]])
+            elif i < first + len(loop._sequences):
+                self._name_row(slots[i], store, loop._sequences[i - first])
+            else:
+                self._name(slots[i], store, FIXED, 0)
+        for slot in self._machine.program.constants:
+            self._name(slot, store, FIXED, 0)
+        return 0
+
+    cdef int _name_row(self, int slot, PyObject **store, cnp.ndarray x) except -1:
+        self._name(slot, store, MOVING, cnp.PyArray_STRIDE(x, 0))
+        # Another row of what is not aligned might be less so.
+        self._fits = self._fits and cnp.PyArray_ISBEHAVED_RO(x)
+        return 0
+
+    cdef int _name(self, int slot, PyObject **store, int kind, int64_t move) except -1:
+        cdef cnp.ndarray array
+        if cnp.PyArray_Check(<object>store[slot]):
+            array = <cnp.ndarray>store[slot]
+            self._place_of[slot] = self._new_place(
+                kind, cnp.PyArray_BYTES(array), move, cnp.PyArray_NBYTES(array)
+            )
+        return 0
+
+    cdef bint _name_output(self, int slot, int into, PyObject **store) except -1:
+        """Give a place to what an instruction made, maybe in the array of ``into``."""
+        cdef cnp.ndarray array = <cnp.ndarray>store[slot]
+        if into >= 0 and store[into] != NULL and self._place_of[into] >= 0:
+            if cnp.PyArray_DATA(array) == cnp.PyArray_DATA(<cnp.ndarray>store[into]):
+                self._place_of[slot] = self._place_of[into]
+                return self._kinds[self._place_of[into]] == OWN
+        self._place_of[slot] = self._new_place(OWN, NULL, 0, cnp.PyArray_NBYTES(array))
+        return cnp.PyArray_IS_C_CONTIGUOUS(array)
+
+    cdef bint _kernel(self, KernelCall action, PyObject **store) except -1:
+        cdef int axis, at, i, k, n = action._n_inputs + action._n_outputs
+        cdef int ndim = action._ndim
+        cdef Call *call = &self._calls[self._n_calls]
+        cdef double size = action._steps
+        cdef cnp.ndarray array
+        call.n_arrays, call.kernel = n, action._kernel
+        call.places = <int *>self._new(n * sizeof(int))
+        call.data = <char **>self._new((n + len(action._constants)) * sizeof(char *))
+        call.shape = <int64_t *>self._new(ndim * sizeof(int64_t))
+        call.strides = <int64_t *>self._new(n * ndim * sizeof(int64_t))
+        for axis in range(ndim):
+            call.shape[axis] = -1
+        for i in range(action._n_inputs):
+            if self._place_of[action._slots[i]] < 0 or not action._read(
+                store[action._slots[i]], i, call.shape, call.strides + i * ndim, call.data
+            ):
+                return False
+            call.places[i] = self._place_of[action._slots[i]]
+        for axis in range(ndim):
+            call.shape[axis] = max(call.shape[axis], 1) if call.shape[axis] else 0
+            size *= call.shape[axis]
+        for k in range(action._n_inputs, n):
+            i = k - action._n_inputs
+            if not self._name_output(action._slots[k], action._into[i], store):
+                return False
+            call.places[k] = self._place_of[action._slots[k]]
+            array = <cnp.ndarray>store[action._slots[k]]
+            at = 0
+            for axis in range(ndim):
+                if not action._dropped[i] >> axis & 1:
+                    if not action._stretched[k] >> axis & 1:
+                        call.strides[k * ndim + axis] = cnp.PyArray_STRIDE(array, at)
+                    at += 1
+        for i in range(len(action._constants)):
+            call.data[n + i] = action._addresses[i]
+        self._n_calls += 1
+        self._work += size
+        return True
+
+    cdef bint _product(self, Product action, PyObject **store) except -1:
+        cdef Call *call = &self._calls[self._n_calls]
+        cdef int slot, itemsize = 4 if action._type == cnp.NPY_FLOAT32 else 8
+        cdef cnp.ndarray a, b, z
+        for slot in (action._a, action._b, action._c, action._alpha, action._beta):
+            if slot >= 0 and (self._place_of[slot] < 0 or not action._array(store[slot])):
+                return False
+        for slot in (action._alpha, action._beta):
+            if slot >= 0 and self._kinds[self._place_of[slot]] != FIXED:
+                return False
+        a, b = <cnp.ndarray>store[action._a], <cnp.ndarray>store[action._b]
+        if not as_matrix(a, action._trans_a, action._outer, itemsize, &call.a):
+            return False
+        if not as_matrix(b, action._trans_b, not action._outer, itemsize, &call.b):
+            return False
+        call.kernel, call.type = NULL, action._type
+        call.alpha = action._factor(store, action._alpha, 1.0)
+        call.beta = action._factor(store, action._beta, 1.0) if action._c >= 0 else 0.0
+        if call.alpha == 0 or not self._name_output(action._output, action._into, store):
+            return False
+        z = <cnp.ndarray>store[action._output]
+        if not cnp.PyArray_IS_C_CONTIGUOUS(z):
+            return False
+        call.places = <int *>self._new(4 * sizeof(int))
+        call.places[0], call.places[1] = self._place_of[action._a], self._place_of[action._b]
+        call.places[2], call.places[3] = -1, self._place_of[action._output]
+        if action._c >= 0 and call.beta != 0:
+            if not same_lengths(<cnp.ndarray>store[action._c], z):
+                return False
+            if self._place_of[action._c] != call.places[3]:
+                call.places[2] = self._place_of[action._c]
+                self._as_lines(<cnp.ndarray>store[action._c], call)
+        self._n_calls += 1
+        self._work += <double>call.a.rows * call.a.columns * call.b.columns
+        return call.places[3] != call.places[0] and call.places[3] != call.places[1]
+
+    cdef int _as_lines(self, cnp.ndarray c, Call *call):
+        """Lengths and strides of c; all in one piece is one line."""
+        cdef int axis, ndim = cnp.PyArray_NDIM(c)
+        call.lengths[0] = call.lengths[1] = 1
+        call.strides_of_c[0] = 0
+        call.strides_of_c[1] = cnp.PyArray_ITEMSIZE(c)
+        if cnp.PyArray_IS_C_CONTIGUOUS(c):
+            call.lengths[1] = cnp.PyArray_SIZE(c)
+            return 0
+        for axis in range(ndim):
+            call.lengths[axis + 2 - ndim] = cnp.PyArray_DIM(c, axis)
+            call.strides_of_c[axis + 2 - ndim] = cnp.PyArray_STRIDE(c, axis)
+
+    cdef bint _transpose(self, Transpose action, PyObject **store) except -1:
+        cdef int place = self._place_of[action._input]
+        self._place_of[action._output] = place
+        return place >= 0 and (
+            cnp.PyArray_DATA(<cnp.ndarray>store[action._input])
+            == cnp.PyArray_DATA(<cnp.ndarray>store[action._output])
+        )
+
+    # -- what becomes of the results
+
+    cdef bint complete(self, Loop loop, PyObject **store) except -1:
+        """Say where results go in the steps after the recorded one; False if they differ from it.
+
+        The store is cleared.
+        """
+        cdef int i, at, slot
+        cdef int *slots = self._machine._output_slots
+        self._go_on(loop)
+        for i in range(loop._n_rows):
+            if self._fits:
+                at = i if i < loop._n_states else i + loop._n_carried
+                self._fits = self._into_row(loop, i, slots[at], store)
+        for i in range(loop._n_carried):
+            if self._fits:
+                self._fits = self._into_state(
+                    slots[loop._n_states + i], self._machine._input_slots[loop._n_reads + i], store
+                )
+        if self._fits and loop._until:
+            slot = slots[loop._n_rows + loop._n_carried]
+            self._until = self._place_of[slot]
+            self._fits = (
+                self._until >= 0
+                and cnp.PyArray_TYPE(<cnp.ndarray>store[slot]) == cnp.NPY_BOOL
+                and cnp.PyArray_NDIM(<cnp.ndarray>store[slot]) == 0
+            )
+        if self._fits:
+            self._provide(loop)
+        self._machine.clear(store)
+        return self._fits
+
+    cdef int _go_on(self, Loop loop) except -1:
+        """From the rows that the recorded step read to those of the next one."""
+        cdef int i, place
+        cdef cnp.ndarray rows
+        for i in range(self._n_places):
+            if self._kinds[i] == MOVING:
+                self._addresses[i] += self._moves[i]
+        for i in range(loop._n_reads):
+            # The step may have moved the rows to larger memory.
+            rows = <cnp.ndarray>loop._arrays[loop._read[2 * i]]
+            place = self._place_of[self._machine._input_slots[i]]
+            self._addresses[place] = cnp.PyArray_BYTES(rows)
+            self._addresses[place] += (
+                (loop.done + loop._read[2 * i + 1]) * cnp.PyArray_STRIDE(rows, 0)
+            )
+        return 0
+
+    cdef bint _into_row(self, Loop loop, int i, int slot, PyObject **store) except -1:
+        """What is a row: it is made there, or else copied."""
+        cdef int place = self._place_of[slot]
+        cdef cnp.ndarray rows = <cnp.ndarray>loop._arrays[i]
+        cdef cnp.ndarray row
+        cdef cnp.npy_intp at = loop.done + loop._depths[i]
+        cdef int target
+        if place < 0 or at >= cnp.PyArray_DIM(rows, 0):
+            return False
+        row = row_of(rows, at)
+        if not same_layout(<cnp.ndarray>store[slot], row):
+            return False
+        if self._kinds[place] == OWN and not self._claimed[place]:
+            self._addresses[place] = cnp.PyArray_BYTES(row)
+            self._moves[place] = cnp.PyArray_STRIDE(rows, 0)
+            self._claimed[place] = True
+            return True
+        target = self._new_place(
+            MOVING, cnp.PyArray_BYTES(row), cnp.PyArray_STRIDE(rows, 0), self._sizes[place]
+        )
+        self._copy(place, target)
+        return True
+
+    cdef bint _into_state(self, int slot, int before, PyObject **store) except -1:
+        """What is carried: it and the last one change places, or else it is copied."""
+        cdef int place = self._place_of[slot], last = self._place_of[before]
+        if place < 0 or last < 0:
+            return False
+        if not same_layout(<cnp.ndarray>store[slot], <cnp.ndarray>store[before]):
+            return False
+        if place == last:
+            return True
+        if self._kinds[place] == STATE:
+            return False
+        if self._kinds[place] == OWN and not self._claimed[place]:
+            self._claimed[place] = True
+            self._exchanges[2 * self._n_exchanges] = place
+            self._exchanges[2 * self._n_exchanges + 1] = last
+            self._n_exchanges += 1
+        else:
+            self._copy(place, last)
+        return True
+
+    cdef int _copy(self, int source, int target):
+        cdef Copy *copy = &self._copies[self._n_copies]
+        copy.source, copy.target, copy.size = source, target, self._sizes[source]
+        self._n_copies += 1
+
+    cdef int _provide(self, Loop loop) except -1:
+        """Memory for what a step makes, and what is carried into the next one."""
+        cdef int i, place
+        cdef cnp.ndarray array
+        for place in range(self._n_places):
+            if self._kinds[place] == STATE or self._kinds[place] == OWN:
+                if self._moves[place] == 0:
+                    buffer = np.empty(self._sizes[place], np.uint8)
+                    self._memory.append(buffer)
+                    self._addresses[place] = cnp.PyArray_BYTES(<cnp.ndarray>buffer)
+        for i in range(loop._n_carried):
+            place = self._place_of[self._machine._input_slots[loop._n_reads + i]]
+            array = <cnp.ndarray>loop.carried[i]
+            memcpy(self._addresses[place], cnp.PyArray_DATA(array), self._sizes[place])
+        return 0
+
+    # -- running
+
+    cdef bint run(self, Loop loop, int64_t most) except -1:
+        """Do steps while there are rows for them; False if one was the last."""
+        cdef int64_t stop = most, chunk, end, done = loop.done
+        cdef bint more = True
+        cdef int i, failed = 0
+        for i in range(loop._n_rows):
+            stop = min(stop, len(loop._arrays[i]) - loop._depths[i])
+        chunk = <int64_t>(WORK_BETWEEN_SIGNALS / max(self._work, 1.0))
+        chunk = max(1, min(chunk, STEPS_BETWEEN_SIGNALS))
+        while more and done < stop:
+            PyErr_CheckSignals()
+            end = min(stop, done + chunk)
+            with nogil:
+                while more and done < end:
+                    failed = self._step()
+                    if failed:
+                        break
+                    if self._until >= 0:
+                        more = not self._addresses[self._until][0]
+                    self._advance()
+                    done += 1
+            loop.unattended += done - loop.done
+            loop.done = done
+            if failed:
+                raise MemoryError("a kernel found no memory for what it keeps meanwhile")
+        self._give_back(loop)
+        return more
+
+    cdef int _step(self) noexcept nogil:
+        """Do what is recorded."""
+        cdef int i, k
+        cdef Call *call
+        cdef char **addresses = self._addresses
+        for i in range(self._n_calls):
+            call = &self._calls[i]
+            if call.kernel != NULL:
+                for k in range(call.n_arrays):
+                    call.data[k] = addresses[call.places[k]]
+                if call.kernel(call.data, call.shape, call.strides):
+                    return 1
+            else:
+                call.a.data = addresses[call.places[0]]
+                call.b.data = addresses[call.places[1]]
+                if call.places[2] >= 0:
+                    copy_lines(call, addresses[call.places[2]], addresses[call.places[3]])
+                multiply(
+                    call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta
+                )
+        return 0
+
+    cdef void _advance(self) noexcept nogil:
+        """Results to where they belong, addresses to those of the next step."""
+        cdef int i, first, second
+        cdef Copy *copy
+        cdef char **addresses = self._addresses
+        for i in range(self._n_copies):
+            copy = &self._copies[i]
+            memcpy(addresses[copy.target], addresses[copy.source], copy.size)
+        for i in range(self._n_exchanges):
+            first, second = self._exchanges[2 * i], self._exchanges[2 * i + 1]
+            addresses[first], addresses[second] = addresses[second], addresses[first]
+        for i in range(self._n_places):
+            addresses[i] += self._moves[i]
+
+    cdef int _give_back(self, Loop loop) except -1:
+        """The carried values as arrays."""
+        cdef int i, place
+        cdef cnp.ndarray array
+        for i in range(loop._n_carried):
+            place = self._place_of[self._machine._input_slots[loop._n_reads + i]]
+            array = np.empty_like(loop.carried[i])
+            memcpy(cnp.PyArray_DATA(array), self._addresses[place], self._sizes[place])
+            loop.carried[i] = array
+        return 0

@@ -1,0 +1,80 @@
+/* What kernels of several loop nests keep meanwhile; positions in lines. */
+
+/* Lay out arrays without gaps of elements of `size` bytes, axis a of array i being stretched where
+   stretched[i * rank + a]; return their memory, 0 if there is none. Array i is at offset[i]. */
+static inline char *kept_arrays(int count, int rank, const uint8_t *size, const uint8_t *stretched,
+                                const int64_t *shape, int64_t *offset, int64_t *strides)
+{
+    int64_t end = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t step = size[i];
+        for (int a = rank - 1; a >= 0; a--) {
+            int one = stretched[i * rank + a];
+            strides[i * rank + a] = one ? 0 : step;
+            step *= one ? 1 : shape[a];
+        }
+        offset[i] = end;
+        end += (step + 63) / 64 * 64;
+    }
+    return (char *)malloc((size_t)end + 64);
+}
+
+#define POSITION_OF(T)                                                                             \
+    {                                                                                              \
+        T value = *(const T *)from;                                                                \
+        position = (uint64_t)value;                                                                \
+        negative = value < 0;                                                                      \
+    }
+
+/* Positions in lines of n elements, from the end where they are negative, as positions from the
+   beginning, in an array without gaps; 1 if one is not in the line. `kind` is the size of an
+   integer, negative if it has no sign. */
+static inline int read_positions(int kind, int rank, int axis, const uint8_t *stretched,
+                                 const int64_t *shape, const char *from, const int64_t *strides,
+                                 int32_t *to)
+{
+    int64_t n = shape[axis], count = 1, index[rank];
+    for (int a = 0; a < rank; a++) {
+        count *= stretched[a] ? 1 : shape[a];
+        index[a] = 0;
+    }
+    if (n > INT32_MAX)
+        return 1;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t position;
+        int negative;
+        switch (kind) {
+        case 1: POSITION_OF(int8_t) break;
+        case 2: POSITION_OF(int16_t) break;
+        case 4: POSITION_OF(int32_t) break;
+        case 8: POSITION_OF(int64_t) break;
+        case -1: POSITION_OF(uint8_t) break;
+        case -2: POSITION_OF(uint16_t) break;
+        case -4: POSITION_OF(uint32_t) break;
+        default: POSITION_OF(uint64_t)
+        }
+        position += negative ? (uint64_t)n : 0;
+        if (position >= (uint64_t)n)
+            return 1;
+        to[i] = (int32_t)position;
+        for (int a = rank - 1; a >= 0; a--) {
+            if (stretched[a])
+                continue;
+            from += strides[a];
+            if (++index[a] < shape[a])
+                break;
+            from -= strides[a] * shape[a];
+            index[a] = 0;
+        }
+    }
+    return 0;
+}
+
+static inline int count_up(int64_t n, int32_t *to)
+{
+    if (n > INT32_MAX)
+        return 1;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (int32_t)i;
+    return 0;
+}

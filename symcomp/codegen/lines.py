@@ -1,0 +1,389 @@
+"""Functions of lines as scalar functions and reductions, of which loops are made.
+
+They compute what `symcomp.ops.softmax` computes with NumPy: of a line the largest element is taken
+out, and the logarithm of a sum adds up what is beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.op import Op
+from symcomp.ops.elemwise import ROWS, ScalarOp
+from symcomp.ops.formula import (
+    LINE_FOLDS,
+    LINE_OPS,
+    Formula,
+    Literal,
+    Result,
+    Step,
+    folded_axes,
+    joint_pattern,
+    line_axes,
+    whole_arguments,
+)
+from symcomp.ops.pick import Pick, Put
+from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.softmax import (
+    Centred,
+    LogMeanExp,
+    LogSoftmax,
+    LogSumExp,
+    Softmax,
+    WeightedLogSumExp,
+    WeightedSoftmax,
+)
+
+Pattern = tuple[bool, ...]
+# What positions in lines are counted in.
+POSITION = "int32"
+# The largest of no elements is minus infinity.
+_LARGEST = replace(REDUCTIONS["max"], identity=True)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A formula without functions of lines, of more inputs.
+
+    Attributes
+    ----------
+    formula : Formula
+    patterns : tuple of tuple of bool
+        Of its inputs: those that were, then one for each of ``places``, then of ``counters``.
+    places : tuple of (int, int)
+        Inputs that hold positions along an axis, maybe from the end, and this axis: the same from
+        the beginning, as int32.
+    counters : tuple of int
+        Axes: 0, 1, 2, ... along one, as int32.
+    """
+
+    formula: Formula
+    patterns: tuple[Pattern, ...]
+    places: tuple[tuple[int, int], ...] = ()
+    counters: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A value of a formula that is being written: an input, a literal or a step.
+
+    Attributes
+    ----------
+    dtype : str
+    pattern : tuple of bool
+    source : Any
+        What is computed, None for other values; for literals a Literal, for inputs what they are.
+    arguments : tuple of Value
+    """
+
+    dtype: str
+    pattern: Pattern
+    source: Any
+    arguments: tuple[Value, ...] = ()
+
+
+def plain(formula: Formula, patterns: Sequence[Pattern]) -> Plain | None:
+    """The formula without functions of lines; None if one takes other than whole lines.
+
+    Parameters
+    ----------
+    formula : Formula
+    patterns : sequence of tuple of bool
+        For each input, the axes along which it is stretched.
+    """
+    if not any(isinstance(step.function, (*LINE_OPS, *LINE_FOLDS)) for step in formula.steps):
+        return Plain(formula, tuple(patterns))
+    every = formula.patterns(patterns)
+    writer = _Writer(formula, patterns)
+    for step in formula.steps:
+        if isinstance(step.function, (*LINE_OPS, *LINE_FOLDS)) and not (
+            _whole(step, every, joint_pattern(patterns)) and _has_form(formula, step)
+        ):
+            return None
+        writer.step(step)
+    values = [writer.values[result.value] for result in formula.results]
+    if len({*values}) < len(values):
+        return None
+    return writer.finished(values)
+
+
+def _whole(step: Step, patterns: Sequence[Pattern], joint: Pattern) -> bool:
+    """Whether what is taken of lines has the same pattern, and their axes the full length."""
+    taken = {patterns[a] for a in whole_arguments(step)}
+    return len(taken) == 1 and all(
+        pattern[a] == joint[a] for pattern in taken for a in line_axes(step.function)
+    )
+
+
+def _has_form(formula: Formula, step: Step) -> bool:
+    """Whether the function can be written: positions are inputs, and where logarithms are computed
+    in the wider type, there is one."""
+    if isinstance(step.function, Pick | Put):
+        return step.arguments[1] < len(formula.inputs)
+    return not isinstance(step.function, LINE_FOLDS) or step.dtype != "float64"
+
+
+class _Writer:
+    """Writes steps; equal ones once."""
+
+    def __init__(self, formula: Formula, patterns: Sequence[Pattern]) -> None:
+        self.inputs = [
+            Value(dtype, pattern, i)
+            for i, (dtype, pattern) in enumerate(zip(formula.inputs, patterns, strict=True))
+        ]
+        self.rank = len(patterns[0])
+        self.joint = joint_pattern(patterns)
+        self.literals: dict[Literal, Value] = {}
+        self.known: dict[Any, Value] = {}
+        self.largest_weights: dict[Value, Value] = {}
+        self.places: dict[tuple[int, int], Value] = {}
+        self.counters: dict[int, Value] = {}
+        self.values = [*self.inputs, *(self.literal(literal) for literal in formula.literals)]
+
+    # -- words
+
+    def literal(self, literal: Literal) -> Value:
+        if literal not in self.literals:
+            self.literals[literal] = Value(literal.dtype, (True,) * self.rank, literal)
+        return self.literals[literal]
+
+    def number(self, value: Any, like: Value) -> Value:
+        """A number of the dtype of another value."""
+        return self.literal(Literal.of(np.asarray(value, like.dtype)))
+
+    def apply(self, function: ScalarOp | Op, dtype: str, *arguments: Value) -> Value:
+        key = (function, dtype, *map(id, arguments))
+        if key not in self.known:
+            pattern = joint_pattern(a.pattern for a in arguments)
+            axes = folded_axes(function)
+            pattern = tuple(one or a in axes for a, one in enumerate(pattern))
+            self.known[key] = Value(dtype, pattern, function, arguments)
+        return self.known[key]
+
+    def __call__(self, name: str, *arguments: Value) -> Value:
+        """A row by its name."""
+        row = ROWS[name]()
+        return self.apply(row, row.dtype(*(a.dtype for a in arguments)), *arguments)
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        return x if x.dtype == dtype else self.apply(ROWS["cast"](dtype), dtype, x)
+
+    def sum(self, x: Value, axes: tuple[int, ...]) -> Value:
+        return self.apply(Reduce(REDUCTIONS["sum"], axes), x.dtype, x)
+
+    def max(self, x: Value, axes: tuple[int, ...]) -> Value:
+        return self.apply(Reduce(_LARGEST, axes), x.dtype, x)
+
+    def count(self, test: Value, axes: tuple[int, ...], dtype: str) -> Value:
+        """How many elements of lines are true."""
+        total = Reduce(REDUCTIONS["sum"], axes, POSITION, POSITION)
+        return self.cast(self.apply(total, POSITION, test), dtype)
+
+    # -- steps
+
+    def step(self, step: Step) -> None:
+        """Write a step of the formula."""
+        arguments = [self.values[a] for a in step.arguments]
+        write = _FORMS.get(type(step.function))
+        if write is None:
+            self.values.append(self.apply(step.function, step.dtype, *arguments))
+            return
+        if isinstance(step.function, Pick | Put):
+            self.values.append(write(self, step.function, *arguments))
+            return
+        work = {"float16": "float32"}.get(step.dtype, step.dtype)
+        if isinstance(step.function, LINE_FOLDS):
+            work = "float64"
+        arguments = [self.cast(a, work) for a in arguments]
+        z = write(self, step.function, *arguments)
+        self.values.append(self.cast(z, step.dtype))
+
+    def top(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
+        """(largest element, the same or 0 where it is not finite)."""
+        top = self.max(x, axes)
+        return top, self("switch", self("isfinite", top), top, self.number(0, top))
+
+    def log_total(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
+        """(top, log sum exp(x - top))."""
+        top, finite = self.top(x, axes)
+        at_top = self("eq", x, finite)
+        terms = self("exp_of_sum", x, self("neg", finite))
+        rest = self.sum(self("switch", at_top, self.number(0, x), terms), axes)
+        ties = self("sub", self.count(at_top, axes, x.dtype), self.number(1, x))
+        log = self("log1p", self("add", rest, ties))
+        return finite, self("switch", self("isfinite", top), log, top)
+
+    def softmax(self, function: Softmax, x: Value) -> Value:
+        axes = function.lines
+        top, finite = self.top(x, axes)
+        terms = self("exp_of_sum", x, self("neg", finite))
+        total = self.sum(terms, axes)
+        z = self("true_div", terms, total)
+        largest = self("true_div", self.number(1, x), total)
+        unknown = self.number(np.nan, x)
+        self.largest_weights[z] = self("switch", self("isfinite", top), largest, unknown)
+        return z
+
+    def log_softmax(self, function: LogSoftmax, x: Value) -> Value:
+        top, total = self.log_total(x, function.lines)
+        return self("sub", self("sub", x, top), total)
+
+    def weighted_terms(
+        self, axes: tuple[int, ...], x: Value, w: Value
+    ) -> tuple[Value, Value, Value]:
+        """(top, w exp(x - top), their sum), where the top is that of the elements with weight."""
+        none = self("eq", w, self.number(0, w))
+        _, top = self.top(self("switch", none, self.number(-np.inf, x), x), axes)
+        terms = self("exp_of_sum", self("switch", none, top, x), self("neg", top))
+        nothing = self("mul", x, self.number(0, x))
+        terms = self("switch", none, nothing, self("mul", w, terms))
+        return top, terms, self.sum(terms, axes)
+
+    def weighted_softmax(self, function: WeightedSoftmax, x: Value, w: Value) -> Value:
+        _, terms, total = self.weighted_terms(function.axes, x, w)
+        return self("true_div", terms, total)
+
+    def centred(self, function: Centred, x: Value, w: Value) -> Value:
+        axes, zero = function.axes, self.number(0, x)
+        largest = self.largest_weights.get(w) or self.max(w, axes)
+        most = self("eq", w, largest)
+        if not function.transposed:
+            at = self.max(self("switch", most, x, self.number(-np.inf, x)), axes)
+            h = self("sub", x, at)
+            none = self("eq", w, zero)
+            terms = self("switch", none, self("mul", h, zero), self("mul", w, h))
+            return self("sub", h, self.sum(terms, axes))
+        alone = self("eq", self.count(most, axes, x.dtype), self.number(1, x))
+        others = [self.sum(self("switch", most, zero, v), axes) for v in (w, x)]
+        at = self("sub", self("mul", x, others[0]), self("mul", w, others[1]))
+        z = self("sub", x, self("mul", w, self.sum(x, axes)))
+        return self("switch", self("logical_and", most, alone), at, z)
+
+    def log_sum_exp(self, function: LogSumExp, x: Value) -> Value:
+        return self("add", *self.log_total(x, function.axes))
+
+    def log_mean_exp(self, function: LogMeanExp, x: Value) -> Value:
+        axes = function.axes
+        top, finite = self.top(x, axes)
+        n = self.sum(self("second", x, self.number(1, x)), axes)
+        mean = self.sum(self("exp_of_sum", x, self("neg", finite)), axes)
+        mean = self("true_div", mean, n)
+        near = self("true_div", self.sum(self("expm1", self("sub", x, finite)), axes), n)
+        small = self("lt", mean, self.number(0.5, x))
+        log = self("switch", small, self("log", mean), self("log1p", near))
+        return self("switch", self("isfinite", top), self("add", finite, log), self("log", mean))
+
+    def weighted_log_sum_exp(self, function: WeightedLogSumExp, x: Value, w: Value) -> Value:
+        top, _, total = self.weighted_terms(function.axes, x, w)
+        return self("add", top, self("log", total))
+
+    # -- positions
+
+    def at(self, axis: int, index: Value) -> Value:
+        """Whether elements are at the positions of an input."""
+        key = (self.inputs.index(index), axis)
+        if key not in self.places:
+            self.places[key] = Value(POSITION, index.pattern, "place")
+        if axis not in self.counters:
+            ones = tuple(a != axis or one for a, one in enumerate(self.joint))
+            self.counters[axis] = Value(POSITION, ones, "counter")
+        return self("eq", self.counters[axis], self.places[key])
+
+    def pick(self, function: Pick, x: Value, index: Value) -> Value:
+        (axis,) = function.axes
+        found: dict[int, Value] = {}
+        waiting = [x]
+        while waiting:
+            value = waiting[-1]
+            pushes = isinstance(value.source, ScalarOp) and _reads_folds(value)
+            if id(value) in found:
+                waiting.pop()
+            elif value.pattern[axis] and not self.joint[axis]:
+                found[id(value)] = value
+            elif not pushes:
+                found[id(value)] = self._picked(axis, value, index)
+            elif missing := [a for a in value.arguments if id(a) not in found]:
+                waiting += missing
+            else:
+                arguments = [found[id(a)] for a in value.arguments]
+                found[id(value)] = self.apply(value.source, value.dtype, *arguments)
+        return found[id(x)]
+
+    def _picked(self, axis: int, x: Value, index: Value) -> Value:
+        """The largest of the element and numbers below all others."""
+        kind = np.dtype(x.dtype).kind
+        lowest = {"f": -np.inf, "b": False}.get(kind)
+        lowest = np.iinfo(x.dtype).min if lowest is None else lowest
+        chosen = self("switch", self.at(axis, index), x, self.number(lowest, x))
+        return self.max(chosen, (axis,))
+
+    def put(self, function: Put, x: Value, index: Value, y: Value) -> Value:
+        return self("switch", self.at(function.axes[0], index), y, self.number(0, y))
+
+    # -- the end
+
+    def finished(self, results: Sequence[Value]) -> Plain:
+        inputs = [*self.inputs, *self.places.values(), *self.counters.values()]
+        steps = _in_order(results)
+        used = {id(a) for v in steps for a in v.arguments}
+        literals = [v for v in self.literals.values() if id(v) in used]
+        number = {id(v): i for i, v in enumerate((*inputs, *literals, *steps))}
+        formula = Formula(
+            tuple(v.dtype for v in inputs),
+            tuple(v.source for v in literals),
+            tuple(
+                Step(v.source, tuple(number[id(a)] for a in v.arguments), v.dtype) for v in steps
+            ),
+            tuple(Result(number[id(v)]) for v in results),
+        )
+        patterns = tuple(v.pattern for v in inputs)
+        return Plain(formula, patterns, tuple(self.places), tuple(self.counters))
+
+
+def _is_step(value: Value) -> bool:
+    return bool(value.arguments)
+
+
+def _in_order(results: Sequence[Value]) -> list[Value]:
+    """The steps that the results need, each after its arguments."""
+    found: dict[int, Value] = {}
+    waiting = [*reversed(results)]
+    while waiting:
+        value = waiting[-1]
+        missing = [a for a in value.arguments if _is_step(a) and id(a) not in found]
+        if id(value) in found or not missing:
+            found.setdefault(id(value), value)
+            waiting.pop()
+        else:
+            waiting += reversed(missing)
+    return [*found.values()]
+
+
+def _reads_folds(value: Value) -> bool:
+    """Whether a value depends on a reduction."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        v = waiting.pop()
+        if isinstance(v.source, Reduce):
+            return True
+        waiting += [a for a in v.arguments if id(a) not in seen]
+        seen.update(map(id, v.arguments))
+    return False
+
+
+_FORMS: dict[type, Callable[..., Value]] = {
+    Softmax: _Writer.softmax,
+    LogSoftmax: _Writer.log_softmax,
+    WeightedSoftmax: _Writer.weighted_softmax,
+    Centred: _Writer.centred,
+    Put: _Writer.put,
+    LogSumExp: _Writer.log_sum_exp,
+    LogMeanExp: _Writer.log_mean_exp,
+    WeightedLogSumExp: _Writer.weighted_log_sum_exp,
+    Pick: _Writer.pick,
+}

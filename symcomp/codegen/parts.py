@@ -1,0 +1,103 @@
+"""Formulas that reduce other axes one after another, as parts of which each is one loop nest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from symcomp.codegen.lines import Pattern
+from symcomp.ops.formula import Formula, Result, Step, folded_axes
+
+
+@dataclass(frozen=True)
+class Part:
+    """A formula of values of another, the whole.
+
+    Attributes
+    ----------
+    formula : Formula
+    patterns : tuple of tuple of bool
+        Of its inputs.
+    inputs, literals, results : tuple of int
+        The values of the whole that they are.
+    """
+
+    formula: Formula
+    patterns: tuple[Pattern, ...]
+    inputs: tuple[int, ...]
+    literals: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+def parts_of(formula: Formula, patterns: Sequence[Pattern]) -> list[Part]:
+    """The parts of a formula, in order.
+
+    Each computes what takes reductions over its axes. What a later part needs of an earlier one is
+    among the results of both, but for steps before any reduction: they are computed again.
+    """
+    splitter = _Splitter(formula)
+    every = formula.patterns(patterns)
+    count = max(splitter.phase) + 1
+    return [splitter.part(phase, every) for phase in range(count) if splitter.targets(phase)]
+
+
+class _Splitter:
+    """For each value, the part that computes it."""
+
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+        self.phase = [0] * formula.first_step
+        self.free = [True] * formula.first_step
+        axes: dict[int, tuple[int, ...]] = {}
+        for step in formula.steps:
+            phase = max(self.phase[a] for a in step.arguments)
+            folded = folded_axes(step.function)
+            if folded:
+                while axes.setdefault(phase, folded) != folded:
+                    phase += 1
+            self.phase.append(phase)
+            self.free.append(not folded and all(self.free[a] for a in step.arguments))
+        self.shown = {result.value for result in formula.results}
+        self.crossing = {
+            a
+            for number, step in enumerate(formula.steps, formula.first_step)
+            for a in step.arguments
+            if a >= formula.first_step and not self.free[a] and self.phase[a] < self.phase[number]
+        }
+
+    def targets(self, phase: int) -> list[int]:
+        """What a part leaves: results of the whole, and what later parts need."""
+        return [v for v in sorted(self.shown | self.crossing) if self.phase[v] == phase]
+
+    def part(self, phase: int, patterns: Sequence[Pattern]) -> Part:
+        formula, first = self.formula, self.formula.first_step
+        targets = self.targets(phase)
+        needed, waiting = set(), [*targets]
+        while waiting:
+            value = waiting.pop()
+            if value not in needed:
+                needed.add(value)
+                if self._is_computed(value, phase):
+                    waiting += formula.steps[value - first].arguments
+        steps = [v for v in sorted(needed) if self._is_computed(v, phase)]
+        literals = [v for v in sorted(needed) if len(formula.inputs) <= v < first]
+        inputs = [v for v in sorted(needed) if v not in steps and v not in literals]
+        number = {v: i for i, v in enumerate((*inputs, *literals, *steps))}
+        copied = []
+        for v in steps:
+            step = formula.steps[v - first]
+            copied.append(Step(step.function, tuple(number[a] for a in step.arguments), step.dtype))
+        own = Formula(
+            tuple(formula.dtypes[v] for v in inputs),
+            tuple(formula.literals[v - len(formula.inputs)] for v in literals),
+            tuple(copied),
+            tuple(Result(number[v]) for v in targets),
+        )
+        shapes = tuple(patterns[v] for v in inputs)
+        return Part(own, shapes, tuple(inputs), tuple(literals), tuple(targets))
+
+    def _is_computed(self, value: int, phase: int) -> bool:
+        if value < self.formula.first_step:
+            return False
+        again = self.free[value] and value not in self.shown
+        return self.phase[value] == phase or again

@@ -1,0 +1,89 @@
+"""Losses of classes, and their gradients, as kernels."""
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.config import config
+from symcomp.cvm.kernels import formula_of, kernel_actions
+from symcomp.ops.fused import Fused
+
+RNG = np.random.default_rng(2)
+
+
+@pytest.fixture(autouse=True)
+def kernels():
+    with config.change_flags(kernels=True):
+        yield
+
+
+def pair(inputs, outputs):
+    """The same function with kernels for all formulas, and without."""
+    native = symcomp.function(inputs, outputs, mode=symcomp.Mode("cvm"))
+    code = native.program.instructions
+    assert {i for i, step in enumerate(code) if formula_of(step.node)} == set(kernel_actions(code))
+    return native, symcomp.function(inputs, outputs, mode=symcomp.Mode("vm"))
+
+
+def compare(functions, *values, rtol):
+    before = [v.copy() for v in values]
+    for got, want in zip(*(function(*values) for function in functions), strict=True):
+        assert got.dtype == want.dtype and got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
+    for v, old in zip(values, before, strict=True):
+        np.testing.assert_array_equal(v, old)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("index", ["int32", "int8"])
+def test_cross_entropy(dtype, index):
+    x, w, b = T.matrix(dtype=dtype), T.matrix(dtype=dtype), T.vector(dtype=dtype)
+    y = T.vector(dtype=index)
+    p = T.nnet.softmax(T.dot(x, w) + b)
+    loss = T.nnet.categorical_crossentropy(p, y).mean()
+    both = pair([x, w, b, y], [loss, *symcomp.grad(loss, [w, b])])
+    nodes = [step.node for step in both[0].program.instructions if step.node is not None]
+    lines = [node for node in nodes if isinstance(node.op, Fused) and "axis=1" in str(node.op)]
+    assert len(lines) == 2
+    rtol = {"float16": 4e-3, "float32": 2e-6, "float64": 1e-14}[dtype]
+    for n, m in ((60, 10), (1, 1), (3, 200), (300, 7)):
+        values = [RNG.normal(size=s).astype(dtype) for s in ((n, 5), (5, m), (m,))]
+        classes = RNG.integers(-m, m, n).astype(index)
+        compare(both, *values, classes, rtol=rtol)
+    with pytest.raises(IndexError, match="out of bounds"):
+        both[0](*values, np.full(n, m, index))
+
+
+def test_results_that_overwrite_what_later_loops_read():
+    x, r = T.dmatrix("x"), T.drow("r")
+    y = T.dot(x, x)
+    t = y + r
+    top = t.max(axis=1, keepdims=True)
+    both = pair([x, r], [t, T.exp(t - top), y * top, T.nnet.softmax(y * 2) + y])
+    for n in (3, 40):
+        compare(both, RNG.normal(size=(n, n)), RNG.normal(size=(1, n)), rtol=1e-12)
+
+
+def test_sums_over_different_axes():
+    x, y = T.dmatrices("x", "y")
+    p = T.nnet.softmax(x)
+    q = p * y - (p * y).sum(axis=1, keepdims=True)
+    outputs = [q.sum(axis=0), q - q.mean(axis=0, keepdims=True), T.exp(x).sum(axis=1), p.max()]
+    both = pair([x, y], outputs)
+    for shape in ((1, 1), (4, 7), (300, 40), (20, 600)):
+        compare(both, RNG.normal(size=shape), RNG.normal(size=shape), rtol=1e-12)
+
+
+def test_empty_lines():
+    x = T.dmatrix("x")
+    both = pair([x], [T.nnet.softmax(x), T.nnet.logsoftmax(x), T.nnet.softmax(x.T)])
+    for shape in ((0, 3), (3, 0), (0, 0)):
+        compare(both, np.ones(shape), rtol=0)
+
+
+def test_extremes_of_nothing_say_so():
+    x = T.dmatrix("x")
+    native, _ = pair([x], [T.exp(x).max(axis=1)])
+    with pytest.raises(ValueError, match="is empty along"):
+        native(np.ones((3, 0)))

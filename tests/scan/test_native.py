@@ -1,0 +1,214 @@
+"""Loops run natively give what the Python machine gives, without Python between the steps."""
+
+import importlib
+import itertools
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.config import config
+from symcomp.cvm.machine import Loop
+from symcomp.errors import ShapeError
+
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def loops(monkeypatch):
+    """The loops that ran."""
+    found = []
+
+    class Watched(Loop):
+        def run(self, most):
+            found.append(self)
+            return super().run(most)
+
+    monkeypatch.setattr(importlib.import_module("symcomp.scan.run"), "Loop", Watched)
+    with config.change_flags(kernels=True):
+        yield found
+
+
+def both(build, *values):
+    """The results of the native loop; those of the Python machine must be equal to 2 ulp."""
+    results = []
+    for linker in ("cvm", "vm"):
+        with config.change_flags(linker=linker):
+            inputs = [T.tensor(v.dtype, shape=(None,) * v.ndim) for v in values]
+            f = symcomp.function(inputs, build(*inputs))
+            results.append([f(*values), f(*values)])
+    for native, again, python in zip(*results[0], results[1][0], strict=True):
+        assert native.dtype == python.dtype and native.shape == python.shape
+        np.testing.assert_array_equal(native, again)
+        eps = np.finfo(python.dtype).eps if python.dtype.kind == "f" else 0
+        scale = 8 * eps * max(1, np.abs(python).max(initial=0))
+        np.testing.assert_allclose(native, python, rtol=0, atol=scale)
+    return results[0][0]
+
+
+def normal(*shape, dtype="float64"):
+    return (0.5 * RNG.normal(size=shape)).astype(dtype)
+
+
+def rnn(x, h, w):
+    return [symcomp.scan(lambda v, s: T.tanh(v + T.dot(s, w)), x, h, return_updates=False)]
+
+
+def last_of_rnn(x, h, w):
+    return [rnn(x, h, w)[0][-1]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("build", [rnn, last_of_rnn])
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 50])
+def test_recurrence(loops, dtype, build, steps):
+    if steps == 0:
+        build = rnn
+    values = normal(steps, 4, dtype=dtype), normal(4, dtype=dtype), normal(4, 4, dtype=dtype)
+    both(build, *values)
+    # The first two steps show the lengths; they are taken for more than one further step alone.
+    assert all(loop.unattended >= steps - 2 for loop in loops) or steps < 4
+    assert loops
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_states_of_matrices(loops, rows):
+    both(rnn, normal(9, rows, 4), normal(rows, 4), normal(4, 4))
+    assert all(loop.unattended >= 7 for loop in loops)
+
+
+def test_gradient(loops):
+    def build(x, h, w):
+        return symcomp.grad(rnn(x, h, w)[0].sum(), [x, h, w])
+
+    both(build, normal(30, 5), normal(5), normal(5, 5))
+    assert len(loops) == 4 and all(loop.unattended >= 28 for loop in loops)
+
+
+def test_layouts(loops):
+    h, w = normal(4), normal(4, 4)
+    unaligned = np.frombuffer(b"\0" + normal(8, 4).tobytes(), np.uint8)[1:].view(float)
+    frozen = normal(8, 4)
+    frozen.flags.writeable = False
+    stretched = np.broadcast_to(normal(4), (8, 4))
+    for x in (normal(4, 8).T, normal(16, 8)[::-2, ::2], unaligned.reshape(8, 4), frozen, stretched):
+        for start, matrix in ((h, w), (normal(8)[::2], w.T), (h, np.repeat(w, 2, axis=0)[::2])):
+            both(rnn, x, start, matrix)
+    # Where the sequence is not aligned, Python computes.
+    assert sum(loop.unattended >= 6 for loop in loops) == 2 * 4 * 3
+
+
+def test_states_that_change_places(loops):
+    def build(a, b, n):
+        (x, y, z), _ = symcomp.scan(
+            lambda a, b, c: [b, a + b, c], outputs_info=[a, b, a * 2], n_steps=n
+        )
+        return [x[-1], y[-1], z[-1], x, y, z]
+
+    both(build, normal(3), normal(3), np.asarray(20))
+    both(lambda a, b, n: build(a, b, n)[:3], normal(3), normal(3), np.asarray(20))
+
+
+def test_one_value_in_many_places(loops):
+    def build(x, h):
+        def step(v, s, r):
+            new = T.exp(-s) + v
+            return [new, new, new, v, s, T.constant(np.ones(3)) * 2, new.dimshuffle("x", 0)]
+
+        outputs, _ = symcomp.scan(step, x, [h, h * 2, None, None, None, None, None])
+        return [*outputs, outputs[0][-1]]
+
+    both(build, normal(11, 3), normal(3))
+    assert all(loop.unattended == 10 for loop in loops)
+
+
+def test_taps(loops):
+    def build(x, h):
+        def step(before, after, third, first):
+            return T.tanh(before * third) - after + first
+
+        return [
+            symcomp.scan(
+                step,
+                {"input": x, "taps": [-1, 1]},
+                {"initial": h, "taps": [-3, -1]},
+                return_updates=False,
+            )
+        ]
+
+    both(build, normal(12, 2), normal(3, 2))
+    assert all(loop.unattended >= 8 for loop in loops)
+
+
+@pytest.mark.parametrize("limit", [0.5, 3.5, 64.5, 200.5, 1e9])
+def test_until(loops, limit):
+    """The rows grow on the way."""
+
+    def build(x, bound):
+        def step(v, s):
+            return [s + v * v + 1, s * 2], symcomp.scan_module.until(s > bound)
+
+        (states, twice), _ = symcomp.scan(step, x, [T.zeros(()), None])
+        return [states, twice]
+
+    states, _ = both(build, normal(500), np.asarray(limit))
+    assert len(states) == 500 or states[-2] > limit
+    assert all(loop.unattended >= len(states) - 15 for loop in loops)
+
+
+def test_wrong_lengths():
+    """The error of the step, and which one it was."""
+    x, h = T.dmatrix("x"), T.dvector("h")
+    f = symcomp.function([x, h], symcomp.scan(lambda v, s: v + s, x, h, return_updates=False))
+    with pytest.raises((ShapeError, ValueError)) as error:
+        f(normal(6, 4), normal(3))
+    assert any("step 0 (of at most 6)" in note for note in error.value.__notes__)
+
+
+def test_error_in_a_late_step():
+    n = T.lscalar()
+    rows = symcomp.scan(lambda i: T.arange(i // 5 + 1) * 1.0, T.arange(n), return_updates=False)
+    with pytest.raises(ShapeError, match=r"shape \(2,\) in this step") as error:
+        symcomp.function([n], rows)(9)
+    assert any("step 5 (of at most 9)" in note for note in error.value.__notes__)
+
+
+def test_signals_stop_it():
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    n = T.lscalar()
+    total = symcomp.scan(lambda s: T.sin(s) + 1, outputs_info=T.zeros(()), n_steps=n)[0][-1]
+    f = symcomp.function([n], total)
+    f(10)
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            f(10**9)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_threads():
+    x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
+    f = symcomp.function([x, h, w], rnn(x, h, w)[0])
+    values = [(normal(500, 6), normal(6), normal(6, 6)) for _ in range(4)]
+    wanted = [f(*v) for v in values]
+    found = [None] * 4
+
+    def work(i):
+        for _ in itertools.repeat(None, 20):
+            found[i] = f(*values[i])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
