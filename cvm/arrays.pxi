@@ -307,7 +307,7 @@ cdef bint in_range(Places *places) noexcept nogil:
     return True
 
 
-cdef cnp.npy_intp row_of(cnp.ndarray x, int count):
+cdef cnp.npy_intp bytes_of_row(cnp.ndarray x, int count):
     """The bytes of what the first ``count`` axes hold, if these lie in one piece; else -1."""
     cdef cnp.npy_intp size = cnp.PyArray_ITEMSIZE(x)
     cdef int axis
@@ -367,7 +367,7 @@ cdef class Gather(Action):
         x = <cnp.ndarray>store[self._arguments[0]]
         if cnp.PyArray_NDIM(x) < self._count or cnp.PyArray_NDIM(x) >= MOST_AXES:
             return False
-        row = row_of(x, self._count)
+        row = bytes_of_row(x, self._count)
         if row < 0 or not read_places(store, self._arguments + 1, self._count, x, &places):
             return False
         if not in_range(&places):
@@ -443,7 +443,7 @@ cdef class Scatter(Action):
             return False
         if not read_places(store, self._arguments + 2, self._count, x, &places):
             return False
-        row = row_of(x, self._count)
+        row = bytes_of_row(x, self._count)
         if cnp.PyArray_NDIM(y) != 1 + cnp.PyArray_NDIM(x) - self._count:
             return False
         if cnp.PyArray_DIM(y, 0) != places.n or row < 0:
