@@ -61,6 +61,7 @@ cdef class PythonCall(Action):
         cdef PyObject **arguments = few
         cdef int i
         cdef object result
+        before_python()
         if self._n_arguments > 16:
             arguments = <PyObject **>PyMem_Malloc(self._n_arguments * sizeof(PyObject *))
             if arguments == NULL:
@@ -85,8 +86,9 @@ cdef class PythonCall(Action):
 
 
 cdef list values_of(PyObject **store, int *slots, int n):
-    """The values of slots; None for -1."""
+    """The values of slots, to call Python with; None for -1."""
     cdef int i
+    before_python()
     return [
         None if slots[i] < 0 or store[slots[i]] == NULL else <object>store[slots[i]]
         for i in range(n)
@@ -338,6 +340,7 @@ cdef class Transpose(Action):
                 if fits and not self._kept >> axis & 1:
                     fits = cnp.PyArray_DIM(x, axis) == 1
         if not fits:
+            before_python()
             put(store, self._output, self._compute(<object>store[self._input]))
             return 0
         for axis in range(self._ndim):

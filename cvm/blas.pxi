@@ -6,6 +6,10 @@ cdef extern from "Python.h":
     void *PyCapsule_GetPointer(object capsule, const char *name) except NULL
     const char *PyCapsule_GetName(object capsule) except NULL
 
+# So many products of two numbers take less time than a call of BLAS.
+cdef enum:
+    FEW_PRODUCTS = 64
+
 ctypedef void (*Gemm64)(
     char *, char *, int *, int *, int *, double *, double *, int *, double *, int *, double *,
     double *, int *
@@ -138,14 +142,18 @@ cdef class Product(Action):
             put(store, self._output, self._compute(*values))
         return 0
 
-    cdef bint _array(self, PyObject *value):
+    cdef bint _array(self, PyObject *value) noexcept:
         return (
             value != NULL
             and cnp.PyArray_Check(<object>value)
             and cnp.PyArray_TYPE(<cnp.ndarray>value) == self._type
         )
 
-    cdef double _factor(self, PyObject **store, int slot, double otherwise):
+    cdef bint _fits(self, PyObject **store, int slot) noexcept:
+        """Whether an argument is left out, or an array of the right dtype."""
+        return slot < 0 or self._array(store[slot])
+
+    cdef double _factor(self, PyObject **store, int slot, double otherwise) noexcept:
         if slot < 0:
             return otherwise
         if self._type == cnp.NPY_FLOAT32:
@@ -157,11 +165,15 @@ cdef class Product(Action):
         cdef Matrix a, b
         cdef int itemsize = 4 if self._type == cnp.NPY_FLOAT32 else 8
         cdef double alpha, beta
-        cdef int slot, k
         cdef cnp.ndarray z
-        for slot in (self._a, self._b, self._c, self._alpha, self._beta):
-            if slot >= 0 and not self._array(store[slot]):
-                return False
+        if not (self._fits(store, self._a) and self._fits(store, self._b)):
+            return False
+        if not (
+            self._fits(store, self._c)
+            and self._fits(store, self._alpha)
+            and self._fits(store, self._beta)
+        ):
+            return False
         if not as_matrix(<cnp.ndarray>store[self._a], self._trans_a, self._outer, itemsize, &a):
             return False
         if not as_matrix(<cnp.ndarray>store[self._b], self._trans_b, not self._outer, itemsize, &b):
@@ -175,7 +187,18 @@ cdef class Product(Action):
         if z is None:
             return False
         work = <double>a.rows * a.columns * b.columns
-        if work < WORTH_RELEASING:
+        if work <= FEW_PRODUCTS:
+            if self._type == cnp.NPY_FLOAT32:
+                multiply_few[float](
+                    <float *>a.data, <float *>b.data, <float *>cnp.PyArray_DATA(z), &a, &b,
+                    <float>alpha, <float>beta
+                )
+            else:
+                multiply_few[double](
+                    <double *>a.data, <double *>b.data, <double *>cnp.PyArray_DATA(z), &a, &b,
+                    alpha, beta
+                )
+        elif work < WORTH_RELEASING:
             multiply(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
         else:
             with nogil:
@@ -214,23 +237,55 @@ cdef class Product(Action):
         )
 
 
-cdef bint overlap(cnp.ndarray x, cnp.ndarray y):
+cdef bint overlap(cnp.ndarray x, cnp.ndarray y) noexcept:
     """Whether the stretches of memory from first to last element meet."""
     cdef char *first[2]
     cdef char *last[2]
-    cdef int i, axis
-    cdef cnp.npy_intp reach
-    for i in range(2):
-        array = y if i else x
-        first[i] = last[i] = cnp.PyArray_BYTES(array)
-        for axis in range(cnp.PyArray_NDIM(array)):
-            reach = (cnp.PyArray_DIM(array, axis) - 1) * cnp.PyArray_STRIDE(array, axis)
-            if reach > 0:
-                last[i] += reach
-            else:
-                first[i] += reach
-        last[i] += cnp.PyArray_ITEMSIZE(array)
+    stretch(x, &first[0], &last[0])
+    stretch(y, &first[1], &last[1])
     return first[0] < last[1] and first[1] < last[0]
+
+
+cdef void stretch(cnp.ndarray x, char **first, char **last) noexcept:
+    """Where the elements of an array begin, and where they end."""
+    cdef int axis
+    cdef cnp.npy_intp reach
+    first[0] = last[0] = cnp.PyArray_BYTES(x)
+    for axis in range(cnp.PyArray_NDIM(x)):
+        reach = (cnp.PyArray_DIM(x, axis) - 1) * cnp.PyArray_STRIDE(x, axis)
+        if reach > 0:
+            last[0] += reach
+        else:
+            first[0] += reach
+    last[0] += cnp.PyArray_ITEMSIZE(x)
+
+
+ctypedef fused Real:
+    float
+    double
+
+
+cdef void multiply_few(
+    Real *a, Real *b, Real *z, Matrix *left, Matrix *right, Real alpha, Real beta
+) noexcept nogil:
+    """z <- beta z + alpha a b by loops, which is quicker than BLAS for few numbers."""
+    cdef Py_ssize_t i, j, k
+    cdef Py_ssize_t down_a = 1 if left.transposed else left.ld
+    cdef Py_ssize_t along_a = left.ld if left.transposed else 1
+    cdef Py_ssize_t down_b = 1 if right.transposed else right.ld
+    cdef Py_ssize_t along_b = right.ld if right.transposed else 1
+    cdef Real total
+    for i in range(left.rows):
+        for j in range(right.columns):
+            total = 0
+            for k in range(left.columns):
+                total += a[i * down_a + k * along_a] * b[k * down_b + j * along_b]
+            total *= alpha
+            # As in BLAS, what is not read may be anything.
+            if beta != 0:
+                total += beta * z[0]
+            z[0] = total
+            z += 1
 
 
 cdef void multiply(

@@ -114,6 +114,9 @@ class Scatter(Action):
         into: int,
     ) -> None: ...
 
+class GateCall(Action):
+    def __init__(self, gate: Any, inputs: Sequence[int], outputs: Sequence[int]) -> None: ...
+
 class NativeMachine:
     program: Program
     kept: list[Any] | None
@@ -127,6 +130,35 @@ class NativeMachine:
     ) -> None: ...
     def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
     def free(self) -> None: ...
+
+class Cell:
+    value: Any
+
+    def read(self) -> Any: ...
+
+class Transaction:
+    def __init__(self, cells: list[Cell]) -> None: ...
+    def begin(self) -> None: ...
+    def taken(self, arrays: Sequence[Any], others: Sequence[int]) -> tuple[Any, ...]: ...
+    def end(self) -> None: ...
+
+class Caller:
+    trust_input: bool
+    profile: Any
+    _machine: Any
+
+    def __init__(
+        self,
+        machine: Any,
+        inputs: Sequence[Any],
+        updated: Sequence[int],
+        n_outputs: int,
+        structure: Any,
+        trust_input: bool,
+        profile: Any,
+    ) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _repeat(self, n_calls: int) -> list[Any]: ...
 
 class Loop:
     done: int

@@ -6,9 +6,11 @@ threads do not meet. What an instruction does is an ``Action`` (``actions.pxi``)
 products release the GIL where the work is worth it.
 """
 
+cimport cython
 from cpython.bytearray cimport PyByteArray_AsString
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
@@ -16,10 +18,16 @@ from libc.string cimport memcpy
 
 cimport numpy as cnp
 
+import os
+import threading
 import time
+
+# What the functions of the module signal call; those spend most of their time on making enums.
+from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
 
+from symcomp.core.tensor import TensorType
 from symcomp.vm.machine import UNSET, explain
 from symcomp.vm.opcodes import Opcode
 
@@ -29,6 +37,7 @@ include "actions.pxi"
 include "blas.pxi"
 include "views.pxi"
 include "arrays.pxi"
+include "cells.pxi"
 
 cdef enum:
     CALL = 0
@@ -38,6 +47,10 @@ cdef enum:
     JUMP = 4
     SKIP_IF_SET = 5
     FREE = 6
+
+# So many values lie on the stack of C; of more, the store is allocated for each call.
+cdef enum:
+    FEW_SLOTS = 64
 
 assert [int(code) for code in Opcode] == [CALL, COPY, MOVE, BRANCH, JUMP, SKIP_IF_SET, FREE]
 
@@ -52,6 +65,8 @@ cdef struct Step:
     PyObject *action
 
 
+@cython.final
+@cython.auto_pickle(False)
 cdef class NativeMachine:
     """Runs a program. Has the interface of ``PythonMachine`` and gives the same results.
 
@@ -69,10 +84,12 @@ cdef class NativeMachine:
     cdef readonly object program
     cdef readonly object kept
     cdef list _actions
-    cdef list _template
+    cdef list _constants
+    cdef PyObject **_template
     cdef bint _keep, _python
     cdef bint is_native     # whether kernels, products and views are all there is
-    cdef int _n_slots, _n_steps
+    cdef int _n_slots, _n_steps, _n_constants
+    cdef int *_constant_slots
     cdef Step *_steps
     cdef int *_numbers
     cdef int *_input_slots
@@ -88,9 +105,14 @@ cdef class NativeMachine:
         self._keep, self._python = keep, python
         self.is_native = all(type(a) in (KernelCall, Part, Product, Transpose) for a in actions)
         self._n_slots = len(program.variables)
-        self._template = [UNSET] * self._n_slots
-        for slot, value in program.constants.items():
-            self._template[slot] = value
+        self._constants = list(program.constants.values())
+        self._n_constants = len(self._constants)
+        self._constant_slots = numbers([*program.constants])
+        self._template = <PyObject **>PyMem_Calloc(max(self._n_slots, 1), sizeof(PyObject *))
+        if self._template == NULL:
+            raise MemoryError()
+        for i in range(self._n_constants):
+            self._template[self._constant_slots[i]] = <PyObject *>(<object>self._constants[i])
         code = program.instructions
         self._n_steps = len(code)
         made = sorted({slot for step in code for slot in step.outputs})
@@ -120,6 +142,8 @@ cdef class NativeMachine:
             self._steps[i].action = <PyObject *>actions[i]
 
     def __dealloc__(self):
+        PyMem_Free(self._template)
+        PyMem_Free(self._constant_slots)
         PyMem_Free(self._numbers)
         PyMem_Free(self._steps)
         PyMem_Free(self._made)
@@ -130,7 +154,7 @@ cdef class NativeMachine:
             at += 1
         return at
 
-    def run(self, values, observe=None):
+    cpdef list run(self, values, observe=None):
         """Run the program on the values of its inputs; return those of its outputs.
 
         Parameters
@@ -140,9 +164,15 @@ cdef class NativeMachine:
             Called after every instruction with its position, itself, and the seconds it took.
         """
         cdef int i
+        cdef list results
+        cdef PyObject *few[FEW_SLOTS]
+        cdef PyObject **store = few
         if len(values) != self._n_inputs:
             raise ValueError(f"the program takes {self._n_inputs} values, got {len(values)}")
-        cdef PyObject **store = self.new_store()
+        if self._n_slots > FEW_SLOTS:
+            store = self.new_store()
+        else:
+            self.fill(store)
         try:
             for i in range(self._n_inputs):
                 put(store, self._input_slots[i], values[i])
@@ -153,27 +183,41 @@ cdef class NativeMachine:
                 self._guarded(store, observe)
             if self._keep:
                 self.kept = contents(store, self._n_slots)
-            return [<object>store[self._output_slots[i]] for i in range(self._n_outputs)]
+            results = PyList_New(self._n_outputs)
+            for i in range(self._n_outputs):
+                Py_INCREF(<object>store[self._output_slots[i]])
+                PyList_SET_ITEM(results, i, <object>store[self._output_slots[i]])
+            return results
         finally:
-            self.drop_store(store)
+            if store == few:
+                self.empty(store)
+            else:
+                self.drop_store(store)
 
-    cdef PyObject **new_store(self) except NULL:
-        """A store with the constants alone."""
+    cdef void fill(self, PyObject **store) noexcept:
+        """Set the constants; the other slots have no value."""
         cdef int i
-        cdef PyObject *item
-        cdef PyObject **store = <PyObject **>PyMem_Malloc(max(self._n_slots, 1) * sizeof(PyObject *))
-        if store == NULL:
-            raise MemoryError()
-        for i in range(self._n_slots):
-            item = <PyObject *>(<object>self._template[i])
-            store[i] = NULL if item == <PyObject *>UNSET else item
-            Py_XINCREF(store[i])
-        return store
+        memcpy(store, self._template, self._n_slots * sizeof(PyObject *))
+        for i in range(self._n_constants):
+            Py_INCREF(<object>store[self._constant_slots[i]])
 
-    cdef void drop_store(self, PyObject **store):
+    cdef void empty(self, PyObject **store) noexcept:
+        """Let go of all values."""
         cdef int i
         for i in range(self._n_slots):
             Py_XDECREF(store[i])
+
+    cdef PyObject **new_store(self) except NULL:
+        """A store with the constants alone."""
+        cdef size_t size = max(self._n_slots, 1) * sizeof(PyObject *)
+        cdef PyObject **store = <PyObject **>PyMem_Malloc(size)
+        if store == NULL:
+            raise MemoryError()
+        self.fill(store)
+        return store
+
+    cdef void drop_store(self, PyObject **store) noexcept:
+        self.empty(store)
         PyMem_Free(store)
 
     cdef void clear(self, PyObject **store):
@@ -220,6 +264,7 @@ cdef class NativeMachine:
             at = position[0]
             position[0] = self._do(store, at)
             now = time.perf_counter()
+            before_python()
             observe(at, code[at], now - started)
             started = now
         return 0
@@ -263,3 +308,4 @@ cdef list contents(PyObject **store, int n):
 
 include "frozen.pxi"
 include "loop.pxi"
+include "caller.pxi"

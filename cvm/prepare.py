@@ -10,6 +10,7 @@ from symcomp.cvm.kernels import MOST_AXES, kernel_actions
 from symcomp.cvm.machine import (
     Action,
     Fill,
+    GateCall,
     Gather,
     Length,
     NativeMachine,
@@ -56,6 +57,8 @@ def _action(step: Instruction, table: Mapping[type, Lowering]) -> Action | None:
     """What does a CALL or COPY; None for the opcodes that the machine knows itself."""
     if step.opcode not in (Opcode.CALL, Opcode.COPY):
         return None
+    if step.claims:
+        return GateCall(step.compute, step.inputs, step.outputs)
     native = table.get(type(step.node.op)) if step.node is not None else None
     found = native(step) if native is not None else None
     if found is not None:

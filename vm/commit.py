@@ -260,9 +260,13 @@ class Gate:
     ) -> None:
         self.count, self.views, self.checks = count, views, checks
 
-    def __call__(self, *values: Any) -> tuple[Any, ...]:
+    def check(self, *values: Any) -> None:
+        """Raise an error if something behind the gate would fail."""
         for node, check, places in self.checks:
             _checked(node, check, [values[i] for i in places])
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        self.check(*values)
         values[0].begin()
         # All arguments are held by this call alike; a name for one of them would count as well.
         single, *references = map(getrefcount, values)

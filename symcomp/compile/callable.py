@@ -12,8 +12,7 @@ from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
 from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
-from symcomp.compile.transaction import Transaction, values_of
-from symcomp.cvm.machine import NativeMachine
+from symcomp.cvm.machine import Caller, NativeMachine
 from symcomp.cvm.prepare import native_machine
 from symcomp.vm.machine import PythonMachine
 from symcomp.vm.memory import MemoryReport
@@ -26,12 +25,21 @@ def _machine(program: Program, maker: Maker) -> PythonMachine | NativeMachine:
     return PythonMachine(program, keep=maker.keeps)
 
 
-class Function:
+class Function(Caller):
     """A compiled function. Made by ``symcomp.function``.
 
-    Call it with values for its inputs, by position or by name. It can be pickled and copied (with
-    its shared variables), and called from several threads at once; of two updates at once the one
+    Call it with values for its inputs, by position or by name: it computes the outputs, then
+    applies the updates. A call that fails changes nothing. It can be pickled and copied (with its
+    shared variables), and called from several threads at once; of two updates at once the one
     that ends last stays.
+
+    Parameters of a call
+    --------------------
+    *args, **kwargs
+        Values of the inputs, by position or name. TypeError is raised if one is missing, unknown or
+        of the wrong type.
+    output_subset : list of int or str, optional
+        Return only these outputs (numbers, or keys of a dict of outputs).
 
     Attributes
     ----------
@@ -48,11 +56,13 @@ class Function:
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
         self.maker = maker
         self.name = maker.name
-        self.trust_input = trust_input
-        self.profile: ProfileStats | None = maker.profile
         started = time.perf_counter()
         self.program = maker.program()
-        self._machine = _machine(self.program, maker)
+        machine = _machine(self.program, maker)
+        super().__init__(
+            machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,
+            maker.profile,
+        )  # fmt: skip
         if self.profile is not None:
             self.profile.compile_phases.append(("lower", time.perf_counter() - started))
             self.profile.watch(self.program, self.name)
@@ -64,46 +74,17 @@ class Function:
             for name, i in zip(names, self._explicit, strict=True)
             if name and names.count(name) == 1
         }
-        self._containers = [spec.container for spec in maker.inputs]
-        self._claimed = [maker.inputs[i].container for i in self.program.claimed]
-        self._mutable = [i for i, spec in enumerate(maker.inputs) if spec.mutable]
+        self._overwritten = [i for i, spec in enumerate(maker.inputs) if spec.mutable]
         self.fn = RawFunction(self)
 
-    # -- calling
+    # -- calling: what ``Caller`` does not do itself
     # -------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, output_subset: Any = None, **kwargs: Any) -> Any:
-        """Compute the outputs for these inputs, then apply the updates.
-
-        Parameters
-        ----------
-        *args, **kwargs
-            Values of the inputs, by position or name.
-        output_subset : list of int or str, optional
-            Return only these outputs (numbers, or keys of a dict of outputs).
-
-        Raises
-        ------
-        TypeError
-            If an argument is missing, unknown or of the wrong type. Nothing is changed then, nor
-            when an op fails.
-        """
-        started = time.perf_counter() if self.profile is not None else 0.0
-        values = self._run(self._collect(args, kwargs))
-        outputs = values[: self.maker.n_outputs]
-        if self.profile is not None:
-            self.profile.count_call(time.perf_counter() - started)
-        return self._shape(outputs, output_subset)
-
-    def _collect(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The values of all inputs, those of calls checked."""
-        values = values_of(self._containers)
-        given = set()
-        if len(args) > len(self._explicit):
-            raise TypeError(f"{self._usage()}: got {len(args)} positional arguments")
-        for i, value in zip(self._explicit, args, strict=False):
-            values[i] = value if self.trust_input else self._check(i, value)
-            given.add(i)
+    def _complete(self, values: list[Any], n_given: int, kwargs: Mapping[str, Any]) -> None:
+        """Add the arguments that are given by name to those that are given by position."""
+        if n_given > len(self._explicit):
+            raise TypeError(f"{self._usage()}: got {n_given} positional arguments")
+        given = set(self._explicit[:n_given])
         for name, value in kwargs.items():
             i = self._position.get(name, -1)
             if i < 0:
@@ -114,9 +95,6 @@ class Function:
             given.add(i)
         if len(given) < len(self._explicit):
             self._check_missing(given)
-        if self._mutable:
-            self._separate(values)
-        return values
 
     def _check(self, i: int, value: Any) -> Any:
         spec = self.maker.inputs[i]
@@ -152,44 +130,14 @@ class Function:
 
     def _separate(self, values: list[Any]) -> None:
         """Copy the arguments that may be overwritten and that overlap with others."""
-        for i in self._mutable:
+        for i in self._overwritten:
             kind = self.maker.inputs[i].type
             if any(j != i and kind.may_share_memory(values[i], v) for j, v in enumerate(values)):
                 values[i] = kind.copy_value(values[i])
 
-    def _run(self, values: list[Any]) -> list[Any]:
-        """Run the program; then, if all went well, set what is updated."""
-        if not self._claimed:
-            return self._run_and_set(values)
-        transaction = Transaction(self._claimed)
-        values.append(transaction)
-        try:
-            return self._run_and_set(values)
-        finally:
-            transaction.end()
-
-    def _run_and_set(self, values: list[Any]) -> list[Any]:
-        observe = None if self.profile is None else self.profile.observe
-        results = self._machine.run(values, observe)
-        maker = self.maker
-        if maker.updated:
-            fresh = [
-                self._new_value(maker.inputs[i], value)
-                for i, value in zip(maker.updated, results[maker.n_outputs :], strict=True)
-            ]
-            containers = [maker.inputs[i].container for i in maker.updated]
-            before = [container.value for container in containers]
-            try:
-                for container, value in zip(containers, fresh, strict=True):
-                    container.value = value
-            except BaseException:  # an interrupt: all or nothing
-                for container, value in zip(containers, before, strict=True):
-                    container.value = value
-                raise
-        return results
-
-    @staticmethod
-    def _new_value(spec: Input, value: Any) -> Any:
+    def _new_value(self, i: int, value: Any) -> Any:
+        """The new value of an input, as its type wants it, or an error."""
+        spec = self.maker.inputs[i]
         try:
             return spec.type.filter(value, strict=True)
         except (TypeError, ValueError) as problem:
@@ -389,10 +337,7 @@ class RawFunction:
             raise ValueError(f"n_calls={n_calls}: must be at least 1")
         owner = self._owner
         owner._check_missing(set())
-        results: list[Any] = []
-        for _ in range(n_calls):
-            results = owner._run(values_of(owner._containers))
-        return results[: owner.maker.n_outputs]
+        return owner._repeat(n_calls)
 
 
 class _Containers:

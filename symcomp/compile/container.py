@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcomp.compile.transaction import settled
 from symcomp.core.node import Type
+from symcomp.cvm.machine import Cell
 
 
-class Container:
+class Container(Cell):
     """Holds the value of an input or a shared variable.
 
     Parameters
@@ -22,7 +22,7 @@ class Container:
         As for ``Type.filter``, applied to everything stored.
     """
 
-    __slots__ = ("allow_downcast", "name", "strict", "type", "value")
+    __slots__ = ("allow_downcast", "name", "strict", "type")
 
     def __init__(
         self,
@@ -36,7 +36,6 @@ class Container:
         self.name = name
         self.strict = strict
         self.allow_downcast = allow_downcast
-        self.value: Any = None
         if value is not None:
             self.set(value)
 
@@ -44,13 +43,15 @@ class Container:
         """Return ``value`` as it would be stored, or raise."""
         return self.type.filter(value, self.strict, self.allow_downcast)
 
-    def read(self) -> Any:
-        """What is stored, when nobody writes over it; while the caller holds it, nobody will."""
-        return settled(self)
-
     def set(self, value: Any) -> None:
         """Store a value after checking it."""
         self.value = self.check(value)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.type, self.value, self.name, self.strict, self.allow_downcast
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.type, self.value, self.name, self.strict, self.allow_downcast = state
 
     def __repr__(self) -> str:
         return f"<Container {self.name}: {self.value!r}>"

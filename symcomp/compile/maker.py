@@ -4,8 +4,9 @@ programs of it.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,6 @@ from symcomp.compile.io import In
 from symcomp.compile.mode import Mode
 from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
-from symcomp.compile.transaction import counts_are_certain
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
@@ -24,6 +24,9 @@ from symcomp.scan.phases import PHASES_WITH_LOOPS
 from symcomp.vm.guard import Binder
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Program
+
+# Without a global lock, counts of references say nothing of what another thread is about to do.
+counts_are_certain: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
 
 
 @dataclass

@@ -1,0 +1,205 @@
+# The way of a call: arguments are checked, the program is run, what is updated is set.
+
+# Giving other threads a turn costs more than a small call.
+cdef enum:
+    CALLS_IN_A_ROW = 64
+
+
+cdef struct Kind:
+    # Which arrays are accepted as they are.
+    int number          # of the dtype; -1: Python looks at every value
+    int ndim
+    bint strict
+    cnp.npy_intp lengths[MOST_AXES]     # -1: any
+
+
+cdef int describe(Kind *kind, object tensor, bint strict) except -1:
+    """Read a type of tensors; of any other, Python knows what fits."""
+    cdef int axis
+    kind.number, kind.ndim, kind.strict = -1, 0, strict
+    if type(tensor) is not TensorType or tensor.ndim > MOST_AXES:
+        return 0
+    kind.number, kind.ndim = tensor.numpy_dtype.num, tensor.ndim
+    for axis in range(kind.ndim):
+        length = tensor.shape[axis]
+        kind.lengths[axis] = -1 if length is None else length
+    return 0
+
+
+cdef bint fits(Kind *kind, object value) noexcept:
+    """Whether a value is accepted as it is."""
+    cdef int axis
+    cdef cnp.ndarray array
+    if not cnp.PyArray_CheckExact(value):
+        return False
+    array = <cnp.ndarray>value
+    if cnp.PyArray_TYPE(array) != kind.number or cnp.PyArray_NDIM(array) != kind.ndim:
+        return False
+    for axis in range(kind.ndim):
+        if kind.lengths[axis] >= 0 and cnp.PyArray_DIM(array, axis) != kind.lengths[axis]:
+            return False
+    return not cnp.PyArray_ISBYTESWAPPED(array)
+
+
+@cython.auto_pickle(False)
+cdef class Caller:
+    """Calls a program. What is usual is done here; the class that derives from it has methods for
+    the rest: ``_complete``, ``_check``, ``_separate``, ``_new_value`` and ``_shape``.
+
+    Parameters
+    ----------
+    machine : NativeMachine or PythonMachine
+    inputs : sequence of symcomp.compile.maker.Input
+    updated : sequence of int
+        The inputs whose cells receive the results that follow the outputs.
+    n_outputs : int
+    structure : None, "single", "list" or tuple of str
+        What a call returns.
+    trust_input : bool
+        Pass arguments on unchecked.
+    profile : ProfileStats or None
+        What counts calls and instructions.
+    """
+
+    cdef public bint trust_input
+    cdef public object profile
+    cdef public object _machine
+    cdef list _cells
+    cdef list _claimed_cells
+    cdef bint _mutable, _single, _listed
+    cdef int _n_explicit, _n_outputs, _n_updated
+    cdef Kind *_kinds
+    cdef int *_explicit_inputs
+    cdef int *_updated_inputs
+
+    def __init__(
+        self, machine, inputs, updated, int n_outputs, structure, bint trust_input, profile
+    ):
+        cdef int i
+        explicit = [i for i, spec in enumerate(inputs) if not spec.implicit]
+        self._machine, self.trust_input, self.profile = machine, trust_input, profile
+        self._cells = [spec.container for spec in inputs]
+        self._claimed_cells = [self._cells[i] for i in machine.program.claimed]
+        self._mutable = any([spec.mutable for spec in inputs])
+        self._single = structure == "single"
+        self._listed = structure == "list"
+        self._n_explicit, self._n_updated = len(explicit), len(updated)
+        self._n_outputs = n_outputs
+        self._explicit_inputs = numbers(explicit)
+        self._updated_inputs = numbers(updated)
+        self._kinds = <Kind *>PyMem_Malloc(max(len(inputs), 1) * sizeof(Kind))
+        if self._kinds == NULL:
+            raise MemoryError()
+        for i, spec in enumerate(inputs):
+            describe(&self._kinds[i], spec.type, spec.strict)
+
+    def __dealloc__(self):
+        PyMem_Free(self._explicit_inputs)
+        PyMem_Free(self._updated_inputs)
+        PyMem_Free(self._kinds)
+
+    def __call__(self, *args, **kwargs):
+        subset = None
+        started = 0.0
+        if self.profile is not None:
+            started = time.perf_counter()
+        if kwargs:
+            subset = kwargs.pop("output_subset", None)
+        results = self._run(self._collect(args, kwargs))
+        if self.profile is not None:
+            self.profile.count_call(time.perf_counter() - started)
+        if subset is None and self._single:
+            return results[0]
+        if subset is None and self._listed:
+            return results
+        return self._shape(results, subset)
+
+    def _repeat(self, Py_ssize_t n_calls):
+        """Call with the stored values, several times; the last outputs, as a list."""
+        cdef list results = []
+        cdef Py_ssize_t k
+        for k in range(n_calls):
+            results = self._run(self._stored())
+            # As in loops of Python, Ctrl-C has its turn, and so have other threads.
+            PyErr_CheckSignals()
+            if k % CALLS_IN_A_ROW == 0:
+                with nogil:
+                    pass
+        return results
+
+    cdef list _stored(self):
+        """The values of the cells, and the place of the transaction if there is one."""
+        cdef Py_ssize_t i, n = len(self._cells)
+        cdef list values = PyList_New(n + (len(self._claimed_cells) > 0))
+        for i in range(n):
+            value = (<Cell>self._cells[i]).value
+            Py_INCREF(value)
+            PyList_SET_ITEM(values, i, value)
+        if len(self._claimed_cells):
+            Py_INCREF(None)
+            PyList_SET_ITEM(values, n, None)
+        # Looked at when the values are held, as in ``settled``.
+        if any_taken(self._cells):
+            for i in range(n):
+                values[i] = None
+                values[i] = settled(<Cell>self._cells[i])
+        return values
+
+    cdef list _collect(self, tuple args, dict kwargs):
+        """The values of all inputs, those of calls checked."""
+        cdef list values = self._stored()
+        cdef Py_ssize_t k, n = len(args)
+        cdef int i
+        for k in range(min(n, self._n_explicit)):
+            i = self._explicit_inputs[k]
+            values[i] = args[k] if self.trust_input else self._accepted(i, args[k])
+        if n != self._n_explicit or kwargs:
+            self._complete(values, n, kwargs)
+        if self._mutable:
+            self._separate(values)
+        return values
+
+    cdef object _accepted(self, int i, object value):
+        """The value as an array of the input's type."""
+        cdef Kind *kind = &self._kinds[i]
+        if fits(kind, value):
+            return value
+        if kind.ndim == 0 and not kind.strict and cnp.PyArray_IsAnyScalar(value):
+            array = np.asarray(value)
+            if fits(kind, array):
+                return array
+        return self._check(i, value)
+
+    cdef list _run(self, list values):
+        """Run the program; then, if all went well, set what is updated. Returns the outputs."""
+        if not self._claimed_cells:
+            return self._run_and_set(values)
+        transaction = Transaction(self._claimed_cells)
+        values[len(self._cells)] = transaction
+        try:
+            return self._run_and_set(values)
+        finally:
+            transaction.end()
+
+    cdef list _run_and_set(self, list values):
+        cdef Cell cell
+        cdef int k, i
+        cdef Py_ssize_t at
+        cdef list results
+        observe = None if self.profile is None else self.profile.observe
+        if type(self._machine) is NativeMachine:
+            results = (<NativeMachine>self._machine).run(values, observe)
+        else:
+            results = self._machine.run(values, observe)
+        if self._n_updated == 0:
+            return results
+        for k in range(self._n_updated):
+            i, at = self._updated_inputs[k], self._n_outputs + k
+            if not fits(&self._kinds[i], results[at]):
+                results[at] = self._new_value(i, results[at])
+        # No Python code runs until all are set: the old values live on in the list.
+        for k in range(self._n_updated):
+            cell, at = <Cell>self._cells[self._updated_inputs[k]], self._n_outputs + k
+            cell.value, results[at] = results[at], cell.value
+        del results[self._n_outputs :]
+        return results
