@@ -123,8 +123,11 @@ class Steps:
 
     def run(self, machine: PythonMachine | NativeMachine, most: int, name: str) -> int:
         """Do the steps; return how many were done."""
-        native = isinstance(machine, NativeMachine)
-        loop = self._native(machine) if native else _PythonLoop(self, machine)
+        loop: Loop | _PythonLoop
+        if isinstance(machine, NativeMachine):
+            loop = self._native(machine)
+        else:
+            loop = _PythonLoop(self, machine)
         try:
             return loop.run(most)
         except Exception as problem:
