@@ -33,13 +33,8 @@ class Function(Caller):
     shared variables), and called from several threads at once; of two updates at once the one
     that ends last stays.
 
-    Parameters of a call
-    --------------------
-    *args, **kwargs
-        Values of the inputs, by position or name. TypeError is raised if one is missing, unknown or
-        of the wrong type.
-    output_subset : list of int or str, optional
-        Return only these outputs (numbers, or keys of a dict of outputs).
+    A value that is missing, unknown or of the wrong type raises TypeError. With the argument
+    ``output_subset``, a list of numbers, or of keys of a dict of outputs, a call returns only these.
 
     Attributes
     ----------
