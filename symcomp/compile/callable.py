@@ -33,8 +33,8 @@ class Function(Caller):
     shared variables), and called from several threads at once; of two updates at once the one
     that ends last stays.
 
-    A value that is missing, unknown or of the wrong type raises TypeError. With the argument
-    ``output_subset``, a list of numbers, or of keys of a dict of outputs, a call returns only these.
+    A value that is missing, unknown or of the wrong type raises TypeError. With ``output_subset``,
+    a list of numbers, or of keys of a dict of outputs, a call returns only these.
 
     Attributes
     ----------

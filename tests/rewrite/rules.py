@@ -18,9 +18,10 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE
 from symcomp.rewrite.rule import Rule, RuleSet
+from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.tests.harness import variables_for
 
-RULES: dict[str, Rule] = {rule.name: rule for rule in (*CANONICALIZE, *STABILIZE)}
+RULES: dict[str, Rule] = {rule.name: rule for rule in (*CANONICALIZE, *STABILIZE, *SPECIALIZE)}
 # What a graph on bad data may raise, before and after.
 FAILURES = (ValueError, IndexError, AssertionError, ZeroDivisionError)
 EXTREMES = (

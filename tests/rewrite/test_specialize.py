@@ -1,0 +1,34 @@
+"""Cheaper functions with the same values: one case or more for each rule."""
+
+import numpy as np
+import pytest
+
+from symcomp.rewrite.specialize import SPECIALIZE
+from symcomp.tests.rewrite.rules import Case, check_rule
+
+X = np.array([0.3, -1.2, 2.5])
+I = np.array([3, -2, 0])
+
+CASES = [
+    Case("small_power", lambda x: x**3, (X,), "mul sqr", rtol=1e-15, note="cube"),
+    Case("small_power", lambda x: x**4, (X,), "sqr sqr", rtol=1e-15, note="fourth"),
+    Case("small_power", lambda x: x**-2.0, (X,), "reciprocal sqr", rtol=1e-15, note="inverse"),
+    Case("small_power", lambda x: x**1.5, (X,), "mul sqrt", rtol=1e-15, note="half"),
+    Case("small_power", lambda x: x**3, (I,), "mul sqr", note="ints"),
+    Case("small_power", lambda x: x**3, (X.astype("float32"),), "mul sqr", rtol=1e-6, atol=1e-44,
+         note="float32"),
+    Case("division_by_power_of_two", lambda x: x / 4, (X,), "mul"),
+    Case("division_by_power_of_two", lambda x: x / -0.5, (X.astype("float32"),), "mul",
+         note="float32"),
+    Case("sum_of_negated", lambda x: (-x).sum(), (X,), "neg sum"),
+    Case("sum_of_negated", lambda x: (-x).sum(axis=0), (X[:, None],), "neg sum", note="axis"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rule(case):
+    check_rule(case)
+
+
+def test_every_rule_has_a_case():
+    assert {rule.name for rule in SPECIALIZE} == {case.rule for case in CASES}
