@@ -11,11 +11,12 @@ INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check lint types docs train bench dist clean distclean interpreter
+.PHONY: help test check fuzz lint types docs train bench dist clean distclean interpreter
 
 help:
 	@echo 'make test       everything that CI runs: lint, types, documentation, all tests'
 	@echo 'make check      under a minute: lint, types, the tiny tests, layers and sizes'
+	@echo 'make fuzz       the property-based tests, on new examples'
 	@echo 'make docs       the documentation, into docs/_build/html'
 	@echo 'make train      install what the examples need and train on the digits'
 	@echo 'make bench      training speed beside NumPy, on one core (a minute)'
@@ -31,6 +32,9 @@ test: lint types docs
 
 check: lint types
 	$(BIN)/python -m pytest -q -n 0 tests/tiny tests/test_layers.py tests/test_sizes.py
+
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile=default
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -1,6 +1,15 @@
-"""The tests compile thousands of functions: without kernels, but where these are tested."""
+"""The tests compile thousands of functions: without kernels, but where these are tested.
+
+Property-based tests try the same examples in every run, so that a change is judged by what it
+changed; `make fuzz` tries new ones.
+"""
 
 import os
+
+from hypothesis import settings
+
+settings.register_profile("steady", derandomize=True)
+settings.load_profile("steady")
 
 
 def pytest_configure() -> None:

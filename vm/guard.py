@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Binder:
     ----------
     nan_guard : {"off", "user_ops", "all"}
         Of which ops a NaN that they make out of numbers is an error. The types of what users' ops
-        give are checked always.
+        give are checked always, and copied where they are not the op's own memory.
     """
 
     def __init__(self, nan_guard: str = "off") -> None:
@@ -50,7 +50,7 @@ class Binder:
             result = compute(*values)
             several = result if node.op.multiple_outputs else (result,)
             if users:
-                several = _check_types(node, several)
+                several = _own_memory(node, values, _check_types(node, several))
             if watch and not any(has_nan(v) for v in values):
                 _check_nan(node, several)
             return several if node.op.multiple_outputs else several[0]
@@ -98,6 +98,21 @@ def _check_types(node: Apply, values: Any) -> tuple[Any, ...]:
                 f"is {out.type}: {problem}"
             ) from None
     return tuple(checked)
+
+
+def _own_memory(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
+    """The outputs, copied where they share memory with an input or another output and the op has
+    not said so: what is in them is overwritten once only they need it.
+    """
+    op, own = node.op, list(outputs)
+    for j, value in enumerate(own):
+        if not isinstance(value, np.ndarray):
+            continue
+        declared = {*op.view_map.get(j, ()), *op.destroy_map.get(j, ())}
+        others = [x for i, x in enumerate(inputs) if i not in declared] + own[:j]
+        if any(isinstance(x, np.ndarray) and np.may_share_memory(value, x) for x in others):
+            own[j] = value.copy()
+    return tuple(own)
 
 
 def _check_nan(node: Apply, values: Any) -> None:

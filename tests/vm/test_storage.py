@@ -229,8 +229,10 @@ class Same(Op):
 def test_users_ops_are_not_trusted():
     x = T.dvector("x")
     agree([x], [T.exp(Same()(x))], [np.arange(3.0)])
-    y = T.exp(x)
+    y, y0 = T.exp(x), np.ones(3)
     agree([x], [T.sin(Same()(y)) * y], [np.arange(3.0)])
+    for out in (Same()(x), add_inplace(Same()(x), x + x), tanh_inplace(Same()(T.constant(y0)))):
+        agree([x], [out], [np.arange(3.0)])
 
 
 def test_nothing_is_planned_where_values_are_kept_or_checked():
