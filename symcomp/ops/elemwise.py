@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.special_types import NullType
@@ -24,6 +24,8 @@ from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common
 from symcomp.ops.dimshuffle import DimShuffle
+
+special = lazy_module("scipy.special")
 
 # -- words for derivatives in a row of the table
 
@@ -135,7 +137,7 @@ class ScalarOp:
         function = self.function
         if isinstance(function, np.ufunc):
             name = function.__name__
-            return function in (getattr(np, name, None), getattr(scipy.special, name, None))
+            return any(function is getattr(module, name, None) for module in (np, special))
         return str(getattr(function, "__module__", "")).startswith("symcomp.ops.")
 
 

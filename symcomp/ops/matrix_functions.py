@@ -8,9 +8,9 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from scipy.linalg import expm as scipy_expm
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
@@ -30,6 +30,8 @@ from symcomp.ops.shape import normalize_axes, normalize_axis, product_of, reshap
 from symcomp.ops.solve import solve
 from symcomp.ops.svd import SingularValues
 
+linalg = lazy_module("scipy.linalg")
+
 # -- the exponential
 
 
@@ -47,7 +49,7 @@ class Expm(MatrixOp):
 
     def perform(self, x: Any) -> Any:
         require_square("expm", x)
-        return scipy_expm(x).astype(x.dtype, copy=False)
+        return linalg.expm(x).astype(x.dtype, copy=False)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[0]]

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dgetrf
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType, TensorVariable
@@ -38,6 +37,8 @@ from symcomp.ops.matrices import (
 from symcomp.ops.scalar_math import conj
 from symcomp.ops.solve import Solve, check_systems
 from symcomp.ops.stable_reduce import LogProd
+
+blas, lapack = lazy_module("scipy.linalg.blas"), lazy_module("scipy.linalg.lapack")
 
 # Corrections cost a few products of matrices: for larger ones, what LAPACK finds is left as it is.
 LARGEST = 64
@@ -83,7 +84,7 @@ class Factored:
         else:
             self.rows = np.zeros_like(self.rows)
         self.scaled = np.ldexp(mantissa, e - self.rows - self.columns)
-        self.lu, pivots, info = dgetrf(self.scaled)
+        self.lu, pivots, info = lapack.dgetrf(self.scaled)
         self.singular = info > 0
         self.swaps = np.count_nonzero(pivots != np.arange(len(a)))
         # Row i of L U is row order[i] of the scaled matrix.
@@ -94,7 +95,7 @@ class Factored:
 
     def eliminated(self, b: Any) -> Any:
         """x with ``L U x = b``. One call of dgetrs does it, too, but with threads for the least."""
-        return dtrsm(1.0, self.lu, dtrsm(1.0, self.lu, b, lower=1, diag=1))
+        return blas.dtrsm(1.0, self.lu, blas.dtrsm(1.0, self.lu, b, lower=1, diag=1))
 
     def solution(self, b: Any) -> tuple[Any, Any]:
         """x with ``scaled x = b``, as an array and what its rounding left out."""
