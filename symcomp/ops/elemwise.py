@@ -8,7 +8,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
@@ -52,7 +53,7 @@ def unknown(reason: str) -> Rule:
     return lambda *letters: NullType(reason)()
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class ScalarOp:
     """One row of the table of scalar functions.
 
@@ -159,7 +160,7 @@ def _row(name: str, parameters: tuple[Any, ...]) -> ScalarOp:
     return ROWS[name](*parameters)
 
 
-@dataclass(frozen=True)
+@record
 class Elemwise(Op):
     """z[i] = f(x[i], y[i], ...) with axes of static length 1 stretched. All inputs have one rank.
 

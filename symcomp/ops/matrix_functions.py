@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, moveaxis
@@ -35,7 +35,7 @@ linalg = lazy_module("scipy.linalg")
 # -- the exponential
 
 
-@dataclass(frozen=True)
+@record
 class Expm(MatrixOp):
     """z = 1 + x + x^2 / 2 + x^3 / 6 + ...   (..., n, n) -> (..., n, n)
 

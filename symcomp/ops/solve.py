@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, matrix_transpose
@@ -52,7 +52,7 @@ def _structure(name: str, called: Any) -> str:
     return found
 
 
-@dataclass(frozen=True)
+@record
 class Solve(MatrixOp):
     """z with a z = b.   (..., n, n) (..., n, k) -> (..., n, k); (..., n, n) (..., n) -> (..., n)
 

@@ -11,7 +11,6 @@ parts so short that BLAS adds up their products without rounding (Ozaki, Ogita, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, matrix_transpose
@@ -150,7 +150,7 @@ def _correctable(x: Any, *others: Any) -> bool:
 # -- ops
 
 
-@dataclass(frozen=True)
+@record
 class StableInverse(MatrixInverse):
     """z = adj(x) / det(x), the inverse of x.   (..., n, n) -> (..., n, n)
 
@@ -179,7 +179,7 @@ def _inverse(x: Any) -> Any:
         return Adjugate().perform(x) / np.zeros((), x.dtype)
 
 
-@dataclass(frozen=True)
+@record
 class StableSLogDet(SLogDet):
     """sign, logabs with det(x) = sign exp(logabs).   (..., n, n) -> (...), (...)
 
@@ -202,7 +202,7 @@ class StableSLogDet(SLogDet):
         return sign, logabs
 
 
-@dataclass(frozen=True)
+@record
 class StableSolve(Solve):
     """z with a z = b, a of no known structure.
 
@@ -242,7 +242,7 @@ def _scaled(b: Any, rows: Any) -> tuple[Any, Any]:
     return np.ldexp(mantissa, e - power), power
 
 
-@dataclass(frozen=True)
+@record
 class InverseForm(MatrixOp):
     """z = x^T a^-1 y.   (n,) (n, n) (n,) -> ()"""
 
@@ -304,7 +304,7 @@ def _conjugated(x: TensorVariable) -> TensorVariable:
     return conj(x) if dtypes.is_complex(x.dtype) else x
 
 
-@dataclass(frozen=True)
+@record
 class Magnitude(Op):
     """z = the largest power of two that is not above every |x|; 1 where there is none.   () result
 
@@ -334,7 +334,7 @@ class Magnitude(Op):
         return [None]
 
 
-@dataclass(frozen=True)
+@record
 class Invertible(MatrixOp):
     """z = (x^-1)^-1 = x; a LinAlgError if there is no inverse.   (..., n, n) -> (..., n, n)
 
