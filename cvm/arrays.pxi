@@ -81,7 +81,7 @@ cdef class View(Action):
     cdef int _n_arguments, _output, _n_entries
     cdef SymbolicEntry *_entries
 
-    def __cinit__(self, compute, arguments, int output, entries):
+    def __cinit__(self, compute, arguments, int output, entries, *rest):
         cdef int i, k
         self._compute = compute
         self._n_arguments, self._output = len(arguments), output
@@ -117,20 +117,32 @@ cdef class View(Action):
     cdef bint _try(self, PyObject **store) except -1:
         cdef cnp.npy_intp lengths[MOST_AXES]
         cdef cnp.npy_intp strides[MOST_AXES]
-        cdef int i, axis = 0, ndim = 0
-        cdef Py_ssize_t at, n
+        cdef int ndim
         cdef char *data
         cdef cnp.ndarray x
         if not cnp.PyArray_CheckExact(<object>store[self._arguments[0]]):
             return False
         x = <cnp.ndarray>store[self._arguments[0]]
+        if not self._region(store, x, &data, &ndim, lengths, strides):
+            return False
+        put(store, self._output, view_of(x, ndim, lengths, strides, data))
+        return True
+
+    cdef bint _region(
+        self, PyObject **store, cnp.ndarray x, char **data, int *ndim, cnp.npy_intp *lengths,
+        cnp.npy_intp *strides
+    ) except -1:
+        """Where the part of x is; False if it is not there."""
+        cdef int i, axis = 0
+        cdef Py_ssize_t at, n
         if cnp.PyArray_NDIM(x) + self._n_entries > MOST_AXES:
             return False
-        data = cnp.PyArray_BYTES(x)
+        data[0] = cnp.PyArray_BYTES(x)
+        ndim[0] = 0
         for i in range(self._n_entries):
             if self._entries[i].kind == NEW_AT:
-                lengths[ndim], strides[ndim] = 1, 0
-                ndim += 1
+                lengths[ndim[0]], strides[ndim[0]] = 1, 0
+                ndim[0] += 1
                 continue
             if axis >= cnp.PyArray_NDIM(x):
                 return False
@@ -142,20 +154,22 @@ cdef class View(Action):
                     at += n
                 if at < 0 or at >= n:
                     return False
-                data += at * cnp.PyArray_STRIDE(x, axis)
+                data[0] += at * cnp.PyArray_STRIDE(x, axis)
             else:
-                if not self._part(store, &self._entries[i], n, &lengths[ndim], &at, &strides[ndim]):
+                if not self._part(
+                    store, &self._entries[i], n, &lengths[ndim[0]], &at, &strides[ndim[0]]
+                ):
                     return False
-                if lengths[ndim] > 0:
-                    data += at * cnp.PyArray_STRIDE(x, axis)
-                strides[ndim] *= cnp.PyArray_STRIDE(x, axis)
-                ndim += 1
+                if lengths[ndim[0]] > 0:
+                    data[0] += at * cnp.PyArray_STRIDE(x, axis)
+                strides[ndim[0]] *= cnp.PyArray_STRIDE(x, axis)
+                ndim[0] += 1
             axis += 1
         while axis < cnp.PyArray_NDIM(x):
-            lengths[ndim], strides[ndim] = cnp.PyArray_DIM(x, axis), cnp.PyArray_STRIDE(x, axis)
-            ndim += 1
+            lengths[ndim[0]] = cnp.PyArray_DIM(x, axis)
+            strides[ndim[0]] = cnp.PyArray_STRIDE(x, axis)
+            ndim[0] += 1
             axis += 1
-        put(store, self._output, view_of(x, ndim, lengths, strides, data))
         return True
 
     cdef bint _part(
