@@ -96,7 +96,7 @@ def draw(figures: Figures, title: str, path: Path) -> None:
             places, [runs.get(peer, 0) for _, runs in tasks], width, label=peer, color=COLORS[peer]
         )
     axes.set_yscale("log")
-    axes.set_xticks(range(len(tasks)), [t for t, _ in tasks], fontsize=8)
+    axes.set_xticks(range(len(tasks)), [t.replace("/", "\n") for t, _ in tasks], fontsize=8)
     axes.set_ylabel(title, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(
