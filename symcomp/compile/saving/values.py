@@ -180,7 +180,7 @@ class Decoder:
 
     def _named(self, value: Any) -> Any:
         cls = named_class(value["class"], Op, Type)
-        known: Any = cls.__fields__  # type: ignore[attr-defined]
+        known: Any = cls.__fields__
         given = self._fields(value)
         unknown = [name for name in given if name not in known.names]
         absent = [n for n in known.names if n not in given and n not in known.defaults]
