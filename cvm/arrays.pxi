@@ -34,6 +34,7 @@ cdef class Length(Action):
     cdef int run(self, PyObject **store) except -1:
         cdef cnp.ndarray z
         if not cnp.PyArray_Check(<object>store[self._input]):
+            before_python()
             put(store, self._output, self._compute(<object>store[self._input]))
             return 0
         z = cnp.PyArray_EMPTY(0, NULL, cnp.NPY_INT64, 0)
