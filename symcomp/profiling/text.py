@@ -63,15 +63,13 @@ def shortened(text: str, longest: int = LONGEST) -> str:
 def _calls(function: Data, several: bool) -> list[str]:
     lines = ["", function["name"]] if several else []
     calls, total = function["calls"], function["call_seconds"]
-    inside = function["instruction_seconds"]
-    lines.append(
-        f"  {calls} calls, {duration(total)} in all, {duration(total / max(calls, 1))} each"
-    )
+    inside, each = function["instruction_seconds"], total / max(calls, 1)
+    lines.append(f"  {calls} calls, {duration(total)} in all, {duration(each)} each")
     if total:
         share = min(100.0, 100 * inside / total)
         lines.append(
-            f"  {duration(inside)} in instructions ({share:.1f} %), the rest for arguments, updates "
-            "and going from one to the next"
+            f"  {duration(inside)} in instructions ({share:.1f} %), the rest for arguments and "
+            "updates, and between instructions"
         )
     if function["timed_calls"] < calls:
         lines.append(
