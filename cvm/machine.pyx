@@ -27,6 +27,7 @@ from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
 
+from symcomp.core.lazy import import_alone
 from symcomp.core.tensor import TensorType
 from symcomp.vm.machine import UNSET, explain
 from symcomp.vm.opcodes import Opcode
@@ -38,6 +39,8 @@ include "actions.pxi"
 include "blas.pxi"
 include "views.pxi"
 include "arrays.pxi"
+include "join.pxi"
+include "writes.pxi"
 include "cells.pxi"
 
 cdef enum:
@@ -108,7 +111,7 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep, self._python = keep, python
-        self.is_native = all(type(a) in (KernelCall, Part, Product, Transpose) for a in actions)
+        self.is_native = all(type(a) in FREEZABLE for a in actions)
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)

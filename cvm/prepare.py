@@ -12,15 +12,19 @@ from symcomp.cvm.machine import (
     Fill,
     GateCall,
     Gather,
+    Join,
     Length,
     NativeMachine,
     Part,
+    PartWrite,
     Product,
     PythonCall,
+    Reserve,
     Scatter,
     Transpose,
     View,
 )
+from symcomp.ops import join as ops_join
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.dimshuffle import DimShuffle
@@ -28,6 +32,7 @@ from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, Pattern, Slice
 from symcomp.ops.products import Dot
 from symcomp.ops.shape import ShapeI
+from symcomp.vm import destinations
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
@@ -157,12 +162,37 @@ def _read(step: Instruction) -> Action | None:
 
 
 def _write(step: Instruction) -> Action | None:
-    op: Any = step.node.op  # type: ignore[union-attr]
+    node: Any = step.node
+    op = node.op
+    into = step.inputs[0] if op.inplace else step.into[0] if step.into else -1
+    entries = _basic(op.pattern, step.inputs[2:])
+    if entries is not None:
+        stretched = node.inputs[1].type.broadcastable
+        return PartWrite(
+            step.compute, step.arguments, step.outputs[0], entries, stretched, op.set, into
+        )  # fmt: skip
     if not op.pattern or any(entry != ARRAY for entry in op.pattern):
         return None
-    into = step.inputs[0] if op.inplace else step.into[0] if step.into else -1
     return Scatter(
         step.compute, step.arguments, step.outputs[0], len(op.pattern), op.set, into
+    )  # fmt: skip
+
+
+def _reserve(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    into = step.into[0] if step.into else -1
+    return Reserve(
+        step.compute, step.arguments, step.outputs, op.axis, op.parts, op.kind.dtype, into
+    )
+
+
+def _join(step: Instruction) -> Action | None:
+    node: Any = step.node
+    z = node.outputs[0]
+    into = step.into[0] if step.into else -1
+    return Join(
+        step.compute, step.arguments, len(step.inputs), step.outputs[0], node.op.axis, z.ndim,
+        z.dtype, into,
     )  # fmt: skip
 
 
@@ -195,7 +225,9 @@ NATIVE: dict[type, Lowering] = {
     Gemv: _gemm,
     Ger: _ger,
     IncSubtensor: _write,
+    ops_join.Join: _join,
     ScaledDot: _scaled_dot,
+    destinations.Reserve: _reserve,
     ShapeI: _length,
     Subtensor: _read,
 }
