@@ -13,7 +13,7 @@ from symcomp.compile.shared import SharedVariable
 from symcomp.core.spans import recorded, span
 from symcomp.cvm.machine import Caller, Calls, NativeMachine
 from symcomp.cvm.prepare import native_machine
-from symcomp.profiling.report import Profiled
+from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
 from symcomp.vm.machine import PythonMachine
 from symcomp.vm.memory import MemoryReport

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from symcomp.config import config
-from symcomp.profiling.report import Data
+from symcomp.profiling.profiled import Data
 from symcomp.profiling.text import duration, shortened
 
 # Less of the time is not worth a word.

@@ -7,7 +7,8 @@ from typing import Any
 
 from symcomp.drawing.graph import DrawnEdge, DrawnGraph, DrawnNode, Measure
 from symcomp.drawing.page import Table, as_html
-from symcomp.profiling.report import Data, Profiled, op_name
+from symcomp.profiling.profiled import Data, Profiled
+from symcomp.profiling.report import op_name
 from symcomp.profiling.text import duration, shapes, shortened, size
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program

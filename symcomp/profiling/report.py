@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,12 @@ import numpy as np
 from symcomp.core.node import Variable
 from symcomp.core.spans import Span
 from symcomp.core.tensor import TensorType
+from symcomp.profiling.profiled import Data, Profiled
 from symcomp.profiling.work import bytes_moved, operations
 from symcomp.vm.memory import measure, report
 from symcomp.vm.opcodes import Opcode
-from symcomp.vm.program import Instruction, Program
+from symcomp.vm.program import Instruction
 from symcomp.vm.tally import Counted, Variant
-
-Data = dict[str, Any]
 
 # What does an instruction, by the name of the native machine's action; any other is C.
 RAN_IN = {
@@ -29,81 +28,55 @@ RAN_IN = {
 }
 
 
-class Profiled:
-    """One function that is profiled.
+def function_data(profiled: Profiled) -> Data:
+    """All that is known of one function."""
+    instructions = rows(profiled.tally)
+    return {
+        "name": profiled.name,
+        "calls": profiled.calls.count,
+        "timed_calls": profiled.calls.timed,
+        "call_seconds": profiled.calls.seconds,
+        "instruction_seconds": sum(row["seconds"] for row in instructions),
+        "compile": None if profiled.spans is None else _stage(profiled.spans),
+        "instructions": instructions,
+        "programs": programs(profiled.tally),
+        "memory": memory(profiled),
+    }
 
-    Attributes
-    ----------
-    name : str
-    program : Program
-    tally : Tally
-        Of its instructions.
-    calls : Calls
-    spans : Span or None
-        The stages of compiling it; None if that was not watched.
-    plans : callable
-        Returns the program without storage plan, and the one without frees, too.
-    """
 
-    def __init__(
-        self,
-        name: str,
-        tally: Any,
-        calls: Any,
-        plans: Callable[[], tuple[Program, Program]],
-    ) -> None:
-        self.name, self.tally, self.calls, self.plans = name, tally, calls, plans
-        self.program: Program = tally.program
-        self.spans: Span | None = None
-
-    def data(self) -> Data:
-        """All that is known, with plain values."""
-        instructions = rows(self.tally)
-        seconds = sum(row["seconds"] for row in instructions)
-        return {
-            "name": self.name,
-            "calls": self.calls.count,
-            "timed_calls": self.calls.timed,
-            "call_seconds": self.calls.seconds,
-            "instruction_seconds": seconds,
-            "compile": None if self.spans is None else _stage(self.spans),
-            "instructions": instructions,
-            "programs": programs(self.tally),
-            "memory": self.memory(),
+def memory(profiled: Profiled) -> Data:
+    """What a call needs, by the shapes that were seen; what did not run counts nothing."""
+    program = profiled.program
+    shapes = _Shapes(seen_shapes(profiled.tally))
+    freed, kept = profiled.plans()
+    held = [shapes.bytes_of(program.variables[i]) for i in program.inputs]
+    held += [v.nbytes for v in program.constants.values() if isinstance(v, np.ndarray)]
+    found = report(
+        measure(program, shapes), measure(freed, shapes), measure(kept, shapes), sum(held)
+    )
+    values = [
+        {
+            "slot": v.slot,
+            "name": v.name,
+            "dtype": v.dtype,
+            "shape": list(v.shape),
+            "bytes": v.bytes,
+            "born": v.born,
+            "dies": v.dies,
+            "buffers": list(v.buffers),
         }
-
-    def memory(self) -> Data:
-        """What a call needs, by the shapes that were seen; what did not run counts nothing."""
-        shapes = _Shapes(seen_shapes(self.tally))
-        freed, kept = self.plans()
-        held = [shapes.bytes_of(self.program.variables[i]) for i in self.program.inputs]
-        held += [v.nbytes for v in self.program.constants.values() if isinstance(v, np.ndarray)]
-        found = report(
-            measure(self.program, shapes), measure(freed, shapes), measure(kept, shapes), sum(held)
-        )
-        values = [
-            {
-                "slot": v.slot,
-                "name": v.name,
-                "dtype": v.dtype,
-                "shape": list(v.shape),
-                "bytes": v.bytes,
-                "born": v.born,
-                "dies": v.dies,
-                "buffers": list(v.buffers),
-            }
-            for v in found.values
-        ]
-        return {
-            "inputs": found.inputs,
-            "results": found.results,
-            "unplanned": found.unplanned,
-            "planned": found.planned,
-            "unplanned_peak": found.unplanned_peak,
-            "peak": found.peak,
-            "buffers": list(found.buffers),
-            "values": values,
-        }
+        for v in found.values
+    ]
+    return {
+        "inputs": found.inputs,
+        "results": found.results,
+        "unplanned": found.unplanned,
+        "planned": found.planned,
+        "unplanned_peak": found.unplanned_peak,
+        "peak": found.peak,
+        "buffers": list(found.buffers),
+        "values": values,
+    }
 
 
 class _Shapes(dict[Variable, tuple[int, ...]]):

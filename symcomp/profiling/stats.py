@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import sys
 from pathlib import Path
 from typing import TextIO
 
 from symcomp.config import config
-from symcomp.profiling.limits import limits
-from symcomp.profiling.notes import notes
-from symcomp.profiling.page import as_page
-from symcomp.profiling.report import Data, Profiled, grouped
-from symcomp.profiling.text import as_text
-from symcomp.profiling.trace import chrome_trace
+from symcomp.core.lazy import lazy_module
+from symcomp.profiling.profiled import Data, Profiled
+
+# Of these, functions that are not profiled need nothing.
+json = lazy_module("json")
+limits = lazy_module("symcomp.profiling.limits")
+notes = lazy_module("symcomp.profiling.notes")
+page = lazy_module("symcomp.profiling.page")
+report = lazy_module("symcomp.profiling.report")
+text = lazy_module("symcomp.profiling.text")
+trace = lazy_module("symcomp.profiling.trace")
 
 
 class ProfileStats:
@@ -86,20 +90,20 @@ class ProfileStats:
 
     def to_dict(self) -> Data:
         """All that is known, as dicts, lists, numbers and text; times in seconds."""
-        functions = [f.data() for f in self.functions]
+        functions = [report.function_data(f) for f in self.functions]
         rows = [row for f in functions for row in f["instructions"]]
         return {
             "title": self.message or "functions",
             "functions": functions,
-            "classes": grouped(rows, "class"),
-            "ops": grouped(rows, "op"),
-            "limits": limits()._asdict(),
-            "notes": notes(functions),
+            "classes": report.grouped(rows, "class"),
+            "ops": report.grouped(rows, "op"),
+            "limits": limits.limits()._asdict(),
+            "notes": notes.notes(functions),
         }
 
     def text(self, n: int = 20) -> str:
         """The report as text, each table with its ``n`` first rows."""
-        return as_text(self.to_dict(), n)
+        return str(text.as_text(self.to_dict(), n))
 
     def summary(self, file: TextIO | None = None, n: int = 20) -> None:
         """Write the report.
@@ -121,15 +125,15 @@ class ProfileStats:
         """Write when what ran: compiling, and the last calls that were timed, in the format that
         chrome://tracing and https://ui.perfetto.dev show.
         """
-        _write(path, json.dumps(chrome_trace(self.message or "functions", self.functions)))
+        _write(path, json.dumps(trace.chrome_trace(self.message or "functions", self.functions)))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write a page that needs nothing else: the graph coloured by time, and all tables."""
-        _write(path, as_page(self.to_dict(), self.functions))
+        _write(path, page.as_page(self.to_dict(), self.functions))
 
 
-def _write(path: str | os.PathLike[str], text: str) -> None:
-    Path(path).write_text(text, encoding="utf-8")
+def _write(path: str | os.PathLike[str], content: str) -> None:
+    Path(path).write_text(content, encoding="utf-8")
 
 
 # -- at exit, where config.profile asked for it
@@ -157,15 +161,15 @@ def text_at_exit(profiles: list[ProfileStats]) -> str:
         # Each function has told its own already.
         for function in data["functions"]:
             function |= {"instructions": [], "programs": [], "memory": None, "compile": None}
-        parts.append(as_text(data))
+        parts.append(text.as_text(data))
     if len(called) < len(profiles):
         parts.append(f"{len(profiles) - len(called)} functions were compiled and not called\n")
     return "\n".join(parts)
 
 
 def _print_all() -> None:
-    text, destination = text_at_exit(_printed_at_exit), config.profile_destination
+    found, destination = text_at_exit(_printed_at_exit), config.profile_destination
     if destination in ("stderr", "stdout"):
-        print(text, file=getattr(sys, destination))
+        print(found, file=getattr(sys, destination))
     else:
-        Path(destination).expanduser().write_text(text, encoding="utf-8")
+        _write(Path(destination).expanduser(), found)

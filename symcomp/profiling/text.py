@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from symcomp.profiling.report import Data
+from symcomp.profiling.profiled import Data
 
 # Longer texts are cut off.
 LONGEST = 100

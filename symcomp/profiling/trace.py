@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from symcomp.core.spans import Span
-from symcomp.profiling.report import Data, Profiled, op_name
+from symcomp.profiling.profiled import Data, Profiled
+from symcomp.profiling.report import op_name
 from symcomp.profiling.text import shortened
 from symcomp.vm.tally import Event
 
