@@ -109,6 +109,7 @@ cdef class Frozen:
     cdef double _work
     cdef Tally _tally
     cdef int64_t *_nanoseconds      # of instructions, in the steps that were timed
+    cdef double *_usual             # the same of one step
     cdef int64_t _timed_steps
 
     def __cinit__(self, NativeMachine machine):
@@ -154,6 +155,7 @@ cdef class Frozen:
         self._tally = loop._tally
         if self._tally is not None:
             self._nanoseconds = <int64_t *>self._new(self._machine._n_steps * sizeof(int64_t))
+            self._usual = <double *>self._new(self._machine._n_steps * sizeof(double))
             self._tally.sampler.seen += 1
             clock = Clock()
         self._name_inputs(loop, store)
@@ -597,28 +599,19 @@ cdef class Frozen:
         """``_steps``, and count them; with a sampler of their own while the GIL is released."""
         cdef Tally tally = self._tally
         cdef Sampler sampler = tally.sampler
-        cdef Counter *counter
         cdef int64_t first = done[0]
-        cdef int position
         cdef bint more
         with nogil:
             more = self._steps(done, end, &sampler, failed)
         tally.sampler = sampler
-        tally.unattended += done[0] - first
-        for position in range(self._machine._n_steps):
-            counter = &tally.counters[position]
-            tally.counts[position] += done[0] - first
-            # What is no call is done in a call's passing.
-            counter.timed[counter.last] += self._timed_steps
-            counter.nanoseconds[counter.last] += self._nanoseconds[position]
-            self._nanoseconds[position] = 0
+        tally.add_steps(done[0] - first, self._timed_steps, self._nanoseconds)
         self._timed_steps = 0
         return more
 
     cdef int _timed_step(self, Sampler *sampler, int kind) noexcept nogil:
         """``_step``, with a look at the clock around it, or around each call."""
         cdef int64_t began = nanoseconds(), before
-        cdef int i
+        cdef int i, position
         if kind == WHOLE:
             if self._step():
                 return 1
@@ -629,8 +622,10 @@ cdef class Frozen:
                 before = nanoseconds()
                 if self._call(&self._calls[i]):
                     return 1
-                self._nanoseconds[self._calls[i].position] += max(
-                    0, nanoseconds() - before - clock_latency
+                position = self._calls[i].position
+                self._nanoseconds[position] += tempered(
+                    &self._usual[position], max(0, nanoseconds() - before - clock_latency),
+                    sampler.costly,
                 )
         was_timed(
             sampler, kind, nanoseconds() - began, 2 * self._n_calls * clock_latency

@@ -82,6 +82,16 @@ cdef inline double smoothed(double mean, double new) noexcept nogil:
     return new if mean == 0 else mean + 0.125 * (min(new, 2 * mean) - mean)
 
 
+cdef inline int64_t tempered(
+    double *usual, int64_t duration, bint stands_for_others
+) noexcept nogil:
+    """The time of a run. What stands for runs that were not timed counts ten times the usual one at
+    most: if the processor did something else meanwhile, it did not do so in all of them.
+    """
+    usual[0] = smoothed(usual[0], duration)
+    return min(duration, <int64_t>(10 * usual[0])) if stands_for_others else duration
+
+
 cdef void was_timed(
     Sampler *sampler, int kind, double duration, double overhead
 ) noexcept nogil:
@@ -117,6 +127,7 @@ cdef struct Counter:
     uint64_t all_keys[MOST_VARIANTS]            # and of the outputs
     int64_t timed[MOST_VARIANTS]
     int64_t nanoseconds[MOST_VARIANTS]
+    double usual[MOST_VARIANTS]
 
 
 cdef struct Happening:
@@ -237,7 +248,9 @@ cdef class Clock:
                 )
             counter.last = k
         counter.timed[k] += 1
-        counter.nanoseconds[k] += duration
+        counter.nanoseconds[k] += tempered(
+            &counter.usual[k], duration, tally.counts[position] > 2 * counter.timed[k]
+        )
         return tally.log.add(self._start, duration, position)
 
 
@@ -314,6 +327,21 @@ cdef class Tally:
             self.plain = self.may_be_plain and self._n > 0 and self.counts[0] > ALWAYS_TIMED
         self.entries = entries
 
+    cdef void add_steps(self, int64_t n, int64_t timed, int64_t *nanoseconds) noexcept:
+        """Take in steps of a loop that were done without Python, on values of the shapes that were
+        seen last; clear the times.
+        """
+        cdef int i
+        cdef Counter *counter
+        self.unattended += n
+        for i in range(self._n):
+            counter = &self.counters[i]
+            self.counts[i] += n
+            # What is no call is done in passing.
+            counter.timed[counter.last] += timed
+            counter.nanoseconds[counter.last] += nanoseconds[i]
+            nanoseconds[i] = 0
+
     cdef int variant(self, int position, uint64_t inputs, uint64_t key) noexcept:
         """The number of the shapes; -1 if they are new."""
         cdef Counter *counter = &self.counters[position]
@@ -386,6 +414,7 @@ cdef class Calls:
     cdef int64_t _timed[FULL + 1]
     cdef int64_t _nanoseconds[FULL + 1]
     cdef int64_t _overhead
+    cdef double _usual
 
     def __cinit__(self):
         self.log = Log()
@@ -395,7 +424,9 @@ cdef class Calls:
         cdef int64_t duration = max(0, nanoseconds() - began - clock_latency)
         was_timed(&self.sampler, kind, duration, overhead)
         self._timed[kind] += 1
-        self._nanoseconds[kind] += max(0, duration - overhead)
+        self._nanoseconds[kind] += tempered(
+            &self._usual, max(0, duration - overhead), self.sampler.costly
+        )
         self._overhead += overhead
         return self.log.add(began, duration, WHOLE_RUN)
 

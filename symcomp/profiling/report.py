@@ -10,6 +10,7 @@ import numpy as np
 from symcomp.core.node import Variable
 from symcomp.core.spans import Span
 from symcomp.core.tensor import TensorType
+from symcomp.profiling.limits import limits
 from symcomp.profiling.profiled import Data, Profiled
 from symcomp.profiling.work import bytes_moved, operations
 from symcomp.vm.memory import measure, report
@@ -17,6 +18,8 @@ from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 from symcomp.vm.tally import Counted, Variant
 
+# What is larger is read from memory, not from the cache.
+LARGE_WORK = 4 * 2**20
 # What does an instruction, by the name of the native machine's action; any other is C.
 RAN_IN = {
     "KernelCall": "kernel",
@@ -177,7 +180,21 @@ def _variant(step: Instruction, variant: Variant) -> Data:
         "operations": count,
         "bytes_per_second": moved / each if moved and each else None,
         "operations_per_second": count / each if count and each else None,
+        "of_limit": _of_limit(step, moved, count, each),
     }
+
+
+def _of_limit(step: Instruction, moved: int | None, count: int | None, each: float) -> float | None:
+    """The time that the machine would need at least, by its limits, as a part of the time taken."""
+    if not each or not (moved or count):
+        return None
+    found = limits()
+    rate = found.memory if (moved or 0) > LARGE_WORK else found.cache
+    single = step.node is not None and any(
+        getattr(v.type, "dtype", "") in ("float32", "complex64") for v in step.node.outputs
+    )
+    needed = (moved or 0) / rate, (count or 0) / (found.float32 if single else found.float64)
+    return max(needed) / each
 
 
 def _lists(shapes: Sequence[Any] | None) -> Any:
