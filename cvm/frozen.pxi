@@ -156,8 +156,8 @@ cdef class Frozen:
         if self._tally is not None:
             self._nanoseconds = <int64_t *>self._new(self._machine._n_steps * sizeof(int64_t))
             self._usual = <double *>self._new(self._machine._n_steps * sizeof(double))
-            self._tally.sampler.seen += 1
-            clock = Clock()
+            if next_run(&self._tally.sampler) == FULL:
+                clock = Clock()
         self._name_inputs(loop, store)
         try:
             while position < self._machine._n_steps:
@@ -174,16 +174,21 @@ cdef class Frozen:
         cdef Step *step = &self._machine._steps[position]
         cdef Action action = <Action>step.action
         cdef int64_t entries = symcomp_entries()[0]
-        self._calls[self._n_calls].position = position
+        cdef int first = self._n_calls
         if clock is not None:
             clock.before(self._tally, position, store, step)
         action.run(store)
         if clock is not None:
             clock.after(self._tally, position, store, step)
+        elif self._tally is not None:
+            self._tally.recognise(position, store, step)
+        if self._tally is not None:
             self._tally.counts[position] += 1
             self._tally.in_python[position] += symcomp_entries()[0] != entries
         if self._fits:
             self._fits = self._note(action, step, store)
+        for i in range(first, self._n_calls):
+            self._calls[i].position = position
         for i in range(step.n_frees):
             value = store[step.frees[i]]
             store[step.frees[i]] = NULL
@@ -581,18 +586,24 @@ cdef class Frozen:
     ) noexcept nogil:
         """Do steps; False if one was the last."""
         cdef bint more = True
-        cdef int kind
+        cdef int64_t timed = end + 1        # the next step that is
+        if sampler != NULL:
+            timed = done[0] + sampler.skip
         while more and done[0] < end:
-            if sampler == NULL or (kind := next_run(sampler)) == UNTIMED:
+            if done[0] < timed:
                 failed[0] = self._step()
             else:
-                failed[0] = self._timed_step(sampler, kind)
+                sampler.skip = 0
+                failed[0] = self._timed_step(sampler, next_run(sampler))
+                timed = done[0] + 1 + sampler.skip
             if failed[0]:
                 break
             if self._until >= 0:
                 more = not self._addresses[self._until][0]
             self._advance()
             done[0] += 1
+        if sampler != NULL:
+            sampler.skip = max(0, timed - done[0])
         return more
 
     cdef bint _counted_steps(self, int64_t *done, int64_t end, int *failed) except -1:
@@ -603,6 +614,8 @@ cdef class Frozen:
         cdef bint more
         with nogil:
             more = self._steps(done, end, &sampler, failed)
+        # Those that were not timed were not seen.
+        sampler.seen = tally.sampler.seen + done[0] - first
         tally.sampler = sampler
         tally.add_steps(done[0] - first, self._timed_steps, self._nanoseconds)
         self._timed_steps = 0

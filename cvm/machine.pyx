@@ -31,7 +31,7 @@ from symcomp.core.lazy import import_alone
 from symcomp.core.tensor import TensorType
 from symcomp.vm.machine import UNSET, explain
 from symcomp.vm.opcodes import Opcode
-from symcomp.vm.tally import Counted, Event, Variant, has_inner, inner_tally, watched
+from symcomp.vm.tally import Counted, Event, Variant, frames_of, inner_tally, watched
 
 cnp.import_array()
 
@@ -344,7 +344,7 @@ cdef class NativeMachine:
     cdef int _do_within(self, PyObject **store, int at, Tally tally) except -1:
         """Do an instruction that runs other programs; these are counted, too."""
         outer = watched.frame
-        watched.frame = tally, at
+        watched.frame = tally.frames[at]
         try:
             return self._do(store, at)
         finally:

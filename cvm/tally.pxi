@@ -271,6 +271,7 @@ cdef class Tally:
     cdef readonly dict inner
     cdef readonly tuple kinds
     cdef readonly int64_t unattended    # steps of a loop that were done without Python
+    cdef dict frames            # of the instructions that contain programs
     cdef int64_t *counts
     cdef int64_t *in_python     # how often that was Python's work
     cdef int64_t *watched       # up to which count more than counting is done: always, if the
@@ -300,10 +301,10 @@ cdef class Tally:
         self.in_python, self.watched = self.counts + self._n, self.counts + 2 * self._n
         self.went = self.counts + 3 * self._n
         self.may_be_plain = all([step.target < 0 for step in program.instructions])
+        self.frames = frames_of(self)
+        self.may_be_plain = self.may_be_plain and not self.frames
         for i in range(self._n):
-            inner = has_inner(program.instructions[i])
-            self.watched[i] = CONTAINS_PROGRAMS if inner else INSTRUCTION_TIMED
-            self.may_be_plain = self.may_be_plain and not inner
+            self.watched[i] = CONTAINS_PROGRAMS if i in self.frames else INSTRUCTION_TIMED
 
     def __dealloc__(self):
         PyMem_Free(self.counters)
@@ -326,6 +327,19 @@ cdef class Tally:
         else:
             self.plain = self.may_be_plain and self._n > 0 and self.counts[0] > ALWAYS_TIMED
         self.entries = entries
+
+    cdef int recognise(self, int position, PyObject **store, Step *step) except -1:
+        """Note the shapes of an instruction that was not timed, and whose values are all there."""
+        cdef uint64_t key = key_of(0, store, step.inputs, step.n_inputs)
+        cdef int *outputs = step.inputs + step.n_inputs
+        cdef uint64_t all_keys = key_of(key, store, outputs, step.n_outputs)
+        cdef int k = self.variant(position, key, all_keys)
+        if k < 0:
+            inputs = shapes_in(store, step.inputs, step.n_inputs)
+            results = shapes_in(store, outputs, step.n_outputs)
+            k = self.new_variant(position, key, all_keys, inputs, results)
+        self.counters[position].last = k
+        return 0
 
     cdef void add_steps(self, int64_t n, int64_t timed, int64_t *nanoseconds) noexcept:
         """Take in steps of a loop that were done without Python, on values of the shapes that were

@@ -158,6 +158,8 @@ class Tally:
         Steps of a loop that were done without Python: none.
     overhead : int
         Nanoseconds that timing took.
+    calls : object or None
+        Of a function's program what counts its calls, and says which are timed.
     full_runs : int
         How many runs there were whose instructions were timed.
     """
@@ -170,20 +172,20 @@ class Tally:
         self.kinds = ("PythonCall",) * len(program.instructions)
         self.sampler = Sampler()
         self.overhead = 0
+        self.calls: Any = None
         self.full_runs = 0
         self._counts = [0] * len(program.instructions)
         self._variants: list[dict[Any, list[float]]] = [{} for _ in program.instructions]
         self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
-        self.contains = {i for i, step in enumerate(program.instructions) if has_inner(step)}
+        self.frames = frames_of(self)
+        self.contains = self.frames.keys()
 
-    def begin(self) -> Run | None:
-        """A run begins; what times it, if it is timed: as is each one that runs other programs,
-        which count for themselves.
+    def begin(self) -> Kind:
+        """What is timed of the run that begins: all, if it runs other programs, which count for
+        themselves.
         """
         kind = self.sampler.next()
-        if self.contains:
-            kind = Kind.FULL
-        return Run(self, kind) if kind else None
+        return Kind.FULL if self.contains else kind
 
     def add(self, position: int, shapes: tuple[Shapes, Shapes], start: int, duration: int) -> None:
         """Take in one instruction of a timed run."""
@@ -206,7 +208,7 @@ class Tally:
     @property
     def runs(self) -> int:
         """How often the program was run."""
-        return self.sampler.seen
+        return self.sampler.seen if self.calls is None else int(self.calls.count)
 
     @property
     def timed_runs(self) -> int:
@@ -237,15 +239,9 @@ class Tally:
 
 
 class Run:
-    """One run of a program of which something is timed.
+    """One run of a program whose instructions are timed."""
 
-    Attributes
-    ----------
-    kind : Kind
-    """
-
-    def __init__(self, tally: Tally, kind: Kind) -> None:
-        self.kind = kind
+    def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._outer = watched.frame
         self._inputs: Shapes = ()
@@ -256,7 +252,7 @@ class Run:
         """An instruction begins."""
         self._inputs = shapes_of(arguments)
         if position in self._tally.contains:
-            watched.frame = self._tally, position
+            watched.frame = self._tally.frames[position]
         self._start = now = time.perf_counter_ns()
         self._overhead += now - self._last
 
@@ -272,16 +268,44 @@ class Run:
         """The run has ended."""
         watched.frame = self._outer
         self._tally.overhead += self._overhead
-        self._tally.full_runs += self.kind is Kind.FULL
+        self._tally.full_runs += 1
         if not failed:
             duration = time.perf_counter_ns() - self._began
-            self._tally.sampler.done(self.kind, duration, self._overhead)
+            self._tally.sampler.done(Kind.FULL, duration, self._overhead)
+
+
+class Frame:
+    """An instruction with programs inside, while it is profiled."""
+
+    __slots__ = ("_last", "_position", "_tally")
+
+    def __init__(self, tally: Any, position: int) -> None:
+        self._tally, self._position = tally, position
+        self._last: tuple[Any, Any] = (None, None)
+
+    def tally_of(self, machine: Any) -> Any:
+        """What counts the runs of a machine within the instruction."""
+        last, tally = self._last
+        if last is machine:
+            return tally
+        known, key = self._tally.inner, (self._position, id(machine))
+        if key not in known:
+            # The machine is held, so that no other gets its number.
+            known.setdefault(key, (machine, machine.new_tally()))
+        self._last = known[key]
+        return known[key][1]
+
+
+def frames_of(tally: Any) -> dict[int, Frame]:
+    """The instructions of a tally's program that run other programs, by their positions."""
+    code = tally.program.instructions
+    return {i: Frame(tally, i) for i, step in enumerate(code) if _has_inner(step)}
 
 
 class _Watched(threading.local):
-    """What runs in this thread: tally and position of an instruction with programs inside."""
+    """The instruction with programs inside that runs in this thread and is profiled."""
 
-    frame: tuple[Any, int] | None = None
+    frame: Frame | None = None
 
 
 watched = _Watched()
@@ -289,17 +313,11 @@ watched = _Watched()
 
 def inner_tally(machine: Any) -> Any:
     """The tally of a machine that runs within an instruction that is profiled; else None."""
-    if watched.frame is None:
-        return None
-    tally, position = watched.frame
-    key = (position, id(machine))
-    if key not in tally.inner:
-        # The machine is held, so that no other gets its number.
-        tally.inner.setdefault(key, (machine, machine.new_tally()))
-    return tally.inner[key][1]
+    frame = watched.frame
+    return None if frame is None else frame.tally_of(machine)
 
 
-def has_inner(step: Any) -> bool:
+def _has_inner(step: Any) -> bool:
     """Whether an instruction runs other programs."""
     return step.node is not None and bool(step.node.op.inner_graphs())
 
