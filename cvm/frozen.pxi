@@ -108,9 +108,7 @@ cdef class Frozen:
     cdef int _n_places, _n_calls, _n_cuts, _n_copies, _n_exchanges, _until
     cdef double _work
     cdef Tally _tally
-    cdef int64_t *_nanoseconds      # of instructions, in the steps that were timed
-    cdef double *_usual             # the same of one step
-    cdef int64_t _timed_steps
+    cdef Steady *_steady            # of instructions, in the steps that were timed
 
     def __cinit__(self, NativeMachine machine):
         cdef int slot, n_slots = machine._n_slots, n_outputs = machine._n_outputs
@@ -154,8 +152,7 @@ cdef class Frozen:
         cdef Clock clock = None
         self._tally = loop._tally
         if self._tally is not None:
-            self._nanoseconds = <int64_t *>self._new(self._machine._n_steps * sizeof(int64_t))
-            self._usual = <double *>self._new(self._machine._n_steps * sizeof(double))
+            self._steady = <Steady *>self._new(self._machine._n_steps * sizeof(Steady))
             if next_run(&self._tally.sampler) == FULL:
                 clock = Clock()
         self._name_inputs(loop, store)
@@ -617,28 +614,28 @@ cdef class Frozen:
         # Those that were not timed were not seen.
         sampler.seen = tally.sampler.seen + done[0] - first
         tally.sampler = sampler
-        tally.add_steps(done[0] - first, self._timed_steps, self._nanoseconds)
-        self._timed_steps = 0
+        tally.add_steps(done[0] - first, self._steady)
         return more
 
     cdef int _timed_step(self, Sampler *sampler, int kind) noexcept nogil:
         """``_step``, with a look at the clock around it, or around each call."""
         cdef int64_t began = nanoseconds(), before
-        cdef int i, position
+        cdef int i
         if kind == WHOLE:
             if self._step():
                 return 1
         else:
-            self._timed_steps += 1
+            # What is no call is done in passing.
+            for i in range(self._machine._n_steps):
+                self._steady[i].n += 1
             self._cut()
             for i in range(self._n_calls):
                 before = nanoseconds()
                 if self._call(&self._calls[i]):
                     return 1
-                position = self._calls[i].position
-                self._nanoseconds[position] += tempered(
-                    &self._usual[position], max(0, nanoseconds() - before - clock_latency),
-                    sampler.costly,
+                temper(
+                    &self._steady[self._calls[i].position],
+                    max(0, nanoseconds() - before - clock_latency),
                 )
         was_timed(
             sampler, kind, nanoseconds() - began, 2 * self._n_calls * clock_latency

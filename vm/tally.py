@@ -48,12 +48,16 @@ class Variant(NamedTuple):
         How many runs were timed.
     seconds : float
         That they took together.
+    usual : float
+        The seconds of a run: the mean, without the first one, and without what the processor did
+        in between for others.
     """
 
     inputs: Shapes | None
     outputs: Shapes | None
     timed: int
     seconds: float
+    usual: float
 
 
 class Counted(NamedTuple):
@@ -81,8 +85,13 @@ class Counted(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """What all runs took, if those that were not timed took as long as those that were."""
-        return sum(v.seconds for v in self.variants) * self.runs / max(self.timed, 1)
+        """What all runs took, if those that were not timed were as usual."""
+        return sum(v.seconds for v in self.variants) + (self.runs - self.timed) * self.usual
+
+    @property
+    def usual(self) -> float:
+        """The seconds of a usual run."""
+        return sum(v.usual * v.timed for v in self.variants) / max(self.timed, 1)
 
 
 class Kind(IntEnum):
@@ -143,6 +152,31 @@ def _smoothed(mean: float, new: float) -> float:
     return new if mean == 0 else mean + 0.125 * (min(new, 2 * mean) - mean)
 
 
+class _Times:
+    """The times of runs, in nanoseconds: in all, and of a usual one."""
+
+    def __init__(self) -> None:
+        self.n, self.total = 0, 0
+        self._usual = self._steady = 0.0
+
+    def add(self, duration: int) -> None:
+        """Take in a run; as usual counts ten times the usual one at most, and not the first."""
+        if self.n < 2:
+            self._usual, self._steady = min(duration, self._usual or duration), 0.0
+        elif duration < self._usual:
+            self._usual += 0.5 * (duration - self._usual)
+        else:
+            self._usual += 0.125 * (min(duration, 2 * self._usual) - self._usual)
+        self._steady += min(duration, 10 * self._usual)
+        self.total += duration
+        self.n += 1
+
+    @property
+    def mean(self) -> float:
+        """Of usual runs."""
+        return self._steady / max(self.n - 1, 1)
+
+
 class Tally:
     """The counts of one program that the Python machine runs.
 
@@ -175,7 +209,7 @@ class Tally:
         self.calls: Any = None
         self.full_runs = 0
         self._counts = [0] * len(program.instructions)
-        self._variants: list[dict[Any, list[float]]] = [{} for _ in program.instructions]
+        self._variants: list[dict[Any, _Times]] = [{} for _ in program.instructions]
         self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self.frames = frames_of(self)
         self.contains = self.frames.keys()
@@ -193,13 +227,7 @@ class Tally:
         key: Any = shapes
         if key not in found and len(found) >= MOST_VARIANTS - 1:
             key = (None, None)
-        variant = found.setdefault(key, [0, 0, 0])
-        # What stands for runs that were not timed counts ten times the usual one at most: if the
-        # processor did something else meanwhile, it did not do so in all of them.
-        variant[2] = _smoothed(variant[2], duration)
-        sampled = self.runs > 2 * self.timed_runs
-        variant[0] += 1
-        variant[1] += min(duration, 10 * variant[2]) if sampled else duration
+        found.setdefault(key, _Times()).add(duration)
         self._counts[position] += 1
         self._events.append(Event(start, duration, position, threading.get_ident()))
 
@@ -225,8 +253,8 @@ class Tally:
         found = []
         for position, count in enumerate(self._counts):
             variants = tuple(
-                Variant(inputs, outputs, int(timed), nanoseconds * 1e-9)
-                for (inputs, outputs), (timed, nanoseconds, _) in self._variants[position].items()
+                Variant(inputs, outputs, times.n, times.total * 1e-9, times.mean * 1e-9)
+                for (inputs, outputs), times in self._variants[position].items()
             )
             total = round(count * scale)
             if count:
