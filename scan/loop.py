@@ -46,7 +46,7 @@ def loop(
     return_updates : bool
         Return the updates of shared variables as third result. Without it a step that has any, as
         one that draws random numbers, is an error.
-    checkpoint : int or "auto", optional
+    checkpoint : int or str, optional
         As for ``scan``.
 
     Returns

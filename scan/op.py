@@ -40,7 +40,7 @@ class Scan(Op):
         See ``Layout`` for the order of its inputs and outputs.
     layout : Layout
     truncate : int
-        The pullback goes through the last so many steps alone; -1: through all.
+        The pullback goes through the last so many steps alone; -1: through all; 0: through none.
     recompute : bool
         The pullback computes again what it needs of each step, from the states alone.
     selects : callable

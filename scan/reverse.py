@@ -54,6 +54,8 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     layout: Layout = op.layout
     arguments = layout.arguments(inputs)
     grads = layout.results(output_grads)
+    if op.truncate == 0:
+        return _of_starts(op, inputs, outputs, grads)
     plan = _plan(op, grads)
     if not (plan.traced or plan.carried or plan.stacked):
         return [None] * len(inputs)
@@ -86,6 +88,19 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     sequences = [backward.undefined.get(x, g) for x, g in zip(step.rows, sequences, strict=True)]
     captured = [backward.undefined.get(x, g) for x, g in zip(step.captured, captured, strict=True)]
     return [None, *traced, *carried, *sequences, *captured]
+
+
+def _of_starts(op: Any, inputs: Any, outputs: Any, grads: Results) -> list[Any]:
+    """The gradients if all steps count as constants: what is read of the rows and values that
+    states start from, and is not from a step.
+    """
+    layout: Layout = op.layout
+    done = outputs[-1] if layout.until else inputs[0]
+    traced = [
+        None if g is None else g[:k] for g, k in zip(grads.traced, layout.depths, strict=True)
+    ]
+    carried = [None if g is None else switch(done <= 0, g, g.zeros_like()) for g in grads.carried]
+    return [None, *traced, *carried, *[None] * (len(inputs) - 1 - len(traced) - len(carried))]
 
 
 def _at_start(pending: list[Any], left: Any) -> Any:
