@@ -15,7 +15,8 @@ import numpy as np
 import symcomp
 import symcomp.tensor as T
 
-SECONDS = 2.0
+ROUNDS = 6
+CHECKPOINTS = (None, "auto", "32 MB")
 
 
 def elman(x, h, w, u):
@@ -42,19 +43,24 @@ def gradient(step, checkpoint):
     return symcomp.function([x, h, w, u], slope, on_unused_input="ignore")
 
 
-def measured(function, values):
-    """The shortest time of a call and the most bytes allocated in one."""
-    function(*values)
-    best, started = np.inf, time.perf_counter()
-    while time.perf_counter() - started < SECONDS:
-        before = time.perf_counter()
-        function(*values)
-        best = min(best, time.perf_counter() - before)
+def peak_of(function, values):
+    """The most bytes allocated in a call."""
     tracemalloc.start()
     function(*values)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return best, peak
+    return peak
+
+
+def best_times(functions, values):
+    """The shortest time of a call of each, called in turns."""
+    best = [np.inf] * len(functions)
+    for _ in range(ROUNDS):
+        for i, function in enumerate(functions):
+            before = time.perf_counter()
+            function(*values)
+            best[i] = min(best[i], time.perf_counter() - before)
+    return best
 
 
 def main():
@@ -70,14 +76,14 @@ def main():
     w, u = (rng.normal(0, h**-0.5, (h, h)).astype(np.float32) for _ in range(2))
     values = x, np.zeros((b, h), np.float32), w, u
     for step in (elman, gru, integrator):
-        whole = None
-        for checkpoint in (None, "auto", "32 MB"):
-            seconds, peak = measured(gradient(step, checkpoint), values)
-            whole = whole or (seconds, peak)
+        functions = [gradient(step, checkpoint) for checkpoint in CHECKPOINTS]
+        times = best_times(functions, values)
+        peaks = [peak_of(function, values) for function in functions]
+        for checkpoint, seconds, peak in zip(CHECKPOINTS, times, peaks, strict=True):
             print(
                 f"{step.__name__:10} checkpoint = {checkpoint!s:6}  {seconds:7.3f} s "
-                f"(x {seconds / whole[0]:4.2f})  {peak / 1e6:8.2f} MB "
-                f"({100 * peak / whole[1]:5.1f} %)"
+                f"(x {seconds / times[0]:4.2f})  {peak / 1e6:8.2f} MB "
+                f"({100 * peak / peaks[0]:5.1f} %)"
             )
 
 
