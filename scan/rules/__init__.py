@@ -16,9 +16,7 @@ from symcomp.scan.rules.cleaning import (
     scan_drop_unused,
     scan_hoist_invariant,
     scan_inline_constants,
-    scan_last_of_continued,
     scan_merge_equal,
-    scan_shorten_traces,
     scan_unroll_one_step,
 )
 from symcomp.scan.rules.merging import (
@@ -31,11 +29,20 @@ from symcomp.scan.rules.pushing import (
     scan_push_out_sequences,
     scan_push_out_sums,
 )
+from symcomp.scan.rules.shortening import (
+    scan_last_of_continued,
+    scan_read_last_rows,
+    scan_read_leading_rows,
+    scan_shorten_outputs,
+    scan_shorten_traces,
+    scan_skip_last_steps,
+)
 
 CLEANING = RuleSet(
     [
         scan_drop_unused, scan_inline_constants, scan_merge_equal, scan_hoist_invariant,
-        scan_unroll_one_step, scan_shorten_traces, scan_last_of_continued,
+        scan_unroll_one_step, scan_skip_last_steps, scan_shorten_traces, scan_read_last_rows,
+        scan_read_leading_rows, scan_last_of_continued,
     ],
     ["scan", *QUICK],
 )  # fmt: skip
@@ -63,4 +70,6 @@ def scan_rewrite_nested(node: Apply, graph: Any) -> Any:
 
 
 #: All rules of loops, to be applied together with those of canonicalization.
-SCAN_RULES = CLEANING + MOVING + RuleSet([scan_rewrite_nested], ["scan", *FULL])
+SCAN_RULES = (
+    CLEANING + MOVING + RuleSet([scan_shorten_outputs, scan_rewrite_nested], ["scan", *FULL])
+)

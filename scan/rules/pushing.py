@@ -150,6 +150,8 @@ def scan_push_out_sums(node: Apply, graph: Any) -> Any:
         uses = clients.get(total.inner, [])
         if len(uses) != 1 or results.count(total.new) != 1 or total.inner in results:
             continue
+        if clients.get(total.new):
+            continue
         terms = _addends(total, clients)
         if terms is None or not all(_can_sum(t, after) for t in terms):
             continue
