@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isqrt
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.errors import ShapeError
@@ -29,7 +30,7 @@ UNITS = {"b": 1} | {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Budget:
     """How many bytes the gradient of a loop may keep."""
 
@@ -45,7 +46,7 @@ def read_budget(text: str) -> Budget | None:
     return Budget(n_bytes) if n_bytes else None
 
 
-@dataclass(frozen=True)
+@record
 class ChunkLength(Op):
     """The most steps N of a chunk with which n steps keep no more than ``budget`` bytes.
 

@@ -97,7 +97,7 @@ class Continued(Op):
         return [self(dx, dy)]
 
 
-@dataclass(frozen=True)
+@record
 class LastRows(Op):
     """z = n + ``more`` rows of which the last are x_1 .. x_k; nobody reads the others.
     n, k * (...) -> (max(n + more, 0), ...), n >= 0
@@ -125,7 +125,7 @@ class LastRows(Op):
         return [(maximum(node.inputs[0] + self.more, 0), *shapes[1])]
 
 
-@dataclass(frozen=True)
+@record
 class LeadingRows(Op):
     """z = n rows of which the first are those of x; nobody reads the others.
     (k, ...), n -> (n, ...), n >= k

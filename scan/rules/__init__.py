@@ -19,6 +19,7 @@ from symcomp.scan.rules.cleaning import (
     scan_merge_equal,
     scan_unroll_one_step,
 )
+from symcomp.scan.rules.mapping import scan_of_map_rows
 from symcomp.scan.rules.merging import (
     scan_merge,
     scan_merge_products,
@@ -48,8 +49,8 @@ CLEANING = RuleSet(
 )  # fmt: skip
 MOVING = RuleSet(
     [
-        scan_merge, scan_push_out_sums, scan_push_out_sequences, scan_push_out_outputs,
-        scan_merge_products, scan_merge_sums_of_products,
+        scan_of_map_rows, scan_merge, scan_push_out_sums, scan_push_out_sequences,
+        scan_push_out_outputs, scan_merge_products, scan_merge_sums_of_products,
     ],
     ["scan", *FULL],
 )  # fmt: skip

@@ -198,8 +198,9 @@ def test_outputs_that_no_step_reads(nothing: Any) -> None:
 
 
 def test_outputs_info_of_one_output_need_not_be_a_list() -> None:
-    infos = [T.constant(1.0), [T.constant(1.0)], (T.constant(1.0),), {"initial": 1.0},
-             {"initial": T.constant(1.0), "taps": [-1]}, {"initial": 1.0, "taps": -1}, 1.0]  # fmt: skip
+    one = T.constant(1.0)
+    dicts = [{"initial": 1.0}, {"initial": one, "taps": [-1]}, {"initial": 1.0, "taps": -1}]
+    infos: list[Any] = [one, [one], (one,), 1.0, *dicts]
     for info in infos:
         y, _ = symcomp.scan(lambda s: 2 * s, outputs_info=info, n_steps=3)
         assert run(y).tolist() == [2, 4, 8]
