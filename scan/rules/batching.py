@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.ops.alloc import Alloc, alloc
-from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.convert import Stack
 from symcomp.ops.creation import arange
 from symcomp.ops.cumulative import CumOp
 from symcomp.ops.dimshuffle import DimShuffle
@@ -24,10 +25,12 @@ from symcomp.ops.join import Join, Split
 from symcomp.ops.pattern import ARRAY, SYMBOL, Slice, is_advanced
 from symcomp.ops.products import BatchedDot, Dot
 from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_math import mul
+from symcomp.ops.scalar_math import maximum, mul
 from symcomp.ops.shape import Reshape, ShapeI, reshape, shape_tuple
 from symcomp.ops.softmax import Centred, LogSoftmax, LogSumExp, Softmax
 from symcomp.ops.sort import Sort
+from symcomp.scan.layout import Arguments, flat_arguments
+from symcomp.scan.op import Scan
 
 # A variable of the body -> what stands for it, and whether that is batched.
 Known = dict[Variable, tuple[Any, bool]]
@@ -64,12 +67,13 @@ def batch_node(node: Apply, found: Known) -> bool:
     if type(node.op) is ShapeI:
         found[node.outputs[0]] = (wide, False)
         return True
-    rows = wide if node.op.multiple_outputs else [wide]
+    pairs = wide if isinstance(wide, list) else [(wide, True)]
     # An axis that the body knows to have length 1 must be known to have it here, too.
-    for y, z in zip(node.outputs, rows, strict=True):
-        if not y.type.is_super(TensorType(z.dtype, z.type.shape[1:])):
+    for y, (z, on) in zip(node.outputs, pairs, strict=True):
+        kind = TensorType(z.dtype, z.type.shape[1:]) if on else z.type
+        if not y.type.is_super(kind):
             return False
-    found.update((y, (z, True)) for y, z in zip(node.outputs, rows, strict=True))
+    found.update(zip(node.outputs, pairs, strict=True))
     return True
 
 
@@ -130,15 +134,33 @@ def _reshape(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
     (x, batched), (lengths, differ) = inputs
     if not batched or differ:
         return None
-    steps = as_tensor_variable([ShapeI(0)(x)], dtype="int64")
-    return Reshape(node.op.ndim + 1)(x, Join(0)(steps, lengths))
+    entries: list[Any] = [lengths[i] for i in range(node.op.ndim)]
+    if isinstance(lengths, Constant):
+        entries = [int(n) for n in lengths.data]
+    if -1 in entries:
+        # Without rows, nothing would tell what is left for this axis.
+        size, rest = _product(shape_tuple(x)[1:]), _product([n for n in entries if n != -1])
+        entries[entries.index(-1)] = size // maximum(rest, 1)
+    return reshape(x, [ShapeI(0)(x), *entries], ndim=node.op.ndim + 1)
+
+
+def _product(lengths: Sequence[Any]) -> Any:
+    total: Any = 1
+    for n in lengths:
+        total = total * n
+    return total
 
 
 def _split(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
     (x, batched), (lengths, differ) = inputs
     if not batched or differ:
         return None
-    return replace(node.op, axis=node.op.axis + 1)(x, lengths)
+    return [(z, True) for z in replace(node.op, axis=node.op.axis + 1)(x, lengths)]
+
+
+def _stack(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
+    parts = [DimShuffle(x.ndim, (0, "x", *range(1, x.ndim)))(x) for x in _copies(inputs)]
+    return Join(1)(*parts) if len(parts) > 1 else parts[0]
 
 
 def _along_axes(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
@@ -163,9 +185,12 @@ def _dot(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
     (x, x_on), (y, y_on) = inputs
     a, b = node.inputs[0].ndim, node.inputs[1].ndim
     if x_on and y_on:
-        if a == b == 2:
-            return BatchedDot()(x, y)
-        return mul(x, y).sum(axis=1) if a == b == 1 and x.dtype == y.dtype else None
+        if a == b == 1:
+            return mul(x, y).sum(axis=1) if x.dtype == y.dtype else None
+        wide = BatchedDot()(
+            x if a == 2 else x.dimshuffle(0, "x", 1), y if b == 2 else y.dimshuffle(0, 1, "x")
+        )
+        return wide if a == b else wide[:, 0] if b == 2 else wide[:, :, 0]
     if x_on and a == 1:
         return Dot()(x, y)
     if x_on:
@@ -177,6 +202,63 @@ def _dot(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
     return None
 
 
+def _scan(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
+    """A loop that gives what it carries alone: one loop whose states have one more axis.
+
+    With rows for each step, too, it would take the memory of all loops at once.
+    """
+    op, layout = node.op, node.op.layout
+    tensors = all(isinstance(x, TensorVariable) for x, _ in inputs)
+    if layout.lags or layout.n_stacked or layout.until or inputs[0][1] or not tensors:
+        return None
+    given = layout.arguments(inputs)
+    found = _batched_body(op, given)
+    if found is None:
+        return None
+    body, batched = found
+    steps = ShapeI(0)(next(x for x, on in inputs if on))
+    arguments = Arguments(
+        given.n[0],
+        [],
+        [
+            alloc(x, steps, *shape_tuple(x)) if wanted and not on else x
+            for (x, on), wanted in zip(given.carried, batched, strict=True)
+        ],
+        [x.swapaxes(0, 1) if on else x for x, on in given.sequences],
+        [x for x, _ in given.captured],
+    )
+    ends = replace(op, body=body)(*flat_arguments(arguments))
+    return list(zip(ends, batched, strict=True))
+
+
+def _batched_body(op: Any, given: Arguments) -> tuple[ClosedGraph, list[bool]] | None:
+    """The body of a loop without traced states, and which of its states are batched: those that
+    start so, or become so by what they are made of.
+    """
+    inner, outputs = op.body.inputs, op.body.outputs
+    batched = [on for _, on in given.carried]
+    fixed = [on for _, on in (*given.sequences, *given.captured)]
+    while True:
+        fresh = [
+            placeholder(x) if on else x.type(x.name)
+            for x, on in zip(inner, [*batched, *fixed], strict=True)
+        ]
+        known = zip(fresh, [*batched, *fixed], strict=True)
+        found = batch(list(outputs), dict(zip(inner, known, strict=True)))
+        if found is None:
+            return None
+        new = [found.get(y, (y, False)) for y in outputs]
+        wider = [a or on for a, (_, on) in zip(batched, new, strict=True)]
+        if wider == batched:
+            break
+        batched = wider
+    results = [
+        alloc(y, ShapeI(0)(x), *shape_tuple(y)) if wanted and not on else y
+        for x, (y, on), wanted in zip(fresh, new, batched, strict=False)
+    ]
+    return ClosedGraph(fresh, results), batched
+
+
 RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     Elemwise: _elementwise,
     DimShuffle: _dimshuffle,
@@ -186,6 +268,7 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     Reshape: _reshape,
     Join: _along_axes,
     Split: _split,
+    Stack: _stack,
     CumOp: _along_axes,
     Sort: _along_axes,
     Softmax: _along_axes,
@@ -195,6 +278,7 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     Reduce: _reduce,
     ShapeI: _length,
     Dot: _dot,
+    Scan: _scan,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from symcomp.core.node import Apply, Constant
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.alloc import zeros
+from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.index import Subtensor
 from symcomp.ops.join import stack
@@ -148,9 +149,11 @@ def scan_read_last_rows(node: Apply, graph: Any) -> Any:
     if isinstance(first, int) and count <= known:
         row = rows[first]
         return Subtensor(tuple(rest))(row, *node.inputs[1:]) if rest else row
-    kept = stack(rows)
-    if known < len(rows):
-        kept = kept[maximum(len(rows) - more - n, 0) :]
+    if count <= known:
+        kept = stack(rows[-count:]) if count > 1 else shape_padleft(rows[-1])
+        whole = node.op.pattern == (Slice(-count),)
+        return kept if whole else node.op(kept, *node.inputs[1:])
+    kept = stack(rows)[maximum(len(rows) - more - n, 0) :]
     return node.op(kept, *node.inputs[1:])
 
 

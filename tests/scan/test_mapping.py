@@ -95,6 +95,47 @@ def test_jacobian_of_a_loop() -> None:
     assert not any(isinstance(node.op, MapRows) for node in graph.toposort())
 
 
+def test_loops_in_rows_are_one_loop_of_all_rows() -> None:
+    """Where the loops give their last state alone."""
+    n = T.lscalar("n")
+    for steps in (4, n):
+        y, _ = symcomp.scan(lambda h: T.tanh(T.dot(h, a) + 1), None, x[:3], n_steps=steps)
+        values = {x: X, a: A[:, :3], n: np.asarray(3)}
+        graph = rewritten([symcomp.gradient.jacobian(y[-1], x)], values)
+        forwards, backwards = loops(graph)
+        assert (forwards.op.layout.n_carried, backwards.op.layout.n_carried) == (0, 1)
+        assert backwards.outputs[0].ndim == 2
+
+
+def test_loops_over_rows_of_examples() -> None:
+    """Sequences, captured values and starts, each of the rows or the same for all."""
+    t = T.dtensor3("t")
+    values = {t: RNG.normal(size=(2, 5, 3)), a: A[:, :3], x: X[:3]}
+
+    def last(rows: Any, start: Any, scale: Any) -> Any:
+        step = lambda r, h, k: [T.tanh(r + T.dot(h, a) * scale), k + r.sum()]  # noqa: E731
+        (h, k), _ = symcomp.scan(step, rows, [start, T.constant(0.0)])
+        return h[-1], k[-1]
+
+    (hs, ks), _ = symcomp.map(lambda rows: list(last(rows, x, 1.0)), t)
+    rewritten_loop = scans_after([hs, ks], values)
+    assert [node.outputs[0].ndim for node in rewritten_loop] == [2]
+    assert len(scans_after([symcomp.map(lambda rows: last(rows, x, 1.0)[0], t)[0]], values)) == 1
+    # The start alone differs, or a factor.
+    y, _ = symcomp.map(lambda start: last(t[0], start, 1.0)[0], a)
+    assert len(scans_after([y], values)) == 1
+    y, _ = symcomp.map(lambda scale: last(t[0], x, scale)[0], x)
+    assert len(scans_after([y], values)) == 1
+
+
+def scans_after(outputs: list[Any], values: Any) -> list[Any]:
+    """The loops of a compiled function that was checked to compute the same."""
+    f = symcomp.function(list(values), outputs, on_unused_input="ignore")
+    for found, wanted in zip(f(*values.values()), evaluate(outputs, values), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    return [node for node in f.maker.fgraph.toposort() if isinstance(node.op, Scan)]
+
+
 def test_derivatives_of_jacobians() -> None:
     jacobian = symcomp.gradient.jacobian(T.tanh(T.dot(a, x)) * x[:3], x)
     cost = (jacobian**2).sum()

@@ -290,6 +290,16 @@ def test_first_rows() -> None:
     check(lambda a: FirstRows("a")(a, T.constant(2)), X, expected=lambda a: a[:2])
 
 
+def test_rows_given_back_need_no_loop() -> None:
+    (a, b, c), _ = symcomp.scan(lambda x: [x, x[::-1], x[0]], x)
+    assert scans(rewritten([a, b, c], {x: X}, fires="scan_push_out_sequences")) == []
+    (a, b), _ = symcomp.scan(lambda x, s: [x + s, x], x, [h, None])
+    (node,) = scans(rewritten([a, b], {x: X, h: H}, fires="scan_push_out_sequences"))
+    assert node.op.layout.n_stacked == 0
+    first, _ = symcomp.scan(lambda x: x, x, n_steps=2)
+    assert scans(rewritten([first], {x: X})) == []
+
+
 def test_outer_products_are_not_made_for_all_steps() -> None:
     y, _ = symcomp.scan(lambda x, a: a * T.outer(x, x + 1), x, T.ones((3, 3)))
     graph = rewritten([y], {x: X})
