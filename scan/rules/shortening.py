@@ -50,11 +50,13 @@ def scan_shorten_traces(node: Apply, graph: Any) -> Any:
 def scan_shorten_outputs(node: Apply, graph: Any) -> Any:
     """stacked output of which the last k rows are read, for a small number k -> carried values"""
     parts = Parts.of(node)
+    read = [last_rows_read(graph, stacked.outs) for stacked in parts.stacked]
+    if not any(count is not None and count <= MOST_REGISTERS for count in read):
+        return None
     shapes = [shape_tuple(x) if isinstance(x, TensorVariable) else None for x in node.inputs]
-    lengths = dict(zip(map(id, parts.stacked), row_lengths(node.op, node, shapes), strict=True))
     groups = []
-    for stacked in parts.stacked:
-        count, row = last_rows_read(graph, stacked.outs), lengths[id(stacked)]
+    lengths = row_lengths(node.op, node, shapes)
+    for stacked, count, row in zip(parts.stacked, read, lengths, strict=True):
         if count is None or count > MOST_REGISTERS or None in row:
             continue
         start = zeros([1, *row], stacked.new.dtype)
