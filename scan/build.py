@@ -26,9 +26,11 @@ from symcomp.scan.checkpoint import checkpointed, read_every
 from symcomp.scan.layout import Arguments, Layout, flat_arguments
 from symcomp.scan.op import Scan
 from symcomp.scan.run import by_fast_run
+from symcomp.scan.told import told_where
 from symcomp.scan.updates import OrderedUpdates, is_shared, read_step
 
 
+@told_where
 def scan(
     fn: Callable[..., Any],
     sequences: Any = None,
@@ -103,7 +105,7 @@ def scan(
     ------
     ShapeError, DTypeError, TypeError, ValueError, MissingInputError
         If arguments do not fit, or a state changes its dtype or shape. The message names the
-        sequence or output.
+        sequence or output; a note tells the lines of the loop and of its step.
 
     Examples
     --------
@@ -129,6 +131,7 @@ def scan(
     if len(outputs) != len(states):
         raise ValueError(
             f"{who}: the step returned {len(outputs)} outputs; outputs_info describes {len(states)}"
+            ": give one entry for each, None for an output that the step does not read"
         )
     pairs = list(zip(states, outputs, strict=True))
     outputs = [fitted(y, s, who) if s.taps else y for s, y in pairs]

@@ -13,9 +13,11 @@ from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.scan.arguments import State, read_sequence, read_steps
 from symcomp.scan.build import Draft
 from symcomp.scan.checkpoint import read_every
+from symcomp.scan.told import told_where
 from symcomp.scan.updates import until
 
 
+@told_where
 def loop(
     step: Callable[[Any, Any], Any],
     init: Any,
