@@ -25,7 +25,7 @@ from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat
 from symcomp.scan.lengths import is_length_of, shaped
 from symcomp.scan.op import Scan
 from symcomp.scan.rows import Continued, FirstRows
-from symcomp.scan.rules.parts import Parts, Stacked, registers_of
+from symcomp.scan.rules.parts import Parts, Stacked, carry_states
 
 
 def read_every(checkpoint: Any, who: str) -> int | str | Budget | None:
@@ -91,11 +91,9 @@ def _truncated(
     first = maximum(n - op.truncate, 0)
     head = Parts.of(op.make_node(*flat_arguments(arguments._replace(n=first))))
     head.op = replace(op, truncate=0)
-    registers = [registers_of(state, state.depth) for state in head.traced]
-    rows = [Stacked(state.new, []) for state in head.traced]
-    carried, stacked = head.carried, [*rows, *head.stacked]
-    head.traced, head.stacked = [], stacked
-    head.carried = [*(c for group in registers for c in group), *carried]
+    stacked = [*(Stacked(state.new, []) for state in head.traced), *head.stacked]
+    carried, registers = head.carried, carry_states(head)
+    head.stacked = stacked
     outputs = dict(zip(map(id, head.ends), head.apply(), strict=True))
     rest = Arguments(
         n - first,

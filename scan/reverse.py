@@ -212,7 +212,7 @@ class _Backward:
             {*states, *carried, *totals, *outside},
             (self._arguments, self._outputs, self._done),
         )
-        sequences = [x[::-1] for x in given.values()]
+        sequences = [self._backwards(x) for x in given.values()]
         zeros_of = [self._first_pending(i, j) for i, k in zip(plan.traced, depths, strict=True)
                     for j in range(k)]  # fmt: skip
         starts = Arguments(
@@ -239,6 +239,11 @@ class _Backward:
             found.carried[len(carried) :],
         )
 
+    def _backwards(self, rows: Any) -> Any:
+        """The rows that the loop goes through, the last one first."""
+        truncate = self._op.truncate
+        return (rows if truncate < 0 else rows[-truncate:])[::-1]
+
     def _seeds(
         self, pending: Any, carried: Any, outside: list[Any], rows_of_grads: list[Any]
     ) -> tuple[list[Any], list[Any]]:
@@ -249,7 +254,7 @@ class _Backward:
         def row(g: Any) -> Any:
             x = TensorType(g.dtype, g.type.shape[1:])("g[t]")
             outside.append(x)
-            rows_of_grads.append(g[::-1])
+            rows_of_grads.append(self._backwards(g))
             return x
 
         for i, sums in zip(plan.traced, pending, strict=True):

@@ -99,30 +99,27 @@ class Continued(Op):
 
 @record
 class LastRows(Op):
-    """z = n + ``more`` rows of which the last are x_1 .. x_k; nobody reads the others.
-    n, k * (...) -> (max(n + more, 0), ...), n >= 0
+    """z = n + ``more`` rows of which the last are those of y; nobody reads the others.
+    n, (k, ...) -> (max(n + more, 0), ...), n >= 0
     """
 
     more: int
 
     no_derivative = "it is made by rewrites, of what was differentiated before"
 
-    def output_types(self, n: TensorVariable, *rows: TensorVariable) -> list[TensorType]:
+    def output_types(self, n: TensorVariable, y: TensorVariable) -> list[TensorType]:
         length = max(int(n.data) + self.more, 0) if isinstance(n, Constant) else None
-        lengths = zip(*(x.type.shape for x in rows), strict=True)
-        shape = [next((m for m in ms if m is not None), None) for ms in lengths]
-        return [TensorType(rows[0].dtype, (length, *shape))]
+        return [TensorType(y.dtype, (length, *y.type.shape[1:]))]
 
-    def perform(self, n: Any, *rows: Any) -> Any:
+    def perform(self, n: Any, y: Any) -> Any:
         length = max(int(n) + self.more, 0)
-        z = np.zeros((length, *rows[0].shape), rows[0].dtype)
-        known = min(len(rows), length)
-        for i in range(1, known + 1):
-            z[-i] = rows[-i]
+        z = np.zeros((length, *y.shape[1:]), y.dtype)
+        known = min(len(y), length)
+        z[length - known :] = y[len(y) - known :]
         return z
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [(maximum(node.inputs[0] + self.more, 0), *shapes[1])]
+        return [(maximum(node.inputs[0] + self.more, 0), *shapes[1][1:])]
 
 
 @record

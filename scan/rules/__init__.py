@@ -37,6 +37,7 @@ from symcomp.scan.rules.shortening import (
     scan_shorten_outputs,
     scan_shorten_traces,
     scan_skip_last_steps,
+    scan_split_unread,
 )
 
 CLEANING = RuleSet(
@@ -49,8 +50,9 @@ CLEANING = RuleSet(
 )  # fmt: skip
 MOVING = RuleSet(
     [
-        scan_of_map_rows, scan_merge, scan_push_out_sums, scan_push_out_sequences,
-        scan_push_out_outputs, scan_merge_products, scan_merge_sums_of_products,
+        scan_of_map_rows, scan_merge, scan_split_unread, scan_push_out_sums,
+        scan_push_out_sequences, scan_push_out_outputs, scan_merge_products,
+        scan_merge_sums_of_products,
     ],
     ["scan", *FULL],
 )  # fmt: skip
@@ -70,7 +72,6 @@ def scan_rewrite_nested(node: Apply, graph: Any) -> Any:
     return replace(node.op, body=ClosedGraph(inside.inputs, inside.outputs))(*node.inputs)
 
 
+LAST = RuleSet([scan_shorten_outputs, scan_rewrite_nested], ["scan", *FULL])
 #: All rules of loops, to be applied together with those of canonicalization.
-SCAN_RULES = (
-    CLEANING + MOVING + RuleSet([scan_shorten_outputs, scan_rewrite_nested], ["scan", *FULL])
-)
+SCAN_RULES = CLEANING + MOVING + LAST

@@ -187,6 +187,14 @@ def registers_of(state: Traced, count: int) -> list[Carried]:
     return found
 
 
+def carry_states(parts: Parts) -> list[list[Carried]]:
+    """Have all traced states carried from step to step; for each its last rows, newest first."""
+    registers = [registers_of(state, state.depth) for state in parts.traced]
+    parts.traced = []
+    parts.carried = [*(c for group in registers for c in group), *parts.carried]
+    return registers
+
+
 def known_rows(row: Row, n: Any, graph: Any) -> Any:
     """The rows that are read of a sequence: all, where that is known."""
     length = shapes_of(graph).of(row.x)[0]

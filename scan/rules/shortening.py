@@ -8,7 +8,7 @@ from symcomp.core.node import Apply, Constant
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import shape_padleft
-from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.convert import Stack, as_tensor_variable
 from symcomp.ops.index import Subtensor
 from symcomp.ops.join import stack
 from symcomp.ops.pattern import Slice
@@ -18,7 +18,15 @@ from symcomp.rewrite.rule import computed_by, elementwise, rule
 from symcomp.scan.lengths import row_lengths
 from symcomp.scan.op import Scan
 from symcomp.scan.rows import Continued, LastRows, LeadingRows
-from symcomp.scan.rules.parts import Carried, Parts, Traced, has_clients, registers_of
+from symcomp.scan.rules.parts import (
+    Carried,
+    Parts,
+    Traced,
+    carry_states,
+    has_clients,
+    known_rows,
+    registers_of,
+)
 
 # More rows than these are not moved on from step to step.
 MOST_REGISTERS = 4
@@ -41,7 +49,7 @@ def scan_shorten_traces(node: Apply, graph: Any) -> Any:
     parts.carried += [c for _, registers in groups for c in registers]
     ends, steps = _built(parts)
     for state, registers in groups:
-        rows = LastRows(state.depth)(steps, *(ends[id(c)] for c in reversed(registers)))
+        rows = LastRows(state.depth)(steps, stack([ends[id(c)] for c in reversed(registers)]))
         parts.outside.update((out, rows) for out in state.outs)
     return _answer(node, parts, ends, steps)
 
@@ -68,7 +76,7 @@ def scan_shorten_outputs(node: Apply, graph: Any) -> Any:
     parts.carried += [c for _, registers in groups for c in registers]
     ends, steps = _built(parts)
     for stacked, registers in groups:
-        rows = LastRows(0)(steps, *(ends[id(c)] for c in reversed(registers)))
+        rows = LastRows(0)(steps, stack([ends[id(c)] for c in reversed(registers)]))
         parts.outside.update((out, rows) for out in stacked.outs)
     return _answer(node, parts, ends, steps)
 
@@ -89,31 +97,38 @@ def _answer(node: Apply, parts: Parts, ends: dict[int, Any], steps: Any) -> list
 
 
 def last_rows_read(graph: Any, outs: list[Any]) -> int | None:
-    """How many rows at the end are all that is read, also through slices up to the end; None if
-    nothing is read, or more.
+    """How many rows at the end are all that is read, also through slices that leave out some at
+    either end; None if nothing is read, or more.
     """
     if not has_clients(graph, outs):
         return None
-    most, pending = 1, list(outs)
+    most, pending = 1, [(out, 0) for out in outs]
     while pending:
-        for client, position in graph.clients.get(pending.pop(), ()):
+        rows, behind = pending.pop()
+        for client, position in graph.clients.get(rows, ()):
             if isinstance(client, str) or not isinstance(client.op, Subtensor) or position:
                 return None
-            first, rest = client.op.pattern[0], client.op.pattern[1:]
-            count = _from_the_end(first)
+            first: Any = client.op.pattern[0]
+            count, cut = _from_the_end(first), _cut(first)
             if count is not None:
-                most = max(most, count)
-            elif _is_cut(first) and not rest:
-                pending.append(client.outputs[0])
+                most = max(most, behind + count)
+            elif cut is not None and len(client.op.pattern) == 1:
+                pending.append((client.outputs[0], behind + cut[1]))
             else:
                 return None
     return most
 
 
-def _is_cut(entry: Any) -> bool:
-    """True for ``c:`` with a number c >= 0."""
-    open_ended = isinstance(entry, Slice) and entry.stop is None and entry.step is None
-    return open_ended and isinstance(entry.start or 0, int) and (entry.start or 0) >= 0
+def _cut(entry: Any) -> tuple[int, int] | None:
+    """How many rows ``c:-s`` leaves out at the start and at the end, for numbers; else None."""
+    if not isinstance(entry, Slice) or entry.step is not None:
+        return None
+    start, stop = entry.start or 0, entry.stop
+    if not isinstance(start, int) or start < 0:
+        return None
+    if stop is None:
+        return start, 0
+    return (start, -stop) if isinstance(stop, int) and stop < 0 else None
 
 
 def _from_the_end(entry: Any) -> int | None:
@@ -135,28 +150,66 @@ def _from_the_end(entry: Any) -> int | None:
     return -int(start) if far and near else None  # type: ignore[arg-type]
 
 
+@rule(Scan, why="steps of which no row is read keep none")
+def scan_split_unread(node: Apply, graph: Any) -> Any:
+    """scan of n steps of which the last m rows are read -> scan of n - m steps that keeps its last
+    state, and scan of the m steps that follow
+    """
+    parts = Parts.of(node)
+    rows: list[Any] = [*parts.traced, *parts.stacked]
+    used = [end for end in rows if has_clients(graph, end.outs)]
+    counts = [last_rows_read(graph, end.outs) for end in used]
+    most = max((count for count in counts if count is not None), default=0)
+    if parts.condition is not None or None in counts or most <= MOST_REGISTERS:
+        return None
+    n, fewer = parts.n, as_tensor_variable(most, dtype="int64")
+    if _at_most(n, 2 * most) or any(s.depth > MOST_REGISTERS for s in parts.traced):
+        return None
+    last = fewer if isinstance(n, Constant) else minimum(n, fewer)
+    first = n - last
+    head = Parts.of(node)
+    head.n, head.stacked = first, []
+    carried, registers = head.carried, carry_states(head)
+    ends, _ = _built(head)
+    parts.n = last
+    for state, group in zip(parts.traced, registers, strict=True):
+        state.start = stack([ends[id(c)] for c in reversed(group)])
+    for before, after in zip(carried, parts.carried, strict=True):
+        after.start = ends[id(before)]
+    for s in parts.sequences:
+        s.x = known_rows(s, n, graph)[first:]
+    ends, _ = _built(parts)
+    for end in rows:
+        kept = LastRows(_depth(end))(n, ends[id(end)])
+        parts.outside.update((out, kept) for out in end.outs)
+    parts.outside.update((out, ends[id(c)]) for c in parts.carried for out in c.outs)
+    return [parts.outside[out] for out in node.outputs]
+
+
 @rule(Subtensor, why="the rows that are read are there: no others need be made")
 def scan_read_last_rows(node: Apply, graph: Any) -> Any:
-    """last(n, x, y)[-1] -> y;   last(n, x, y)[c:] -> last(n - c, x, y)"""
+    """last(n, y)[-k] -> y[-k];   last(n, y)[c:] -> last(n - c, y)"""
     last = computed_by(node.inputs[0], LastRows)
     if last is None or not node.op.pattern:
         return None
-    (n, *rows), more = last.inputs, last.op.more
+    (n, y), more = last.inputs, last.op.more
     first, *rest = node.op.pattern
-    count = _from_the_end(first)
-    if count is None or count > len(rows):
-        cut = _is_cut(first) and not rest
-        return LastRows(more - (first.start or 0))(n, *rows) if cut else None
+    count, cut = _from_the_end(first), _cut(first)
+    if count is None:
+        if cut is None or rest:
+            return None
+        return LastRows(more - sum(cut))(n, y[: -cut[1]] if cut[1] else y)
     known = max(more + (int(n.data) if isinstance(n, Constant) else 0), 0)
-    if isinstance(first, int) and count <= known:
-        row = rows[first]
-        return Subtensor(tuple(rest))(row, *node.inputs[1:]) if rest else row
-    if count <= known:
-        kept = stack(rows[-count:]) if count > 1 else shape_padleft(rows[-1])
-        whole = node.op.pattern == (Slice(-count),)
-        return kept if whole else node.op(kept, *node.inputs[1:])
-    kept = stack(rows)[maximum(len(rows) - more - n, 0) :]
-    return node.op(kept, *node.inputs[1:])
+    if count > known:
+        y = y[maximum(shape_tuple(y)[0] - more - n, 0) :]
+    elif isinstance(y.owner and y.owner.op, Stack) and count <= len(y.owner.inputs):
+        rows = y.owner.inputs[-count:]
+        if isinstance(first, int):
+            return Subtensor(tuple(rest))(rows[0], *node.inputs[1:]) if rest else rows[0]
+        y = stack(rows) if count > 1 else shape_padleft(rows[0])
+        if node.op.pattern == (Slice(-count),):
+            return y
+    return node.op(y, *node.inputs[1:])
 
 
 @rule(Subtensor, why="where there is a last row, it is that of the second part")
@@ -206,8 +259,9 @@ def scan_read_leading_rows(node: Apply, graph: Any) -> Any:
     (x, n), first = leading.inputs, node.op.pattern[0]
     if _from_the_start(first) is not None:
         return node.op(x, *node.inputs[1:])
-    if _is_cut(first) and len(node.op.pattern) == 1:
-        return LeadingRows()(node.op(x), maximum(n - (first.start or 0), 0))
+    cut = _cut(first)
+    if cut is not None and len(node.op.pattern) == 1:
+        return LeadingRows()(x[cut[0] :], maximum(n - sum(cut), 0))
     return None
 
 
@@ -231,11 +285,11 @@ def first_rows_read(graph: Any, outs: list[Any]) -> int | None:
                 return None
             first: Any = client.op.pattern[0]
             rest = client.op.pattern[1:]
-            count = _from_the_start(first)
+            count, cut = _from_the_start(first), _cut(first)
             if count is not None:
                 most = max(most, skipped + count)
-            elif _is_cut(first) and not rest:
-                pending.append((client.outputs[0], skipped + (first.start or 0)))
+            elif cut is not None and not rest:
+                pending.append((client.outputs[0], skipped + cut[0]))
             else:
                 return None
     return most

@@ -198,7 +198,7 @@ def test_outputs_of_which_the_shape_is_unknown_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "read", [lambda y: y[-5:], lambda y: y.sum(), lambda y: y[-1] + y[0], lambda y: y[::-2]]
+    "read", [lambda y: y[::2], lambda y: y.sum(), lambda y: y[-1] + y[0], lambda y: y[::-2]]
 )
 def test_traces_that_are_read_stay(read: Any) -> None:
     (node,) = scans(rewritten([read(rnn()), rnn()[-1]]))
@@ -224,6 +224,41 @@ def test_steps_that_nobody_reads_are_not_done(read: Any, steps: int) -> None:
     start = {"initial": x[:3], "taps": [-3]}
     (y, z), _ = symcomp.scan(lambda a: [T.sin(a), a * 2], None, [start, None], n_steps=7)
     rewritten([read(y), read(z)], {x: X}, fires="scan_skip_last_steps")
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4, 11, 12, 30])
+@pytest.mark.parametrize("read", [lambda y: y[-6:], lambda y: y[-5::2], lambda y: y[-6:-1].sum()])
+def test_steps_of_which_no_row_is_read_keep_none(read: Any, steps: int) -> None:
+    n, t = T.lscalar("n"), T.dvector("t")
+    values = {x: X, t: RNG.normal(size=33), n: np.asarray(steps)}
+
+    def step(past: Any, now: Any, a: Any, b: Any, c: Any) -> Any:
+        return [T.sin(a) + b * now + past, c * 0.9 + a[0], T.cumsum(a) * c]
+
+    for count in (n, steps):
+        sequence = {"input": t, "taps": [-3, 0]}
+        info = [{"initial": x[:2], "taps": [-2, -1]}, T.constant(1.0), None]
+        (a, b, c), _ = symcomp.scan(step, sequence, info, n_steps=count)
+        split = steps > 12 or count is n
+        fires = "scan_split_unread" if split else ""
+        graph = rewritten([read(a), read(b), read(c), b[-1:]], values, fires=fires)
+        if split:
+            head, *rest = scans(graph)
+            assert (head.op.layout.lags, head.op.layout.n_stacked) == ((), 0)
+            assert len(rest) == 1
+
+
+def test_truncated_gradients_read_the_last_rows_alone() -> None:
+    y, _ = symcomp.scan(
+        lambda x, h: T.tanh(T.dot(T.sin(T.dot(h, w)) + x, w)), x, h, truncate_gradient=7
+    )
+    rows = RNG.normal(size=(25, 3))
+    grads = symcomp.grad((y[-1] ** 2).sum(), [x, w, h])
+    graph = rewritten([y[-1], *grads], {**VALUES, x: rows}, fires="scan_split_unread")
+    head, forwards, backwards = scans(graph)
+    assert (head.op.layout.lags, head.op.layout.n_stacked) == ((), 0)
+    rewritten([y[-1], *grads], {**VALUES, x: rows[:5]})
+    rewritten([y[-1], *grads], {**VALUES, x: rows[:7]})
 
 
 def test_row_beyond_the_steps_is_still_out_of_range() -> None:
