@@ -33,6 +33,7 @@ LAYERS = (
         "symcomp.gradient",
         "symcomp.ifelse",
         "symcomp.printing",
+        "symcomp.sandbox",
         "symcomp.scan_module",
         "symcomp.tensor",
     ),

@@ -89,7 +89,7 @@ def binomial(
     dtype: Any = "int64",
     ndim: int | None = None,
 ) -> Pair:
-    """How many of ``n`` trials succeed, each with probability ``p``. One trial is a ``bernoulli``."""
+    """How many of ``n`` trials succeed, each with probability ``p``. One is a ``bernoulli``."""
     if isinstance(n, int | np.integer) and n == 1:
         return bernoulli(state, p, size, dtype, ndim)
     return _counts(state, "binomial", size, dtype, ndim, n, p)

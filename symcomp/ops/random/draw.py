@@ -60,6 +60,9 @@ class Draw(Op):
             )
         if self.dtype not in row.draws:
             raise DTypeError(f"{name}: draws are {' or '.join(row.draws)}, not {self.dtype}")
+        for n in lengths:
+            if n.dtype != "int64" or n.ndim:
+                raise DTypeError(f"{name}: a length is {n} ({n.type}); int64 scalars are needed")
         shape = [known_length(n) for n in lengths]
         if any(n is not None and n < 0 for n in shape):
             raise ShapeError(f"{name}: size is {tuple(shape)}; lengths must not be negative")
@@ -160,9 +163,11 @@ class Draw(Op):
         lengths = self._parts(node.inputs)[1]
         static = node.outputs[1].type.shape
         shape = [n if s is None else s for n, s in zip(lengths, static, strict=False)]
-        return [node.outputs[0].type.shape, (*shape, *shapes[-1][len(lengths) :][:1])] if (
-            self.row.is_vector
-        ) else [node.outputs[0].type.shape, tuple(shape)]
+        return (
+            [node.outputs[0].type.shape, (*shape, *shapes[-1][len(lengths) :][:1])]
+            if (self.row.is_vector)
+            else [node.outputs[0].type.shape, tuple(shape)]
+        )
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Whole numbers do not depend smoothly on parameters, and nothing does on the state."""

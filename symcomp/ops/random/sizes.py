@@ -69,8 +69,8 @@ def read_size(name: str, size: Any, ndim: int | None, *parameters: TensorVariabl
         raise ShapeError(f"{name}: ndim is {ndim}, but size has {len(lengths)} lengths")
     if rank > len(lengths):
         raise ShapeError(
-            f"{name}: size has {len(lengths)} lengths, and a parameter {rank} axes: size is that of "
-            "the whole result"
+            f"{name}: size has {len(lengths)} lengths, and a parameter {rank} axes: size is that "
+            "of the whole result"
         )
     shown = tuple(known_length(n) for n in lengths)
     if any(n is not None and n < 0 for n in shown):

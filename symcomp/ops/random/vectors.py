@@ -15,7 +15,6 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.cholesky import cholesky
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.creation import arange
 from symcomp.ops.extra import permute_row_elements
 from symcomp.ops.gather import take
 from symcomp.ops.linalg import matmul
