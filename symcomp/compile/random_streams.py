@@ -90,7 +90,7 @@ class Streams:
         state = getattr(draw, "rng", draw)
         if not any(state is known for known, _ in self.state_updates):
             raise KeyError(f"{draw} is no draw of this stream, nor the state of one")
-        return state  # type: ignore[no-any-return]
+        return state
 
     def __getitem__(self, draw: Any) -> Any:
         """The state of a draw of this stream, as a NumPy generator."""
@@ -319,7 +319,7 @@ class MRG_RandomStreams(RandomStreams):
         """Start again from another seed, as ``seed`` does."""
         self.seed(seed)
 
-    def uniform(  # type: ignore[override]
+    def uniform(
         self,
         size: Any = None,
         low: Any = 0.0,
@@ -331,7 +331,7 @@ class MRG_RandomStreams(RandomStreams):
         """Uniform on [low, high). ``nstreams`` has no effect, here and below."""
         return super().uniform(size, low, high, ndim, dtype)
 
-    def normal(  # type: ignore[override]
+    def normal(
         self,
         size: Any = None,
         avg: Any = 0.0,
@@ -358,7 +358,7 @@ class MRG_RandomStreams(RandomStreams):
         """Normal, known to lie within two standard deviations of the mean."""
         return self._draw(continuous.truncated_normal, avg, std, size=size, ndim=ndim, dtype=dtype)
 
-    def binomial(  # type: ignore[override]
+    def binomial(
         self,
         size: Any = None,
         n: Any = 1,
@@ -370,7 +370,7 @@ class MRG_RandomStreams(RandomStreams):
         """How many of ``n`` trials succeed, each with probability ``p``."""
         return super().binomial(size, n, p, ndim, dtype)
 
-    def multinomial(  # type: ignore[override]
+    def multinomial(
         self,
         size: Any = None,
         n: Any = 1,
@@ -384,7 +384,7 @@ class MRG_RandomStreams(RandomStreams):
             raise TypeError("multinomial: pvals, the probabilities of the outcomes, is missing")
         return super().multinomial(size, n, pvals, ndim, dtype)
 
-    def choice(  # type: ignore[override]
+    def choice(
         self,
         size: Any = 1,
         a: Any = None,
