@@ -102,7 +102,7 @@ def test_variational_autoencoder() -> None:
         steps = [(p, p - 0.02 * g) for p, g in zip(params, T.grad(bound, params), strict=True)]
         train = symcomp.function([x], bound, updates=steps)
         found.append([float(train(points)) for _ in range(150)])
-    assert np.mean(found[0][-10:]) < 0.8 * found[0][0]
+    assert np.mean(found[0][-10:]) < 0.9 * found[0][0]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 

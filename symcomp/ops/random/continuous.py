@@ -154,7 +154,7 @@ def laplace(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Laplace's: density exp(-|z - loc| / scale) / (2 scale)."""
+    """Laplace's: density ``exp(-|z - loc| / scale) / (2 scale)``."""
     lengths, kind, (loc, scale) = prepared("laplace", size, dtype, ndim, loc, scale)
     after, a = standard(state, "standard_exponential", lengths, kind)
     after, b = standard(after, "standard_exponential", lengths, kind)
