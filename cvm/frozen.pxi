@@ -165,6 +165,10 @@ cdef class Frozen:
             self._fits = self._transpose(<Transpose>action, store)
         elif type(action) is Part:
             self._fits = self._part(<Part>action, store)
+        elif type(action) is RandomDraw:
+            self._fits = self._draw(<RandomDraw>action, store)
+        elif type(action) is Length:
+            self._fits = self._length(<Length>action, store)
         else:
             self._fits = False
         for i in range(step.n_frees):
@@ -312,6 +316,42 @@ cdef class Frozen:
         cut.offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
         self._place_of[action._output] = cut.place
         self._n_cuts += 1
+        return True
+
+    cdef bint _draw(self, RandomDraw action, PyObject **store) except -1:
+        cdef Call *call = &self._calls[self._n_calls]
+        cdef int i, slot, state = action._arguments[0]
+        cdef int64_t *count
+        # A kernel with parameters may fail; and sizes must be those of this step.
+        if action._parameter >= 0 or self._place_of[state] < 0 or not is_state(store[state]):
+            return False
+        for i in range(action._ndim):
+            slot = action._arguments[1 + i]
+            if self._place_of[slot] < 0 or self._kinds[self._place_of[slot]] != FIXED:
+                return False
+        if not self._name_output(action._state, -1, store):
+            return False
+        if not self._name_output(action._numbers, action._into, store):
+            return False
+        count = <int64_t *>self._new(sizeof(int64_t))
+        count[0] = cnp.PyArray_SIZE(<cnp.ndarray>store[action._numbers])
+        call.kernel, call.n_arrays, call.shape = action._kernel, 3, count
+        call.data = <char **>self._new(3 * sizeof(char *))
+        call.places = <int *>self._new(3 * sizeof(int))
+        call.places[0] = self._place_of[state]
+        call.places[1] = self._place_of[action._state]
+        call.places[2] = self._place_of[action._numbers]
+        self._n_calls += 1
+        self._work += count[0] * WORK_OF_DRAW
+        return True
+
+    cdef bint _length(self, Length action, PyObject **store) except -1:
+        """No length changes any more: it is kept as a constant."""
+        cdef char *kept = self._new(sizeof(int64_t))
+        if self._place_of[action._input] < 0:
+            return False
+        memcpy(kept, cnp.PyArray_DATA(<cnp.ndarray>store[action._output]), sizeof(int64_t))
+        self._place_of[action._output] = self._new_place(FIXED, kept, 0, sizeof(int64_t))
         return True
 
     # -- what becomes of the results

@@ -4,6 +4,8 @@ from typing import Any
 from symcomp.vm.machine import Observer
 from symcomp.vm.program import Program
 
+DRAWS_OF_NUMPY: str
+
 class Action: ...
 
 class PythonCall(Action):
@@ -61,6 +63,19 @@ class Reserve(Action):
         parts: Sequence[Sequence[int | tuple[int, int]]],
         dtype: Any,
         into: int,
+    ) -> None: ...
+
+class RandomDraw(Action):
+    def __init__(
+        self,
+        distribution: str,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        ndim: int,
+        into: int,
+        dtype: Any,
+        single: bool,
     ) -> None: ...
 
 class Join(Action):

@@ -39,6 +39,7 @@ include "blas.pxi"
 include "views.pxi"
 include "arrays.pxi"
 include "join.pxi"
+include "draws.pxi"
 include "cells.pxi"
 
 cdef enum:
@@ -55,6 +56,10 @@ cdef enum:
     FEW_SLOTS = 64
 
 assert [int(code) for code in Opcode] == [CALL, COPY, MOVE, BRANCH, JUMP, SKIP_IF_SET, FREE]
+
+
+# What steps of loops do without Python, once lengths are known (see frozen.pxi).
+UNATTENDED = (KernelCall, Length, Part, Product, RandomDraw, Transpose)
 
 
 cdef struct Step:
@@ -89,7 +94,7 @@ cdef class NativeMachine:
     cdef list _constants
     cdef PyObject **_template
     cdef bint _keep, _python
-    cdef bint is_native     # whether kernels, products and views are all there is
+    cdef bint is_native     # whether all that there is can run without Python
     cdef int _n_slots, _n_steps, _n_constants
     cdef int *_constant_slots
     cdef Step *_steps
@@ -105,7 +110,7 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep, self._python = keep, python
-        self.is_native = all(type(a) in (KernelCall, Part, Product, Transpose) for a in actions)
+        self.is_native = all(type(a) in UNATTENDED for a in actions)
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from symcomp.config import config
 from symcomp.cvm.kernels import MOST_AXES, kernel_actions
 from symcomp.cvm.machine import (
+    DRAWS_OF_NUMPY,
     Action,
     Fill,
     GateCall,
@@ -18,6 +21,7 @@ from symcomp.cvm.machine import (
     Part,
     Product,
     PythonCall,
+    RandomDraw,
     Reserve,
     Scatter,
     Transpose,
@@ -30,6 +34,7 @@ from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, Pattern, Slice
 from symcomp.ops.products import Dot
+from symcomp.ops.random.draw import Draw
 from symcomp.ops.shape import ShapeI
 from symcomp.vm import destinations
 from symcomp.vm.opcodes import Opcode
@@ -150,6 +155,21 @@ def _fill(step: Instruction) -> Action | None:
     return Fill(step.compute, step.arguments, step.outputs[0], out.ndim, into, out.dtype)
 
 
+def _draw(step: Instruction) -> Action | None:
+    """A real draw, by the distributions of the NumPy that is here."""
+    node: Any = step.node
+    op, out = node.op, node.outputs[1]
+    if op.distribution not in DRAWN or DRAWS_OF_NUMPY != np.__version__:
+        return None
+    parameters = node.inputs[1 + out.ndim :]
+    single = all(n == 1 for x in parameters for n in x.type.shape)
+    into = step.into[1] if step.into else -1
+    return RandomDraw(
+        op.distribution, step.compute, step.arguments, step.outputs, out.ndim, into, out.dtype,
+        single,
+    )  # fmt: skip
+
+
 def _read(step: Instruction) -> Action | None:
     pattern = step.node.op.pattern  # type: ignore[union-attr]
     if pattern and all(entry == ARRAY for entry in pattern):
@@ -208,11 +228,14 @@ def _basic(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
     return entries
 
 
+DRAWN = ("standard_exponential", "standard_gamma", "standard_normal", "standard_uniform")
+
 # What is done natively; the rest calls Python.
 NATIVE: dict[type, Lowering] = {
     Alloc: _fill,
     DimShuffle: _transpose,
     Dot: _dot,
+    Draw: _draw,
     Gemm: _gemm,
     Gemv: _gemm,
     Ger: _ger,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
@@ -60,6 +61,10 @@ def generator_class() -> Any:
     return StateGenerator
 
 
+def _kinds() -> tuple[type, ...]:
+    return (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+
+
 @shared_constructor
 def random_shared(
     value: Any,
@@ -70,7 +75,7 @@ def random_shared(
     **options: Any,
 ) -> RandomSharedVariable:
     """A shared variable that holds the state of a NumPy generator."""
-    kinds = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
-    if options or not isinstance(value, kinds):
+    # While numpy.random is not loaded there are no generators; it takes some time to load.
+    if options or "numpy.random" not in sys.modules or not isinstance(value, _kinds()):
         raise NotMine("not a generator of random numbers")
     return RandomSharedVariable(RandomType(), value, name)

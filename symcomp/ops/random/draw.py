@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply, Type
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
@@ -24,7 +24,7 @@ from symcomp.ops.shape import ShapeI, known_length
 NOT_DERIVED = "the draw is no smooth function of it that is known here"
 
 
-@dataclass(frozen=True)
+@record
 class Draw(Op):
     """state', z[i_1, .., i_k] ~ distribution(x[i_1, .., i_k] ..), independent.
 

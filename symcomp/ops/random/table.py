@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from symcomp.core.record import record
+
 PROBABILITIES = 1e-3  # how far from 1 their sum may be: rounding of float16
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """A distribution that NumPy draws from.
 
