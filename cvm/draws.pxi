@@ -163,3 +163,27 @@ cdef bint is_state(PyObject *value):
         and cnp.PyArray_IS_C_CONTIGUOUS(array)
         and cnp.PyArray_ISBEHAVED_RO(array)
     )
+
+
+cdef bint record_draw(Frozen frozen, RandomDraw action, PyObject **store) except -1:
+    """Record a draw as the call of a kernel; False if it may fail."""
+    cdef Call *call = &frozen._calls[frozen._n_calls]
+    cdef int state = action._arguments[0]
+    cdef int64_t *count
+    if action._parameter >= 0 or frozen._place_of[state] < 0 or not is_state(store[state]):
+        return False
+    if not frozen._name_output(action._state, -1, store):
+        return False
+    if not frozen._name_output(action._numbers, action._into, store):
+        return False
+    count = <int64_t *>frozen._new(sizeof(int64_t))
+    count[0] = cnp.PyArray_SIZE(<cnp.ndarray>store[action._numbers])
+    call.kernel, call.n_arrays, call.shape = action._kernel, 3, count
+    call.data = <char **>frozen._new(3 * sizeof(char *))
+    call.places = <int *>frozen._new(3 * sizeof(int))
+    call.places[0] = frozen._place_of[state]
+    call.places[1] = frozen._place_of[action._state]
+    call.places[2] = frozen._place_of[action._numbers]
+    frozen._n_calls += 1
+    frozen._work += count[0] * WORK_OF_DRAW
+    return True

@@ -39,7 +39,7 @@ include "blas.pxi"
 include "views.pxi"
 include "arrays.pxi"
 include "join.pxi"
-include "draws.pxi"
+include "writes.pxi"
 include "cells.pxi"
 
 cdef enum:
@@ -58,14 +58,11 @@ cdef enum:
 assert [int(code) for code in Opcode] == [CALL, COPY, MOVE, BRANCH, JUMP, SKIP_IF_SET, FREE]
 
 
-# What steps of loops do without Python, once lengths are known (see frozen.pxi).
-UNATTENDED = (KernelCall, Length, Part, Product, RandomDraw, Transpose)
-
-
 cdef struct Step:
     int opcode
     int target
     int n_inputs
+    int n_outputs
     int n_frees
     int *inputs     # in NativeMachine._numbers; the outputs follow, for MOVE
     int *frees
@@ -94,7 +91,7 @@ cdef class NativeMachine:
     cdef list _constants
     cdef PyObject **_template
     cdef bint _keep, _python
-    cdef bint is_native     # whether all that there is can run without Python
+    cdef bint is_native     # whether kernels, products and views are all there is
     cdef int _n_slots, _n_steps, _n_constants
     cdef int *_constant_slots
     cdef Step *_steps
@@ -110,7 +107,7 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep, self._python = keep, python
-        self.is_native = all(type(a) in UNATTENDED for a in actions)
+        self.is_native = all(type(a) in FREEZABLE for a in actions)
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)
@@ -140,6 +137,7 @@ cdef class NativeMachine:
             self._steps[i].opcode = int(step.opcode)
             self._steps[i].target = step.target
             self._steps[i].n_inputs = len(step.inputs)
+            self._steps[i].n_outputs = len(step.outputs)
             self._steps[i].n_frees = len(step.frees)
             self._steps[i].inputs = self._numbers + at
             at = self._write(step.inputs, at)
@@ -314,5 +312,6 @@ cdef list contents(PyObject **store, int n):
 
 
 include "frozen.pxi"
+include "draws.pxi"
 include "loop.pxi"
 include "caller.pxi"

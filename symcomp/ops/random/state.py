@@ -109,19 +109,21 @@ def seeded(seed: Any, key: Sequence[int] = ()) -> np.ndarray:
     return words_of(np.random.PCG64(sequence))
 
 
-class _Worker(threading.local):
-    """A generator for each thread, set to a state before every draw: to make one takes longer."""
-
-    def __init__(self) -> None:
-        self.generator = np.random.Generator(np.random.PCG64(0))
+# A generator for each thread, set to a state before every draw: to make one takes longer. The first
+# is made with the first draw, as numpy.random takes some time to load.
+_of_thread = threading.local()
 
 
-_worker = _Worker()
+def _own_generator() -> np.random.Generator:
+    if not hasattr(_of_thread, "generator"):
+        _of_thread.generator = np.random.Generator(np.random.PCG64(0))
+    found: np.random.Generator = _of_thread.generator
+    return found
 
 
 def generator_at(words: Any, generator: Any = None) -> np.random.Generator:
     """A generator that goes on from a state: ``generator``, or that of this thread."""
-    found: np.random.Generator = _worker.generator if generator is None else generator
+    found: np.random.Generator = _own_generator() if generator is None else generator
     high, low, increment_high, increment_low = words.tolist()
     state = {"state": high << 64 | low, "inc": increment_high << 64 | increment_low}
     found.bit_generator.state = {
