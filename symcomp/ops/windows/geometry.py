@@ -117,7 +117,7 @@ def unfolded(geometry: Geometry, wide: Any, kernel: Sequence[int], counts: Seque
     """The elements of all windows: (b, c, *lengths) -> (b, c, *kernel, *counts)."""
     if prod(kernel) == 1 and tuple(counts) == wide.shape[2:]:
         return wide.reshape(*wide.shape[:2], *kernel, *counts)
-    columns = np.empty((*wide.shape[:2], *kernel, *counts), wide.dtype)
+    columns: Any = np.empty((*wide.shape[:2], *kernel, *counts), wide.dtype)
     for at, parts in geometry.offsets(kernel, counts):
         columns[(slice(None), slice(None), *at)] = wide[(slice(None), slice(None), *parts)]
     return columns

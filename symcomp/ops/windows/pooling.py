@@ -332,7 +332,7 @@ class SumPoolInputs(SumPool):
         whole = [
             n + b + a for n, b, a in zip(lengths, self.padding, self._ends(lengths), strict=True)
         ]
-        wide = np.zeros((*lead, *whole), work)
+        wide: Any = np.zeros((*lead, *whole), work)
         for _, parts in geometry.offsets(self.window, counts):
             wide[(..., *parts)] += part
         inner = wide[geometry.inner(self.window, lengths)]
