@@ -78,6 +78,45 @@ class RandomDraw(Action):
         single: bool,
     ) -> None: ...
 
+class Convolution(Action):
+    def __init__(
+        self,
+        part: int,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        padding: Sequence[tuple[int, int]],
+        strides: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+        dtype: Any,
+    ) -> None: ...
+
+class Largest(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        input: int,
+        outputs: Sequence[int],
+        ndim: int,
+        window: Sequence[int],
+        strides: Sequence[int],
+        padding: Sequence[int],
+        partial: bool,
+        dtype: Any,
+    ) -> None: ...
+
+class Placing(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        ndim: int,
+        spatial: int,
+        dtype: Any,
+    ) -> None: ...
+
 class Join(Action):
     def __init__(
         self,

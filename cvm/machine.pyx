@@ -10,7 +10,13 @@ cimport cython
 from cpython.bytearray cimport PyByteArray_AsString
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_New, PyList_SET_ITEM
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
+from cpython.mem cimport (
+    PyMem_Calloc,
+    PyMem_Free,
+    PyMem_Malloc,
+    PyMem_RawFree,
+    PyMem_RawMalloc,
+)
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
@@ -313,5 +319,6 @@ cdef list contents(PyObject **store, int n):
 
 include "frozen.pxi"
 include "draws.pxi"
+include "windows.pxi"
 include "loop.pxi"
 include "caller.pxi"

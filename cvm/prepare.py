@@ -12,14 +12,17 @@ from symcomp.cvm.kernels import MOST_AXES, kernel_actions
 from symcomp.cvm.machine import (
     DRAWS_OF_NUMPY,
     Action,
+    Convolution,
     Fill,
     GateCall,
     Gather,
     Join,
+    Largest,
     Length,
     NativeMachine,
     Part,
     PartWrite,
+    Placing,
     Product,
     PythonCall,
     RandomDraw,
@@ -37,6 +40,8 @@ from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, Pattern, Slice
 from symcomp.ops.products import Dot
 from symcomp.ops.random.draw import Draw
 from symcomp.ops.shape import ShapeI
+from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
+from symcomp.ops.windows.pooling import MaxPool, ToPositions
 from symcomp.vm import destinations
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
@@ -156,6 +161,43 @@ def _fill(step: Instruction) -> Action | None:
     return Fill(step.compute, step.arguments, step.outputs[0], out.ndim, into, out.dtype)
 
 
+def _convolution(step: Instruction) -> Action | None:
+    """A convolution, or an adjoint of one, over lines or planes."""
+    node: Any = step.node
+    op, out = node.op, node.outputs[0]
+    if op.ndim > 2 or out.dtype not in REALS:
+        return None
+    part = (Convolve, ConvolveInputs, ConvolveKernels).index(type(op))
+    geometry = op.geometry
+    named = {"valid": (0, 0), "full": (-1, -1), "half": (-2, -2)}
+    padding = [named[p] if isinstance(p, str) else p for p in geometry.padding]
+    return Convolution(
+        part, step.compute, step.arguments, step.outputs[0], padding, geometry.strides,
+        geometry.dilation, op.groups, out.dtype,
+    )  # fmt: skip
+
+
+def _largest(step: Instruction) -> Action | None:
+    node: Any = step.node
+    op, x = node.op, node.inputs[0]
+    if op.ndim != 2 or x.dtype not in REALS or x.ndim > MOST_AXES:
+        return None
+    return Largest(
+        step.compute, step.inputs[0], step.outputs, x.ndim, op.window, op.strides, op.padding,
+        op.partial, x.dtype,
+    )  # fmt: skip
+
+
+def _placing(step: Instruction) -> Action | None:
+    node: Any = step.node
+    g = node.inputs[0]
+    if g.dtype not in REALS:
+        return None
+    return Placing(
+        step.compute, step.arguments, step.outputs[0], g.ndim, node.op.ndim, g.dtype
+    )  # fmt: skip
+
+
 def _draw(step: Instruction) -> Action | None:
     """A real draw, by the distributions of the NumPy that is here."""
     node: Any = step.node
@@ -236,12 +278,16 @@ def _basic(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
     return entries
 
 
+REALS = ("float32", "float64")
 DRAWN = ("standard_exponential", "standard_gamma", "standard_normal", "standard_uniform")
 
 # What is done natively; the rest calls Python.
 NATIVE: dict[type, Lowering] = {
     Alloc: _fill,
     DimShuffle: _transpose,
+    Convolve: _convolution,
+    ConvolveInputs: _convolution,
+    ConvolveKernels: _convolution,
     Dot: _dot,
     Draw: _draw,
     Gemm: _gemm,
@@ -249,8 +295,10 @@ NATIVE: dict[type, Lowering] = {
     Ger: _ger,
     IncSubtensor: _write,
     ops_join.Join: _join,
+    MaxPool: _largest,
     ScaledDot: _scaled_dot,
     destinations.Reserve: _reserve,
     ShapeI: _length,
     Subtensor: _read,
+    ToPositions: _placing,
 }
