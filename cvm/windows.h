@@ -95,35 +95,39 @@ FOLDS(unfold_64, fold_64, double)
 FOLDS(unfold_32, fold_32, float)
 
 /* The largest element of each window of a plane, and where it is: the first of equal ones; NaN is
-   the largest. Windows are cut at the ends of the image. */
+   the largest. Windows are cut at the ends of the image. Without branches: which element is the
+   largest cannot be foreseen. */
 #define LARGEST(name, Real)                                                                       \
     static void name(const Windows *w, const Real *image, Real *largest, int64_t *where)          \
     {                                                                                             \
-        int64_t p, q, row, column;                                                                \
+        int64_t i, j, p, q, top, bottom, left, right;                                             \
         const int64_t height = w->lengths[0], width = w->lengths[1];                              \
-        for (p = 0; p < w->counts[0]; p++)                                                        \
-            for (q = 0; q < w->counts[1]; q++) {                                                  \
-                int64_t top = p * w->strides[0] - w->before[0], bottom = top + w->kernel[0];      \
-                int64_t left = q * w->strides[1] - w->before[1], right = left + w->kernel[1];     \
-                int64_t at;                                                                       \
-                Real best;                                                                        \
-                top = top < 0 ? 0 : top;                                                          \
-                left = left < 0 ? 0 : left;                                                       \
-                bottom = bottom > height ? height : bottom;                                       \
-                right = right > width ? width : right;                                            \
-                at = top * width + left;                                                          \
-                best = image[at];                                                                 \
-                for (row = top; row < bottom; row++)                                              \
-                    for (column = left; column < right; column++) {                               \
-                        const Real value = image[row * width + column];                           \
-                        if (!(value <= best) && best == best) {                                   \
-                            best = value;                                                         \
-                            at = row * width + column;                                            \
-                        }                                                                         \
-                    }                                                                             \
-                *largest++ = best;                                                                \
-                *where++ = at;                                                                    \
+        const int64_t along = w->counts[1], step = w->strides[1];                                 \
+        for (p = 0; p < w->counts[0]; p++, largest += along, where += along) {                    \
+            const int64_t above = p * w->strides[0] - w->before[0];                               \
+            for (q = 0; q < along; q++) {                                                         \
+                const int64_t start = q * step - w->before[1];                                    \
+                const int64_t row = above < 0 ? 0 : above < height ? above : height - 1;          \
+                const int64_t column = start < 0 ? 0 : start < width ? start : width - 1;         \
+                largest[q] = -(Real)INFINITY;                                                     \
+                where[q] = row * width + column;                                                  \
             }                                                                                     \
+            for (i = 0; i < w->kernel[0]; i++) {                                                  \
+                inside(w, 0, i, &top, &bottom);                                                   \
+                if (p < top || p >= bottom)                                                       \
+                    continue;                                                                     \
+                for (j = 0; j < w->kernel[1]; j++) {                                              \
+                    const int64_t first = (above + i) * width + j - w->before[1];                 \
+                    inside(w, 1, j, &left, &right);                                               \
+                    for (q = left; q < right; q++) {                                              \
+                        const Real value = image[first + q * step], best = largest[q];            \
+                        const int better = !(value <= best) & (best == best);                     \
+                        largest[q] = better ? value : best;                                       \
+                        where[q] = better ? first + q * step : where[q];                          \
+                    }                                                                             \
+                }                                                                                 \
+            }                                                                                     \
+        }                                                                                         \
     }
 
 LARGEST(largest_64, double)
