@@ -6,7 +6,7 @@ import configparser
 import os
 import pathlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -124,6 +124,7 @@ class TheanoConfig:
         own = {"device": "cpu", **WITHOUT_EFFECT}
         object.__setattr__(self, "_target", target)
         object.__setattr__(self, "_own", own)
+        object.__setattr__(self, "_choices", {})
 
     # -- by full name
     # -------------------------------------------------------------------------------------
@@ -156,15 +157,23 @@ class TheanoConfig:
             )
             return "cpu"
         kind = type(self._own[name])
-        if isinstance(value, str) and kind in (bool, int, float):
-            return Option(name, None, kind, "").parse(value, "theano.config")
+        if name in self._choices or (isinstance(value, str) and kind in (bool, int, float)):
+            option = Option(name, None, self._choices.get(name, kind), "")
+            return option.parse(value, "theano.config")
         return value
 
-    def add(self, name: str, default: Any) -> None:
-        """Add an option of the user's."""
+    def add(self, name: str, default: Any, choices: tuple[Any, ...] = ()) -> None:
+        """Add an option of the user's; with ``choices``, one of these."""
         if name in SAME or name in self._own:
             raise AttributeError(f"theano.config has the option {name!r} already")
         self._own[name] = default
+        if choices:
+            self._choices[name] = choices
+
+    def remove(self, name: str) -> None:
+        """Take away an option of the user's."""
+        del self._own[name]
+        self._choices.pop(name, None)
 
     # -- as attributes
     # ------------------------------------------------------------------------------------
@@ -265,11 +274,11 @@ def _set_or_warn(owner: TheanoConfig, name: str, value: str, origin: str) -> Non
 
 
 class TypedParam:
-    """The kind of an option added with ``AddConfigVar``: a default, and what reads a value."""
+    """The kind of an option that is added with ``AddConfigVar``: its default, and its choices."""
 
-    def __init__(
-        self, default: Any, read: Callable[[Any], Any] | None = None, allow_override: bool = True
-    ) -> None:
+    choices: tuple[Any, ...] = ()
+
+    def __init__(self, default: Any, is_valid: Any = None, allow_override: bool = True) -> None:
         self.default = default
 
 
@@ -281,11 +290,11 @@ class EnumStr(TypedParam):
 
     def __init__(self, default: str, *options: str, **settings: Any) -> None:
         super().__init__(default)
-        self.options = (default, *options)
+        self.choices = (default, *options)
 
 
 def AddConfigVar(
-    name: str, doc: str, param: TypedParam, root: Any = config, in_c_key: bool = True
+    name: str, doc: str, configparam: TypedParam, root: Any = config, in_c_key: bool = True
 ) -> None:
     """Add an option to ``theano.config``."""
-    config.add(name, param.default)
+    config.add(name, configparam.default, configparam.choices)

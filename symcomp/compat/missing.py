@@ -40,8 +40,8 @@ class Missing(StandIn):
         self._refuse()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # protocols of Python: asked by pickle, copy, inspect
-            raise AttributeError(f"{self._path} has no attribute {name!r}")
+        if name.startswith("_"):  # protocols of Python: asked by pickle, copy, inspect
+            raise AttributeError(name)
         self._refuse()
 
     def __bool__(self) -> bool:

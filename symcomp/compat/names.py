@@ -19,8 +19,8 @@ TENSOR = {
         "AdvancedSubtensor1 Alloc AllocDiag AllocEmpty Apply Argmax AsTensorError "
         "BaseAdvancedIncSubtensor BaseAdvancedSubtensor CAReduce Choose Constant Default DiffOp "
         "DimShuffle DisconnectedType Dot Elemwise EmptyConstantError ExtractDiag Eye Flatten "
-        "Generic IncSubtensor Iterable Join LoadFromDisk Lop MPIRecv MPIRecvWait MPISend "
-        "MPISendWait MakeSlice MaxAndArgmax Mean MethodNotDefined NoneConst NoneTypeT Nonzero "
+        "Generic IncSubtensor Join LoadFromDisk Lop MPIRecv MPIRecvWait MPISend MPISendWait "
+        "MakeSlice MaxAndArgmax Mean MethodNotDefined NoneConst NoneTypeT Nonzero "
         "NotScalarConstantError Op ParamsType PermuteRowElements Rebroadcast Reshape Rop "
         "ScalarFromTensor Shape ShapeError SliceConstant SliceType SpecifyShape Split Subtensor "
         "Sum Tensor TensorConstant TensorConstantSignature TensorFromScalar TensorType "
@@ -32,45 +32,45 @@ TENSOR = {
         "alloc_validate_shape and_ angle any arange arccos arccosh arcsin arcsinh arctan arctan2 "
         "arctanh argmax argmin argsort argtopk as_index_variable as_int_none_variable as_tensor "
         "as_tensor_variable bartlett batched_dot batched_tensordot bincount bitwise_and "
-        "bitwise_not bitwise_or bitwise_xor blas blas_c blas_scipy cast ceil ceil_intdiv "
+        "bitwise_not bitwise_or bitwise_xor cast ceil ceil_intdiv "
         "check_advanced_indexing_dimensions check_and_normalize_axes check_and_reject_bool "
         "check_equal_numpy chi2sf choose clip comm complex complex_dtypes complex_from_polar "
         "complex_types concatenate conj consider_constant constant constructor continuous_dtypes "
         "cos cosh cov cumprod cumsum default deg2rad diag diagonal discrete_dtypes div_proxy "
-        "divmod dot elemwise eq erf erfc erfcinv erfcx erfinv exp exp2 expm1 extract_constant eye "
-        "fill fill_diagonal fill_diagonal_offset flatnonzero flatten float_dtypes float_types "
-        "floor floor_div gamma gammainc gammaincc gammal gammaln gammau ge "
-        "get_canonical_form_slice get_idx_list get_scalar_constant_value get_vector_length grad "
-        "grad_not_implemented grad_undefined gt hessian horizontal_stack i0 i1 identity_like imag "
-        "inc_code inc_subtensor int32 int32_t int_div int_dtypes int_types integer_dtypes inv "
-        "inverse_permutation invert irecv iround is_flat isclose isend isinf isinf_ isnan isnan_ "
-        "iv j0 j1 jacobian join join_ jv largest le load log log10 log1p log2 lt make_constant "
-        "make_slice max max_and_argmax maximum mean mgrid min min_informative_str minimum mod "
-        "mod_check mul neg neq nlinalg nnet none_type_t nonzero nonzero_values numeric_grad "
-        "numpy_diagonal_return_view numpy_scalar ogrid ones ones_like opt_uncanonicalize or_ "
-        "outer patternbroadcast permute_row_elements pow power pprint printing prod psi ptp "
-        "rad2deg ravel_multi_index real recv register_transfer repeat reshape roll round "
-        "round_half_away_from_zero round_half_to_even scal scalar_from_tensor second send "
-        "set_subtensor setdefault sgn shape shape_padaxis shape_padleft shape_padright sharedvar "
-        "sin sinh slicetype smallest sort specify_shape split sqr sqrt square squeeze stack "
-        "stacklists std sub sum swapaxes switch take tan tanh tensor tensor_copy "
-        "tensor_from_scalar tensordot tile topk topk_and_argtopk transfer transpose tri tri_gamma "
-        "tril triu true_div trunc uint_dtypes unbroadcast unravel_index "
-        "values_eq_approx_always_true var verify_grad vertical_stack where xlogx xor zeros "
-        "zeros_like"
+        "divmod dot eq erf erfc erfcinv erfcx erfinv exp exp2 expm1 extract_constant eye fill "
+        "fill_diagonal fill_diagonal_offset flatnonzero flatten float_dtypes float_types floor "
+        "floor_div gamma gammainc gammaincc gammal gammaln gammau ge get_canonical_form_slice "
+        "get_idx_list get_scalar_constant_value get_vector_length grad grad_not_implemented "
+        "grad_undefined gt hessian horizontal_stack i0 i1 identity_like imag inc_subtensor int32 "
+        "int_div int_dtypes int_types integer_dtypes inv inverse_permutation invert irecv iround "
+        "is_flat isclose isend isinf isinf_ isnan isnan_ iv j0 j1 jacobian join join_ jv largest "
+        "le load log log10 log1p log2 lt make_constant make_slice max max_and_argmax maximum mean "
+        "mgrid min min_informative_str minimum mod mod_check mul neg neq none_type_t nonzero "
+        "nonzero_values numeric_grad numpy_diagonal_return_view numpy_scalar ogrid ones ones_like "
+        "or_ outer patternbroadcast permute_row_elements pow power pprint prod psi ptp rad2deg "
+        "ravel_multi_index real recv register_transfer repeat reshape roll round "
+        "round_half_away_from_zero round_half_to_even scalar_from_tensor second send "
+        "set_subtensor setdefault sgn shape shape_padaxis shape_padleft shape_padright sin sinh "
+        "slicetype smallest sort specify_shape split sqr sqrt square squeeze stack stacklists std "
+        "sub sum swapaxes switch take tan tanh tensor tensor_copy tensor_from_scalar tensordot "
+        "tile topk topk_and_argtopk transfer transpose tri tri_gamma tril triu true_div trunc "
+        "uint_dtypes unbroadcast unravel_index values_eq_approx_always_true var verify_grad "
+        "vertical_stack where xor zeros zeros_like"
     ),
     "theano.tensor.elemwise": (
-        "All Any CAReduce CAReduceDtype DimShuffle Elemwise MulWithoutZeros Prod ProdWithoutZeros "
-        "Sum TensorConstant TensorType TensorVariable as_tensor_variable mul_without_zeros"
+        "All Any Apply CAReduce CAReduceDtype COp DimShuffle DisconnectedType Elemwise "
+        "MulWithoutZeros NullType Op OpenMPOp ParamsType Prod ProdWithoutZeros Sum TensorConstant "
+        "TensorType TensorVariable as_tensor_variable mul_without_zeros"
     ),
     "theano.tensor.extra_ops": (
-        "Bartlett CpuContiguous CumOp CumprodOp CumsumOp DiffOp FillDiagonal FillDiagonalOffset "
-        "RavelMultiIndex RepeatOp SearchsortedOp Unique UnravelIndex bartlett bartlett_ bincount "
-        "compress cpu_contiguous cumprod cumsum diff fill_diagonal fill_diagonal_ "
-        "fill_diagonal_offset fill_diagonal_offset_ ravel_multi_index repeat searchsorted squeeze "
-        "tensor to_one_hot unravel_index"
+        "Bartlett CpuContiguous CumOp CumprodOp CumsumOp DiffOp DisconnectedType EnumList "
+        "FillDiagonal FillDiagonalOffset Generic ParamsType RavelMultiIndex RepeatOp "
+        "SearchsortedOp Unique UnravelIndex bartlett bartlett_ bincount compress cpu_contiguous "
+        "cumprod cumsum diff fill_diagonal fill_diagonal_ fill_diagonal_offset "
+        "fill_diagonal_offset_ ravel_multi_index repeat searchsorted squeeze tensor to_one_hot "
+        "unravel_index"
     ),
-    "theano.tensor.fft": "IRFFTOp RFFTOp irfft irfft_op rfft rfft_op",
+    "theano.tensor.fft": "DisconnectedType IRFFTOp RFFTOp irfft irfft_op rfft rfft_op",
     "theano.tensor.fourier": "Fourier fft",
     "theano.tensor.inplace": (
         "abs__inplace add_inplace and__inplace arccos_inplace arccosh_inplace arcsin_inplace "
@@ -87,12 +87,14 @@ TENSOR = {
         "transpose_inplace tri_gamma_inplace true_div_inplace trunc_inplace xor_inplace"
     ),
     "theano.tensor.io": (
-        "LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait comm irecv isend load recv send"
+        "Constant Generic LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait Op comm irecv "
+        "isend load recv send"
     ),
     "theano.tensor.nlinalg": (
-        "AllocDiag Det Eig Eigh EighGrad MatrixInverse MatrixPinv QRFull QRIncomplete SVD "
-        "TensorInv TensorSolve alloc_diag det diag eig eigh extract_diag lstsq matrix_dot "
-        "matrix_inverse matrix_power norm pinv qr svd tensorinv tensorsolve trace"
+        "AllocDiag Apply Det DisconnectedType Eig Eigh EighGrad ExtractDiag MatrixInverse "
+        "MatrixPinv Op QRFull QRIncomplete SVD TensorInv TensorSolve alloc_diag det diag eig eigh "
+        "extract_diag lstsq matrix_dot matrix_inverse matrix_power norm pinv qr svd tensorinv "
+        "tensorsolve trace"
     ),
     "theano.tensor.nnet": (
         "ConvOp CrossentropyCategorical1Hot CrossentropyCategorical1HotGrad "
@@ -113,37 +115,48 @@ TENSOR = {
     "theano.tensor.nnet.abstract_conv": (
         "AbstractConv AbstractConv2d AbstractConv2d_gradInputs AbstractConv2d_gradWeights "
         "AbstractConv3d AbstractConv3d_gradInputs AbstractConv3d_gradWeights "
-        "AbstractConv_gradInputs AbstractConv_gradWeights BaseAbstractConv assert_conv_shape "
-        "assert_shape bilinear_kernel_1D bilinear_kernel_2D bilinear_upsampling "
-        "border_mode_to_pad causal_conv1d check_conv_gradinputs_shape conv2d "
-        "conv2d_grad_wrt_inputs conv2d_grad_wrt_weights conv3d conv3d_grad_wrt_inputs "
-        "conv3d_grad_wrt_weights frac_bilinear_upsampling get_conv_gradinputs_shape "
-        "get_conv_gradinputs_shape_1axis get_conv_gradweights_shape "
+        "AbstractConv_gradInputs AbstractConv_gradWeights Apply Assert BaseAbstractConv "
+        "NotScalarConstantError Op assert_conv_shape assert_shape bilinear_kernel_1D "
+        "bilinear_kernel_2D bilinear_upsampling border_mode_to_pad causal_conv1d "
+        "check_conv_gradinputs_shape conv2d conv2d_grad_wrt_inputs conv2d_grad_wrt_weights conv3d "
+        "conv3d_grad_wrt_inputs conv3d_grad_wrt_weights frac_bilinear_upsampling "
+        "get_conv_gradinputs_shape get_conv_gradinputs_shape_1axis get_conv_gradweights_shape "
         "get_conv_gradweights_shape_1axis get_conv_output_shape get_conv_shape_1axis "
         "separable_conv2d separable_conv3d"
     ),
     "theano.tensor.nnet.blocksparse": (
-        "SparseBlockGemv SparseBlockOuter sparse_block_dot sparse_block_gemv "
+        "Apply Op SparseBlockGemv SparseBlockOuter sparse_block_dot sparse_block_gemv "
         "sparse_block_gemv_inplace sparse_block_outer sparse_block_outer_inplace"
     ),
     "theano.tensor.nnet.bn": (
-        "AbstractBatchNormInference AbstractBatchNormTrain AbstractBatchNormTrainGrad BNComposite "
-        "batch_normalization batch_normalization_test batch_normalization_train"
+        "AbstractBatchNormInference AbstractBatchNormTrain AbstractBatchNormTrainGrad Apply "
+        "BNComposite Composite Op TensorType batch_normalization batch_normalization_test "
+        "batch_normalization_train"
     ),
-    "theano.tensor.nnet.conv": "ConvOp conv2d gen_conv_code_unroll_batch_kern",
+    "theano.tensor.nnet.conv": (
+        "Apply ConvOp NotScalarConstantError OpenMPOp conv2d gen_conv_code_unroll_batch_kern"
+    ),
     "theano.tensor.nnet.conv3d2d": (
-        "DiagonalSubtensor IncDiagonalSubtensor conv3d diagonal_subtensor "
-        "get_diagonal_subtensor_view inc_diagonal_subtensor"
+        "Apply DiagonalSubtensor DisconnectedType IncDiagonalSubtensor Op TopoOptimizer conv3d "
+        "diagonal_subtensor get_diagonal_subtensor_view inc_diagonal_subtensor"
     ),
-    "theano.tensor.nnet.corr": "BaseCorrMM CorrMM CorrMM_gradInputs CorrMM_gradWeights",
-    "theano.tensor.nnet.corr3d": "BaseCorr3dMM Corr3dMM Corr3dMM_gradInputs Corr3dMM_gradWeights",
-    "theano.tensor.nnet.ctc": "ConnectionistTemporalClassification ctc ctc_available ctc_present",
-    "theano.tensor.nnet.neighbours": "Images2Neibs images2neibs neibs2images",
+    "theano.tensor.nnet.corr": (
+        "Apply BaseCorrMM CorrMM CorrMM_gradInputs CorrMM_gradWeights EnumList ParamsType "
+        "TensorType"
+    ),
+    "theano.tensor.nnet.corr3d": (
+        "Apply BaseCorr3dMM Corr3dMM Corr3dMM_gradInputs Corr3dMM_gradWeights EnumList ParamsType "
+        "TensorType"
+    ),
+    "theano.tensor.nnet.ctc": (
+        "ConnectionistTemporalClassification GCC_compiler ctc ctc_available ctc_present"
+    ),
+    "theano.tensor.nnet.neighbours": "Apply EnumList Images2Neibs Op images2neibs neibs2images",
     "theano.tensor.nnet.nnet": (
-        "CrossentropyCategorical1Hot CrossentropyCategorical1HotGrad "
-        "CrossentropySoftmax1HotWithBiasDx CrossentropySoftmaxArgmax1HotWithBias LogSoftmax "
-        "Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row ScalarSoftsign Softmax "
-        "SoftmaxGrad SoftmaxWithBias binary_crossentropy categorical_crossentropy "
+        "Apply CrossentropyCategorical1Hot CrossentropyCategorical1HotGrad "
+        "CrossentropySoftmax1HotWithBiasDx CrossentropySoftmaxArgmax1HotWithBias DisconnectedType "
+        "LogSoftmax Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row ScalarSoftsign "
+        "Softmax SoftmaxGrad SoftmaxWithBias binary_crossentropy categorical_crossentropy "
         "confusion_matrix crossentropy_categorical_1hot crossentropy_categorical_1hot_grad "
         "crossentropy_softmax_1hot crossentropy_softmax_1hot_with_bias "
         "crossentropy_softmax_1hot_with_bias_dx crossentropy_softmax_argmax_1hot_with_bias "
@@ -154,11 +167,12 @@ TENSOR = {
         "softmax_op softmax_with_bias softsign"
     ),
     "theano.tensor.nnet.sigm": (
-        "ScalarSigmoid ScalarSoftplus UltraFastScalarSigmoid compute_mul hard_sigmoid "
-        "log1msigm_to_softplus log1p_neg_sigmoid log1pexp_to_softplus logsigm_to_softplus "
-        "parse_mul_tree partition_num_or_denom perform_sigm_times_exp register_local_1msigmoid "
-        "replace_leaf scalar_sigmoid scalar_softplus sigmoid sigmoid_inplace softplus "
-        "ultra_fast_scalar_sigmoid ultra_fast_sigmoid ultra_fast_sigmoid_inplace"
+        "NotScalarConstantError ScalarSigmoid ScalarSoftplus UltraFastScalarSigmoid compute_mul "
+        "hard_sigmoid log1msigm_to_softplus log1p_neg_sigmoid log1pexp_to_softplus "
+        "logsigm_to_softplus parse_mul_tree partition_num_or_denom perform_sigm_times_exp "
+        "register_local_1msigmoid replace_leaf scalar_sigmoid scalar_softplus sigmoid "
+        "sigmoid_inplace softplus ultra_fast_scalar_sigmoid ultra_fast_sigmoid "
+        "ultra_fast_sigmoid_inplace"
     ),
     "theano.tensor.raw_random": (
         "RandomFunction RandomStateType RandomStreamsBase binomial choice choice_helper "
@@ -166,11 +180,11 @@ TENSOR = {
         "random_integers random_integers_helper random_make_inplace random_state_type uniform"
     ),
     "theano.tensor.shared_randomstreams": (
-        "RandomStateSharedVariable RandomStreams randomstate_constructor"
+        "RandomStateSharedVariable RandomStreams SharedVariable randomstate_constructor"
     ),
     "theano.tensor.sharedvar": (
-        "ScalarSharedVariable TensorSharedVariable load_shared_variable scalar_constructor "
-        "tensor_constructor"
+        "ScalarSharedVariable SharedVariable TensorSharedVariable TensorType load_shared_variable "
+        "scalar_constructor tensor_constructor"
     ),
     "theano.tensor.signal": "",
     "theano.tensor.signal.conv": "conv2d",
@@ -178,19 +192,22 @@ TENSOR = {
         "DownsampleFactorMax DownsampleFactorMaxGrad max_pool_2d max_pool_2d_same_size"
     ),
     "theano.tensor.signal.pool": (
-        "AveragePoolGrad DownsampleFactorMaxGradGrad MaxPoolGrad MaxPoolRop Pool PoolGrad "
-        "PoolingMode_t max_pool_2d max_pool_2d_same_size pool_2d pool_3d"
+        "Apply AveragePoolGrad DisconnectedType DownsampleFactorMaxGradGrad EnumList MaxPoolGrad "
+        "MaxPoolRop OpenMPOp ParamsType Pool PoolGrad PoolingMode_t Variable max_pool_2d "
+        "max_pool_2d_same_size pool_2d pool_3d"
     ),
     "theano.tensor.slinalg": (
-        "Cholesky CholeskyGrad Eigvalsh EigvalshGrad Expm ExpmGrad MATRIX_STRUCTURES Solve "
-        "cholesky eigvalsh expm kron solve solve_lower_triangular solve_symmetric "
+        "Apply Cholesky CholeskyGrad Eigvalsh EigvalshGrad Expm ExpmGrad MATRIX_STRUCTURES Op "
+        "Solve cholesky eigvalsh expm kron solve solve_lower_triangular solve_symmetric "
         "solve_upper_triangular"
     ),
     "theano.tensor.sort": "ArgSortOp SortOp TopKOp argsort argtopk sort topk topk_and_argtopk",
     "theano.tensor.subtensor": (
         "AdvancedBooleanIncSubtensor AdvancedBooleanIndexingError AdvancedBooleanSubtensor "
         "AdvancedIncSubtensor AdvancedIncSubtensor1 AdvancedIndexingError AdvancedSubtensor "
-        "AdvancedSubtensor1 BaseAdvancedIncSubtensor BaseAdvancedSubtensor IncSubtensor Subtensor "
+        "AdvancedSubtensor1 Apply BaseAdvancedIncSubtensor BaseAdvancedSubtensor DimShuffle "
+        "DisconnectedType IncSubtensor MethodNotDefined NoneConst NoneTypeT "
+        "NotScalarConstantError Op ParamsType SliceType Subtensor TensorType Type "
         "adv_index_broadcastable_pattern advanced_boolean_inc_subtensor "
         "advanced_boolean_set_subtensor advanced_boolean_subtensor advanced_inc_subtensor "
         "advanced_inc_subtensor1 advanced_set_subtensor advanced_set_subtensor1 "
@@ -199,19 +216,19 @@ TENSOR = {
         "get_idx_list inc_subtensor make_constant set_subtensor take"
     ),
     "theano.tensor.type": (
-        "TensorType values_eq_approx values_eq_approx_always_true values_eq_approx_remove_inf "
-        "values_eq_approx_remove_inf_nan values_eq_approx_remove_nan"
+        "TensorType Type Variable values_eq_approx values_eq_approx_always_true "
+        "values_eq_approx_remove_inf values_eq_approx_remove_inf_nan values_eq_approx_remove_nan"
     ),
     "theano.tensor.type_other": (
-        "MakeSlice NoneConst NoneTypeT SliceConstant SliceType as_int_none_variable make_slice "
-        "none_type_t slicetype"
+        "Apply Constant DisconnectedType Generic MakeSlice NoneConst NoneTypeT Op SliceConstant "
+        "SliceType Type as_int_none_variable make_slice none_type_t slicetype"
     ),
     "theano.tensor.utils": "shape_of_variables",
     "theano.tensor.var": (
-        "AsTensorError TensorConstant TensorConstantSignature TensorType TensorVariable "
-        "equal_slices"
+        "AsTensorError ComplexError Constant IntegerDivisionError PY3 TensorConstant "
+        "TensorConstantSignature TensorType TensorVariable Variable equal_slices"
     ),
-    "theano.tensor.xlogx": "XlogX XlogY0 scalar_xlogx scalar_xlogy0 xlogx xlogy0",
+    "theano.tensor.xlogx": "Elemwise XlogX XlogY0 scalar_xlogx scalar_xlogy0 xlogx xlogy0",
 }
 
 OTHERS = {
@@ -233,29 +250,33 @@ OTHERS = {
         "MonitorMode NODEFAULT NullType OPT_FAST_COMPILE OPT_FAST_RUN OPT_FAST_RUN_STABLE "
         "OPT_MERGE OPT_NONE OPT_O2 OPT_O3 OPT_STABILIZE OPT_UNSAFE OpFromGraph Out Param "
         "PrintCurrentFunctionGraph ProfileStats Rebroadcast ScanProfileStats Shape Shape_i "
-        "SharedVariable SpecifyShape Supervisor SymbolicInput SymbolicOutput UnusedInputError "
-        "Variable ViewOp alias_root as_op check_equal convert_function_input deep_copy_op exclude "
+        "SharedVariable SpecifyShape SymbolicInput SymbolicOutput UnusedInputError Variable "
+        "ViewOp alias_root as_op check_equal convert_function_input deep_copy_op exclude "
         "fgraph_updated_vars function function_dump get_default_mode get_info_on_inputs get_mode "
         "graph infer_reuse_pattern inline_ofg_expansion insert_deepcopy instantiated_default_mode "
-        "io_connection_pattern is_same_graph ops_with_inner_function optdb orig_function pfunc "
+        "io_connection_pattern is_same_graph ops_with_inner_function optdb orig_function "
         "predefined_linkers predefined_modes predefined_optimizers rebuild_collect_shared "
         "register_checker register_linker register_mode register_optimizer shape shared "
         "shared_constructor specify_shape std_fgraph view_op view_tree_set"
     ),
-    "theano.compile.builders": "OpFromGraph inline_ofg_expansion ops_with_inner_function",
+    "theano.compile.builders": (
+        "DisconnectedType NullType OpFromGraph SharedVariable Variable inline_ofg_expansion "
+        "ops_with_inner_function"
+    ),
     "theano.compile.debugmode": (
         "BadDestroyMap BadOptimization BadThunkOutput BadViewMap DataDestroyed DebugMode "
-        "DebugModeError InvalidValueError NoDuplicateOptWarningFilter StochasticOrder "
-        "char_from_number check_eq data_destroyed debugprint default_make_thunk"
+        "DebugModeError Function FunctionMaker InvalidValueError Mode NoDuplicateOptWarningFilter "
+        "OutputGuard StochasticOrder char_from_number check_eq data_destroyed debugprint "
+        "default_make_thunk"
     ),
     "theano.compile.function": "function function_dump",
     "theano.compile.function_module": (
-        "AliasedMemoryError DUPLICATE Function FunctionMaker NODEFAULT Supervisor "
-        "UnusedInputError alias_root check_equal convert_function_input fgraph_updated_vars "
-        "get_info_on_inputs infer_reuse_pattern insert_deepcopy orig_function register_checker "
-        "std_fgraph view_tree_set"
+        "AliasedMemoryError DUPLICATE Function FunctionMaker In NODEFAULT SymbolicInput "
+        "SymbolicOutput UnusedInputError alias_root check_equal convert_function_input "
+        "fgraph_updated_vars get_info_on_inputs infer_reuse_pattern insert_deepcopy orig_function "
+        "register_checker std_fgraph view_tree_set"
     ),
-    "theano.compile.io": "In Out SymbolicInput SymbolicOutput",
+    "theano.compile.io": "In Out SharedVariable SymbolicInput SymbolicOutput",
     "theano.compile.mode": (
         "AddDestroyHandler AddFeatureOptimizer FAST_COMPILE FAST_RUN Mode OPT_FAST_COMPILE "
         "OPT_FAST_RUN OPT_FAST_RUN_STABLE OPT_MERGE OPT_NONE OPT_O2 OPT_O3 OPT_STABILIZE "
@@ -263,85 +284,94 @@ OTHERS = {
         "instantiated_default_mode optdb predefined_linkers predefined_modes "
         "predefined_optimizers register_linker register_mode register_optimizer"
     ),
-    "theano.compile.monitormode": "MonitorMode detect_nan",
-    "theano.compile.nanguardmode": "NanGuardMode contains_inf contains_nan",
+    "theano.compile.monitormode": "Mode MonitorMode detect_nan",
+    "theano.compile.nanguardmode": (
+        "GpuArrayType Mode NanGuardMode ValuesView contains_inf contains_nan"
+    ),
     "theano.compile.ops": (
         "DeepCopyOp FromFunctionOp OutputGuard Rebroadcast Shape Shape_i SpecifyShape ViewOp "
         "as_op deep_copy_op load_back shape shape_i shape_i_op specify_shape view_op"
     ),
-    "theano.compile.pfunc": "Param iter_over_pairs pfunc rebuild_collect_shared",
+    "theano.compile.pfunc": (
+        "Constant In Out Param ProfileStats SharedVariable UnusedInputError Variable "
+        "iter_over_pairs pfunc rebuild_collect_shared"
+    ),
     "theano.compile.profiling": (
         "ProfileStats ScanProfileStats print_global_stats register_profiler_printer "
         "total_fct_exec_time total_graph_opt_time total_time_linker"
     ),
-    "theano.compile.sharedvalue": "SharedVariable generic_constructor shared shared_constructor",
+    "theano.compile.sharedvalue": (
+        "Container SharedVariable Variable generic_constructor shared shared_constructor"
+    ),
     "theano.configparser": (
-        "AddConfigVar BoolParam ConfigParam EnumStr FloatParam IntParam StrParam THEANO_FLAGS "
-        "THEANO_FLAGS_DICT TheanoConfigParser TheanoConfigWarning TypedParam change_flags "
-        "config_files config_files_from_theanorc fetch_val_for_key get_config_hash "
+        "AddConfigVar BoolParam ConfigParam ConfigParser EnumStr FloatParam IntParam StrParam "
+        "THEANO_FLAGS THEANO_FLAGS_DICT TheanoConfigParser TheanoConfigWarning TypedParam "
+        "change_flags config_files config_files_from_theanorc fetch_val_for_key get_config_hash "
         "parse_config_string"
     ),
     "theano.gof": (
         "Apply Bookkeeper CEnumType CLinker COp CachedConstantError CheckStackTraceOptimization "
         "Constant Container DB DestroyHandler DualLinker EnumList EnumType EquilibriumDB "
-        "EquilibriumOptimizer Feature FunctionGraph Generic HideC History InconsistencyError "
-        "Linker LocalGroupDB LocalLinker LocalOptGroup LocalOptimizer MergeOptimizer "
-        "MethodNotDefined MissingInputError NavigatorOptimizer NoOutputFromInplace NodeFinder Op "
-        "OpKeyOptimizer OpRemove OpSub OpWiseCLinker OpenMPOp Optimizer Params ParamsType "
-        "PatternSub PerformLinker PrintListener ProxyDB PureOp Query ReplaceValidate "
+        "EquilibriumOptimizer FunctionGraph Generic HideC History InconsistencyError Linker "
+        "LocalGroupDB LocalLinker LocalOptGroup LocalOptimizer MergeOptimizer MethodNotDefined "
+        "MissingInputError NavigatorOptimizer NoOutputFromInplace NodeFinder Op OpKeyOptimizer "
+        "OpRemove OpSub OpWiseCLinker OpenMPOp Optimizer Params ParamsType PatternSub "
+        "PerformLinker PrintListener ProxyDB PureOp Query ReplaceValidate "
         "ReplacementDidntRemovedError SeqOptimizer SequenceDB TopoOptimizer Type Validator "
         "Variable WrapLinker WrapLinkerMany generic inplace_optimizer object2 "
         "ops_with_inner_function optimizer view_roots"
     ),
     "theano.gof.fg": (
-        "CachedConstantError FunctionGraph InconsistencyError MissingInputError NullType"
+        "CachedConstantError FunctionGraph InconsistencyError MissingInputError NullType OrderedSet"
     ),
     "theano.gof.graph": (
-        "Apply Constant NoParams Node Variable ancestors as_string clone clone_get_equiv "
-        "equal_computations general_toposort inputs io_connection_pattern io_toposort "
-        "is_in_ancestors is_same_graph is_same_graph_with_merge list_of_nodes nodes_constructed "
-        "op_as_string ops orphans stack_search variables variables_and_orphans view_roots"
+        "Apply Constant NoParams Node OrderedSet Variable ancestors as_string clone "
+        "clone_get_equiv equal_computations general_toposort inputs io_connection_pattern "
+        "io_toposort is_in_ancestors is_same_graph is_same_graph_with_merge list_of_nodes "
+        "nodes_constructed op_as_string ops orphans stack_search variables variables_and_orphans "
+        "view_roots"
     ),
-    "theano.gof.null_type": "NullType null_type",
+    "theano.gof.null_type": "NullType Type null_type",
     "theano.gof.op": (
-        "CLinkerObject CLinkerOp COp Op OpenMPOp PureOp apply_meth debug_assert "
-        "debug_error_message get_debug_values get_test_value missing_test_message "
+        "CLinkerObject CLinkerOp COp FunctionGraph GCC_compiler Op OpenMPOp PureOp apply_meth "
+        "debug_assert debug_error_message get_debug_values get_test_value missing_test_message "
         "ops_with_inner_function simple_meth"
     ),
-    "theano.gof.params_type": "Params ParamsType",
+    "theano.gof.params_type": "EnumType MethodNotDefined Params ParamsType Type",
     "theano.gof.type": (
-        "CDataType CDataTypeConstant CEnumType CLinkerType EnumList EnumType Generic PureType "
-        "SingletonType Type generic"
+        "CDataType CDataTypeConstant CEnumType CLinkerObject CLinkerType EnumList EnumType "
+        "Generic MethodNotDefined Op PureType SingletonType Type generic"
     ),
     "theano.gof.utils": (
-        "ABORT ANY_TYPE FAILURE FALL_THROUGH Keyword MetaObject MethodNotDefined RETRY "
+        "ABORT ANY_TYPE FAILURE FALL_THROUGH Keyword MetaObject MethodNotDefined PY3 RETRY "
         "add_tag_trace c_cpp_keywords comm_guard deprecated difference flatten from_return_values "
         "get_variable_trace_string give_variables_names hist memoize object2 scratchpad "
         "simple_extract_stack to_return_values toposort type_guard undef uniq unique"
     ),
     "theano.gradient": (
-        "ConsiderConstant DisconnectedGrad DisconnectedInputError DisconnectedType GradClip "
-        "GradScale GradientError Lop NullTypeGradError Rop UndefinedGrad ZeroGrad "
-        "consider_constant consider_constant_ disconnected_grad disconnected_grad_ "
-        "disconnected_type format_as grad grad_clip grad_not_implemented grad_scale grad_time "
-        "grad_undefined hessian jacobian mode_not_slow numeric_grad subgraph_grad tensor "
-        "undefined_grad undefined_grad_ verify_grad zero_grad zero_grad_"
+        "ConsiderConstant DebugMode DisconnectedGrad DisconnectedInputError DisconnectedType "
+        "FAST_RUN GradClip GradScale GradientError Lop NullType NullTypeGradError Rop "
+        "UndefinedGrad Variable ViewOp ZeroGrad consider_constant consider_constant_ "
+        "disconnected_grad disconnected_grad_ disconnected_type format_as grad grad_clip "
+        "grad_not_implemented grad_scale grad_time grad_undefined hessian jacobian mode_not_slow "
+        "numeric_grad subgraph_grad tensor undefined_grad undefined_grad_ verify_grad zero_grad "
+        "zero_grad_"
     ),
-    "theano.ifelse": "CondMerge IfElse ifelse",
+    "theano.ifelse": "Apply CondMerge IfElse Op TensorType ifelse",
     "theano.misc.cpucount": "cpuCount",
-    "theano.misc.frozendict": "FrozenOrderedDict frozendict",
-    "theano.misc.may_share_memory": "may_share_memory",
+    "theano.misc.frozendict": "FrozenOrderedDict Mapping frozendict",
+    "theano.misc.may_share_memory": "SparseType TensorType may_share_memory",
     "theano.misc.ordered_set": "Link OrderedSet check_deterministic",
     "theano.misc.pkl_utils": (
-        "CompatUnpickler DEFAULT_PROTOCOL PersistentGpuArrayID PersistentNdarrayID "
-        "PersistentNdarrayLoad PersistentSharedVariableID Pickler StripPickler dump load "
-        "load_reduce min_recursion pickle zipadd"
+        "CompatUnpickler DEFAULT_PROTOCOL PY3 PersistentGpuArrayID PersistentNdarrayID "
+        "PersistentNdarrayLoad PersistentSharedVariableID Pickler SharedVariable StripPickler "
+        "dump load load_reduce min_recursion pickle zipadd"
     ),
     "theano.misc.safe_asarray": "",
     "theano.misc.strutil": "pretty_format render_string strip_leading_white_space",
     "theano.printing": (
-        "Print PrinterState debugprint default_printer leaf_printer min_informative_str pp pprint "
-        "pydotprint var_descriptor"
+        "Apply Function Op Print PrinterState SharedVariable debugprint default_printer "
+        "leaf_printer min_informative_str pp pprint pydotprint var_descriptor"
     ),
     "theano.raise_op": "Raise",
     "theano.sandbox.linalg": (
@@ -349,24 +379,25 @@ OTHERS = {
         "spectral_radius_bound trace"
     ),
     "theano.sandbox.rng_mrg": (
-        "DotModulo MRG_RandomStreams guess_n_streams matVecModM mrg_next_value "
-        "mrg_random_make_inplace mrg_uniform mrg_uniform_base multMatVect"
+        "Apply DotModulo MRG_RandomStreams Op ParamsType TensorType Variable guess_n_streams "
+        "matVecModM mrg_next_value mrg_random_make_inplace mrg_uniform mrg_uniform_base "
+        "multMatVect"
     ),
     "theano.sandbox.softsign": "softsign",
     "theano.scalar": (
         "AND Abs Add Angle Apply ArcCos ArcCosh ArcSin ArcSinh ArcTan ArcTan2 ArcTanh BinaryBitOp "
-        "BinaryScalarOp Callable Cast Ceil Chi2SF Clip Complex ComplexError ComplexFromPolar "
-        "Composite Compositef32 Conj Constant Cos Cosh Deg2Rad DisconnectedType EQ Erf Erfc "
-        "Erfcinv Erfcx Erfinv Exp Exp2 Expm1 FixedLogicalComparison Floor FunctionGraph GE GT "
-        "Gamma GammaInc GammaIncC GammaL GammaLn GammaU I0 I1 Identity Imag InRange IntDiv "
-        "IntegerDivisionError Inv Invert IsInf IsNan Iv J0 J1 Jv LE LT Log Log10 Log1p Log2 "
-        "LogicalComparison Maximum Minimum Mod Mul NEQ Neg NumpyAutocaster OR Op Pow Psi Rad2Deg "
-        "Real RoundHalfAwayFromZero RoundHalfToEven Scalar ScalarConstant ScalarOp ScalarVariable "
-        "Second Sgn Sin Sinh Sqr Sqrt Sub Switch Tan Tanh TriGamma TrueDiv Trunc Type UnaryBitOp "
-        "UnaryScalarOp Variable XOR abs_ add and_ angle arccos arccosh arcsin arcsinh arctan "
-        "arctan2 arctanh as_common_dtype as_scalar autocast_float autocast_float_as autocast_int "
-        "bool cast ceil chi2sf clip complex complex128 complex64 complex_from_polar complex_types "
-        "complexs complexs128 complexs64 composite_f32 conj constant continuous_types convert "
+        "BinaryScalarOp Cast Ceil Chi2SF Clip Complex ComplexError ComplexFromPolar Composite "
+        "Compositef32 Conj Constant Cos Cosh Deg2Rad DisconnectedType EQ Erf Erfc Erfcinv Erfcx "
+        "Erfinv Exp Exp2 Expm1 FixedLogicalComparison Floor FunctionGraph GE GT Gamma GammaInc "
+        "GammaIncC GammaL GammaLn GammaU I0 I1 Identity Imag InRange IntDiv IntegerDivisionError "
+        "Inv Invert IsInf IsNan Iv J0 J1 Jv LE LT Log Log10 Log1p Log2 LogicalComparison Maximum "
+        "Minimum Mod Mul NEQ Neg NumpyAutocaster OR Op Pow Psi Rad2Deg Real RoundHalfAwayFromZero "
+        "RoundHalfToEven Scalar ScalarConstant ScalarOp ScalarVariable Second Sgn Sin Sinh Sqr "
+        "Sqrt Sub Switch Tan Tanh TriGamma TrueDiv Trunc Type UnaryBitOp UnaryScalarOp Variable "
+        "XOR abs_ add and_ angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh "
+        "as_common_dtype as_scalar autocast_float autocast_float_as autocast_int bool cast ceil "
+        "chi2sf clip complex complex128 complex64 complex_from_polar complex_types complexs "
+        "complexs128 complexs64 composite_f32 conj constant continuous_types convert "
         "convert_to_bool convert_to_complex128 convert_to_complex64 convert_to_float16 "
         "convert_to_float32 convert_to_float64 convert_to_int16 convert_to_int32 convert_to_int64 "
         "convert_to_int8 convert_to_uint16 convert_to_uint32 convert_to_uint64 convert_to_uint8 "
@@ -376,22 +407,23 @@ OTHERS = {
         "grad_undefined gt handle_cast handle_composite i0 i1 identity imag inclosedrange "
         "inopenrange int16 int32 int64 int8 int_div int_or_true_div int_out int_out_nocomplex "
         "int_types integer_types ints inv invert isinf isnan iv j0 j1 jv le log log10 log1p log2 "
-        "lt maximum minimum mod mod_check mul neg neq or_ pow pprint printing psi rad2deg real "
-        "real_out round_half_away_from_zero round_half_to_even same_out same_out_float_only "
-        "same_out_min8 same_out_nobool same_out_nocomplex second sgn sin sinh specific_out sqr "
-        "sqrt sub switch tan tanh tri_gamma true_div trunc uint16 uint32 uint64 uint8 uint_types "
-        "unary_out_lookup upcast upcast_out upcast_out_min8 upcast_out_no_complex "
-        "upcast_out_nobool upgrade_to_float upgrade_to_float64 upgrade_to_float_no_complex xor"
+        "lt maximum minimum mod mod_check mul neg neq or_ pow pprint psi rad2deg real real_out "
+        "round_half_away_from_zero round_half_to_even same_out same_out_float_only same_out_min8 "
+        "same_out_nobool same_out_nocomplex second sgn sin sinh specific_out sqr sqrt sub switch "
+        "tan tanh tri_gamma true_div trunc uint16 uint32 uint64 uint8 uint_types unary_out_lookup "
+        "upcast upcast_out upcast_out_min8 upcast_out_no_complex upcast_out_nobool "
+        "upgrade_to_float upgrade_to_float64 upgrade_to_float_no_complex xor"
     ),
     "theano.scalar.basic_scipy": (
-        "Chi2SF Erf Erfc Erfcinv Erfcx Erfinv Gamma GammaInc GammaIncC GammaL GammaLn GammaU I0 "
-        "I1 Iv J0 J1 Jv Psi TriGamma chi2sf erf erfc erfcinv erfcx erfinv gamma gammainc "
-        "gammaincc gammal gammaln gammau i0 i1 iv j0 j1 jv psi tri_gamma"
+        "BinaryScalarOp Chi2SF Erf Erfc Erfcinv Erfcx Erfinv Gamma GammaInc GammaIncC GammaL "
+        "GammaLn GammaU I0 I1 Iv J0 J1 Jv Psi TriGamma UnaryScalarOp chi2sf erf erfc erfcinv "
+        "erfcx erfinv gamma gammainc gammaincc gammal gammaln gammau i0 i1 iv j0 j1 jv psi "
+        "tri_gamma"
     ),
-    "theano.scalar.sharedvar": "ScalarSharedVariable shared",
-    "theano.scan_module": "clone foldl foldr map reduce scan scan_checkpoints scan_opt until",
-    "theano.scan_module.scan": "scan",
-    "theano.scan_module.scan_checkpoints": "scan_checkpoints",
+    "theano.scalar.sharedvar": "Scalar ScalarSharedVariable SharedVariable shared",
+    "theano.scan_module": "clone foldl foldr map reduce scan scan_checkpoints until",
+    "theano.scan_module.scan": "OrderedUpdates SharedVariable scan",
+    "theano.scan_module.scan_checkpoints": "Join scan_checkpoints",
     "theano.scan_module.scan_utils": (
         "DEPRECATED_ARG Validator clone compress_outs equal_computations expand_empty "
         "forced_replace get_updates_and_outputs hash_listsDictsTuples infer_shape "
@@ -420,13 +452,15 @@ OTHERS = {
         "greater_than_s_d greater_than_s_s gt hstack icast int_dtypes integer_dtypes lcast le "
         "less_equal_s_d less_equal_s_s less_than_s_d less_than_s_s log1p lt matrix mul mul_s_d "
         "mul_s_s mul_s_v neg neq not_equal_s_d not_equal_s_s rad2deg remove0 rint row_scale "
-        "sampling_dot scalar sdg_csc sdg_csr sgn shared sharedvar sin sinh sp_ones_like sp_sum "
+        "sampling_dot scalar sdg_csc sdg_csr sgn shared sin sinh sp_ones_like sp_sum "
         "sp_zeros_like sparse_formats sqr sqrt square_diagonal structured_add structured_add_s_v "
         "structured_dot structured_dot_grad structured_exp structured_log structured_maximum "
         "structured_minimum structured_monoid structured_pow structured_sigmoid sub tan tanh "
         "tensor transpose true_dot trunc uint_dtypes usmm vstack wcast zcast"
     ),
-    "theano.sparse.sharedvar": "SparseTensorSharedVariable sparse_constructor",
+    "theano.sparse.sharedvar": (
+        "SharedVariable SparseTensorSharedVariable SparseType sparse_constructor"
+    ),
     "theano.sparse.type": "SparseType",
     "theano.sparse.utils": "",
     "theano.typed_list": (
@@ -435,12 +469,12 @@ OTHERS = {
         "count extend getitem index_ insert length make_list reverse"
     ),
     "theano.typed_list.basic": (
-        "Append Count Extend GetItem Index Insert Length MakeList Remove Reverse "
-        "TypedListConstant TypedListType TypedListVariable append count extend getitem index_ "
-        "insert length make_list reverse"
+        "Append Apply Constant Count Extend GetItem Index Insert Length MakeList Op Remove "
+        "Reverse SliceType TypedListConstant TypedListType TypedListVariable Variable append "
+        "count extend getitem index_ insert length make_list reverse"
     ),
     "theano.typed_list.type": "TypedListType",
-    "theano.updates": "OrderedUpdates",
+    "theano.updates": "OrderedUpdates SharedVariable",
     "theano.version": (
         "FALLBACK_VERSION full_version git_revision info release short_version version"
     ),

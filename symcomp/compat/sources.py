@@ -29,6 +29,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
+from symcomp.ops.shape import ShapeI
 from symcomp.tensor import inplace, nlinalg, nnet, slinalg
 
 Namespace = Mapping[str, Any]
@@ -36,8 +37,12 @@ VERSION = "1.0.5"
 
 
 def names_of(module: ModuleType) -> dict[str, Any]:
-    """The names of a module that are no modules themselves."""
-    return {n: v for n, v in vars(module).items() if not isinstance(v, ModuleType)}
+    """What a module has, but for modules and what is private."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not (isinstance(value, ModuleType) or name.startswith("_"))
+    }
 
 
 def _asarray(a: Any, dtype: Any, order: Any = None) -> np.ndarray:
@@ -73,16 +78,19 @@ CORE: Namespace = {
     "PureOp": op.Op,
     "scratchpad": SimpleNamespace,
 }
+MODES = {name: mode.get_mode(name) for name in ("FAST_RUN", "FAST_COMPILE")}
 COMPILE: Namespace = {
+    **MODES,
     **names_of(compiling),
     "as_op": as_op,
     "function_dump": dump.function_dump,
     "Param": io.In,
     "pfunc": compiling.function,
     "predefined_linkers": dict.fromkeys(mode.LINKERS),
-    "predefined_modes": dict.fromkeys(("FAST_RUN", "FAST_COMPILE", "Mode")),
+    "predefined_modes": MODES,
     "predefined_optimizers": dict.fromkeys(mode.OPTIMIZERS),
     "Rebroadcast": differing.Rebroadcast,
+    "Shape_i": ShapeI,
     "SymbolicInput": io.In,
     "SymbolicOutput": io.Out,
     "TensorSharedVariable": TensorSharedVariable,
@@ -187,7 +195,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.inplace": (names_of(inplace),),
     "theano.tensor.nlinalg": (names_of(nlinalg),),
     "theano.tensor.nnet": (NNET, TENSOR),
-    "theano.tensor.sharedvar": (COMPILE,),
+    "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (names_of(slinalg),),
     "theano.typed_list": (),
     "theano.updates": (SCAN,),

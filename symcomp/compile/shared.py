@@ -241,8 +241,8 @@ def tensor_shared(
             f"shared: {describe_value(value)} has dtype {array.dtype}, which no tensor has"
         )
     if shape is None:
-        shape = broadcastable if broadcastable is not None else (None,) * array.ndim
+        shape = (None,) * array.ndim if broadcastable is None else map(bool, broadcastable)
     kind = TensorType(array.dtype, tuple(shape))
     if kind.ndim != array.ndim:
-        raise ShapeError(f"shared: shape {tuple(shape)} for an array of shape {array.shape}")
+        raise ShapeError(f"shared: shape {kind.shape} for an array of shape {array.shape}")
     return TensorSharedVariable(kind, array, name, strict, allow_downcast)

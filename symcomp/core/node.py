@@ -184,9 +184,7 @@ class Apply:
         if not isinstance(variable, Variable):
             raise TypeError(f"output {index} of {self.op} is {variable!r}, not a type or variable")
         if variable.owner is not None or isinstance(variable, Constant):
-            raise ValueError(
-                f"output {index} of {self.op} is {variable}, which is computed already"
-            )
+            raise ValueError(f"output {index} of {self.op} is {variable}, which has an owner")
         variable.owner, variable.index, variable.source = self, index, self.source
         return variable
 
