@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 
 
-@dataclass(frozen=True)
+@record
 class PythonOp(Op):
     """``function(*values)``, its inputs and outputs of the types given. It has no derivative.
 
