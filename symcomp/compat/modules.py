@@ -12,14 +12,18 @@ from typing import Any
 from symcomp.compat.config import read_environment
 from symcomp.compat.missing import Missing
 from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
-from symcomp.compat.sources import OWN, SOURCES, Namespace
+from symcomp.compat.sources import EVERYWHERE, OWN, SOURCES, Namespace
 from symcomp.config import config as symcomp_config
 
 NAMES = TENSOR | OTHERS
 
 
 class TheanoModule(ModuleType):
-    """One module of Theano's. If ``open``, it has every name, and those not there are Missing."""
+    """One module of Theano's.
+
+    Names that are not in its table may be there, too: those that Theano's module imports. If it is
+    ``open``, it has every name, and those not there are Missing.
+    """
 
     def __init__(self, name: str, open: bool) -> None:
         super().__init__(name, f"The module {name} of Theano, on symcomp.")
@@ -30,9 +34,10 @@ class TheanoModule(ModuleType):
         self._open = open
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not self._open:
+        found = Missing("") if name.startswith("_") else resolve(self.__name__, name)
+        if isinstance(found, Missing) and (name.startswith("_") or not self._open):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return Missing(f"{self.__name__}.{name}")
+        return found
 
 
 def module_names() -> list[str]:
@@ -62,6 +67,7 @@ def _namespaces(module: str) -> Iterator[Namespace]:
     while package not in SOURCES:
         package = package.rpartition(".")[0]
     yield from SOURCES[package]
+    yield EVERYWHERE
 
 
 def public_names(module: str) -> list[str]:

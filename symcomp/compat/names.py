@@ -254,7 +254,7 @@ OTHERS = {
         "ViewOp alias_root as_op check_equal convert_function_input deep_copy_op exclude "
         "fgraph_updated_vars function function_dump get_default_mode get_info_on_inputs get_mode "
         "graph infer_reuse_pattern inline_ofg_expansion insert_deepcopy instantiated_default_mode "
-        "io_connection_pattern is_same_graph ops_with_inner_function optdb orig_function "
+        "io_connection_pattern is_same_graph ops_with_inner_function optdb orig_function pfunc "
         "predefined_linkers predefined_modes predefined_optimizers rebuild_collect_shared "
         "register_checker register_linker register_mode register_optimizer shape shared "
         "shared_constructor specify_shape std_fgraph view_op view_tree_set"

@@ -21,6 +21,7 @@ from symcomp.autodiff.rop import Rop
 from symcomp.compat import config as options
 from symcomp.compat import files, graph, language, op, testing
 from symcomp.compat import tensor as differing
+from symcomp.compat.op_classes import OP_CLASSES
 from symcomp.compile import dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import dtype as dtypes
@@ -29,7 +30,6 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
-from symcomp.ops.shape import ShapeI
 from symcomp.tensor import inplace, nlinalg, nnet, slinalg
 
 Namespace = Mapping[str, Any]
@@ -90,7 +90,6 @@ COMPILE: Namespace = {
     "predefined_modes": MODES,
     "predefined_optimizers": dict.fromkeys(mode.OPTIMIZERS),
     "Rebroadcast": differing.Rebroadcast,
-    "Shape_i": ShapeI,
     "SymbolicInput": io.In,
     "SymbolicOutput": io.Out,
     "TensorSharedVariable": TensorSharedVariable,
@@ -157,7 +156,11 @@ OWN: dict[str, Namespace] = {
         "TheanoConfigParser": options.TheanoConfig,
         **{n: v for n, v in names_of(options).items() if n.endswith(("Param", "EnumStr", "Var"))},
     },
-    "theano.configdefaults": {"config": options.config},
+    "theano.configdefaults": {
+        "config": options.config,
+        "local_bitwidth": lambda: 64,
+        "python_int_bitwidth": lambda: 64,
+    },
     "theano.gof.op": {
         "get_debug_values": graph.get_debug_values,
         "get_test_value": graph.get_test_value,
@@ -173,30 +176,33 @@ OWN: dict[str, Namespace] = {
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
-    "theano.tensor": {"config": options.config},
     "theano.tensor.opt": {"Assert": Assert},
+    "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
     "theano.version": {"full_version": VERSION, "short_version": VERSION, "version": VERSION},
 }
 
+#: What most of Theano's modules import.
+EVERYWHERE: Namespace = {"config": options.config}
+
 #: Where the names of a module, and of those inside it, are looked up, in this order.
 SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano": (TOP, CORE, COMPILE, SCAN),
-    "theano.compile": (COMPILE, CORE, {"Shape": symcomp_tensor.Shape}, TENSOR),
+    "theano.compile": (COMPILE, CORE, OP_CLASSES, TENSOR),
     "theano.gof": (CORE, GRAPHS),
     "theano.gradient": (names_of(gradient), CORE),
-    "theano.ifelse": (names_of(ifelse),),
+    "theano.ifelse": (OP_CLASSES, names_of(ifelse)),
     "theano.printing": (names_of(printing),),
     "theano.sandbox.linalg": (names_of(nlinalg), names_of(slinalg)),
     "theano.scalar": (SCALAR,),
     "theano.scan_module": (SCAN,),
     "theano.sparse": (),
-    "theano.tensor": (TENSOR, CORE),
+    "theano.tensor": (OP_CLASSES, TENSOR, CORE),
     "theano.tensor.inplace": (names_of(inplace),),
-    "theano.tensor.nlinalg": (names_of(nlinalg),),
-    "theano.tensor.nnet": (NNET, TENSOR),
+    "theano.tensor.nlinalg": (OP_CLASSES, names_of(nlinalg), TENSOR),
+    "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
-    "theano.tensor.slinalg": (names_of(slinalg),),
+    "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),
     "theano.typed_list": (),
     "theano.updates": (SCAN,),
 }

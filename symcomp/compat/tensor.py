@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.ops import nnet
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
+from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import patternbroadcast
 
 __all__ = [
-    "DTYPES", "logsoftmax", "logsoftmax_op", "Rebroadcast", "softmax", "softmax_op", "tensor",
-    "TensorType", "verify_grad",
+    "CASTS", "DTYPES", "logsoftmax", "logsoftmax_op", "Rebroadcast", "softmax", "softmax_op",
+    "tensor", "TensorType", "verify_grad",
 ]  # fmt: skip
 
 
@@ -105,7 +107,9 @@ def _as_rows(name: str, c: Any) -> TensorVariable:
     return shape_padleft(c) if c.ndim == 1 else c
 
 
-# -- constants of Theano's modules
+# -- what Theano's modules hold beside functions
+
+CASTS = {f"_convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.ALL}
 
 DTYPES = {
     "all_dtypes": list(dtypes.ALL),

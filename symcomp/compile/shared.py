@@ -53,6 +53,10 @@ class SharedVariable(Variable):
             expression = self.type.filter_variable(expression)
         self._default_update = expression
 
+    @default_update.deleter
+    def default_update(self) -> None:
+        self._default_update = None
+
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any:
         """Return the value.
 
