@@ -16,6 +16,8 @@ from symcomp.compat.sources import EVERYWHERE, OWN, SOURCES, Namespace
 from symcomp.config import config as symcomp_config
 
 NAMES = TENSOR | OTHERS
+# Packages of which programs import everything: submodules, and `theano` itself, are among it.
+STARRED = ("theano", "theano.tensor")
 
 
 class TheanoModule(ModuleType):
@@ -89,11 +91,16 @@ def build() -> dict[str, ModuleType]:
             setattr(module, word, resolve(name, word))
         if name not in opened:
             module.__all__ = [word for word in names if not word.startswith("_")]
+    for package in STARRED:
+        vars(modules[package])["theano"] = modules["theano"]
+        modules[package].__all__ += ["theano", "np"]
     for name, module in modules.items():
         package, _, leaf = name.rpartition(".")
         # A function of the same name hides the module, as `theano.compile.function` does.
         if package and isinstance(vars(modules[package]).get(leaf, Missing("")), Missing):
             setattr(modules[package], leaf, module)
+            if package in STARRED:
+                modules[package].__all__.append(leaf)
     return dict(modules)
 
 

@@ -518,5 +518,6 @@ OPEN = (
     "theano.tensor.blas theano.tensor.blas_c theano.tensor.blas_headers "
     "theano.tensor.blas_scipy theano.tensor.elemwise_cgen theano.tensor.inc_code "
     "theano.tensor.nnet.Conv3D theano.tensor.nnet.ConvGrad3D theano.tensor.nnet.ConvTransp3D "
-    "theano.tensor.nnet.opt theano.tensor.opt_uncanonicalize theano.typed_list.opt "
+    "theano.tensor.nnet.opt theano.tensor.opt theano.tensor.opt_uncanonicalize "
+    "theano.typed_list.opt "
 )

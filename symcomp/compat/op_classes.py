@@ -153,6 +153,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "IncSubtensor": (_by_index, _all_of(T.IncSubtensor)),
     "Join": (lambda view=-1: T.join, _all_of(Join)),
     "LogSoftmax": (_no_parameters(differing.logsoftmax), _all_of(LogSoftmax)),
+    "lstsq": (_no_parameters(T.nlinalg.lstsq), _nothing),
     "MaxAndArgmax": (lambda axis: lambda x: T.max_and_argmax(x, axis), _nothing),
     "PermuteRowElements": (_no_parameters(T.permute_row_elements), _nothing),
     "Prod": (_reduced(T.prod), _reduction("prod")),

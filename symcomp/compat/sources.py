@@ -183,7 +183,7 @@ OWN: dict[str, Namespace] = {
 }
 
 #: What most of Theano's modules import.
-EVERYWHERE: Namespace = {"config": options.config}
+EVERYWHERE: Namespace = {"config": options.config, "np": np, "numpy": np}
 
 #: Where the names of a module, and of those inside it, are looked up, in this order.
 SOURCES: dict[str, tuple[Namespace, ...]] = {
@@ -199,7 +199,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.sparse": (),
     "theano.tensor": (OP_CLASSES, TENSOR, CORE),
     "theano.tensor.inplace": (names_of(inplace),),
-    "theano.tensor.nlinalg": (OP_CLASSES, names_of(nlinalg), TENSOR),
+    "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),

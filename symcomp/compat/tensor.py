@@ -16,11 +16,12 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.ops import nnet
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
+from symcomp.ops.linalg import norm as norm_of
 from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import patternbroadcast
 
 __all__ = [
-    "CASTS", "DTYPES", "logsoftmax", "logsoftmax_op", "Rebroadcast", "softmax", "softmax_op",
+    "CASTS", "DTYPES", "logsoftmax", "logsoftmax_op", "norm", "Rebroadcast", "softmax", "softmax_op",
     "tensor", "TensorType", "verify_grad",
 ]  # fmt: skip
 
@@ -30,6 +31,9 @@ class _TensorTypes(StandIn):
 
     def __call__(self, dtype: Any, broadcastable: Sequence[Any], name: str | None = None) -> Any:
         return RealTensorType(resolve_dtype(dtype), broadcastable=tuple(map(bool, broadcastable)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(RealTensorType, name)
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, RealTensorType)
@@ -82,6 +86,11 @@ def verify_grad(
         fun, pt, n_tests, rng, eps, out_type, abs_tol, rel_tol, mode, cast_to_output_type,
         forward=False,
     )  # fmt: skip
+
+
+def norm(x: Any, ord: Any) -> TensorVariable:
+    """``nlinalg.norm``, where infinity may be written "inf"."""
+    return norm_of(x, {"inf": np.inf, "-inf": -np.inf}.get(ord, ord))
 
 
 # -- theano.tensor.nnet

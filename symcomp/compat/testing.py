@@ -72,4 +72,4 @@ class InferShapeTester(unittest.TestCase):
             assert np.array_equal(np.shape(value), lengths), f"{np.shape(value)} != {lengths}"
         if check_topo:
             ops = [node.op for node in of_shapes.maker.fgraph.toposort()]
-            assert not any(isinstance(op, cls) for op in ops), f"{cls.__name__} runs for its shape"
+            assert not any(isinstance(op, cls) for op in ops), f"{cls} runs for its shape"
