@@ -105,6 +105,7 @@ TENSOR: Namespace = {
     "TensorType": differing.TensorType,
     "verify_grad": differing.verify_grad,
     **differing.DTYPES,
+    **differing.CONSTRUCTORS_OF_SEVERAL,
 }
 NNET: Namespace = {
     **names_of(nnet),

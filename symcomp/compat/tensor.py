@@ -13,7 +13,7 @@ from symcomp.compile.verify_grad import verify_grad as verify_gradient
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops import nnet
+from symcomp.ops import nnet, variables
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
 from symcomp.ops.linalg import norm as norm_of
@@ -21,8 +21,8 @@ from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import patternbroadcast
 
 __all__ = [
-    "CASTS", "DTYPES", "logsoftmax", "logsoftmax_op", "norm", "Rebroadcast", "softmax", "softmax_op",
-    "tensor", "TensorType", "verify_grad",
+    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
+    "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType", "verify_grad",
 ]  # fmt: skip
 
 
@@ -51,6 +51,30 @@ TensorType = _TensorTypes("theano.tensor.TensorType")
 def tensor(dtype: Any, broadcastable: Sequence[Any], name: str | None = None) -> TensorVariable:
     """A symbolic tensor, its first argument the dtype."""
     return TensorType(dtype, broadcastable)(name)
+
+
+def _several(make: Callable[..., TensorVariable]) -> Callable[..., Any]:
+    """The plural of a constructor: a number, names, or one string with a name of each letter."""
+
+    def make_several(*names: Any) -> Any:
+        wanted = names[0] if len(names) == 1 else names
+        if isinstance(wanted, int):
+            wanted = [None] * wanted
+        made = [make(name) for name in wanted]
+        return made[0] if len(made) == 1 else made
+
+    return make_several
+
+
+def _plurals() -> dict[str, Callable[..., Any]]:
+    return {
+        prefix + plural: _several(variables.NAMES[prefix + word])
+        for word, plural in variables.PLURALS.items()
+        for prefix in ("", "i", "l", "f", "d")
+    }
+
+
+CONSTRUCTORS_OF_SEVERAL = _plurals()
 
 
 class Rebroadcast:

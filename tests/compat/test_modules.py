@@ -185,6 +185,13 @@ class TestDifferences:
         assert lookup("tensor.tensor")("int8", (1, 0), "x").type.shape == (1, None)
         assert symcomp.shared(np.ones((1, 2)), broadcastable=(1, 0)).type.shape == (1, None)
 
+    def test_several_inputs_at_once(self) -> None:
+        assert [x.name for x in lookup("tensor.dvectors")("xyz")] == ["x", "y", "z"]
+        assert [x.name for x in lookup("tensor.matrices")("left", "right")] == ["left", "right"]
+        assert len(lookup("tensor.iscalars")(2)) == 2
+        assert lookup("tensor.scalars")("x").type == T.scalar().type
+        assert lookup("tensor.ivectors")(1).dtype == "int32"
+
     def test_types_are_instances_of_tensor_type(self) -> None:
         kind = lookup("tensor.TensorType")
         assert isinstance(T.dmatrix("x").type, kind)
