@@ -16,6 +16,9 @@ from symcomp.compat.sources import EVERYWHERE, OWN, SOURCES, Namespace
 from symcomp.config import config as symcomp_config
 
 NAMES = TENSOR | OTHERS
+# Users' ops may make NaN in Theano. And what is passed to a loop that makes no use of it is used
+# there, as here it is not.
+DEFAULTS = {"nan_guard": "off", "on_unused_input": "warn"}
 # Packages of which programs import everything: submodules, and `theano` itself, are among it.
 STARRED = ("theano", "theano.tensor")
 
@@ -132,7 +135,8 @@ def install_as_theano() -> None:
             f"install_as_theano: another theano has been imported, from {present.__file__}; call "
             "install_as_theano before that"
         )
-    if symcomp_config.origin("nan_guard") == "default":
-        symcomp_config.nan_guard = "off"  # in Theano, ops may make NaN
+    for name, value in DEFAULTS.items():
+        if symcomp_config.origin(name) == "default":
+            setattr(symcomp_config, name, value)
     read_environment(os.environ)
     sys.modules.update(build())

@@ -39,16 +39,17 @@ def verify_grad(
 def assert_allclose(
     expected: Any, value: Any, rtol: float | None = None, atol: float | None = None
 ) -> None:
-    """Fail unless the arrays agree to the precision of the coarser dtype."""
-    coarsest = min(
-        (np.finfo(a.dtype) for a in map(np.asarray, (expected, value)) if a.dtype.kind in "fc"),
-        key=lambda info: info.precision,
-        default=np.finfo(np.float64),
-    )
-    usual = {np.dtype("float16"): 5e-3, np.dtype("float32"): 1e-5}.get(coarsest.dtype, 1e-8)
-    np.testing.assert_allclose(
-        value, expected, usual if rtol is None else rtol, usual if atol is None else atol
-    )
+    """Fail unless the arrays, which may broadcast, agree to the precision of the coarser dtype."""
+    dtypes = {np.asarray(a).dtype.name for a in (expected, value)}
+    if dtypes & {"float16"}:
+        usual = (5e-3, 5e-3)
+    elif dtypes & {"float32", "complex64"}:
+        usual = (1e-5, 1e-5)
+    else:
+        usual = (1e-5, 1e-8)
+    rtol, atol = usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
+    if not np.allclose(value, expected, rtol, atol, equal_nan=True):
+        raise AssertionError(f"rtol={rtol}, atol={atol}: {value!r} is not {expected!r}")
 
 
 class InferShapeTester(unittest.TestCase):

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 import pytest
 
 from symcomp.compat import install_as_theano
+from symcomp.compat.modules import DEFAULTS
 from symcomp.config import config
 
 
 @pytest.fixture(autouse=True)
 def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     before = set(sys.modules)
-    monkeypatch.setitem(config._values, "nan_guard", "user_ops")
-    monkeypatch.setitem(config._origins, "nan_guard", "default")
+    for name in DEFAULTS:
+        monkeypatch.setitem(config._values, name, config._options[name].default)
+        monkeypatch.setitem(config._origins, name, "default")
     install_as_theano()
     yield sys.modules["theano"]
     for name in set(sys.modules) - before:

@@ -150,8 +150,9 @@ class TestInstalling:
             with pytest.raises(RuntimeError, match="/elsewhere"):
                 install_as_theano()
 
-    def test_ops_may_make_nan_as_in_theano(self) -> None:
+    def test_options_that_differ_in_theano(self) -> None:
         assert symcomp.config.nan_guard == "off"
+        assert symcomp.config.on_unused_input == "warn"
 
     def test_a_function_hides_the_module_of_its_name(self) -> None:
         assert lookup("compile.function") is symcomp.function
@@ -217,6 +218,15 @@ class TestDifferences:
         x = T.dmatrix("x")
         cost = lookup("sparse_grad")(x[T.constant([0, 0])]).sum()
         assert np.array_equal(symcomp.grad(cost, x).eval({x: np.ones((2, 1))}), [[2.0], [0.0]])
+
+    def test_values_that_agree(self) -> None:
+        agree = lookup("tests.unittest_tools.assert_allclose")
+        agree(np.ones((2, 3)), np.ones(3) + 1e-9)
+        agree(np.ones(3), np.ones(3, "float32") + np.float32(5e-6))
+        with pytest.raises(AssertionError, match=r"rtol=1e-05, atol=1e-08"):
+            agree(np.ones(3), np.ones(3) + 1e-4)
+        with pytest.raises(AssertionError, match=r"rtol=0\.1"):
+            agree(1.0, 2.0, rtol=0.1)
 
     def test_there_is_no_gpu(self) -> None:
         assert lookup("sandbox.cuda.cuda_enabled") is False

@@ -12,6 +12,7 @@ import pytest
 
 import symcomp
 from symcomp.compat import install_as_theano
+from symcomp.compat.modules import DEFAULTS
 from symcomp.config import config
 
 PROGRAMS = Path(__file__).parent / "compat"
@@ -21,8 +22,9 @@ PROGRAMS = Path(__file__).parent / "compat"
 def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = set(sys.modules)
     monkeypatch.syspath_prepend(PROGRAMS)
-    monkeypatch.setitem(config._values, "nan_guard", "user_ops")
-    monkeypatch.setitem(config._origins, "nan_guard", "default")
+    for name in DEFAULTS:
+        monkeypatch.setitem(config._values, name, config._options[name].default)
+        monkeypatch.setitem(config._origins, name, "default")
     install_as_theano()
     yield
     for name in set(sys.modules) - before:
