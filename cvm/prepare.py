@@ -45,12 +45,16 @@ def native_machine(program: Program, keep: bool = False, checked: bool = False) 
     checked : bool
         Whether every value is looked at (for NaN): then Python computes them all.
     """
-    code = program.instructions
-    kernels = {} if checked or not config.kernels else kernel_actions(code)
-    table = {} if checked else NATIVE
-    actions = [kernels.get(i) or _action(step, table) for i, step in enumerate(code)]
+    actions = actions_of(program.instructions, checked)
     python = any(type(action) is PythonCall for action in actions)
     return NativeMachine(program, actions, keep, python)
+
+
+def actions_of(code: Sequence[Instruction], checked: bool = False) -> list[Action | None]:
+    """For each instruction what does it; None for what the machine does itself."""
+    kernels = {} if checked or not config.kernels else kernel_actions(code)
+    table = {} if checked else NATIVE
+    return [kernels.get(i) or _action(step, table) for i, step in enumerate(code)]
 
 
 def _action(step: Instruction, table: Mapping[type, Lowering]) -> Action | None:
