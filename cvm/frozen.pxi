@@ -163,8 +163,8 @@ cdef class Frozen:
             self._fits = self._product(<Product>action, store)
         elif type(action) is Transpose:
             self._fits = self._transpose(<Transpose>action, store)
-        elif type(action) is Part:
-            self._fits = self._part(<Part>action, store)
+        elif type(action) is View:
+            self._fits = self._part(<View>action, store)
         else:
             self._fits = False
         for i in range(step.n_frees):
@@ -240,10 +240,10 @@ cdef class Frozen:
             size *= call.shape[axis]
         for k in range(action._n_inputs, n):
             i = k - action._n_inputs
-            if not self._name_output(action._slots[k], action._into[i], store):
+            if not self._name_output(action._outputs[i], action._into[i], store):
                 return False
-            call.places[k] = self._place_of[action._slots[k]]
-            array = <cnp.ndarray>store[action._slots[k]]
+            call.places[k] = self._place_of[action._outputs[i]]
+            array = <cnp.ndarray>store[action._outputs[i]]
             at = 0
             for axis in range(ndim):
                 if not action._dropped[i] >> axis & 1:
@@ -274,14 +274,14 @@ cdef class Frozen:
         call.kernel, call.type = NULL, action._type
         call.alpha = action._factor(store, action._alpha, 1.0)
         call.beta = action._factor(store, action._beta, 1.0) if action._c >= 0 else 0.0
-        if call.alpha == 0 or not self._name_output(action._output, action._into, store):
+        if call.alpha == 0 or not self._name_output(action._outputs[0], action._into, store):
             return False
-        z = <cnp.ndarray>store[action._output]
+        z = <cnp.ndarray>store[action._outputs[0]]
         if not cnp.PyArray_IS_C_CONTIGUOUS(z):
             return False
         call.places = <int *>self._new(4 * sizeof(int))
         call.places[0], call.places[1] = self._place_of[action._a], self._place_of[action._b]
-        call.places[2], call.places[3] = -1, self._place_of[action._output]
+        call.places[2], call.places[3] = -1, self._place_of[action._outputs[0]]
         if action._c >= 0 and call.beta != 0:
             if not same_lengths(<cnp.ndarray>store[action._c], z):
                 return False
@@ -293,24 +293,26 @@ cdef class Frozen:
         return call.places[3] != call.places[0] and call.places[3] != call.places[1]
 
     cdef bint _transpose(self, Transpose action, PyObject **store) except -1:
-        cdef int place = self._place_of[action._input]
-        self._place_of[action._output] = place
+        cdef int place = self._place_of[action._slots[0]]
+        self._place_of[action._outputs[0]] = place
         return place >= 0 and (
-            cnp.PyArray_DATA(<cnp.ndarray>store[action._input])
-            == cnp.PyArray_DATA(<cnp.ndarray>store[action._output])
+            cnp.PyArray_DATA(<cnp.ndarray>store[action._slots[0]])
+            == cnp.PyArray_DATA(<cnp.ndarray>store[action._outputs[0]])
         )
 
-    cdef bint _part(self, Part action, PyObject **store) except -1:
-        cdef int source = self._place_of[action._input]
+    cdef bint _part(self, View action, PyObject **store) except -1:
+        cdef int source = self._place_of[action._slots[0]]
         cdef cnp.ndarray x, z
         cdef Cut *cut = &self._cuts[self._n_cuts]
-        if source < 0 or not cnp.PyArray_CheckExact(<object>store[action._input]):
+        if source < 0 or not cnp.PyArray_CheckExact(<object>store[action._slots[0]]):
             return False
-        x, z = <cnp.ndarray>store[action._input], <cnp.ndarray>store[action._output]
+        if action._n_arguments > 1:
+            return False    # another part in the next step
+        x, z = <cnp.ndarray>store[action._slots[0]], <cnp.ndarray>store[action._outputs[0]]
         cut.place = self._new_place(PART, NULL, 0, cnp.PyArray_NBYTES(z))
         cut.source = source
         cut.offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
-        self._place_of[action._output] = cut.place
+        self._place_of[action._outputs[0]] = cut.place
         self._n_cuts += 1
         return True
 

@@ -85,11 +85,12 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, address: int)
     results = formula.results
     rank = node.inputs[0].ndim
     return KernelCall(
-        address,
         step.compute,
         step.arguments,
-        step.inputs,
         step.outputs,
+        step.several,
+        address,
+        len(step.inputs),
         _places(step, whole),
         [*patterns[: len(formula.inputs)], *(patterns[r.value] for r in results)],
         [[a in r.dropped for a in range(rank)] for r in results],

@@ -90,11 +90,7 @@ cdef class Loop:
         """Do the steps, at most so many; return how many were done."""
         cdef PyObject **store = self._machine.new_store()
         try:
-            if self._machine._python:
-                with np.errstate(all="ignore"):
-                    self._steps(store, most)
-            else:
-                self._steps(store, most)
+            self._steps(store, most)
         finally:
             self._machine.drop_store(store)
         return self.done

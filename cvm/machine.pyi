@@ -6,23 +6,28 @@ from symcomp.vm.program import Program
 
 class Action: ...
 
-class PythonCall(Action):
+class Native(Action):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
         outputs: Sequence[int],
         several: bool,
+        *rest: Any,
     ) -> None: ...
 
-class KernelCall(Action):
+class PythonCall(Native): ...
+class Nonzeros(Native): ...
+
+class KernelCall(Native):
     def __init__(
         self,
-        address: int,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
-        inputs: Sequence[int],
         outputs: Sequence[int],
+        several: bool,
+        address: int,
+        n_inputs: int,
         into: Sequence[int],
         stretched: Sequence[Sequence[bool]],
         dropped: Sequence[Sequence[bool]],
@@ -31,32 +36,202 @@ class KernelCall(Action):
         steps: int,
     ) -> None: ...
 
-class Transpose(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        input: int,
-        output: int,
-        ndim: int,
-        order: Sequence[int],
-    ) -> None: ...
-
-class Part(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        input: int,
-        output: int,
-        ndim: int,
-        entries: Sequence[int | tuple[Any, Any, Any] | None],
-    ) -> None: ...
-
-class Product(Action):
+class Transpose(Native):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
-        output: int,
+        outputs: Sequence[int],
+        several: bool,
+        ndim: int,
+        order: Sequence[int],
+    ) -> None: ...
+
+class View(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        entries: Sequence[Any],
+    ) -> None: ...
+
+class Pieces(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        axis: int,
+    ) -> None: ...
+
+class Reshaped(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        ndim: int,
+    ) -> None: ...
+
+class Lengths(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        axis: int,
+    ) -> None: ...
+
+class Passed(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        which: int,
+        conditions: Sequence[tuple[str, int, int, int, int]],
+    ) -> None: ...
+
+class Fill(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        ndim: int,
+        stretching: Sequence[bool],
+        into: int,
+    ) -> None: ...
+
+class Copied(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        c_order: bool,
+    ) -> None: ...
+
+class Joined(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        n_inputs: int,
+        axis: int,
+        stacked: bool,
+        into: int,
+    ) -> None: ...
+
+class Written(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        entries: Sequence[Any],
+        sets: bool,
+        stretching: Sequence[bool],
+        in_place: bool,
+        into: int,
+    ) -> None: ...
+
+class Gather(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        entries: Sequence[Any],
+    ) -> None: ...
+
+class Scatter(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        entries: Sequence[Any],
+        sets: bool,
+        stretching: Sequence[bool],
+        in_place: bool,
+        into: int,
+    ) -> None: ...
+
+class Running(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        what: str,
+        axis: int,
+        dtype: Any,
+    ) -> None: ...
+
+class Extreme(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        largest: bool,
+        axes: Sequence[int],
+    ) -> None: ...
+
+class Sorted(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        axis: int,
+        positions: bool,
+    ) -> None: ...
+
+class Searched(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        right: bool,
+    ) -> None: ...
+
+class Range(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        dtype: Any,
+    ) -> None: ...
+
+class Product(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
         ndim: int,
         c: int,
         alpha: int,
@@ -67,51 +242,6 @@ class Product(Action):
         outer: bool,
         overwritten: int,
         dtype: Any,
-    ) -> None: ...
-
-class Length(Action):
-    def __init__(
-        self, compute: Callable[..., Any] | None, input: int, output: int, axis: int
-    ) -> None: ...
-
-class View(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        output: int,
-        entries: Sequence[Any],
-    ) -> None: ...
-
-class Fill(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        output: int,
-        ndim: int,
-        into: int,
-        dtype: Any,
-    ) -> None: ...
-
-class Gather(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        output: int,
-        count: int,
-    ) -> None: ...
-
-class Scatter(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        output: int,
-        count: int,
-        set: bool,
-        into: int,
     ) -> None: ...
 
 class GateCall(Action):
@@ -126,7 +256,6 @@ class NativeMachine:
         program: Program,
         actions: Sequence[Action | None],
         keep: bool = False,
-        python: bool = True,
     ) -> None: ...
     def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
     def free(self) -> None: ...

@@ -14,10 +14,12 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
-from libc.string cimport memcpy
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
 
 cimport numpy as cnp
 
+import contextvars
 import os
 import threading
 import time
@@ -34,9 +36,11 @@ from symcomp.vm.opcodes import Opcode
 cnp.import_array()
 
 include "actions.pxi"
-include "blas.pxi"
 include "views.pxi"
-include "arrays.pxi"
+include "moves.pxi"
+include "places.pxi"
+include "lines.pxi"
+include "blas.pxi"
 include "cells.pxi"
 
 cdef enum:
@@ -77,8 +81,6 @@ cdef class NativeMachine:
         For each instruction that is a CALL or COPY, what does it.
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
-    python : bool
-        Whether an action may run NumPy, whose warnings must be off then.
     """
 
     cdef readonly object program
@@ -86,7 +88,7 @@ cdef class NativeMachine:
     cdef list _actions
     cdef list _constants
     cdef PyObject **_template
-    cdef bint _keep, _python
+    cdef bint _keep
     cdef bint is_native     # whether kernels, products and views are all there is
     cdef int _n_slots, _n_steps, _n_constants
     cdef int *_constant_slots
@@ -97,13 +99,13 @@ cdef class NativeMachine:
     cdef int *_made         # the slots that instructions set
     cdef int _n_inputs, _n_outputs, _n_made
 
-    def __cinit__(self, program, list actions, bint keep=False, bint python=True):
+    def __cinit__(self, program, list actions, bint keep=False):
         cdef int i, k, at = 0
         self.program = program
         self.kept = None
         self._actions = actions
-        self._keep, self._python = keep, python
-        self.is_native = all(type(a) in (KernelCall, Part, Product, Transpose) for a in actions)
+        self._keep = keep
+        self.is_native = all(type(a) in (KernelCall, Product, Transpose, View) for a in actions)
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)
@@ -176,11 +178,7 @@ cdef class NativeMachine:
         try:
             for i in range(self._n_inputs):
                 put(store, self._input_slots[i], values[i])
-            if self._python:
-                with np.errstate(all="ignore"):
-                    self._guarded(store, observe)
-            else:
-                self._guarded(store, observe)
+            self._guarded(store, observe)
             if self._keep:
                 self.kept = contents(store, self._n_slots)
             results = PyList_New(self._n_outputs)

@@ -1,17 +1,15 @@
-"""Which ops of the examples run natively, and which through Python.
+"""Which ops of the examples in tests/cvm run natively, and which through Python.
 
-Run as ``python tools/native_ops.py``; with ``-v`` for each example.
+Run as ``python tools/native_ops.py``.
 """
 
-import sys
 from collections import Counter
 
+import symcomp
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import PythonCall
 from symcomp.cvm.prepare import actions_of
 from symcomp.tests.cvm.examples import EXAMPLES
-
-import symcomp
 
 
 def program_of(build, values):
@@ -23,22 +21,21 @@ def program_of(build, values):
     return symcomp.function(inputs, build(*inputs), mode=symcomp.Mode("cvm")).program
 
 
-def main():
-    native, python = Counter(), Counter()
+def main() -> None:
+    """Print a line for each op, and one for each example in which Python is called."""
+    native: Counter[str] = Counter()
+    python: Counter[str] = Counter()
     for name, (build, values) in EXAMPLES.items():
-        try:
-            code = program_of(build, values).instructions
-        except Exception as e:
-            print(name, repr(e)[:300]); continue
+        code = program_of(build, values).instructions
         slow = []
         for step, action in zip(code, actions_of(code), strict=True):
-            if action is None:
-                continue
             label = "copy" if step.node is None else type(step.node.op).__name__
-            (python if type(action) is PythonCall else native)[label] += 1
             if type(action) is PythonCall:
-                slow.append(str(step.node.op) if step.node else "copy")
-        if "-v" in sys.argv and slow:
+                slow.append(str(step.node.op if step.node else "copy"))
+                python[label] += 1
+            elif action is not None:
+                native[label] += 1
+        if slow:
             print(f"{name}: {'; '.join(slow)}")
     for label in sorted({*native, *python}):
         print(f"{label:20} {native[label]:4} native {python[label]:4} Python")

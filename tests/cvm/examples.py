@@ -16,13 +16,11 @@ _RNG = np.random.default_rng(3)
 V = _RNG.normal(size=7)
 M = _RNG.normal(size=(5, 7))
 C = _RNG.normal(size=(2, 5, 7))
-I = np.array([3, -1, 0, 3])  # noqa: E741
+I = np.array([3, -1, 0, 3])
 N = np.array(3)
 W = np.arange(35).reshape(5, 7) % 4
 B = M > 0
 Z = M + 1j * M[::-1]
-
-
 
 
 MOVES: dict[str, Example] = {
