@@ -52,7 +52,7 @@ typedef void line_function(int64_t n, int64_t m, const char *x, int64_t x_step, 
     RUN(products_##NAME, X, Z, given, last * given)
 
 /* By parts: C's product of complex numbers looks for infinities, NumPy's does not. */
-#define COMPLEX_PRODUCT(NAME, T, REAL)                                                       \
+#define COMPLEX_PRODUCT(NAME, T, REAL)                                                             \
     static inline T NAME(T x, T y)                                                                 \
     {                                                                                              \
         T z;                                                                                       \
@@ -88,12 +88,11 @@ RUN(recurrence_c16, double _Complex, double _Complex, given,
     given + times_c16(RATE(double _Complex), last))
 
 /* The first largest element, or the first NaN, as `best` is replaced by what is better than it. */
-enum { CHUNK = 512, SIDE_BY_SIDE = 16 };
+enum { CHUNK = 512, SIDE_BY_SIDE = 64 };
 
-#define NUMBER_IS_BETTER(x, best, SIGN) ((x) SIGN (best))
-#define FLOAT_IS_BETTER(x, best, SIGN) (((x) SIGN (best)) | (((x) != (x)) & ((best) == (best))))
+#define IS_BETTER(x, best, SIGN) (((x) SIGN (best)) | (((x) != (x)) & ((best) == (best))))
 
-#define EXTREME(NAME, T, BETTER, SIGN)                                                             \
+#define EXTREME(NAME, T, SIGN)                                                                     \
     /* For each of m <= CHUNK lines, row after row. */                                             \
     static EACH_PROCESSOR void rows_##NAME(int64_t n, int64_t m, const char *x, int64_t x_step,    \
                                            int64_t x_line, int64_t *place)                         \
@@ -108,7 +107,7 @@ enum { CHUNK = 512, SIDE_BY_SIDE = 16 };
             if (x_line == sizeof(T)) {                                                             \
                 const T *value = (const T *)row;                                                   \
                 for (int64_t j = 0; j < m; j++) {                                                  \
-                    int better = BETTER(value[j], best[j], SIGN);                                  \
+                    int better = IS_BETTER(value[j], best[j], SIGN);                               \
                     best[j] = better ? value[j] : best[j];                                         \
                     place[j] = better ? i : place[j];                                              \
                 }                                                                                  \
@@ -116,51 +115,66 @@ enum { CHUNK = 512, SIDE_BY_SIDE = 16 };
             }                                                                                      \
             for (int64_t j = 0; j < m; j++) {                                                      \
                 T value = *(const T *)(row + j * x_line);                                          \
-                if (BETTER(value, best[j], SIGN)) {                                                \
+                if (IS_BETTER(value, best[j], SIGN)) {                                             \
                     best[j] = value;                                                               \
                     place[j] = i;                                                                  \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    /* The best of `count` elements next to each other, and of `best`. */                          \
-    static EACH_PROCESSOR T best_##NAME(int64_t count, const T *x, T best)                         \
+    /* The best of the CHUNK numbers next to each other; `strange` is whether there is a NaN. */   \
+    static EACH_PROCESSOR T best_##NAME(const T *x, int *strange)                                  \
     {                                                                                              \
         T side[SIDE_BY_SIDE];                                                                      \
-        int64_t i = 0;                                                                             \
-        for (int k = 0; k < SIDE_BY_SIDE; k++)                                                     \
-            side[k] = best;                                                                        \
-        for (; i + SIDE_BY_SIDE <= count; i += SIDE_BY_SIDE)                                       \
+        T odd[SIDE_BY_SIDE];                                                                       \
+        for (int k = 0; k < SIDE_BY_SIDE; k++) {                                                   \
+            side[k] = x[k];                                                                        \
+            odd[k] = (T)(x[k] != x[k]);                                                            \
+        }                                                                                          \
+        for (int i = SIDE_BY_SIDE; i < CHUNK; i += SIDE_BY_SIDE) {                                 \
+            const T *row = x + i;                                                                  \
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
-                side[k] = BETTER(x[i + k], side[k], SIGN) ? x[i + k] : side[k];                    \
-        for (; i < count; i++)                                                                     \
-            side[0] = BETTER(x[i], side[0], SIGN) ? x[i] : side[0];                                \
-        for (int k = 0; k < SIDE_BY_SIDE; k++)                                                     \
-            best = BETTER(side[k], best, SIGN) ? side[k] : best;                                   \
-        return best;                                                                               \
+                side[k] = row[k] SIGN side[k] ? row[k] : side[k];                                  \
+            for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
+                odd[k] = row[k] == row[k] ? odd[k] : (T)1;                                         \
+        }                                                                                          \
+        for (int k = 1; k < SIDE_BY_SIDE; k++) {                                                   \
+            side[0] = side[k] SIGN side[0] ? side[k] : side[0];                                    \
+            odd[0] += odd[k];                                                                      \
+        }                                                                                          \
+        *strange = odd[0] != 0;                                                                    \
+        return side[0];                                                                            \
     }                                                                                              \
     /* Of one line: the chunk that holds the best, then where in it. */                            \
     static int64_t line_##NAME(int64_t n, const char *x, int64_t x_step)                           \
     {                                                                                              \
         T buffer[CHUNK], best = *(const T *)x;                                                     \
-        int64_t found = 0, count, i;                                                               \
-        for (int64_t start = 0; start < n; start += CHUNK) {                                       \
+        int64_t found = 0, i, start = 0;                                                           \
+        int strange = best != best;                                                                \
+        for (; start + CHUNK <= n && !strange; start += CHUNK) {                                   \
             const T *values = (const T *)(x + start * x_step);                                     \
-            count = n - start < CHUNK ? n - start : CHUNK;                                         \
             if (x_step != sizeof(T)) {                                                             \
-                for (i = 0; i < count; i++)                                                        \
+                for (i = 0; i < CHUNK; i++)                                                        \
                     buffer[i] = *(const T *)(x + (start + i) * x_step);                            \
                 values = buffer;                                                                   \
             }                                                                                      \
-            T other = best_##NAME(count, values, best);                                            \
-            if (BETTER(other, best, SIGN)) {                                                       \
+            T other = best_##NAME(values, &strange);                                               \
+            if (strange || other SIGN best) {                                                      \
                 best = other;                                                                      \
+                found = start;                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        for (; start < n && !strange; start++) {                                                   \
+            T value = *(const T *)(x + start * x_step);                                            \
+            strange = value != value;                                                              \
+            if (strange || value SIGN best) {                                                      \
+                best = value;                                                                      \
                 found = start;                                                                     \
             }                                                                                      \
         }                                                                                          \
         for (i = found;; i++) {                                                                    \
             T value = *(const T *)(x + i * x_step);                                                \
-            if (value == best || value != value)                                                   \
+            if (value != value || (value == best && !strange))                                     \
                 return i;                                                                          \
         }                                                                                          \
     }                                                                                              \
@@ -181,20 +195,20 @@ enum { CHUNK = 512, SIDE_BY_SIDE = 16 };
         }                                                                                          \
     }
 
-#define EXTREMES(NAME, T, BETTER)                                                                  \
-    EXTREME(argmax_##NAME, T, BETTER, >)                                                           \
-    EXTREME(argmin_##NAME, T, BETTER, <)
+#define EXTREMES(NAME, T)                                                                          \
+    EXTREME(argmax_##NAME, T, >)                                                                   \
+    EXTREME(argmin_##NAME, T, <)
 
-EXTREMES(i1, int8_t, NUMBER_IS_BETTER)
-EXTREMES(i2, int16_t, NUMBER_IS_BETTER)
-EXTREMES(i4, int32_t, NUMBER_IS_BETTER)
-EXTREMES(i8, int64_t, NUMBER_IS_BETTER)
-EXTREMES(u1, uint8_t, NUMBER_IS_BETTER)
-EXTREMES(u2, uint16_t, NUMBER_IS_BETTER)
-EXTREMES(u4, uint32_t, NUMBER_IS_BETTER)
-EXTREMES(u8, uint64_t, NUMBER_IS_BETTER)
-EXTREMES(f4, float, FLOAT_IS_BETTER)
-EXTREMES(f8, double, FLOAT_IS_BETTER)
+EXTREMES(i1, int8_t)
+EXTREMES(i2, int16_t)
+EXTREMES(i4, int32_t)
+EXTREMES(i8, int64_t)
+EXTREMES(u1, uint8_t)
+EXTREMES(u2, uint16_t)
+EXTREMES(u4, uint32_t)
+EXTREMES(u8, uint64_t)
+EXTREMES(f4, float)
+EXTREMES(f8, double)
 
 /* What is computed along lines. */
 enum { SUMS, PRODUCTS, RECURRENCE, LARGEST, SMALLEST };

@@ -13,7 +13,7 @@
 #define EACH_PROCESSOR
 #endif
 
-enum { MOST_MOVED_AXES = 40 };
+enum { MOST_MOVED_AXES = 16 };
 
 struct pair { uint64_t low, high; };
 
@@ -25,6 +25,16 @@ typedef void move_function(int64_t n, char *to, int64_t to_step, const char *fro
 #define ADD(x, y) (x) += (y)
 #define OR(x, y) (x) = ((x) != 0) | ((y) != 0)
 
+/* The same for n elements that lie side by side in both arrays. */
+#define ALL_SET(T) memcpy(to, from, (size_t)(n * size))
+#define ALL_ADD(T) ALL_BY(T, ADD)
+#define ALL_OR(T) ALL_BY(T, OR)
+#define ALL_BY(T, APPLY)                                                                           \
+    T *restrict z = (T *)to;                                                                       \
+    const T *restrict y = (const T *)from;                                                         \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        APPLY(z[i], y[i])
+
 #define MOVE(NAME, T, APPLY)                                                                       \
     static EACH_PROCESSOR void NAME(int64_t n, char *to, int64_t to_step, const char *from,        \
                                     int64_t from_step, const int64_t *table)                       \
@@ -34,10 +44,7 @@ typedef void move_function(int64_t n, char *to, int64_t to_step, const char *fro
             for (int64_t i = 0; i < n; i++)                                                        \
                 APPLY(*(T *)(to + table[i]), *(const T *)(from + i * from_step));                  \
         } else if (to_step == size && from_step == size) {                                         \
-            T *restrict z = (T *)to;                                                               \
-            const T *restrict y = (const T *)from;                                                 \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                APPLY(z[i], y[i]);                                                                 \
+            ALL_##APPLY(T);                                                                        \
         } else if (to_step == size && from_step == 0) {                                            \
             T *z = (T *)to, y = *(const T *)from;                                                  \
             for (int64_t i = 0; i < n; i++)                                                        \
@@ -69,6 +76,12 @@ MOVE(add_c16, double _Complex, ADD)
                      const int64_t *table)                                                         \
     {                                                                                              \
         (void)from_step;                                                                           \
+        if (to_step == sizeof(T)) {                                                                \
+            T *z = (T *)to;                                                                        \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                z[i] = *(const T *)(from + table[i]);                                              \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t i = 0; i < n; i++)                                                            \
             *(T *)(to + i * to_step) = *(const T *)(from + table[i]);                              \
     }
@@ -157,7 +170,7 @@ static inline void order_axes(struct axes *a, int rank, const int64_t *length, c
 /* Move all elements along the axes. */
 static inline void move_axes(const struct axes *a, move_function *move, char *to, const char *from)
 {
-    int64_t index[MOST_MOVED_AXES] = {0};
+    int64_t index[MOST_MOVED_AXES];
     int inner = a->rank - 1, axis;
     if (a->size == 0)
         return;
@@ -165,6 +178,8 @@ static inline void move_axes(const struct axes *a, move_function *move, char *to
         move(1, to, 0, from, 0, 0);
         return;
     }
+    for (axis = 0; axis < inner; axis++)
+        index[axis] = 0;
     do {
         move(a->length[inner], to, a->to[inner], from, a->from[inner], 0);
         for (axis = inner - 1; axis >= 0; axis--) {

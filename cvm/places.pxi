@@ -1,12 +1,17 @@
 # Elements, rows and parts read and written at positions that arrays hold.
 
 
+cdef enum:
+    FEW_POSITIONS = 32
+
+
 cdef struct Positions:
     # Where index arrays point: their common shape, and offsets in bytes in row-major order.
     int ndim
     cnp.npy_intp lengths[MOST_AXES]
     int64_t count
-    int64_t *table
+    int64_t *table                  # may be ``few``
+    int64_t few[FEW_POSITIONS]
 
 
 cdef bint join_shape(cnp.ndarray index, Positions *found) noexcept:
@@ -26,6 +31,11 @@ cdef bint join_shape(cnp.ndarray index, Positions *found) noexcept:
         elif n != 1 and n != found.lengths[place]:
             return False
     return True
+
+
+cdef void drop_table(Positions *positions) noexcept:
+    if positions.table != positions.few:
+        free(positions.table)
 
 
 cdef int integer_kind(cnp.ndarray index) noexcept:
@@ -73,7 +83,9 @@ cdef class _AtPlaces(Native):
                     return False
         for axis in range(found.ndim):
             found.count *= found.lengths[axis]
-        found.table = <int64_t *>calloc(max(found.count, 1), sizeof(int64_t))
+        found.table = found.few
+        if found.count > FEW_POSITIONS:
+            found.table = <int64_t *>malloc(found.count * sizeof(int64_t))
         if found.table == NULL:
             raise MemoryError()
         return self._fill_table(store, x, found)
@@ -82,6 +94,7 @@ cdef class _AtPlaces(Native):
         cdef cnp.npy_intp steps[MOST_AXES]
         cdef int i, axis = 0
         cdef cnp.ndarray index
+        memset(found.table, 0, found.count * sizeof(int64_t))
         for i in range(self._n_entries):
             if self._entries[i].kind == ARRAY_AT:
                 index = <cnp.ndarray>store[self._entries[i].bounds[0].slot]
@@ -172,7 +185,7 @@ cdef class Gather(_AtPlaces):
                 return False
             self._gather(store, x, &positions, &rest, &whole)
         finally:
-            free(positions.table)
+            drop_table(&positions)
         return True
 
     cdef int _gather(
@@ -242,11 +255,10 @@ cdef class Scatter(_AtPlaces):
                 y = cnp.PyArray_NewCopy(y, cnp.NPY_CORDER)
                 stretched_steps(y, whole.ndim, whole.lengths, self._stretching, steps)
             if not self._same_strides(x, z):
-                memset(positions.table, 0, positions.count * sizeof(int64_t))
                 self._fill_table(store, z, &positions)
             self._scatter(store, z, y, steps, &positions)
         finally:
-            free(positions.table)
+            drop_table(&positions)
         return True
 
     cdef bint _same_strides(self, cnp.ndarray x, cnp.ndarray z) noexcept:
