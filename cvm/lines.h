@@ -1,5 +1,5 @@
-/* Functions along an axis: running sums and products, recurrences, positions of the largest, ranges.
-   Of an array there are an address, and the bytes from one element to the next along the axis and
+/* Functions along an axis: running sums and products, recurrences, positions of the largest,
+   ranges. Of an array there are an address, and the bytes from one element to the next along the axis and
    from one line to the next. */
 #ifndef SYMCOMP_LINES_H
 #define SYMCOMP_LINES_H
@@ -83,12 +83,13 @@ RUN(products_c16, double _Complex, double _Complex, given, times_c16(last, given
 
 RUN(recurrence_f4, float, float, given, given + RATE(float) * last)
 RUN(recurrence_f8, double, double, given, given + RATE(double) * last)
-RUN(recurrence_c8, float _Complex, float _Complex, given, given + times_c8(RATE(float _Complex), last))
+RUN(recurrence_c8, float _Complex, float _Complex, given,
+    given + times_c8(RATE(float _Complex), last))
 RUN(recurrence_c16, double _Complex, double _Complex, given,
     given + times_c16(RATE(double _Complex), last))
 
 /* The first largest element, or the first NaN, as `best` is replaced by what is better than it. */
-enum { CHUNK = 512, SIDE_BY_SIDE = 64 };
+enum { CHUNK = 512, SIDE_BY_SIDE = 32 };
 
 #define IS_BETTER(x, best, SIGN) (((x) SIGN (best)) | (((x) != (x)) & ((best) == (best))))
 
@@ -122,8 +123,8 @@ enum { CHUNK = 512, SIDE_BY_SIDE = 64 };
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    /* The best of the CHUNK numbers next to each other; `strange` is whether there is a NaN. */   \
-    static EACH_PROCESSOR T best_##NAME(const T *x, int *strange)                                  \
+    /* The best of numbers next to each other; `strange` is whether there is a NaN. */             \
+    static EACH_PROCESSOR T best_##NAME(int64_t count, const T *x, int *strange)                   \
     {                                                                                              \
         T side[SIDE_BY_SIDE];                                                                      \
         T odd[SIDE_BY_SIDE];                                                                       \
@@ -131,7 +132,7 @@ enum { CHUNK = 512, SIDE_BY_SIDE = 64 };
             side[k] = x[k];                                                                        \
             odd[k] = (T)(x[k] != x[k]);                                                            \
         }                                                                                          \
-        for (int i = SIDE_BY_SIDE; i < CHUNK; i += SIDE_BY_SIDE) {                                 \
+        for (int64_t i = SIDE_BY_SIDE; i < count; i += SIDE_BY_SIDE) {                             \
             const T *row = x + i;                                                                  \
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
                 side[k] = row[k] SIGN side[k] ? row[k] : side[k];                                  \
@@ -149,16 +150,18 @@ enum { CHUNK = 512, SIDE_BY_SIDE = 64 };
     static int64_t line_##NAME(int64_t n, const char *x, int64_t x_step)                           \
     {                                                                                              \
         T buffer[CHUNK], best = *(const T *)x;                                                     \
-        int64_t found = 0, i, start = 0;                                                           \
+        int64_t found = 0, i, start = 0, count;                                                    \
         int strange = best != best;                                                                \
-        for (; start + CHUNK <= n && !strange; start += CHUNK) {                                   \
+        for (; start + SIDE_BY_SIDE <= n && !strange; start += count) {                            \
             const T *values = (const T *)(x + start * x_step);                                     \
+            count = n - start < CHUNK ? n - start : CHUNK;                                         \
+            count -= count % SIDE_BY_SIDE;                                                         \
             if (x_step != sizeof(T)) {                                                             \
-                for (i = 0; i < CHUNK; i++)                                                        \
+                for (i = 0; i < count; i++)                                                        \
                     buffer[i] = *(const T *)(x + (start + i) * x_step);                            \
                 values = buffer;                                                                   \
             }                                                                                      \
-            T other = best_##NAME(values, &strange);                                               \
+            T other = best_##NAME(count, values, &strange);                                        \
             if (strange || other SIGN best) {                                                      \
                 best = other;                                                                      \
                 found = start;                                                                     \
