@@ -1,6 +1,6 @@
 /* Functions along an axis: running sums and products, recurrences, positions of the largest,
-   ranges. Of an array there are an address, and the bytes from one element to the next along the axis and
-   from one line to the next. */
+   ranges. Of an array there are an address, and the bytes from one element to the next along the
+   axis and from one line to the next. */
 #ifndef SYMCOMP_LINES_H
 #define SYMCOMP_LINES_H
 

@@ -18,7 +18,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from symcomp.codegen.c_scalars import C_TYPES, STORED, converted, expression
+from symcomp.codegen.c_scalars import C_TYPES, COMPLEX, STORED, converted, expression
 from symcomp.codegen.loops import (
     Body,
     Nest,
@@ -118,6 +118,7 @@ def translation_unit(kernels: Sequence[Kernel]) -> str:
         }  # fmt: skip
         parts += [f"#define {macro} {text}\n" for macro, text in macros.items()]
         parts += [_header("stable.h")]
+        parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
     parts += [_header("stable_double.h"), _header("nest.h"), _header("reduction.h")]
     parts += [_header("lines.h")]
@@ -274,7 +275,7 @@ class _Printer:
     def _has_error(self, value: int) -> bool:
         """Whether rounding errors of totals are kept: they are sums of floats."""
         name, _, work = self._reduction(value)
-        return name == "sum" and np.dtype(work).kind == "f"
+        return name == "sum" and np.dtype(work).kind in "fc"
 
     def _adds(self, value: int) -> bool:
         """Whether it is a sum or product: joining the elements of rows first makes vectors."""
@@ -316,7 +317,7 @@ class _Printer:
         if not self._has_error(value):
             joined = _joined(name, work, f"t{value}[i]", f"p{value}[i]")
             return ["for (int64_t i = 0; i < n; i++)", f"    t{value}[i] = {joined};"]
-        suffix = "f" if kind == "float" else ""
+        suffix = ("_c" if work in COMPLEX else "") + ("f" if kind.startswith("float") else "")
         return [
             "for (int64_t i = 0; i < n; i++) {",
             f"    {kind} s = t{value}[i] + p{value}[i];",
@@ -391,9 +392,14 @@ class _Printer:
         lines += [
             "static const struct kernel NAME_kernel = {"
             f"{nest.rank}, {len(nest.stretched)}, {nest.temporaries}, {total}, {count}, "
-            f"{int(nonempty(nest))}, NAME_size, NAME_stretched, NAME_reduced, {nests}}};"
+            f"{int(nonempty(nest))}, {self._width()}, "
+            f"NAME_size, NAME_stretched, NAME_reduced, {nests}}};"
         ]
         return lines
+
+    def _width(self) -> int:
+        """The bytes of the largest elements, 8 at least."""
+        return max(8, *itemsizes(self.nest))
 
     def _roles(self, body: Body) -> list[int]:
         roles = [0] * len(self.dtypes)
@@ -409,7 +415,7 @@ class _Printer:
         return roles
 
     def _entry(self, reduces: bool) -> list[str]:
-        size = f"8 * ({self.nest.temporaries} * BLOCK"
+        size = f"{self._width()} * ({self.nest.temporaries} * BLOCK"
         size += f" + {len(self.dtypes) - self.nest.temporaries} * LANES)" if reduces else ")"
         return [
             "int NAME(char *const *data, const int64_t *shape, const int64_t *strides);",
@@ -493,13 +499,15 @@ def _joined(name: str, work: str, total: str, x: str) -> str:
         return f"{test} ? {x} : {total}"
     if kind == "b":
         return f"(uint8_t)({total} {'|' if name == 'sum' else '&'} {x})"
+    if kind == "c" and name == "prod":
+        return f"c_mul{'f' if work == 'complex64' else ''}({total}, {x})"
     return f"({c_type})({total} {'+' if name == 'sum' else '*'} {x})"
 
 
 def _together(name: str, work: str) -> list[str]:
     """Join n parts, across, in the first."""
     sign = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(name)
-    if sign is None or work == "bool":
+    if sign is None or work == "bool" or work in COMPLEX:
         return [
             "for (int64_t m = n, half; across && m > 1; m = half) {",
             "    half = (m + 1) / 2;",

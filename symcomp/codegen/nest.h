@@ -39,9 +39,9 @@ struct stage {
 };
 
 /* Arrays are numbered: inputs, outputs, literals, temporaries. Axis a of array i is stretched where
-   stretched[a * total + i]. */
+   stretched[a * total + i]. No element has more than `width` bytes. */
 struct kernel {
-    int rank, arrays, temporaries, total, count, nonempty;
+    int rank, arrays, temporaries, total, count, nonempty, width;
     const uint8_t *size, *stretched, *reduced;
     const struct body *bodies;
     const struct stage *stages;
@@ -122,6 +122,10 @@ static inline int nest_next(int total, int rank, const int64_t *lengths, const i
     return 0;
 }
 
+struct pair {
+    uint64_t low, high;
+};
+
 #define NEST_COPY(T)                                                                               \
     for (int64_t r = 0; r < rows; r++)                                                             \
         for (int64_t i = 0; i < n; i++)                                                            \
@@ -130,7 +134,9 @@ static inline int nest_next(int total, int rank, const int64_t *lengths, const i
 static inline void nest_copy(int size, int64_t rows, int64_t n, char *to, int64_t to_row,
                              int64_t to_step, const char *from, int64_t from_row, int64_t from_step)
 {
-    if (size == 8)
+    if (size == 16)
+        NEST_COPY(struct pair);
+    else if (size == 8)
         NEST_COPY(uint64_t);
     else if (size == 4)
         NEST_COPY(uint32_t);
@@ -178,7 +184,7 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
                     here += along ? i * k->size[a] : 0;
                 else if (body->role[a] != UNUSED)
                     here += r * row_step[a] + i * step[a];
-                at[a] = copies[a] ? buffer + a * BLOCK * 8 : here;
+                at[a] = copies[a] ? buffer + a * BLOCK * k->width : here;
                 by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
                 if (copies[a] && nest_reads(body->role[a]))
                     nest_copy(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a], here,

@@ -129,7 +129,7 @@ static inline int nest_reduction(const struct kernel *k, char *const *data, cons
     char *at[total], *here[total];
     memcpy(at, data, (size_t)k->temporaries * sizeof *at);
     for (int a = k->temporaries; a < total; a++)
-        at[a] = buffer + k->temporaries * BLOCK * 8 + (a - k->temporaries) * LANES * 8;
+        at[a] = buffer + (k->temporaries * BLOCK + (a - k->temporaries) * LANES) * k->width;
     memset(index, 0, sizeof index);
     int64_t width = across ? 1 : LANES;
     do {

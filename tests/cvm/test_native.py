@@ -19,6 +19,12 @@ IN_PYTHON = {"ArgTopK", "Unique", "Norm"}
 OF_HALVES = {"ArgReduce", "CumOp", "IncSubtensor", "LinearRecurrence", "Arange"}
 
 
+@pytest.fixture(autouse=True)
+def no_kernels():
+    with config.change_flags(kernels=False):
+        yield
+
+
 def layouts(values):
     """The same values in other places in memory."""
     yield values
