@@ -90,6 +90,8 @@ RUN(recurrence_c16, double _Complex, double _Complex, given,
 
 /* The first largest element, or the first NaN, as `best` is replaced by what is better than it. */
 enum { CHUNK = 512, SIDE_BY_SIDE = 32 };
+/* So many bytes before they are read, memory is asked for: processors do not look that far. */
+enum { AHEAD = 8192 };
 
 #define IS_BETTER(x, best, SIGN) (((x) SIGN (best)) | (((x) != (x)) & ((best) == (best))))
 
@@ -134,6 +136,8 @@ enum { CHUNK = 512, SIDE_BY_SIDE = 32 };
         }                                                                                          \
         for (int64_t i = SIDE_BY_SIDE; i < count; i += SIDE_BY_SIDE) {                             \
             const T *row = x + i;                                                                  \
+            for (int k = 0; k < SIDE_BY_SIDE; k += 64 / (int)sizeof(T))                            \
+                __builtin_prefetch(row + AHEAD / sizeof(T) + k);                                   \
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
                 side[k] = row[k] SIGN side[k] ? row[k] : side[k];                                  \
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \

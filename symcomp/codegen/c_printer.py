@@ -47,6 +47,9 @@ _NAME = re.compile(r"\b[av]\d+\b")
 PART = 16
 # So many rows are added up at once where elements take little time: the part is read less often.
 ROWS = 4
+# So many parts of one result are added up side by side, as they stay in registers; so many bytes
+# of what is not a sum or product.
+PARTS, PARTS_BYTES = 32, 256
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ class _Printer:
         lines += ["    }", "}", ""]
         if not values:
             return [f"static void NAME_{number}{_ARGUMENTS}", "{", *lines]
-        return [_inline(number), "{", *lines, *_versions(number, parts=False, values=True)]
+        return [_inline(number), "{", *lines, *_versions(number, 0, True)]
 
     def _reads_values(self, number: int, body: Body) -> bool:
         """Whether it is of a pass and reads what there is one of for each result."""
@@ -212,9 +215,9 @@ class _Printer:
             # Across, parts are in registers anyhow.
             lines += ["        if (!across)"]
             lines += self._rows(body, before, inside, stores, [f"_{row}" for row in range(ROWS)])
-        lines += self._rows(body, before, inside, stores, [""])
+        lines += self._rows(body, [*before, *self._ahead(body, light)], inside, stores, [""])
         lines += [f"        {line}" for v in body.folds for line in self._settle(v)]
-        return [*lines, "    }", "}", "", *_versions(number, light, values)]
+        return [*lines, "    }", "}", "", *_versions(number, light and self._parts(body), values)]
 
     def _rows(
         self,
@@ -234,6 +237,21 @@ class _Printer:
             *(_indented(line, 3) for line in (*ahead, *_loop([*work, *stores]))),
             "        }",
         ]
+
+    def _parts(self, body: Body) -> int:
+        """How many parts of one result are added up side by side: what stays in registers."""
+        if all(self._adds(v) for v in body.folds):
+            return PARTS
+        # These wait for one another longer: more of them.
+        sizes = [np.dtype(self._reduction(v)[2]).itemsize for v in body.folds]
+        return max(PARTS, min(2 * PARTS, PARTS_BYTES // max(sizes)))
+
+    def _ahead(self, body: Body, light: bool) -> list[str]:
+        """Ask early for what lies next to each other, where reading takes the time."""
+        if not light:
+            return []
+        arrays = [a for _, a in body.loads if a not in body.numbers and a < self.nest.temporaries]
+        return [f"if (across)\n    ask_for(a{a}, n * (int64_t)sizeof *a{a});" for a in arrays]
 
     def _pointer(self, array: int, const: bool) -> str:
         kind = f"{'const ' if const else ''}{STORED[self.dtypes[array]]}"
@@ -378,7 +396,7 @@ class _Printer:
                 names = "NAME_begin{0}, NAME_finish{0}" if body.folds else "0, 0"
                 a, b = 2 * number, 2 * number + 1
                 across = "across" if self._reads_values(a, body) else ""
-                parts = "PARTS" if body.folds else "0"
+                parts = self._parts(body) if body.folds else 0
                 entries.append(
                     f"{{{{NAME_{a}, NAME_role{a}}}, {{NAME_{across}{a}, NAME_role{a}}}, "
                     f"{{NAME_{b}, NAME_role{b}}}, {parts}, {names.format(number)}}}"
@@ -447,11 +465,11 @@ def _inline(number: int) -> str:
     return f"INLINE void NAME_rows{number}{arguments}"
 
 
-def _versions(number: int, parts: bool, values: bool) -> list[str]:
+def _versions(number: int, parts: int, values: bool) -> list[str]:
     """A body compiled for results side by side and, where that is another or faster code, for parts
     of one: as many as stay in registers, and any number."""
     run = f"    NAME_rows{number}(rows, %s, %d, data, step);"
-    usual = ["    if (n == PARTS)", f"    {run % ('PARTS', 1)}", "    else"] if parts else []
+    usual = [f"    if (n == {parts})", f"    {run % (parts, 1)}", "    else"] if parts else []
     if not values:
         either = [*usual, ("    " if parts else "") + run % ("n", 0)]
         return [f"static void NAME_{number}{_ARGUMENTS}", "{", *either, "}", ""]

@@ -2,8 +2,9 @@
    blocks of elements that do not lie next to each other are copied to where they do. */
 
 /* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
-   by side, where these are results, and where they are parts of one result, that stay in registers. */
-enum { BLOCK = 512, LANES = 4096, PARTS = 32 };
+   by side, where these are results; parts of one result, where there are few elements; elements next
+   to each other of which one result is made alone, not with others beside it. */
+enum { BLOCK = 512, LANES = 4096, FEW_PARTS = 32, LONG = 64 };
 
 /* What a body does with an array: nothing; reads one element for each i; writes it; reads one number
    for each row; has lanes there, the same for each row; reads and writes one element for each i. */
@@ -17,6 +18,15 @@ static inline int nest_reads(int role)
 static inline int nest_writes(int role)
 {
     return role == WRITE || role == CHANGE;
+}
+
+/* Reductions ask for memory so many bytes before they read it: processors do not look that far. */
+enum { AHEAD = 8192, CACHE_LINE = 64 };
+
+static inline void ask_for(const void *array, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch((const char *)array + AHEAD + i);
 }
 
 /* For r < rows and i < n: element i of row r of an array is at data[array] + r * step[array], i

@@ -83,8 +83,8 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
     w->rank = d->rank - 1;
     if (!d->across) {
         w->rows = length;
-    } else if (stage->parts && length >= 2 * stage->parts) {
-        parts = w->n = stage->parts;
+    } else if (stage->parts && length >= 2 * FEW_PARTS) {
+        parts = w->n = length >= 2 * stage->parts ? stage->parts : FEW_PARTS;
         w->rows = length / parts;
         w->rest = length % parts;
     } else {
@@ -119,7 +119,7 @@ static inline int nest_reduction(const struct kernel *k, char *const *data, cons
     const int64_t *inner = reduced_steps + (reduced - 1) * total;
     int64_t length = reduced_lengths[reduced - 1], beside = lengths[rank - 1];
     int across = beside == 1 || (nest_weight(total, inner) <= nest_weight(total, step) &&
-                                 (length >= 16 || length >= beside));
+                                 (length >= LONG || length >= beside));
     struct reduction d = {k, across, reduced, reduced_lengths, reduced_steps, reduced_index,
                           across ? inner : step, sweeps, buffer};
     for (int s = 0; s < k->count; s++) {
