@@ -91,7 +91,9 @@ def main():
         return
     found = rounds(*sys.argv[1:2] or [None])
     others = [who for who in found if who != "symcomp"]
-    print(f"{'':30} symcomp " + " ".join(f"{who:>8}" for who in others) + "   how many times faster")
+    print(
+        f"{'':30} symcomp " + " ".join(f"{who:>8}" for who in others) + "   how many times faster"
+    )
     for i, (name, axis, dtype, _) in enumerate(cases()):
         mine = found["symcomp"][i]
         times = " ".join(f"{found[who][i]:8.3f}" for who in others)

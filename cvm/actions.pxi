@@ -13,7 +13,22 @@ cdef enum:
     MOST_AXES = 16
     MOST_ARRAYS = 64
 
-ctypedef int (*Kernel)(char **data, const int64_t *shape, const int64_t *strides) noexcept nogil
+ctypedef int (*Kernel)(
+    char **data, const int64_t *shape, const int64_t *strides, int threads
+) noexcept nogil
+
+
+# OpenMP's threads do not come along when a process forks, and it would wait for them.
+cdef bint is_forked = False
+
+
+def _use_one_thread():
+    global is_forked
+    is_forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_use_one_thread)
 
 
 cdef inline void put(PyObject **store, int slot, object value):
@@ -153,8 +168,8 @@ cdef int *numbers(values) except NULL:
 cdef class KernelCall(Native):
     """Runs a kernel over the elements of arrays.
 
-    A kernel is a C function ``int f(char **data, const int64_t *shape, const int64_t *strides)``:
-    the loop's lengths, and for each array, inputs first, its address and a row of strides in bytes,
+    A kernel is a C function ``int f(char **data, const int64_t *shape, const int64_t *strides, int
+    threads)``: the loop's lengths, and for each array, inputs first, its address and a row of strides in bytes,
     0 where it is stretched or reduced; the addresses of constants follow. It returns 0, or another
     number if it cannot compute, as an axis is empty, or a position outside: nothing is changed yet.
 
@@ -178,6 +193,8 @@ cdef class KernelCall(Native):
         Of one element each.
     steps : int
         How many operations an element takes.
+    threads, least : int
+        How many threads share loops over at least so many elements.
     """
 
     cdef list _constants
@@ -187,12 +204,14 @@ cdef class KernelCall(Native):
     cdef char **_addresses
     cdef unsigned int *_stretched
     cdef unsigned int *_dropped
-    cdef int _n_inputs, _ndim, _steps
+    cdef int _n_inputs, _ndim, _steps, _threads
+    cdef int64_t _least
 
     def __cinit__(
         self, compute, arguments, outputs, several, address, int n_inputs, into, stretched, dropped,
-        dtypes, constants, int steps
+        dtypes, constants, int steps, int threads=1, int64_t least=0
     ):
+        self._threads, self._least = threads, least
         self._kernel = <Kernel><uintptr_t>address
         self._n_inputs = n_inputs
         self._steps = steps
@@ -224,7 +243,7 @@ cdef class KernelCall(Native):
         cdef int64_t shape[MOST_AXES]
         cdef int64_t strides[MOST_AXES * MOST_ARRAYS]
         cdef char *data[MOST_ARRAYS]
-        cdef int axis, i, failed
+        cdef int axis, i, failed, threads
         cdef int64_t size = 1
         for axis in range(self._ndim):
             shape[axis] = -1
@@ -239,11 +258,12 @@ cdef class KernelCall(Native):
             self._provide(store, i, shape, strides + (self._n_inputs + i) * self._ndim, data)
         for i in range(len(self._constants)):
             data[self._n_inputs + self._n_outputs + i] = self._addresses[i]
+        threads = self._threads if size >= self._least and not is_forked else 1
         if size * self._steps < WORTH_RELEASING:
-            failed = self._kernel(data, shape, strides)
+            failed = self._kernel(data, shape, strides, threads)
         else:
             with nogil:
-                failed = self._kernel(data, shape, strides)
+                failed = self._kernel(data, shape, strides, threads)
         return not failed
 
     cdef bint _read(

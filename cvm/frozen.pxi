@@ -476,7 +476,7 @@ cdef class Frozen:
             if call.kernel != NULL:
                 for k in range(call.n_arrays):
                     call.data[k] = addresses[call.places[k]]
-                if call.kernel(call.data, call.shape, call.strides):
+                if call.kernel(call.data, call.shape, call.strides, 1):
                     return 1
             else:
                 call.a.data = addresses[call.places[0]]

@@ -34,6 +34,8 @@ class KernelCall(Native):
         dtypes: Sequence[Any],
         constants: Sequence[Any],
         steps: int,
+        threads: int = 1,
+        least: int = 0,
     ) -> None: ...
 
 class Transpose(Native):

@@ -2,10 +2,11 @@
 
 The function NAME of a kernel is
 
-    int NAME(char *const *data, const int64_t *shape, const int64_t *strides)
+    int NAME(char *const *data, const int64_t *shape, const int64_t *strides, int threads)
 
 with the pointers of inputs, outputs and literals, the lengths of all axes, and for each input and
 output a row of strides in bytes. It returns 0, or 1 if an axis is empty that must not be.
+What is large is shared by as many threads, where it is compiled with OpenMP.
 """
 
 from __future__ import annotations
@@ -151,7 +152,8 @@ class _Printer:
         if reduces:
             for number, (body, _) in enumerate(stages(self.nest)):
                 if body.folds:
-                    lines += [*self._begin(number, body), *self._finish(number, body)]
+                    lines += self._begin(number, body)
+                    lines += [*self._merge(number, body), *self._finish(number, body)]
         return [*lines, *self._tables(reduces), *self._entry(reduces)]
 
     # -- bodies
@@ -354,6 +356,26 @@ class _Printer:
                 lines += [f"        (({kind} *)data[{array}])[i] = {_identity(name, work)};"]
         return [*lines, "}", ""]
 
+    def _merge(self, number: int, body: Body) -> list[str]:
+        """Totals of other elements to these."""
+        lines = [
+            f"static void NAME_merge{number}(int64_t n, char *const *data, char *const *other)",
+            "{",
+        ]
+        for v in body.folds:
+            kind = C_TYPES[self._reduction(v)[2]]
+            for letter, array in zip("te", self.nest.totals[v], strict=True):
+                if letter == "t" or self._has_error(v):
+                    lines.append(f"    {kind} *{letter}{v} = ({kind} *)data[{array}];")
+            lines.append(
+                f"    const {kind} *p{v} = (const {kind} *)other[{self.nest.totals[v][0]}];"
+            )
+            lines += [f"    {line}" for line in self._settle(v)]
+            if self._has_error(v):
+                lines.append(f"    p{v} = (const {kind} *)other[{self.nest.totals[v][1]}];")
+                lines += ["    for (int64_t i = 0; i < n; i++)", f"        e{v}[i] += p{v}[i];"]
+        return [*lines, "}", ""]
+
     def _finish(self, number: int, body: Body) -> list[str]:
         """Totals to results: added up, where they are parts of one."""
         lines = [f"static void NAME_finish{number}(int64_t n, int across, char *const *data)", "{"]
@@ -393,7 +415,7 @@ class _Printer:
         if reduces:
             entries = []
             for number, (body, _) in enumerate(stages(nest)):
-                names = "NAME_begin{0}, NAME_finish{0}" if body.folds else "0, 0"
+                names = "NAME_begin{0}, NAME_merge{0}, NAME_finish{0}" if body.folds else "0, 0, 0"
                 a, b = 2 * number, 2 * number + 1
                 across = "across" if self._reads_values(a, body) else ""
                 parts = self._parts(body) if body.folds else 0
@@ -410,7 +432,7 @@ class _Printer:
         lines += [
             "static const struct kernel NAME_kernel = {"
             f"{nest.rank}, {len(nest.stretched)}, {nest.temporaries}, {total}, {count}, "
-            f"{int(nonempty(nest))}, {self._width()}, "
+            f"{int(nonempty(nest))}, {self._width()}, {self._buffer(reduces)}, "
             f"NAME_size, NAME_stretched, NAME_reduced, {nests}}};"
         ]
         return lines
@@ -418,6 +440,12 @@ class _Printer:
     def _width(self) -> int:
         """The bytes of the largest elements, 8 at least."""
         return max(8, *itemsizes(self.nest))
+
+    def _buffer(self, reduces: bool) -> str:
+        """The bytes that a thread needs for blocks and totals."""
+        size = f"{self.nest.temporaries} * BLOCK"
+        size += f" + {len(self.dtypes) - self.nest.temporaries} * LANES" if reduces else ""
+        return f"{self._width()} * ({size})"
 
     def _roles(self, body: Body) -> list[int]:
         roles = [0] * len(self.dtypes)
@@ -433,15 +461,12 @@ class _Printer:
         return roles
 
     def _entry(self, reduces: bool) -> list[str]:
-        size = f"{self._width()} * ({self.nest.temporaries} * BLOCK"
-        size += f" + {len(self.dtypes) - self.nest.temporaries} * LANES)" if reduces else ")"
         return [
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides);",
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides)",
+            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides, int threads);",
+            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides, int threads)",
             "{",
-            f"    _Alignas(64) char buffer[{size}];",
             f"    return nest_{'reduction' if reduces else 'elementwise'}"
-            "(&NAME_kernel, data, shape, strides, buffer);",
+            "(&NAME_kernel, data, shape, strides, threads);",
             "}",
         ]
 
