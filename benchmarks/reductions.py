@@ -4,10 +4,13 @@ Run as ``python benchmarks/reductions.py [PYTHON]``, on one core; PYTHON is an i
 JAX. Several rounds, each of all, and the best of each, so that all meet the same machine.
 """
 
+import importlib
 import json
 import subprocess
 import sys
 import time
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -42,17 +45,16 @@ def cases():
 
 def of_numpy():
     """A time for each case."""
-    return [best(lambda f=getattr(np, n), x=x, a=a: f(x, axis=a)) for n, a, _, x in cases()]
+    return [best(partial(getattr(np, name), x, axis=axis)) for name, axis, _, x in cases()]
 
 
 def of_jax():
     """The same, in an interpreter that has it."""
-    import jax
-
+    jax: Any = importlib.import_module("jax")
     jax.config.update("jax_enable_x64", True)
     times = []
     for name, axis, _, x in cases():
-        reduce = jax.jit(lambda v, f=getattr(jax.numpy, name), a=axis: f(v, axis=a))
+        reduce = jax.jit(partial(getattr(jax.numpy, name), axis=axis))
         value = jax.device_put(x)
         times.append(best(lambda f=reduce, v=value: f(v).block_until_ready()))
     return times
@@ -60,13 +62,12 @@ def of_jax():
 
 def of_symcomp():
     """The same."""
-    import symcomp
-    import symcomp.tensor as T
-
+    symcomp: Any = importlib.import_module("symcomp")
+    tensor: Any = importlib.import_module("symcomp.tensor")
     times = []
     for name, axis, dtype, x in cases():
-        v = T.tensor(dtype, shape=(None, None))
-        f = symcomp.function([symcomp.In(v, borrow=True)], getattr(T, name)(v, axis=axis))
+        v = tensor.tensor(dtype, shape=(None, None))
+        f = symcomp.function([v], getattr(tensor, name)(v, axis=axis))
         f.trust_input = True
         times.append(best(lambda f=f, x=x: f(x)))
     return times

@@ -217,7 +217,9 @@ class _Printer:
             # Across, parts are in registers anyhow.
             lines += ["        if (!across)"]
             lines += self._rows(body, before, inside, stores, [f"_{row}" for row in range(ROWS)])
-        lines += self._rows(body, [*before, *self._ahead(body, light)], inside, stores, [""])
+        lines += self._rows(
+            body, [*before, *self._ahead(body, before)] if light else before, inside, stores, [""]
+        )
         lines += [f"        {line}" for v in body.folds for line in self._settle(v)]
         return [*lines, "    }", "}", "", *_versions(number, light and self._parts(body), values)]
 
@@ -248,12 +250,15 @@ class _Printer:
         sizes = [np.dtype(self._reduction(v)[2]).itemsize for v in body.folds]
         return max(PARTS, min(2 * PARTS, PARTS_BYTES // max(sizes)))
 
-    def _ahead(self, body: Body, light: bool) -> list[str]:
-        """Ask early for what lies next to each other, where reading takes the time."""
-        if not light:
-            return []
+    def _ahead(self, body: Body, before: Sequence[str]) -> list[str]:
+        """Ask early for what lies next to each other, where there are pointers to it."""
+        text = "\n".join(before)
         arrays = [a for _, a in body.loads if a not in body.numbers and a < self.nest.temporaries]
-        return [f"if (across)\n    ask_for(a{a}, n * (int64_t)sizeof *a{a});" for a in arrays]
+        return [
+            f"if (across)\n    ask_for(a{a}, n * (int64_t)sizeof *a{a});"
+            for a in arrays
+            if f" *a{a} = " in text
+        ]
 
     def _pointer(self, array: int, const: bool) -> str:
         kind = f"{'const ' if const else ''}{STORED[self.dtypes[array]]}"
@@ -462,8 +467,8 @@ class _Printer:
 
     def _entry(self, reduces: bool) -> list[str]:
         return [
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides, int threads);",
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides, int threads)",
+            "int NAME(KERNEL_ARGUMENTS);",
+            "int NAME(KERNEL_ARGUMENTS)",
             "{",
             f"    return nest_{'reduction' if reduces else 'elementwise'}"
             "(&NAME_kernel, data, shape, strides, threads);",

@@ -98,8 +98,8 @@ class _Joined:
         for number, kernel in enumerate(self.kernels):
             lines.append(kernel.source.replace(kernel.name, f"NAME_part{number}"))
         lines += [
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides, int threads);",
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides, int threads)",
+            "int NAME(KERNEL_ARGUMENTS);",
+            "int NAME(KERNEL_ARGUMENTS)",
             "{",
             *(f"    {line}" for line in self._body()),
             "}",

@@ -6,6 +6,9 @@
    to each other of which one result is made alone, not with others beside it. */
 enum { BLOCK = 512, LANES = 4096, FEW_PARTS = 32, LONG = 64 };
 
+#define KERNEL_ARGUMENTS                                                                           \
+    char *const *data, const int64_t *shape, const int64_t *strides, int threads
+
 /* What is longer is cut in chunks, of about so many elements, that threads share. Where the cuts are
    depends on lengths alone, so that results do not depend on how many threads there are. */
 enum { CHUNK = 65536 };
