@@ -5,8 +5,11 @@
 cdef double WORK_BETWEEN_SIGNALS = 5e6
 cdef int64_t STEPS_BETWEEN_SIGNALS = 4096
 
+# Actions whose steps can be recorded.
+FREEZABLE = (KernelCall, Product, Transpose, View, Lengths, Fill, Written, RandomDraw)
+
 cdef enum Place:
-    FIXED = 0       # captured, or a constant
+    FIXED = 0       # captured, a constant, or what is computed from such and from lengths
     MOVING = 1      # a row of a sequence, state or stack
     STATE = 2       # a carried value before the step
     OWN = 3         # made in the step
@@ -21,14 +24,18 @@ cdef struct Layout:
 
 
 cdef struct Call:
-    Kernel kernel       # NULL: a product
-    int *places         # of a kernel's arrays; of a product: a, b, c (-1: nothing to copy), result
+    Kernel kernel       # NULL: a product, or
+    Writing *writing    # if not NULL, elements of one place that are written to another
+    int *places         # of a kernel's arrays; of a product: a, b, c (-1: nothing to copy), result;
+                        # of a writing: what is read, what is written
+    cnp.npy_intp offset     # of a writing: where it begins
     int n_arrays
     char **data         # of a kernel: addresses of arrays, then of constants
     int64_t *shape
     int64_t *strides
     Matrix a
     Matrix b
+    int position        # of the instruction
     int type
     double alpha
     double beta
@@ -100,6 +107,8 @@ cdef class Frozen:
     cdef int *_exchanges            # pairs of places
     cdef int _n_places, _n_calls, _n_cuts, _n_copies, _n_exchanges, _until
     cdef double _work
+    cdef Tally _tally
+    cdef Steady *_steady            # of instructions, in the steps that were timed
 
     def __cinit__(self, NativeMachine machine):
         cdef int slot, n_slots = machine._n_slots, n_outputs = machine._n_outputs
@@ -115,7 +124,7 @@ cdef class Frozen:
         self._kinds = <int *>self._new(most * sizeof(int))
         self._sizes = <size_t *>self._new(most * sizeof(size_t))
         self._claimed = <bint *>self._new(most * sizeof(bint))
-        self._calls = <Call *>self._new(machine._n_steps * sizeof(Call))
+        self._calls = <Call *>self._new(2 * machine._n_steps * sizeof(Call))
         self._cuts = <Cut *>self._new(machine._n_steps * sizeof(Cut))
         self._copies = <Copy *>self._new(n_outputs * sizeof(Copy))
         self._exchanges = <int *>self._new(2 * n_outputs * sizeof(int))
@@ -140,38 +149,98 @@ cdef class Frozen:
     cdef int record(self, Loop loop, PyObject **store) except -1:
         """Do a step, and note what is done."""
         cdef int position = 0
+        cdef Clock clock = None
+        self._tally = loop._tally
+        if self._tally is not None:
+            self._steady = <Steady *>self._new(self._machine._n_steps * sizeof(Steady))
+            if next_run(&self._tally.sampler) == FULL:
+                clock = Clock()
         self._name_inputs(loop, store)
         try:
             while position < self._machine._n_steps:
-                self._do(&self._machine._steps[position], store)
+                self._do(position, store, clock)
                 position += 1
         except Exception as problem:
             self._machine.blame(problem, store, position)
             raise
         return 0
 
-    cdef int _do(self, Step *step, PyObject **store) except -1:
+    cdef int _do(self, int position, PyObject **store, Clock clock) except -1:
         cdef int i
         cdef PyObject *value
+        cdef Step *step = &self._machine._steps[position]
         cdef Action action = <Action>step.action
+        cdef int64_t entries = symcomp_entries()[0]
+        cdef int first = self._n_calls
+        if clock is not None:
+            clock.before(self._tally, position, store, step)
         action.run(store)
-        if not self._fits:
-            pass
-        elif type(action) is KernelCall:
-            self._fits = self._kernel(<KernelCall>action, store)
-        elif type(action) is Product:
-            self._fits = self._product(<Product>action, store)
-        elif type(action) is Transpose:
-            self._fits = self._transpose(<Transpose>action, store)
-        elif type(action) is View:
-            self._fits = self._part(<View>action, store)
-        else:
-            self._fits = False
+        if clock is not None:
+            clock.after(self._tally, position, store, step)
+        elif self._tally is not None:
+            self._tally.recognise(position, store, step)
+        if self._tally is not None:
+            self._tally.counts[position] += 1
+            self._tally.in_python[position] += symcomp_entries()[0] != entries
+        if self._fits:
+            self._fits = self._note(action, step, store)
+        for i in range(first, self._n_calls):
+            self._calls[i].position = position
         for i in range(step.n_frees):
             value = store[step.frees[i]]
             store[step.frees[i]] = NULL
             Py_XDECREF(value)
         return 0
+
+    cdef bint _note(self, Action action, Step *step, PyObject **store) except -1:
+        """Record an action; False if it cannot be done without Python."""
+        cdef int slot
+        if type(action) is Lengths or (
+            (type(action) is KernelCall or type(action) is Product) and self._are_fixed(step, 0)
+        ):
+            return self._fix(step, store)
+        if type(action) is KernelCall:
+            return self._kernel(<KernelCall>action, store)
+        if type(action) is Product:
+            return self._product(<Product>action, store)
+        if type(action) is Transpose:
+            return self._transpose(<Transpose>action, store)
+        if type(action) is View and self._are_fixed(step, 1):
+            return self._part(step.inputs[0], step.inputs[step.n_inputs], store)
+        if type(action) is Fill and self._are_fixed(step, 1):
+            return self._fill(<Fill>action, store)
+        if type(action) is Written and self._are_fixed(step, 2):
+            return self._write(<Written>action, store)
+        if type(action) is RandomDraw and self._are_fixed(step, 1):
+            return record_draw(self, <RandomDraw>action, store)
+        return False
+
+    cdef bint _are_fixed(self, Step *step, int first) noexcept:
+        """Whether the inputs of an instruction, from this one on, are the same in all steps."""
+        cdef int i, place
+        for i in range(first, step.n_inputs):
+            place = self._place_of[step.inputs[i]]
+            if place < 0 or self._kinds[place] != FIXED:
+                return False
+        return True
+
+    cdef bint _fix(self, Step *step, PyObject **store) except -1:
+        """Keep what an instruction made for all steps."""
+        cdef int i, slot
+        cdef cnp.ndarray array
+        for i in range(step.n_outputs):
+            slot = step.inputs[step.n_inputs + i]
+            if not cnp.PyArray_Check(<object>store[slot]):
+                return False
+            if not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>store[slot]):
+                return False
+            # A copy, as the array may be overwritten when nobody reads it any more.
+            array = cnp.PyArray_NewCopy(<cnp.ndarray>store[slot], cnp.NPY_CORDER)
+            self._memory.append(array)
+            self._place_of[slot] = self._new_place(
+                FIXED, cnp.PyArray_BYTES(array), 0, cnp.PyArray_NBYTES(array)
+            )
+        return True
 
     cdef int _name_inputs(self, Loop loop, PyObject **store) except -1:
         """Give a place to each input and constant that is an array."""
@@ -209,10 +278,12 @@ cdef class Frozen:
     cdef bint _name_output(self, int slot, int into, PyObject **store) except -1:
         """Give a place to what an instruction made, maybe in the array of ``into``."""
         cdef cnp.ndarray array = <cnp.ndarray>store[slot]
-        if into >= 0 and store[into] != NULL and self._place_of[into] >= 0:
+        cdef int place = -1 if into < 0 or store[into] == NULL else self._place_of[into]
+        # What is fixed was copied: its array may be overwritten in this step, its place never.
+        if place >= 0 and self._kinds[place] != FIXED:
             if cnp.PyArray_DATA(array) == cnp.PyArray_DATA(<cnp.ndarray>store[into]):
-                self._place_of[slot] = self._place_of[into]
-                return self._kinds[self._place_of[into]] == OWN
+                self._place_of[slot] = place
+                return self._kinds[place] == OWN
         self._place_of[slot] = self._new_place(OWN, NULL, 0, cnp.PyArray_NBYTES(array))
         return cnp.PyArray_IS_C_CONTIGUOUS(array)
 
@@ -300,20 +371,71 @@ cdef class Frozen:
             == cnp.PyArray_DATA(<cnp.ndarray>store[action._outputs[0]])
         )
 
-    cdef bint _part(self, View action, PyObject **store) except -1:
-        cdef int source = self._place_of[action._slots[0]]
+    cdef bint _part(self, int slot, int output, PyObject **store) except -1:
+        """A view of a part of what is in ``slot``."""
+        cdef int source = self._place_of[slot]
         cdef cnp.ndarray x, z
-        cdef Cut *cut = &self._cuts[self._n_cuts]
-        if source < 0 or not cnp.PyArray_CheckExact(<object>store[action._slots[0]]):
+        cdef Cut *cut
+        cdef cnp.npy_intp offset
+        if source < 0 or not cnp.PyArray_CheckExact(<object>store[slot]):
             return False
-        if action._n_arguments > 1:
-            return False    # another part in the next step
-        x, z = <cnp.ndarray>store[action._slots[0]], <cnp.ndarray>store[action._outputs[0]]
+        x, z = <cnp.ndarray>store[slot], <cnp.ndarray>store[output]
+        offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
+        if self._kinds[source] == FIXED:
+            self._place_of[output] = self._new_place(
+                FIXED, self._addresses[source] + offset, 0, cnp.PyArray_NBYTES(z)
+            )
+            return True
+        cut = &self._cuts[self._n_cuts]
         cut.place = self._new_place(PART, NULL, 0, cnp.PyArray_NBYTES(z))
-        cut.source = source
-        cut.offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
-        self._place_of[action._outputs[0]] = cut.place
+        cut.source, cut.offset = source, offset
+        self._place_of[output] = cut.place
         self._n_cuts += 1
+        return True
+
+    cdef Writing *_writing(self, int source, int target) except NULL:
+        """Record that something of one place is written to another; it says how."""
+        cdef Call *call = &self._calls[self._n_calls]
+        call.writing = <Writing *>self._new(sizeof(Writing))
+        call.places = <int *>self._new(2 * sizeof(int))
+        call.places[0], call.places[1] = source, target
+        self._n_calls += 1
+        self._work += self._sizes[target] / 4
+        return call.writing
+
+    cdef bint _fill(self, Fill action, PyObject **store) except -1:
+        cdef cnp.ndarray value, z
+        cdef int source = self._place_of[action._slots[0]]
+        if source < 0 or not self._name_output(action._outputs[0], action._into, store):
+            return False
+        value, z = <cnp.ndarray>store[action._slots[0]], <cnp.ndarray>store[action._outputs[0]]
+        if cnp.PyArray_TYPE(value) != cnp.PyArray_TYPE(z) or cnp.PyArray_NDIM(value) != 0:
+            return False
+        write_whole(z, value, self._writing(source, self._place_of[action._outputs[0]]))
+        return True
+
+    cdef bint _write(self, Written action, PyObject **store) except -1:
+        cdef int before = self._place_of[action._slots[0]]
+        cdef int source = self._place_of[action._slots[1]]
+        cdef int target
+        cdef cnp.ndarray x, y, z
+        cdef cnp.npy_intp offset
+        cdef Writing *writing
+        if before < 0 or source < 0:
+            return False
+        if not self._name_output(action._outputs[0], action._into, store):
+            return False
+        x, y = <cnp.ndarray>store[action._slots[0]], <cnp.ndarray>store[action._slots[1]]
+        z = <cnp.ndarray>store[action._outputs[0]]
+        target = self._place_of[action._outputs[0]]
+        if source == target or not same_lengths(x, z) or overlap(z, y):
+            return False
+        if before != target:
+            write_whole(z, x, self._writing(before, target))
+        writing = self._writing(source, target)
+        if not action._plan(store, z, y, &offset, writing):
+            return False
+        self._calls[self._n_calls - 1].offset = offset
         return True
 
     # -- what becomes of the results
@@ -446,15 +568,11 @@ cdef class Frozen:
         while more and done < stop:
             PyErr_CheckSignals()
             end = min(stop, done + chunk)
-            with nogil:
-                while more and done < end:
-                    failed = self._step()
-                    if failed:
-                        break
-                    if self._until >= 0:
-                        more = not self._addresses[self._until][0]
-                    self._advance()
-                    done += 1
+            if self._tally is None:
+                with nogil:
+                    more = self._steps(&done, end, NULL, &failed)
+            else:
+                more = self._counted_steps(&done, end, &failed)
             loop.unattended += done - loop.done
             loop.done = done
             if failed:
@@ -462,32 +580,106 @@ cdef class Frozen:
         self._give_back(loop)
         return more
 
+    cdef bint _steps(
+        self, int64_t *done, int64_t end, Sampler *sampler, int *failed
+    ) noexcept nogil:
+        """Do steps; False if one was the last."""
+        cdef bint more = True
+        cdef int64_t timed = end + 1        # the next step that is
+        if sampler != NULL:
+            timed = done[0] + sampler.skip
+        while more and done[0] < end:
+            if done[0] < timed:
+                failed[0] = self._step()
+            else:
+                sampler.skip = 0
+                failed[0] = self._timed_step(sampler, next_run(sampler))
+                timed = done[0] + 1 + sampler.skip
+            if failed[0]:
+                break
+            if self._until >= 0:
+                more = not self._addresses[self._until][0]
+            self._advance()
+            done[0] += 1
+        if sampler != NULL:
+            sampler.skip = max(0, timed - done[0])
+        return more
+
+    cdef bint _counted_steps(self, int64_t *done, int64_t end, int *failed) except -1:
+        """``_steps``, and count them; with a sampler of their own while the GIL is released."""
+        cdef Tally tally = self._tally
+        cdef Sampler sampler = tally.sampler
+        cdef int64_t first = done[0]
+        cdef bint more
+        with nogil:
+            more = self._steps(done, end, &sampler, failed)
+        # Those that were not timed were not seen.
+        sampler.seen = tally.sampler.seen + done[0] - first
+        tally.sampler = sampler
+        tally.add_steps(done[0] - first, self._steady)
+        return more
+
+    cdef int _timed_step(self, Sampler *sampler, int kind) noexcept nogil:
+        """``_step``, with a look at the clock around it, or around each call."""
+        cdef int64_t began = nanoseconds(), before
+        cdef int i
+        if kind == WHOLE:
+            if self._step():
+                return 1
+        else:
+            # What is no call is done in passing.
+            for i in range(self._machine._n_steps):
+                self._steady[i].n += 1
+            self._cut()
+            for i in range(self._n_calls):
+                before = nanoseconds()
+                if self._call(&self._calls[i]):
+                    return 1
+                temper(
+                    &self._steady[self._calls[i].position],
+                    max(0, nanoseconds() - before - clock_latency),
+                )
+        was_timed(
+            sampler, kind, nanoseconds() - began, 2 * self._n_calls * clock_latency
+        )
+        return 0
+
     cdef int _step(self) noexcept nogil:
         """Do what is recorded."""
-        cdef int i, k
-        cdef Call *call
+        cdef int i
+        self._cut()
+        for i in range(self._n_calls):
+            if self._call(&self._calls[i]):
+                return 1
+        return 0
+
+    cdef inline void _cut(self) noexcept nogil:
+        """The addresses of parts."""
+        cdef int i
         cdef Cut *cut
-        cdef char **addresses = self._addresses
         for i in range(self._n_cuts):
             cut = &self._cuts[i]
-            addresses[cut.place] = addresses[cut.source] + cut.offset
-        for i in range(self._n_calls):
-            call = &self._calls[i]
-            if call.kernel != NULL:
-                for k in range(call.n_arrays):
-                    call.data[k] = addresses[call.places[k]]
-                if call.kernel(call.data, call.shape, call.strides, 1):
-                    return 1
-            else:
-                call.a.data = addresses[call.places[0]]
-                call.b.data = addresses[call.places[1]]
-                if call.places[2] >= 0:
-                    copy_axes(
-                        &call.c, 0, addresses[call.places[2]], addresses[call.places[3]]
-                    )
-                multiply(
-                    call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta
-                )
+            self._addresses[cut.place] = self._addresses[cut.source] + cut.offset
+
+    cdef inline int _call(self, Call *call) noexcept nogil:
+        """One kernel, product or writing of a part."""
+        cdef int k
+        cdef char **addresses = self._addresses
+        if call.kernel != NULL:
+            for k in range(call.n_arrays):
+                call.data[k] = addresses[call.places[k]]
+            return call.kernel(call.data, call.shape, call.strides, 1)
+        if call.writing != NULL:
+            move_axes(
+                &call.writing.together, call.writing.move,
+                addresses[call.places[1]] + call.offset, addresses[call.places[0]]
+            )
+            return 0
+        call.a.data = addresses[call.places[0]]
+        call.b.data = addresses[call.places[1]]
+        if call.places[2] >= 0:
+            copy_axes(&call.c, 0, addresses[call.places[2]], addresses[call.places[3]])
+        multiply(call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta)
         return 0
 
     cdef void _advance(self) noexcept nogil:

@@ -3,6 +3,9 @@ from typing import Any
 
 from symcomp.vm.machine import Observer
 from symcomp.vm.program import Program
+from symcomp.vm.tally import Counted, Event
+
+DRAWS_OF_NUMPY: str
 
 class Action: ...
 
@@ -17,7 +20,6 @@ class Native(Action):
     ) -> None: ...
 
 class PythonCall(Native): ...
-class Nonzeros(Native): ...
 
 class KernelCall(Native):
     def __init__(
@@ -49,6 +51,90 @@ class Transpose(Native):
         order: Sequence[int],
     ) -> None: ...
 
+class Reserve(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        axis: int,
+        parts: Sequence[Any],
+        dtype: Any,
+        into: int,
+    ) -> None: ...
+
+class RandomDraw(Action):
+    def __init__(
+        self,
+        distribution: str,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        ndim: int,
+        into: int,
+        dtype: Any,
+        single: bool,
+    ) -> None: ...
+
+class Convolution(Action):
+    def __init__(
+        self,
+        part: int,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        padding: Sequence[tuple[int, int]],
+        strides: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+        dtype: Any,
+    ) -> None: ...
+
+class Largest(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        input: int,
+        outputs: Sequence[int],
+        ndim: int,
+        window: Sequence[int],
+        strides: Sequence[int],
+        padding: Sequence[int],
+        partial: bool,
+        dtype: Any,
+    ) -> None: ...
+
+class Placing(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        ndim: int,
+        spatial: int,
+        dtype: Any,
+    ) -> None: ...
+
+class Product(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        ndim: int,
+        c: int,
+        alpha: int,
+        a: int,
+        b: int,
+        beta: int,
+        transposed: tuple[bool, bool],
+        outer: bool,
+        overwritten: int,
+        dtype: Any,
+    ) -> None: ...
+
 class View(Native):
     def __init__(
         self,
@@ -58,6 +144,129 @@ class View(Native):
         several: bool,
         entries: Sequence[Any],
     ) -> None: ...
+
+class Fill(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        ndim: int,
+        stretching: Sequence[bool],
+        into: int,
+    ) -> None: ...
+
+class Gather(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        entries: Sequence[Any],
+    ) -> None: ...
+
+class Scatter(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        entries: Sequence[Any],
+        sets: bool,
+        stretching: Sequence[bool],
+        in_place: bool,
+        into: int,
+    ) -> None: ...
+
+class GateCall(Action):
+    def __init__(self, gate: Any, inputs: Sequence[int], outputs: Sequence[int]) -> None: ...
+
+class NativeMachine:
+    program: Program
+    kept: list[Any] | None
+
+    def __init__(
+        self,
+        program: Program,
+        actions: Sequence[Action | None],
+        keep: bool = False,
+    ) -> None: ...
+    def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
+    def new_tally(self) -> Tally: ...
+    def free(self) -> None: ...
+
+class Tally:
+    program: Program
+    inner: dict[tuple[int, int], tuple[Any, Any]]
+    kinds: tuple[str | None, ...]
+    unattended: int
+    runs: int
+    timed_runs: int
+
+    def counted(self) -> list[Counted]: ...
+    def events(self) -> list[Event]: ...
+
+class Calls:
+    count: int
+    timed: int
+    seconds: float
+
+    def events(self) -> list[Event]: ...
+
+class Cell:
+    value: Any
+
+    def read(self) -> Any: ...
+
+class Transaction:
+    def __init__(self, cells: list[Cell]) -> None: ...
+    def begin(self) -> None: ...
+    def taken(self, arrays: Sequence[Any], others: Sequence[int]) -> tuple[Any, ...]: ...
+    def end(self) -> None: ...
+
+class Caller:
+    trust_input: bool
+    profile: Any
+    _machine: Any
+
+    def __init__(
+        self,
+        machine: Any,
+        inputs: Sequence[Any],
+        updated: Sequence[int],
+        n_outputs: int,
+        structure: Any,
+        trust_input: bool,
+        profile: Any,
+        tally: Any = None,
+        calls: Calls | None = None,
+    ) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def _repeat(self, n_calls: int) -> list[Any]: ...
+
+class Loop:
+    done: int
+    unattended: int
+    carried: list[Any]
+
+    def __init__(
+        self,
+        machine: NativeMachine,
+        states: Sequence[Any],
+        depths: Sequence[int],
+        reads: Sequence[tuple[int, int]],
+        carried: list[Any],
+        sequences: Sequence[Any],
+        captured: Sequence[Any],
+        stacks: Sequence[Any],
+        until: bool,
+    ) -> None: ...
+    def run(self, most: int) -> int: ...
+
+class Nonzeros(Native): ...
 
 class Pieces(Native):
     def __init__(
@@ -100,18 +309,6 @@ class Passed(Native):
         conditions: Sequence[tuple[str, int, int, int, int]],
     ) -> None: ...
 
-class Fill(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        ndim: int,
-        stretching: Sequence[bool],
-        into: int,
-    ) -> None: ...
-
 class Copied(Native):
     def __init__(
         self,
@@ -136,30 +333,6 @@ class Joined(Native):
     ) -> None: ...
 
 class Written(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        entries: Sequence[Any],
-        sets: bool,
-        stretching: Sequence[bool],
-        in_place: bool,
-        into: int,
-    ) -> None: ...
-
-class Gather(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        entries: Sequence[Any],
-    ) -> None: ...
-
-class Scatter(Native):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
@@ -226,86 +399,3 @@ class Range(Native):
         several: bool,
         dtype: Any,
     ) -> None: ...
-
-class Product(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        ndim: int,
-        c: int,
-        alpha: int,
-        a: int,
-        b: int,
-        beta: int,
-        transposed: tuple[bool, bool],
-        outer: bool,
-        overwritten: int,
-        dtype: Any,
-    ) -> None: ...
-
-class GateCall(Action):
-    def __init__(self, gate: Any, inputs: Sequence[int], outputs: Sequence[int]) -> None: ...
-
-class NativeMachine:
-    program: Program
-    kept: list[Any] | None
-
-    def __init__(
-        self,
-        program: Program,
-        actions: Sequence[Action | None],
-        keep: bool = False,
-    ) -> None: ...
-    def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
-    def free(self) -> None: ...
-
-class Cell:
-    value: Any
-
-    def read(self) -> Any: ...
-
-class Transaction:
-    def __init__(self, cells: list[Cell]) -> None: ...
-    def begin(self) -> None: ...
-    def taken(self, arrays: Sequence[Any], others: Sequence[int]) -> tuple[Any, ...]: ...
-    def end(self) -> None: ...
-
-class Caller:
-    trust_input: bool
-    profile: Any
-    _machine: Any
-
-    def __init__(
-        self,
-        machine: Any,
-        inputs: Sequence[Any],
-        updated: Sequence[int],
-        n_outputs: int,
-        structure: Any,
-        trust_input: bool,
-        profile: Any,
-    ) -> None: ...
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def _repeat(self, n_calls: int) -> list[Any]: ...
-
-class Loop:
-    done: int
-    unattended: int
-    carried: list[Any]
-
-    def __init__(
-        self,
-        machine: NativeMachine,
-        states: Sequence[Any],
-        depths: Sequence[int],
-        reads: Sequence[tuple[int, int]],
-        carried: list[Any],
-        sequences: Sequence[Any],
-        captured: Sequence[Any],
-        stacks: Sequence[Any],
-        until: bool,
-    ) -> None: ...
-    def run(self, most: int) -> int: ...

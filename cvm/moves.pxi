@@ -36,6 +36,23 @@ cdef extern from "moves.h" nogil:
     void move_all_places(const places *p, move_function *move, char *to, const char *source)
 
 
+cdef struct Writing:
+    # How elements of one array are set, or added, to those of another.
+    axes together
+    move_function *move
+
+
+cdef void write_whole(cnp.ndarray z, cnp.ndarray y, Writing *w) noexcept:
+    """How all of ``z`` is set to ``y``: one of its shape, or a scalar."""
+    cdef cnp.npy_intp steps[MOST_AXES]
+    stretched_steps(y, cnp.PyArray_NDIM(z), cnp.PyArray_DIMS(z), 0, steps)
+    w.move = function_that_sets(cnp.PyArray_ITEMSIZE(z))
+    order_axes(
+        &w.together, cnp.PyArray_NDIM(z), <int64_t *>cnp.PyArray_DIMS(z),
+        <int64_t *>cnp.PyArray_STRIDES(z), <int64_t *>steps
+    )
+
+
 cdef void move_elements(
     move_function *move, int ndim, cnp.npy_intp *lengths, char *to, cnp.npy_intp *to_steps,
     char *source, cnp.npy_intp *from_steps
@@ -151,7 +168,8 @@ cdef class Copied(Native):
 
 
 cdef class Joined(Native):
-    """Arrays one after the other along ``axis``, which is a new one if they are ``stacked``.
+    """Arrays one after the other along ``axis``, which is a new one if they are ``stacked``. Those
+    that lie in their places already are not copied.
 
     Parameters
     ----------
@@ -198,10 +216,12 @@ cdef class Joined(Native):
             steps[axis] = cnp.PyArray_STRIDE(z, axis + (self._stacked and axis >= self._axis))
         for i in range(self._n_inputs):
             x = <cnp.ndarray>store[self._slots[i]]
-            move_elements(
-                function_that_sets(cnp.PyArray_ITEMSIZE(z)), cnp.PyArray_NDIM(x),
-                cnp.PyArray_DIMS(x), target, steps, cnp.PyArray_BYTES(x), cnp.PyArray_STRIDES(x)
-            )
+            if not same_place(x, target, steps):
+                move_elements(
+                    function_that_sets(cnp.PyArray_ITEMSIZE(z)), cnp.PyArray_NDIM(x),
+                    cnp.PyArray_DIMS(x), target, steps, cnp.PyArray_BYTES(x),
+                    cnp.PyArray_STRIDES(x)
+                )
             total = 1 if self._stacked else cnp.PyArray_DIM(x, self._axis)
             target += total * cnp.PyArray_STRIDE(z, self._axis)
         put(store, self._outputs[0], z)
@@ -286,32 +306,47 @@ cdef class Written(Native):
     ):
         self._entries, self._n_entries = entries_of(entries), len(entries)
         self._sets, self._stretching = sets, bits(stretching)
-        self._in_place, self._into = in_place, into
+        self._in_place, self._into = in_place, self._slots[0] if in_place else into
 
     def __dealloc__(self):
         PyMem_Free(self._entries)
 
     cdef bint _try(self, PyObject **store) except -1:
-        cdef Region region
-        cdef cnp.npy_intp steps[MOST_AXES]
+        cdef Writing w
+        cdef cnp.npy_intp offset
         cdef cnp.ndarray x = plain(store[self._slots[0]]), y = plain(store[self._slots[1]]), z
-        cdef move_function *move
-        if x is None or y is None or cnp.PyArray_TYPE(x) != cnp.PyArray_TYPE(y):
-            return False
-        move = writer(x, self._sets)
-        if move == NULL or not read_region(store, x, self._entries, self._n_entries, &region):
-            return False
-        if not stretched_steps(y, region.ndim, region.lengths, self._stretching, steps):
+        if x is None or y is None or not self._plan(store, x, y, &offset, &w):
             return False
         z = array_to_write(store, x, self._into, self._in_place)
-        if z is None or not read_region(store, z, self._entries, self._n_entries, &region):
+        if z is None:
             return False
         if overlap(z, y):
             y = cnp.PyArray_NewCopy(y, cnp.NPY_CORDER)
-            stretched_steps(y, region.ndim, region.lengths, self._stretching, steps)
-        move_elements(
-            move, region.ndim, region.lengths, cnp.PyArray_BYTES(z) + region.offset,
-            region.strides, cnp.PyArray_BYTES(y), steps
-        )
+        self._plan(store, z, y, &offset, &w)
+        if w.together.size < WORTH_RELEASING:
+            move_axes(&w.together, w.move, cnp.PyArray_BYTES(z) + offset, cnp.PyArray_BYTES(y))
+        else:
+            with nogil:
+                move_axes(&w.together, w.move, cnp.PyArray_BYTES(z) + offset, cnp.PyArray_BYTES(y))
         put(store, self._outputs[0], z)
+        return True
+
+    cdef bint _plan(
+        self, PyObject **store, cnp.ndarray z, cnp.ndarray y, cnp.npy_intp *offset, Writing *w
+    ):
+        """How y is written to a part of z, and where that begins; False if it does not fit."""
+        cdef Region region
+        cdef cnp.npy_intp steps[MOST_AXES]
+        w.move = writer(z, self._sets)
+        if w.move == NULL or cnp.PyArray_TYPE(z) != cnp.PyArray_TYPE(y):
+            return False
+        if not read_region(store, z, self._entries, self._n_entries, &region):
+            return False
+        if not stretched_steps(y, region.ndim, region.lengths, self._stretching, steps):
+            return False
+        offset[0] = region.offset
+        order_axes(
+            &w.together, region.ndim, <int64_t *>region.lengths, <int64_t *>region.strides,
+            <int64_t *>steps
+        )
         return True

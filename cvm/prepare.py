@@ -5,24 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from symcomp.config import config
 from symcomp.cvm.kernels import MOST_ARRAYS, MOST_AXES, kernel_actions
 from symcomp.cvm.machine import (
+    DRAWS_OF_NUMPY,
     Action,
+    Convolution,
     Copied,
     Extreme,
     Fill,
     GateCall,
     Gather,
     Joined,
+    Largest,
     Lengths,
     NativeMachine,
     Nonzeros,
     Passed,
     Pieces,
+    Placing,
     Product,
     PythonCall,
+    RandomDraw,
     Range,
+    Reserve,
     Reshaped,
     Running,
     Scatter,
@@ -45,9 +53,13 @@ from symcomp.ops.join import Join, Split
 from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, MaskFits, Pattern, Slice
 from symcomp.ops.plus_scalar import PlusScalar
 from symcomp.ops.products import Dot, SameLengths
+from symcomp.ops.random.draw import Draw
 from symcomp.ops.reduce import ArgReduce
 from symcomp.ops.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
 from symcomp.ops.sort import Argsort, SearchSorted, Sort
+from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
+from symcomp.ops.windows.pooling import MaxPool, ToPositions
+from symcomp.vm import destinations
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
@@ -224,6 +236,11 @@ def _join(step: Instruction) -> Action | None:
     return Joined(*_call(step), len(step.inputs), op.axis, False, _into(step))
 
 
+def _reserve(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return Reserve(*_call(step), op.axis, op.parts, op.kind.dtype, _into(step))
+
+
 def _stack(step: Instruction) -> Action | None:
     return Joined(*_call(step), len(step.inputs), 0, True, _into(step))
 
@@ -268,6 +285,61 @@ def _entries(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
     return entries
 
 
+# -- windows, random numbers
+
+
+def _convolution(step: Instruction) -> Action | None:
+    """A convolution, or an adjoint of one, over lines or planes."""
+    node: Any = step.node
+    op, out = node.op, node.outputs[0]
+    if op.ndim > 2 or out.dtype not in REALS:
+        return None
+    part = (Convolve, ConvolveInputs, ConvolveKernels).index(type(op))
+    geometry = op.geometry
+    named = {"valid": (0, 0), "full": (-1, -1), "half": (-2, -2)}
+    padding = [named[p] if isinstance(p, str) else p for p in geometry.padding]
+    return Convolution(
+        part, step.compute, step.arguments, step.outputs[0], padding, geometry.strides,
+        geometry.dilation, op.groups, out.dtype,
+    )  # fmt: skip
+
+
+def _largest(step: Instruction) -> Action | None:
+    node: Any = step.node
+    op, x = node.op, node.inputs[0]
+    if op.ndim != 2 or x.dtype not in REALS or x.ndim > MOST_AXES:
+        return None
+    return Largest(
+        step.compute, step.inputs[0], step.outputs, x.ndim, op.window, op.strides, op.padding,
+        op.partial, x.dtype,
+    )  # fmt: skip
+
+
+def _placing(step: Instruction) -> Action | None:
+    node: Any = step.node
+    g = node.inputs[0]
+    if g.dtype not in REALS:
+        return None
+    return Placing(
+        step.compute, step.arguments, step.outputs[0], g.ndim, node.op.ndim, g.dtype
+    )  # fmt: skip
+
+
+def _draw(step: Instruction) -> Action | None:
+    """A real draw, by the distributions of the NumPy that is here."""
+    node: Any = step.node
+    op, out = node.op, node.outputs[1]
+    if op.distribution not in DRAWN or DRAWS_OF_NUMPY != np.__version__:
+        return None
+    parameters = node.inputs[1 + out.ndim :]
+    single = all(n == 1 for x in parameters for n in x.type.shape)
+    into = step.into[1] if step.into else -1
+    return RandomDraw(
+        op.distribution, step.compute, step.arguments, step.outputs, out.ndim, into, out.dtype,
+        single,
+    )  # fmt: skip
+
+
 # -- lines
 
 
@@ -304,6 +376,9 @@ def _range(step: Instruction) -> Action | None:
     return Range(*_call(step), step.node.op.dtype)  # type: ignore[union-attr]
 
 
+REALS = ("float32", "float64")
+DRAWN = ("standard_exponential", "standard_gamma", "standard_normal", "standard_uniform")
+
 # What is done natively; the rest calls Python.
 NATIVE: dict[type, Lowering] = {
     Alloc: _fill,
@@ -312,9 +387,13 @@ NATIVE: dict[type, Lowering] = {
     Argsort: _sort,
     Assert: _assert,
     Contiguous: _contiguous,
+    Convolve: _convolution,
+    ConvolveInputs: _convolution,
+    ConvolveKernels: _convolution,
     CumOp: _running,
     DimShuffle: _transpose,
     Dot: _dot,
+    Draw: _draw,
     ForgetLengths: _forget,
     Gemm: _gemm,
     Gemv: _gemm,
@@ -322,9 +401,11 @@ NATIVE: dict[type, Lowering] = {
     IncSubtensor: _write,
     Join: _join,
     LinearRecurrence: _recurrence,
+    MaxPool: _largest,
     MaskFits: _mask_fits,
     Nonzero: _nonzero,
     PlusScalar: _plus_scalar,
+    destinations.Reserve: _reserve,
     Reshape: _reshape,
     SameLengths: _same_lengths,
     ScaledDot: _scaled_dot,
@@ -336,4 +417,5 @@ NATIVE: dict[type, Lowering] = {
     Split: _pieces,
     Stack: _stack,
     Subtensor: _read,
+    ToPositions: _placing,
 }

@@ -76,6 +76,13 @@ cdef cnp.ndarray view_of(
     return z
 
 
+cdef cnp.ndarray whole_array(Py_ssize_t n):
+    """An int64 scalar."""
+    cdef cnp.ndarray z = cnp.PyArray_EMPTY(0, NULL, cnp.NPY_INT64, 0)
+    (<int64_t *>cnp.PyArray_DATA(z))[0] = n
+    return z
+
+
 cdef bint whole_number(PyObject **store, Bound *bound, Py_ssize_t *found):
     """Read a bound; False if it is no int64 scalar."""
     cdef cnp.ndarray array
@@ -344,8 +351,7 @@ cdef class Lengths(Native):
             return False
         x = <cnp.ndarray>store[self._slots[0]]
         if self._axis >= 0:
-            z = cnp.PyArray_EMPTY(0, NULL, cnp.NPY_INT64, 0)
-            (<int64_t *>cnp.PyArray_DATA(z))[0] = cnp.PyArray_DIM(x, self._axis)
+            z = whole_array(cnp.PyArray_DIM(x, self._axis))
         else:
             n = cnp.PyArray_NDIM(x)
             z = cnp.PyArray_EMPTY(1, &n, cnp.NPY_INT64, 0)

@@ -22,10 +22,12 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import platformdirs
-
 from symcomp.config import config
+from symcomp.core.lazy import lazy_module
+from symcomp.core.spans import span
 from symcomp.errors import SymcompError
+
+platformdirs = lazy_module("platformdirs")
 
 FLAGS = (
     "-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
@@ -77,9 +79,12 @@ def load(source: str, names: Sequence[str]) -> list[int] | None:
     with _lock:
         library = _libraries.get((str(directory), key))
         if library is None:
-            library = _open(directory / f"{key}.so", key)
+            with span("from the cache") as stage:
+                library = _open(directory / f"{key}.so", key)
+                stage.note = "not there" if library is None else "found"
         if library is None:
-            _build(directory, key, source, compiler)
+            with span("compile"):
+                _build(directory, key, source, compiler)
             library = _open(directory / f"{key}.so", key)
             if library is None:
                 raise CompilerError(
