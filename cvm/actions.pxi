@@ -130,6 +130,18 @@ cdef object call_quietly(PyObject *function, PyObject **arguments, Py_ssize_t n)
         PyContextVar_Reset(quiet, token)
 
 
+cdef object call_with(function, list values):
+    """The same, with values."""
+    if quiet is None:
+        with np.errstate(all="ignore"):
+            return function(*values)
+    token = PyContextVar_Set(quiet, all_ignored)
+    try:
+        return function(*values)
+    finally:
+        PyContextVar_Reset(quiet, token)
+
+
 def _error_state():
     """The variable in which NumPy keeps what to do about floating-point errors, and what it holds
     where all are ignored: setting it takes a tenth of the time of ``np.errstate``."""

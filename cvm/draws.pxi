@@ -78,7 +78,9 @@ cdef class RandomDraw(Action):
 
     cdef int run(self, PyObject **store) except -1:
         if not self._try(store):
-            after, z = self._compute(*values_of(store, self._arguments, self._n_arguments))
+            after, z = call_with(
+                self._compute, values_of(store, self._arguments, self._n_arguments)
+            )
             put(store, self._state, after)
             put(store, self._numbers, z)
         return 0

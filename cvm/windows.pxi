@@ -108,7 +108,7 @@ cdef class Convolution(Action):
     cdef int run(self, PyObject **store) except -1:
         if not self._try(store):
             values = values_of(store, self._arguments, self._n_arguments)
-            put(store, self._output, self._compute(*values))
+            put(store, self._output, call_with(self._compute, values))
         return 0
 
     cdef bint _try(self, PyObject **store) except -1:
@@ -347,7 +347,7 @@ cdef class Largest(Action):
     cdef int run(self, PyObject **store) except -1:
         if not self._try(store):
             before_python()
-            largest, where = self._compute(<object>store[self._input])
+            largest, where = call_with(self._compute, [<object>store[self._input]])
             put(store, self._largest, largest)
             put(store, self._where, where)
         return 0
@@ -436,7 +436,7 @@ cdef class Placing(Action):
     cdef int run(self, PyObject **store) except -1:
         if not self._try(store):
             values = values_of(store, self._arguments, self._n_arguments)
-            put(store, self._output, self._compute(*values))
+            put(store, self._output, call_with(self._compute, values))
         return 0
 
     cdef bint _try(self, PyObject **store) except -1:
