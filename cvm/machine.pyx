@@ -21,10 +21,12 @@ from cpython.mem cimport (
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
 
 cimport numpy as cnp
 
+import contextvars
 import os
 import threading
 import time
@@ -43,11 +45,12 @@ from symcomp.vm.tally import Counted, Event, Variant, frames_of, inner_tally, wa
 cnp.import_array()
 
 include "actions.pxi"
-include "blas.pxi"
 include "views.pxi"
-include "arrays.pxi"
+include "moves.pxi"
 include "join.pxi"
-include "writes.pxi"
+include "places.pxi"
+include "lines.pxi"
+include "blas.pxi"
 include "cells.pxi"
 
 cdef enum:
@@ -92,8 +95,6 @@ cdef class NativeMachine:
         For each instruction that is a CALL or COPY, what does it.
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
-    python : bool
-        Whether an action may run NumPy, whose warnings must be off then.
     """
 
     cdef readonly object program
@@ -101,7 +102,7 @@ cdef class NativeMachine:
     cdef list _actions
     cdef list _constants
     cdef PyObject **_template
-    cdef bint _keep, _python
+    cdef bint _keep
     cdef bint is_native     # whether kernels, products and views are all there is
     cdef int _n_slots, _n_steps, _n_constants
     cdef int *_constant_slots
@@ -112,12 +113,12 @@ cdef class NativeMachine:
     cdef int *_made         # the slots that instructions set
     cdef int _n_inputs, _n_outputs, _n_made
 
-    def __cinit__(self, program, list actions, bint keep=False, bint python=True):
+    def __cinit__(self, program, list actions, bint keep=False):
         cdef int i, k, at = 0
         self.program = program
         self.kept = None
         self._actions = actions
-        self._keep, self._python = keep, python
+        self._keep = keep
         self.is_native = all(type(a) in FREEZABLE for a in actions)
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
@@ -216,11 +217,7 @@ cdef class NativeMachine:
         try:
             for i in range(self._n_inputs):
                 put(store, self._input_slots[i], values[i])
-            if self._python:
-                with np.errstate(all="ignore"):
-                    self._guarded(store, observe, tally, clock)
-            else:
-                self._guarded(store, observe, tally, clock)
+            self._guarded(store, observe, tally, clock)
             if self._keep:
                 self.kept = contents(store, self._n_slots)
             results = PyList_New(self._n_outputs)

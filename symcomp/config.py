@@ -127,6 +127,24 @@ OPTIONS = (
     ),
     Option("compiledir_size", 512, int, "How many MiB of compiled kernels are kept."),
     Option(
+        "openmp",
+        False,
+        bool,
+        "Whether kernels of large arrays share the work among threads, by OpenMP.",
+    ),
+    Option(
+        "openmp_threads",
+        0,
+        int,
+        "How many threads; 0: OMP_NUM_THREADS, or else as many as there are processors.",
+    ),
+    Option(
+        "openmp_elemwise_minsize",
+        200_000,
+        int,
+        "Loops over fewer elements are done by one thread.",
+    ),
+    Option(
         "on_unused_input",
         "raise",
         ("raise", "warn", "ignore"),

@@ -113,7 +113,8 @@ def key_of(source: str, compiler: str) -> str:
 def flags_of(compiler: str) -> tuple[str, ...]:
     """What a compiler is told."""
     clang = "clang" in os.path.basename(os.path.realpath(compiler))
-    return FLAGS if clang else FLAGS + GCC_FLAGS
+    threads = ("-fopenmp",) if config.openmp else ()
+    return FLAGS + threads if clang else FLAGS + GCC_FLAGS + threads
 
 
 @cache

@@ -527,8 +527,18 @@ angle = scalar(
     d=(lambda x, z, g: imag(g * conj(x)) / real(x * conj(x)),),
     L=(lambda x, z, g: 1j * g * x / real(x * conj(x)),),
 )  # fmt: skip
+
+
+def _of_parts(x: Any, y: Any) -> Any:
+    # Not x + 1j * y, which makes NaN of infinite parts.
+    kind = dtypes.to_complex(np.result_type(x, y, np.float16).name)
+    z = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), kind)
+    z.real, z.imag = x, y
+    return z
+
+
 complex = scalar(
-    "complex", "x y", "x + i y", lambda x, y: x + 1j * y,
+    "complex", "x y", "x + i y", _of_parts,
     dtype=lambda x, y: dtypes.to_complex(real_float_rule(x, y)),
     d=(lambda x, y, z, g: complex(g, g * 0), lambda x, y, z, g: complex(g * 0, g)),
     L=(lambda x, y, z, g: real(g), lambda x, y, z, g: imag(g)),
