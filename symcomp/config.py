@@ -11,13 +11,15 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from symcomp.errors import SymcompError
+from symcomp.lazy import lazy_module
+
+tomllib = lazy_module("tomllib")
 
 __all__ = ["Config", "ConfigError", "Option", "config"]
 

@@ -16,7 +16,7 @@ from symcomp.tests.repository import path_of_module
 
 #: Low to high. The last is the facade: what users import.
 LAYERS = (
-    ("symcomp.errors", "symcomp.config"),
+    ("symcomp.lazy", "symcomp.errors", "symcomp.config"),
     ("symcomp.core",),
     ("symcomp.ops",),
     ("symcomp.codegen",),
@@ -32,6 +32,7 @@ LAYERS = (
         "symcomp.compat",
         "symcomp.gradient",
         "symcomp.ifelse",
+        "symcomp.later",
         "symcomp.printing",
         "symcomp.scan_module",
         "symcomp.tensor",

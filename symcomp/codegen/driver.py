@@ -23,8 +23,8 @@ from functools import cache
 from pathlib import Path
 
 from symcomp.config import config
-from symcomp.core.lazy import lazy_module
 from symcomp.errors import SymcompError
+from symcomp.lazy import lazy_module
 
 platformdirs = lazy_module("platformdirs")
 
