@@ -38,6 +38,7 @@ include "actions.pxi"
 include "blas.pxi"
 include "views.pxi"
 include "arrays.pxi"
+include "join.pxi"
 include "cells.pxi"
 
 cdef enum:
