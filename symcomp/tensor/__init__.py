@@ -40,7 +40,7 @@ from symcomp.ops.shape import *
 from symcomp.ops.softmax import *
 from symcomp.ops.sort import *
 from symcomp.ops.variables import *
-from symcomp.tensor import inplace, linalg, nlinalg, nnet, slinalg
+from symcomp.tensor import nnet
 
 operators.install()
 
@@ -49,7 +49,10 @@ abs = abs_  # noqa: F405
 ravel = flatten  # noqa: F405
 Tensor = TensorType
 
-_LATER = ("grad", "hessian", "jacobian", "Lop", "NumericGradient", "Rop", "verify_grad")
+_LATER = (
+    "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient", "Rop",
+    "slinalg", "verify_grad",
+)  # fmt: skip
 _NOT_OFFERED = ("lazy_names", "operators", "TYPE_CHECKING")
 __all__ = [n for n in dir() if not n.startswith("_") and n not in _NOT_OFFERED]
 __all__ += _LATER

@@ -1,9 +1,13 @@
-"""What differentiates: names of ``symcomp.tensor``, imported when one is first used."""
+"""Names of ``symcomp.tensor`` that are imported when one is first used."""
 
 from symcomp.autodiff.check import NumericGradient
 from symcomp.autodiff.higher import hessian, jacobian
 from symcomp.autodiff.lop import Lop, grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compile.verify_grad import verify_grad
+from symcomp.tensor import inplace, linalg, nlinalg, slinalg
 
-__all__ = ["grad", "hessian", "jacobian", "Lop", "NumericGradient", "Rop", "verify_grad"]
+__all__ = [
+    "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient", "Rop",
+    "slinalg", "verify_grad",
+]  # fmt: skip
