@@ -124,6 +124,7 @@ OPTIONS = (
         "Whether the native machine runs generated C; if not, or without a compiler, NumPy.",
     ),
     Option("cc", "", str, "The C compiler; by default the first of cc, gcc and clang there is."),
+    Option("cflags", "", str, "Further flags of the C compiler."),
     Option(
         "compiledir", "", str, "Where compiled kernels are kept; by default in the user's caches."
     ),
@@ -179,6 +180,7 @@ class Config:
     allow_gc: bool
     kernels: bool
     cc: str
+    cflags: str
     compiledir: str
     compiledir_size: int
     on_unused_input: str
