@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from symcomp.config import config
+from symcomp.core.record import record
 from symcomp.errors import SymcompError
 from symcomp.lazy import lazy_module
 
@@ -192,21 +193,33 @@ def _default_directory() -> Path:
     return Path(platformdirs.user_cache_dir("symcomp", appauthor=False)) / "kernels"
 
 
-def entries() -> list[Path]:
-    """The files of the directory that are results, the least recently used first."""
+@record
+class Entry:
+    """A file of the directory that is a result: its size in bytes and when it was last used."""
+
+    path: Path
+    size: int
+    used: float
+
+
+def entries() -> list[Entry]:
+    """The results of the directory, the least recently used first."""
     found = []
     for path in cache_directory().glob("*.so"):
         try:
-            found.append((path.stat().st_mtime_ns, path))
+            status = path.stat()
         except FileNotFoundError:
             continue  # another process removed it
-    return [path for _, path in sorted(found)]
+        found.append(Entry(path, status.st_size, status.st_mtime))
+    return sorted(found, key=lambda entry: entry.used)
 
 
-def clear() -> None:
-    """Remove all results; what is loaded stays."""
-    for path in entries():
-        path.unlink(missing_ok=True)
+def clear() -> list[Entry]:
+    """Remove all results, and return which; what is loaded stays."""
+    removed = entries()
+    for entry in removed:
+        entry.path.unlink(missing_ok=True)
+    return removed
 
 
 def _open(path: Path, key: str) -> ctypes.CDLL | None:
@@ -259,16 +272,11 @@ def _shrink(directory: Path, key: str) -> None:
                 path.unlink()
         except FileNotFoundError:
             continue
-    sizes = []
-    for path in entries():
-        try:
-            sizes.append((path, path.stat().st_size))
-        except FileNotFoundError:
-            continue
-    total = sum(size for _, size in sizes)
-    for path, size in sizes:
+    kept = entries()
+    total = sum(entry.size for entry in kept)
+    for entry in kept:
         if total <= limit:
             return
-        if path.stem != key:
-            path.unlink(missing_ok=True)
-            total -= size
+        if entry.path.stem != key:
+            entry.path.unlink(missing_ok=True)
+            total -= entry.size
