@@ -4,9 +4,50 @@ cdef extern from "Python.h":
     void *PyCapsule_GetPointer(object capsule, const char *name) except NULL
     const char *PyCapsule_GetName(object capsule) except NULL
 
+cdef extern from "row_products.h" nogil:
+    const int LARGEST_MATRIX
+    int row_product_level()
+    void row_times_f(
+        int level, int64_t k, int64_t m, float alpha, const float *x, int64_t step, const float *w,
+        int64_t ld, float beta, float *z
+    )
+    void row_times_d(
+        int level, int64_t k, int64_t m, double alpha, const double *x, int64_t step,
+        const double *w, int64_t ld, double beta, double *z
+    )
+    void thin_f(
+        int level, int64_t n, int64_t k, int64_t m, float alpha, const float *a, int64_t down,
+        int64_t along, const float *b, int64_t ld, float beta, float *z
+    )
+    void thin_d(
+        int level, int64_t n, int64_t k, int64_t m, double alpha, const double *a, int64_t down,
+        int64_t along, const double *b, int64_t ld, double beta, double *z
+    )
+    void thin_transposed_f(
+        int level, int64_t n, int64_t k, int64_t m, float alpha, const float *a, int64_t lda,
+        const float *w, int64_t ld, float beta, float *z
+    )
+    void thin_transposed_d(
+        int level, int64_t n, int64_t k, int64_t m, double alpha, const double *a, int64_t lda,
+        const double *w, int64_t ld, double beta, double *z
+    )
+    void times_column_f(
+        int level, int64_t k, int64_t m, float alpha, const float *x, const float *w, int64_t ld,
+        float beta, float *z
+    )
+    void times_column_d(
+        int level, int64_t k, int64_t m, double alpha, const double *x, const double *w,
+        int64_t ld, double beta, double *z
+    )
+
+# Which instructions the processor has for them; 0: none that they use.
+cdef int LEVEL = row_product_level()
+
 # So many products of two numbers take less time than a call of BLAS.
 cdef enum:
     FEW_PRODUCTS = 64
+    # Sides up to this are short.
+    SHORT = 64
 
 ctypedef void (*Gemm64)(
     char *, char *, int *, int *, int *, double *, double *, int *, double *, int *, double *,
@@ -310,20 +351,16 @@ cdef void multiply(
     cdef char yes = b"T"
     cdef char *trans
     # A matrix in C order is its transpose to BLAS, so that z^T = b^T a^T is computed.
-    cdef int inca = 1 if not a.transposed or n > 1 else a.ld
-    cdef int incb = b.ld if not b.transposed else 1
+    cdef int inca, incb
     cdef float alpha32 = <float>alpha, beta32 = <float>beta
     if n == 1:
         inca = a.ld if a.transposed else 1
-        if b.transposed:
-            gemv(kind, &yes, k, m, alpha, b, a.data, inca, beta, z)
-        else:
-            gemv(kind, &no, m, k, alpha, b, a.data, inca, beta, z)
+        vector_product(kind, b, not b.transposed, a.data, k, m, inca, alpha, beta, z)
     elif m == 1:
-        if a.transposed:
-            gemv(kind, &no, n, k, alpha, a, b.data, incb, beta, z)
-        else:
-            gemv(kind, &yes, k, n, alpha, a, b.data, incb, beta, z)
+        incb = 1 if b.transposed else b.ld
+        vector_product(kind, a, a.transposed, b.data, k, n, incb, alpha, beta, z)
+    elif is_thin(kind, a, b):
+        thin_product(kind, a, b, z, alpha, beta)
     elif k == 1 and beta == 1:
         inca = 1 if a.transposed else a.ld
         incb = b.ld if b.transposed else 1
@@ -343,20 +380,84 @@ cdef void multiply(
         )
 
 
-cdef void gemv(
-    int kind, char *trans, int rows, int columns, double alpha, Matrix *x, char *v, int step,
-    double beta, char *z
+cdef bint is_thin(int kind, Matrix *a, Matrix *b) noexcept nogil:
+    """Whether a product has a side so short that BLAS is slow with it."""
+    cdef int64_t size = <int64_t>max(a.rows, b.columns) * max(a.columns, min(a.rows, b.columns))
+    if LEVEL == 0 or size * (4 if kind == cnp.NPY_FLOAT32 else 8) > LARGEST_MATRIX:
+        return False
+    if b.transposed:
+        return not a.transposed and a.rows <= SHORT and a.columns > SHORT
+    return a.rows <= SHORT or a.columns <= SHORT or b.columns <= SHORT
+
+
+cdef void thin_product(
+    int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
 ) noexcept nogil:
-    """z <- beta z + alpha op(x) v, ``rows`` and ``columns`` as BLAS sees x."""
-    cdef int one = 1
+    cdef int n = a.rows, k = a.columns, m = b.columns
     cdef float alpha32 = <float>alpha, beta32 = <float>beta
-    if kind == cnp.NPY_FLOAT32:
-        sgemv(
-            trans, &rows, &columns, &alpha32, <float *>x.data, &x.ld, <float *>v, &step, &beta32,
-            <float *>z, &one
+    cdef int64_t down = 1 if a.transposed else a.ld
+    cdef int64_t along = a.ld if a.transposed else 1
+    if b.transposed and kind == cnp.NPY_FLOAT32:
+        thin_transposed_f(
+            LEVEL, n, k, m, alpha32, <float *>a.data, a.ld, <float *>b.data, b.ld, beta32,
+            <float *>z
+        )
+    elif b.transposed:
+        thin_transposed_d(
+            LEVEL, n, k, m, alpha, <double *>a.data, a.ld, <double *>b.data, b.ld, beta,
+            <double *>z
+        )
+    elif kind == cnp.NPY_FLOAT32:
+        thin_f(
+            LEVEL, n, k, m, alpha32, <float *>a.data, down, along, <float *>b.data, b.ld, beta32,
+            <float *>z
         )
     else:
-        dgemv(
-            trans, &rows, &columns, &alpha, <double *>x.data, &x.ld, <double *>v, &step, &beta,
-            <double *>z, &one
+        thin_d(
+            LEVEL, n, k, m, alpha, <double *>a.data, down, along, <double *>b.data, b.ld, beta,
+            <double *>z
         )
+
+
+cdef void vector_product(
+    int kind, Matrix *x, bint across, char *v, int k, int m, int step, double alpha, double beta,
+    char *z
+) noexcept nogil:
+    """z <- beta z + alpha times the product of v, k numbers ``step`` apart, and a matrix: one of k
+    rows of m numbers if ``across``, else of m rows of k.
+    """
+    cdef int one = 1
+    cdef float alpha32 = <float>alpha, beta32 = <float>beta
+    cdef int64_t size = <int64_t>k * m * (4 if kind == cnp.NPY_FLOAT32 else 8)
+    cdef char no = b"N"
+    cdef char yes = b"T"
+    # A matrix in C order is its transpose to BLAS.
+    cdef char *trans = &no if across else &yes
+    cdef int rows = m if across else k
+    cdef int columns = k if across else m
+    if LEVEL == 0 or size > LARGEST_MATRIX or not across and step != 1:
+        if kind == cnp.NPY_FLOAT32:
+            sgemv(
+                trans, &rows, &columns, &alpha32, <float *>x.data, &x.ld, <float *>v, &step,
+                &beta32, <float *>z, &one
+            )
+        else:
+            dgemv(
+                trans, &rows, &columns, &alpha, <double *>x.data, &x.ld, <double *>v, &step,
+                &beta, <double *>z, &one
+            )
+    elif kind == cnp.NPY_FLOAT32:
+        if across:
+            row_times_f(
+                LEVEL, k, m, alpha32, <float *>v, step, <float *>x.data, x.ld, beta32, <float *>z
+            )
+        else:
+            times_column_f(
+                LEVEL, k, m, alpha32, <float *>v, <float *>x.data, x.ld, beta32, <float *>z
+            )
+    elif across:
+        row_times_d(
+            LEVEL, k, m, alpha, <double *>v, step, <double *>x.data, x.ld, beta, <double *>z
+        )
+    else:
+        times_column_d(LEVEL, k, m, alpha, <double *>v, <double *>x.data, x.ld, beta, <double *>z)

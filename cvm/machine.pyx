@@ -39,6 +39,7 @@ include "blas.pxi"
 include "views.pxi"
 include "arrays.pxi"
 include "join.pxi"
+include "writes.pxi"
 include "cells.pxi"
 
 cdef enum:
@@ -61,6 +62,7 @@ cdef struct Step:
     int opcode
     int target
     int n_inputs
+    int n_outputs
     int n_frees
     int *inputs     # in NativeMachine._numbers; the outputs follow, for MOVE
     int *frees
@@ -105,7 +107,7 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep, self._python = keep, python
-        self.is_native = all(type(a) in (KernelCall, Part, Product, Transpose) for a in actions)
+        self.is_native = all(type(a) in FREEZABLE for a in actions)
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)
@@ -135,6 +137,7 @@ cdef class NativeMachine:
             self._steps[i].opcode = int(step.opcode)
             self._steps[i].target = step.target
             self._steps[i].n_inputs = len(step.inputs)
+            self._steps[i].n_outputs = len(step.outputs)
             self._steps[i].n_frees = len(step.frees)
             self._steps[i].inputs = self._numbers + at
             at = self._write(step.inputs, at)

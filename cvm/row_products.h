@@ -1,0 +1,154 @@
+/* Products with a short side, of matrices that fit the cache: BLAS takes longer to begin than small
+   ones take, arranges the others anew first, and often knows less of the processor than this. */
+#ifndef SYMCOMP_ROW_PRODUCTS_H
+#define SYMCOMP_ROW_PRODUCTS_H
+
+#include <stdint.h>
+
+/* Larger matrices than this, in bytes, are BLAS's, which may have several threads. */
+enum { LARGEST_MATRIX = 4 << 20 };
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+/* As arrays of vectors must stay in registers. */
+#define UNROLL _Pragma("GCC unroll 64")
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+#define T float
+#define VECTOR __m512
+#define WIDTH 16
+#define MOST 28
+#define NAME(x) x##_f512
+#define TARGET __attribute__((target("avx512f"), optimize("O3")))
+#define ZERO _mm512_setzero_ps()
+#define ALL _mm512_set1_ps
+#define LOAD _mm512_loadu_ps
+#define MASK __mmask16
+#define MASK_OF(n) ((__mmask16)((1u << (n)) - 1))
+#define SOME(p, mask) _mm512_maskz_loadu_ps(mask, p)
+#define KEEP _mm512_mask_storeu_ps
+#define FMA _mm512_fmadd_ps
+#define MUL _mm512_mul_ps
+#define SUM _mm512_reduce_add_ps
+#include "thin_product.h"
+#include "row_product.h"
+
+#define T double
+#define VECTOR __m512d
+#define WIDTH 8
+#define MOST 28
+#define NAME(x) x##_d512
+#define TARGET __attribute__((target("avx512f"), optimize("O3")))
+#define ZERO _mm512_setzero_pd()
+#define ALL _mm512_set1_pd
+#define LOAD _mm512_loadu_pd
+#define MASK __mmask8
+#define MASK_OF(n) ((__mmask8)((1u << (n)) - 1))
+#define SOME(p, mask) _mm512_maskz_loadu_pd(mask, p)
+#define KEEP _mm512_mask_storeu_pd
+#define FMA _mm512_fmadd_pd
+#define MUL _mm512_mul_pd
+#define SUM _mm512_reduce_add_pd
+#include "thin_product.h"
+#include "row_product.h"
+
+static const int32_t symcomp_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+__attribute__((target("avx2,fma"))) static inline float sum_f256(__m256 v)
+{
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+
+__attribute__((target("avx2,fma"))) static inline double sum_d256(__m256d v)
+{
+    __m128d x = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)));
+}
+
+#define T float
+#define VECTOR __m256
+#define WIDTH 8
+#define MOST 12
+#define NAME(x) x##_f256
+#define TARGET __attribute__((target("avx2,fma"), optimize("O3")))
+#define ZERO _mm256_setzero_ps()
+#define ALL _mm256_set1_ps
+#define LOAD _mm256_loadu_ps
+#define MASK __m256i
+#define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - (n)))
+#define SOME(p, mask) _mm256_maskload_ps(p, mask)
+#define KEEP _mm256_maskstore_ps
+#define FMA _mm256_fmadd_ps
+#define MUL _mm256_mul_ps
+#define SUM sum_f256
+#include "thin_product.h"
+#include "row_product.h"
+
+#define T double
+#define VECTOR __m256d
+#define WIDTH 4
+#define MOST 12
+#define NAME(x) x##_d256
+#define TARGET __attribute__((target("avx2,fma"), optimize("O3")))
+#define ZERO _mm256_setzero_pd()
+#define ALL _mm256_set1_pd
+#define LOAD _mm256_loadu_pd
+#define MASK __m256i
+#define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - 2 * (n)))
+#define SOME(p, mask) _mm256_maskload_pd(p, mask)
+#define KEEP _mm256_maskstore_pd
+#define FMA _mm256_fmadd_pd
+#define MUL _mm256_mul_pd
+#define SUM sum_d256
+#include "thin_product.h"
+#include "row_product.h"
+
+/* 2: AVX-512; 1: AVX2 with FMA; 0: neither. */
+static inline int row_product_level(void)
+{
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f"))
+        return 2;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+#define FOR(s, name) (level == 2 ? name##_##s##512 : name##_##s##256)
+#else
+static inline int row_product_level(void)
+{
+    return 0;
+}
+
+#define FOR(s, name) (void)
+#endif
+
+/* What the level has, for floats (f) and doubles (d); nothing is done at level 0. */
+#define CHOICES(T, s)                                                                              \
+    static inline void row_times_##s(int level, int64_t k, int64_t m, T alpha, const T *x,         \
+                                     int64_t step, const T *w, int64_t ld, T beta, T *z)           \
+    {                                                                                              \
+        FOR(s, row_times)(k, m, alpha, x, step, w, ld, beta, z);                                   \
+    }                                                                                              \
+    static inline void times_column_##s(int level, int64_t k, int64_t m, T alpha, const T *x,      \
+                                        const T *w, int64_t ld, T beta, T *z)                      \
+    {                                                                                              \
+        FOR(s, times_column)(k, m, alpha, x, w, ld, beta, z);                                      \
+    }                                                                                              \
+    static inline void thin_##s(int level, int64_t n, int64_t k, int64_t m, T alpha, const T *a,   \
+                                int64_t down, int64_t along, const T *b, int64_t ld, T beta, T *z) \
+    {                                                                                              \
+        FOR(s, thin)(n, k, m, alpha, a, down, along, b, ld, beta, z);                              \
+    }                                                                                              \
+    static inline void thin_transposed_##s(int level, int64_t n, int64_t k, int64_t m, T alpha,    \
+                                           const T *a, int64_t lda, const T *w, int64_t ld,        \
+                                           T beta, T *z)                                           \
+    {                                                                                              \
+        FOR(s, thin_transposed)(n, k, m, alpha, a, lda, w, ld, beta, z);                           \
+    }
+CHOICES(float, f)
+CHOICES(double, d)
+#undef CHOICES
+#undef FOR
+#endif
