@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from symcomp.codegen.c_printer import translation_unit
-from symcomp.codegen.driver import load
 from symcomp.codegen.kernel import WholeKernel, whole_kernel
+from symcomp.codegen.units import load_kernels
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import Action, KernelCall
@@ -25,8 +24,7 @@ MOST_AXES, MOST_ARRAYS = 16, 64
 def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
     """For each instruction of which there is a kernel, by position, what calls it.
 
-    All are one translation unit, so that the compiler runs once. There are none where there is no
-    compiler.
+    All are compiled together. There are none where there is no compiler.
     """
     found: dict[int, tuple[Formula, WholeKernel]] = {}
     for position, step in enumerate(code):
@@ -38,11 +36,9 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
             found[position] = formula, found_kernel
     if not found:
         return {}
-    kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}
-    addresses = load(translation_unit([*kernels.values()]), [*kernels])
-    if addresses is None:
+    address_of = load_kernels(whole.kernel for _, whole in found.values())
+    if address_of is None:
         return {}
-    address_of = dict(zip(kernels, addresses, strict=True))
     return {
         position: _call(code[position], formula, whole, address_of[whole.kernel.name])
         for position, (formula, whole) in found.items()

@@ -28,7 +28,7 @@ from symcomp.core.record import record
 from symcomp.errors import SymcompError
 from symcomp.lazy import lazy_module
 
-platformdirs = lazy_module("platformdirs")
+futures, platformdirs = lazy_module("concurrent.futures"), lazy_module("platformdirs")
 
 FLAGS = (
     "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
@@ -58,45 +58,74 @@ class CompilerError(SymcompError, RuntimeError):
 
 
 def load(source: str, names: Sequence[str]) -> list[int] | None:
-    """The addresses of functions, compiled when nobody has done so before.
+    """The addresses of functions of a C file: ``load_all`` of one."""
+    found = load_all([(source, names)])
+    return None if found is None else found[0]
+
+
+def load_all(files: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]] | None:
+    """The addresses of functions of C files, compiled at once where nobody has done so before.
 
     Parameters
     ----------
-    source : str
-        A C file.
-    names : sequence of str
-        Of functions in it.
+    files : sequence of (str, sequence of str)
+        A C file, and names of functions in it.
 
     Returns
     -------
-    list of int, or None
+    list of list of int, or None
         None where there is no compiler; a warning, once in a process, says how to get one.
 
     Raises
     ------
     CompilerError
-        If the source is not accepted, or the directory cannot be used.
+        If a source is not accepted, or the directory cannot be used.
     """
     compiler = find_compiler(config.cc)
     if compiler is None:
         _warn_no_compiler(config.cc)
         return None
-    key = key_of(source, compiler)
     directory = cache_directory()
+    source_of = {key_of(source, compiler): source for source, _ in files}
     with _lock:
-        library = _libraries.get((str(directory), key))
-        if library is None:
-            library = _open(directory / f"{key}.so", key)
-        if library is None:
-            _build(directory, key, source, compiler)
-            library = _open(directory / f"{key}.so", key)
-            if library is None:
+        for key in source_of:
+            if (str(directory), key) not in _libraries:
+                _keep(directory, key)
+        missing = [key for key in source_of if (str(directory), key) not in _libraries]
+        if missing:
+            with futures.ThreadPoolExecutor(min(len(missing), processors())) as pool:
+                work = [
+                    pool.submit(_build, directory, key, source_of[key], compiler) for key in missing
+                ]
+            for done in work:
+                done.result()
+            _shrink(directory, missing)
+        for key in missing:
+            if not _keep(directory, key):
                 raise CompilerError(
                     f"what {compiler} made in {directory} cannot be loaded: is the directory on a "
                     "file system without execution? Choose another by config.compiledir"
                 )
+        libraries = [_libraries[str(directory), key_of(source, compiler)] for source, _ in files]
+    return [
+        [_address(library, name) for name in names]
+        for library, (_, names) in zip(libraries, files, strict=True)
+    ]
+
+
+def processors() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _keep(directory: Path, key: str) -> bool:
+    """Load an entry, and hold it; False where there is none that can be loaded."""
+    library = _open(directory / f"{key}.so", key)
+    if library is not None:
         _libraries[str(directory), key] = library
-    return [_address(library, name) for name in names]
+    return library is not None
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
@@ -259,11 +288,10 @@ def _build(directory: Path, key: str, source: str, compiler: str) -> None:
         os.replace(path, directory / f"{key}.so")
     finally:
         path.unlink(missing_ok=True)
-    _shrink(directory, key)
 
 
-def _shrink(directory: Path, key: str) -> None:
-    """Remove what was used longest ago, until the rest is within ``config.compiledir_size``."""
+def _shrink(directory: Path, new: Sequence[str]) -> None:
+    """Remove what was used longest ago until the rest, and what is new, has the size allowed."""
     limit = config.compiledir_size * MEBIBYTE
     now = time.time()
     for path in directory.glob("new-*"):
@@ -277,6 +305,6 @@ def _shrink(directory: Path, key: str) -> None:
     for entry in kept:
         if total <= limit:
             return
-        if entry.path.stem != key:
+        if entry.path.stem not in new:
             entry.path.unlink(missing_ok=True)
             total -= entry.size

@@ -142,3 +142,7 @@ static inline int nest_reduction(const struct kernel *k, char *const *data, cons
     } while (nest_next(total, rank - 1, lengths, steps, index, at));
     return 0;
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
