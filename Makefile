@@ -90,7 +90,7 @@ clean:
 	rm -rf build dist *.egg-info docs/_build docs/generated
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -path './$(VENV)' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
-	rm -f cvm/*.so $(VENV)/.installed-*
+	rm -f cvm/*.so symcomp/codegen/*.so $(VENV)/.installed-*
 
 distclean: clean
 	rm -rf '$(VENV)'

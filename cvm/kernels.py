@@ -8,6 +8,7 @@ from typing import Any
 from symcomp.codegen.kernel import WholeKernel, whole_kernel
 from symcomp.codegen.units import load_kernels
 from symcomp.core.node import Apply
+from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import Action, KernelCall
 from symcomp.ops.elemwise import Elemwise
@@ -24,24 +25,26 @@ MOST_AXES, MOST_ARRAYS = 16, 64
 def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
     """For each instruction of which there is a kernel, by position, what calls it.
 
-    All are compiled together. There are none where there is no compiler.
+    All are compiled together. Where there is no compiler, there are those of common ops alone.
     """
     found: dict[int, tuple[Formula, WholeKernel]] = {}
-    for position, step in enumerate(code):
-        formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
-        if formula is None or step.node is None:
-            continue
-        found_kernel = whole_kernel(formula, [x.type.broadcastable for x in step.node.inputs])
-        if found_kernel is not None and _arrays(formula, found_kernel) <= MOST_ARRAYS:
-            found[position] = formula, found_kernel
+    with span("kernels") as stage:
+        for position, step in enumerate(code):
+            formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
+            if formula is None or step.node is None:
+                continue
+            found_kernel = whole_kernel(formula, [x.type.broadcastable for x in step.node.inputs])
+            if found_kernel is not None and _arrays(formula, found_kernel) <= MOST_ARRAYS:
+                found[position] = formula, found_kernel
+        kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}
+        stage.note = f"{len(kernels)} for {len(found)} of {len(code)} instructions"
     if not found:
         return {}
-    address_of = load_kernels(whole.kernel for _, whole in found.values())
-    if address_of is None:
-        return {}
+    address_of = load_kernels(kernels.values())
     return {
         position: _call(code[position], formula, whole, address_of[whole.kernel.name])
         for position, (formula, whole) in found.items()
+        if whole.kernel.name in address_of
     }
 
 

@@ -27,16 +27,17 @@ from symcomp.errors import (
     UnusedInputError,
 )
 from symcomp.lazy import LazyMethod, lazy_module, lazy_names
+from symcomp.ops.python_op import as_op
 
 clone = clone_replace
 __version__ = "0.1.0"
 
 __all__ = [
-    "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
-    "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
-    "gradient", "GradientError", "In", "loop", "Lop", "map", "MissingInputError", "Mode",
+    "Apply", "as_op", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError",
+    "errors", "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
+    "gradient", "GradientError", "In", "load", "loop", "Lop", "map", "MissingInputError", "Mode",
     "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
-    "ProfileStats", "reduce", "Rop", "scan", "scan_checkpoints", "scan_module", "shared",
+    "ProfileStats", "reduce", "Rop", "save", "scan", "scan_checkpoints", "scan_module", "shared",
     "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError", "tensor", "Type",
     "UnusedInputError", "until", "Variable",
 ]  # fmt: skip

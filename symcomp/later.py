@@ -11,8 +11,9 @@ from symcomp.compile.dump import function_dump
 from symcomp.compile.function import function
 from symcomp.compile.io import In, Out
 from symcomp.compile.mode import Mode
-from symcomp.compile.profile import ProfileStats
+from symcomp.compile.saving.files import load, save
 from symcomp.compile.shared import SharedVariable, shared, shared_constructor
+from symcomp.profiling.stats import ProfileStats
 from symcomp.scan_module import (
     OrderedUpdates,
     foldl,
@@ -28,8 +29,8 @@ from symcomp.scan_module import (
 Param = In
 
 __all__ = [
-    "foldl", "foldr", "Function", "function", "function_dump", "grad", "gradient", "In", "loop",
-    "Lop", "map", "Mode", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
-    "ProfileStats", "reduce", "Rop", "scan", "scan_checkpoints", "scan_module", "shared",
+    "foldl", "foldr", "Function", "function", "function_dump", "grad", "gradient", "In", "load",
+    "loop", "Lop", "map", "Mode", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
+    "ProfileStats", "reduce", "Rop", "save", "scan", "scan_checkpoints", "scan_module", "shared",
     "shared_constructor", "SharedVariable", "subgraph_grad", "until",
 ]  # fmt: skip

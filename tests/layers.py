@@ -25,6 +25,7 @@ LAYERS = (
     ("symcomp.vm",),
     ("symcomp.cvm",),
     ("symcomp.sparse", "symcomp.scan", "symcomp.gpu"),
+    ("symcomp.drawing", "symcomp.profiling"),
     ("symcomp.compile",),
     (
         "symcomp",
@@ -35,6 +36,7 @@ LAYERS = (
         "symcomp.ifelse",
         "symcomp.later",
         "symcomp.printing",
+        "symcomp.sandbox",
         "symcomp.scan_module",
         "symcomp.tensor",
     ),

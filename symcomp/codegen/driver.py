@@ -25,15 +25,18 @@ from pathlib import Path
 
 from symcomp.config import config
 from symcomp.core.record import record
+from symcomp.core.spans import span
 from symcomp.errors import SymcompError
 from symcomp.lazy import lazy_module
 
 futures, platformdirs = lazy_module("concurrent.futures"), lazy_module("platformdirs")
 
-FLAGS = (
-    "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
-    "-fno-strict-aliasing", "-fopenmp-simd", "-std=c11", "-shared", "-fPIC", "-pipe",
+# What values depend on, and what needs to be understood.
+VALUE_FLAGS = (
+    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing",
+    "-fopenmp-simd", "-std=c11",
 )  # fmt: skip
+FLAGS = (*VALUE_FLAGS, "-march=native", "-shared", "-fPIC", "-pipe")
 # What of -O2 and -O3 makes kernels faster; the rest makes only the compiler slower, twice as slow.
 # Without epilogues of shorter vectors there is a third less code; arrays of some ten elements take
 # some hundredths more time.
@@ -88,12 +91,17 @@ def load_all(files: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]] | No
     directory = cache_directory()
     source_of = {key_of(source, compiler): source for source, _ in files}
     with _lock:
-        for key in source_of:
-            if (str(directory), key) not in _libraries:
-                _keep(directory, key)
-        missing = [key for key in source_of if (str(directory), key) not in _libraries]
+        with span("from the cache") as stage:
+            for key in source_of:
+                if (str(directory), key) not in _libraries:
+                    _keep(directory, key)
+            missing = [key for key in source_of if (str(directory), key) not in _libraries]
+            stage.note = "not there" if missing else "found"
         if missing:
-            with futures.ThreadPoolExecutor(min(len(missing), processors())) as pool:
+            with (
+                span("compile"),
+                futures.ThreadPoolExecutor(min(len(missing), processors())) as pool,
+            ):
                 work = [
                     pool.submit(_build, directory, key, source_of[key], compiler) for key in missing
                 ]

@@ -1,6 +1,6 @@
-"""Kernels of common ops that are compiled when symcomp is installed: for machines without a compiler.
+"""Kernels of common ops, compiled when symcomp is installed, for machines without a compiler.
 
-``source`` is the C file that setup.py compiles, for any processor of the kind. A kernel is found by
+``source`` is the C file that setup.py compiles, for any processor of its kind. A kernel is found by
 its name, which is that of its text: one that has changed since is not found.
 """
 

@@ -50,8 +50,8 @@ ravel = flatten  # noqa: F405
 Tensor = TensorType
 
 _LATER = (
-    "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient", "Rop",
-    "slinalg", "verify_grad",
+    "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient",
+    "random", "Rop", "shared_randomstreams", "signal", "slinalg", "verify_grad",
 )  # fmt: skip
 _NOT_OFFERED = ("lazy_names", "operators", "TYPE_CHECKING")
 __all__ = [n for n in dir() if not n.startswith("_") and n not in _NOT_OFFERED]

@@ -38,13 +38,11 @@ def test_every_kernel_has_its_address(monkeypatch, tmp_path, processors) -> None
     kernels = [kernel(name) for name in (*NAMES, NAMES[0])]
     with config.change_flags(compiledir=str(tmp_path / "kernels")):
         addresses = units.load_kernels(kernels)
-        assert addresses is not None
         assert addresses.keys() == {k.name for k in kernels}
         assert len(set(addresses.values())) == len(NAMES)
         assert (len(driver.entries()) > 1) == (processors > 1)
         driver._libraries.clear()
-        again = units.load_kernels(kernels)
-        assert again is not None and again.keys() == addresses.keys()
+        assert units.load_kernels(kernels).keys() == addresses.keys()
 
 
 def test_one_file_that_is_refused_fails_all(tmp_path) -> None:
@@ -57,8 +55,9 @@ def test_one_file_that_is_refused_fails_all(tmp_path) -> None:
     assert ctypes.CFUNCTYPE(ctypes.c_int)(found[0][0])() == 42
 
 
-def test_no_compiler() -> None:
+def test_without_a_compiler_there_are_those_built_before() -> None:
     with config.change_flags(cc="no-such-compiler"):
         driver._warn_no_compiler.cache_clear()
         with pytest.warns(RuntimeWarning, match="no-such-compiler"):
-            assert units.load_kernels([kernel("exp")]) is None
+            found = units.load_kernels([kernel("exp"), kernel("arctan")])
+    assert found.keys() == {kernel("exp").name}
