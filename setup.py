@@ -72,7 +72,7 @@ def prebuilt_kernels() -> Extension:
     return Extension(
         prebuilt.LIBRARY,
         [path.relative_to(ROOT).as_posix()],
-        extra_compile_args=[*driver.VALUE_FLAGS, "-O1", "-ftree-vectorize"],
+        extra_compile_args=[*driver.VALUE_FLAGS, "-O1", "-ftree-vectorize", "-g0"],
         libraries=["m"],
     )
 
