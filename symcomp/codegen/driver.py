@@ -25,6 +25,7 @@ from pathlib import Path
 
 from symcomp.config import config
 from symcomp.core.record import record
+from symcomp.core.source import user_line
 from symcomp.core.spans import span
 from symcomp.errors import SymcompError
 from symcomp.lazy import lazy_module
@@ -186,13 +187,17 @@ def _machine() -> tuple[str, ...]:
 @cache
 def _warn_no_compiler(wanted: str) -> None:
     name = f"The C compiler {wanted!r} of config.cc was" if wanted else "No C compiler was"
-    warnings.warn(
-        f"{name} {'not ' if wanted else ''}found: kernels run with NumPy, which is slower. Install "
-        "gcc or clang (Debian, Ubuntu: apt install gcc; Fedora: dnf install gcc; conda: conda "
-        "install gcc), or name one by config.cc.",
-        RuntimeWarning,
-        stacklevel=4,
+    message = (
+        f"{name} {'not ' if wanted else ''}found: common operations run by kernels that symcomp "
+        "was installed with, the others with NumPy, which is slower. Install gcc or clang (Debian, "
+        "Ubuntu: apt install gcc; Fedora: dnf install gcc; conda: conda install gcc), or name one "
+        "by config.cc."
     )
+    line = user_line()
+    if line is None:
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, RuntimeWarning, line.file, line.line)
 
 
 # -- the directory

@@ -86,10 +86,10 @@ def _formulas() -> Iterator[tuple[Formula, list[Pattern]]]:
                 yield _formula(ROWS[name](), [dtype] * 2, result), [*patterns]
         for name in REDUCED:
             for rank, axes in ((1, (0,)), (2, (0,)), (2, (1,)), (2, (0, 1))):
-                op = Reduce(REDUCTIONS[name], axes)
-                yield _formula(op, [dtype], dtype), [(False,) * rank]
-        for op in (Softmax(1), LogSoftmax(1)):
-            yield _formula(op, [dtype], dtype), [(False, False)]
+                reduce = Reduce(REDUCTIONS[name], axes)
+                yield _formula(reduce, [dtype], dtype), [(False,) * rank]
+        for softmax in (Softmax(1), LogSoftmax(1)):
+            yield _formula(softmax, [dtype], dtype), [(False, False)]
     for name in ("add", "mul", "sub"):
         yield _formula(ROWS[name](), ["int64"] * 2, "int64"), [(), ()]
 
