@@ -180,7 +180,7 @@ def test_loops_within_loops():
     x = T.dtensor3("x")
 
     def outer(matrix):
-        rows, _ = symcomp.scan(lambda row, s: T.sort(row) + s, [matrix], T.zeros(2))
+        rows, _ = symcomp.scan(lambda row, s: T.sort(row + s), [matrix], T.zeros(2))
         return rows[-1]
 
     f = symcomp.function([x], symcomp.map(outer, [x])[0], profile=True)
