@@ -6,9 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from symcomp.codegen.c_printer import translation_unit
-from symcomp.codegen.driver import load
 from symcomp.codegen.kernel import WholeKernel, whole_kernel
+from symcomp.codegen.units import load_kernels
 from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.core.spans import span
@@ -28,8 +27,7 @@ MOST_AXES, MOST_ARRAYS = 16, 64
 def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
     """For each instruction of which there is a kernel, by position, what calls it.
 
-    All are one translation unit, so that the compiler runs once. There are none where there is no
-    compiler.
+    All are compiled together. Where there is no compiler, there are those of common ops alone.
     """
     found: dict[int, tuple[Formula, WholeKernel]] = {}
     with span("kernels") as stage:
@@ -44,17 +42,11 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
         stage.note = f"{len(kernels)} for {len(found)} of {len(code)} instructions"
     if not found:
         return {}
-    with span("print C") as stage:
-        source = translation_unit([*kernels.values()])
-        stage.note = f"{source.count(chr(10))} lines"
-    with span("C compiler"):
-        addresses = load(source, [*kernels])
-    if addresses is None:
-        return {}
-    address_of = dict(zip(kernels, addresses, strict=True))
+    address_of = load_kernels(kernels.values())
     return {
         position: _call(code[position], formula, whole, address_of[whole.kernel.name])
         for position, (formula, whole) in found.items()
+        if whole.kernel.name in address_of
     }
 
 

@@ -36,7 +36,7 @@ from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
 
-from symcomp.core.lazy import import_alone
+from symcomp.lazy import import_alone
 from symcomp.core.tensor import TensorType
 from symcomp.vm.machine import UNSET, explain
 from symcomp.vm.opcodes import Opcode

@@ -11,13 +11,15 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from symcomp.errors import SymcompError
+from symcomp.lazy import lazy_module
+
+tomllib = lazy_module("tomllib")
 
 __all__ = ["Config", "ConfigError", "Option", "config"]
 
@@ -122,6 +124,7 @@ OPTIONS = (
         "Whether the native machine runs generated C; if not, or without a compiler, NumPy.",
     ),
     Option("cc", "", str, "The C compiler; by default the first of cc, gcc and clang there is."),
+    Option("cflags", "", str, "Further flags of the C compiler."),
     Option(
         "compiledir", "", str, "Where compiled kernels are kept; by default in the user's caches."
     ),
@@ -201,6 +204,7 @@ class Config:
     allow_gc: bool
     kernels: bool
     cc: str
+    cflags: str
     compiledir: str
     compiledir_size: int
     on_unused_input: str

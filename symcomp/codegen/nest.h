@@ -1,6 +1,13 @@
 /* The loops around the bodies of kernels: axes in the order of memory, joined where they are one;
    blocks of elements that do not lie next to each other are copied to where they do. */
 
+/* Loops over arrays and axes have few turns: vectors would only make them longer. Ends where
+   `reduction.h` does. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-loop-vectorize", "no-peel-loops")
+#endif
+
 /* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
    by side, where these are results; parts of one result, where there are few elements; elements next
    to each other of which one result is made alone, not with others beside it. */

@@ -267,3 +267,7 @@ static inline int nest_reduction(const struct kernel *k, char *const *data, cons
     reduction_results(&d, &r, 0, count);
     return 0;
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif

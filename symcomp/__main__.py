@@ -1,0 +1,32 @@
+"""``python -m symcomp COMMAND``: what is done from a shell."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from symcomp.commands import cache
+from symcomp.errors import SymcompError
+
+COMMANDS = {"cache": cache}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; what it returns is the exit status."""
+    parser = argparse.ArgumentParser("python -m symcomp", description="The compiler symcomp.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, module in COMMANDS.items():
+        module.add_arguments(
+            commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
+        )
+    options = parser.parse_args(arguments)
+    try:
+        return COMMANDS[options.command].run(options)
+    except SymcompError as error:
+        print(f"symcomp: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
