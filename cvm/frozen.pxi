@@ -6,7 +6,7 @@ cdef double WORK_BETWEEN_SIGNALS = 5e6
 cdef int64_t STEPS_BETWEEN_SIGNALS = 4096
 
 # Actions whose steps can be recorded.
-FREEZABLE = (KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite)
+FREEZABLE = (KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite, RandomDraw)
 
 cdef enum Place:
     FIXED = 0       # captured, a constant, or what is computed from such and from lengths
@@ -211,6 +211,8 @@ cdef class Frozen:
             return self._fill(<Fill>action, store)
         if type(action) is PartWrite and self._are_fixed(step, 2):
             return self._write(<PartWrite>action, store)
+        if type(action) is RandomDraw and self._are_fixed(step, 1):
+            return record_draw(self, <RandomDraw>action, store)
         return False
 
     cdef bint _are_fixed(self, Step *step, int first) noexcept:

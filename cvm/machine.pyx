@@ -10,7 +10,14 @@ cimport cython
 from cpython.bytearray cimport PyByteArray_AsString
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_New, PyList_SET_ITEM
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport (
+    PyMem_Calloc,
+    PyMem_Free,
+    PyMem_Malloc,
+    PyMem_RawFree,
+    PyMem_RawMalloc,
+    PyMem_Realloc,
+)
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
@@ -400,5 +407,7 @@ cdef list contents(PyObject **store, int n):
 
 
 include "frozen.pxi"
+include "draws.pxi"
+include "windows.pxi"
 include "loop.pxi"
 include "caller.pxi"
