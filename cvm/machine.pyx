@@ -326,7 +326,14 @@ cdef class NativeMachine:
         """
         cdef int64_t *entries = symcomp_entries()
         cdef int64_t first = entries[0]
-        self._loop(store, position)
+        cdef int i
+        try:
+            self._loop(store, position)
+        except BaseException:
+            # As one by one: what failed has run, too.
+            for i in range(position[0] + 1):
+                tally.counts[i] += 1
+            raise
         tally.repeats += 1
         if entries[0] - first != tally.entries:
             tally.plain = tally.may_be_plain = False
