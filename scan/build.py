@@ -78,8 +78,8 @@ def scan(
     name : str, optional
         For messages and printing.
     profile, allow_gc
-        Accepted as Theano has them. A profile of the function shows the scan as one op, and what a
-        step leaves is dropped when the next one does not need it.
+        Accepted as Theano has them. A profile of the function shows the scan and its steps, and
+        what a step leaves is dropped when the next one does not need it.
     strict : bool
         Whether ``fn`` may use, of variables outside, the ``non_sequences`` alone.
     return_list : bool
