@@ -24,8 +24,8 @@ cdef extern from "windows.h":
 cdef enum:
     # The columns of the matrices of windows: few images of many windows, or many of few.
     COLUMNS_AT_A_TIME = 256
-    FULL = -1
-    HALF = -2
+    AROUND_FULL = -1
+    AROUND_HALF = -2
 
 cdef enum Part_of_form:
     RESULT = 0
@@ -171,9 +171,9 @@ cdef class Convolution(Action):
         w.strides[axis], w.dilation[axis] = self._strides[own], self._dilation[own]
         reach = (w.kernel[axis] - 1) * w.dilation[axis] + 1
         before, after = self._padding[2 * own], self._padding[2 * own + 1]
-        if before == FULL:
+        if before == AROUND_FULL:
             before = after = reach - 1
-        elif before == HALF:
+        elif before == AROUND_HALF:
             before = after = reach // 2
         w.before[axis] = before
         if w.kernel[axis] < 1 or w.lengths[axis] + before + after < reach:
