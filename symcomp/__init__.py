@@ -33,6 +33,7 @@ from symcomp.errors import (
     SymcompError,
     UnusedInputError,
 )
+from symcomp.ops.python_op import as_op
 from symcomp.profiling.stats import ProfileStats
 from symcomp.scan_module import (
     OrderedUpdates,
@@ -52,8 +53,8 @@ Param = In
 __version__ = "0.1.0"
 
 __all__ = [
-    "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
-    "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
+    "Apply", "as_op", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError",
+    "errors", "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
     "gradient", "GradientError", "In", "load", "loop", "Lop", "map", "MissingInputError", "Mode",
     "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
     "ProfileStats", "reduce", "Rop", "save", "scan", "scan_checkpoints", "scan_module", "shared",

@@ -381,3 +381,11 @@ def test_error_in_a_step_tells_the_step_and_the_line() -> None:
     notes = "\n".join(caught.value.__notes__)
     assert "This was in step 2 (of at most 3)" in notes
     assert "test_scan.py" in notes
+
+
+def test_an_empty_list_of_updates():
+    doubled, updates = symcomp.scan(
+        lambda x: ([x * 2], (), symcomp.until(x > 10)), outputs_info=[T.constant(1.0)], n_steps=9
+    )
+    assert doubled.eval().tolist() == [2, 4, 8, 16, 32]
+    assert not updates
