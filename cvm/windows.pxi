@@ -24,13 +24,8 @@ cdef extern from "windows.h":
 cdef enum:
     # The columns of the matrices of windows: few images of many windows, or many of few.
     COLUMNS_AT_A_TIME = 256
-<<<<<<< HEAD
-    AROUND_FULL = -1
-    AROUND_HALF = -2
-=======
     FULL_PADDING = -1
     HALF = -2
->>>>>>> 6cb8a511f982f8f42b8ad98d1778289e8229f122
 
 cdef enum Part_of_form:
     RESULT = 0
@@ -176,13 +171,9 @@ cdef class Convolution(Action):
         w.strides[axis], w.dilation[axis] = self._strides[own], self._dilation[own]
         reach = (w.kernel[axis] - 1) * w.dilation[axis] + 1
         before, after = self._padding[2 * own], self._padding[2 * own + 1]
-<<<<<<< HEAD
-        if before == AROUND_FULL:
-=======
         if before == FULL_PADDING:
->>>>>>> 6cb8a511f982f8f42b8ad98d1778289e8229f122
             before = after = reach - 1
-        elif before == AROUND_HALF:
+        elif before == HALF:
             before = after = reach // 2
         w.before[axis] = before
         if w.kernel[axis] < 1 or w.lengths[axis] + before + after < reach:
