@@ -21,10 +21,10 @@ class NaNError(SymcompError, FloatingPointError):
 
 
 def is_users(op: Any) -> bool:
-    """True if the class of an op, or of a type, is not part of symcomp, or runs what is not."""
+    """True if the op's class is not part of symcomp, or runs what is not."""
     module = type(op).__module__
     return (
-        getattr(op, "runs_users_code", False)
+        op.runs_users_code
         or not module.startswith("symcomp.")
         or module.startswith("symcomp.tests.")
     )
