@@ -37,7 +37,12 @@ def find_extensions() -> list[Extension]:
             f"symcomp.cvm.{Path(source).stem}",
             [source],
             include_dirs=[numpy.get_include(), "cvm"],
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+            define_macros=[
+                ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+                ("SYMCOMP_NUMPY", f'"{numpy.__version__}"'),
+            ],
+            library_dirs=[str(Path(numpy.__file__).parent / "random" / "lib")],
+            libraries=["npyrandom"],
             extra_compile_args=["-std=c11"],
             depends=[*native_files("*.h"), *native_files("*.pxi")],
         )
@@ -54,6 +59,6 @@ def native_files(pattern: str) -> list[str]:
 
 setup(
     packages=find_packages(),
-    package_data={"": ["py.typed", "*.h", "*.pyx", "*.pxi", "*.pyi"]},
+    package_data={"": ["py.typed", "*.h", "*.pyx", "*.pxi", "*.pyi", "*.js", "*.css"]},
     ext_modules=find_extensions(),
 )

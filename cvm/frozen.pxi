@@ -6,7 +6,7 @@ cdef double WORK_BETWEEN_SIGNALS = 5e6
 cdef int64_t STEPS_BETWEEN_SIGNALS = 4096
 
 # Actions whose steps can be recorded.
-FREEZABLE = (KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite)
+FREEZABLE = (KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite, RandomDraw)
 
 cdef enum Place:
     FIXED = 0       # captured, a constant, or what is computed from such and from lengths
@@ -35,6 +35,7 @@ cdef struct Call:
     int64_t *strides
     Matrix a
     Matrix b
+    int position        # of the instruction
     int type
     double alpha
     double beta
@@ -106,6 +107,8 @@ cdef class Frozen:
     cdef int *_exchanges            # pairs of places
     cdef int _n_places, _n_calls, _n_cuts, _n_copies, _n_exchanges, _until
     cdef double _work
+    cdef Tally _tally
+    cdef Steady *_steady            # of instructions, in the steps that were timed
 
     def __cinit__(self, NativeMachine machine):
         cdef int slot, n_slots = machine._n_slots, n_outputs = machine._n_outputs
@@ -146,23 +149,43 @@ cdef class Frozen:
     cdef int record(self, Loop loop, PyObject **store) except -1:
         """Do a step, and note what is done."""
         cdef int position = 0
+        cdef Clock clock = None
+        self._tally = loop._tally
+        if self._tally is not None:
+            self._steady = <Steady *>self._new(self._machine._n_steps * sizeof(Steady))
+            if next_run(&self._tally.sampler) == FULL:
+                clock = Clock()
         self._name_inputs(loop, store)
         try:
             while position < self._machine._n_steps:
-                self._do(&self._machine._steps[position], store)
+                self._do(position, store, clock)
                 position += 1
         except Exception as problem:
             self._machine.blame(problem, store, position)
             raise
         return 0
 
-    cdef int _do(self, Step *step, PyObject **store) except -1:
+    cdef int _do(self, int position, PyObject **store, Clock clock) except -1:
         cdef int i
         cdef PyObject *value
+        cdef Step *step = &self._machine._steps[position]
         cdef Action action = <Action>step.action
+        cdef int64_t entries = symcomp_entries()[0]
+        cdef int first = self._n_calls
+        if clock is not None:
+            clock.before(self._tally, position, store, step)
         action.run(store)
+        if clock is not None:
+            clock.after(self._tally, position, store, step)
+        elif self._tally is not None:
+            self._tally.recognise(position, store, step)
+        if self._tally is not None:
+            self._tally.counts[position] += 1
+            self._tally.in_python[position] += symcomp_entries()[0] != entries
         if self._fits:
             self._fits = self._note(action, step, store)
+        for i in range(first, self._n_calls):
+            self._calls[i].position = position
         for i in range(step.n_frees):
             value = store[step.frees[i]]
             store[step.frees[i]] = NULL
@@ -188,6 +211,8 @@ cdef class Frozen:
             return self._fill(<Fill>action, store)
         if type(action) is PartWrite and self._are_fixed(step, 2):
             return self._write(<PartWrite>action, store)
+        if type(action) is RandomDraw and self._are_fixed(step, 1):
+            return record_draw(self, <RandomDraw>action, store)
         return False
 
     cdef bint _are_fixed(self, Step *step, int first) noexcept:
@@ -543,15 +568,11 @@ cdef class Frozen:
         while more and done < stop:
             PyErr_CheckSignals()
             end = min(stop, done + chunk)
-            with nogil:
-                while more and done < end:
-                    failed = self._step()
-                    if failed:
-                        break
-                    if self._until >= 0:
-                        more = not self._addresses[self._until][0]
-                    self._advance()
-                    done += 1
+            if self._tally is None:
+                with nogil:
+                    more = self._steps(&done, end, NULL, &failed)
+            else:
+                more = self._counted_steps(&done, end, &failed)
             loop.unattended += done - loop.done
             loop.done = done
             if failed:
@@ -559,37 +580,105 @@ cdef class Frozen:
         self._give_back(loop)
         return more
 
+    cdef bint _steps(
+        self, int64_t *done, int64_t end, Sampler *sampler, int *failed
+    ) noexcept nogil:
+        """Do steps; False if one was the last."""
+        cdef bint more = True
+        cdef int64_t timed = end + 1        # the next step that is
+        if sampler != NULL:
+            timed = done[0] + sampler.skip
+        while more and done[0] < end:
+            if done[0] < timed:
+                failed[0] = self._step()
+            else:
+                sampler.skip = 0
+                failed[0] = self._timed_step(sampler, next_run(sampler))
+                timed = done[0] + 1 + sampler.skip
+            if failed[0]:
+                break
+            if self._until >= 0:
+                more = not self._addresses[self._until][0]
+            self._advance()
+            done[0] += 1
+        if sampler != NULL:
+            sampler.skip = max(0, timed - done[0])
+        return more
+
+    cdef bint _counted_steps(self, int64_t *done, int64_t end, int *failed) except -1:
+        """``_steps``, and count them; with a sampler of their own while the GIL is released."""
+        cdef Tally tally = self._tally
+        cdef Sampler sampler = tally.sampler
+        cdef int64_t first = done[0]
+        cdef bint more
+        with nogil:
+            more = self._steps(done, end, &sampler, failed)
+        # Those that were not timed were not seen.
+        sampler.seen = tally.sampler.seen + done[0] - first
+        tally.sampler = sampler
+        tally.add_steps(done[0] - first, self._steady)
+        return more
+
+    cdef int _timed_step(self, Sampler *sampler, int kind) noexcept nogil:
+        """``_step``, with a look at the clock around it, or around each call."""
+        cdef int64_t began = nanoseconds(), before
+        cdef int i
+        if kind == WHOLE:
+            if self._step():
+                return 1
+        else:
+            # What is no call is done in passing.
+            for i in range(self._machine._n_steps):
+                self._steady[i].n += 1
+            self._cut()
+            for i in range(self._n_calls):
+                before = nanoseconds()
+                if self._call(&self._calls[i]):
+                    return 1
+                temper(
+                    &self._steady[self._calls[i].position],
+                    max(0, nanoseconds() - before - clock_latency),
+                )
+        was_timed(
+            sampler, kind, nanoseconds() - began, 2 * self._n_calls * clock_latency
+        )
+        return 0
+
     cdef int _step(self) noexcept nogil:
         """Do what is recorded."""
-        cdef int i, k
-        cdef Call *call
+        cdef int i
+        self._cut()
+        for i in range(self._n_calls):
+            if self._call(&self._calls[i]):
+                return 1
+        return 0
+
+    cdef inline void _cut(self) noexcept nogil:
+        """The addresses of parts."""
+        cdef int i
         cdef Cut *cut
-        cdef char **addresses = self._addresses
         for i in range(self._n_cuts):
             cut = &self._cuts[i]
-            addresses[cut.place] = addresses[cut.source] + cut.offset
-        for i in range(self._n_calls):
-            call = &self._calls[i]
-            if call.kernel != NULL:
-                for k in range(call.n_arrays):
-                    call.data[k] = addresses[call.places[k]]
-                if call.kernel(call.data, call.shape, call.strides):
-                    return 1
-            elif call.writing != NULL:
-                write_axes(
-                    call.writing, 0, addresses[call.places[1]] + call.offset,
-                    addresses[call.places[0]]
-                )
-            else:
-                call.a.data = addresses[call.places[0]]
-                call.b.data = addresses[call.places[1]]
-                if call.places[2] >= 0:
-                    copy_axes(
-                        &call.c, 0, addresses[call.places[2]], addresses[call.places[3]]
-                    )
-                multiply(
-                    call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta
-                )
+            self._addresses[cut.place] = self._addresses[cut.source] + cut.offset
+
+    cdef inline int _call(self, Call *call) noexcept nogil:
+        """One kernel, product or writing of a part."""
+        cdef int k
+        cdef char **addresses = self._addresses
+        if call.kernel != NULL:
+            for k in range(call.n_arrays):
+                call.data[k] = addresses[call.places[k]]
+            return call.kernel(call.data, call.shape, call.strides)
+        if call.writing != NULL:
+            write_axes(
+                call.writing, 0, addresses[call.places[1]] + call.offset, addresses[call.places[0]]
+            )
+            return 0
+        call.a.data = addresses[call.places[0]]
+        call.b.data = addresses[call.places[1]]
+        if call.places[2] >= 0:
+            copy_axes(&call.c, 0, addresses[call.places[2]], addresses[call.places[3]])
+        multiply(call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta)
         return 0
 
     cdef void _advance(self) noexcept nogil:

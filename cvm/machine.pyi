@@ -3,6 +3,9 @@ from typing import Any
 
 from symcomp.vm.machine import Observer
 from symcomp.vm.program import Program
+from symcomp.vm.tally import Counted, Event
+
+DRAWS_OF_NUMPY: str
 
 class Action: ...
 
@@ -61,6 +64,58 @@ class Reserve(Action):
         parts: Sequence[Sequence[int | tuple[int, int]]],
         dtype: Any,
         into: int,
+    ) -> None: ...
+
+class RandomDraw(Action):
+    def __init__(
+        self,
+        distribution: str,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        ndim: int,
+        into: int,
+        dtype: Any,
+        single: bool,
+    ) -> None: ...
+
+class Convolution(Action):
+    def __init__(
+        self,
+        part: int,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        padding: Sequence[tuple[int, int]],
+        strides: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+        dtype: Any,
+    ) -> None: ...
+
+class Largest(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        input: int,
+        outputs: Sequence[int],
+        ndim: int,
+        window: Sequence[int],
+        strides: Sequence[int],
+        padding: Sequence[int],
+        partial: bool,
+        dtype: Any,
+    ) -> None: ...
+
+class Placing(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        ndim: int,
+        spatial: int,
+        dtype: Any,
     ) -> None: ...
 
 class Join(Action):
@@ -166,7 +221,26 @@ class NativeMachine:
         python: bool = True,
     ) -> None: ...
     def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
+    def new_tally(self) -> Tally: ...
     def free(self) -> None: ...
+
+class Tally:
+    program: Program
+    inner: dict[tuple[int, int], tuple[Any, Any]]
+    kinds: tuple[str | None, ...]
+    unattended: int
+    runs: int
+    timed_runs: int
+
+    def counted(self) -> list[Counted]: ...
+    def events(self) -> list[Event]: ...
+
+class Calls:
+    count: int
+    timed: int
+    seconds: float
+
+    def events(self) -> list[Event]: ...
 
 class Cell:
     value: Any
@@ -193,6 +267,8 @@ class Caller:
         structure: Any,
         trust_input: bool,
         profile: Any,
+        tally: Any = None,
+        calls: Calls | None = None,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def _repeat(self, n_calls: int) -> list[Any]: ...

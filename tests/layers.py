@@ -25,6 +25,7 @@ LAYERS = (
     ("symcomp.vm",),
     ("symcomp.cvm",),
     ("symcomp.sparse", "symcomp.scan", "symcomp.gpu"),
+    ("symcomp.drawing", "symcomp.profiling"),
     ("symcomp.compile",),
     (
         "symcomp",
@@ -33,6 +34,7 @@ LAYERS = (
         "symcomp.gradient",
         "symcomp.ifelse",
         "symcomp.printing",
+        "symcomp.sandbox",
         "symcomp.scan_module",
         "symcomp.tensor",
     ),
