@@ -24,7 +24,7 @@ cdef extern from "windows.h":
 cdef enum:
     # The columns of the matrices of windows: few images of many windows, or many of few.
     COLUMNS_AT_A_TIME = 256
-    FULL = -1
+    FULL_PADDING = -1
     HALF = -2
 
 cdef enum Part_of_form:
@@ -171,7 +171,7 @@ cdef class Convolution(Action):
         w.strides[axis], w.dilation[axis] = self._strides[own], self._dilation[own]
         reach = (w.kernel[axis] - 1) * w.dilation[axis] + 1
         before, after = self._padding[2 * own], self._padding[2 * own + 1]
-        if before == FULL:
+        if before == FULL_PADDING:
             before = after = reach - 1
         elif before == HALF:
             before = after = reach // 2

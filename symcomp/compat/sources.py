@@ -30,7 +30,8 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
-from symcomp.tensor import inplace, nlinalg, nnet, slinalg
+from symcomp.sandbox import rng_mrg
+from symcomp.tensor import inplace, nlinalg, nnet, shared_randomstreams, signal, slinalg
 
 Namespace = Mapping[str, Any]
 VERSION = "1.0.5"
@@ -194,6 +195,8 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.gradient": (names_of(gradient), CORE),
     "theano.ifelse": (OP_CLASSES, names_of(ifelse)),
     "theano.printing": (names_of(printing),),
+    "theano.sandbox.neighbours": (names_of(nnet),),
+    "theano.sandbox.rng_mrg": (names_of(rng_mrg),),
     "theano.sandbox.linalg": (names_of(nlinalg), names_of(slinalg)),
     "theano.scalar": (SCALAR,),
     "theano.scan_module": (SCAN,),
@@ -202,6 +205,13 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.inplace": (names_of(inplace),),
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
+    "theano.tensor.nnet.abstract_conv": (OP_CLASSES, names_of(nnet.abstract_conv)),
+    "theano.tensor.nnet.conv": ({"conv2d": differing.conv2d},),
+    "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),
+    "theano.tensor.signal": (),
+    "theano.tensor.signal.conv": (names_of(signal.conv),),
+    "theano.tensor.signal.downsample": (names_of(signal.downsample),),
+    "theano.tensor.signal.pool": (OP_CLASSES, names_of(signal.pool)),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),
     "theano.typed_list": (),

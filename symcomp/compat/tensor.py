@@ -19,9 +19,10 @@ from symcomp.ops.convert import as_tensor_variable, resolve_dtype
 from symcomp.ops.linalg import norm as norm_of
 from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import patternbroadcast
+from symcomp.ops.windows import convolve
 
 __all__ = [
-    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
+    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "conv2d", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
     "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType", "verify_grad",
 ]  # fmt: skip
 
@@ -131,6 +132,27 @@ def logsoftmax(c: Any) -> TensorVariable:
 
 
 softmax_op, logsoftmax_op = softmax, logsoftmax
+
+# What says how the C code of ``theano.tensor.nnet.conv.conv2d`` is written.
+_OF_C_CODE = frozenset(
+    ["openmp", "unroll_batch", "unroll_kern", "unroll_patch", "verbose", "version"]
+)
+
+
+def conv2d(
+    input: Any,
+    filters: Any,
+    image_shape: Any = None,
+    filter_shape: Any = None,
+    border_mode: str = "valid",
+    subsample: Any = (1, 1),
+    **options: Any,
+) -> TensorVariable:
+    """``theano.tensor.nnet.conv.conv2d``, the first one, whose options are about its C code."""
+    for name, value in options.items():
+        if name not in _OF_C_CODE and value is not None:
+            raise NotImplementedError(f"theano.tensor.nnet.conv.conv2d: {name}={value!r}")
+    return convolve.conv2d(input, filters, image_shape, filter_shape, border_mode, subsample)
 
 
 def _as_rows(name: str, c: Any) -> TensorVariable:

@@ -49,7 +49,11 @@ tensor.NotScalarConstantError tensor.slinalg.solve_lower_triangular tensor.outer
 compile.ViewOp tensor.shape_padaxis gradient.grad_clip gof.graph.is_same_graph
 tensor.vertical_stack tensor.horizontal_stack tensor.extra_ops.cumsum gradient.verify_grad
 tensor.opt.Assert configparser.change_flags gof.op.PureOp gof.graph.io_toposort Constant
-sandbox.softsign.softsign foldl foldr tensor.DimShuffle tensor.join
+sandbox.rng_mrg.MRG_RandomStreams tensor.nnet.conv2d tensor.shared_randomstreams.RandomStreams
+tensor.nnet.conv.conv2d tensor.signal.pool.pool_2d tensor.signal.pool.pool_3d tensor.nnet.conv3d
+tensor.nnet.abstract_conv.AbstractConv2d_gradInputs tensor.nnet.bn.batch_normalization
+tensor.nnet.bn.batch_normalization_train sandbox.softsign.softsign
+foldl foldr tensor.DimShuffle tensor.join
 """.split()
 
 

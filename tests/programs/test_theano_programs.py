@@ -101,6 +101,33 @@ def test_word_vectors() -> None:
     assert np.mean(own) > 3.5  # of the four words nearest to each, itself among them
 
 
+def test_convolutional_network() -> None:
+    module = program("convolutional_network")
+    costs, error, params, cost, inputs = module.train()
+    assert falls(costs, 0.3)
+    assert error < 0.05
+    check_gradient(cost, inputs, module.stripes(np.random.RandomState(1), 20), params)
+
+
+def test_denoising_autoencoder() -> None:
+    costs, before, after, _, _ = program("denoising_autoencoder").train()
+    assert falls(costs, 0.3)
+    assert after < 0.2 * before  # of the bits, so many are wrong
+
+
+def test_restricted_boltzmann_machine() -> None:
+    likelihoods, bars, _ = program("restricted_boltzmann_machine").train()
+    assert np.mean(likelihoods[-100:]) > -1.0 > np.mean(likelihoods[:100])
+    assert bars > 0.6  # of 512 pictures, 6 are bars
+
+
+def test_hamiltonian_monte_carlo() -> None:
+    samples, rate, _ = program("hamiltonian_monte_carlo").train()
+    assert np.allclose(samples.mean(axis=0), [1.0, -2.0], atol=0.1)
+    assert np.allclose(np.cov(samples.T), [[1.0, 0.6], [0.6, 2.0]], atol=0.15)
+    assert 0.8 < rate < 0.97
+
+
 def test_a_script_is_run_with_its_arguments() -> None:
     script = str(PROGRAMS / "logistic_regression.py")
     command = [sys.executable, "-m", "symcomp.compat", script, "2"]
