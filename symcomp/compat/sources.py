@@ -25,7 +25,7 @@ from symcomp.compat.op_classes import OP_CLASSES
 from symcomp.compile import dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import dtype as dtypes
-from symcomp.core import node, special_types, walk
+from symcomp.core import node, special_types, tensor, walk
 from symcomp.core.graph import FunctionGraph
 from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
@@ -104,6 +104,8 @@ TENSOR: Namespace = {
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
     "TensorType": differing.TensorType,
+    "TensorVariable": differing.PlainTensorVariable,
+    "_tensor_py_operators": tensor.TensorVariable,
     "verify_grad": differing.verify_grad,
     **differing.DTYPES,
     **differing.CONSTRUCTORS_OF_SEVERAL,

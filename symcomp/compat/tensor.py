@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from symcomp.compat.missing import StandIn
+from symcomp.compile.shared import SharedVariable
 from symcomp.compile.verify_grad import verify_grad as verify_gradient
 from symcomp.core import dtype as dtypes
+from symcomp.core.node import Constant
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import nnet, variables
@@ -23,7 +25,7 @@ from symcomp.ops.windows import convolve
 
 __all__ = [
     "CASTS", "CONSTRUCTORS_OF_SEVERAL", "conv2d", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
-    "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType", "verify_grad",
+    "PlainTensorVariable",    "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType", "verify_grad",
 ]  # fmt: skip
 
 
@@ -47,6 +49,26 @@ class _TensorTypes(StandIn):
 
 
 TensorType = _TensorTypes("theano.tensor.TensorType")
+
+
+class _PlainTensors(StandIn):
+    """The class TensorVariable, of which Theano's shared variables and constants are none."""
+
+    def __call__(
+        self, type: RealTensorType, owner: Any = None, index: Any = None, name: Any = None
+    ) -> Any:
+        return TensorVariable(type, owner, index, name)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, TensorVariable) and not isinstance(
+            instance, SharedVariable | Constant
+        )
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return (TensorVariable,)
+
+
+PlainTensorVariable = _PlainTensors("theano.tensor.TensorVariable")
 
 
 def tensor(dtype: Any, broadcastable: Sequence[Any], name: str | None = None) -> TensorVariable:

@@ -203,6 +203,16 @@ class TestDifferences:
         assert not isinstance(symcomp.shared([]).type, kind)
         assert issubclass(type(T.dmatrix), kind)
 
+    def test_shared_variables_and_constants_are_no_tensor_variables(self) -> None:
+        kind, x = lookup("tensor.TensorVariable"), T.dmatrix("x")
+        assert isinstance(x, kind)
+        assert isinstance(x + 1, kind)
+        assert not isinstance(symcomp.shared(0.0), kind)
+        assert not isinstance(T.constant(0.0), kind)
+        assert isinstance(T.constant(0.0), lookup("tensor.TensorConstant"))
+        assert isinstance(symcomp.shared(0.0), lookup("tensor.sharedvar.TensorSharedVariable"))
+        assert isinstance(kind(T.dvector, name="v"), kind)
+
     def test_rebroadcast(self) -> None:
         x = T.dmatrix("x")
         row = lookup("tensor.Rebroadcast")((0, True))(x)
