@@ -105,7 +105,6 @@ TENSOR: Namespace = {
     "tensor": differing.tensor,
     "TensorType": differing.TensorType,
     "TensorVariable": differing.PlainTensorVariable,
-    "_tensor_py_operators": tensor.TensorVariable,
     "verify_grad": differing.verify_grad,
     **differing.DTYPES,
     **differing.CONSTRUCTORS_OF_SEVERAL,
@@ -182,6 +181,7 @@ OWN: dict[str, Namespace] = {
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
     "theano.tensor.opt": {"Assert": Assert},
     "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
+    "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
     "theano.version": {"full_version": VERSION, "short_version": VERSION, "version": VERSION},
 }

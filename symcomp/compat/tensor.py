@@ -25,7 +25,8 @@ from symcomp.ops.windows import convolve
 
 __all__ = [
     "CASTS", "CONSTRUCTORS_OF_SEVERAL", "conv2d", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
-    "PlainTensorVariable",    "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType", "verify_grad",
+    "PlainTensorVariable", "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType",
+    "verify_grad",
 ]  # fmt: skip
 
 
@@ -54,10 +55,8 @@ TensorType = _TensorTypes("theano.tensor.TensorType")
 class _PlainTensors(StandIn):
     """The class TensorVariable, of which Theano's shared variables and constants are none."""
 
-    def __call__(
-        self, type: RealTensorType, owner: Any = None, index: Any = None, name: Any = None
-    ) -> Any:
-        return TensorVariable(type, owner, index, name)
+    def __call__(self, type: RealTensorType, *owner_and_index: Any, name: Any = None) -> Any:
+        return TensorVariable(type, *owner_and_index, name=name)
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, TensorVariable) and not isinstance(
