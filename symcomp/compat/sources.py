@@ -202,6 +202,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.sandbox.linalg": (names_of(nlinalg), names_of(slinalg)),
     "theano.scalar": (SCALAR,),
     "theano.scan_module": (SCAN,),
+    "theano.scan_module.scan_utils": (SCAN, GRAPHS),
     "theano.sparse": (),
     "theano.tensor": (OP_CLASSES, TENSOR, CORE),
     "theano.tensor.inplace": (names_of(inplace),),

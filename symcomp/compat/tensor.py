@@ -55,8 +55,8 @@ TensorType = _TensorTypes("theano.tensor.TensorType")
 class _PlainTensors(StandIn):
     """The class TensorVariable, of which Theano's shared variables and constants are none."""
 
-    def __call__(self, type: RealTensorType, *owner_and_index: Any, name: Any = None) -> Any:
-        return TensorVariable(type, *owner_and_index, name=name)
+    def __call__(self, type: RealTensorType, *parameters: Any, **named: Any) -> Any:
+        return TensorVariable(type, *parameters, **named)
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, TensorVariable) and not isinstance(
@@ -97,6 +97,21 @@ def _plurals() -> dict[str, Callable[..., Any]]:
 
 
 CONSTRUCTORS_OF_SEVERAL = _plurals()
+
+
+def as_array(self: TensorVariable, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """A scalar as an object of NumPy's, so that ``np.prod([n, 2])`` is an expression, as in Theano.
+
+    symcomp itself refuses it, for the sake of a better message where a number is needed.
+    """
+    if self.ndim > 0 or dtype not in (None, object):
+        raise TypeError(
+            f"NumPy asks for the value of the symbolic variable {self}, which is not known when "
+            "the graph is built: use the function of theano.tensor"
+        )
+    array = np.empty((), object)
+    array[()] = self
+    return array
 
 
 class Rebroadcast:

@@ -8,6 +8,7 @@ import pytest
 from symcomp.compat import install_as_theano
 from symcomp.compat.modules import DEFAULTS
 from symcomp.config import config
+from symcomp.core.tensor import TensorVariable
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +17,7 @@ def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     for name in DEFAULTS:
         monkeypatch.setitem(config._values, name, config._options[name].default)
         monkeypatch.setitem(config._origins, name, "default")
+    monkeypatch.setattr(TensorVariable, "__array__", vars(TensorVariable)["__array__"])
     install_as_theano()
     yield sys.modules["theano"]
     for name in set(sys.modules) - before:

@@ -213,6 +213,13 @@ class TestDifferences:
         assert isinstance(symcomp.shared(0.0), lookup("tensor.sharedvar.TensorSharedVariable"))
         assert isinstance(kind(T.dvector, name="v"), kind)
 
+    def test_numpy_multiplies_lengths(self) -> None:
+        x = T.dmatrix("x")
+        size = np.prod([x.shape[0], x.shape[1], 2])
+        assert int(size.eval({x: np.ones((3, 4))})) == 24
+        with pytest.raises(TypeError, match="which is not known when the graph is built"):
+            np.sum([x, x])
+
     def test_rebroadcast(self) -> None:
         x = T.dmatrix("x")
         row = lookup("tensor.Rebroadcast")((0, True))(x)

@@ -14,6 +14,7 @@ import symcomp
 from symcomp.compat import install_as_theano
 from symcomp.compat.modules import DEFAULTS
 from symcomp.config import config
+from symcomp.core.tensor import TensorVariable
 
 PROGRAMS = Path(__file__).parent / "compat"
 
@@ -25,6 +26,7 @@ def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in DEFAULTS:
         monkeypatch.setitem(config._values, name, config._options[name].default)
         monkeypatch.setitem(config._origins, name, "default")
+    monkeypatch.setattr(TensorVariable, "__array__", vars(TensorVariable)["__array__"])
     install_as_theano()
     yield
     for name in set(sys.modules) - before:
