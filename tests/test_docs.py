@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from symcomp.compat.tensor import MEMBERS
 from symcomp.config import config
 from symcomp.core.tensor import TensorVariable
 from symcomp.tests.pages import run_module, run_page
@@ -20,7 +21,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What an example writes goes nowhere, and what it installs is gone after it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(TensorVariable, "__array__", vars(TensorVariable)["__array__"])
+    for name in MEMBERS:
+        monkeypatch.setattr(TensorVariable, name, vars(TensorVariable)[name])
     with config.change_flags(**config._values):
         for name in config._options:
             monkeypatch.setitem(config._origins, name, "default")

@@ -13,7 +13,7 @@ from symcomp.compat.config import read_environment
 from symcomp.compat.missing import Missing
 from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
 from symcomp.compat.sources import EVERYWHERE, OWN, SOURCES, Namespace
-from symcomp.compat.tensor import as_array
+from symcomp.compat.tensor import MEMBERS
 from symcomp.config import config as symcomp_config
 from symcomp.core.tensor import TensorVariable
 
@@ -137,9 +137,10 @@ def install_as_theano() -> None:
             f"install_as_theano: another theano has been imported, from {present.__file__}; call "
             "install_as_theano before that"
         )
-    TensorVariable.__array__ = as_array  # type: ignore[attr-defined]
-    for name, value in DEFAULTS.items():
-        if symcomp_config.origin(name) == "default":
-            setattr(symcomp_config, name, value)
+    for name, member in MEMBERS.items():
+        setattr(TensorVariable, name, member)
+    for option, value in DEFAULTS.items():
+        if symcomp_config.origin(option) == "default":
+            setattr(symcomp_config, option, value)
     read_environment(os.environ)
     sys.modules.update(build())

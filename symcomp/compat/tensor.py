@@ -22,6 +22,7 @@ from symcomp.ops.linalg import norm as norm_of
 from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import patternbroadcast
 from symcomp.ops.windows import convolve
+from symcomp.rewrite.rule import elementwise
 
 __all__ = [
     "CASTS", "CONSTRUCTORS_OF_SEVERAL", "conv2d", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
@@ -100,10 +101,7 @@ CONSTRUCTORS_OF_SEVERAL = _plurals()
 
 
 def as_array(self: TensorVariable, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """A scalar as an object of NumPy's, so that ``np.prod([n, 2])`` is an expression, as in Theano.
-
-    symcomp itself refuses it, for the sake of a better message where a number is needed.
-    """
+    """A scalar as an object of NumPy's, so that ``np.prod([n, 2])`` is an expression."""
     if self.ndim > 0 or dtype not in (None, object):
         raise TypeError(
             f"NumPy asks for the value of the symbolic variable {self}, which is not known when "
@@ -112,6 +110,20 @@ def as_array(self: TensorVariable, dtype: Any = None, copy: bool | None = None) 
     array = np.empty((), object)
     array[()] = self
     return array
+
+
+def is_there(self: TensorVariable) -> bool:
+    """True, so that ``if bias:`` asks whether there is one, as in Theano; not of a comparison."""
+    if elementwise(self, "lt", "le", "gt", "ge"):
+        raise TypeError(
+            f"the truth of the comparison {self} is not known when the graph is built: use switch "
+            "or ifelse"
+        )
+    return True
+
+
+# Methods of variables that differ; those of symcomp refuse.
+MEMBERS = {"__array__": as_array, "__bool__": is_there}
 
 
 class Rebroadcast:

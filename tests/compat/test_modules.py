@@ -220,6 +220,14 @@ class TestDifferences:
         with pytest.raises(TypeError, match="which is not known when the graph is built"):
             np.sum([x, x])
 
+    def test_a_variable_is_true(self) -> None:
+        x = T.dscalar("x")
+        assert x
+        assert x + 1
+        assert symcomp.shared(0.0)
+        with pytest.raises(TypeError, match="truth of the comparison"):
+            bool(x < 1)
+
     def test_rebroadcast(self) -> None:
         x = T.dmatrix("x")
         row = lookup("tensor.Rebroadcast")((0, True))(x)

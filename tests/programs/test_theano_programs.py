@@ -13,6 +13,7 @@ import pytest
 import symcomp
 from symcomp.compat import install_as_theano
 from symcomp.compat.modules import DEFAULTS
+from symcomp.compat.tensor import MEMBERS
 from symcomp.config import config
 from symcomp.core.tensor import TensorVariable
 
@@ -26,7 +27,8 @@ def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in DEFAULTS:
         monkeypatch.setitem(config._values, name, config._options[name].default)
         monkeypatch.setitem(config._origins, name, "default")
-    monkeypatch.setattr(TensorVariable, "__array__", vars(TensorVariable)["__array__"])
+    for name in MEMBERS:
+        monkeypatch.setattr(TensorVariable, name, vars(TensorVariable)[name])
     install_as_theano()
     yield
     for name in set(sys.modules) - before:
