@@ -228,6 +228,12 @@ class TestDifferences:
         with pytest.raises(TypeError, match="truth of the comparison"):
             bool(x < 1)
 
+    def test_linkers_of_theano(self) -> None:
+        for linker in ("py", "c", "c|py", "c|py_nogc", "vm", "cvm", "vm_nogc", "cvm_nogc"):
+            mode = lookup("compile.mode.Mode")(linker=linker, optimizer="fast_run")
+            x = T.dscalar("x")
+            assert lookup("function")([x], x + 1, mode=mode)(1.0) == 2.0
+
     def test_rebroadcast(self) -> None:
         x = T.dmatrix("x")
         row = lookup("tensor.Rebroadcast")((0, True))(x)
