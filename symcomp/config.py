@@ -83,7 +83,7 @@ OPTIONS = (
     Option(
         "linker",
         "cvm",
-        ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py"),
+        ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py", "c|py_nogc"),
         "The machine of Mode().",
     ),
     Option(

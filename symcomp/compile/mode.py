@@ -7,7 +7,7 @@ from typing import Any
 
 from symcomp.config import config
 
-LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py")
+LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py", "c|py_nogc")
 # The optimizers: which level of rewriting (see rewrite/phases.py), and tags more.
 OPTIMIZERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fast_run": ("fast_run", ()),

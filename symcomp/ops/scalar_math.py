@@ -327,8 +327,8 @@ def round(x: Any, mode: Any = "half_to_even") -> TensorVariable:
     Parameters
     ----------
     x : tensor_like
-    mode : {"half_to_even", "half_away_from_zero"} or int
-        What to do with halves; or, as in NumPy, how many decimals to keep.
+    mode : {"half_to_even", "half_away_from_zero"} or int, optional
+        What to do with halves; or, as in NumPy, how many decimals to keep. None: half to even.
 
     Examples
     --------
@@ -347,7 +347,7 @@ def round(x: Any, mode: Any = "half_to_even") -> TensorVariable:
         shifted = x * scale if mode > 0 else x / scale
         rounded = round_half_to_even(shifted)
         return cast(rounded / scale if mode > 0 else rounded * scale, x.dtype)
-    if mode in ("half_to_even", 0):
+    if mode in ("half_to_even", 0, None):
         return round_half_to_even(x)
     if mode == "half_away_from_zero":
         return round_half_away_from_zero(x)
