@@ -44,6 +44,7 @@ class Reserve(Op):
     parts: tuple[tuple[Measure, ...], ...]
 
     multiple_outputs: ClassVar[bool] = True
+    no_derivative: ClassVar[str] = "it is in programs alone, and its elements are anything"
 
     def output_types(self, *inputs: TensorVariable) -> list[TensorType]:
         return [self.kind, *(TensorType("int64", ()) for _ in range(len(self.parts) + 1))]
