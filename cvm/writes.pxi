@@ -21,9 +21,33 @@ cdef void write_axes(Writing *w, int axis, char *target, char *source) noexcept 
         add_along[double](<double *>target, <double *>source, n, down, along)
     elif down == w.itemsize and along == w.itemsize:
         memcpy(target, source, n * w.itemsize)
+    elif w.itemsize == 4:
+        set_along[int32_t](<int32_t *>target, <int32_t *>source, n, down, along)
+    elif w.itemsize == 8:
+        set_along[int64_t](<int64_t *>target, <int64_t *>source, n, down, along)
     else:
         for i in range(n):
             memcpy(target + i * down, source + i * along, w.itemsize)
+
+
+ctypedef fused Word:
+    int32_t
+    int64_t
+
+
+cdef void set_along(
+    Word *z, Word *y, cnp.npy_intp n, cnp.npy_intp down, cnp.npy_intp along
+) noexcept nogil:
+    """z[i] = y[i] with strides in bytes; what is written does not overlap what is read."""
+    cdef cnp.npy_intp i
+    cdef Word first
+    if down == sizeof(Word) and along == 0 and n > 0:
+        first = y[0]
+        for i in range(n):
+            z[i] = first
+    else:
+        for i in range(n):
+            (<Word *>(<char *>z + i * down))[0] = (<Word *>(<char *>y + i * along))[0]
 
 
 cdef void add_along(
