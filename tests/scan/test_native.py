@@ -231,3 +231,63 @@ def test_threads():
         thread.join()
     for got, want in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_parts_by_lengths(loops, dtype):
+    """Gates are cut by the length of the state; their gradient is written part by part."""
+
+    def build(x, h, w):
+        def step(v, h):
+            size = h.shape[-1]
+            a = T.dot(h, w)
+            r = T.sigmoid(v[:, :size] + a[:, :size])
+            z = T.sigmoid(v[:, size : 2 * size] + a[:, size : 2 * size])
+            n = T.tanh(v[:, 2 * size :] + r * a[:, 2 * size :])
+            return n + z * (h - n)
+
+        states = symcomp.scan(step, x, h, return_updates=False)
+        return [states, *symcomp.grad((states**2).sum(), [x, h, w])]
+
+    both(
+        build, normal(12, 3, 15, dtype=dtype), normal(3, 5, dtype=dtype), normal(5, 15, dtype=dtype)
+    )
+    assert len(loops) == 4 and all(loop.unattended >= 10 for loop in loops)
+
+
+@pytest.mark.parametrize("set_", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bool"])
+def test_parts_are_written(loops, dtype, set_):
+    """Parts of states, of rows and of new arrays, by numbers, steps and lengths; stretched rows."""
+    write = T.set_subtensor if set_ else T.inc_subtensor
+
+    def build(x, h):
+        def step(v, h):
+            n = h.shape[0]
+            a = write(h[1:3], v[:2])
+            b = write(a[::-2, 0], v[: (n + 1) // 2, 1])
+            c = write(T.zeros_like(h)[n - 2 :], v[0].dimshuffle("x", 0))
+            d = write(c[:, -1], v[0, 0])
+            return [b, d, write(h[n:], v[:0])]
+
+        outputs, _ = symcomp.scan(step, x, [h, None, None])
+        return outputs
+
+    x, h = (normal(*shape) * 9 for shape in ((9, 5, 3), (5, 3)))
+    both(build, x.astype(dtype), h.astype(dtype))
+    added = set_ or dtype in ("float32", "float64")
+    assert any(loop.unattended >= 7 for loop in loops) == added
+
+
+def test_what_was_fixed_is_not_overwritten(loops):
+    """A value that is the same in all steps, in whose memory another may be left."""
+
+    def build(x, h, w):
+        def step(v, h):
+            scale = T.exp(T.cast(h.shape[0], "float64") / 40) * w
+            return T.tanh(v * scale + h) * T.sqrt(scale + v**2)
+
+        return [symcomp.scan(step, x, h, return_updates=False)]
+
+    both(build, normal(20, 6), normal(6), normal(6))
+    assert all(loop.unattended >= 18 for loop in loops)
