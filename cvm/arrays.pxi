@@ -32,16 +32,19 @@ cdef class Length(Action):
         self._input, self._output, self._axis = input, output, axis
 
     cdef int run(self, PyObject **store) except -1:
-        cdef cnp.ndarray z
         if not cnp.PyArray_Check(<object>store[self._input]):
             put(store, self._output, self._compute(<object>store[self._input]))
             return 0
-        z = cnp.PyArray_EMPTY(0, NULL, cnp.NPY_INT64, 0)
-        (<int64_t *>cnp.PyArray_DATA(z))[0] = cnp.PyArray_DIM(
-            <cnp.ndarray>store[self._input], self._axis
-        )
-        put(store, self._output, z)
+        n = cnp.PyArray_DIM(<cnp.ndarray>store[self._input], self._axis)
+        put(store, self._output, whole_array(n))
         return 0
+
+
+cdef cnp.ndarray whole_array(Py_ssize_t n):
+    """An int64 scalar."""
+    cdef cnp.ndarray z = cnp.PyArray_EMPTY(0, NULL, cnp.NPY_INT64, 0)
+    (<int64_t *>cnp.PyArray_DATA(z))[0] = n
+    return z
 
 
 cdef bint whole_number(PyObject **store, Bound *bound, Py_ssize_t *found):

@@ -1,7 +1,5 @@
 # Products of matrices and vectors, by the BLAS that SciPy has.
 
-import scipy.linalg.cython_blas
-
 cdef extern from "Python.h":
     void *PyCapsule_GetPointer(object capsule, const char *name) except NULL
     const char *PyCapsule_GetName(object capsule) except NULL
@@ -55,17 +53,31 @@ ctypedef void (*Ger32)(
 ) noexcept nogil
 
 
-cdef void *routine(str name) except NULL:
-    capsule = scipy.linalg.cython_blas.__pyx_capi__[name]
+# Found when the first product is made.
+cdef Gemm64 dgemm = NULL
+cdef Gemm32 sgemm = NULL
+cdef Gemv64 dgemv = NULL
+cdef Gemv32 sgemv = NULL
+cdef Ger64 dger = NULL
+cdef Ger32 sger = NULL
+
+
+cdef int find_routines() except -1:
+    global dgemm, sgemm, dgemv, sgemv, dger, sger
+    if dgemm != NULL:
+        return 0
+    routines = import_alone("scipy", "linalg", "cython_blas").__pyx_capi__
+    sgemm = <Gemm32>pointer_of(routines["sgemm"])
+    dgemv = <Gemv64>pointer_of(routines["dgemv"])
+    sgemv = <Gemv32>pointer_of(routines["sgemv"])
+    dger = <Ger64>pointer_of(routines["dger"])
+    sger = <Ger32>pointer_of(routines["sger"])
+    dgemm = <Gemm64>pointer_of(routines["dgemm"])
+    return 0
+
+
+cdef void *pointer_of(object capsule) except NULL:
     return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
-
-
-cdef Gemm64 dgemm = <Gemm64>routine("dgemm")
-cdef Gemm32 sgemm = <Gemm32>routine("sgemm")
-cdef Gemv64 dgemv = <Gemv64>routine("dgemv")
-cdef Gemv32 sgemv = <Gemv32>routine("sgemv")
-cdef Ger64 dger = <Ger64>routine("dger")
-cdef Ger32 sger = <Ger32>routine("sger")
 
 
 cdef struct Matrix:
@@ -155,6 +167,7 @@ cdef class Product(Action):
         self._outer = outer
         self._into = overwritten
         self._type = np.dtype(dtype).num
+        find_routines()
 
     def __dealloc__(self):
         PyMem_Free(self._arguments)

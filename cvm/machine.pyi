@@ -51,6 +51,31 @@ class Part(Action):
         entries: Sequence[int | tuple[Any, Any, Any] | None],
     ) -> None: ...
 
+class Reserve(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        axis: int,
+        parts: Sequence[Sequence[int | tuple[int, int]]],
+        dtype: Any,
+        into: int,
+    ) -> None: ...
+
+class Join(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        count: int,
+        output: int,
+        axis: int,
+        ndim: int,
+        dtype: Any,
+        into: int,
+    ) -> None: ...
+
 class Product(Action):
     def __init__(
         self,

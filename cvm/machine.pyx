@@ -27,6 +27,7 @@ from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
 
+from symcomp.core.lazy import import_alone
 from symcomp.core.tensor import TensorType
 from symcomp.vm.machine import UNSET, explain
 from symcomp.vm.opcodes import Opcode
@@ -37,6 +38,7 @@ include "actions.pxi"
 include "blas.pxi"
 include "views.pxi"
 include "arrays.pxi"
+include "join.pxi"
 include "writes.pxi"
 include "cells.pxi"
 

@@ -12,16 +12,19 @@ from symcomp.cvm.machine import (
     Fill,
     GateCall,
     Gather,
+    Join,
     Length,
     NativeMachine,
     Part,
     PartWrite,
     Product,
     PythonCall,
+    Reserve,
     Scatter,
     Transpose,
     View,
 )
+from symcomp.ops import join as ops_join
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.dimshuffle import DimShuffle
@@ -29,6 +32,7 @@ from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, Pattern, Slice
 from symcomp.ops.products import Dot
 from symcomp.ops.shape import ShapeI
+from symcomp.vm import destinations
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
@@ -174,6 +178,24 @@ def _write(step: Instruction) -> Action | None:
     )  # fmt: skip
 
 
+def _reserve(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    into = step.into[0] if step.into else -1
+    return Reserve(
+        step.compute, step.arguments, step.outputs, op.axis, op.parts, op.kind.dtype, into
+    )
+
+
+def _join(step: Instruction) -> Action | None:
+    node: Any = step.node
+    z = node.outputs[0]
+    into = step.into[0] if step.into else -1
+    return Join(
+        step.compute, step.arguments, len(step.inputs), step.outputs[0], node.op.axis, z.ndim,
+        z.dtype, into,
+    )  # fmt: skip
+
+
 def _basic(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
     """The entries of an index expression without arrays, as ``View`` takes them."""
     rest = iter(slots)
@@ -203,7 +225,9 @@ NATIVE: dict[type, Lowering] = {
     Gemv: _gemm,
     Ger: _ger,
     IncSubtensor: _write,
+    ops_join.Join: _join,
     ScaledDot: _scaled_dot,
+    destinations.Reserve: _reserve,
     ShapeI: _length,
     Subtensor: _read,
 }

@@ -37,8 +37,9 @@ def add_frees(
             if born.setdefault(slot, block) != block:
                 kept.add(slot)  # computed in several places: a shared ifelse
             last[slot] = position
-        for slot in step.inputs:
-            last[slot] = position
+        for slot in (*step.inputs, *step.into):
+            if slot >= 0:
+                last[slot] = position
     frees: dict[int, list[int]] = {}
     for slot, position in last.items():
         if slot in kept or slot not in born:

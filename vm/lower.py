@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from symcomp.core.graph import FunctionGraph
@@ -15,6 +16,7 @@ from symcomp.ops.control import IfElse
 from symcomp.ops.regions import ROOT, Placement, Region, place
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.vm.commit import Commit, Gate, Tail, find_commits, split, writing
+from symcomp.vm.destinations import Destination, Search
 from symcomp.vm.frugal import frugal_order
 from symcomp.vm.guard import UNCHECKED, Binder
 from symcomp.vm.liveness import add_frees
@@ -72,7 +74,15 @@ def lower(
     if frugal:
         order = list(frugal_order(order, graph.outputs, after, in_place=over))
     tail = split(order, commits, regions, shapes_of(graph)) if commits else Tail(order, -1, [])
-    emitter = _Emitter(tail.order, regions, copies, bind, tail, {c.node: c for c in commits})
+    destinations: dict[Apply, Destination] = {}
+    if collect and inplace:
+        facts = shapes_of(graph)
+        search = Search(graph, tail.order, tail.start, after, regions, facts, bind)
+        order, destinations = search.destinations()
+        tail = replace(tail, order=order)
+    emitter = _Emitter(
+        tail.order, regions, copies, bind, tail, {c.node: c for c in commits}, destinations
+    )
     emitter.slots(graph)
     emitter.emit()
     committed = {i for i, old in (updated or {}).items() if over.get(graph.outputs[i]) is old}
@@ -119,6 +129,7 @@ class _Emitter:
     bind: Binder
     tail: Tail
     commits: Mapping[Apply, Commit]
+    destinations: Mapping[Apply, Destination]
     # The slot of what says which inputs may be overwritten, and those of the arrays that it gives.
     token: int = -1
     claimed: dict[Variable, int] = field(default_factory=dict)
@@ -132,6 +143,8 @@ class _Emitter:
     block_of: list[int] = field(default_factory=list)
     shared_slots: set[int] = field(default_factory=set)
     computes: dict[Apply, Callable[..., Any]] = field(default_factory=dict)
+    # The slots of places made for results: in which the node's output is computed.
+    places: dict[Apply, int] = field(default_factory=dict)
 
     def slots(self, graph: FunctionGraph) -> None:
         """Give a slot to every variable."""
@@ -188,6 +201,8 @@ class _Emitter:
             if len(self.regions[node]) > 1:
                 slot = self.slot_of[node.outputs[0]]
                 guard = self._add(Instruction(Opcode.SKIP_IF_SET, (slot,)), block)
+            if node in self.joins:
+                self._reserve(self.joins[node], block)
             if isinstance(node.op, IfElse):
                 yield from self._ifelse(node, block)
             else:
@@ -218,6 +233,11 @@ class _Emitter:
         self._add(Instruction(Opcode.FREE), block)
         for inner in opened:
             self.blocks[inner] = (block, len(self.code) - 1)
+
+    @cached_property
+    def joins(self) -> dict[Apply, Apply]:
+        """For what computes a part of a join in its place, the join."""
+        return {part: join for join, made in self.destinations.items() for part in made.views}
 
     @property
     def overwritten(self) -> list[Variable]:
@@ -279,14 +299,49 @@ class _Emitter:
         for i in destroyed_inputs(node):
             if (node, i) in self.copies:
                 inputs[i] = self._copy(node.inputs[i], inputs[i], block)
-        if node not in self.computes:
-            self.computes[node] = self.bind(node)
+        outputs = tuple(self.slot_of[v] for v in node.outputs)
+        step = Instruction(
+            Opcode.CALL, tuple(inputs), outputs, node=node, several=node.op.multiple_outputs
+        )
+        if node in self.places:
+            compute = self.bind.into(node)
+            assert compute is not None
+            step.into = (self.places[node],)
+            step.compute = writing(compute, step.into, several=False)
+        else:
+            if node not in self.computes:
+                self.computes[node] = self.bind(node)
+            step.compute = self.computes[node]
+        self._add(step, block)
+
+    def _reserve(self, join: Apply, block: int) -> None:
+        """Make the array of a join, and the views of it for parts, if that is not done."""
+        if join in self.places:
+            return
+        made = self.destinations[join]
+        slots = []
+        for variable in (join.outputs[0], *made.reserved.outputs[1:]):
+            self.variables.append(variable)
+            slots.append(len(self.variables) - 1)
+        own = dict(zip(made.reserved.outputs, slots, strict=True))
+        self._new_node(made.reserved, [self.slot_of[x] for x in made.reserved.inputs], slots, block)
+        self.places[join] = slots[0]
+        for maker, view in made.views.items():
+            self.variables.append(maker.outputs[0])
+            place = len(self.variables) - 1
+            self._new_node(view, [own[x] for x in view.inputs], [place], block)
+            self.places[maker] = place
+
+    def _new_node(
+        self, node: Apply, inputs: Sequence[int], outputs: Sequence[int], block: int
+    ) -> None:
+        """A call of a node that is not of the graph."""
         step = Instruction(
             Opcode.CALL,
             tuple(inputs),
-            tuple(self.slot_of[v] for v in node.outputs),
+            tuple(outputs),
             node=node,
-            compute=self.computes[node],
+            compute=self.bind(node),
             several=node.op.multiple_outputs,
         )
         self._add(step, block)

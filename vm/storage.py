@@ -131,6 +131,9 @@ class _Planner:
                     self._join(slot, step.outputs[0])
                 for i in sources:
                     self._join(slot, step.inputs[i])
+                if step.into and step.into[j] >= 0:  # the place that lowering gave it
+                    self._home[slot] = -1
+                    self._join(slot, step.into[j])
 
     def _group(self, slot: int) -> int:
         leader = self._leader

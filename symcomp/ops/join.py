@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Constant
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.axes import atleast_1d, expand_dims, moveaxis
@@ -23,7 +23,7 @@ from symcomp.ops.convert import (
 from symcomp.ops.shape import length_vector, normalize_axis, shape_tuple, specify_shape
 
 
-@dataclass(frozen=True)
+@record
 class Join(Op):
     """z = the inputs one after the other along ``axis``.   (.., n_k, ..) -> (.., n_1 + n_2 + ..,
     ..)
@@ -55,17 +55,30 @@ class Join(Op):
         return self._concatenate(tensors, None)
 
     def bind_into(self, node: Apply) -> Callable[..., Any]:
-        return lambda *tensors_and_z: self._concatenate(tensors_and_z[:-1], tensors_and_z[-1])
+        return lambda *tensors_and_z: self._join_into(tensors_and_z[:-1], tensors_and_z[-1])
+
+    def _join_into(self, tensors: Sequence[Any], z: Any) -> Any:
+        """The same in ``z``: what is a part of it lies in its place."""
+        if z is None or not any(x.base is z for x in tensors):
+            return self._concatenate(tensors, z)
+        start = 0
+        for x in tensors:
+            end = start + x.shape[self.axis]
+            place = z[(slice(None),) * self.axis + (slice(start, end),)]
+            if (
+                x.base is not z
+                or x.__array_interface__["data"] != place.__array_interface__["data"]
+            ):
+                place[...] = x
+            start = end
+        return z
 
     def _concatenate(self, tensors: Sequence[Any], z: Any) -> Any:
         """The result, in ``z`` or, for None, in a new array."""
         try:
             return np.concatenate(tensors, self.axis, z)
         except ValueError:
-            shapes = ", ".join(str(x.shape) for x in tensors)
-            raise ShapeError(
-                f"join along axis {self.axis}: shapes {shapes} differ on other axes"
-            ) from None
+            raise differing_shapes(self.axis, [x.shape for x in tensors]) from None
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         result = list(shapes[0])
@@ -89,7 +102,7 @@ class Join(Op):
         ]
 
 
-@dataclass(frozen=True)
+@record
 class Split(Op):
     """z_k = the k-th piece of x along ``axis``, a view; the lengths are the second input."""
 
@@ -154,6 +167,12 @@ class Split(Op):
     def view_map(self) -> dict[int, tuple[int, ...]]:  # type: ignore[override]
         """Every piece is a view of x."""
         return dict.fromkeys(range(self.n), (0,))
+
+
+def differing_shapes(axis: int, shapes: Iterable[Sequence[int]]) -> ShapeError:
+    """What to raise where parts do not fit together."""
+    shown = ", ".join(str(tuple(shape)) for shape in shapes)
+    return ShapeError(f"join along axis {axis}: shapes {shown} differ on other axes")
 
 
 def join(axis: Any, *tensors: Any) -> TensorVariable:

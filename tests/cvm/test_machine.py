@@ -270,3 +270,23 @@ def test_a_part_that_is_not_there():
     with pytest.raises(IndexError, match="out of bounds") as error:
         native_machine(program).run([np.eye(2)])
     assert "Subtensor" in error.value.__notes__[0]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "bool", "complex128"])
+@pytest.mark.parametrize("shape", [(5, 4), (0, 4), (1, 1), (3, 0)])
+def test_joins(shape, dtype):
+    x = T.TensorType(dtype, (None, None))("x")
+    sums = [x + x, x * x, x, x[::-1]]
+    for axis in (0, 1):
+        joins = [T.concatenate(parts, axis) for parts in (sums, [x, x], sums[:1] * 3)]
+        outputs = [*joins, T.stack([x + x, x], axis=axis), joins[0] + joins[0]]
+        for value in layouts(RNG.normal(size=shape).astype(dtype)):
+            both([x], outputs, [value])
+
+
+def test_parts_of_a_join_that_do_not_fit():
+    x, y = T.dmatrices("x", "y")
+    for part in (y, y + y):
+        program = lower(FunctionGraph([x, y], [T.concatenate([x + x, part])]))
+        with pytest.raises(ShapeError, match="join along axis 0"):
+            native_machine(program).run([np.eye(2), np.eye(3)])

@@ -15,8 +15,10 @@ from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
+from symcomp.ops.join import Join
 from symcomp.ops.scalar_logic import switch
 from symcomp.tensor.inplace import add_inplace, mul_inplace, tanh_inplace
+from symcomp.vm.destinations import Reserve
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -291,6 +293,36 @@ def test_outputs_that_may_be_parts_of_one_array_die_together():
     assert program.instructions[1].into == () and len(later) == 1
 
 
+def test_parts_of_a_join_are_computed_in_their_places():
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    parts = [T.tanh(x), y, T.exp(y) * 2.0, T.dot(x, y)]
+    values = [np.linspace(-1, 1, 12).reshape(3, 4), np.ones((4, 4))]
+    for axis, change in ((0, lambda z: z), (1, lambda z: z.T)):
+        joined = T.concatenate([change(z) for z in parts], axis)
+        program = agree([x, y], [joined if axis == 0 else T.exp(joined)], values)
+        if axis == 0:
+            assert any(isinstance(s.node.op, Reserve) for s in program.instructions)
+            joins = [s.node for s in program.instructions if type(s.node.op) is Join]
+            in_place = [s for s in program.instructions if s.into and s.node not in joins]
+            assert {s.node for s in in_place} >= {x.owner for x in joins[0].inputs if x.owner}
+
+
+def test_parts_stay_where_others_need_them():
+    x = TensorType("float64", (40, 40))("x")
+    shown, used, small = T.tanh(x), T.sin(x), TensorType("float64", (2,))("small")
+    values = [np.linspace(-1, 1, 1600).reshape(40, 40), np.ones(2)]
+    outputs = [T.concatenate([shown, used]), shown, used.sum(), T.concatenate([T.exp(small)] * 2)]
+    program = agree([x, small], outputs, values)
+    assert not any(isinstance(s.node.op, Reserve) for s in program.instructions)
+
+
+def test_parts_of_a_join_that_do_not_fit():
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    program, _ = programs([x, y], [T.concatenate([T.tanh(x), T.exp(y)])])
+    with pytest.raises(ShapeError, match=r"join along axis 0: shapes \(2, 3\), \(2, 4\) differ"):
+        PythonMachine(program).run([np.ones((2, 3)), np.ones((2, 4))])
+
+
 def test_calls_from_several_threads_do_not_meet():
     x = T.dmatrix("x")
     f = symcomp.function([x], T.tanh(T.sort(x) * 2.0).sum(axis=0) + T.sort(-x)[0])
@@ -313,7 +345,9 @@ def _steps(a, b, c):
         "row": lambda: a + T.addbroadcast(b[:1], 0),
         "column": lambda: b.sum(axis=1, keepdims=True) * a,
         "set": lambda: T.set_subtensor(a[1:], b[:-1]), "inc": lambda: T.inc_subtensor(a[index], b),
-        "join": lambda: T.concatenate([a[:1], b[1:]]), "integers": lambda: T.round(a) + b,
+        "join": lambda: T.concatenate([a[:1], b[1:]]),
+        "parts": lambda: T.concatenate([T.tanh(a[:1]), b[1:2], a[2:] * b[2:]]),
+        "integers": lambda: T.round(a) + b,
         "if": lambda: ifelse(T.gt(c, a.sum()), a, b), "if_less": lambda: ifelse(c, T.sin(a), b),
         "tanh_inplace": lambda: tanh_inplace(a), "mul_inplace": lambda: mul_inplace(a, b),
         "add_inplace": lambda: add_inplace(a, b), "same": lambda: Same()(a),

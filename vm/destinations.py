@@ -1,0 +1,256 @@
+"""Parts of a join that are computed where they end up: in one array, made before them.
+
+The array is reserved, each part that can be is written into a view of it, and the join then finds
+these parts in their places and copies only the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.node import Apply, Variable
+from symcomp.core.op import Op
+from symcomp.core.record import record
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.ops.index import Subtensor
+from symcomp.ops.join import Join, differing_shapes
+from symcomp.ops.pattern import SYMBOL, Slice
+from symcomp.ops.regions import Placement
+from symcomp.rewrite.shapes import Shapes
+from symcomp.vm.frugal import ASSUMED_LENGTH
+from symcomp.vm.guard import Binder
+from symcomp.vm.order import destroyed_inputs
+
+# Where it is known that a join has fewer bytes, copying them costs less than finding their places.
+FEWEST_BYTES = 4096
+
+# A length: a number, or an axis of an input.
+Measure = int | tuple[int, int]
+
+
+@record
+class Reserve(Op):
+    """z = an array for parts that lie one after the other along ``axis``, and where each begins.
+    The inputs are those whose lengths ``parts`` names.   -> (.., n_1 + n_2 + .., ..), (), ...
+    """
+
+    axis: int
+    kind: TensorType
+    parts: tuple[tuple[Measure, ...], ...]
+
+    multiple_outputs: ClassVar[bool] = True
+
+    def output_types(self, *inputs: TensorVariable) -> list[TensorType]:
+        return [self.kind, *(TensorType("int64", ()) for _ in range(len(self.parts) + 1))]
+
+    def perform(self, *values: Any) -> tuple[Any, ...]:
+        return self._reserve(values, None)
+
+    def bind_into(self, node: Apply) -> Callable[..., Any]:
+        count = len(node.inputs)
+        return lambda *values: self._reserve(values[:count], values[count])
+
+    def _reserve(self, values: Sequence[Any], z: Any) -> tuple[Any, ...]:
+        """The array, which is ``z`` where that is one, and the bounds."""
+        shapes = self._shapes([x.shape for x in values])
+        whole = list(shapes[0])
+        bounds = np.cumsum([0, *(shape[self.axis] for shape in shapes)])
+        whole[self.axis] = int(bounds[-1])
+        for shape in shapes:
+            if any(n != whole[a] for a, n in enumerate(shape) if a != self.axis):
+                raise differing_shapes(self.axis, shapes)
+        if z is None:
+            z = np.empty(whole, self.kind.numpy_dtype)
+        return z, *map(np.asarray, bounds)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        first, *others = self._shapes(shapes)
+        whole = list(first)
+        whole[self.axis] = sum((shape[self.axis] for shape in others), first[self.axis])
+        return [tuple(whole), *((),) * (len(self.parts) + 1)]
+
+    def _shapes(self, inputs: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The shapes of the parts, from those of the inputs."""
+        return [
+            tuple(n if isinstance(n, int) else inputs[n[0]][n[1]] for n in part)
+            for part in self.parts
+        ]
+
+    def __str__(self) -> str:
+        return f"Reserve{{{len(self.parts)} parts, axis={self.axis}}}"
+
+
+@record
+class Destination:
+    """What is reserved for the node of a join.
+
+    Attributes
+    ----------
+    reserved : Apply
+        Of ``Reserve``.
+    views : dict of Apply to Apply
+        For each node that computes a part in its place, the one that makes the view of it.
+    """
+
+    reserved: Apply
+    views: Mapping[Apply, Apply]
+
+
+class Search:
+    """Finds the joins whose parts can be computed in their places.
+
+    Parameters
+    ----------
+    graph : FunctionGraph
+    order : sequence of Apply
+        Nodes of the graph.
+    start : int
+        Where in the order the tail begins, which nodes do not move into; -1 if there is none.
+    after : mapping of Apply to collection of Apply
+        What a node must come after, besides what computes its inputs.
+    regions : Placement
+    shapes : Shapes
+        Facts about lengths.
+    bind : Binder
+        Gives what computes a node.
+    """
+
+    def __init__(
+        self,
+        graph: FunctionGraph,
+        order: Sequence[Apply],
+        start: int,
+        after: Mapping[Apply, Collection[Apply]],
+        regions: Placement,
+        shapes: Shapes,
+        bind: Binder,
+    ) -> None:
+        self._graph, self._order, self._start = graph, order, start
+        self._regions, self._shapes, self._bind = regions, shapes, bind
+        self._shown = set(graph.outputs)
+        self._joins = [node for node in order if type(node.op) is Join]
+        if not self._joins:
+            return
+        self._position = {node: i for i, node in enumerate(order)}
+        # The first of those that must come after a node: they may overwrite what it reads.
+        self._limit: dict[Apply, int] = {}
+        for later, nodes in after.items():
+            for node in nodes:
+                self._limit[node] = min(self._limit.get(node, len(order)), self._position[later])
+
+    def destinations(self) -> tuple[list[Apply], dict[Apply, Destination]]:
+        """The order, with such parts directly before their joins, and what there is for these."""
+        found = {}
+        for node in self._joins:
+            made = self._destination(node) if self._bind.into(node) is not None else None
+            if made is not None:
+                found[node] = made
+        moved = {part for made in found.values() for part in made.views}
+        result: list[Apply] = []
+        for node in self._order:
+            if node in found:
+                result.extend(found[node].views)
+            if node not in moved:
+                result.append(node)
+        return result, found
+
+    def _destination(self, join: Apply) -> Destination | None:
+        (z,) = join.outputs
+        if self._known_bytes(z) < FEWEST_BYTES:
+            return None
+        makers = dict.fromkeys(self._makers(join))
+        makers = {node: None for node in makers if self._may_wait(node, join, makers)}
+        if not makers:
+            return None
+        sources: dict[Variable, int] = {}
+        for x in join.inputs:
+            for held in x.owner.inputs if x.owner in makers else [x]:
+                if isinstance(held.type, TensorType):
+                    sources.setdefault(held, len(sources))
+        parts = [self._measure(x, sources) for x in join.inputs]
+        if any(part is None for part in parts):
+            return None
+        op = Reserve(join.op.axis, z.type, tuple(parts))  # type: ignore[arg-type]
+        reserved = op.make_node(*sources)
+        return Destination(reserved, _views(reserved, join, makers))
+
+    def _known_bytes(self, z: Any) -> float:
+        lengths = self._shapes.of(z)
+        known = all(isinstance(n, int) for n in lengths)
+        return prod(lengths) * z.type.numpy_dtype.itemsize if known else np.inf
+
+    def _makers(self, join: Apply) -> list[Apply]:
+        """The nodes that compute parts, for this join alone, and can write them into an array."""
+        found = []
+        for x in join.inputs:
+            node = x.owner
+            if (
+                node in self._position
+                and type(node.op) is not Join
+                and len(node.outputs) == 1
+                and not node.op.view_map
+                and not destroyed_inputs(node)
+                and self._regions[node] == self._regions[join]
+                and len(self._regions[node]) == 1
+                and len(self._graph.clients[x]) == 1
+                and x not in self._shown
+                and self._bind.into(node) is not None
+            ):
+                found.append(node)
+        return found
+
+    def _may_wait(self, node: Apply, join: Apply, others: Collection[Apply]) -> bool:
+        """Whether the node may run directly before the join: nothing that it reads is overwritten
+        before, and what it reads is not kept much longer only for it.
+        """
+        here, end = self._position[node], self._position[join]
+        if self._limit.get(node, len(self._order)) < end or here < self._start <= end:
+            return False
+        if all(other in others for other in self._order[here + 1 : end]):
+            return True
+        dying = sum(_assumed_bytes(x) for x in set(node.inputs) if self._dies_at(x, here))
+        return dying <= _assumed_bytes(node.outputs[0])
+
+    def _dies_at(self, x: Variable, position: int) -> bool:
+        users = (self._position.get(client, -1) for client, _ in self._graph.clients[x])
+        return x.owner is not None and x not in self._shown and max(users) <= position
+
+    def _measure(self, x: Any, sources: Mapping[Variable, int]) -> tuple[Measure, ...] | None:
+        """The lengths of a part, by those of ``sources``; None if they are not among them."""
+        found: list[Measure] = []
+        for length in self._shapes.of(x):
+            if isinstance(length, int):
+                found.append(length)
+                continue
+            for source, number in sources.items():
+                axes = [a for a, n in enumerate(self._shapes.of(source)) if n is length]
+                if axes:
+                    found.append((number, axes[0]))
+                    break
+            else:
+                return None
+        return tuple(found)
+
+
+def _assumed_bytes(x: Variable) -> int:
+    kind = x.type
+    if not isinstance(kind, TensorType):
+        return 0
+    return prod(ASSUMED_LENGTH if n is None else n for n in kind.shape) * kind.numpy_dtype.itemsize
+
+
+def _views(reserved: Apply, join: Apply, makers: Collection[Apply]) -> dict[Apply, Apply]:
+    """For each maker of a part, the node that cuts its place out of what is reserved."""
+    array, *bounds = reserved.outputs
+    before = (Slice(),) * join.op.axis
+    cut = Subtensor((*before, Slice(SYMBOL, SYMBOL)))
+    return {
+        x.owner: cut.make_node(array, bounds[k], bounds[k + 1])
+        for k, x in enumerate(join.inputs)
+        if x.owner in makers
+    }
