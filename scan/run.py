@@ -11,6 +11,7 @@ import numpy as np
 from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
+from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import Loop, NativeMachine
 from symcomp.cvm.prepare import native_machine
@@ -39,14 +40,16 @@ def machine_of(
     body: ClosedGraph, selects: Callable[[frozenset[str]], bool]
 ) -> PythonMachine | NativeMachine:
     """The machine that runs one step, its graph rewritten."""
-    graph = FunctionGraph(body.inputs, body.outputs)
-    rewrite(graph, selects, config.on_opt_error)
-    # What a step gives is copied into its row, or lives until the next step: nothing outlives it.
-    borrowed = range(len(graph.outputs))
-    program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard))
-    if config.linker.startswith("c"):
-        return native_machine(program, checked=config.nan_guard == "all")
-    return PythonMachine(program)
+    with span("body of a loop"):
+        graph = FunctionGraph(body.inputs, body.outputs)
+        rewrite(graph, selects, config.on_opt_error)
+        # What a step gives is copied into its row, or lives until the next step: nothing outlives
+        # it.
+        borrowed = range(len(graph.outputs))
+        program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard))
+        if config.linker.startswith("c"):
+            return native_machine(program, checked=config.nan_guard == "all")
+        return PythonMachine(program)
 
 
 class Rows:

@@ -6,8 +6,8 @@ from symcomp.compile.container import Container
 from symcomp.compile.function import function
 from symcomp.compile.io import In, Out
 from symcomp.compile.mode import Mode, get_default_mode, get_mode, register_mode
-from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable, shared, shared_constructor
+from symcomp.profiling.stats import ProfileStats
 
 __all__ = [
     "Container", "Function", "function", "get_default_mode", "get_mode", "In", "Mode",

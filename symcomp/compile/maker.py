@@ -5,7 +5,6 @@ programs of it.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +12,12 @@ from typing import Any
 from symcomp.compile.container import Container
 from symcomp.compile.io import In
 from symcomp.compile.mode import Mode
-from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
+from symcomp.core.spans import span
+from symcomp.profiling.stats import ProfileStats
 from symcomp.rewrite.phases import FULL, rewrite
 from symcomp.rewrite.trace import Trace
 from symcomp.scan.phases import PHASES_WITH_LOOPS
@@ -137,6 +137,10 @@ class Maker:
             updated=self._overwritable() if reuse else None,
         )
 
+    def other_programs(self) -> tuple[Program, Program]:
+        """The program without a storage plan, and the one without frees, too."""
+        return self.program(reuse=False), self.program(reuse=False, collect=False)
+
     def _overwritable(self) -> dict[int, Variable]:
         """The outputs that may be written over shared variables; none if setting another one might
         fail when all is computed, or if nobody can say who holds their arrays.
@@ -180,19 +184,14 @@ def make(
     updates : sequence of (int, Variable)
         Position of the input that is updated, and the expression of its new value.
     """
-    started = time.perf_counter()
-    graph = FunctionGraph(
-        [spec.variable for spec in inputs], [*outputs, *(expression for _, expression in updates)]
-    )
-    copied = time.perf_counter()
+    with span("copy"):
+        graph = FunctionGraph(
+            [spec.variable for spec in inputs],
+            [*outputs, *(expression for _, expression in updates)],
+        )
     trace = rewrite(graph, mode.selects, config.on_opt_error, PHASES_WITH_LOOPS)
     if config.optimizer_verbose:
         print(trace)
-    if profile is not None:
-        profile.compile_phases.append(("copy", copied - started))
-        profile.compile_phases.extend(
-            (f"rewrite: {phase.name}", phase.seconds) for phase in trace.phases
-        )
     return Maker(
         graph, list(inputs), structure, len(outputs), [i for i, _ in updates], list(borrowed), mode,
         name, config.nan_guard, profile, mode.keeps_values, trace,
