@@ -29,6 +29,9 @@ import numpy as np
 
 from symcomp.core.lazy import import_alone
 from symcomp.core.tensor import TensorType
+from symcomp.ops.convert import Stack
+from symcomp.ops.join import Split
+from symcomp.ops.shape import Reshape
 from symcomp.vm.machine import UNSET, explain
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.tally import Counted, Event, Variant, has_inner, inner_tally, watched
@@ -111,7 +114,10 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep, self._python = keep, python
-        self.is_native = all(type(a) in FREEZABLE for a in actions)
+        self.is_native = all(
+            recordable(action, step)
+            for action, step in zip(actions, program.instructions, strict=True)
+        )
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)
@@ -370,7 +376,21 @@ cdef class NativeMachine:
         cdef PyObject *value
         if step.opcode <= COPY:
             (<Action>step.action).run(store)
-        elif step.opcode == MOVE:
+        else:
+            following = self.go(store, position)
+        for i in range(step.n_frees):
+            slot = step.frees[i]
+            value = store[slot]
+            store[slot] = NULL
+            Py_XDECREF(value)
+        return following
+
+    cdef int go(self, PyObject **store, int position) except -1:
+        """Do an instruction that computes nothing; return the position of the next."""
+        cdef Step *step = &self._steps[position]
+        cdef int i, slot
+        cdef PyObject *value
+        if step.opcode == MOVE:
             for i in range(step.n_inputs):
                 value = store[step.inputs[i]]
                 Py_XINCREF(value)
@@ -379,18 +399,13 @@ cdef class NativeMachine:
                 store[slot] = value
         elif step.opcode == BRANCH:
             if not PyObject_IsTrue(<object>store[step.inputs[0]]):
-                following = step.target
+                return step.target
         elif step.opcode == SKIP_IF_SET:
             if store[step.inputs[0]] != NULL:
-                following = step.target
+                return step.target
         elif step.opcode == JUMP:
-            following = step.target
-        for i in range(step.n_frees):
-            slot = step.frees[i]
-            value = store[slot]
-            store[slot] = NULL
-            Py_XDECREF(value)
-        return following
+            return step.target
+        return position + 1
 
 
 cdef list contents(PyObject **store, int n):
@@ -400,5 +415,6 @@ cdef list contents(PyObject **store, int n):
 
 
 include "frozen.pxi"
+include "recording.pxi"
 include "loop.pxi"
 include "caller.pxi"

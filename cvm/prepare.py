@@ -211,7 +211,7 @@ def _basic(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
             entries.append("new")
         elif entry == SYMBOL or isinstance(entry, int):
             entries.append(("at", bound(entry)))
-        else:
+        elif entry != NOTHING:
             return None
     return entries
 
