@@ -131,8 +131,7 @@ cdef class Frozen:
     cdef int64_t _at                # the step that the addresses are those of
     cdef bint *_visited             # which instructions a step does
     cdef Tally _tally
-    cdef int64_t *_nanoseconds      # of instructions, in the steps that were timed
-    cdef int64_t _timed_steps
+    cdef Steady *_steady            # of instructions, in the steps that were timed
 
     def __cinit__(self, NativeMachine machine):
         cdef int slot, n_slots = machine._n_slots, n_outputs = machine._n_outputs
@@ -219,42 +218,38 @@ cdef class Frozen:
     ) noexcept nogil:
         """Do steps; False if one was the last."""
         cdef bint more = True
-        cdef int kind
+        cdef int64_t timed = end + 1        # the next step that is
+        if sampler != NULL:
+            timed = done[0] + sampler.skip
         while more and done[0] < end:
-            if sampler == NULL or (kind := next_run(sampler)) == UNTIMED:
+            if done[0] < timed:
                 failed[0] = self._step()
             else:
-                failed[0] = self._timed_step(sampler, kind)
+                sampler.skip = 0
+                failed[0] = self._timed_step(sampler, next_run(sampler))
+                timed = done[0] + 1 + sampler.skip
             if failed[0]:
                 break
             if self._until >= 0:
                 more = not self._addresses[self._until][0]
             self._advance()
             done[0] += 1
+        if sampler != NULL:
+            sampler.skip = max(0, timed - done[0])
         return more
 
     cdef bint _counted_steps(self, int64_t *done, int64_t end, int *failed) except -1:
         """``_steps``, and count them; with a sampler of their own while the GIL is released."""
         cdef Tally tally = self._tally
         cdef Sampler sampler = tally.sampler
-        cdef Counter *counter
         cdef int64_t first = done[0]
-        cdef int position
         cdef bint more
         with nogil:
             more = self._steps(done, end, &sampler, failed)
+        # Those that were not timed were not seen.
+        sampler.seen = tally.sampler.seen + done[0] - first
         tally.sampler = sampler
-        tally.unattended += done[0] - first
-        for position in range(self._machine._n_steps):
-            if not self._visited[position]:
-                continue
-            counter = &tally.counters[position]
-            tally.counts[position] += done[0] - first
-            # What is no call is done in a call's passing.
-            counter.timed[counter.last] += self._timed_steps
-            counter.nanoseconds[counter.last] += self._nanoseconds[position]
-            self._nanoseconds[position] = 0
-        self._timed_steps = 0
+        tally.add_steps(done[0] - first, self._steady, self._visited)
         return more
 
     cdef int _timed_step(self, Sampler *sampler, int kind) noexcept nogil:
@@ -264,15 +259,18 @@ cdef class Frozen:
         if kind == WHOLE:
             failed = self._step()
         else:
-            self._timed_steps += 1
+            # What is no call is done in passing.
+            for i in range(self._machine._n_steps):
+                self._steady[i].n += 1
             self._cut()
             for i in range(self._n_calls):
                 before = nanoseconds()
                 failed = self._call(&self._calls[i])
                 if failed:
                     break
-                self._nanoseconds[self._calls[i].position] += max(
-                    0, nanoseconds() - before - clock_latency
+                temper(
+                    &self._steady[self._calls[i].position],
+                    max(0, nanoseconds() - before - clock_latency),
                 )
         if not failed:
             was_timed(

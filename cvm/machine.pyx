@@ -10,7 +10,14 @@ cimport cython
 from cpython.bytearray cimport PyByteArray_AsString
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_New, PyList_SET_ITEM
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport (
+    PyMem_Calloc,
+    PyMem_Free,
+    PyMem_Malloc,
+    PyMem_RawFree,
+    PyMem_RawMalloc,
+    PyMem_Realloc,
+)
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
@@ -34,7 +41,7 @@ from symcomp.ops.join import Split
 from symcomp.ops.shape import Reshape
 from symcomp.vm.machine import UNSET, explain
 from symcomp.vm.opcodes import Opcode
-from symcomp.vm.tally import Counted, Event, Variant, has_inner, inner_tally, watched
+from symcomp.vm.tally import Counted, Event, Variant, frames_of, inner_tally, watched
 
 cnp.import_array()
 
@@ -350,7 +357,7 @@ cdef class NativeMachine:
     cdef int _do_within(self, PyObject **store, int at, Tally tally) except -1:
         """Do an instruction that runs other programs; these are counted, too."""
         outer = watched.frame
-        watched.frame = tally, at
+        watched.frame = tally.frames[at]
         try:
             return self._do(store, at)
         finally:
@@ -416,5 +423,7 @@ cdef list contents(PyObject **store, int n):
 
 include "frozen.pxi"
 include "recording.pxi"
+include "draws.pxi"
+include "windows.pxi"
 include "loop.pxi"
 include "caller.pxi"

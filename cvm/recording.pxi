@@ -1,7 +1,9 @@
 # A step of a loop that is done and recorded: what its instructions do, and where what they make lies.
 
 # Actions whose steps can be recorded, and the dtypes of conditions.
-FREEZABLE = (KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite, Reserve, Join)
+FREEZABLE = (
+    KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite, Reserve, Join, RandomDraw,
+)
 # Ops whose results are views of their first inputs, or fixed if the inputs are, whatever does them.
 PLAIN = (Reshape, Split, Stack)
 CHOOSING = (
@@ -39,9 +41,9 @@ cdef class Recording(Frozen):
         cdef Clock clock = None
         self._tally = loop._tally
         if self._tally is not None:
-            self._nanoseconds = <int64_t *>self._new(self._machine._n_steps * sizeof(int64_t))
-            self._tally.sampler.seen += 1
-            clock = Clock()
+            self._steady = <Steady *>self._new(self._machine._n_steps * sizeof(Steady))
+            if next_run(&self._tally.sampler) == FULL:
+                clock = Clock()
         self._name_inputs(loop, store)
         try:
             while position < self._machine._n_steps:
@@ -66,6 +68,9 @@ cdef class Recording(Frozen):
             following = self._machine.go(store, position)
         if clock is not None:
             clock.after(self._tally, position, store, step)
+        elif self._tally is not None:
+            self._tally.recognise(position, store, step)
+        if self._tally is not None:
             self._tally.counts[position] += 1
             self._tally.in_python[position] += symcomp_entries()[0] != entries
         if not self._fits:
@@ -138,6 +143,8 @@ cdef class Recording(Frozen):
             )
         if type(action) is Join:
             return self._join(<Join>action, store)
+        if type(action) is RandomDraw and self._are_fixed(step, 1):
+            return record_draw(self, <RandomDraw>action, store)
         return self._views(step, store)
 
     cdef bint _are_fixed(self, Step *step, int first) noexcept:

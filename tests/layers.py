@@ -34,6 +34,7 @@ LAYERS = (
         "symcomp.gradient",
         "symcomp.ifelse",
         "symcomp.printing",
+        "symcomp.sandbox",
         "symcomp.scan_module",
         "symcomp.tensor",
     ),

@@ -26,12 +26,15 @@ class Op:
         Why the op has no derivative rules; empty for an op that has both.
     view_map, destroy_map : mapping of int to tuple of int
         Output position to the input positions that it may share memory with, or that it overwrites.
+    runs_users_code : bool
+        Whether ``perform`` is the user's, though the class is not: then its results are checked.
     """
 
     multiple_outputs: ClassVar[bool] = False
     no_derivative: ClassVar[str] = ""
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
+    runs_users_code: ClassVar[bool] = False
 
     # -- building
     # ------------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ import numpy as np
 from symcomp.codegen.driver import CompilerError, cache_directory
 
 # An array far larger than the caches, one that fits the second of them, and the order of matrices.
-LARGE, SMALL, ORDER = 64 * 2**20, 128 * 2**10, 768
-REPEATS = 8
+LARGE, SMALL, ORDER = 64 * 2**20, 128 * 2**10, 384
+# The best of many short runs, as other processes may take the processor in between.
+SECONDS, REPEATS = 0.15, 5
 
 
 class Limits(NamedTuple):
@@ -64,7 +65,7 @@ def measure() -> Limits:
 
 def _copying(size: int) -> float:
     source, target = np.ones(size, np.uint8), np.ones(size, np.uint8)
-    times = max(1, 16 * 2**20 // size)
+    times = max(1, 4 * 2**20 // size)
 
     def work() -> None:
         for _ in range(times):
@@ -81,8 +82,9 @@ def _multiplying(dtype: type) -> float:
 
 def _best(work: Callable[[], object]) -> float:
     """The least seconds that it takes."""
-    found = []
-    for _ in range(REPEATS):
+    found: list[float] = []
+    began = time.perf_counter()
+    while len(found) < REPEATS or time.perf_counter() - began < SECONDS:
         started = time.perf_counter()
         work()
         found.append(time.perf_counter() - started)

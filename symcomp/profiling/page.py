@@ -21,6 +21,7 @@ MEASURES = (
     Measure("runs", "{:.0f}".format),
     Measure("GB/s", "{:.3g}".format),
     Measure("GFLOP/s", "{:.3g}".format),
+    Measure("part of the machine's limits", "{:.0%}".format),
     Measure("runs in Python", "{:.0f}".format),
 )
 
@@ -198,6 +199,8 @@ def _values(row: Data) -> dict[str, float]:
         for name, key in (("GB/s", "bytes_per_second"), ("GFLOP/s", "operations_per_second")):
             if first[key] is not None:
                 found[name] = first[key] * 1e-9
+        if first["of_limit"] is not None:
+            found["part of the machine's limits"] = first["of_limit"]
     return found
 
 
@@ -220,6 +223,8 @@ def _details(row: Data, share: str) -> list[tuple[str, str]]:
             text += f", {variant['bytes_per_second'] * 1e-9:.3g} GB/s"
         if variant["operations_per_second"] is not None:
             text += f", {variant['operations_per_second'] * 1e-9:.3g} GFLOP/s"
+        if variant["of_limit"] is not None:
+            text += f"\n{variant['of_limit']:.0%} of the machine's limits"
         found.append(("shapes", text))
     if row["source"] is not None:
         found.append(("made at", row["source"]))

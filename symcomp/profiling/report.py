@@ -10,6 +10,7 @@ import numpy as np
 from symcomp.core.node import Variable
 from symcomp.core.spans import Span
 from symcomp.core.tensor import TensorType
+from symcomp.profiling.limits import limits
 from symcomp.profiling.profiled import Data, Profiled
 from symcomp.profiling.work import bytes_moved, operations
 from symcomp.vm.memory import measure, report
@@ -17,6 +18,8 @@ from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 from symcomp.vm.tally import Counted, Variant
 
+# What is larger is read from memory, not from the cache.
+LARGE_WORK = 4 * 2**20
 # What does an instruction, by the name of the native machine's action; any other is C.
 RAN_IN = {
     "KernelCall": "kernel",
@@ -39,7 +42,7 @@ def function_data(profiled: Profiled) -> Data:
         "instruction_seconds": sum(row["seconds"] for row in instructions),
         "compile": None if profiled.spans is None else _stage(profiled.spans),
         "instructions": instructions,
-        "programs": programs(profiled.tally),
+        "programs": programs(profiled.tally, instructions),
         "memory": memory(profiled),
     }
 
@@ -136,6 +139,7 @@ def rows(tally: Any) -> list[Data]:
                 "in_python": counted.in_python,
                 "timed": counted.timed,
                 "seconds": counted.seconds,
+                "usual_seconds": counted.usual * counted.runs,
                 "variants": variants,
             }
         )
@@ -167,7 +171,7 @@ def _variant(step: Instruction, variant: Variant) -> Data:
     moved = bytes_moved(step, variant.inputs, variant.outputs)
     call = step.opcode is Opcode.CALL
     count = operations(step.node if call else None, variant.inputs, variant.outputs)
-    each = variant.seconds / variant.timed
+    each = variant.usual
     return {
         "inputs": _lists(variant.inputs),
         "outputs": _lists(variant.outputs),
@@ -177,21 +181,37 @@ def _variant(step: Instruction, variant: Variant) -> Data:
         "operations": count,
         "bytes_per_second": moved / each if moved and each else None,
         "operations_per_second": count / each if count and each else None,
+        "of_limit": _of_limit(step, moved, count, each),
     }
+
+
+def _of_limit(step: Instruction, moved: int | None, count: int | None, each: float) -> float | None:
+    """The time that the machine would need at least, by its limits, as a part of the time taken."""
+    if not each or not (moved or count):
+        return None
+    found = limits()
+    rate = found.memory if (moved or 0) > LARGE_WORK else found.cache
+    single = step.node is not None and any(
+        getattr(v.type, "dtype", "") in ("float32", "complex64") for v in step.node.outputs
+    )
+    needed = (moved or 0) / rate, (count or 0) / (found.float32 if single else found.float64)
+    return max(needed) / each
 
 
 def _lists(shapes: Sequence[Any] | None) -> Any:
     return None if shapes is None else [None if s is None else list(s) for s in shapes]
 
 
-def programs(tally: Any) -> list[Data]:
-    """The programs that instructions ran: the steps of loops, above all."""
-    outer = {row["position"]: row for row in rows(tally)}
+def programs(tally: Any, outer_rows: Iterable[Data]) -> list[Data]:
+    """The programs that the instructions of ``outer_rows`` ran: the steps of loops, above all."""
+    outer = {row["position"]: row for row in outer_rows}
     found = []
     for (position, _), (_, inner) in sorted(tally.inner.items(), key=lambda item: item[0][0]):
         instructions = rows(inner)
         seconds = sum(row["seconds"] for row in instructions)
         row = outer[position]
+        # Of usual runs, as both ways to count see different interruptions.
+        inside = sum(row["usual_seconds"] for row in instructions)
         found.append(
             {
                 "position": position,
@@ -202,9 +222,9 @@ def programs(tally: Any) -> list[Data]:
                 "steps": inner.runs,
                 "without_python": inner.unattended,
                 "instruction_seconds": seconds,
-                "bookkeeping": max(0.0, 1 - seconds / row["seconds"]) if row["seconds"] else 0.0,
+                "bookkeeping": max(0.0, 1 - inside / (row["usual_seconds"] or 1.0)),
                 "instructions": instructions,
-                "programs": programs(inner),
+                "programs": programs(inner, instructions),
             }
         )
     return found

@@ -122,7 +122,9 @@ def _ran_in(row: Data) -> str:
 
 def _instructions(title: str, rows: Sequence[Data], n: int, indent: str = "") -> list[str]:
     lines = ["", f"{indent}{title}", indent + RULE]
-    lines.append(f"{indent}      %      time     calls      each    GB/s  GFLOP/s  ran in  what")
+    lines.append(
+        f"{indent}      %      time     calls      each    GB/s  GFLOP/s  limit  ran in  what"
+    )
     total = sum(row["seconds"] for row in rows) or 1.0
     ranked = sorted(rows, key=lambda row: -row["seconds"])
     for row in ranked[:n]:
@@ -131,10 +133,18 @@ def _instructions(title: str, rows: Sequence[Data], n: int, indent: str = "") ->
             f"{indent}  {100 * row['seconds'] / total:5.1f}  {duration(row['seconds']):>8}  "
             f"{row['count']:>8}  {duration(row['seconds'] / max(row['count'], 1)):>8}  "
             f"{_rate(first, 'bytes_per_second'):>6}  {_rate(first, 'operations_per_second'):>7}  "
+            f"{_share(first):>5}  "
             f"{_ran_in(row):<6}  {row['position']}: {shortened(row['text'])}"
         )
         lines += [f"{indent}          {line}" for line in _details(row)]
     return lines + [indent + line for line in _rest(ranked[n:], total)]
+
+
+def _share(variant: Data | None) -> str:
+    """How near the machine's limits it is."""
+    if variant is None or variant["of_limit"] is None:
+        return "-"
+    return f"{100 * variant['of_limit']:.0f} %"
 
 
 def _rate(variant: Data | None, name: str) -> str:
@@ -205,7 +215,7 @@ def _memory(memory: Data, name: str) -> list[str]:
 def _limits(found: Data) -> list[str]:
     return [
         "",
-        "This machine's limits, measured",
+        "This machine's limits, measured; the column limit says how much of them is reached",
         RULE,
         f"  {found['memory'] * 1e-9:8.3g} GB/s copying memory, {found['cache'] * 1e-9:.3g} GB/s "
         "copying what is in the cache",
