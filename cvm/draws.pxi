@@ -167,9 +167,9 @@ cdef bint is_state(PyObject *value):
     )
 
 
-cdef bint record_draw(Frozen frozen, RandomDraw action, PyObject **store) except -1:
+cdef bint record_draw(Recording frozen, RandomDraw action, PyObject **store) except -1:
     """Record a draw as the call of a kernel; False if it may fail."""
-    cdef Call *call = &frozen._calls[frozen._n_calls]
+    cdef Call *call = frozen._new_call()
     cdef int state = action._arguments[0]
     cdef int64_t *count
     if action._parameter >= 0 or frozen._place_of[state] < 0 or not is_state(store[state]):
@@ -186,6 +186,5 @@ cdef bint record_draw(Frozen frozen, RandomDraw action, PyObject **store) except
     call.places[0] = frozen._place_of[state]
     call.places[1] = frozen._place_of[action._state]
     call.places[2] = frozen._place_of[action._numbers]
-    frozen._n_calls += 1
     frozen._work += count[0] * WORK_OF_DRAW
     return True

@@ -27,6 +27,10 @@ cdef bint same_layout(cnp.ndarray x, cnp.ndarray y):
     )
 
 
+# So many ways through the choices of a body are recorded at most.
+MOST_WAYS = 8
+
+
 cdef class Loop:
     """The steps of a scan whose body a native machine runs.
 
@@ -68,6 +72,7 @@ cdef class Loop:
     cdef int *_depths       # of all rows; 0 for those of stacks
     cdef int _n_states, _n_reads, _n_carried, _n_rows
     cdef bint _until
+    cdef bint _grown        # whether rows were moved to larger memory
 
     def __cinit__(
         self, NativeMachine machine, list states, depths, reads, list carried, list sequences,
@@ -99,23 +104,39 @@ cdef class Loop:
 
     cdef int _steps(self, PyObject **store, int64_t most) except -1:
         cdef bint more = True
-        cdef Frozen frozen
+        cdef Recording recording
+        # The ways through the body that were recorded.
+        cdef list ways = []
         # The first step may start from other layouts than those that follow: there are two tries.
         cdef int tries = 2 if self._machine.is_native else 0
         self._place_fixed(store)
         while more and self.done < most:
             PyErr_CheckSignals()
+            if self._run_recorded(ways, most, &more):
+                continue
             self._place(store)
-            if tries and most - self.done > 2:
-                frozen = Frozen(self._machine)
-                more = self._finish(store, frozen)
-                tries -= 1
-                if more and frozen.complete(self, store):
-                    more = frozen.run(self, most)
-                    tries = 2
-            else:
+            if not tries or most - self.done <= 2 or len(ways) == MOST_WAYS:
                 more = self._finish(store, None)
+                continue
+            recording = Recording(self._machine)
+            self._grown = False
+            more = self._finish(store, recording)
+            if self._grown:
+                ways = []
+            tries -= 1
+            if recording.complete(self, store):
+                ways.append(recording)
+                tries = 2
         return 0
+
+    cdef bint _run_recorded(self, list ways, int64_t most, bint *more) except -1:
+        """Do steps that go one of the ways, if the next one does."""
+        cdef int64_t done = self.done
+        for way in ways:
+            more[0] = (<Frozen>way).run(self, most)
+            if self.done > done:
+                return True
+        return False
 
     cdef int _place_fixed(self, PyObject **store) except -1:
         """Set the inputs that are the same in all steps."""
@@ -141,7 +162,7 @@ cdef class Loop:
             at += 1
         return 0
 
-    cdef bint _finish(self, PyObject **store, Frozen frozen) except -1:
+    cdef bint _finish(self, PyObject **store, Recording frozen) except -1:
         """Do a step and take what it gives; False if it is the last."""
         cdef int i
         cdef bint more = True
@@ -192,5 +213,6 @@ cdef class Loop:
                 return 0
         rows = self._rows[i]
         rows.write(place, value)
+        self._grown = self._grown or self._arrays[i] is not rows.array
         self._arrays[i] = rows.array
         return 0

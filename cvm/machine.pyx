@@ -20,7 +20,7 @@ from cpython.mem cimport (
 )
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -38,6 +38,9 @@ import numpy as np
 
 from symcomp.lazy import import_alone
 from symcomp.core.tensor import TensorType
+from symcomp.ops.convert import Stack
+from symcomp.ops.join import Split
+from symcomp.ops.shape import Reshape
 from symcomp.vm.machine import UNSET, explain
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.tally import Counted, Event, Variant, frames_of, inner_tally, watched
@@ -119,7 +122,10 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep = keep
-        self.is_native = all(type(a) in FREEZABLE for a in actions)
+        self.is_native = all(
+            recordable(action, step)
+            for action, step in zip(actions, program.instructions, strict=True)
+        )
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)
@@ -381,7 +387,21 @@ cdef class NativeMachine:
         cdef PyObject *value
         if step.opcode <= COPY:
             (<Action>step.action).run(store)
-        elif step.opcode == MOVE:
+        else:
+            following = self.go(store, position)
+        for i in range(step.n_frees):
+            slot = step.frees[i]
+            value = store[slot]
+            store[slot] = NULL
+            Py_XDECREF(value)
+        return following
+
+    cdef int go(self, PyObject **store, int position) except -1:
+        """Do an instruction that computes nothing; return the position of the next."""
+        cdef Step *step = &self._steps[position]
+        cdef int i, slot
+        cdef PyObject *value
+        if step.opcode == MOVE:
             for i in range(step.n_inputs):
                 value = store[step.inputs[i]]
                 Py_XINCREF(value)
@@ -390,18 +410,13 @@ cdef class NativeMachine:
                 store[slot] = value
         elif step.opcode == BRANCH:
             if not PyObject_IsTrue(<object>store[step.inputs[0]]):
-                following = step.target
+                return step.target
         elif step.opcode == SKIP_IF_SET:
             if store[step.inputs[0]] != NULL:
-                following = step.target
+                return step.target
         elif step.opcode == JUMP:
-            following = step.target
-        for i in range(step.n_frees):
-            slot = step.frees[i]
-            value = store[slot]
-            store[slot] = NULL
-            Py_XDECREF(value)
-        return following
+            return step.target
+        return position + 1
 
 
 cdef list contents(PyObject **store, int n):
@@ -411,6 +426,7 @@ cdef list contents(PyObject **store, int n):
 
 
 include "frozen.pxi"
+include "recording.pxi"
 include "draws.pxi"
 include "windows.pxi"
 include "loop.pxi"

@@ -365,15 +365,17 @@ cdef class Tally:
         self.counters[position].last = k
         return 0
 
-    cdef void add_steps(self, int64_t n, Steady *steady) noexcept:
+    cdef void add_steps(self, int64_t n, Steady *steady, bint *visited) noexcept:
         """Take in steps of a loop that were done without Python, on values of the shapes that were
-        seen last; clear them.
+        seen last; clear them. ``visited`` tells the instructions that they do.
         """
         cdef int i, k
         cdef Counter *counter
         self.unattended += n
         for i in range(self._n):
             counter = &self.counters[i]
+            if not visited[i]:
+                continue
             self.counts[i] += n
             k = counter.last
             counter.timed[k] += steady[i].n

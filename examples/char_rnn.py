@@ -176,14 +176,10 @@ class Model:
         zeros = np.zeros((batch, self.hidden), np.float32)
         return [symcomp.shared(zeros, f"{name}{i}") for i in range(self.cell.states)]
 
-    def _step(self, x, *states_and_w):
-        """New states from a row of gates and the states before."""
-        return self.cell.step(x, *states_and_w)
-
     def _loss(self, codes, targets, states):
         """The mean loss of the next characters, and the states in the end."""
         traces, _ = symcomp.scan(
-            self._step, self._u[codes], list(states), non_sequences=[self._w], return_list=True
+            self.cell.step, self._u[codes], list(states), [self._w], return_list=True
         )
         h = traces[0].reshape((codes.size, self.hidden))
         log_p = T.nnet.log_softmax(T.dot(h, self._v) + self._b)
@@ -197,7 +193,7 @@ class Model:
 
         def step(noise, code, *rest):
             states, (u, w, v, b, temperature) = rest[:-5], rest[-5:]
-            new = self._step(u[code].dimshuffle("x", 0), *states, w)
+            new = self.cell.step(u[code].dimshuffle("x", 0), *states, w)
             logits = T.dot(new[0], v)[0] + b
             # The largest of logits with noise of Gumbel is drawn with the probability of softmax.
             return [T.cast(T.argmax(logits / temperature + noise), "int32"), *new]

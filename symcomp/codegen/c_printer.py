@@ -41,6 +41,8 @@ _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
     "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
 }
+# The elements of such a block: a vector of floats.
+TAIL = 16
 _FUNCTION = re.compile(r"\b(?!sizeof|half)[a-z]\w+\(")
 _NAME = re.compile(r"\b[av]\d+\b")
 # Sums are in parts of so many elements, whose rounding errors grow, before they are added up with
@@ -180,8 +182,10 @@ class _Printer:
         )
         if body.folds:
             return self._folding(number, body, [*pointers, *outside], inside, stores)
+        blocks = not values and not _is_light(inside)
+        loop = _loop_of_blocks([*inside, *ends]) if blocks else _loop([*inside, *ends])
         lines = ["    for (int64_t r = 0; r < rows; r++) {"]
-        lines += [_indented(line, 2) for line in (*pointers, *outside, *_loop([*inside, *ends]))]
+        lines += [_indented(line, 2) for line in (*pointers, *outside, *loop)]
         lines += ["    }", "}", ""]
         if not values:
             return [f"static void NAME_{number}{_ARGUMENTS}", "{", *lines]
@@ -512,6 +516,25 @@ def _loop(lines: Sequence[str]) -> list[str]:
     """The loop over elements."""
     head = ["#pragma omp simd", "for (int64_t i = 0; i < n; i++) {"]
     return [*head, *(f"    {line}" for line in lines), "}"]
+
+
+def _loop_of_blocks(lines: Sequence[str]) -> list[str]:
+    """The loop over elements; those left over are one more block, as one by one they take longer:
+    compilers make vectors of it that read and write some of their elements.
+    """
+    return [
+        f"const int64_t whole = n - n % {TAIL};",
+        *(line.replace("i < n", "i < whole") for line in _loop(lines)),
+        "if (whole < n) {",
+        "#pragma omp simd",
+        f"    for (int64_t k = 0; k < {TAIL}; k++) {{",
+        "        if (k < n - whole) {",
+        "            const int64_t i = whole + k;",
+        *(f"            {line}" for line in lines),
+        "        }",
+        "    }",
+        "}",
+    ]
 
 
 def _of_row(line: str, row: int, suffix: str) -> str:

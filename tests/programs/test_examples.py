@@ -29,3 +29,38 @@ def test_digits_are_learned(tmp_path):
 def test_rosenbrock_is_minimized():
     result = load("rosenbrock_newton").main(["--dimensions", "20"])
     np.testing.assert_allclose(result.x, 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_a_text_is_learned_and_training_resumes(kind, tmp_path, capsys):
+    pytest.importorskip("tqdm")
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sat on the mat; the dog sat on the log.\n" * 200, encoding="utf-8")
+    example = load("char_rnn")
+
+    def train(state, steps, *more):
+        options = ["--hidden", "24", "--batch", "8", "--length", "12", "--rate", "0.02"]
+        options += ["--sample", "40", "--steps", str(steps), "--state", str(state), *more]
+        return example.main([str(text), "--model", kind, *options])
+
+    whole, parts = tmp_path / "whole.npz", tmp_path / "parts.npz"
+    perplexity = train(whole, 80)
+    assert perplexity < 2
+    train(parts, 30)
+    capsys.readouterr()
+    assert train(parts, 80, "--resume") == perplexity
+    written = capsys.readouterr().out.rstrip("\n").split("from there\n")[1]
+    assert len(written) <= 40
+    assert "the " in written
+    about, values = example.load(whole)
+    again, others = example.load(parts)
+    assert about == again
+    assert about["done"] == 80
+    for name, value in values.items():
+        np.testing.assert_array_equal(value, others[name], err_msg=name)
+
+
+def test_a_text_that_is_too_short_is_refused():
+    example = load("char_rnn")
+    with pytest.raises(ValueError, match="41 are needed"):
+        example.Batches(np.zeros(20, np.int32), batch=4, length=10)

@@ -13,6 +13,7 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.cvm.machine import Loop
 from symcomp.errors import ShapeError
+from symcomp.ifelse import ifelse
 
 RNG = np.random.default_rng(5)
 
@@ -231,3 +232,144 @@ def test_threads():
         thread.join()
     for got, want in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_parts_by_lengths(loops, dtype):
+    """Gates are cut by the length of the state; their gradient is written part by part."""
+
+    def build(x, h, w):
+        def step(v, h):
+            size = h.shape[-1]
+            a = T.dot(h, w)
+            r = T.sigmoid(v[:, :size] + a[:, :size])
+            z = T.sigmoid(v[:, size : 2 * size] + a[:, size : 2 * size])
+            n = T.tanh(v[:, 2 * size :] + r * a[:, 2 * size :])
+            return n + z * (h - n)
+
+        states = symcomp.scan(step, x, h, return_updates=False)
+        return [states, *symcomp.grad((states**2).sum(), [x, h, w])]
+
+    both(
+        build, normal(12, 3, 15, dtype=dtype), normal(3, 5, dtype=dtype), normal(5, 15, dtype=dtype)
+    )
+    assert len(loops) == 4 and all(loop.unattended >= 10 for loop in loops)
+
+
+@pytest.mark.parametrize("set_", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bool"])
+def test_parts_are_written(loops, dtype, set_):
+    """Parts of states, of rows and of new arrays, by numbers, steps and lengths; stretched rows."""
+    write = T.set_subtensor if set_ else T.inc_subtensor
+
+    def build(x, h):
+        def step(v, h):
+            n = h.shape[0]
+            a = write(h[1:3], v[:2])
+            b = write(a[::-2, 0], v[: (n + 1) // 2, 1])
+            c = write(T.zeros_like(h)[n - 2 :], v[0].dimshuffle("x", 0))
+            d = write(c[:, -1], v[0, 0])
+            return [b, d, write(h[n:], v[:0])]
+
+        outputs, _ = symcomp.scan(step, x, [h, None, None])
+        return outputs
+
+    x, h = (normal(*shape) * 9 for shape in ((9, 5, 3), (5, 3)))
+    both(build, x.astype(dtype), h.astype(dtype))
+    added = set_ or dtype in ("float32", "float64")
+    assert any(loop.unattended >= 7 for loop in loops) == added
+
+
+def test_what_was_fixed_is_not_overwritten(loops):
+    """A value that is the same in all steps, in whose memory another may be left."""
+
+    def build(x, h, w):
+        def step(v, h):
+            scale = T.exp(T.cast(h.shape[0], "float64") / 40) * w
+            return T.tanh(v * scale + h) * T.sqrt(scale + v**2)
+
+        return [symcomp.scan(step, x, h, return_updates=False)]
+
+    both(build, normal(20, 6), normal(6), normal(6))
+    assert all(loop.unattended >= 18 for loop in loops)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "int64", "float32", "float64"])
+def test_choices(loops, dtype):
+    """Each way through the body is recorded once; steps go from one to the other without Python."""
+
+    def build(x, c, h, w):
+        def step(v, c, h):
+            taken = ifelse(c, T.tanh(v + T.dot(h, w)), h * v)
+            kept = ifelse(T.gt(h[0], 0), h, taken)
+            return [taken, taken + kept, T.sqr(kept)]
+
+        outputs, _ = symcomp.scan(step, [x, c], [None, h, None])
+        return [*outputs, *symcomp.grad(outputs[1].sum() + outputs[2][-1].sum(), [x, h, w])]
+
+    x, h, w = normal(40, 4) / 4, normal(4), normal(4, 4) / 4
+    conditions = np.array([0, 1, 1, 0, 0, 0, 1, 0] * 5).astype(dtype)
+    both(build, x, conditions, h, w)
+    # Four ways, and the first step, which starts from other layouts.
+    assert len(loops) == 4 and all(loop.unattended >= 40 - 6 for loop in loops)
+
+
+def test_choices_that_nest_and_stop(loops):
+    def build(x, limit):
+        def step(v, total):
+            inner = ifelse(T.lt(total, 1), total + T.exp(v), total * 0.9)
+            total = ifelse(T.gt(v, 0), inner, ifelse(T.lt(v, -1), T.zeros(()), total - v))
+            return total, symcomp.scan_module.until(total > limit)
+
+        return [symcomp.scan(step, x, T.zeros(()), return_updates=False)]
+
+    for limit in (2.0, 100.0):
+        (found,) = both(build, 3 * normal(400), np.asarray(limit))
+        assert len(found) == 400 or found[-1] > limit
+    # Rows are moved to larger memory now and then.
+    assert all(loop.unattended >= loop.done - 40 for loop in loops)
+
+
+def test_more_ways_than_are_recorded(loops):
+    def build(x, h):
+        def step(v, h):
+            for k in range(5):
+                h = ifelse(T.gt(v[k], 0), T.sin(h) + v, h * 0.5)
+            return h
+
+        return [symcomp.scan(step, x, h, return_updates=False)]
+
+    both(build, normal(200, 5), normal(5))
+    assert all(0 < loop.unattended < 190 for loop in loops)
+
+
+def test_an_error_in_a_choice_taken_late():
+    x, h = T.dvector("x"), T.dvector("h")
+
+    def step(v, h):
+        return ifelse(T.lt(v, 5), h + v, T.dot(h, T.zeros((3, 4))) + h)
+
+    f = symcomp.function([x, h], symcomp.scan(step, x, h, return_updates=False))
+    assert f(np.zeros(9), normal(4)).shape == (9, 4)
+    with pytest.raises((ShapeError, ValueError)) as error:
+        f(np.arange(9.0), normal(4))
+    assert any("step 5 (of at most 9)" in note for note in error.value.__notes__)
+
+
+@pytest.mark.parametrize("rows", [None, 2, 40])
+def test_joins(loops, rows):
+    """Parts are copied to their places, or computed there."""
+    shape = () if rows is None else (rows,)
+    axis = len(shape)
+
+    def build(x, h, w):
+        def step(v, h):
+            both = T.concatenate([T.tanh(v), h, T.exp(-h)], axis=axis)
+            return T.tanh(T.dot(both, w)), both[..., 1:]
+
+        outputs, _ = symcomp.scan(step, x, [h, None])
+        return [*outputs, *symcomp.grad(outputs[0].sum() + outputs[1].sum(), [x, h, w])]
+
+    width = 5 if rows is None else 200
+    both(build, normal(11, *shape, width), normal(*shape, 7), normal(width + 14, 7) / width)
+    assert len(loops) == 4 and all(loop.unattended >= 9 for loop in loops)

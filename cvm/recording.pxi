@@ -1,0 +1,525 @@
+# A step of a loop that is done and recorded: what its instructions do, and where what they make lies.
+
+# Actions whose steps can be recorded, and the dtypes of conditions.
+FREEZABLE = (
+    KernelCall, Product, Transpose, View, Lengths, Fill, Written, Reserve, Joined, RandomDraw,
+)
+# Ops whose results are views of their first inputs, or fixed if the inputs are, whatever does them.
+PLAIN = (Reshape, Split, Stack)
+CHOOSING = (
+    cnp.NPY_BOOL, cnp.NPY_INT8, cnp.NPY_UINT8, cnp.NPY_INT32, cnp.NPY_INT64, cnp.NPY_FLOAT32,
+    cnp.NPY_FLOAT64,
+)
+
+
+cdef bint recordable(Action action, instruction):
+    """Whether steps with this instruction may be done without Python."""
+    if type(action) in FREEZABLE or action is None and instruction.opcode > COPY:
+        return True
+    return instruction.node is not None and type(instruction.node.op) in PLAIN
+
+
+cdef bint lies_in(PyObject *part, PyObject *whole) noexcept:
+    """Whether both are arrays, the one in the memory of the other."""
+    cdef char *first[2]
+    cdef char *last[2]
+    if not cnp.PyArray_Check(<object>part) or not cnp.PyArray_Check(<object>whole):
+        return False
+    stretch(<cnp.ndarray>part, &first[0], &last[0])
+    stretch(<cnp.ndarray>whole, &first[1], &last[1])
+    return first[1] <= first[0] and last[0] <= last[1]
+
+
+cdef class Recording(Frozen):
+    """A ``Frozen`` that is made: by one step, from which the lengths are known."""
+
+    cdef int _position      # of the instruction that is done
+
+    cdef int record(self, Loop loop, PyObject **store) except -1:
+        """Do a step, and note what is done."""
+        cdef int position = 0
+        cdef Clock clock = None
+        self._tally = loop._tally
+        if self._tally is not None:
+            self._steady = <Steady *>self._new(self._machine._n_steps * sizeof(Steady))
+            if next_run(&self._tally.sampler) == FULL:
+                clock = Clock()
+        self._name_inputs(loop, store)
+        try:
+            while position < self._machine._n_steps:
+                position = self._do(position, store, clock)
+        except Exception as problem:
+            self._machine.blame(problem, store, position)
+            raise
+        return 0
+
+    cdef int _do(self, int position, PyObject **store, Clock clock) except -1:
+        """Do an instruction and note it; return the position of the next."""
+        cdef int i, following = position + 1
+        cdef PyObject *value
+        cdef Step *step = &self._machine._steps[position]
+        cdef int64_t entries = symcomp_entries()[0]
+        self._position, self._visited[position] = position, True
+        if clock is not None:
+            clock.before(self._tally, position, store, step)
+        if step.opcode <= COPY:
+            (<Action>step.action).run(store)
+        else:
+            following = self._machine.go(store, position)
+        if clock is not None:
+            clock.after(self._tally, position, store, step)
+        elif self._tally is not None:
+            self._tally.recognise(position, store, step)
+        if self._tally is not None:
+            self._tally.counts[position] += 1
+            self._tally.in_python[position] += symcomp_entries()[0] != entries
+        if not self._fits:
+            pass
+        elif step.opcode <= COPY:
+            self._fits = self._note(<Action>step.action, step, store)
+        elif step.opcode == MOVE:
+            self._fits = self._move(step)
+        elif step.opcode == BRANCH:
+            self._fits = self._choice(step.inputs[0], following == position + 1, store)
+        for i in range(step.n_frees):
+            value = store[step.frees[i]]
+            store[step.frees[i]] = NULL
+            Py_XDECREF(value)
+        return following
+
+    cdef Call *_new_call(self) noexcept:
+        cdef Call *call = &self._calls[self._n_calls]
+        call.position = self._position
+        self._n_calls += 1
+        return call
+
+    cdef bint _move(self, Step *step) noexcept:
+        """The same values in other slots."""
+        cdef int i, place
+        for i in range(step.n_inputs):
+            place = self._place_of[step.inputs[i]]
+            if place < 0:
+                return False
+            self._place_of[step.inputs[step.n_inputs + i]] = place
+        return True
+
+    cdef bint _choice(self, int slot, bint wanted, PyObject **store) except -1:
+        """A condition that has the same truth in the steps that go this way."""
+        cdef int place = self._place_of[slot], kind
+        cdef Call *call
+        if place < 0 or self._kinds[place] == FIXED:
+            return place >= 0
+        kind = cnp.PyArray_TYPE(<cnp.ndarray>store[slot])
+        if kind not in CHOOSING or cnp.PyArray_SIZE(<cnp.ndarray>store[slot]) != 1:
+            return False
+        call = self._new_call()
+        call.chooses, call.wanted, call.type = True, wanted, kind
+        call.places = <int *>self._new(sizeof(int))
+        call.places[0] = place
+        return True
+
+    cdef bint _note(self, Action action, Step *step, PyObject **store) except -1:
+        """Record an action; False if it cannot be done without Python."""
+        cdef int slot
+        if type(action) is Lengths or (
+            (type(action) is KernelCall or type(action) is Product) and self._are_fixed(step, 0)
+        ):
+            return self._fix(step, 0, store)
+        if type(action) is KernelCall:
+            return self._kernel(<KernelCall>action, store)
+        if type(action) is Product:
+            return self._product(<Product>action, store)
+        if type(action) is Transpose:
+            return self._transpose(<Transpose>action, store)
+        if type(action) is View and self._are_fixed(step, 1):
+            return self._part(step.inputs[0], step.inputs[step.n_inputs], store)
+        if type(action) is Fill and self._are_fixed(step, 1):
+            return self._fill(<Fill>action, store)
+        if type(action) is Written and self._are_fixed(step, 2):
+            return self._write(<Written>action, store)
+        if type(action) is Reserve:
+            return self._fix(step, 1, store) and self._name_output(
+                step.inputs[step.n_inputs], (<Reserve>action)._into, store
+            )
+        if type(action) is Joined and not (<Joined>action)._stacked:
+            return self._join(<Joined>action, store)
+        if type(action) is RandomDraw and self._are_fixed(step, 1):
+            return record_draw(self, <RandomDraw>action, store)
+        return self._views(step, store)
+
+    cdef bint _are_fixed(self, Step *step, int first) noexcept:
+        """Whether the inputs of an instruction, from this one on, are the same in all steps."""
+        cdef int i, place
+        for i in range(first, step.n_inputs):
+            place = self._place_of[step.inputs[i]]
+            if place < 0 or self._kinds[place] != FIXED:
+                return False
+        return True
+
+    cdef bint _views(self, Step *step, PyObject **store) except -1:
+        """Views of the first input, where the others are fixed; or what is fixed altogether."""
+        cdef int i, slot
+        if type(self._machine.program.instructions[self._position].node.op) not in PLAIN:
+            return False
+        if self._are_fixed(step, 0):
+            return self._fix(step, 0, store)
+        for i in range(step.n_outputs):
+            slot = step.inputs[step.n_inputs + i]
+            if not self._are_fixed(step, 1) or not lies_in(store[slot], store[step.inputs[0]]):
+                return False
+            if not self._part(step.inputs[0], slot, store):
+                return False
+        return True
+
+    cdef bint _fix(self, Step *step, int first, PyObject **store) except -1:
+        """Keep what an instruction made for all steps, but for the first outputs."""
+        cdef int i, slot
+        cdef cnp.ndarray array
+        for i in range(first, step.n_outputs):
+            slot = step.inputs[step.n_inputs + i]
+            if not cnp.PyArray_Check(<object>store[slot]):
+                return False
+            if not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>store[slot]):
+                return False
+            # A copy, as the array may be overwritten when nobody reads it any more.
+            array = cnp.PyArray_NewCopy(<cnp.ndarray>store[slot], cnp.NPY_CORDER)
+            self._memory.append(array)
+            self._place_of[slot] = self._new_place(
+                FIXED, cnp.PyArray_BYTES(array), 0, cnp.PyArray_NBYTES(array)
+            )
+        return True
+
+    cdef int _name_inputs(self, Loop loop, PyObject **store) except -1:
+        """Give a place to each input and constant that is an array."""
+        cdef int i, slot
+        cdef int *slots = self._machine._input_slots
+        cdef int first = loop._n_reads + loop._n_carried
+        for i in range(self._machine._n_inputs):
+            if loop._n_reads <= i < first:
+                self._name(slots[i], store, STATE, 0)
+            elif i < loop._n_reads:
+                self._name_row(slots[i], store, loop._arrays[loop._read[2 * i]])
+            elif i < first + len(loop._sequences):
+                self._name_row(slots[i], store, loop._sequences[i - first])
+            else:
+                self._name(slots[i], store, FIXED, 0)
+        for slot in self._machine.program.constants:
+            self._name(slot, store, FIXED, 0)
+        return 0
+
+    cdef int _name_row(self, int slot, PyObject **store, cnp.ndarray x) except -1:
+        self._name(slot, store, MOVING, cnp.PyArray_STRIDE(x, 0))
+        # Another row of what is not aligned might be less so.
+        self._fits = self._fits and cnp.PyArray_ISBEHAVED_RO(x)
+        return 0
+
+    cdef int _name(self, int slot, PyObject **store, int kind, int64_t move) except -1:
+        cdef cnp.ndarray array
+        if cnp.PyArray_Check(<object>store[slot]):
+            array = <cnp.ndarray>store[slot]
+            self._place_of[slot] = self._new_place(
+                kind, cnp.PyArray_BYTES(array), move, cnp.PyArray_NBYTES(array)
+            )
+        return 0
+
+    cdef bint _name_output(self, int slot, int into, PyObject **store) except -1:
+        """Give a place to what an instruction made, maybe in the array of ``into``."""
+        cdef cnp.ndarray array = <cnp.ndarray>store[slot]
+        cdef int place = -1 if into < 0 or store[into] == NULL else self._place_of[into]
+        # What is fixed was copied: its array may be overwritten in this step, its place never.
+        if place >= 0 and self._kinds[place] != FIXED:
+            if cnp.PyArray_DATA(array) == cnp.PyArray_DATA(<cnp.ndarray>store[into]):
+                self._place_of[slot] = place
+                return self._kinds[self._roots[place]] == OWN
+        self._place_of[slot] = self._new_place(OWN, NULL, 0, cnp.PyArray_NBYTES(array))
+        return cnp.PyArray_IS_C_CONTIGUOUS(array)
+
+    cdef bint _kernel(self, KernelCall action, PyObject **store) except -1:
+        cdef int axis, at, i, k, n = action._n_inputs + action._n_outputs
+        cdef int ndim = action._ndim
+        cdef Call *call = self._new_call()
+        cdef double size = action._steps
+        cdef cnp.ndarray array
+        call.n_arrays, call.kernel = n, action._kernel
+        call.places = <int *>self._new(n * sizeof(int))
+        call.data = <char **>self._new((n + len(action._constants)) * sizeof(char *))
+        call.shape = <int64_t *>self._new(ndim * sizeof(int64_t))
+        call.strides = <int64_t *>self._new(n * ndim * sizeof(int64_t))
+        for axis in range(ndim):
+            call.shape[axis] = -1
+        for i in range(action._n_inputs):
+            if self._place_of[action._slots[i]] < 0 or not action._read(
+                store[action._slots[i]], i, call.shape, call.strides + i * ndim, call.data
+            ):
+                return False
+            call.places[i] = self._place_of[action._slots[i]]
+        for axis in range(ndim):
+            call.shape[axis] = max(call.shape[axis], 1) if call.shape[axis] else 0
+            size *= call.shape[axis]
+        for k in range(action._n_inputs, n):
+            i = k - action._n_inputs
+            if not self._name_output(action._outputs[i], action._into[i], store):
+                return False
+            call.places[k] = self._place_of[action._outputs[i]]
+            array = <cnp.ndarray>store[action._outputs[i]]
+            at = 0
+            for axis in range(ndim):
+                if not action._dropped[i] >> axis & 1:
+                    if not action._stretched[k] >> axis & 1:
+                        call.strides[k * ndim + axis] = cnp.PyArray_STRIDE(array, at)
+                    at += 1
+        for i in range(len(action._constants)):
+            call.data[n + i] = action._addresses[i]
+        self._work += size
+        return True
+
+    cdef bint _product(self, Product action, PyObject **store) except -1:
+        cdef Call *call = self._new_call()
+        cdef int slot, itemsize = 4 if action._type == cnp.NPY_FLOAT32 else 8
+        cdef cnp.ndarray a, b, z
+        for slot in (action._a, action._b, action._c, action._alpha, action._beta):
+            if slot >= 0 and (self._place_of[slot] < 0 or not action._array(store[slot])):
+                return False
+        for slot in (action._alpha, action._beta):
+            if slot >= 0 and self._kinds[self._place_of[slot]] != FIXED:
+                return False
+        a, b = <cnp.ndarray>store[action._a], <cnp.ndarray>store[action._b]
+        if not as_matrix(a, action._trans_a, action._outer, itemsize, &call.a):
+            return False
+        if not as_matrix(b, action._trans_b, not action._outer, itemsize, &call.b):
+            return False
+        call.kernel, call.type = NULL, action._type
+        call.alpha = action._factor(store, action._alpha, 1.0)
+        call.beta = action._factor(store, action._beta, 1.0) if action._c >= 0 else 0.0
+        if call.alpha == 0 or not self._name_output(action._outputs[0], action._into, store):
+            return False
+        z = <cnp.ndarray>store[action._outputs[0]]
+        if not cnp.PyArray_IS_C_CONTIGUOUS(z):
+            return False
+        call.places = <int *>self._new(4 * sizeof(int))
+        call.places[0], call.places[1] = self._place_of[action._a], self._place_of[action._b]
+        call.places[2], call.places[3] = -1, self._place_of[action._outputs[0]]
+        if action._c >= 0 and call.beta != 0:
+            if not same_lengths(<cnp.ndarray>store[action._c], z):
+                return False
+            if self._place_of[action._c] != call.places[3]:
+                call.places[2] = self._place_of[action._c]
+                read_layout(<cnp.ndarray>store[action._c], &call.c)
+        self._work += <double>call.a.rows * call.a.columns * call.b.columns
+        return call.places[3] != call.places[0] and call.places[3] != call.places[1]
+
+    cdef bint _transpose(self, Transpose action, PyObject **store) except -1:
+        cdef int place = self._place_of[action._slots[0]]
+        self._place_of[action._outputs[0]] = place
+        return place >= 0 and (
+            cnp.PyArray_DATA(<cnp.ndarray>store[action._slots[0]])
+            == cnp.PyArray_DATA(<cnp.ndarray>store[action._outputs[0]])
+        )
+
+    cdef bint _part(self, int slot, int output, PyObject **store) except -1:
+        """A view of a part of what is in ``slot``."""
+        cdef int source = self._place_of[slot]
+        cdef cnp.ndarray x, z
+        cdef Cut *cut
+        cdef cnp.npy_intp offset
+        if source < 0 or not cnp.PyArray_CheckExact(<object>store[slot]):
+            return False
+        x, z = <cnp.ndarray>store[slot], <cnp.ndarray>store[output]
+        offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
+        if self._kinds[source] == FIXED:
+            self._place_of[output] = self._new_place(
+                FIXED, self._addresses[source] + offset, 0, cnp.PyArray_NBYTES(z)
+            )
+            return True
+        cut = &self._cuts[self._n_cuts]
+        cut.place = self._new_place(PART, NULL, 0, cnp.PyArray_NBYTES(z))
+        cut.source, cut.offset = source, offset
+        self._roots[cut.place] = self._roots[source]
+        self._place_of[output] = cut.place
+        self._n_cuts += 1
+        return True
+
+    cdef Writing *_writing(self, int source, int target) except NULL:
+        """Record that something of one place is written to another; it says how."""
+        cdef Call *call = self._new_call()
+        call.writing = <Writing *>self._new(sizeof(Writing))
+        call.places = <int *>self._new(2 * sizeof(int))
+        call.places[0], call.places[1] = source, target
+        self._work += self._sizes[target] / 4
+        return call.writing
+
+    cdef bint _fill(self, Fill action, PyObject **store) except -1:
+        cdef cnp.ndarray value, z
+        cdef int source = self._place_of[action._slots[0]]
+        if source < 0 or not self._name_output(action._outputs[0], action._into, store):
+            return False
+        value, z = <cnp.ndarray>store[action._slots[0]], <cnp.ndarray>store[action._outputs[0]]
+        if cnp.PyArray_TYPE(value) != cnp.PyArray_TYPE(z) or cnp.PyArray_NDIM(value) != 0:
+            return False
+        write_whole(z, value, self._writing(source, self._place_of[action._outputs[0]]))
+        return True
+
+    cdef bint _write(self, Written action, PyObject **store) except -1:
+        cdef int before = self._place_of[action._slots[0]]
+        cdef int source = self._place_of[action._slots[1]]
+        cdef int target
+        cdef cnp.ndarray x, y, z
+        cdef cnp.npy_intp offset
+        cdef Writing *writing
+        if before < 0 or source < 0:
+            return False
+        if not self._name_output(action._outputs[0], action._into, store):
+            return False
+        x, y = <cnp.ndarray>store[action._slots[0]], <cnp.ndarray>store[action._slots[1]]
+        z = <cnp.ndarray>store[action._outputs[0]]
+        target = self._place_of[action._outputs[0]]
+        if source == target or not same_lengths(x, z) or overlap(z, y):
+            return False
+        if before != target:
+            write_whole(z, x, self._writing(before, target))
+        writing = self._writing(source, target)
+        if not action._plan(store, z, y, &offset, writing):
+            return False
+        self._calls[self._n_calls - 1].offset = offset
+        return True
+
+    cdef bint _join(self, Joined action, PyObject **store) except -1:
+        """Parts that are written where they do not lie in their places already."""
+        cdef cnp.npy_intp lengths[MOST_AXES]
+        cdef int k, axis, part, target
+        cdef cnp.npy_intp offset = 0
+        cdef cnp.ndarray x, z, place
+        if not self._name_output(action._outputs[0], action._into, store):
+            return False
+        target = self._place_of[action._outputs[0]]
+        z = <cnp.ndarray>store[action._outputs[0]]
+        for axis in range(cnp.PyArray_NDIM(z)):
+            lengths[axis] = cnp.PyArray_DIM(z, axis)
+        for k in range(action._n_inputs):
+            part = self._place_of[action._slots[k]]
+            x = <cnp.ndarray>store[action._slots[k]]
+            if part < 0 or cnp.PyArray_TYPE(x) != cnp.PyArray_TYPE(z):
+                return False
+            lengths[action._axis] = cnp.PyArray_DIM(x, action._axis)
+            if self._roots[part] != self._roots[target]:
+                place = view_of(
+                    z, cnp.PyArray_NDIM(z), lengths, cnp.PyArray_STRIDES(z), cnp.PyArray_BYTES(z) + offset
+                )
+                write_whole(place, x, self._writing(part, target))
+                self._calls[self._n_calls - 1].offset = offset
+            elif not same_place(x, cnp.PyArray_BYTES(z) + offset, cnp.PyArray_STRIDES(z)):
+                return False
+            offset += lengths[action._axis] * cnp.PyArray_STRIDE(z, action._axis)
+        return True
+
+    # -- what becomes of the results
+
+    cdef bint complete(self, Loop loop, PyObject **store) except -1:
+        """Say where results go in the steps after the recorded one; False if they differ from it.
+
+        The store is cleared.
+        """
+        cdef int i, at, slot
+        cdef int *slots = self._machine._output_slots
+        self._go_on(loop)
+        for i in range(loop._n_rows):
+            if self._fits:
+                at = i if i < loop._n_states else i + loop._n_carried
+                self._fits = self._into_row(loop, i, slots[at], store)
+        for i in range(loop._n_carried):
+            if self._fits:
+                self._fits = self._into_state(
+                    slots[loop._n_states + i], self._machine._input_slots[loop._n_reads + i], store
+                )
+        if self._fits and loop._until:
+            slot = slots[loop._n_rows + loop._n_carried]
+            self._until = self._place_of[slot]
+            self._fits = (
+                self._until >= 0
+                and cnp.PyArray_TYPE(<cnp.ndarray>store[slot]) == cnp.NPY_BOOL
+                and cnp.PyArray_NDIM(<cnp.ndarray>store[slot]) == 0
+            )
+        if self._fits:
+            self._provide(loop)
+        self._machine.clear(store)
+        return self._fits
+
+    cdef int _go_on(self, Loop loop) except -1:
+        """From the rows that the recorded step read to those of the next one."""
+        cdef int i, place
+        cdef cnp.ndarray rows
+        for i in range(self._n_places):
+            if self._kinds[i] == MOVING:
+                self._addresses[i] += self._moves[i]
+        for i in range(loop._n_reads):
+            # The step may have moved the rows to larger memory.
+            rows = <cnp.ndarray>loop._arrays[loop._read[2 * i]]
+            place = self._place_of[self._machine._input_slots[i]]
+            self._addresses[place] = cnp.PyArray_BYTES(rows)
+            self._addresses[place] += (
+                (loop.done + loop._read[2 * i + 1]) * cnp.PyArray_STRIDE(rows, 0)
+            )
+        return 0
+
+    cdef bint _into_row(self, Loop loop, int i, int slot, PyObject **store) except -1:
+        """What is a row: it is made there, or else copied."""
+        cdef int place = self._place_of[slot]
+        cdef cnp.ndarray rows = <cnp.ndarray>loop._arrays[i]
+        cdef cnp.ndarray row, value
+        cdef cnp.npy_intp at = loop.done + loop._depths[i]
+        cdef int target
+        cdef bint in_order
+        if place < 0 or at >= cnp.PyArray_DIM(rows, 0):
+            return False
+        row, value = row_of(rows, at), <cnp.ndarray>store[slot]
+        if not same_lengths(value, row) or cnp.PyArray_NDIM(value) > MOST_AXES:
+            return False
+        in_order = cnp.PyArray_IS_C_CONTIGUOUS(value) and cnp.PyArray_IS_C_CONTIGUOUS(row)
+        if in_order and self._kinds[place] == OWN and not self._claimed[place]:
+            self._addresses[place] = cnp.PyArray_BYTES(row)
+            self._moves[place] = cnp.PyArray_STRIDE(rows, 0)
+            self._claimed[place] = True
+            return True
+        target = self._new_place(
+            MOVING, cnp.PyArray_BYTES(row), cnp.PyArray_STRIDE(rows, 0), self._sizes[place]
+        )
+        self._copy(place, target, value)
+        return True
+
+    cdef bint _into_state(self, int slot, int before, PyObject **store) except -1:
+        """What is carried: it and the last one change places, or else it is copied."""
+        cdef int place = self._place_of[slot], last = self._place_of[before]
+        if place < 0 or last < 0:
+            return False
+        if not same_layout(<cnp.ndarray>store[slot], <cnp.ndarray>store[before]):
+            return False
+        if place == last:
+            return True
+        if self._kinds[place] == STATE:
+            return False
+        if self._kinds[place] == OWN and not self._claimed[place]:
+            self._claimed[place] = True
+            self._exchanges[2 * self._n_exchanges] = place
+            self._exchanges[2 * self._n_exchanges + 1] = last
+            self._n_exchanges += 1
+        else:
+            self._copy(place, last, <cnp.ndarray>store[slot])
+        return True
+
+    cdef int _copy(self, int source, int target, cnp.ndarray value):
+        cdef Copy *copy = &self._copies[self._n_copies]
+        copy.source, copy.target = source, target
+        read_layout(value, &copy.layout)
+        self._n_copies += 1
+
+    cdef int _provide(self, Loop loop) except -1:
+        """Memory for what a step makes, and for what is carried into the next one."""
+        cdef int place
+        for place in range(self._n_places):
+            if self._kinds[place] == STATE or self._kinds[place] == OWN:
+                if self._moves[place] == 0:
+                    buffer = np.empty(self._sizes[place], np.uint8)
+                    self._memory.append(buffer)
+                    self._addresses[place] = cnp.PyArray_BYTES(<cnp.ndarray>buffer)
+        self._at = loop.done
+        return 0
