@@ -232,6 +232,10 @@ class Function(Caller):
     def sync_shared(self) -> None:
         """Return when all updates are done. They are, when a call returns; so this does nothing."""
 
+    def kept_values(self) -> list[Any] | None:
+        """The values of the last call, for each slot of the program, where they are kept."""
+        return self._machine.kept
+
     def free(self) -> None:
         """Drop the intermediate values kept from the last call (``allow_gc=False``)."""
         self._machine.free()

@@ -26,10 +26,13 @@ class Op:
         Why the op has no derivative rules; empty for an op that has both.
     view_map, destroy_map : mapping of int to tuple of int
         Output position to the input positions that it may share memory with, or that it overwrites.
+    has_effects : bool
+        If true, computing it does more than give a value (it prints): never done beforehand.
     """
 
     multiple_outputs: ClassVar[bool] = False
     no_derivative: ClassVar[str] = ""
+    has_effects: ClassVar[bool] = False
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
 
@@ -161,6 +164,12 @@ class Op:
     def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
         """(inputs, outputs) of each graph that the op contains."""
         return ()
+
+    def inner_graphs_of(
+        self, node: Apply
+    ) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
+        """The same for one application, where the graph depends on the types of the inputs."""
+        return self.inner_graphs()
 
     def __str__(self) -> str:
         fields = getattr(self, "__dataclass_fields__", {})
