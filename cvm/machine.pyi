@@ -1,10 +1,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from symcomp.vm.failure import Failure
 from symcomp.vm.machine import Observer
-from symcomp.vm.program import Program
+from symcomp.vm.program import Instruction, Program
 
 class Action: ...
+
+class Inspected(Action):
+    def __init__(
+        self, action: Action, inspector: Any, step: Instruction, position: int
+    ) -> None: ...
 
 class PythonCall(Action):
     def __init__(
@@ -145,6 +151,7 @@ class GateCall(Action):
 class NativeMachine:
     program: Program
     kept: list[Any] | None
+    failure: Failure | None
 
     def __init__(
         self,

@@ -28,7 +28,8 @@ from _signal import SIGINT, getsignal, signal as set_handler
 import numpy as np
 
 from symcomp.core.tensor import TensorType
-from symcomp.vm.machine import UNSET, explain
+from symcomp.vm.failure import failure
+from symcomp.vm.machine import UNSET
 from symcomp.vm.opcodes import Opcode
 
 cnp.import_array()
@@ -38,6 +39,7 @@ include "blas.pxi"
 include "views.pxi"
 include "arrays.pxi"
 include "join.pxi"
+include "inspected.pxi"
 include "cells.pxi"
 
 cdef enum:
@@ -84,6 +86,7 @@ cdef class NativeMachine:
 
     cdef readonly object program
     cdef readonly object kept
+    cdef readonly object failure    # what is known of the last call that failed
     cdef list _actions
     cdef list _constants
     cdef PyObject **_template
@@ -250,7 +253,7 @@ cdef class NativeMachine:
         """Add to an exception what was computed when it was raised."""
         step = self.program.instructions[position]
         found = contents(store, self._n_slots)
-        explain(problem, step, [found[i] for i in step.inputs])
+        self.failure = failure(problem, self.program, position, [found[i] for i in step.inputs])
         return 0
 
     cdef int _loop(self, PyObject **store, int *position) except -1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from symcomp.config import config
@@ -12,6 +12,7 @@ from symcomp.cvm.machine import (
     Fill,
     GateCall,
     Gather,
+    Inspected,
     Join,
     Length,
     NativeMachine,
@@ -32,13 +33,16 @@ from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, Pattern, Slice
 from symcomp.ops.products import Dot
 from symcomp.ops.shape import ShapeI
 from symcomp.vm import destinations
+from symcomp.vm.inspection import Inspector, is_inspected
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
 Lowering = Callable[[Instruction], Action | None]
 
 
-def native_machine(program: Program, keep: bool = False, checked: bool = False) -> NativeMachine:
+def native_machine(
+    program: Program, keep: bool = False, inspector: Inspector | None = None
+) -> NativeMachine:
     """The machine that runs ``program`` natively.
 
     Parameters
@@ -46,24 +50,29 @@ def native_machine(program: Program, keep: bool = False, checked: bool = False) 
     program : Program
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
-    checked : bool
-        Whether every value is looked at (for NaN): then Python computes them all.
+    inspector : Inspector, optional
+        Sees the values of every node that is computed, by the same actions as without it.
     """
     code = program.instructions
-    kernels = {} if checked or not config.kernels else kernel_actions(code)
-    table = {} if checked else NATIVE
-    actions = [kernels.get(i) or _action(step, table) for i, step in enumerate(code)]
+    kernels = kernel_actions(code) if config.kernels else {}
+    actions = [kernels.get(i) or _action(step) for i, step in enumerate(code)]
     python = any(type(action) is PythonCall for action in actions)
+    if inspector is not None:
+        python = True
+        actions = [
+            Inspected(action, inspector, code[i], i) if action and is_inspected(code[i]) else action
+            for i, action in enumerate(actions)
+        ]
     return NativeMachine(program, actions, keep, python)
 
 
-def _action(step: Instruction, table: Mapping[type, Lowering]) -> Action | None:
+def _action(step: Instruction) -> Action | None:
     """What does a CALL or COPY; None for the opcodes that the machine knows itself."""
     if step.opcode not in (Opcode.CALL, Opcode.COPY):
         return None
     if step.claims:
         return GateCall(step.compute, step.inputs, step.outputs)
-    native = table.get(type(step.node.op)) if step.node is not None else None
+    native = NATIVE.get(type(step.node.op)) if step.node is not None else None
     found = native(step) if native is not None else None
     if found is not None:
         return found

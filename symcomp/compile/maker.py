@@ -18,10 +18,10 @@ from symcomp.compile.shared import SharedVariable
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
-from symcomp.rewrite.phases import FULL, rewrite
+from symcomp.rewrite.phases import FULL
 from symcomp.rewrite.trace import Trace
-from symcomp.scan.phases import PHASES_WITH_LOOPS
-from symcomp.vm.guard import Binder
+from symcomp.vm.guard import Binder, NaNInspector
+from symcomp.vm.inspection import Inspector, Several
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Program
 
@@ -130,12 +130,20 @@ class Maker:
             ],
             borrowed=self.borrowed,
             collect=collect and not self.keeps,
-            bind=Binder(self.nan_guard),
+            bind=Binder(self.nan_guard, self.inspector),
             inplace=reuse,
             sharing=reuse,
             frugal=reuse,
-            updated=self._overwritable() if reuse else None,
+            updated=self._overwritable() if reuse and self.inspector is None else None,
         )
+
+    @property
+    def inspector(self) -> Inspector | None:
+        """What looks at the values of all nodes."""
+        own = self.mode.inspector
+        if self.nan_guard != "all":
+            return own
+        return NaNInspector() if own is None else Several([NaNInspector(), own])
 
     def _overwritable(self) -> dict[int, Variable]:
         """The outputs that may be written over shared variables; none if setting another one might
@@ -185,7 +193,7 @@ def make(
         [spec.variable for spec in inputs], [*outputs, *(expression for _, expression in updates)]
     )
     copied = time.perf_counter()
-    trace = rewrite(graph, mode.selects, config.on_opt_error, PHASES_WITH_LOOPS)
+    trace = mode.rewrite(graph)
     if config.optimizer_verbose:
         print(trace)
     if profile is not None:

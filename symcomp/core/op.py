@@ -75,6 +75,12 @@ class Op:
         """What computes ``node``: ``perform``, or a version of it that knows the node's types."""
         return self.perform
 
+    def bind_inspected(self, node: Apply, inspector: Any) -> Callable[..., Any]:
+        """As ``bind``, for an op that runs programs: ``inspector`` (``vm/inspection.py``) sees
+        their instructions.
+        """
+        return self.bind(node)
+
     def bind_into(self, node: Apply) -> Callable[..., Any] | None:
         """As ``bind``, but called with one more array for each output, in which to leave it; None:
         the op cannot do that.

@@ -8,8 +8,8 @@ from typing import Any
 from symcomp.compile.callable import Function
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.output import written
 from symcomp.core.tree import ID_STYLES, Tree, TreeOptions
-from symcomp.printing.output import written
 from symcomp.printing.values import min_informative_str
 from symcomp.vm.machine import UNSET
 from symcomp.vm.opcodes import Opcode

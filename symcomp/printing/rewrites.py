@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from symcomp.compile.callable import Function
-from symcomp.printing.output import written
+from symcomp.core.output import written
 
 
 def explain_rewrites(f: Function, file: TextIO | str | None = None) -> Any:
