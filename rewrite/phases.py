@@ -127,6 +127,7 @@ def rewrite(
         if applies:
             firings += Engine(graph, rules, phase.name, merging, folding, on_error).run()
         if sweeps and phase.sweep is not None:
+            graph.reason = phase.name
             phase.sweep(graph, firings)
         seconds = time.perf_counter() - started
         trace.phases.append(PhaseReport(phase.name, seconds, before, len(graph.nodes), firings))

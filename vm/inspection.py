@@ -133,7 +133,7 @@ class InspectedMachine:
 
 def is_inspected(step: Instruction) -> bool:
     """Whether an instruction is one that inspectors see: the computing of a node."""
-    return step.opcode is Opcode.CALL and step.node is not None
+    return step.opcode is Opcode.CALL and step.node is not None and not step.makes_room
 
 
 def inspected(program: Program, inspector: Inspector) -> Program:

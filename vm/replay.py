@@ -28,15 +28,38 @@ def replay(node: Apply, values: Sequence[Any]) -> Iterator[Replayed]:
 
     A step that raises ends the replay.
     """
+    if isinstance(node.op, Fused):
+        ((inputs, outputs),) = node.op.inner_graphs_of(node)
+        yield from _steps(outputs, dict(zip(inputs, values, strict=False)), None)
+
+
+def recompute(node: Apply, values: Sequence[Any], through: Callable[[Any], Any]) -> list[Any]:
+    """The outputs with NumPy, every value on the way being given to ``through``."""
+    values = [through(x) for x in values]
     if not isinstance(node.op, Fused):
-        return
+        with np.errstate(all="ignore"):
+            result = node.op.bind(node)(*values)
+        return [through(z) for z in (result if node.op.multiple_outputs else [result])]
     ((inputs, outputs),) = node.op.inner_graphs_of(node)
-    store: dict[Variable, Any] = dict(zip(inputs, values, strict=False))
+    store: dict[Variable, Any] = dict(zip(inputs, values, strict=True))
+    for _ in _steps(outputs, store, through):
+        pass
+    return [store[z] for z in outputs]
+
+
+def _steps(
+    outputs: Sequence[Variable],
+    store: dict[Variable, Any],
+    through: Callable[[Any], Any] | None,
+) -> Iterator[Replayed]:
+    """Compute node by node, adding to ``store``."""
     for inner in toposort(outputs):
         given = tuple(x.data if isinstance(x, Constant) else store[x] for x in inner.inputs)
         with np.errstate(all="ignore"):
             result = inner.op.bind(inner)(*given)
         several = tuple(result) if inner.op.multiple_outputs else (result,)
+        if through is not None:
+            several = tuple(map(through, several))
         store.update(zip(inner.outputs, several, strict=True))
         yield Replayed(inner, given, several)
 

@@ -270,7 +270,7 @@ class Function(Caller):
         """
         failure = self._machine.failure
         text = "No call has failed." if failure is None else str(failure)
-        return written(text, file)  # type: ignore[no-any-return]
+        return written(text, file)
 
     def kept_values(self) -> list[Any] | None:
         """The values of the last call, for each slot of the program, where they are kept."""

@@ -104,5 +104,5 @@ def detect_nan(i: int, node: Apply, fn: Computation) -> None:
     lines += [f"Output {k}: {describe_contents(value)}" for k, value in enumerate(results)]
     first = first_bad(node, given, has_nan)
     if first is not None:
-        lines.append(told(first).capitalize())
+        lines.append(f"Of these: {told(first)}")
     print("\n".join(lines))

@@ -129,10 +129,12 @@ class NanGuardMode(Mode):
         if action not in ACTIONS:
             known = ", ".join(map(repr, ACTIONS))
             raise ValueError(f"NanGuardMode: there is no action {action!r}; there are {known}")
-        chosen = [flag is None or bool(flag) for flag in (nan_is_error, inf_is_error, big_is_error)]
-        if not any(chosen):
+        nan, inf, big = (
+            flag is None or bool(flag) for flag in (nan_is_error, inf_is_error, big_is_error)
+        )
+        if not (nan or inf or big):
             raise ValueError("NanGuardMode: nothing is an error: one of the three must be true")
-        self.inspector = NanGuard(*chosen, action)
+        self.inspector = NanGuard(nan, inf, big, action)
 
 
 def _is_big(value: Any) -> Any:
