@@ -84,7 +84,7 @@ cdef class View(Action):
     cdef int _n_arguments, _output, _n_entries
     cdef SymbolicEntry *_entries
 
-    def __cinit__(self, compute, arguments, int output, entries):
+    def __cinit__(self, compute, arguments, int output, entries, *rest):
         cdef int i, k
         self._compute = compute
         self._n_arguments, self._output = len(arguments), output
@@ -120,20 +120,32 @@ cdef class View(Action):
     cdef bint _try(self, PyObject **store) except -1:
         cdef cnp.npy_intp lengths[MOST_AXES]
         cdef cnp.npy_intp strides[MOST_AXES]
-        cdef int i, axis = 0, ndim = 0
-        cdef Py_ssize_t at, n
+        cdef int ndim
         cdef char *data
         cdef cnp.ndarray x
         if not cnp.PyArray_CheckExact(<object>store[self._arguments[0]]):
             return False
         x = <cnp.ndarray>store[self._arguments[0]]
+        if not self._region(store, x, &data, &ndim, lengths, strides):
+            return False
+        put(store, self._output, view_of(x, ndim, lengths, strides, data))
+        return True
+
+    cdef bint _region(
+        self, PyObject **store, cnp.ndarray x, char **data, int *ndim, cnp.npy_intp *lengths,
+        cnp.npy_intp *strides
+    ) except -1:
+        """Where the part of x is; False if it is not there."""
+        cdef int i, axis = 0
+        cdef Py_ssize_t at, n
         if cnp.PyArray_NDIM(x) + self._n_entries > MOST_AXES:
             return False
-        data = cnp.PyArray_BYTES(x)
+        data[0] = cnp.PyArray_BYTES(x)
+        ndim[0] = 0
         for i in range(self._n_entries):
             if self._entries[i].kind == NEW_AT:
-                lengths[ndim], strides[ndim] = 1, 0
-                ndim += 1
+                lengths[ndim[0]], strides[ndim[0]] = 1, 0
+                ndim[0] += 1
                 continue
             if axis >= cnp.PyArray_NDIM(x):
                 return False
@@ -145,20 +157,22 @@ cdef class View(Action):
                     at += n
                 if at < 0 or at >= n:
                     return False
-                data += at * cnp.PyArray_STRIDE(x, axis)
+                data[0] += at * cnp.PyArray_STRIDE(x, axis)
             else:
-                if not self._part(store, &self._entries[i], n, &lengths[ndim], &at, &strides[ndim]):
+                if not self._part(
+                    store, &self._entries[i], n, &lengths[ndim[0]], &at, &strides[ndim[0]]
+                ):
                     return False
-                if lengths[ndim] > 0:
-                    data += at * cnp.PyArray_STRIDE(x, axis)
-                strides[ndim] *= cnp.PyArray_STRIDE(x, axis)
-                ndim += 1
+                if lengths[ndim[0]] > 0:
+                    data[0] += at * cnp.PyArray_STRIDE(x, axis)
+                strides[ndim[0]] *= cnp.PyArray_STRIDE(x, axis)
+                ndim[0] += 1
             axis += 1
         while axis < cnp.PyArray_NDIM(x):
-            lengths[ndim], strides[ndim] = cnp.PyArray_DIM(x, axis), cnp.PyArray_STRIDE(x, axis)
-            ndim += 1
+            lengths[ndim[0]] = cnp.PyArray_DIM(x, axis)
+            strides[ndim[0]] = cnp.PyArray_STRIDE(x, axis)
+            ndim[0] += 1
             axis += 1
-        put(store, self._output, view_of(x, ndim, lengths, strides, data))
         return True
 
     cdef bint _part(
@@ -243,6 +257,8 @@ cdef class Fill(Action):
 
 cdef struct Places:
     int count                       # of arrays of positions
+    int ndim                        # of each of them
+    cnp.npy_intp *shape
     cnp.npy_intp n                  # of positions in each
     char *data[MOST_POSITIONS]
     cnp.npy_intp step[MOST_POSITIONS]
@@ -251,26 +267,38 @@ cdef struct Places:
     cnp.npy_intp stride[MOST_POSITIONS]
 
 
-cdef bint read_places(PyObject **store, int *slots, int count, cnp.ndarray x, Places *found):
-    """Read the arrays of positions along the first axes of x; False if they are not vectors of
-    one length, of int32 or int64.
+cdef bint read_places(
+    PyObject **store, int *slots, int count, cnp.ndarray x, Places *found, list held
+) except -1:
+    """Read the arrays of positions along the first axes of x; False if they are not arrays of one
+    shape, of int32 or int64. What is read of them must live as long as ``held``.
     """
-    cdef int i
+    cdef int i, axis
     cdef cnp.ndarray index
     found.count = count
     for i in range(count):
         if not cnp.PyArray_Check(<object>store[slots[i]]):
             return False
         index = <cnp.ndarray>store[slots[i]]
-        if cnp.PyArray_NDIM(index) != 1 or not cnp.PyArray_ISBEHAVED_RO(index):
+        if not cnp.PyArray_ISBEHAVED_RO(index):
             return False
+        if cnp.PyArray_NDIM(index) != 1 and not cnp.PyArray_IS_C_CONTIGUOUS(index):
+            index = cnp.PyArray_NewCopy(index, cnp.NPY_CORDER)
+        held.append(index)
         if cnp.PyArray_TYPE(index) not in (cnp.NPY_INT32, cnp.NPY_INT64):
             return False
-        if i and cnp.PyArray_DIM(index, 0) != found.n:
+        if i == 0:
+            found.shape = cnp.PyArray_DIMS(index)
+            found.n, found.ndim = cnp.PyArray_SIZE(index), cnp.PyArray_NDIM(index)
+        if cnp.PyArray_NDIM(index) != found.ndim:
             return False
-        found.n = cnp.PyArray_DIM(index, 0)
+        for axis in range(found.ndim):
+            if cnp.PyArray_DIM(index, axis) != found.shape[axis]:
+                return False
         found.data[i] = cnp.PyArray_BYTES(index)
-        found.step[i] = cnp.PyArray_STRIDE(index, 0)
+        found.step[i] = cnp.PyArray_ITEMSIZE(index)
+        if found.ndim == 1:
+            found.step[i] = cnp.PyArray_STRIDE(index, 0)
         found.narrow[i] = cnp.PyArray_TYPE(index) == cnp.NPY_INT32
         found.length[i] = cnp.PyArray_DIM(x, i)
         found.stride[i] = cnp.PyArray_STRIDE(x, i)
@@ -318,7 +346,7 @@ cdef cnp.npy_intp bytes_of_row(cnp.ndarray x, int count):
 
 
 cdef class Gather(Action):
-    """``x[i, j, ...]`` with vectors of positions along the first axes: elements or rows.
+    """``x[i, j, ...]`` with arrays of positions along the first axes: elements or rows.
 
     Parameters
     ----------
@@ -358,21 +386,23 @@ cdef class Gather(Action):
         cdef char *source
         cdef int axis
         cdef cnp.ndarray x, z
+        cdef list held = []
         if not cnp.PyArray_Check(<object>store[self._arguments[0]]):
             return False
         x = <cnp.ndarray>store[self._arguments[0]]
-        if cnp.PyArray_NDIM(x) < self._count or cnp.PyArray_NDIM(x) >= MOST_AXES:
+        if cnp.PyArray_NDIM(x) < self._count:
             return False
         row = bytes_of_row(x, self._count)
-        if row < 0 or not read_places(store, self._arguments + 1, self._count, x, &places):
+        if row < 0 or not read_places(store, self._arguments + 1, self._count, x, &places, held):
             return False
-        if not in_range(&places):
+        if places.ndim + cnp.PyArray_NDIM(x) > MOST_AXES or not in_range(&places):
             return False
-        lengths[0] = places.n
+        for axis in range(places.ndim):
+            lengths[axis] = places.shape[axis]
         for axis in range(self._count, cnp.PyArray_NDIM(x)):
-            lengths[1 + axis - self._count] = cnp.PyArray_DIM(x, axis)
+            lengths[places.ndim + axis - self._count] = cnp.PyArray_DIM(x, axis)
         z = cnp.PyArray_EMPTY(
-            1 + cnp.PyArray_NDIM(x) - self._count, lengths, cnp.PyArray_TYPE(x), 0
+            places.ndim + cnp.PyArray_NDIM(x) - self._count, lengths, cnp.PyArray_TYPE(x), 0
         )
         target, source = cnp.PyArray_BYTES(z), cnp.PyArray_BYTES(x)
         with nogil:
@@ -383,7 +413,7 @@ cdef class Gather(Action):
 
 
 cdef class Scatter(Action):
-    """``x`` but ``z[i, j, ...] = y`` or ``+= y``, with vectors of positions along the first axes.
+    """``x`` but ``z[i, j, ...] = y`` or ``+= y``, with arrays of positions along the first axes.
 
     Parameters
     ----------
@@ -423,9 +453,10 @@ cdef class Scatter(Action):
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef Places places
-        cdef cnp.npy_intp row
-        cdef int kind, axis
+        cdef cnp.npy_intp row, size
+        cdef int kind, axis, after
         cdef cnp.ndarray x, y, z = None
+        cdef list held = []
         for axis in range(2):
             if not cnp.PyArray_Check(<object>store[self._arguments[axis]]):
                 return False
@@ -433,20 +464,27 @@ cdef class Scatter(Action):
         kind = cnp.PyArray_TYPE(x)
         if kind not in (cnp.NPY_FLOAT32, cnp.NPY_FLOAT64) or cnp.PyArray_TYPE(y) != kind:
             return False
-        if not cnp.PyArray_IS_C_CONTIGUOUS(y) or not cnp.PyArray_ISBEHAVED_RO(y):
+        if not cnp.PyArray_ISBEHAVED_RO(y):
             return False
         if not cnp.PyArray_IS_C_CONTIGUOUS(x) or cnp.PyArray_NDIM(x) < self._count:
             return False
-        if not read_places(store, self._arguments + 2, self._count, x, &places):
+        if not read_places(store, self._arguments + 2, self._count, x, &places, held):
             return False
         row = bytes_of_row(x, self._count)
-        if cnp.PyArray_NDIM(y) != 1 + cnp.PyArray_NDIM(x) - self._count:
+        after = cnp.PyArray_NDIM(x) - self._count
+        if cnp.PyArray_NDIM(y) != places.ndim + after or row < 0:
             return False
-        if cnp.PyArray_DIM(y, 0) != places.n or row < 0:
-            return False
-        for axis in range(self._count, cnp.PyArray_NDIM(x)):
-            if cnp.PyArray_DIM(y, 1 + axis - self._count) != cnp.PyArray_DIM(x, axis):
+        size = cnp.PyArray_ITEMSIZE(y)
+        for axis in range(cnp.PyArray_NDIM(y) - 1, -1, -1):
+            if axis < places.ndim:
+                if cnp.PyArray_DIM(y, axis) != places.shape[axis]:
+                    return False
+            elif cnp.PyArray_DIM(y, axis) != cnp.PyArray_DIM(x, axis - places.ndim + self._count):
                 return False
+            elif cnp.PyArray_STRIDE(y, axis) != size and cnp.PyArray_DIM(y, axis) != 1:
+                return False
+            else:
+                size *= cnp.PyArray_DIM(y, axis)
         if not in_range(&places):
             return False
         if self._into >= 0:
@@ -458,19 +496,24 @@ cdef class Scatter(Action):
         elif z is not x:
             cnp.PyArray_CopyInto(z, x)
         with nogil:
-            write_rows(&places, cnp.PyArray_BYTES(z), cnp.PyArray_BYTES(y), row, kind, self._set)
+            write_rows(&places, cnp.PyArray_BYTES(z), y, row, kind, self._set)
         put(store, self._output, z)
         return True
 
 
 cdef void write_rows(
-    Places *places, char *target, char *source, cnp.npy_intp row, int kind, bint set
+    Places *places, char *target, cnp.ndarray source, cnp.npy_intp row, int kind, bint set
 ) noexcept nogil:
-    cdef cnp.npy_intp k, i
+    """Set or add the rows of ``source``, each of which lies in one piece."""
+    cdef cnp.npy_intp k, i, rest
+    cdef int axis
     cdef char *z
     cdef char *y
     for k in range(places.n):
-        z, y = target + offset(places, k), source + k * row
+        z, y, rest = target + offset(places, k), cnp.PyArray_BYTES(source), k
+        for axis in range(places.ndim - 1, -1, -1):
+            y += rest % places.shape[axis] * cnp.PyArray_STRIDE(source, axis)
+            rest //= places.shape[axis]
         if set:
             memcpy(z, y, row)
         elif kind == cnp.NPY_FLOAT32:

@@ -1,10 +1,31 @@
 # Products of matrices and vectors, by the BLAS that SciPy has.
 
-import scipy.linalg.cython_blas
-
 cdef extern from "Python.h":
     void *PyCapsule_GetPointer(object capsule, const char *name) except NULL
     const char *PyCapsule_GetName(object capsule) except NULL
+
+cdef extern from "row_products.h" nogil:
+    const int LARGEST_MATRIX
+    int row_product_level()
+    void row_times_f(
+        int level, int64_t k, int64_t m, float alpha, const float *x, int64_t step, const float *w,
+        int64_t ld, float beta, float *z
+    )
+    void row_times_d(
+        int level, int64_t k, int64_t m, double alpha, const double *x, int64_t step,
+        const double *w, int64_t ld, double beta, double *z
+    )
+    void times_column_f(
+        int level, int64_t k, int64_t m, float alpha, const float *x, const float *w, int64_t ld,
+        float beta, float *z
+    )
+    void times_column_d(
+        int level, int64_t k, int64_t m, double alpha, const double *x, const double *w,
+        int64_t ld, double beta, double *z
+    )
+
+# Which instructions the processor has for them; 0: none that they use.
+cdef int LEVEL = row_product_level()
 
 # So many products of two numbers take less time than a call of BLAS.
 cdef enum:
@@ -32,17 +53,31 @@ ctypedef void (*Ger32)(
 ) noexcept nogil
 
 
-cdef void *routine(str name) except NULL:
-    capsule = scipy.linalg.cython_blas.__pyx_capi__[name]
+# Found when the first product is made.
+cdef Gemm64 dgemm = NULL
+cdef Gemm32 sgemm = NULL
+cdef Gemv64 dgemv = NULL
+cdef Gemv32 sgemv = NULL
+cdef Ger64 dger = NULL
+cdef Ger32 sger = NULL
+
+
+cdef int find_routines() except -1:
+    global dgemm, sgemm, dgemv, sgemv, dger, sger
+    if dgemm != NULL:
+        return 0
+    routines = import_alone("scipy", "linalg", "cython_blas").__pyx_capi__
+    sgemm = <Gemm32>pointer_of(routines["sgemm"])
+    dgemv = <Gemv64>pointer_of(routines["dgemv"])
+    sgemv = <Gemv32>pointer_of(routines["sgemv"])
+    dger = <Ger64>pointer_of(routines["dger"])
+    sger = <Ger32>pointer_of(routines["sger"])
+    dgemm = <Gemm64>pointer_of(routines["dgemm"])
+    return 0
+
+
+cdef void *pointer_of(object capsule) except NULL:
     return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
-
-
-cdef Gemm64 dgemm = <Gemm64>routine("dgemm")
-cdef Gemm32 sgemm = <Gemm32>routine("sgemm")
-cdef Gemv64 dgemv = <Gemv64>routine("dgemv")
-cdef Gemv32 sgemv = <Gemv32>routine("sgemv")
-cdef Ger64 dger = <Ger64>routine("dger")
-cdef Ger32 sger = <Ger32>routine("sger")
 
 
 cdef struct Matrix:
@@ -132,6 +167,7 @@ cdef class Product(Action):
         self._outer = outer
         self._into = overwritten
         self._type = np.dtype(dtype).num
+        find_routines()
 
     def __dealloc__(self):
         PyMem_Free(self._arguments)
@@ -297,20 +333,14 @@ cdef void multiply(
     cdef char yes = b"T"
     cdef char *trans
     # A matrix in C order is its transpose to BLAS, so that z^T = b^T a^T is computed.
-    cdef int inca = 1 if not a.transposed or n > 1 else a.ld
-    cdef int incb = b.ld if not b.transposed else 1
+    cdef int inca, incb
     cdef float alpha32 = <float>alpha, beta32 = <float>beta
     if n == 1:
         inca = a.ld if a.transposed else 1
-        if b.transposed:
-            gemv(kind, &yes, k, m, alpha, b, a.data, inca, beta, z)
-        else:
-            gemv(kind, &no, m, k, alpha, b, a.data, inca, beta, z)
+        vector_product(kind, b, not b.transposed, a.data, k, m, inca, alpha, beta, z)
     elif m == 1:
-        if a.transposed:
-            gemv(kind, &no, n, k, alpha, a, b.data, incb, beta, z)
-        else:
-            gemv(kind, &yes, k, n, alpha, a, b.data, incb, beta, z)
+        incb = 1 if b.transposed else b.ld
+        vector_product(kind, a, a.transposed, b.data, k, n, incb, alpha, beta, z)
     elif k == 1 and beta == 1:
         inca = 1 if a.transposed else a.ld
         incb = b.ld if b.transposed else 1
@@ -330,20 +360,45 @@ cdef void multiply(
         )
 
 
-cdef void gemv(
-    int kind, char *trans, int rows, int columns, double alpha, Matrix *x, char *v, int step,
-    double beta, char *z
+cdef void vector_product(
+    int kind, Matrix *x, bint across, char *v, int k, int m, int step, double alpha, double beta,
+    char *z
 ) noexcept nogil:
-    """z <- beta z + alpha op(x) v, ``rows`` and ``columns`` as BLAS sees x."""
+    """z <- beta z + alpha times the product of v, k numbers ``step`` apart, and a matrix: one of k
+    rows of m numbers if ``across``, else of m rows of k.
+    """
     cdef int one = 1
     cdef float alpha32 = <float>alpha, beta32 = <float>beta
-    if kind == cnp.NPY_FLOAT32:
-        sgemv(
-            trans, &rows, &columns, &alpha32, <float *>x.data, &x.ld, <float *>v, &step, &beta32,
-            <float *>z, &one
+    cdef int64_t size = <int64_t>k * m * (4 if kind == cnp.NPY_FLOAT32 else 8)
+    cdef char no = b"N"
+    cdef char yes = b"T"
+    # A matrix in C order is its transpose to BLAS.
+    cdef char *trans = &no if across else &yes
+    cdef int rows = m if across else k
+    cdef int columns = k if across else m
+    if LEVEL == 0 or size > LARGEST_MATRIX or not across and step != 1:
+        if kind == cnp.NPY_FLOAT32:
+            sgemv(
+                trans, &rows, &columns, &alpha32, <float *>x.data, &x.ld, <float *>v, &step,
+                &beta32, <float *>z, &one
+            )
+        else:
+            dgemv(
+                trans, &rows, &columns, &alpha, <double *>x.data, &x.ld, <double *>v, &step,
+                &beta, <double *>z, &one
+            )
+    elif kind == cnp.NPY_FLOAT32:
+        if across:
+            row_times_f(
+                LEVEL, k, m, alpha32, <float *>v, step, <float *>x.data, x.ld, beta32, <float *>z
+            )
+        else:
+            times_column_f(
+                LEVEL, k, m, alpha32, <float *>v, <float *>x.data, x.ld, beta32, <float *>z
+            )
+    elif across:
+        row_times_d(
+            LEVEL, k, m, alpha, <double *>v, step, <double *>x.data, x.ld, beta, <double *>z
         )
     else:
-        dgemv(
-            trans, &rows, &columns, &alpha, <double *>x.data, &x.ld, <double *>v, &step, &beta,
-            <double *>z, &one
-        )
+        times_column_d(LEVEL, k, m, alpha, <double *>v, <double *>x.data, x.ld, beta, <double *>z)

@@ -5,8 +5,11 @@
 cdef double WORK_BETWEEN_SIGNALS = 5e6
 cdef int64_t STEPS_BETWEEN_SIGNALS = 4096
 
+# Actions whose steps can be recorded.
+FREEZABLE = (KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite)
+
 cdef enum Place:
-    FIXED = 0       # captured, or a constant
+    FIXED = 0       # captured, a constant, or what is computed from such and from lengths
     MOVING = 1      # a row of a sequence, state or stack
     STATE = 2       # a carried value before the step
     OWN = 3         # made in the step
@@ -21,8 +24,11 @@ cdef struct Layout:
 
 
 cdef struct Call:
-    Kernel kernel       # NULL: a product
-    int *places         # of a kernel's arrays; of a product: a, b, c (-1: nothing to copy), result
+    Kernel kernel       # NULL: a product, or
+    Writing *writing    # if not NULL, elements of one place that are written to another
+    int *places         # of a kernel's arrays; of a product: a, b, c (-1: nothing to copy), result;
+                        # of a writing: what is read, what is written
+    cnp.npy_intp offset     # of a writing: where it begins
     int n_arrays
     char **data         # of a kernel: addresses of arrays, then of constants
     int64_t *shape
@@ -115,7 +121,7 @@ cdef class Frozen:
         self._kinds = <int *>self._new(most * sizeof(int))
         self._sizes = <size_t *>self._new(most * sizeof(size_t))
         self._claimed = <bint *>self._new(most * sizeof(bint))
-        self._calls = <Call *>self._new(machine._n_steps * sizeof(Call))
+        self._calls = <Call *>self._new(2 * machine._n_steps * sizeof(Call))
         self._cuts = <Cut *>self._new(machine._n_steps * sizeof(Cut))
         self._copies = <Copy *>self._new(n_outputs * sizeof(Copy))
         self._exchanges = <int *>self._new(2 * n_outputs * sizeof(int))
@@ -155,23 +161,61 @@ cdef class Frozen:
         cdef PyObject *value
         cdef Action action = <Action>step.action
         action.run(store)
-        if not self._fits:
-            pass
-        elif type(action) is KernelCall:
-            self._fits = self._kernel(<KernelCall>action, store)
-        elif type(action) is Product:
-            self._fits = self._product(<Product>action, store)
-        elif type(action) is Transpose:
-            self._fits = self._transpose(<Transpose>action, store)
-        elif type(action) is Part:
-            self._fits = self._part(<Part>action, store)
-        else:
-            self._fits = False
+        if self._fits:
+            self._fits = self._note(action, step, store)
         for i in range(step.n_frees):
             value = store[step.frees[i]]
             store[step.frees[i]] = NULL
             Py_XDECREF(value)
         return 0
+
+    cdef bint _note(self, Action action, Step *step, PyObject **store) except -1:
+        """Record an action; False if it cannot be done without Python."""
+        cdef int slot
+        if type(action) is Length or (
+            (type(action) is KernelCall or type(action) is Product) and self._are_fixed(step, 0)
+        ):
+            return self._fix(step, store)
+        if type(action) is KernelCall:
+            return self._kernel(<KernelCall>action, store)
+        if type(action) is Product:
+            return self._product(<Product>action, store)
+        if type(action) is Transpose:
+            return self._transpose(<Transpose>action, store)
+        if type(action) is Part or type(action) is View and self._are_fixed(step, 1):
+            return self._part(step.inputs[0], step.inputs[step.n_inputs], store)
+        if type(action) is Fill and self._are_fixed(step, 1):
+            return self._fill(<Fill>action, store)
+        if type(action) is PartWrite and self._are_fixed(step, 2):
+            return self._write(<PartWrite>action, store)
+        return False
+
+    cdef bint _are_fixed(self, Step *step, int first) noexcept:
+        """Whether the inputs of an instruction, from this one on, are the same in all steps."""
+        cdef int i, place
+        for i in range(first, step.n_inputs):
+            place = self._place_of[step.inputs[i]]
+            if place < 0 or self._kinds[place] != FIXED:
+                return False
+        return True
+
+    cdef bint _fix(self, Step *step, PyObject **store) except -1:
+        """Keep what an instruction made for all steps."""
+        cdef int i, slot
+        cdef cnp.ndarray array
+        for i in range(step.n_outputs):
+            slot = step.inputs[step.n_inputs + i]
+            if not cnp.PyArray_Check(<object>store[slot]):
+                return False
+            if not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>store[slot]):
+                return False
+            # A copy, as the array may be overwritten when nobody reads it any more.
+            array = cnp.PyArray_NewCopy(<cnp.ndarray>store[slot], cnp.NPY_CORDER)
+            self._memory.append(array)
+            self._place_of[slot] = self._new_place(
+                FIXED, cnp.PyArray_BYTES(array), 0, cnp.PyArray_NBYTES(array)
+            )
+        return True
 
     cdef int _name_inputs(self, Loop loop, PyObject **store) except -1:
         """Give a place to each input and constant that is an array."""
@@ -209,10 +253,12 @@ cdef class Frozen:
     cdef bint _name_output(self, int slot, int into, PyObject **store) except -1:
         """Give a place to what an instruction made, maybe in the array of ``into``."""
         cdef cnp.ndarray array = <cnp.ndarray>store[slot]
-        if into >= 0 and store[into] != NULL and self._place_of[into] >= 0:
+        cdef int place = -1 if into < 0 or store[into] == NULL else self._place_of[into]
+        # What is fixed was copied: its array may be overwritten in this step, its place never.
+        if place >= 0 and self._kinds[place] != FIXED:
             if cnp.PyArray_DATA(array) == cnp.PyArray_DATA(<cnp.ndarray>store[into]):
-                self._place_of[slot] = self._place_of[into]
-                return self._kinds[self._place_of[into]] == OWN
+                self._place_of[slot] = place
+                return self._kinds[place] == OWN
         self._place_of[slot] = self._new_place(OWN, NULL, 0, cnp.PyArray_NBYTES(array))
         return cnp.PyArray_IS_C_CONTIGUOUS(array)
 
@@ -300,18 +346,71 @@ cdef class Frozen:
             == cnp.PyArray_DATA(<cnp.ndarray>store[action._output])
         )
 
-    cdef bint _part(self, Part action, PyObject **store) except -1:
-        cdef int source = self._place_of[action._input]
+    cdef bint _part(self, int slot, int output, PyObject **store) except -1:
+        """A view of a part of what is in ``slot``."""
+        cdef int source = self._place_of[slot]
         cdef cnp.ndarray x, z
-        cdef Cut *cut = &self._cuts[self._n_cuts]
-        if source < 0 or not cnp.PyArray_CheckExact(<object>store[action._input]):
+        cdef Cut *cut
+        cdef cnp.npy_intp offset
+        if source < 0 or not cnp.PyArray_CheckExact(<object>store[slot]):
             return False
-        x, z = <cnp.ndarray>store[action._input], <cnp.ndarray>store[action._output]
+        x, z = <cnp.ndarray>store[slot], <cnp.ndarray>store[output]
+        offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
+        if self._kinds[source] == FIXED:
+            self._place_of[output] = self._new_place(
+                FIXED, self._addresses[source] + offset, 0, cnp.PyArray_NBYTES(z)
+            )
+            return True
+        cut = &self._cuts[self._n_cuts]
         cut.place = self._new_place(PART, NULL, 0, cnp.PyArray_NBYTES(z))
-        cut.source = source
-        cut.offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
-        self._place_of[action._output] = cut.place
+        cut.source, cut.offset = source, offset
+        self._place_of[output] = cut.place
         self._n_cuts += 1
+        return True
+
+    cdef Writing *_writing(self, int source, int target) except NULL:
+        """Record that something of one place is written to another; it says how."""
+        cdef Call *call = &self._calls[self._n_calls]
+        call.writing = <Writing *>self._new(sizeof(Writing))
+        call.places = <int *>self._new(2 * sizeof(int))
+        call.places[0], call.places[1] = source, target
+        self._n_calls += 1
+        self._work += self._sizes[target] / 4
+        return call.writing
+
+    cdef bint _fill(self, Fill action, PyObject **store) except -1:
+        cdef cnp.ndarray value, z
+        cdef int source = self._place_of[action._arguments[0]]
+        if source < 0 or not self._name_output(action._output, action._into, store):
+            return False
+        value, z = <cnp.ndarray>store[action._arguments[0]], <cnp.ndarray>store[action._output]
+        if cnp.PyArray_TYPE(value) != cnp.PyArray_TYPE(z) or cnp.PyArray_NDIM(value) != 0:
+            return False
+        write_whole(z, value, self._writing(source, self._place_of[action._output]))
+        return True
+
+    cdef bint _write(self, PartWrite action, PyObject **store) except -1:
+        cdef int before = self._place_of[action._arguments[0]]
+        cdef int source = self._place_of[action._arguments[1]]
+        cdef int target
+        cdef cnp.ndarray x, y, z
+        cdef char *data
+        cdef Writing *writing
+        if before < 0 or source < 0:
+            return False
+        if not self._name_output(action._output, action._into, store):
+            return False
+        x, y = <cnp.ndarray>store[action._arguments[0]], <cnp.ndarray>store[action._arguments[1]]
+        z = <cnp.ndarray>store[action._output]
+        target = self._place_of[action._output]
+        if source == target or not same_lengths(x, z):
+            return False
+        if before != target:
+            write_whole(z, x, self._writing(before, target))
+        writing = self._writing(source, target)
+        if not action._plan(store, z, y, &data, writing):
+            return False
+        self._calls[self._n_calls - 1].offset = data - cnp.PyArray_BYTES(z)
         return True
 
     # -- what becomes of the results
@@ -476,6 +575,11 @@ cdef class Frozen:
                     call.data[k] = addresses[call.places[k]]
                 if call.kernel(call.data, call.shape, call.strides):
                     return 1
+            elif call.writing != NULL:
+                write_axes(
+                    call.writing, 0, addresses[call.places[1]] + call.offset,
+                    addresses[call.places[0]]
+                )
             else:
                 call.a.data = addresses[call.places[0]]
                 call.b.data = addresses[call.places[1]]

@@ -114,6 +114,18 @@ class View(Action):
         entries: Sequence[Any],
     ) -> None: ...
 
+class PartWrite(View):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        entries: Sequence[Any],
+        stretched: Sequence[bool],
+        set: bool,
+        into: int,
+    ) -> None: ...
+
 class Fill(Action):
     def __init__(
         self,

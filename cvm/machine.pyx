@@ -27,6 +27,7 @@ from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
 
+from symcomp.core.lazy import import_alone
 from symcomp.core.tensor import TensorType
 from symcomp.vm.failure import failure
 from symcomp.vm.machine import UNSET
@@ -39,6 +40,7 @@ include "blas.pxi"
 include "views.pxi"
 include "arrays.pxi"
 include "join.pxi"
+include "writes.pxi"
 include "inspected.pxi"
 include "cells.pxi"
 
@@ -62,6 +64,7 @@ cdef struct Step:
     int opcode
     int target
     int n_inputs
+    int n_outputs
     int n_frees
     int *inputs     # in NativeMachine._numbers; the outputs follow, for MOVE
     int *frees
@@ -107,7 +110,7 @@ cdef class NativeMachine:
         self.kept = None
         self._actions = actions
         self._keep, self._python = keep, python
-        self.is_native = all(type(a) in (KernelCall, Part, Product, Transpose) for a in actions)
+        self.is_native = all(type(a) in FREEZABLE for a in actions)
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
         self._n_constants = len(self._constants)
@@ -137,6 +140,7 @@ cdef class NativeMachine:
             self._steps[i].opcode = int(step.opcode)
             self._steps[i].target = step.target
             self._steps[i].n_inputs = len(step.inputs)
+            self._steps[i].n_outputs = len(step.outputs)
             self._steps[i].n_frees = len(step.frees)
             self._steps[i].inputs = self._numbers + at
             at = self._write(step.inputs, at)

@@ -17,6 +17,7 @@ from symcomp.cvm.machine import (
     Length,
     NativeMachine,
     Part,
+    PartWrite,
     Product,
     PythonCall,
     Reserve,
@@ -170,10 +171,17 @@ def _read(step: Instruction) -> Action | None:
 
 
 def _write(step: Instruction) -> Action | None:
-    op: Any = step.node.op  # type: ignore[union-attr]
+    node: Any = step.node
+    op = node.op
+    into = step.inputs[0] if op.inplace else step.into[0] if step.into else -1
+    entries = _basic(op.pattern, step.inputs[2:])
+    if entries is not None:
+        stretched = node.inputs[1].type.broadcastable
+        return PartWrite(
+            step.compute, step.arguments, step.outputs[0], entries, stretched, op.set, into
+        )  # fmt: skip
     if not op.pattern or any(entry != ARRAY for entry in op.pattern):
         return None
-    into = step.inputs[0] if op.inplace else step.into[0] if step.into else -1
     return Scatter(
         step.compute, step.arguments, step.outputs[0], len(op.pattern), op.set, into
     )  # fmt: skip

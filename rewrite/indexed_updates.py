@@ -18,6 +18,7 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import cast_to
 from symcomp.ops.dimshuffle import DimShuffle
@@ -37,7 +38,7 @@ MOST_ROWS = 64
 MOST_STEPS = 12
 
 
-@dataclass(frozen=True)
+@record
 class Step:
     """One function on the way: ``op`` with the rows at ``place`` among its scalar ``others``."""
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.ops.scalar_math import add
@@ -96,7 +96,7 @@ class Pattern:
         return str(self)
 
 
-@dataclass(frozen=True, repr=False)
+@record(repr=False)
 class Number(Pattern):
     """This number, in any dtype, with axes of length 1 only."""
 
@@ -116,7 +116,7 @@ class Number(Pattern):
         return repr(self.value)
 
 
-@dataclass(frozen=True, repr=False)
+@record(repr=False)
 class Anything(Pattern):
     """A variable of a pattern; see ``variables`` and ``constants``, which make them."""
 
@@ -159,7 +159,7 @@ class Anything(Pattern):
         return self.name
 
 
-@dataclass(frozen=True, repr=False)
+@record(repr=False)
 class Named(Pattern):
     """What ``pattern`` meets, under a name."""
 
@@ -181,7 +181,7 @@ class Named(Pattern):
         return f"{self.name}: {self.pattern}"
 
 
-@dataclass(frozen=True, repr=False)
+@record(repr=False)
 class Call(Pattern):
     """A scalar function (by its name), this op, or an op of this class, applied to patterns.
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from symcomp.core.graph import FunctionGraph
+from symcomp.core.record import record
 from symcomp.rewrite.blas import BLAS_RULES
 from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
@@ -51,7 +51,7 @@ BLAS = RuleSet(BLAS_RULES, FULL)
 PICKED, COMPARED = RuleSet(PICKS, FULL), RuleSet(LENGTHS, FULL)
 
 
-@dataclass(frozen=True)
+@record
 class Phase:
     """One stage: rules applied until none applies, or a pass over the graph.
 

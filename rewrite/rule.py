@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from symcomp.core.node import Apply, Variable
+from symcomp.core.record import record
 from symcomp.ops.elemwise import Elemwise
 
 # What a rule tracks: the name of a scalar function, or a class of ops.
@@ -35,7 +36,7 @@ Result = Variable | Sequence[Variable | None] | None
 Function = Callable[[Apply, Any], Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Rule:
     """One rewrite.
 

@@ -8,8 +8,9 @@ some steps back (the lags) and writes one. *Carried* values are known of the las
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from symcomp.core.record import record
 
 
 class Arguments(NamedTuple):
@@ -42,7 +43,7 @@ class Results(NamedTuple):
     last: Any
 
 
-@dataclass(frozen=True)
+@record
 class Layout:
     """How many of each there are.
 

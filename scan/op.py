@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.shape import ShapeI
@@ -24,7 +25,7 @@ from symcomp.scan.run import FIRST_ROWS, Rows, Steps, by_fast_run, copy_of, mach
 from symcomp.vm.inspection import Inspector, Machine
 
 
-@dataclass(frozen=True)
+@record
 class Scan(Op):
     """state[t], stacked[t] = body(state[t - lag] ..., carried, sequence[t] ..., captured), t < n.
 

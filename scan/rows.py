@@ -5,13 +5,14 @@ loops of which one goes on where the other ended.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply, Constant
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.index import IncSubtensor, set_subtensor
@@ -19,7 +20,7 @@ from symcomp.ops.shape import ShapeI
 from symcomp.rewrite.canonicalize.structure import zeros_in
 
 
-@dataclass(frozen=True)
+@record
 class FirstRows(Op):
     """z = x[:n], where x must have that many rows.   (m, ...), n -> (n, ...), m >= n
 
@@ -58,7 +59,7 @@ class FirstRows(Op):
         return [self(tangents[0], inputs[1])]
 
 
-@dataclass(frozen=True)
+@record
 class Continued(Op):
     """z = the rows of x, then those of y.   (m, ...), (n, ...) -> (m + n, ...)
 

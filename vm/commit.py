@@ -10,12 +10,12 @@ copies the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from sys import getrefcount
 from typing import Any, Protocol
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
+from symcomp.core.record import record
 from symcomp.ops.control import IfElse
 from symcomp.ops.regions import ALWAYS, Placement
 from symcomp.rewrite.shapes import Shapes
@@ -38,7 +38,7 @@ class Claims(Protocol):
         """
 
 
-@dataclass(frozen=True)
+@record
 class Commit:
     """A node that writes over inputs of the program: for each of its outputs the input that it is
     the new value of, or None.
@@ -151,7 +151,7 @@ def _without_cycles(
     return kept
 
 
-@dataclass(frozen=True)
+@record
 class Tail:
     """The end of an order, in which nothing can fail.
 

@@ -7,7 +7,6 @@ these parts in their places and copies only the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ import numpy as np
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.index import Subtensor
 from symcomp.ops.join import Join, differing_shapes
@@ -33,7 +33,7 @@ FEWEST_BYTES = 4096
 Measure = int | tuple[int, int]
 
 
-@dataclass(frozen=True)
+@record
 class Reserve(Op):
     """z = an array for parts that lie one after the other along ``axis``, and where each begins.
     The inputs are those whose lengths ``parts`` names.   -> (.., n_1 + n_2 + .., ..), (), ...
@@ -85,7 +85,7 @@ class Reserve(Op):
         return f"Reserve{{{len(self.parts)} parts, axis={self.axis}}}"
 
 
-@dataclass(frozen=True)
+@record
 class Destination:
     """What is reserved for the node of a join.
 

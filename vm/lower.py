@@ -307,7 +307,7 @@ class _Emitter:
             compute = self.bind.into(node)
             assert compute is not None
             step.into = (self.places[node],)
-            step.compute = writing(compute, step.into, several=False)
+            step.compute = writing(compute, step.into, step.several)
         else:
             if node not in self.computes:
                 self.computes[node] = self.bind(node)

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from symcomp.core.node import Variable
+from symcomp.core.record import record
 from symcomp.core.source import Source
 from symcomp.core.tensor import TensorType
 from symcomp.vm.opcodes import Opcode
@@ -22,7 +23,7 @@ from symcomp.vm.program import Instruction, Program
 LONGEST_NAME = 60
 
 
-@dataclass(frozen=True)
+@record
 class StoredValue:
     """One value that a call computes.
 
@@ -57,7 +58,7 @@ class StoredValue:
     source: Source | None
 
 
-@dataclass(frozen=True)
+@record
 class Usage:
     """The memory of one program for one set of shapes.
 
@@ -206,7 +207,7 @@ class _Walk:
         )
 
 
-@dataclass(frozen=True)
+@record
 class MemoryReport:
     """What a compiled function needs for one set of shapes. Print it to read it.
 

@@ -8,7 +8,6 @@ the same rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,13 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import rebuild, toposort
 from symcomp.ops.convert import as_tensor_variable
 
 
-@dataclass(frozen=True)
+@record
 class MapRows(Op):
     """z_k[i] = body_k(i, captured), stacked over i < n; or its sum over i, where ``summed[k]``.
 

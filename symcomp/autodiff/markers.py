@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from symcomp.autodiff.lop import grad_undefined
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.ops.convert import as_tensor_variable
 
 
@@ -30,7 +30,7 @@ class _Marker(Op):
     view_map = {0: (0,)}
 
 
-@dataclass(frozen=True)
+@record
 class DisconnectedGrad(_Marker):
     """z = x, to which nothing upstream is connected."""
 
@@ -40,7 +40,7 @@ class DisconnectedGrad(_Marker):
         return [[False]]
 
 
-@dataclass(frozen=True)
+@record
 class ZeroGrad(_Marker):
     """z = x with dz/dx = 0."""
 
@@ -51,7 +51,7 @@ class ZeroGrad(_Marker):
         return [None]
 
 
-@dataclass(frozen=True)
+@record
 class UndefinedGrad(_Marker):
     """z = x whose derivative must not be used."""
 
@@ -62,7 +62,7 @@ class UndefinedGrad(_Marker):
         return [grad_undefined(self, 0, inputs[0], "It was marked by undefined_grad.")]
 
 
-@dataclass(frozen=True)
+@record
 class GradClip(_Marker):
     """z = x; the gradient of x is that of z clipped to [lower, upper]. Tangents pass unchanged."""
 
@@ -76,7 +76,7 @@ class GradClip(_Marker):
         return [tangents[0]]
 
 
-@dataclass(frozen=True)
+@record
 class GradScale(_Marker):
     """z = x with dz/dx taken as ``factor``."""
 

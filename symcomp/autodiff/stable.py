@@ -12,7 +12,6 @@ The results speak of the variables of the user's graph again: whoever replaces o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +19,7 @@ from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.walk import rebuild, toposort
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.phases import STABILIZE
@@ -27,7 +27,7 @@ from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.views import forget
 
 
-@dataclass(frozen=True)
+@record
 class Pin(Op):
     """z = x: a variable that rules neither replace nor look through."""
 

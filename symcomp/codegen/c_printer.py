@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
@@ -31,6 +30,7 @@ from symcomp.codegen.loops import (
     stages,
     work_dtype,
 )
+from symcomp.core.record import record
 from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula, Literal
 from symcomp.ops.reduce import Reduce
@@ -49,7 +49,7 @@ PART = 16
 ROWS = 4
 
 
-@dataclass(frozen=True)
+@record
 class Kernel:
     """A function in C.
 

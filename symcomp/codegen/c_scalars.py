@@ -7,12 +7,12 @@ functions (f for float). A value of float16 is a float that has been rounded to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.codegen.c_functions import FUNCTIONS
+from symcomp.core.record import record
 from symcomp.ops.elemwise import ScalarOp
 
 # How a value is held, and how it lies in memory where that differs.
@@ -23,7 +23,7 @@ C_TYPES = {
 STORED = {**C_TYPES, "float16": "_Float16"}
 
 
-@dataclass(frozen=True)
+@record
 class Template:
     """How a row is computed.
 

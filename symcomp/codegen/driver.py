@@ -22,10 +22,11 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import platformdirs
-
 from symcomp.config import config
+from symcomp.core.lazy import lazy_module
 from symcomp.errors import SymcompError
+
+platformdirs = lazy_module("platformdirs")
 
 FLAGS = (
     "-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",

@@ -1,4 +1,4 @@
-/* exp, expm1, log and log1p without branches, so that compilers make vectors of them; errors below
+/* exp, expm1, log, log1p and tanh without branches, so that compilers make vectors of them; errors below
    2 ulp, in both types. Polynomials: tools/fit_elementary.py. The others are the C library's, whose
    vector versions are below 2 ulp where vector_math.h declares them. */
 
@@ -203,12 +203,24 @@ INLINE float m_cosf(float x)
     return cosf(x);
 }
 
+/* With e = exp(2 |x|) - 1, tanh |x| is e / (e + 2), and 1 from 20, or 10, on. What roundings took
+   from e, e + 2 and the quotient is divided afterwards. */
 INLINE double m_tanh(double x)
 {
-    return tanh(x);
+    double y = fabs(x), c = y > 20 ? 40 : 2 * y;
+    double t = MAD(c, LOG2E, ROUNDER), n = t - ROUNDER, s = power_of_two(t);
+    double p = exp_rest(MAD(-n, LN2_LOW, MAD(-n, LN2_HIGH, c)));
+    double e = MAD(p, s, s - 1), d = e + 2, r = 1 / d, z = e * r;
+    double lost = MAD(p, s, s - 1 - e) - z * (e > 2 ? 2 - (d - e) : e - (d - 2));
+    return copysign(MAD(lost + MAD(-z, d, e), r, z), x);
 }
 
 INLINE float m_tanhf(float x)
 {
-    return tanhf(x);
+    float y = fabsf(x), c = y > 10 ? 20 : 2 * y;
+    float t = MADF(c, (float)LOG2E, ROUNDERF), n = t - ROUNDERF, s = power_of_twof(t);
+    float p = exp_restf(MADF(-n, LN2_LOWF, MADF(-n, LN2_HIGHF, c)));
+    float e = MADF(p, s, s - 1), d = e + 2, r = 1 / d, z = e * r;
+    float lost = MADF(p, s, s - 1 - e) - z * (e > 2 ? 2 - (d - e) : e - (d - 2));
+    return copysignf(MADF(lost + MADF(-z, d, e), r, z), x);
 }

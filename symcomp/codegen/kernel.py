@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,10 +16,11 @@ from symcomp.codegen import c_printer
 from symcomp.codegen.c_printer import Kernel, nest_overwrites
 from symcomp.codegen.lines import Pattern, Plain, plain
 from symcomp.codegen.parts import Part, parts_of
+from symcomp.core.record import record
 from symcomp.ops.formula import Formula, joint_pattern
 
 
-@dataclass(frozen=True)
+@record
 class WholeKernel:
     """A kernel, and which of its arrays must be different ones.
 

@@ -7,12 +7,13 @@ out, and the logarithm of a sum adds up what is beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.ops.elemwise import ROWS, ScalarOp
 from symcomp.ops.formula import (
     LINE_FOLDS,
@@ -45,7 +46,7 @@ POSITION = "int32"
 _LARGEST = replace(REDUCTIONS["max"], identity=True)
 
 
-@dataclass(frozen=True)
+@record
 class Plain:
     """A formula without functions of lines, of more inputs.
 
@@ -67,7 +68,7 @@ class Plain:
     counters: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Value:
     """A value of a formula that is being written: an input, a literal or a step.
 

@@ -7,11 +7,11 @@ which there is one for each result; pass 1 what needs these, from the inputs aga
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from symcomp.codegen.c_functions import FUNCTIONS
+from symcomp.core.record import record
 from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula
 from symcomp.ops.reduce import Reduce
@@ -19,7 +19,7 @@ from symcomp.ops.reduce import Reduce
 Pattern = tuple[bool, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Body:
     """What is done for every element.
 
@@ -44,7 +44,7 @@ class Body:
     numbers: frozenset[int]
 
 
-@dataclass(frozen=True)
+@record
 class Nest:
     """A formula as loops. Arrays by number: inputs, outputs, literals, temporaries.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from symcomp.codegen.lines import Pattern
+from symcomp.core.record import record
 from symcomp.ops.formula import Formula, Result, Step, folded_axes
 
 
-@dataclass(frozen=True)
+@record
 class Part:
     """A formula of values of another, the whole.
 

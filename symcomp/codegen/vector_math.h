@@ -18,10 +18,6 @@ extern double atanh(double);
 #pragma omp declare simd notinbranch
 extern float atanhf(float);
 #pragma omp declare simd notinbranch
-extern double tanh(double);
-#pragma omp declare simd notinbranch
-extern float tanhf(float);
-#pragma omp declare simd notinbranch
 extern double cosh(double);
 #pragma omp declare simd notinbranch
 extern double sinh(double);

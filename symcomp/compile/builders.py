@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import graph_inputs, rebuild
@@ -33,7 +34,7 @@ from symcomp.vm.machine import PythonMachine
 DEFAULT = "default"
 
 
-@dataclass(frozen=True, init=False)
+@record
 class OpFromGraph(GraphOp):
     """y_1 .. y_m = graph(x_1 .. x_n): an expression made once and used like any op.
 

@@ -178,6 +178,6 @@ class Op:
         return self.inner_graphs()
 
     def __str__(self) -> str:
-        fields = getattr(self, "__dataclass_fields__", {})
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields)
+        names = getattr(self, "__match_args__", ())
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{type(self).__name__}{{{shown}}}" if shown else type(self).__name__

@@ -4,13 +4,13 @@ gradients.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from symcomp.core.node import Constant, Type, Variable
+from symcomp.core.record import record
 
 
-@dataclass(frozen=True)
+@record
 class GenericType(Type):
     """Any Python object."""
 
@@ -30,7 +30,7 @@ class GenericConstant(Constant):
         return (self.type, id(self.data))
 
 
-@dataclass(frozen=True)
+@record
 class NoneType(Type):
     """The type of None."""
 
@@ -44,7 +44,7 @@ class NoneType(Type):
         return "none"
 
 
-@dataclass(frozen=True)
+@record
 class DisconnectedType(Type):
     """The type of the gradient with respect to what the cost does not depend on. Has no values."""
 
@@ -56,7 +56,7 @@ class DisconnectedType(Type):
         return "disconnected"
 
 
-@dataclass(frozen=True)
+@record
 class NullType(Type):
     """The type of a gradient that is undefined or not implemented; ``reason`` says why. Has no
     values.

@@ -6,7 +6,7 @@ The operators of TensorVariable are a table in ``ops/operators.py``, installed b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from symcomp.config import config
 from symcomp.core.dtype import canonical, is_discrete
 from symcomp.core.node import Constant, Type, Variable
+from symcomp.core.record import record
 from symcomp.errors import DTypeError, ShapeError
 
 StaticShape = tuple[int | None, ...]
@@ -40,7 +41,7 @@ def static_shape(shape: Iterable[Any]) -> StaticShape:
     return tuple(dims)
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@record(repr=False)
 class TensorType(Type):
     """The type of n-dimensional arrays of one dtype, with some lengths known.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable, constant, resolve_dtype, with_rank
@@ -18,7 +18,7 @@ from symcomp.ops.scalar_math import cast, second
 from symcomp.ops.shape import as_length, as_lengths, known_length, shape_tuple
 
 
-@dataclass(frozen=True)
+@record
 class Alloc(Op):
     """z[i_0, i_1, ...] = value, broadcast to the shape (n_0, n_1, ...).   Inputs: value, n_0, n_1,
     ...

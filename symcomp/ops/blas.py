@@ -6,7 +6,7 @@ Users do not write these: rewriting puts them in the place of ``beta * C + alpha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops import blas_routines as blas
@@ -28,7 +29,7 @@ from symcomp.ops.scalar_math import conj, mul
 Multiply = Callable[[Any, Any, Any, bool, bool], Any]
 
 
-@dataclass(frozen=True)
+@record
 class _BlasOp(Op):
     """What the ops of this module share: named arguments of fixed rank, all of one dtype."""
 
@@ -130,7 +131,7 @@ def _scaled_batches(alpha: Any, x: Any, y: Any, trans_x: bool, trans_y: bool) ->
     return mul(alpha, BatchedDot()(_transposed(x, trans_x), _transposed(y, trans_y)))
 
 
-@dataclass(frozen=True)
+@record
 class ScaledDot(_BlasOp):
     """z = alpha op(a) op(b), op the transposition where the field says so.   (), (n, k), (k, m) ->
     (n, m)
@@ -178,7 +179,7 @@ def _with(values: Sequence[Any], position: int, value: Any) -> list[Any]:
     return [*values[:position], value, *values[position + 1 :]]
 
 
-@dataclass(frozen=True)
+@record
 class _Updating(_BlasOp):
     """An op that adds to its first argument; ``inplace`` overwrites it."""
 
@@ -203,7 +204,7 @@ class _Updating(_BlasOp):
         return {0: (0,)} if self.inplace else {}
 
 
-@dataclass(frozen=True)
+@record
 class _Accumulating(_Updating):
     """z = beta c + alpha op(a) op(b), for matrices or stacks of them; nothing is stretched.
 
@@ -285,7 +286,7 @@ def _known_first(node: Apply, shape: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(n if known is None else known for n, known in zip(shape, static, strict=True))
 
 
-@dataclass(frozen=True)
+@record
 class Gemm(_Accumulating):
     """z = beta c + alpha op(a) op(b); op transposes where ``trans_a``, ``trans_b`` say so.
 
@@ -303,7 +304,7 @@ class Gemm(_Accumulating):
     arguments = (("c", 2), ("alpha", 0), ("a", 2), ("b", 2), ("beta", 0))
 
 
-@dataclass(frozen=True)
+@record
 class BatchedGemm(_Accumulating):
     """z[i] = beta c[i] + alpha op(a[i]) op(b[i]); see ``Gemm``.
 
@@ -313,7 +314,7 @@ class BatchedGemm(_Accumulating):
     arguments = (("c", 3), ("alpha", 0), ("a", 3), ("b", 3), ("beta", 0))
 
 
-@dataclass(frozen=True)
+@record
 class Gemv(_Updating):
     """z = beta y + alpha op(a) x, op the transposition if ``trans_a``.
 
@@ -364,7 +365,7 @@ class Gemv(_Updating):
         return [_added(terms)]
 
 
-@dataclass(frozen=True)
+@record
 class Ger(_Updating):
     """z = c + alpha x y^T, without conjugation.   c (n, m), alpha (), x (n,), y (m,) -> (n, m)
 

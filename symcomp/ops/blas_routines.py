@@ -11,7 +11,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import get_blas_funcs
+
+from symcomp.core.lazy import lazy_module
+
+blas = lazy_module("scipy.linalg.blas")
 
 # The dtypes that BLAS has.
 DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -21,7 +24,7 @@ DTYPES = ("float32", "float64", "complex64", "complex128")
 def _routine(name: str, dtype: np.dtype) -> Callable[..., Any]:
     if name == "ger" and dtype.kind == "c":
         name = "geru"
-    found: Callable[..., Any] = get_blas_funcs((name,), dtype=dtype)[0]
+    found: Callable[..., Any] = blas.get_blas_funcs((name,), dtype=dtype)[0]
     return found
 
 

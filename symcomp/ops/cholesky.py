@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.matrices import (
@@ -27,7 +27,7 @@ from symcomp.ops.matrices import (
 from symcomp.ops.solve import Solve, solve_triangular
 
 
-@dataclass(frozen=True)
+@record
 class Cholesky(MatrixOp):
     """z, lower triangular, with z z^H = x; or, not ``lower``, upper triangular with z^H z = x.
 

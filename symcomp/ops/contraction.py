@@ -7,7 +7,6 @@ Users do not write these: rewriting puts them in the place of ``sum(x * y)`` and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.dimshuffle import DimShuffle
@@ -28,7 +28,7 @@ BLOCK = 1 << 12
 PART = 1 << 15
 
 
-@dataclass(frozen=True)
+@record
 class SumOfProducts(Op):
     """z = sum of x * y over ``axes``, no product being formed.   (..), (..) -> (the other axes)
 
@@ -118,7 +118,7 @@ def _flat_total(x: Any, y: Any) -> Any:
 Brackets = Any
 
 
-@dataclass(frozen=True)
+@record
 class MatrixChain(Op):
     """The product of several matrices, the first and the last of which may be vectors, in the order
     that takes the fewest multiplications for the lengths of the call.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,14 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, as_tensor_variable, cast_to
 from symcomp.ops.reduce import all as all_
 
 
-@dataclass(frozen=True)
+@record
 class IfElse(Op):
     """z_k = x_k if the condition is true (not 0), else y_k. Inputs: condition, x_1 .. x_n, y_1 ..
     y_n.
@@ -176,7 +176,7 @@ def _matched(x: Any, y: Any) -> tuple[Any, Any]:
     return cast_to(x, common), cast_to(y, common)
 
 
-@dataclass(frozen=True)
+@record
 class Assert(Op):
     """z = x, a view; an AssertionError with ``message`` if a condition is false.   Inputs: x,
     conditions.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.special_types import none_type
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable, describe_value
 from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
@@ -219,7 +219,7 @@ def _number_as(number: Any, met: str) -> TensorConstant:
         return constant(np.asarray(number).astype(name))
 
 
-@dataclass(frozen=True)
+@record
 class Stack(Op):
     """z[i] = x_i for tensors of one shape and dtype: a new first axis. n * (...) -> (n, ...)"""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, as_tensor_variable, resolve_dtype
@@ -21,7 +21,7 @@ from symcomp.ops.scalar_math import abs_, cast, ceil, floor, maximum, pow, sgn
 from symcomp.ops.shape import as_length, known_length, shape_tuple
 
 
-@dataclass(frozen=True)
+@record
 class Arange(Op):
     """z_i = start + i * step for 0 <= i < n.   Inputs: start, step (scalars of ``dtype``), n (int64
     scalar).

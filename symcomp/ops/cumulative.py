@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.index import getitem
@@ -35,7 +35,7 @@ def _shifted(x: TensorVariable, axis: int, first: float) -> TensorVariable:
     return concatenate([start, getitem(x, along(axis, x.ndim, slice(None, -1)))], axis)
 
 
-@dataclass(frozen=True)
+@record
 class CumOp(Op):
     """z_k = x_0 + ... + x_k (``mode`` "add") or x_0 * ... * x_k ("mul") along ``axis``."""
 
@@ -69,7 +69,7 @@ class CumOp(Op):
         return [LinearRecurrence(self.axis)(x, dx * _shifted(z, self.axis, 1))]
 
 
-@dataclass(frozen=True)
+@record
 class LinearRecurrence(Op):
     """z_k = a_k z_{k-1} + b_k along ``axis``, with z_{-1} = 0.   a, b, z: one shape."""
 

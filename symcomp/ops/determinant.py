@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.axes import matrix_transpose
 from symcomp.ops.convert import as_tensor_variable
@@ -28,7 +28,7 @@ from symcomp.ops.scalar_math import complex as complex_
 from symcomp.ops.scalar_math import conj, imag, real
 
 
-@dataclass(frozen=True)
+@record
 class Adjugate(MatrixOp):
     """z = adj(x) = det(x) x^-1, continued to singular x: the transpose of the cofactors.
 
@@ -78,7 +78,7 @@ def _trace(x: TensorVariable) -> TensorVariable:
     return x.trace(0, -2, -1)
 
 
-@dataclass(frozen=True)
+@record
 class Det(MatrixOp):
     """z = det(x).   (..., n, n) -> (...)"""
 
@@ -128,7 +128,7 @@ def det(x: Any) -> TensorVariable:
     return narrowed(Det()(x), x)
 
 
-@dataclass(frozen=True)
+@record
 class SLogDet(MatrixOp):
     """sign, logabs with det(x) = sign exp(logabs).   (..., n, n) -> (...), (...)
 

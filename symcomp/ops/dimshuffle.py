@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 
 Order = tuple[int | str, ...]
 
 
-@dataclass(frozen=True)
+@record
 class DimShuffle(Op):
     """z[i_order[0], i_order[1], ...] = x[i_0, i_1, ...]; ``"x"`` in ``order`` is a new axis of
     length 1.

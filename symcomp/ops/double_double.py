@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.record import record
 from symcomp.ops.exact import horner, two_product, two_sum
 
 
@@ -115,7 +116,7 @@ def absolute(x: Pair) -> Pair:
     return where(x.hi < 0, -x, x)
 
 
-@dataclass(frozen=True)
+@record
 class Series:
     """A polynomial whose coefficients are rational: the first ones, of large terms, as pairs."""
 

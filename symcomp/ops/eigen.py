@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.cholesky import Cholesky
 from symcomp.ops.convert import as_tensor_variable, cast_to
@@ -36,7 +36,7 @@ from symcomp.ops.solve import Solve
 # -- symmetric and Hermitian
 
 
-@dataclass(frozen=True)
+@record
 class Eigh(MatrixOp):
     """w, v with x v = v diag(w), w ascending, v unitary.   (..., n, n) -> (..., n), (..., n, n)
 
@@ -119,7 +119,7 @@ def eigh(a: Any, UPLO: Literal["L", "U"] = "L") -> list[TensorVariable]:
     return [narrowed(out, a) for out in Eigh(UPLO)(a)]
 
 
-@dataclass(frozen=True)
+@record
 class Eigvalsh(MatrixOp):
     """w, ascending: the eigenvalues of a Hermitian x.   (..., n, n) -> (..., n)
 
@@ -196,7 +196,7 @@ def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
 # -- general
 
 
-@dataclass(frozen=True)
+@record
 class Eig(MatrixOp):
     """w, v with x v = v diag(w), columns of v of length 1.   (..., n, n) -> (..., n), (..., n, n)
 

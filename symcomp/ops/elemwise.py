@@ -8,22 +8,25 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common
 from symcomp.ops.dimshuffle import DimShuffle
+
+special = lazy_module("scipy.special")
 
 # -- words for derivatives in a row of the table
 
@@ -50,7 +53,7 @@ def unknown(reason: str) -> Rule:
     return lambda *letters: NullType(reason)()
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class ScalarOp:
     """One row of the table of scalar functions.
 
@@ -135,7 +138,7 @@ class ScalarOp:
         function = self.function
         if isinstance(function, np.ufunc):
             name = function.__name__
-            return function in (getattr(np, name, None), getattr(scipy.special, name, None))
+            return any(function is getattr(module, name, None) for module in (np, special))
         return str(getattr(function, "__module__", "")).startswith("symcomp.ops.")
 
 
@@ -157,7 +160,7 @@ def _row(name: str, parameters: tuple[Any, ...]) -> ScalarOp:
     return ROWS[name](*parameters)
 
 
-@dataclass(frozen=True)
+@record
 class Elemwise(Op):
     """z[i] = f(x[i], y[i], ...) with axes of static length 1 stretched. All inputs have one rank.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import zeros
@@ -231,7 +231,7 @@ def _numbering(name: str, dims: Any, order: str) -> list[Any]:
     return lengths if order == "C" else lengths[::-1]
 
 
-@dataclass(frozen=True)
+@record
 class Contiguous(Op):
     """z = x in row-major order in memory; x itself if it is."""
 

@@ -7,13 +7,14 @@ code can be found by it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.ops.convert import constant
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise, ScalarOp
@@ -39,7 +40,7 @@ LONGEST_EXPRESSION = 400
 _INFIX = {"add": " + ", "sub": " - ", "mul": " * ", "true_div": " / "}
 
 
-@dataclass(frozen=True)
+@record
 class Literal:
     """A number in a formula; by its bytes, so that NaN is equal to itself and 0 not to -0."""
 
@@ -61,7 +62,7 @@ class Literal:
         return str(self.array.item())
 
 
-@dataclass(frozen=True)
+@record
 class Step:
     """One value: a function of earlier ones.
 
@@ -82,7 +83,7 @@ class Step:
     dtype: str
 
 
-@dataclass(frozen=True)
+@record
 class Result:
     """An output: the value with a number, without some of its axes, whose length is 1."""
 
@@ -90,7 +91,7 @@ class Result:
     dropped: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Formula:
     """Values by number: first the inputs, then the literals, then one for each step.
 

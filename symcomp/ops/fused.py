@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
 from symcomp.core.node import Apply, Constant
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.source import Source, made_for
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
@@ -28,7 +29,7 @@ _evaluator = lru_cache(64)(Evaluator)
 MOST_SHOWN, LONGEST_TEXT = 20, 100
 
 
-@dataclass(frozen=True)
+@record
 class Fused(Op):
     """z_k[i] = f_k(x_0[i], x_1[i], ...) with axes of static length 1 stretched, where f_k may take
     reductions over axes of i, and functions of whole lines. All inputs have one rank.

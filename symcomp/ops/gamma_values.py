@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
 
+from symcomp.core.lazy import lazy_module
 from symcomp.ops.double_double import (
     PI,
     Pair,
@@ -28,6 +28,8 @@ from symcomp.ops.exact import horner, two_product
 from symcomp.ops.log_gamma import EULER, log_gamma_difference
 from symcomp.ops.log_gamma import log_gamma as log_gamma_of_pair
 from symcomp.ops.log_gamma import psi as psi_of_pair
+
+special = lazy_module("scipy.special")
 
 CENTRE, REACH = 1.118033988749895, 0.38196601125010515
 # The positive root of psi, and what its rounding left out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, describe_value
 from symcomp.core.walk import graph_inputs, rebuild, toposort
 from symcomp.errors import DTypeError, ShapeError
@@ -19,7 +20,7 @@ from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.shape import shape_tuple
 
 
-@dataclass(frozen=True)
+@record
 class GraphOp(Op):
     """y_1 .. y_m = graph(x_1 .. x_n), each y of the type that it has in the graph.
 

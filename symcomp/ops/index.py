@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import sum_to
@@ -29,7 +29,7 @@ from symcomp.ops.scalar_math import second
 from symcomp.ops.shape import Reshape, Shape, ShapeI, reshape, shape_tuple
 
 
-@dataclass(frozen=True)
+@record
 class Subtensor(Op):
     """z = x[pattern]; the inputs after x are the pattern's symbols and arrays. A view if there are
     no arrays.
@@ -69,7 +69,7 @@ class Subtensor(Op):
         return f"Subtensor{{{describe(self.pattern)}}}"
 
 
-@dataclass(frozen=True)
+@record
 class IncSubtensor(Op):
     """z = x but z[pattern] = y (``set``) or z[pattern] += y.   Inputs: x, y, and the pattern's
     symbols and arrays.
@@ -342,7 +342,7 @@ def _write(name: str, x: Any, y: Any, set_: bool, inplace: bool) -> TensorVariab
 # -- where something is
 
 
-@dataclass(frozen=True)
+@record
 class Nonzero(Op):
     """z_k = the positions, along axis k, of the elements of x that are not 0.   (...) -> x.ndim *
     (m,)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.matrices import (
@@ -24,7 +24,7 @@ from symcomp.ops.matrices import (
 )
 
 
-@dataclass(frozen=True)
+@record
 class MatrixInverse(MatrixOp):
     """z = x^-1.   (..., n, n) -> (..., n, n)"""
 
@@ -77,7 +77,7 @@ def matrix_inverse(x: Any) -> TensorVariable:
     return narrowed(MatrixInverse()(x), x)
 
 
-@dataclass(frozen=True)
+@record
 class MatrixPinv(MatrixOp):
     """z = x^+, the Moore-Penrose inverse.   (..., m, n) -> (..., n, m)
 

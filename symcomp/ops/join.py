@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Constant
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.axes import atleast_1d, expand_dims, moveaxis
@@ -23,7 +23,7 @@ from symcomp.ops.convert import (
 from symcomp.ops.shape import length_vector, normalize_axis, shape_tuple, specify_shape
 
 
-@dataclass(frozen=True)
+@record
 class Join(Op):
     """z = the inputs one after the other along ``axis``.   (.., n_k, ..) -> (.., n_1 + n_2 + ..,
     ..)
@@ -102,7 +102,7 @@ class Join(Op):
         ]
 
 
-@dataclass(frozen=True)
+@record
 class Split(Op):
     """z_k = the k-th piece of x along ``axis``, a view; the lengths are the second input."""
 

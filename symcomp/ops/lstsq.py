@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
 from symcomp.ops.alloc import zeros
@@ -33,7 +33,7 @@ from symcomp.ops.shape import shape_tuple
 from symcomp.ops.svd import SingularValues
 
 
-@dataclass(frozen=True)
+@record
 class Lstsq(MatrixOp):
     """z, residuals, rank, s: the shortest z for which the columns of b - a z are shortest.
 

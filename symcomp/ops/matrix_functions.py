@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
-from scipy.linalg import expm as scipy_expm
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, moveaxis
@@ -30,10 +30,12 @@ from symcomp.ops.shape import normalize_axes, normalize_axis, product_of, reshap
 from symcomp.ops.solve import solve
 from symcomp.ops.svd import SingularValues
 
+linalg = lazy_module("scipy.linalg")
+
 # -- the exponential
 
 
-@dataclass(frozen=True)
+@record
 class Expm(MatrixOp):
     """z = 1 + x + x^2 / 2 + x^3 / 6 + ...   (..., n, n) -> (..., n, n)
 
@@ -47,7 +49,7 @@ class Expm(MatrixOp):
 
     def perform(self, x: Any) -> Any:
         require_square("expm", x)
-        return scipy_expm(x).astype(x.dtype, copy=False)
+        return linalg.expm(x).astype(x.dtype, copy=False)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[0]]

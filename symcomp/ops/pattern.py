@@ -5,7 +5,6 @@ input.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import StaticShape, TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, IndexOutOfRangeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to, constant
@@ -193,7 +193,7 @@ def _mask_positions(x: TensorVariable, mask: TensorVariable, axis: int) -> list[
     return found
 
 
-@dataclass(frozen=True)
+@record
 class MaskFits(Op):
     """z = positions, a view; an error if a mask is not as long as the axes that it indexes.
 

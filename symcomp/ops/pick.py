@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,14 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import broadcast_static, unbroadcast
 
 
-@dataclass(frozen=True)
+@record
 class _AtPosition(Op):
     """``axes`` holds the one axis of the lines."""
 
@@ -47,7 +47,7 @@ class _AtPosition(Op):
         )(z)
 
 
-@dataclass(frozen=True)
+@record
 class Pick(_AtPosition):
     """z[i] = x[i, index[i, 0]]: from each line along an axis the element at a position, counted
     from the end if it is negative.   (.., n, ..), (.., 1, ..) -> (.., ..)
@@ -75,7 +75,7 @@ class Pick(_AtPosition):
         return [None if tangents[0] is None else self(tangents[0], inputs[1])]
 
 
-@dataclass(frozen=True)
+@record
 class Put(_AtPosition):
     """z[i, index[i, 0]] = y[i, 0], 0 elsewhere: what of each line is at a position. y is stretched
     to the shape of the index; the values of x do not matter.

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_math import add, second
 
 
-@dataclass(frozen=True)
+@record
 class PlusScalar(Op):
     """z = x + s, and x itself, unread, where s is 0.   (..), () -> (..)
 

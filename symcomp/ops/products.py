@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import matrix_transpose
@@ -33,7 +33,7 @@ def check_lengths(name: str, x: TensorVariable, y: TensorVariable, pairs: Pairs)
             )
 
 
-@dataclass(frozen=True)
+@record
 class SameLengths(Op):
     """z = y, a view; a ShapeError at run time unless axis i of x and axis j of y have equal lengths
     for all ``pairs`` (i, j). ``name`` is what the error begins with.
@@ -88,7 +88,7 @@ def _outer(x: TensorVariable, y: TensorVariable) -> TensorVariable:
     return mul(dimshuffle(x, 0, "x"), dimshuffle(y, "x", 0))
 
 
-@dataclass(frozen=True)
+@record
 class Dot(Op):
     """z = x y for vectors and matrices.   (n, k) (k, m) -> (n, m); (k,) (k, m) -> (m,); (n, k) (k,)
     -> (n,); (k,) (k,) -> ()
@@ -140,7 +140,7 @@ class Dot(Op):
         return [terms[0] if len(terms) == 1 else terms[0] + terms[1]]
 
 
-@dataclass(frozen=True)
+@record
 class BatchedDot(Op):
     """z[i] = x[i] y[i].   (b, n, k) (b, k, m) -> (b, n, m)"""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.join import concatenate
@@ -29,7 +29,7 @@ from symcomp.ops.solve import Solve
 UPPER = Solve("upper_triangular")
 
 
-@dataclass(frozen=True)
+@record
 class QR(MatrixOp):
     """q, r with x = q r, q with orthonormal columns, r upper triangular.
 
@@ -102,7 +102,7 @@ class QR(MatrixOp):
         return [dq, dr]
 
 
-@dataclass(frozen=True)
+@record
 class QRRaw(MatrixOp):
     """h, tau: q as the product of 1 - tau_i v_i v_i^H, as LAPACK's geqrf leaves it.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
@@ -23,7 +23,7 @@ from symcomp.ops.scalar_math import cast, conj, maximum, real, second, sqr, sqrt
 from symcomp.ops.shape import normalize_axes, product_of, shape_tuple
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Reduction:
     """One row of the table of reductions.
 
@@ -115,7 +115,7 @@ def _reduction(name: str) -> Reduction:
     return REDUCTIONS[name]
 
 
-@dataclass(frozen=True)
+@record
 class Reduce(Op):
     """z[i] = x[i, j_1] o x[i, j_2] o ..., over all j in ``axes``.   (.., n, ..) -> (.., ..)
 
@@ -449,7 +449,7 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
 # -- positions
 
 
-@dataclass(frozen=True)
+@record
 class ArgReduce(Op):
     """z[i] = the position of the first largest (or smallest) x[i, j] in the row-major order of
     ``axes``.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
 from symcomp.ops.convert import (
@@ -26,7 +26,7 @@ from symcomp.ops.scalar_logic import eq, lt, switch
 # -- reading shapes
 
 
-@dataclass(frozen=True)
+@record
 class Shape(Op):
     """z = the lengths of x.   (...) -> (x.ndim,), int64"""
 
@@ -48,7 +48,7 @@ class Shape(Op):
         return [[False]]
 
 
-@dataclass(frozen=True)
+@record
 class ShapeI(Op):
     """z = the length of axis ``axis`` of x.   (...) -> (), int64"""
 
@@ -183,7 +183,7 @@ def known_length(n: Any) -> int | None:
 # -- reshape
 
 
-@dataclass(frozen=True)
+@record
 class Reshape(Op):
     """z = the elements of x in row-major order, in the shape given by the int64 vector. z may be a
     view.
@@ -361,7 +361,7 @@ def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
 # -- claims about shapes
 
 
-@dataclass(frozen=True)
+@record
 class SpecifyShape(Op):
     """z = x, a view; an error at run time if a length is not the one in ``lengths`` (None: any)."""
 
@@ -422,7 +422,7 @@ def specify_shape(x: Any, shape: Any) -> TensorVariable:
     return SpecifyShape(lengths)(x)
 
 
-@dataclass(frozen=True)
+@record
 class ForgetLengths(Op):
     """z = x, a view, whose type does not know that the lengths of ``axes`` are 1: they do not
     broadcast.

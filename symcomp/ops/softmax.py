@@ -8,7 +8,6 @@ it dominates.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
@@ -173,7 +173,7 @@ class _LineOp(Op):
         return np.asarray(_back(z, xs[0], self.lines), xs[0].dtype)
 
 
-@dataclass(frozen=True)
+@record
 class Softmax(_LineOp):
     """z_i = exp(x_i) / sum_j exp(x_j) along ``axis``, without overflow."""
 
@@ -195,7 +195,7 @@ class Softmax(_LineOp):
         return [z * Centred(self.lines)(dx, z)]
 
 
-@dataclass(frozen=True)
+@record
 class LogSoftmax(_LineOp):
     """z_i = x_i - log sum_j exp(x_j) along ``axis``, without overflow."""
 
@@ -217,7 +217,7 @@ class LogSoftmax(_LineOp):
         return [Centred(self.lines)(dx, Softmax(self.axis)(x))]
 
 
-@dataclass(frozen=True)
+@record
 class WeightedSoftmax(_LineOp):
     """z_i = w_i exp(x_i) / sum_j w_j exp(x_j) over ``axes``; x and w have one shape."""
 
@@ -254,7 +254,7 @@ class WeightedSoftmax(_LineOp):
         return [tangent]
 
 
-@dataclass(frozen=True)
+@record
 class Centred(_LineOp):
     """z_i = x_i - sum_j w_j x_j over ``axes``, where the weights w of a line add up to 1;
     transposed: z_i = x_i - w_i sum_j x_j. Nothing cancels where one weight is nearly 1.
@@ -356,7 +356,7 @@ def _evenly_weighted(x: Any, axes: tuple[int, ...]) -> Any:
     return WeightedSoftmax(axes)(x, x.ones_like())
 
 
-@dataclass(frozen=True)
+@record
 class LogSumExp(_LogOfSum):
     """z = log sum_i exp(x_i) over ``axes``, without overflow."""
 
@@ -366,7 +366,7 @@ class LogSumExp(_LogOfSum):
         return self._apply(_log_sum_exp, x)
 
 
-@dataclass(frozen=True)
+@record
 class LogMeanExp(_LogOfSum):
     """z = log (1/n sum_i exp(x_i)) over ``axes``, without overflow."""
 
@@ -376,7 +376,7 @@ class LogMeanExp(_LogOfSum):
         return self._apply(_log_mean_exp, x)
 
 
-@dataclass(frozen=True)
+@record
 class WeightedLogSumExp(_LogOfSum):
     """z = log sum_i w_i exp(x_i) over ``axes``, without overflow; NaN if the sum is negative."""
 

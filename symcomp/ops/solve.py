@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, matrix_transpose
@@ -28,6 +28,8 @@ from symcomp.ops.matrices import (
     triangle,
 )
 from symcomp.ops.scalar_math import conj
+
+linalg = lazy_module("scipy.linalg")
 
 # What a structure may be called: by SciPy, in Theano, and in this file.
 STRUCTURES = {
@@ -50,7 +52,7 @@ def _structure(name: str, called: Any) -> str:
     return found
 
 
-@dataclass(frozen=True)
+@record
 class Solve(MatrixOp):
     """z with a z = b.   (..., n, n) (..., n, k) -> (..., n, k); (..., n, n) (..., n) -> (..., n)
 
@@ -181,7 +183,7 @@ def _triangular(op: Solve, a: Any, b: Any) -> Any:
             f"solve: singular matrix: element {zeros[0]} on the diagonal of a triangular "
             f"{a.dtype} matrix of shape {a.shape} is 0"
         )
-    (trsm,) = get_blas_funcs(("trsm",), (a, b))
+    (trsm,) = linalg.get_blas_funcs(("trsm",), (a, b))
     # BLAS counts columns first: rows that lie together are the columns of the transpose.
     flip = a.flags.c_contiguous
     return trsm(
@@ -190,7 +192,7 @@ def _triangular(op: Solve, a: Any, b: Any) -> Any:
 
 
 def _positive(op: Solve, a: Any, b: Any) -> Any:
-    (posv,) = get_lapack_funcs(("posv",), (a, b))
+    (posv,) = linalg.get_lapack_funcs(("posv",), (a, b))
     _, z, info = posv(a, b, lower=op.lower)
     if info > 0:
         raise np.linalg.LinAlgError(
@@ -202,7 +204,7 @@ def _positive(op: Solve, a: Any, b: Any) -> Any:
 
 def _indefinite(op: Solve, a: Any, b: Any) -> Any:
     hermitian = op.A_structure == "hermitian" and a.dtype.kind == "c"
-    (driver,) = get_lapack_funcs(("hesv" if hermitian else "sysv",), (a, b))
+    (driver,) = linalg.get_lapack_funcs(("hesv" if hermitian else "sysv",), (a, b))
     _, _, z, info = driver(a, b, lower=op.lower)
     if info > 0:
         raise np.linalg.LinAlgError(

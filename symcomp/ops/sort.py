@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
@@ -33,7 +33,7 @@ from symcomp.ops.shape import (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Argsort(Op):
     """z = the positions that sort x along ``axis``; NaN last. Always stable."""
 
@@ -51,7 +51,7 @@ class Argsort(Op):
         return [shapes[0]]
 
 
-@dataclass(frozen=True)
+@record
 class Sort(Op):
     """z = x in ascending order along ``axis``; NaN last."""
 
@@ -130,7 +130,7 @@ def argsort(
     return Argsort(number)(a)
 
 
-@dataclass(frozen=True)
+@record
 class ArgTopK(Op):
     """z = the positions of the k largest elements of x along ``axis``, the largest first; of the -k
     smallest, the smallest first, if k is negative. Of equal elements the first come first.
@@ -228,7 +228,7 @@ def topk_and_argtopk(
     return [take_along_axis(values, places, number), cast(places, kind)]
 
 
-@dataclass(frozen=True)
+@record
 class SearchSorted(Op):
     """z[i] = how many elements of the sorted vector x are below (``side`` "left") or not above
     v[i].   (n,) (...) -> (...)
@@ -283,7 +283,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
     return SearchSorted(side)(cast_to(x, common), cast_to(v, common))
 
 
-@dataclass(frozen=True)
+@record
 class Unique(Op):
     """The distinct elements (or slices along ``axis``) of x, sorted; positions of the first, of
     each, and counts.

@@ -11,16 +11,15 @@ parts so short that BLAS adds up their products without rounding (Ozaki, Ogita, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dgetrf
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, matrix_transpose
@@ -38,6 +37,8 @@ from symcomp.ops.matrices import (
 from symcomp.ops.scalar_math import conj
 from symcomp.ops.solve import Solve, check_systems
 from symcomp.ops.stable_reduce import LogProd
+
+blas, lapack = lazy_module("scipy.linalg.blas"), lazy_module("scipy.linalg.lapack")
 
 # Corrections cost a few products of matrices: for larger ones, what LAPACK finds is left as it is.
 LARGEST = 64
@@ -83,7 +84,7 @@ class Factored:
         else:
             self.rows = np.zeros_like(self.rows)
         self.scaled = np.ldexp(mantissa, e - self.rows - self.columns)
-        self.lu, pivots, info = dgetrf(self.scaled)
+        self.lu, pivots, info = lapack.dgetrf(self.scaled)
         self.singular = info > 0
         self.swaps = np.count_nonzero(pivots != np.arange(len(a)))
         # Row i of L U is row order[i] of the scaled matrix.
@@ -94,7 +95,7 @@ class Factored:
 
     def eliminated(self, b: Any) -> Any:
         """x with ``L U x = b``. One call of dgetrs does it, too, but with threads for the least."""
-        return dtrsm(1.0, self.lu, dtrsm(1.0, self.lu, b, lower=1, diag=1))
+        return blas.dtrsm(1.0, self.lu, blas.dtrsm(1.0, self.lu, b, lower=1, diag=1))
 
     def solution(self, b: Any) -> tuple[Any, Any]:
         """x with ``scaled x = b``, as an array and what its rounding left out."""
@@ -149,7 +150,7 @@ def _correctable(x: Any, *others: Any) -> bool:
 # -- ops
 
 
-@dataclass(frozen=True)
+@record
 class StableInverse(MatrixInverse):
     """z = adj(x) / det(x), the inverse of x.   (..., n, n) -> (..., n, n)
 
@@ -178,7 +179,7 @@ def _inverse(x: Any) -> Any:
         return Adjugate().perform(x) / np.zeros((), x.dtype)
 
 
-@dataclass(frozen=True)
+@record
 class StableSLogDet(SLogDet):
     """sign, logabs with det(x) = sign exp(logabs).   (..., n, n) -> (...), (...)
 
@@ -201,7 +202,7 @@ class StableSLogDet(SLogDet):
         return sign, logabs
 
 
-@dataclass(frozen=True)
+@record
 class StableSolve(Solve):
     """z with a z = b, a of no known structure.
 
@@ -241,7 +242,7 @@ def _scaled(b: Any, rows: Any) -> tuple[Any, Any]:
     return np.ldexp(mantissa, e - power), power
 
 
-@dataclass(frozen=True)
+@record
 class InverseForm(MatrixOp):
     """z = x^T a^-1 y.   (n,) (n, n) (n,) -> ()"""
 
@@ -303,7 +304,7 @@ def _conjugated(x: TensorVariable) -> TensorVariable:
     return conj(x) if dtypes.is_complex(x.dtype) else x
 
 
-@dataclass(frozen=True)
+@record
 class Magnitude(Op):
     """z = the largest power of two that is not above every |x|; 1 where there is none.   () result
 
@@ -333,7 +334,7 @@ class Magnitude(Op):
         return [None]
 
 
-@dataclass(frozen=True)
+@record
 class Invertible(MatrixOp):
     """z = (x^-1)^-1 = x; a LinAlgError if there is no inverse.   (..., n, n) -> (..., n, n)
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError
 from symcomp.ops.dimshuffle import DimShuffle
@@ -29,7 +29,7 @@ def _require_float(op: Op, x: TensorVariable) -> None:
         raise DTypeError(f"{op}: x must be a float tensor, got {x} ({x.type})")
 
 
-@dataclass(frozen=True)
+@record
 class Centered(Op):
     """z_i = x_i - mean_j x_j over ``axes``; the rounding error of the mean is taken out."""
 
@@ -80,7 +80,7 @@ class _FloatReduction(Op):
         )(z)
 
 
-@dataclass(frozen=True)
+@record
 class Variance(_FloatReduction):
     """z = mean_i (x_i - mean_j x_j)^2 over ``axes``."""
 
@@ -105,7 +105,7 @@ class Variance(_FloatReduction):
         return 2 * Centered(self.axes)(x) / cast(count, x.dtype)
 
 
-@dataclass(frozen=True)
+@record
 class Norm(_FloatReduction):
     """z = sqrt(sum_i x_i^2) over ``axes``, without over- or underflow; the derivative at 0 is 0."""
 
@@ -135,7 +135,7 @@ class Norm(_FloatReduction):
         return [sum_(self._unit(x, z) * dx, axis=self.axes)]
 
 
-@dataclass(frozen=True)
+@record
 class LogProd(_FloatReduction):
     """z = log(prod_i x_i) over ``axes``, also where the product leaves the range; NaN where it is
     negative.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.axes import expand_dims
 from symcomp.ops.convert import as_tensor_variable
@@ -34,7 +34,7 @@ from symcomp.ops.scalar_math import imag, real
 from symcomp.ops.shape import shape_tuple
 
 
-@dataclass(frozen=True)
+@record
 class SVD(MatrixOp):
     """u, s, vh with x = u diag(s) vh, s descending, u and v = vh^H with orthonormal columns.
 
@@ -147,7 +147,7 @@ def _diagonal_matrix(s: TensorVariable, d: TensorVariable) -> TensorVariable:
     return with_diagonal(square, d)
 
 
-@dataclass(frozen=True)
+@record
 class SingularValues(MatrixOp):
     """s, descending: the singular values of x.   (..., m, n) -> (..., min(m, n))"""
 

@@ -1,0 +1,125 @@
+/* Products of a row and a matrix for one type and one set of instructions: included once for each,
+   with T, VECTOR, WIDTH, MOST (vectors that stay in registers beside two more), NAME, TARGET, ZERO,
+   ALL(x), LOAD(p), MASK, MASK_OF(n), SOME(p, mask), KEEP(p, mask, v), FMA(x, y, z), MUL(x, y) and
+   SUM(v) defined. */
+
+/* z <- beta z + alpha x W for `count` vectors of columns, of the last of which `mask` says which are
+   there; `count` and `parts` are constants: so many sums are added up side by side, as an addition
+   takes longer than the next needs to begin. */
+TARGET ALWAYS_INLINE void NAME(columns)(const int count, const int parts, int64_t k, const T *x,
+                                        int64_t step, const T *w, int64_t ld, T alpha, T beta, T *z,
+                                        MASK mask)
+{
+    VECTOR sum[count * parts];
+    int64_t i = 0;
+    UNROLL for (int j = 0; j < count * parts; j++)
+        sum[j] = ZERO;
+    for (; i + parts <= k; i += parts)
+        UNROLL for (int p = 0; p < parts; p++) {
+            const T *row = w + (i + p) * ld;
+            VECTOR v = ALL(x[(i + p) * step]);
+            UNROLL for (int j = 0; j < count - 1; j++)
+                sum[p * count + j] = FMA(v, LOAD(row + j * WIDTH), sum[p * count + j]);
+            VECTOR last = SOME(row + (count - 1) * WIDTH, mask);
+            sum[p * count + count - 1] = FMA(v, last, sum[p * count + count - 1]);
+        }
+    for (; i < k; i++) {
+        VECTOR v = ALL(x[i * step]);
+        UNROLL for (int j = 0; j < count - 1; j++)
+            sum[j] = FMA(v, LOAD(w + i * ld + j * WIDTH), sum[j]);
+        sum[count - 1] = FMA(v, SOME(w + i * ld + (count - 1) * WIDTH, mask), sum[count - 1]);
+    }
+    UNROLL for (int j = 0; j < count; j++) {
+        VECTOR total = sum[j];
+        UNROLL for (int p = 1; p < parts; p++)
+            total = FMA(ALL(1), sum[p * count + j], total);
+        total = MUL(ALL(alpha), total);
+        MASK here = j < count - 1 ? MASK_OF(WIDTH) : mask;
+        if (beta != 0)
+            total = FMA(ALL(beta), SOME(z + j * WIDTH, here), total);
+        KEEP(z + j * WIDTH, here, total);
+    }
+}
+
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        NAME(columns)(n, (n) < 4 ? 4 : 2 * (n) <= MOST ? 2 : 1, k, x, step, w, ld, alpha, beta, z, mask);  \
+        break;
+
+/* z <- beta z + alpha x W, x of k numbers `step` apart, W of k rows `ld` apart and m columns. */
+TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
+                                   const T *w, int64_t ld, T beta, T *z)
+{
+    int64_t vectors = (m + WIDTH - 1) / WIDTH, panels = (vectors + MOST - 1) / MOST;
+    int64_t width = (vectors + panels - 1) / panels;
+    for (; m > 0; m -= width * WIDTH, w += width * WIDTH, z += width * WIDTH) {
+        int64_t left = (m + WIDTH - 1) / WIDTH, count = left < width ? left : width;
+        int64_t rest = m - (count - 1) * WIDTH;
+        MASK mask = MASK_OF(rest < WIDTH ? rest : WIDTH);
+        switch (count) {
+            CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10)
+            CASE(11) CASE(12)
+#if MOST > 12
+            CASE(13) CASE(14) CASE(15) CASE(16) CASE(17) CASE(18) CASE(19) CASE(20)
+            CASE(21) CASE(22) CASE(23) CASE(24) CASE(25) CASE(26) CASE(27) CASE(28)
+#endif
+        }
+    }
+}
+#undef CASE
+
+/* z[i] <- beta z[i] + alpha (row i of W) x for `count` rows, a constant. */
+TARGET ALWAYS_INLINE void NAME(rows)(const int count, int64_t k, const T *x, const T *w, int64_t ld,
+                                     T alpha, T beta, T *z)
+{
+    VECTOR sum[count];
+    int64_t j = 0;
+    UNROLL for (int i = 0; i < count; i++)
+        sum[i] = ZERO;
+    for (; j + WIDTH <= k; j += WIDTH) {
+        VECTOR v = LOAD(x + j);
+        UNROLL for (int i = 0; i < count; i++)
+            sum[i] = FMA(v, LOAD(w + i * ld + j), sum[i]);
+    }
+    if (j < k) {
+        MASK mask = MASK_OF(k - j);
+        VECTOR v = SOME(x + j, mask);
+        UNROLL for (int i = 0; i < count; i++)
+            sum[i] = FMA(v, SOME(w + i * ld + j, mask), sum[i]);
+    }
+    UNROLL for (int i = 0; i < count; i++) {
+        T total = alpha * SUM(sum[i]);
+        z[i] = beta != 0 ? beta * z[i] + total : total;
+    }
+}
+
+/* z <- beta z + alpha W x, W of m rows `ld` apart and k columns, x of k numbers. */
+TARGET static void NAME(times_column)(int64_t k, int64_t m, T alpha, const T *x, const T *w,
+                                      int64_t ld, T beta, T *z)
+{
+    for (; m >= 8; m -= 8, w += 8 * ld, z += 8)
+        NAME(rows)(8, k, x, w, ld, alpha, beta, z);
+    if (m >= 4) {
+        NAME(rows)(4, k, x, w, ld, alpha, beta, z);
+        m -= 4, w += 4 * ld, z += 4;
+    }
+    for (; m > 0; m--, w += ld, z++)
+        NAME(rows)(1, k, x, w, ld, alpha, beta, z);
+}
+
+#undef T
+#undef VECTOR
+#undef WIDTH
+#undef MOST
+#undef NAME
+#undef TARGET
+#undef ZERO
+#undef ALL
+#undef LOAD
+#undef MASK
+#undef MASK_OF
+#undef SOME
+#undef KEEP
+#undef FMA
+#undef MUL
+#undef SUM

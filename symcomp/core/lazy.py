@@ -1,0 +1,60 @@
+"""Modules that are imported when something of them is first used: what `import symcomp` leaves out.
+
+Importing `scipy.linalg` or `scipy.special` takes twice as long as importing NumPy.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from types import ModuleType
+from typing import Any
+
+_lock = threading.Lock()
+
+
+class LazyModule(ModuleType):
+    """Stands for a module; reading an attribute imports it, and keeps the attribute."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # what inspects modules does not import this one
+        value = getattr(import_module(self.__name__), name)
+        setattr(self, name, value)
+        return value
+
+
+def lazy_module(name: str) -> ModuleType:
+    """The module of this name, imported when an attribute of it is first read.
+
+    Examples
+    --------
+    >>> special = lazy_module("scipy.special")
+    >>> float(special.erf(0.0))
+    0.0
+    """
+    return LazyModule(name)
+
+
+def import_alone(package: str, folder: str, name: str) -> ModuleType:
+    """The extension module ``package.folder.name``, without running ``package.folder`` first.
+
+    It does not stay in ``sys.modules``, so that a later import binds it in its package: the same
+    module, since one written in Cython is made once in a process.
+    """
+    full_name = f"{package}.{folder}.{name}"
+    with _lock:
+        if full_name in sys.modules:
+            return sys.modules[full_name]
+        places = [os.path.join(path, folder) for path in import_module(package).__path__]
+        spec = PathFinder.find_spec(full_name, places)
+        if spec is None or spec.loader is None:
+            return import_module(full_name)  # it is where only the package knows
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules.pop(full_name, None)
+        return module
