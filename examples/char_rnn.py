@@ -108,8 +108,7 @@ def initial_values(cell: Cell, size: int, hidden: int, seed: int) -> dict[str, n
         "v": (hidden, size),
     }
     values = {
-        name: rng.uniform(-limit, limit, shape).astype(np.float32)
-        for name, shape in shapes.items()
+        name: rng.uniform(-limit, limit, shape).astype(np.float32) for name, shape in shapes.items()
     }
     return values | {"b": np.zeros(size, np.float32)}
 
@@ -197,7 +196,7 @@ class Model:
         states = [T.fmatrix(f"h{i}") for i in range(self.cell.states)]
 
         def step(noise, code, *rest):
-            states, (u, w, v, b, temperature) = rest[: -5], rest[-5:]
+            states, (u, w, v, b, temperature) = rest[:-5], rest[-5:]
             new = self._step(u[code].dimshuffle("x", 0), *states, w)
             logits = T.dot(new[0], v)[0] + b
             # The largest of logits with noise of Gumbel is drawn with the probability of softmax.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from symcomp.core.record import record
 from symcomp.core.tree import Tree, TreeOptions
 from symcomp.core.values import describe_contents
 from symcomp.vm.program import Instruction, Program
@@ -17,7 +17,7 @@ MOST_INPUTS, LONGEST_OP, LONGEST_VALUE = 6, 100, 160
 DEPTH, NEIGHBOURS = 5, 4
 
 
-@dataclass(frozen=True)
+@record
 class Failure:
     """What is known of a call that failed; text alone, so that no array is kept.
 

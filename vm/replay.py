@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.record import record
 from symcomp.core.values import describe_contents
 from symcomp.core.walk import toposort
 from symcomp.ops.fused import Fused
 
 
-@dataclass(frozen=True)
+@record
 class Replayed:
     """One step: the node of the user's op, the values that it took, and what it gave."""
 

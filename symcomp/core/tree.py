@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.record import record
 from symcomp.core.walk import clients_of
 
 # How nodes are labelled: by letters, numbers, addresses, or not at all.
@@ -14,7 +15,7 @@ ID_STYLES = ("CHAR", "int", "id", "auto", "")
 AGAIN = "···"
 
 
-@dataclass(frozen=True)
+@record
 class TreeOptions:
     """What the lines of a tree say; see ``symcomp.printing.debugprint``."""
 

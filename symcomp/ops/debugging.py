@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError
 from symcomp.ops.convert import as_tensor_variable
@@ -22,7 +23,7 @@ def print_attributes(op: Print, value: Any) -> None:
         print(op.message, name, "=", attribute() if callable(attribute) else attribute, flush=True)
 
 
-@dataclass(frozen=True)
+@record
 class Print(Op):
     """z = x, a view; prints x whenever z is computed, which is only if somebody needs z.
 
@@ -81,7 +82,7 @@ class Print(Op):
         return f"Print{{{self.message!r}}}"
 
 
-@dataclass(frozen=True)
+@record
 class PdbBreakpoint(Op):
     """z_k = x_k, views; stops in the debugger when the condition holds.   Inputs: condition, x_k.
 
@@ -160,7 +161,7 @@ class PdbBreakpoint(Op):
         return f"PdbBreakpoint{{{self.name!r}}}"
 
 
-@dataclass(frozen=True)
+@record
 class Raise(Op):
     """Raises ``exc(message)`` when its value is needed. The value has the type of its input.
 
