@@ -54,6 +54,6 @@ def native_files(pattern: str) -> list[str]:
 
 setup(
     packages=find_packages(),
-    package_data={"": ["py.typed", "*.h", "*.pyx", "*.pxi", "*.pyi"]},
+    package_data={"": ["py.typed", "*.h", "*.pyx", "*.pxi", "*.pyi", "*.js", "*.css"]},
     ext_modules=find_extensions(),
 )

@@ -33,6 +33,7 @@ cdef class Length(Action):
 
     cdef int run(self, PyObject **store) except -1:
         if not cnp.PyArray_Check(<object>store[self._input]):
+            before_python()
             put(store, self._output, self._compute(<object>store[self._input]))
             return 0
         n = cnp.PyArray_DIM(<cnp.ndarray>store[self._input], self._axis)

@@ -15,6 +15,22 @@ cdef extern from "row_products.h" nogil:
         int level, int64_t k, int64_t m, double alpha, const double *x, int64_t step,
         const double *w, int64_t ld, double beta, double *z
     )
+    void thin_f(
+        int level, int64_t n, int64_t k, int64_t m, float alpha, const float *a, int64_t down,
+        int64_t along, const float *b, int64_t ld, float beta, float *z
+    )
+    void thin_d(
+        int level, int64_t n, int64_t k, int64_t m, double alpha, const double *a, int64_t down,
+        int64_t along, const double *b, int64_t ld, double beta, double *z
+    )
+    void thin_transposed_f(
+        int level, int64_t n, int64_t k, int64_t m, float alpha, const float *a, int64_t lda,
+        const float *w, int64_t ld, float beta, float *z
+    )
+    void thin_transposed_d(
+        int level, int64_t n, int64_t k, int64_t m, double alpha, const double *a, int64_t lda,
+        const double *w, int64_t ld, double beta, double *z
+    )
     void times_column_f(
         int level, int64_t k, int64_t m, float alpha, const float *x, const float *w, int64_t ld,
         float beta, float *z
@@ -30,6 +46,8 @@ cdef int LEVEL = row_product_level()
 # So many products of two numbers take less time than a call of BLAS.
 cdef enum:
     FEW_PRODUCTS = 64
+    # Sides up to this are short.
+    SHORT = 64
 
 ctypedef void (*Gemm64)(
     char *, char *, int *, int *, int *, double *, double *, int *, double *, int *, double *,
@@ -341,6 +359,8 @@ cdef void multiply(
     elif m == 1:
         incb = 1 if b.transposed else b.ld
         vector_product(kind, a, a.transposed, b.data, k, n, incb, alpha, beta, z)
+    elif is_thin(kind, a, b):
+        thin_product(kind, a, b, z, alpha, beta)
     elif k == 1 and beta == 1:
         inca = 1 if a.transposed else a.ld
         incb = b.ld if b.transposed else 1
@@ -357,6 +377,45 @@ cdef void multiply(
         dgemm(
             &yes if b.transposed else &no, &yes if a.transposed else &no, &m, &n, &k, &alpha,
             <double *>b.data, &b.ld, <double *>a.data, &a.ld, &beta, <double *>z, &m
+        )
+
+
+cdef bint is_thin(int kind, Matrix *a, Matrix *b) noexcept nogil:
+    """Whether a product has a side so short that BLAS is slow with it."""
+    cdef int64_t size = <int64_t>max(a.rows, b.columns) * max(a.columns, min(a.rows, b.columns))
+    if LEVEL == 0 or size * (4 if kind == cnp.NPY_FLOAT32 else 8) > LARGEST_MATRIX:
+        return False
+    if b.transposed:
+        return not a.transposed and a.rows <= SHORT and a.columns > SHORT
+    return a.rows <= SHORT or a.columns <= SHORT or b.columns <= SHORT
+
+
+cdef void thin_product(
+    int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
+) noexcept nogil:
+    cdef int n = a.rows, k = a.columns, m = b.columns
+    cdef float alpha32 = <float>alpha, beta32 = <float>beta
+    cdef int64_t down = 1 if a.transposed else a.ld
+    cdef int64_t along = a.ld if a.transposed else 1
+    if b.transposed and kind == cnp.NPY_FLOAT32:
+        thin_transposed_f(
+            LEVEL, n, k, m, alpha32, <float *>a.data, a.ld, <float *>b.data, b.ld, beta32,
+            <float *>z
+        )
+    elif b.transposed:
+        thin_transposed_d(
+            LEVEL, n, k, m, alpha, <double *>a.data, a.ld, <double *>b.data, b.ld, beta,
+            <double *>z
+        )
+    elif kind == cnp.NPY_FLOAT32:
+        thin_f(
+            LEVEL, n, k, m, alpha32, <float *>a.data, down, along, <float *>b.data, b.ld, beta32,
+            <float *>z
+        )
+    else:
+        thin_d(
+            LEVEL, n, k, m, alpha, <double *>a.data, down, along, <double *>b.data, b.ld, beta,
+            <double *>z
         )
 
 

@@ -58,12 +58,18 @@ cdef class Caller:
     trust_input : bool
         Pass arguments on unchecked.
     profile : ProfileStats or None
-        What counts calls and instructions.
+    tally : object, optional
+        What counts the instructions of the machine (its ``new_tally()``), where that is wanted.
+    calls : Calls, optional
+        What counts calls then.
     """
 
     cdef public bint trust_input
     cdef public object profile
     cdef public object _machine
+    cdef object _tally
+    cdef Tally _native_tally    # the same, if it is the native machine's
+    cdef Calls _calls
     cdef list _cells
     cdef list _claimed_cells
     cdef bint _mutable, _single, _listed
@@ -73,11 +79,14 @@ cdef class Caller:
     cdef int *_updated_inputs
 
     def __init__(
-        self, machine, inputs, updated, int n_outputs, structure, bint trust_input, profile
+        self, machine, inputs, updated, int n_outputs, structure, bint trust_input, profile,
+        tally=None, Calls calls=None
     ):
         cdef int i
         explicit = [i for i, spec in enumerate(inputs) if not spec.implicit]
         self._machine, self.trust_input, self.profile = machine, trust_input, profile
+        self._tally, self._calls = tally, calls
+        self._native_tally = tally if type(machine) is NativeMachine else None
         self._cells = [spec.container for spec in inputs]
         self._claimed_cells = [self._cells[i] for i in machine.program.claimed]
         self._mutable = any([spec.mutable for spec in inputs])
@@ -99,27 +108,49 @@ cdef class Caller:
         PyMem_Free(self._kinds)
 
     def __call__(self, *args, **kwargs):
+        cdef int kind
         subset = None
-        started = 0.0
-        if self.profile is not None:
-            started = time.perf_counter()
         if kwargs:
             subset = kwargs.pop("output_subset", None)
-        results = self._run(self._collect(args, kwargs))
-        if self.profile is not None:
-            self.profile.count_call(time.perf_counter() - started)
+        if self._calls is None or (kind := next_run(&self._calls.sampler)) == UNTIMED:
+            results = self._run(self._collect(args, kwargs), None)
+        else:
+            results = self._timed(kind, args, kwargs)
         if subset is None and self._single:
             return results[0]
         if subset is None and self._listed:
             return results
         return self._shape(results, subset)
 
+    cdef list _timed(self, int kind, tuple args, dict kwargs):
+        """Collect the values, or take those that are stored if ``args`` is None, and run; take the
+        time.
+        """
+        cdef int64_t began = nanoseconds(), overhead = 0
+        cdef Clock clock = None
+        if type(self._machine) is not NativeMachine:
+            overhead = -self._tally.overhead
+        elif kind == FULL:
+            clock = Clock()
+        values = self._stored() if args is None else self._collect(args, kwargs)
+        results = self._run(values, clock)
+        if clock is not None:
+            overhead = clock.overhead
+        elif overhead:
+            overhead += self._tally.overhead
+        self._calls.add(kind, began, overhead)
+        return results
+
     def _repeat(self, Py_ssize_t n_calls):
         """Call with the stored values, several times; the last outputs, as a list."""
         cdef list results = []
         cdef Py_ssize_t k
+        cdef int kind
         for k in range(n_calls):
-            results = self._run(self._stored())
+            if self._calls is None or (kind := next_run(&self._calls.sampler)) == UNTIMED:
+                results = self._run(self._stored(), None)
+            else:
+                results = self._timed(kind, None, None)
             # As in loops of Python, Ctrl-C has its turn, and so have other threads.
             PyErr_CheckSignals()
             if k % CALLS_IN_A_ROW == 0:
@@ -170,27 +201,30 @@ cdef class Caller:
                 return array
         return self._check(i, value)
 
-    cdef list _run(self, list values):
+    cdef list _run(self, list values, Clock clock):
         """Run the program; then, if all went well, set what is updated. Returns the outputs."""
         if not self._claimed_cells:
-            return self._run_and_set(values)
+            return self._run_and_set(values, clock)
         transaction = Transaction(self._claimed_cells)
         values[len(self._cells)] = transaction
         try:
-            return self._run_and_set(values)
+            return self._run_and_set(values, clock)
         finally:
             transaction.end()
 
-    cdef list _run_and_set(self, list values):
+    cdef list _run_and_set(self, list values, Clock clock):
         cdef Cell cell
         cdef int k, i
         cdef Py_ssize_t at
         cdef list results
-        observe = None if self.profile is None else self.profile.observe
         if type(self._machine) is NativeMachine:
-            results = (<NativeMachine>self._machine).run(values, observe)
+            results = (<NativeMachine>self._machine).execute(
+                values, None, self._native_tally, clock
+            )
+        elif self._tally is None:
+            results = self._machine.run(values)
         else:
-            results = self._machine.run(values, observe)
+            results = self._machine.counted(values, self._tally)
         if self._n_updated == 0:
             return results
         for k in range(self._n_updated):

@@ -89,6 +89,7 @@ cdef PyObject *under_way = NULL
 
 cdef int before_python() except -1:
     """To be called before the machine calls Python, where Ctrl-C could end a call half-way."""
+    symcomp_entries()[0] += 1
     if under_way != NULL:
         (<Transaction>under_way).hold_interrupts()
     return 0

@@ -35,6 +35,7 @@ cdef struct Call:
     int64_t *strides
     Matrix a
     Matrix b
+    int position        # of the instruction
     int type
     double alpha
     double beta
@@ -106,6 +107,10 @@ cdef class Frozen:
     cdef int *_exchanges            # pairs of places
     cdef int _n_places, _n_calls, _n_cuts, _n_copies, _n_exchanges, _until
     cdef double _work
+    cdef Tally _tally
+    cdef int64_t *_nanoseconds      # of instructions, in the steps that were timed
+    cdef double *_usual             # the same of one step
+    cdef int64_t _timed_steps
 
     def __cinit__(self, NativeMachine machine):
         cdef int slot, n_slots = machine._n_slots, n_outputs = machine._n_outputs
@@ -146,21 +151,37 @@ cdef class Frozen:
     cdef int record(self, Loop loop, PyObject **store) except -1:
         """Do a step, and note what is done."""
         cdef int position = 0
+        cdef Clock clock = None
+        self._tally = loop._tally
+        if self._tally is not None:
+            self._nanoseconds = <int64_t *>self._new(self._machine._n_steps * sizeof(int64_t))
+            self._usual = <double *>self._new(self._machine._n_steps * sizeof(double))
+            self._tally.sampler.seen += 1
+            clock = Clock()
         self._name_inputs(loop, store)
         try:
             while position < self._machine._n_steps:
-                self._do(&self._machine._steps[position], store)
+                self._do(position, store, clock)
                 position += 1
         except Exception as problem:
             self._machine.blame(problem, store, position)
             raise
         return 0
 
-    cdef int _do(self, Step *step, PyObject **store) except -1:
+    cdef int _do(self, int position, PyObject **store, Clock clock) except -1:
         cdef int i
         cdef PyObject *value
+        cdef Step *step = &self._machine._steps[position]
         cdef Action action = <Action>step.action
+        cdef int64_t entries = symcomp_entries()[0]
+        self._calls[self._n_calls].position = position
+        if clock is not None:
+            clock.before(self._tally, position, store, step)
         action.run(store)
+        if clock is not None:
+            clock.after(self._tally, position, store, step)
+            self._tally.counts[position] += 1
+            self._tally.in_python[position] += symcomp_entries()[0] != entries
         if self._fits:
             self._fits = self._note(action, step, store)
         for i in range(step.n_frees):
@@ -543,15 +564,11 @@ cdef class Frozen:
         while more and done < stop:
             PyErr_CheckSignals()
             end = min(stop, done + chunk)
-            with nogil:
-                while more and done < end:
-                    failed = self._step()
-                    if failed:
-                        break
-                    if self._until >= 0:
-                        more = not self._addresses[self._until][0]
-                    self._advance()
-                    done += 1
+            if self._tally is None:
+                with nogil:
+                    more = self._steps(&done, end, NULL, &failed)
+            else:
+                more = self._counted_steps(&done, end, &failed)
             loop.unattended += done - loop.done
             loop.done = done
             if failed:
@@ -559,37 +576,97 @@ cdef class Frozen:
         self._give_back(loop)
         return more
 
+    cdef bint _steps(
+        self, int64_t *done, int64_t end, Sampler *sampler, int *failed
+    ) noexcept nogil:
+        """Do steps; False if one was the last."""
+        cdef bint more = True
+        cdef int kind
+        while more and done[0] < end:
+            if sampler == NULL or (kind := next_run(sampler)) == UNTIMED:
+                failed[0] = self._step()
+            else:
+                failed[0] = self._timed_step(sampler, kind)
+            if failed[0]:
+                break
+            if self._until >= 0:
+                more = not self._addresses[self._until][0]
+            self._advance()
+            done[0] += 1
+        return more
+
+    cdef bint _counted_steps(self, int64_t *done, int64_t end, int *failed) except -1:
+        """``_steps``, and count them; with a sampler of their own while the GIL is released."""
+        cdef Tally tally = self._tally
+        cdef Sampler sampler = tally.sampler
+        cdef int64_t first = done[0]
+        cdef bint more
+        with nogil:
+            more = self._steps(done, end, &sampler, failed)
+        tally.sampler = sampler
+        tally.add_steps(done[0] - first, self._timed_steps, self._nanoseconds)
+        self._timed_steps = 0
+        return more
+
+    cdef int _timed_step(self, Sampler *sampler, int kind) noexcept nogil:
+        """``_step``, with a look at the clock around it, or around each call."""
+        cdef int64_t began = nanoseconds(), before
+        cdef int i, position
+        if kind == WHOLE:
+            if self._step():
+                return 1
+        else:
+            self._timed_steps += 1
+            self._cut()
+            for i in range(self._n_calls):
+                before = nanoseconds()
+                if self._call(&self._calls[i]):
+                    return 1
+                position = self._calls[i].position
+                self._nanoseconds[position] += tempered(
+                    &self._usual[position], max(0, nanoseconds() - before - clock_latency),
+                    sampler.costly,
+                )
+        was_timed(
+            sampler, kind, nanoseconds() - began, 2 * self._n_calls * clock_latency
+        )
+        return 0
+
     cdef int _step(self) noexcept nogil:
         """Do what is recorded."""
-        cdef int i, k
-        cdef Call *call
+        cdef int i
+        self._cut()
+        for i in range(self._n_calls):
+            if self._call(&self._calls[i]):
+                return 1
+        return 0
+
+    cdef inline void _cut(self) noexcept nogil:
+        """The addresses of parts."""
+        cdef int i
         cdef Cut *cut
-        cdef char **addresses = self._addresses
         for i in range(self._n_cuts):
             cut = &self._cuts[i]
-            addresses[cut.place] = addresses[cut.source] + cut.offset
-        for i in range(self._n_calls):
-            call = &self._calls[i]
-            if call.kernel != NULL:
-                for k in range(call.n_arrays):
-                    call.data[k] = addresses[call.places[k]]
-                if call.kernel(call.data, call.shape, call.strides):
-                    return 1
-            elif call.writing != NULL:
-                write_axes(
-                    call.writing, 0, addresses[call.places[1]] + call.offset,
-                    addresses[call.places[0]]
-                )
-            else:
-                call.a.data = addresses[call.places[0]]
-                call.b.data = addresses[call.places[1]]
-                if call.places[2] >= 0:
-                    copy_axes(
-                        &call.c, 0, addresses[call.places[2]], addresses[call.places[3]]
-                    )
-                multiply(
-                    call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta
-                )
+            self._addresses[cut.place] = self._addresses[cut.source] + cut.offset
+
+    cdef inline int _call(self, Call *call) noexcept nogil:
+        """One kernel, product or writing of a part."""
+        cdef int k
+        cdef char **addresses = self._addresses
+        if call.kernel != NULL:
+            for k in range(call.n_arrays):
+                call.data[k] = addresses[call.places[k]]
+            return call.kernel(call.data, call.shape, call.strides)
+        if call.writing != NULL:
+            write_axes(
+                call.writing, 0, addresses[call.places[1]] + call.offset, addresses[call.places[0]]
+            )
+            return 0
+        call.a.data = addresses[call.places[0]]
+        call.b.data = addresses[call.places[1]]
+        if call.places[2] >= 0:
+            copy_axes(&call.c, 0, addresses[call.places[2]], addresses[call.places[3]])
+        multiply(call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta)
         return 0
 
     cdef void _advance(self) noexcept nogil:

@@ -9,6 +9,7 @@ from symcomp.codegen.c_printer import translation_unit
 from symcomp.codegen.driver import load
 from symcomp.codegen.kernel import WholeKernel, whole_kernel
 from symcomp.core.node import Apply
+from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import Action, KernelCall
 from symcomp.ops.elemwise import Elemwise
@@ -29,17 +30,23 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
     compiler.
     """
     found: dict[int, tuple[Formula, WholeKernel]] = {}
-    for position, step in enumerate(code):
-        formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
-        if formula is None or step.node is None:
-            continue
-        found_kernel = whole_kernel(formula, [x.type.broadcastable for x in step.node.inputs])
-        if found_kernel is not None and _arrays(formula, found_kernel) <= MOST_ARRAYS:
-            found[position] = formula, found_kernel
+    with span("kernels") as stage:
+        for position, step in enumerate(code):
+            formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
+            if formula is None or step.node is None:
+                continue
+            found_kernel = whole_kernel(formula, [x.type.broadcastable for x in step.node.inputs])
+            if found_kernel is not None and _arrays(formula, found_kernel) <= MOST_ARRAYS:
+                found[position] = formula, found_kernel
+        kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}
+        stage.note = f"{len(kernels)} for {len(found)} of {len(code)} instructions"
     if not found:
         return {}
-    kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}
-    addresses = load(translation_unit([*kernels.values()]), [*kernels])
+    with span("print C") as stage:
+        source = translation_unit([*kernels.values()])
+        stage.note = f"{source.count(chr(10))} lines"
+    with span("C compiler"):
+        addresses = load(source, [*kernels])
     if addresses is None:
         return {}
     address_of = dict(zip(kernels, addresses, strict=True))

@@ -62,6 +62,7 @@ cdef class Loop:
     cdef readonly int64_t done, unattended
     cdef readonly list carried
     cdef NativeMachine _machine
+    cdef Tally _tally
     cdef list _rows, _arrays, _sequences, _captured
     cdef int *_read         # state and shift of every read
     cdef int *_depths       # of all rows; 0 for those of stacks
@@ -89,6 +90,7 @@ cdef class Loop:
     def run(self, int64_t most):
         """Do the steps, at most so many; return how many were done."""
         cdef PyObject **store = self._machine.new_store()
+        self._tally = inner_tally(self._machine)
         try:
             if self._machine._python:
                 with np.errstate(all="ignore"):
@@ -148,10 +150,12 @@ cdef class Loop:
         cdef int i
         cdef bint more = True
         cdef int *slots = self._machine._output_slots
-        if frozen is None:
-            self._machine._guarded(store, None)
-        else:
+        if frozen is not None:
             frozen.record(self, store)
+        elif self._tally is not None:
+            self._counted_step(store)
+        else:
+            self._machine._guarded(store, None, None, None)
         for i in range(self._n_states):
             self._write(i, <object>store[slots[i]])
         for i in range(self._n_carried):
@@ -164,6 +168,18 @@ cdef class Loop:
         if frozen is None:
             self._machine.clear(store)
         return more
+
+    cdef int _counted_step(self, PyObject **store) except -1:
+        cdef int kind = next_run(&self._tally.sampler)
+        cdef int64_t began = nanoseconds() if kind != UNTIMED else 0
+        cdef Clock clock = Clock() if kind == FULL else None
+        self._machine._guarded(store, None, self._tally, clock)
+        if kind != UNTIMED:
+            was_timed(
+                &self._tally.sampler, kind, nanoseconds() - began,
+                0 if clock is None else clock.overhead,
+            )
+        return 0
 
     cdef int _write(self, int i, value) except -1:
         """Set a row of a state or stack."""

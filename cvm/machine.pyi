@@ -4,6 +4,7 @@ from typing import Any
 from symcomp.vm.failure import Failure
 from symcomp.vm.machine import Observer
 from symcomp.vm.program import Instruction, Program
+from symcomp.vm.tally import Counted, Event
 
 class Action: ...
 
@@ -173,7 +174,27 @@ class NativeMachine:
         python: bool = True,
     ) -> None: ...
     def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
+    def new_tally(self) -> Tally: ...
+    def counted(self, values: Sequence[Any], tally: Tally) -> list[Any]: ...
     def free(self) -> None: ...
+
+class Tally:
+    program: Program
+    inner: dict[tuple[int, int], tuple[Any, Any]]
+    kinds: tuple[str | None, ...]
+    unattended: int
+    runs: int
+    timed_runs: int
+
+    def counted(self) -> list[Counted]: ...
+    def events(self) -> list[Event]: ...
+
+class Calls:
+    count: int
+    timed: int
+    seconds: float
+
+    def events(self) -> list[Event]: ...
 
 class Cell:
     value: Any
@@ -200,6 +221,8 @@ class Caller:
         structure: Any,
         trust_input: bool,
         profile: Any,
+        tally: Any = None,
+        calls: Calls | None = None,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def _repeat(self, n_calls: int) -> list[Any]: ...

@@ -10,10 +10,10 @@ cimport cython
 from cpython.bytearray cimport PyByteArray_AsString
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_New, PyList_SET_ITEM
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
 cimport numpy as cnp
@@ -32,6 +32,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.vm.failure import failure
 from symcomp.vm.machine import UNSET
 from symcomp.vm.opcodes import Opcode
+from symcomp.vm.tally import Counted, Event, Variant, has_inner, inner_tally, watched
 
 cnp.import_array()
 
@@ -66,9 +67,12 @@ cdef struct Step:
     int n_inputs
     int n_outputs
     int n_frees
-    int *inputs     # in NativeMachine._numbers; the outputs follow, for MOVE
+    int *inputs     # in NativeMachine._numbers; the outputs follow
     int *frees
     PyObject *action
+
+
+include "tally.pxi"
 
 
 @cython.final
@@ -171,6 +175,30 @@ cdef class NativeMachine:
         observe : callable, optional
             Called after every instruction with its position, itself, and the seconds it took.
         """
+        tally = inner_tally(self)
+        if tally is not None:
+            return self.counted(values, tally)
+        return self.execute(values, observe, None, None)
+
+    def new_tally(self):
+        """What ``counted`` counts in."""
+        kinds = [None if a is None else type(a).__name__ for a in self._actions]
+        return Tally(self.program, tuple(kinds))
+
+    cpdef list counted(self, values, Tally tally):
+        """``run``, and count what is done."""
+        cdef int64_t began
+        cdef Clock clock
+        cdef int kind = next_run(&tally.sampler)
+        if kind == UNTIMED:
+            return self.execute(values, None, tally, None)
+        began = nanoseconds()
+        clock = Clock()
+        results = self.execute(values, None, tally, clock if kind == FULL else None)
+        was_timed(&tally.sampler, kind, nanoseconds() - began, clock.overhead)
+        return results
+
+    cdef list execute(self, values, observe, Tally tally, Clock clock):
         cdef int i
         cdef list results
         cdef PyObject *few[FEW_SLOTS]
@@ -186,9 +214,9 @@ cdef class NativeMachine:
                 put(store, self._input_slots[i], values[i])
             if self._python:
                 with np.errstate(all="ignore"):
-                    self._guarded(store, observe)
+                    self._guarded(store, observe, tally, clock)
             else:
-                self._guarded(store, observe)
+                self._guarded(store, observe, tally, clock)
             if self._keep:
                 self.kept = contents(store, self._n_slots)
             results = PyList_New(self._n_outputs)
@@ -241,10 +269,14 @@ cdef class NativeMachine:
         """Drop the values kept from the last call."""
         self.kept = None
 
-    cdef int _guarded(self, PyObject **store, observe) except -1:
+    cdef int _guarded(self, PyObject **store, observe, Tally tally, Clock clock) except -1:
         cdef int position = 0
         try:
-            if observe is None:
+            if tally is not None and tally.plain and clock is None:
+                self._counted_as_before(store, &position, tally)
+            elif tally is not None:
+                self._counted(store, &position, tally, clock)
+            elif observe is None:
                 self._loop(store, &position)
             else:
                 self._observed(store, &position, observe)
@@ -264,6 +296,62 @@ cdef class NativeMachine:
         while position[0] < self._n_steps:
             position[0] = self._do(store, position[0])
         return 0
+
+    cdef int _counted(self, PyObject **store, int *position, Tally tally, Clock clock) except -1:
+        cdef int at
+        cdef int64_t *entries = symcomp_entries()
+        cdef int64_t before, first = entries[0]
+        cdef bint went
+        tally.flush()
+        if clock is not None:
+            clock.restart()
+        while position[0] < self._n_steps:
+            at = position[0]
+            before = entries[0]
+            tally.counts[at] += 1
+            if clock is None and tally.counts[at] > tally.watched[at]:
+                position[0] = self._do(store, at)
+            else:
+                position[0] = self._watched(store, at, tally, clock)
+            went = entries[0] != before
+            tally.in_python[at] += went
+            tally.went[at] = went
+        tally.settle(entries[0] - first)
+        return 0
+
+    cdef int _counted_as_before(self, PyObject **store, int *position, Tally tally) except -1:
+        """Do instructions that all run, as often in Python as in the last run that was counted one
+        by one.
+        """
+        cdef int64_t *entries = symcomp_entries()
+        cdef int64_t first = entries[0]
+        self._loop(store, position)
+        tally.repeats += 1
+        if entries[0] - first != tally.entries:
+            tally.plain = tally.may_be_plain = False
+        return 0
+
+    cdef int _watched(self, PyObject **store, int at, Tally tally, Clock clock) except -1:
+        """Do an instruction that is timed, or one of the first, or that contains programs."""
+        cdef int following
+        cdef bint inner = tally.watched[at] == CONTAINS_PROGRAMS
+        if clock is None and tally.counts[at] <= INSTRUCTION_TIMED:
+            clock = Clock()
+        if clock is not None:
+            clock.before(tally, at, store, &self._steps[at])
+        following = self._do_within(store, at, tally) if inner else self._do(store, at)
+        if clock is not None:
+            clock.after(tally, at, store, &self._steps[at])
+        return following
+
+    cdef int _do_within(self, PyObject **store, int at, Tally tally) except -1:
+        """Do an instruction that runs other programs; these are counted, too."""
+        outer = watched.frame
+        watched.frame = tally, at
+        try:
+            return self._do(store, at)
+        finally:
+            watched.frame = outer
 
     cdef int _observed(self, PyObject **store, int *position, observe) except -1:
         code = self.program.instructions

@@ -10,7 +10,7 @@ TARGET ALWAYS_INLINE void NAME(columns)(const int count, const int parts, int64_
                                         int64_t step, const T *w, int64_t ld, T alpha, T beta, T *z,
                                         MASK mask)
 {
-    VECTOR sum[count * parts];
+    VECTOR sum[MOST];
     int64_t i = 0;
     UNROLL for (int j = 0; j < count * parts; j++)
         sum[j] = ZERO;
@@ -51,7 +51,7 @@ TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, in
                                    const T *w, int64_t ld, T beta, T *z)
 {
     int64_t vectors = (m + WIDTH - 1) / WIDTH, panels = (vectors + MOST - 1) / MOST;
-    int64_t width = (vectors + panels - 1) / panels;
+    int64_t width = panels ? (vectors + panels - 1) / panels : 0;
     for (; m > 0; m -= width * WIDTH, w += width * WIDTH, z += width * WIDTH) {
         int64_t left = (m + WIDTH - 1) / WIDTH, count = left < width ? left : width;
         int64_t rest = m - (count - 1) * WIDTH;
@@ -72,7 +72,7 @@ TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, in
 TARGET ALWAYS_INLINE void NAME(rows)(const int count, int64_t k, const T *x, const T *w, int64_t ld,
                                      T alpha, T beta, T *z)
 {
-    VECTOR sum[count];
+    VECTOR sum[8];
     int64_t j = 0;
     UNROLL for (int i = 0; i < count; i++)
         sum[i] = ZERO;

@@ -1,5 +1,5 @@
-/* Products of a row and a matrix that fit the cache: BLAS takes longer to begin than small ones
-   take, and often knows less of the processor than this. */
+/* Products with a short side, of matrices that fit the cache: BLAS takes longer to begin than small
+   ones take, arranges the others anew first, and often knows less of the processor than this. */
 #ifndef SYMCOMP_ROW_PRODUCTS_H
 #define SYMCOMP_ROW_PRODUCTS_H
 
@@ -30,6 +30,7 @@ enum { LARGEST_MATRIX = 4 << 20 };
 #define FMA _mm512_fmadd_ps
 #define MUL _mm512_mul_ps
 #define SUM _mm512_reduce_add_ps
+#include "thin_product.h"
 #include "row_product.h"
 
 #define T double
@@ -48,6 +49,7 @@ enum { LARGEST_MATRIX = 4 << 20 };
 #define FMA _mm512_fmadd_pd
 #define MUL _mm512_mul_pd
 #define SUM _mm512_reduce_add_pd
+#include "thin_product.h"
 #include "row_product.h"
 
 static const int32_t symcomp_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
@@ -81,6 +83,7 @@ __attribute__((target("avx2,fma"))) static inline double sum_d256(__m256d v)
 #define FMA _mm256_fmadd_ps
 #define MUL _mm256_mul_ps
 #define SUM sum_f256
+#include "thin_product.h"
 #include "row_product.h"
 
 #define T double
@@ -99,6 +102,7 @@ __attribute__((target("avx2,fma"))) static inline double sum_d256(__m256d v)
 #define FMA _mm256_fmadd_pd
 #define MUL _mm256_mul_pd
 #define SUM sum_d256
+#include "thin_product.h"
 #include "row_product.h"
 
 /* 2: AVX-512; 1: AVX2 with FMA; 0: neither. */
@@ -110,46 +114,41 @@ static inline int row_product_level(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-static inline void row_times_f(int level, int64_t k, int64_t m, float alpha, const float *x,
-                               int64_t step, const float *w, int64_t ld, float beta, float *z)
-{
-    (level == 2 ? row_times_f512 : row_times_f256)(k, m, alpha, x, step, w, ld, beta, z);
-}
-
-static inline void row_times_d(int level, int64_t k, int64_t m, double alpha, const double *x,
-                               int64_t step, const double *w, int64_t ld, double beta, double *z)
-{
-    (level == 2 ? row_times_d512 : row_times_d256)(k, m, alpha, x, step, w, ld, beta, z);
-}
-
-static inline void times_column_f(int level, int64_t k, int64_t m, float alpha, const float *x,
-                                  const float *w, int64_t ld, float beta, float *z)
-{
-    (level == 2 ? times_column_f512 : times_column_f256)(k, m, alpha, x, w, ld, beta, z);
-}
-
-static inline void times_column_d(int level, int64_t k, int64_t m, double alpha, const double *x,
-                                  const double *w, int64_t ld, double beta, double *z)
-{
-    (level == 2 ? times_column_d512 : times_column_d256)(k, m, alpha, x, w, ld, beta, z);
-}
+#define FOR(s, name) (level == 2 ? name##_##s##512 : name##_##s##256)
 #else
 static inline int row_product_level(void)
 {
     return 0;
 }
 
-#define NONE(T, s)                                                                                 \
+#define FOR(s, name) (void)
+#endif
+
+/* What the level has, for floats (f) and doubles (d); nothing is done at level 0. */
+#define CHOICES(T, s)                                                                              \
     static inline void row_times_##s(int level, int64_t k, int64_t m, T alpha, const T *x,         \
                                      int64_t step, const T *w, int64_t ld, T beta, T *z)           \
     {                                                                                              \
+        FOR(s, row_times)(k, m, alpha, x, step, w, ld, beta, z);                                   \
     }                                                                                              \
     static inline void times_column_##s(int level, int64_t k, int64_t m, T alpha, const T *x,      \
                                         const T *w, int64_t ld, T beta, T *z)                      \
     {                                                                                              \
+        FOR(s, times_column)(k, m, alpha, x, w, ld, beta, z);                                      \
+    }                                                                                              \
+    static inline void thin_##s(int level, int64_t n, int64_t k, int64_t m, T alpha, const T *a,   \
+                                int64_t down, int64_t along, const T *b, int64_t ld, T beta, T *z) \
+    {                                                                                              \
+        FOR(s, thin)(n, k, m, alpha, a, down, along, b, ld, beta, z);                              \
+    }                                                                                              \
+    static inline void thin_transposed_##s(int level, int64_t n, int64_t k, int64_t m, T alpha,    \
+                                           const T *a, int64_t lda, const T *w, int64_t ld,        \
+                                           T beta, T *z)                                           \
+    {                                                                                              \
+        FOR(s, thin_transposed)(n, k, m, alpha, a, lda, w, ld, beta, z);                           \
     }
-NONE(float, f)
-NONE(double, d)
-#undef NONE
-#endif
+CHOICES(float, f)
+CHOICES(double, d)
+#undef CHOICES
+#undef FOR
 #endif

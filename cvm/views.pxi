@@ -80,6 +80,7 @@ cdef class Part(Action):
                 z = view_of(x, self._ndim, lengths, strides, cnp.PyArray_BYTES(x) + offset)
                 put(store, self._output, z)
                 return 0
+        before_python()
         put(store, self._output, self._compute(<object>store[self._input]))
         return 0
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.record import record
+from symcomp.core.spans import span
 from symcomp.rewrite.blas import BLAS_RULES
 from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
@@ -124,11 +125,13 @@ def rewrite(
             continue
         started, before = time.perf_counter(), len(graph.nodes)
         firings: list[Firing] = []
-        if applies:
-            firings += Engine(graph, rules, phase.name, merging, folding, on_error).run()
-        if sweeps and phase.sweep is not None:
-            graph.reason = phase.name
-            phase.sweep(graph, firings)
+        with span(f"rewrite: {phase.name}") as stage:
+            if applies:
+                firings += Engine(graph, rules, phase.name, merging, folding, on_error).run()
+            if sweeps and phase.sweep is not None:
+                graph.reason = phase.name
+                phase.sweep(graph, firings)
+            stage.note = f"{len(firings)} rewrites, {before} -> {len(graph.nodes)} nodes"
         seconds = time.perf_counter() - started
         trace.phases.append(PhaseReport(phase.name, seconds, before, len(graph.nodes), firings))
     return trace

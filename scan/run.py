@@ -11,6 +11,7 @@ import numpy as np
 from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
+from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import Loop, NativeMachine
 from symcomp.cvm.prepare import native_machine
@@ -43,26 +44,28 @@ def machine_of(
     inspector: Inspector | None = None,
 ) -> Machine:
     """The machine that runs one step, its graph rewritten."""
-    graph = FunctionGraph(body.inputs, body.outputs)
+    with span("body of a loop"):
+        graph = FunctionGraph(body.inputs, body.outputs)
 
-    def apply(one: FunctionGraph) -> Trace:
-        return rewrite(one, selects, config.on_opt_error)
+        def apply(one: FunctionGraph) -> Trace:
+            return rewrite(one, selects, config.on_opt_error)
 
-    # What a step gives is copied into its row, or lives until the next step: nothing outlives it.
-    borrowed = range(len(graph.outputs))
-    native = config.linker.startswith("c")
-    if inspector is None:
-        apply(graph)
-        program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard))
-        return native_machine(program) if native else PythonMachine(program)
-    inspector.rewrite(graph, apply)
-    program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard, inspector))
-    machine: Machine
-    if native:
-        machine = native_machine(program, inspector=inspector)
-    else:
-        machine = PythonMachine(inspected(program, inspector))
-    return InspectedMachine(machine, inspector, graph, inner=True)
+        # What a step gives is copied into its row, or lives until the next step: nothing outlives
+        # it.
+        borrowed = range(len(graph.outputs))
+        native = config.linker.startswith("c")
+        if inspector is None:
+            apply(graph)
+            program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard))
+            return native_machine(program) if native else PythonMachine(program)
+        inspector.rewrite(graph, apply)
+        program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard, inspector))
+        machine: Machine
+        if native:
+            machine = native_machine(program, inspector=inspector)
+        else:
+            machine = PythonMachine(inspected(program, inspector))
+        return InspectedMachine(machine, inspector, graph, inner=True)
 
 
 class Rows:

@@ -18,7 +18,6 @@ from symcomp.compile.evaluation import eval_variable
 from symcomp.compile.function import function
 from symcomp.compile.io import In, Out
 from symcomp.compile.mode import Mode
-from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable, shared, shared_constructor
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
@@ -33,6 +32,7 @@ from symcomp.errors import (
     SymcompError,
     UnusedInputError,
 )
+from symcomp.profiling.stats import ProfileStats
 from symcomp.scan_module import (
     OrderedUpdates,
     foldl,

@@ -138,7 +138,13 @@ OPTIONS = (
         ("user_ops", "all", "off"),
         "Whose making of a NaN out of numbers is an error: ops written by users, all, none.",
     ),
-    Option("profile", False, bool, "Profile every function compiled."),
+    Option("profile", False, bool, "Profile every function compiled; print it at exit."),
+    Option(
+        "profile_destination",
+        "stderr",
+        str,
+        "Where profiles are printed at exit: stderr, stdout or the path of a file.",
+    ),
     Option(
         "warn_float64",
         "ignore",
@@ -182,6 +188,7 @@ class Config:
     on_unused_input: str
     nan_guard: str
     profile: bool
+    profile_destination: str
     warn_float64: str
 
     def __init__(self, environ: Mapping[str, str], options: tuple[Option, ...] = OPTIONS) -> None:

@@ -25,6 +25,7 @@ LAYERS = (
     ("symcomp.vm",),
     ("symcomp.cvm",),
     ("symcomp.sparse", "symcomp.scan", "symcomp.gpu"),
+    ("symcomp.drawing", "symcomp.profiling"),
     ("symcomp.compile",),
     (
         "symcomp",

@@ -33,6 +33,12 @@ class Machine(Protocol):
     def run(self, values: Sequence[Any], observe: Any = None) -> list[Any]:
         """From the values of the inputs to those of the outputs."""
 
+    def new_tally(self) -> Any:
+        """What ``counted`` counts in."""
+
+    def counted(self, values: Sequence[Any], tally: Any) -> list[Any]:
+        """``run``, and count what is done."""
+
     def free(self) -> None:
         """Drop the values kept."""
 
@@ -115,6 +121,15 @@ class InspectedMachine:
         """From the values of the inputs to those of the outputs."""
         self._inspector.begin(self._graph, values[: len(self._graph.inputs)], self._inner)
         return self._machine.run(values, observe)
+
+    def new_tally(self) -> Any:
+        """What ``counted`` counts in."""
+        return self._machine.new_tally()
+
+    def counted(self, values: Sequence[Any], tally: Any) -> list[Any]:
+        """``run``, and count what is done."""
+        self._inspector.begin(self._graph, values[: len(self._graph.inputs)], self._inner)
+        return self._machine.counted(values, tally)
 
     @property
     def kept(self) -> Any:

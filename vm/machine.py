@@ -13,6 +13,7 @@ import numpy as np
 from symcomp.vm.failure import Failure, failure
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
+from symcomp.vm.tally import Kind, Run, Tally, inner_tally
 
 
 class _Unset:
@@ -67,13 +68,39 @@ class PythonMachine:
         observe : callable, optional
             Called after every instruction with its position, itself, and the seconds it took.
         """
-        program = self.program
+        tally = inner_tally(self)
+        if tally is not None:
+            return self.counted(values, tally, observe)
+        return self._run(values, observe)
+
+    def new_tally(self) -> Tally:
+        """What ``counted`` counts in."""
+        return Tally(self.program)
+
+    def counted(
+        self, values: Sequence[Any], tally: Tally, observe: Observer | None = None
+    ) -> list[Any]:
+        """``run``, and count what is done."""
+        run = tally.begin()
+        if run is None:
+            return self._run(values, observe)
+        failed = True
+        try:
+            results = self._run(values, observe, run if run.kind is Kind.FULL else None)
+            failed = False
+            return results
+        finally:
+            run.end(failed)
+
+    def _run(
+        self, values: Sequence[Any], observe: Observer | None, run: Run | None = None
+    ) -> list[Any]:
         store = self._filled(values)
         with np.errstate(all="ignore"):
-            self._loop(store, observe)
+            self._loop(store, observe, run)
         if self._keep:
             self.kept = store
-        return [store[slot] for slot in program.outputs]
+        return [store[slot] for slot in self.program.outputs]
 
     def _filled(self, values: Sequence[Any]) -> list[Any]:
         """A store with the values of the inputs. (Local names would hold them: see ``_loop``.)"""
@@ -86,7 +113,7 @@ class PythonMachine:
         """Drop the values kept from the last call."""
         self.kept = None
 
-    def _loop(self, store: list[Any], observe: Observer | None) -> None:
+    def _loop(self, store: list[Any], observe: Observer | None, run: Run | None = None) -> None:
         code = self.program.instructions
         position = 0
         started = time.perf_counter() if observe else 0.0
@@ -94,6 +121,8 @@ class PythonMachine:
             while position < len(code):
                 opcode, compute, arguments, outputs, several, frees = self._plan[position]
                 following = position + 1
+                if run is not None:
+                    run.before(position, [store[i] for i in code[position].inputs])
                 if opcode is Opcode.CALL:
                     result = compute(*[store[i] for i in arguments])
                     if several:
@@ -107,6 +136,8 @@ class PythonMachine:
                     following = code[position].target
                 for slot in frees:
                     store[slot] = UNSET
+                if run is not None:
+                    run.after(position, [store[i] for i in outputs])
                 if observe is not None:
                     now = time.perf_counter()
                     observe(position, code[position], now - started)

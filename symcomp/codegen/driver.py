@@ -24,6 +24,7 @@ from pathlib import Path
 
 from symcomp.config import config
 from symcomp.core.lazy import lazy_module
+from symcomp.core.spans import span
 from symcomp.errors import SymcompError
 
 platformdirs = lazy_module("platformdirs")
@@ -78,9 +79,12 @@ def load(source: str, names: Sequence[str]) -> list[int] | None:
     with _lock:
         library = _libraries.get((str(directory), key))
         if library is None:
-            library = _open(directory / f"{key}.so", key)
+            with span("from the cache") as stage:
+                library = _open(directory / f"{key}.so", key)
+                stage.note = "not there" if library is None else "found"
         if library is None:
-            _build(directory, key, source, compiler)
+            with span("compile"):
+                _build(directory, key, source, compiler)
             library = _open(directory / f"{key}.so", key)
             if library is None:
                 raise CompilerError(

@@ -9,8 +9,8 @@ from symcomp.compile.io import In, Out
 from symcomp.compile.mode import Mode, get_default_mode, get_mode, register_mode
 from symcomp.compile.monitormode import MonitorMode, detect_nan
 from symcomp.compile.nanguardmode import NanGuardMode
-from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable, shared, shared_constructor
+from symcomp.profiling.stats import ProfileStats
 
 register_mode("DebugMode", DebugMode)
 register_mode("DEBUG_MODE", DebugMode)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
-from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
-from symcomp.cvm.machine import Caller
+from symcomp.core.spans import recorded, span
+from symcomp.cvm.machine import Caller, Calls
 from symcomp.cvm.prepare import native_machine
+from symcomp.profiling.profiled import Profiled
+from symcomp.profiling.stats import ProfileStats
 from symcomp.vm.inspection import InspectedMachine, Machine, inspected
 from symcomp.vm.machine import PythonMachine
 from symcomp.vm.memory import MemoryReport
@@ -53,22 +54,27 @@ class Function(Caller):
     trust_input : bool
         Pass arguments on unchecked.
     profile : ProfileStats or None
+    profiled : Profiled or None
+        What was counted of this function.
     name : str
     """
 
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
         self.maker = maker
         self.name = maker.name
-        started = time.perf_counter()
-        self.program = maker.program()
-        machine = _machine(self.program, maker)
+        with span("lower"):
+            self.program = maker.program()
+        with span("machine"):
+            machine = _machine(self.program, maker)
+        self.profiled: Profiled | None = None
+        if maker.profile is not None:
+            tally, calls = machine.new_tally(), Calls()
+            self.profiled = Profiled(maker.name, tally, calls, maker.other_programs)
+            maker.profile.watch(self.profiled)
         super().__init__(
             machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,
-            maker.profile,
+            maker.profile, *(() if self.profiled is None else (tally, calls)),
         )  # fmt: skip
-        if self.profile is not None:
-            self.profile.compile_phases.append(("lower", time.perf_counter() - started))
-            self.profile.watch(self.program, self.name)
         self._explicit = [i for i, spec in enumerate(maker.inputs) if not spec.implicit]
         names = [maker.inputs[i].name for i in self._explicit]
         # A name that two inputs share can only be passed by position.
@@ -324,7 +330,11 @@ class Function(Caller):
                 else None
             )
         maker.profile = profile
-        return Function(maker, self.trust_input)
+        with recorded(maker.name) as spans:
+            twin = Function(maker, self.trust_input)
+        if twin.profiled is not None:
+            twin.profiled.spans = spans
+        return twin
 
     def __reduce__(self) -> Any:
         return (Function, (self.maker, self.trust_input))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +9,13 @@ from symcomp.compile import arguments
 from symcomp.compile.callable import Function
 from symcomp.compile.maker import Input, make
 from symcomp.compile.mode import get_mode
-from symcomp.compile.profile import ProfileStats
 from symcomp.config import config
 from symcomp.core.node import Variable
 from symcomp.core.pause import without_garbage_collection
 from symcomp.core.source import user_line
+from symcomp.core.spans import recorded, span
 from symcomp.core.walk import rebuild
+from symcomp.profiling.stats import ProfileStats, printed_at_exit
 
 
 @without_garbage_collection
@@ -96,8 +96,36 @@ def function(
     >>> float(total.get_value())
     3.0
     """
-    started = time.perf_counter()
-    specs = arguments.read_inputs(inputs, bool(updates or givens or profile))
+    title = name or _caller()
+    with recorded(title) as spans:
+        with span("arguments"):
+            ends = _read(
+                inputs, outputs, updates, givens, no_default_updates, accept_inplace,
+                rebuild_strict, allow_input_downcast, on_unused_input, bool(profile),
+            )  # fmt: skip
+        maker = make(*ends, get_mode(mode), title, _profile(profile, title))
+        result = Function(maker, trust_input)
+    if result.profiled is not None:
+        result.profiled.spans = spans
+    return result
+
+
+def _read(
+    inputs: Sequence[Any],
+    outputs: Any,
+    updates: Any,
+    givens: Any,
+    no_default_updates: Any,
+    accept_inplace: bool,
+    rebuild_strict: bool,
+    allow_input_downcast: bool | None,
+    on_unused_input: str | None,
+    profiled: bool,
+) -> tuple[list[Input], list[Variable], list[tuple[int, Variable]], Any, list[int]]:
+    """What the arguments of ``function`` mean: the inputs, the outputs, the updates by the position
+    of the input, the structure of the outputs, and which of them may be borrowed.
+    """
+    specs = arguments.read_inputs(inputs, bool(updates or givens or profiled))
     outs, structure = arguments.read_outputs(outputs)
     roots: list[Variable] = [out.variable for out in outs]
     new_values = arguments.read_updates(updates)
@@ -125,26 +153,18 @@ def function(
     for target in new_values:
         if target not in shared:
             shared.append(target)
-    stats = _profile(profile, name)
     records = [Input.from_in(spec, allow_input_downcast) for spec in specs]
     records += [Input.from_shared(variable) for variable in shared]
     position = {record.variable: i for i, record in enumerate(records)}
     targets = [position[v] for v in new_values] + [position[spec.variable] for spec in own]
     _check_distinct(records, targets)
-    maker = make(
+    return (
         records,
         expressions[: len(roots)],
         list(zip(targets, expressions[len(roots) :], strict=True)),
         structure,
         [i for i, out in enumerate(outs) if out.borrow],
-        get_mode(mode),
-        name or _caller(),
-        stats,
     )
-    result = Function(maker, trust_input)
-    if stats is not None:
-        stats.compile_phases.append(("total", time.perf_counter() - started))
-    return result
 
 
 def _caller() -> str:
@@ -152,14 +172,14 @@ def _caller() -> str:
     return "function" if where is None else f"{where.file}:{where.line}"
 
 
-def _profile(profile: Any, name: str | None) -> ProfileStats | None:
-    if profile is None:
-        profile = config.profile
+def _profile(profile: Any, title: str) -> ProfileStats | None:
     if isinstance(profile, ProfileStats):
         return profile
     if isinstance(profile, str):
         return ProfileStats(profile)
-    return ProfileStats(name or _caller()) if profile else None
+    if profile is None and config.profile:
+        return printed_at_exit(ProfileStats(title))
+    return ProfileStats(title) if profile else None
 
 
 def _check_distinct(records: Sequence[Input], targets: Sequence[int]) -> None:

@@ -5,7 +5,6 @@ programs of it.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +12,12 @@ from typing import Any
 from symcomp.compile.container import Container
 from symcomp.compile.io import In
 from symcomp.compile.mode import Mode
-from symcomp.compile.profile import ProfileStats
 from symcomp.compile.shared import SharedVariable
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
+from symcomp.core.spans import span
+from symcomp.profiling.stats import ProfileStats
 from symcomp.rewrite.phases import FULL
 from symcomp.rewrite.trace import Trace
 from symcomp.vm.guard import Binder, NaNInspector
@@ -137,6 +137,10 @@ class Maker:
             updated=self._overwritable() if reuse and self.inspector is None else None,
         )
 
+    def other_programs(self) -> tuple[Program, Program]:
+        """The program without a storage plan, and the one without frees, too."""
+        return self.program(reuse=False), self.program(reuse=False, collect=False)
+
     @property
     def inspector(self) -> Inspector | None:
         """What looks at the values of all nodes."""
@@ -188,19 +192,14 @@ def make(
     updates : sequence of (int, Variable)
         Position of the input that is updated, and the expression of its new value.
     """
-    started = time.perf_counter()
-    graph = FunctionGraph(
-        [spec.variable for spec in inputs], [*outputs, *(expression for _, expression in updates)]
-    )
-    copied = time.perf_counter()
+    with span("copy"):
+        graph = FunctionGraph(
+            [spec.variable for spec in inputs],
+            [*outputs, *(expression for _, expression in updates)],
+        )
     trace = mode.rewrite(graph)
     if config.optimizer_verbose:
         print(trace)
-    if profile is not None:
-        profile.compile_phases.append(("copy", copied - started))
-        profile.compile_phases.extend(
-            (f"rewrite: {phase.name}", phase.seconds) for phase in trace.phases
-        )
     return Maker(
         graph, list(inputs), structure, len(outputs), [i for i, _ in updates], list(borrowed), mode,
         name, config.nan_guard, profile, mode.keeps_values, trace,

@@ -24,8 +24,7 @@ from symcomp.vm.program import Program
 def memory_report(maker: Maker, program: Program, examples: Sequence[Any]) -> MemoryReport:
     """What ``program``, made by ``maker``, needs; see ``Function.memory_report``."""
     values, shapes = value_shapes(maker, program, examples)
-    freed = measure(maker.program(reuse=False), shapes)
-    kept = measure(maker.program(reuse=False, collect=False), shapes)
+    freed, kept = (measure(other, shapes) for other in maker.other_programs())
     arrays = (*values.values(), *program.constants.values())
     inputs = sum(v.nbytes for v in arrays if isinstance(v, np.ndarray))
     return report(measure(program, shapes), freed, kept, inputs)

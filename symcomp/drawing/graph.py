@@ -1,0 +1,73 @@
+"""What is drawn: nodes with texts, numbers to be coloured by, and details; edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+
+class DrawnNode(NamedTuple):
+    """A box.
+
+    Attributes
+    ----------
+    id : str
+        By which edges name it.
+    label : str
+        What is written in the box; a second line follows after a newline.
+    kind : str
+        What it is: a class of the style sheet ("op", "input", "constant", "output").
+    values : mapping of str to float
+        Numbers by the names of measures; a node may lack some.
+    details : sequence of (str, str)
+        What is shown of the node when it is clicked.
+    opens : str
+        The title of another graph on the page that shows what is inside; empty: none.
+    """
+
+    id: str
+    label: str
+    kind: str = "op"
+    values: Mapping[str, float] = {}
+    details: Sequence[tuple[str, str]] = ()
+    opens: str = ""
+
+
+class DrawnEdge(NamedTuple):
+    """An arrow between two nodes, with a text that is shown under the pointer."""
+
+    source: str
+    target: str
+    label: str = ""
+
+
+class Measure(NamedTuple):
+    """A number by which nodes can be coloured.
+
+    Attributes
+    ----------
+    name : str
+    show : callable
+        The number as text.
+    """
+
+    name: str
+    show: Callable[[float], str] = "{:g}".format
+
+
+class DrawnGraph(NamedTuple):
+    """A graph without cycles.
+
+    Attributes
+    ----------
+    title : str
+    nodes : sequence of DrawnNode
+    edges : sequence of DrawnEdge
+    measures : sequence of Measure
+        The first one colours the graph until another is chosen.
+    """
+
+    title: str
+    nodes: Sequence[DrawnNode]
+    edges: Sequence[DrawnEdge]
+    measures: Sequence[Measure] = ()

@@ -1,0 +1,178 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const figures = [...document.querySelectorAll("figure")];
+let figure = null;
+
+// -- colours
+
+function colour(share) {
+  const stops = data.colours;
+  const place = Math.sqrt(Math.min(Math.max(share, 0), 1)) * (stops.length - 1);
+  const i = Math.min(Math.floor(place), stops.length - 2);
+  const mixed = stops[i].map((a, k) => Math.round(a + (stops[i + 1][k] - a) * (place - i)));
+  return `rgb(${mixed.join(",")})`;
+}
+
+function paint(measure) {
+  const known = data.graphs[figure.dataset.graph];
+  for (const g of figure.querySelectorAll(".node")) {
+    const value = known.nodes[g.dataset.node].values[measure.name];
+    const rect = g.querySelector("rect");
+    rect.style.fill = value === undefined ? "" : colour(value / (measure.largest || 1));
+  }
+  byId("legend").querySelector("span").textContent = `0 to ${measure.shown}`;
+}
+
+// -- the part that is seen
+
+function look(svg, box) {
+  svg.setAttribute("viewBox", `${box.x} ${box.y} ${box.width} ${box.height}`);
+}
+
+function fit(svg) {
+  const width = Number(svg.dataset.width), height = Number(svg.dataset.height);
+  const room = figure.getBoundingClientRect();
+  // Letters are never larger than they are written, nor so small that nobody can read them.
+  const scale = Math.min(Math.max(width / room.width, height / room.height, 1), 2.2);
+  const shown = { width: scale * room.width, height: scale * room.height };
+  const y = shown.height > height ? (height - shown.height) / 2 : 0;
+  look(svg, { x: (width - shown.width) / 2, y, ...shown });
+}
+
+function centre(svg, rect) {
+  const box = svg.viewBox.baseVal;
+  const x = Number(rect.getAttribute("x")) + Number(rect.getAttribute("width")) / 2;
+  const y = Number(rect.getAttribute("y")) + Number(rect.getAttribute("height")) / 2;
+  look(svg, { x: x - box.width / 2, y: y - box.height / 2, width: box.width, height: box.height });
+}
+
+function movable(svg) {
+  let from = null;
+  const scale = () => svg.viewBox.baseVal.width / svg.getBoundingClientRect().width;
+  svg.addEventListener("pointerdown", (event) => {
+    from = { x: event.clientX, y: event.clientY };
+  });
+  svg.addEventListener("pointermove", (event) => {
+    if (!from || !event.buttons) return;
+    const box = svg.viewBox.baseVal, k = scale();
+    svg.classList.add("moving");
+    look(svg, {
+      x: box.x - (event.clientX - from.x) * k, y: box.y - (event.clientY - from.y) * k,
+      width: box.width, height: box.height,
+    });
+    from = { x: event.clientX, y: event.clientY };
+  });
+  window.addEventListener("pointerup", () => {
+    from = null;
+    svg.classList.remove("moving");
+  });
+  svg.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    const box = svg.viewBox.baseVal, room = svg.getBoundingClientRect();
+    const factor = Math.exp(event.deltaY * 0.0015);
+    const across = (event.clientX - room.left) / room.width;
+    const down = (event.clientY - room.top) / room.height;
+    look(svg, {
+      x: box.x + box.width * across * (1 - factor), y: box.y + box.height * down * (1 - factor),
+      width: box.width * factor, height: box.height * factor,
+    });
+  }, { passive: false });
+}
+
+// -- nodes
+
+function element(name, text) {
+  const found = document.createElement(name);
+  found.textContent = text;
+  return found;
+}
+
+function select(id) {
+  const node = data.graphs[figure.dataset.graph].nodes[id];
+  for (const g of figure.querySelectorAll(".node")) {
+    g.classList.toggle("selected", g.dataset.node === id);
+  }
+  for (const edge of figure.querySelectorAll(".edge")) {
+    edge.classList.toggle("near", edge.dataset.source === id || edge.dataset.target === id);
+  }
+  const list = document.createElement("dl");
+  for (const [what, text] of node.details) {
+    list.append(element("dt", what), element("dd", text));
+  }
+  const shown = [element("h2", node.label), list];
+  if (node.opens) {
+    const button = element("button", `Open ${node.opens}`);
+    button.addEventListener("click", () => show(node.opens));
+    shown.push(button);
+  }
+  byId("details").replaceChildren(...shown);
+}
+
+function reveal(title, id) {
+  show(title);
+  const g = [...figure.querySelectorAll(".node")].find((n) => n.dataset.node === id);
+  centre(figure.querySelector("svg"), g.querySelector("rect"));
+  select(id);
+  figure.scrollIntoView({ block: "nearest" });
+}
+
+function find(text) {
+  const nodes = data.graphs[figure.dataset.graph].nodes;
+  const wanted = text.toLowerCase();
+  for (const g of figure.querySelectorAll(".node")) {
+    const node = nodes[g.dataset.node];
+    const all = [node.label, ...node.details.map((pair) => pair[1])].join("\n").toLowerCase();
+    g.classList.toggle("faded", wanted !== "" && !all.includes(wanted));
+  }
+}
+
+// -- graphs
+
+function show(title) {
+  for (const other of figures) other.hidden = other.dataset.graph !== title;
+  figure = figures.find((other) => other.dataset.graph === title);
+  byId("graph").value = title;
+  const measures = data.graphs[title].measures;
+  const before = byId("measure").value;
+  byId("measure").replaceChildren(...measures.map((m) => new Option(m.name, m.name)));
+  const chosen = measures.find((m) => m.name === before) || measures[0];
+  if (chosen) {
+    byId("measure").value = chosen.name;
+    paint(chosen);
+  }
+  fit(figure.querySelector("svg"));
+  find(byId("find").value);
+}
+
+byId("graph").replaceChildren(...Object.keys(data.graphs).map((name) => new Option(name, name)));
+byId("graph").addEventListener("change", (event) => show(event.target.value));
+byId("measure").addEventListener("change", (event) => {
+  const measures = data.graphs[figure.dataset.graph].measures;
+  paint(measures.find((m) => m.name === event.target.value));
+});
+byId("find").addEventListener("input", (event) => find(event.target.value));
+byId("fit").addEventListener("click", () => fit(figure.querySelector("svg")));
+byId("legend").querySelector("i").style.background =
+  `linear-gradient(to right, ${[0, 0.0625, 0.25, 0.5625, 1].map(colour).join(",")})`;
+for (const other of figures) {
+  movable(other.querySelector("svg"));
+  for (const g of other.querySelectorAll(".node")) {
+    g.addEventListener("click", () => select(g.dataset.node));
+    g.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") select(g.dataset.node);
+    });
+    g.addEventListener("dblclick", () => {
+      const opens = data.graphs[other.dataset.graph].nodes[g.dataset.node].opens;
+      if (opens) show(opens);
+    });
+  }
+}
+for (const row of document.querySelectorAll("tr[data-of]")) {
+  const go = () => reveal(row.dataset.in, row.dataset.of);
+  row.addEventListener("click", go);
+  row.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") go();
+  });
+}
+if (figures.length) show(figures[0].dataset.graph);

@@ -1,0 +1,1 @@
+"""Profiles of compiled functions: what was counted, as text, data, traces and pages."""

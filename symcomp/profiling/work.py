@@ -1,0 +1,136 @@
+"""What an instruction has to do for values of given shapes: bytes to move, operations to compute.
+
+Bytes are those that any way of computing it must read and write: each operand once; of what is
+indexed, only the part. Operations are counted where they are known: 2 m n k for products, and for
+elementwise expressions and reductions each scalar function once for each element, whatever it
+costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod, sqrt
+from typing import Any
+
+from symcomp.core.node import Apply
+from symcomp.core.tensor import TensorType
+from symcomp.cvm.kernels import formula_of
+from symcomp.ops.alloc import Alloc
+from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.cholesky import Cholesky
+from symcomp.ops.formula import LINE_OPS, Formula, folded_axes
+from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.inverse import MatrixInverse
+from symcomp.ops.products import BatchedDot, Dot
+from symcomp.ops.shape import Shape, ShapeI
+from symcomp.vm.opcodes import Opcode
+from symcomp.vm.program import Instruction
+from symcomp.vm.tally import Shapes
+
+# The factors of products, by their positions among the inputs.
+FACTORS: dict[type, tuple[int, int]] = {
+    Dot: (0, 1),
+    BatchedDot: (0, 1),
+    ScaledDot: (1, 2),
+    Gemm: (2, 3),
+    BatchedGemm: (2, 3),
+    Gemv: (2, 3),
+    Ger: (2, 3),
+}
+# Operations of square matrices, in cubes of their order (Golub and Van Loan, Matrix Computations).
+CUBES: dict[type, float] = {Cholesky: 1 / 3, MatrixInverse: 2.0}
+# A function of lines is a maximum, a difference, an exponential, a sum and a quotient.
+LINE_OPERATIONS = 5
+
+
+def bytes_moved(step: Instruction, inputs: Shapes | None, outputs: Shapes | None) -> int | None:
+    """The bytes that an instruction has to read and write; None where that is not known.
+
+    Parameters
+    ----------
+    step : Instruction
+    inputs, outputs : tuple of shapes
+        Of its values, None for what is no array. Both None: various.
+    """
+    if inputs is None or outputs is None or step.claims:
+        return None
+    if step.opcode is Opcode.COPY:
+        return _size(inputs[0]) * 2 * _itemsize(step.compute) if inputs[0] is not None else None
+    node = step.node
+    if step.opcode is not Opcode.CALL or node is None or node.op.inner_graphs():
+        return None
+    read = [_bytes(x, shape) for x, shape in zip(node.inputs, inputs, strict=True)]
+    written = [_bytes(z, shape) for z, shape in zip(node.outputs, outputs, strict=True)]
+    return _moved(node, read, written)
+
+
+def _moved(node: Apply, read: list[int], written: list[int]) -> int:
+    op = node.op
+    if isinstance(op, Subtensor):
+        is_view = bool(op.view_map.get(0))
+        return 0 if is_view else 2 * sum(written) + sum(read[1:])
+    if isinstance(op, IncSubtensor):
+        part = read[1] * (2 if op.set else 3) + sum(read[2:])
+        return part if op.inplace else part + 2 * read[0]
+    if isinstance(op, Alloc | Shape | ShapeI):
+        return sum(written)
+    made = [n for j, n in enumerate(written) if not op.view_map.get(j)]
+    return sum(read) + sum(made) if made else 0
+
+
+def operations(node: Apply | None, inputs: Shapes | None, outputs: Shapes | None) -> int | None:
+    """How many operations of numbers a node takes; None where that is not known."""
+    if node is None or inputs is None or outputs is None or None in outputs:
+        return None
+    kind = type(node.op)
+    if kind in FACTORS:
+        return _products(node, [inputs[i] for i in FACTORS[kind]], outputs[0])
+    if kind in CUBES and inputs[0]:
+        return round(CUBES[kind] * _size(inputs[0]) * inputs[0][-1])
+    formula = formula_of(node)
+    if formula is None or any(shape is None for shape in inputs):
+        return None
+    return _elements(formula, [shape for shape in inputs if shape is not None])
+
+
+def _products(node: Apply, factors: Sequence[Any], result: Any) -> int | None:
+    """2 b m n k, from the sizes b m k, b k n and b m n."""
+    if any(shape is None for shape in (*factors, result)):
+        return None
+    batched = isinstance(node.op, BatchedDot | BatchedGemm)
+    batch = factors[0][0] if batched else 1
+    sizes = _size(factors[0]) * _size(factors[1]) * _size(result)
+    return round(2 * sqrt(sizes / batch)) if sizes else 0
+
+
+def _elements(formula: Formula, inputs: Sequence[tuple[int, ...]]) -> int:
+    """The steps of a formula, each as often as it has elements."""
+    shapes = list(inputs)
+    rank = len(shapes[0])
+    shapes += [(1,) * rank] * len(formula.literals)
+    total = 0
+    for step in formula.steps:
+        arguments = [shapes[a] for a in step.arguments]
+        # Lengths are equal, or 1.
+        shape = tuple(max(n) if 0 not in n else 0 for n in zip(*arguments, strict=True))
+        weight = LINE_OPERATIONS if isinstance(step.function, LINE_OPS) else 1
+        total += weight * prod(shape)
+        axes = folded_axes(step.function)
+        shapes.append(tuple(1 if a in axes else n for a, n in enumerate(shape)))
+    return total
+
+
+def _size(shape: Any) -> int:
+    return prod(shape)
+
+
+def _itemsize(copier: Any) -> int:
+    """Of the elements that the copier of a type copies."""
+    kind = getattr(copier, "__self__", None)
+    return kind.numpy_dtype.itemsize if isinstance(kind, TensorType) else 0
+
+
+def _bytes(variable: Any, shape: Any) -> int:
+    if shape is None or not isinstance(variable.type, TensorType):
+        return 0
+    return prod(shape) * int(variable.type.numpy_dtype.itemsize)

@@ -1,0 +1,309 @@
+"""What profiles count while programs run: how often each instruction ran, how long it took on
+values of which shapes, and the same of the programs inside (the steps of loops).
+
+Clocks are read in some of the runs only, so often that it costs less than a hundredth of the time;
+the first runs are all timed. The native machine counts in C, with the same results
+(``cvm/tally.pxi``).
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from symcomp.vm.program import Program
+
+# Runs that are timed whatever that costs, and the part of the time that it may cost afterwards.
+ALWAYS_TIMED, BUDGET = 16, 0.003
+# So many sets of shapes are told apart for an instruction, and so many of the last events are kept.
+MOST_VARIANTS, MOST_EVENTS = 8, 1 << 16
+
+Shapes = tuple[tuple[int, ...] | None, ...]
+
+
+class Event(NamedTuple):
+    """One instruction, or one run (``position`` -1), that was timed; in nanoseconds."""
+
+    start: int
+    duration: int
+    position: int
+    thread: int
+
+
+class Variant(NamedTuple):
+    """The runs of an instruction on values of the same shapes.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of shapes
+        None for what is no array, or was dropped at once. Both None: various shapes.
+    timed : int
+        How many runs were timed.
+    seconds : float
+        That they took together.
+    """
+
+    inputs: Shapes | None
+    outputs: Shapes | None
+    timed: int
+    seconds: float
+
+
+class Counted(NamedTuple):
+    """What is known of one instruction.
+
+    Attributes
+    ----------
+    position : int
+    runs : int
+        How often it ran.
+    in_python : int
+        How often that was Python's work.
+    variants : tuple of Variant
+    """
+
+    position: int
+    runs: int
+    in_python: int
+    variants: tuple[Variant, ...]
+
+    @property
+    def timed(self) -> int:
+        """How many of the runs were timed."""
+        return sum(v.timed for v in self.variants)
+
+    @property
+    def seconds(self) -> float:
+        """What all runs took, if those that were not timed took as long as those that were."""
+        return sum(v.seconds for v in self.variants) * self.runs / max(self.timed, 1)
+
+
+class Kind(IntEnum):
+    """What is timed of a run."""
+
+    UNTIMED = 0  # nothing
+    WHOLE = 1  # the run as a whole
+    FULL = 2  # its instructions
+
+
+class Sampler:
+    """Which runs are timed.
+
+    What timing costs is the difference between runs whose instructions are timed and runs that are
+    timed as a whole.
+
+    Attributes
+    ----------
+    seen, timed : int
+        How many runs there were, and of how many something was timed.
+    """
+
+    def __init__(self) -> None:
+        self.seen = self.timed = 0
+        self._skip = 0
+        self._costly = False
+        self._whole = self._full = self._overhead = 0.0
+
+    def next(self) -> Kind:
+        """What is timed of the run that begins."""
+        self.seen += 1
+        if self._skip > 0:
+            self._skip -= 1
+            return Kind.UNTIMED
+        if self.timed < ALWAYS_TIMED or self.timed % (2 if self._costly else 16):
+            return Kind.FULL
+        return Kind.WHOLE
+
+    def done(self, kind: Kind, duration: float, overhead: float) -> None:
+        """Take in a timed run, and what is known of what timing took."""
+        self.timed += 1
+        if kind is Kind.WHOLE:
+            self._whole = _smoothed(self._whole, duration)
+        else:
+            self._full = _smoothed(self._full, duration)
+            self._overhead = _smoothed(self._overhead, overhead)
+        if self._whole:
+            # What is timed is slower, too; but not by all that makes a run slower than another.
+            cost = min(self._full - self._whole, 4 * self._overhead)
+            mean = cost / (BUDGET * self._whole)
+            self._costly = mean > 1
+            # Not every n-th run: the runs of a program may take turns.
+            self._skip = int(mean * (0.5 + random.random())) if self._costly else 0
+
+
+def _smoothed(mean: float, new: float) -> float:
+    """The mean of late, of which one run that was interrupted changes little."""
+    return new if mean == 0 else mean + 0.125 * (min(new, 2 * mean) - mean)
+
+
+class Tally:
+    """The counts of one program that the Python machine runs.
+
+    Attributes
+    ----------
+    program : Program
+    inner : dict
+        (position, number of a machine) -> (machine, its tally): programs that run within the
+        instruction there.
+    kinds : tuple of (str or None)
+        What does each instruction: here Python.
+    unattended : int
+        Steps of a loop that were done without Python: none.
+    overhead : int
+        Nanoseconds that timing took.
+    full_runs : int
+        How many runs there were whose instructions were timed.
+    """
+
+    unattended = 0
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.inner: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self.kinds = ("PythonCall",) * len(program.instructions)
+        self.sampler = Sampler()
+        self.overhead = 0
+        self.full_runs = 0
+        self._counts = [0] * len(program.instructions)
+        self._variants: list[dict[Any, list[float]]] = [{} for _ in program.instructions]
+        self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self.contains = {i for i, step in enumerate(program.instructions) if has_inner(step)}
+
+    def begin(self) -> Run | None:
+        """A run begins; what times it, if it is timed: as is each one that runs other programs,
+        which count for themselves.
+        """
+        kind = self.sampler.next()
+        if self.contains:
+            kind = Kind.FULL
+        return Run(self, kind) if kind else None
+
+    def add(self, position: int, shapes: tuple[Shapes, Shapes], start: int, duration: int) -> None:
+        """Take in one instruction of a timed run."""
+        found = self._variants[position]
+        key: Any = shapes
+        if key not in found and len(found) >= MOST_VARIANTS - 1:
+            key = (None, None)
+        variant = found.setdefault(key, [0, 0, 0])
+        # What stands for runs that were not timed counts ten times the usual one at most: if the
+        # processor did something else meanwhile, it did not do so in all of them.
+        variant[2] = _smoothed(variant[2], duration)
+        sampled = self.runs > 2 * self.timed_runs
+        variant[0] += 1
+        variant[1] += min(duration, 10 * variant[2]) if sampled else duration
+        self._counts[position] += 1
+        self._events.append(Event(start, duration, position, threading.get_ident()))
+
+    # -- afterwards
+
+    @property
+    def runs(self) -> int:
+        """How often the program was run."""
+        return self.sampler.seen
+
+    @property
+    def timed_runs(self) -> int:
+        """How many of the runs were timed."""
+        return self.sampler.timed
+
+    def counted(self) -> list[Counted]:
+        """What is known of each instruction that ran.
+
+        Of runs that were not timed it is not known which branches they took: what is in branches
+        is counted by its part of the timed runs.
+        """
+        scale = self.runs / max(self.full_runs, 1)
+        found = []
+        for position, count in enumerate(self._counts):
+            variants = tuple(
+                Variant(inputs, outputs, int(timed), nanoseconds * 1e-9)
+                for (inputs, outputs), (timed, nanoseconds, _) in self._variants[position].items()
+            )
+            total = round(count * scale)
+            if count:
+                found.append(Counted(position, total, total, variants))
+        return found
+
+    def events(self) -> list[Event]:
+        """The last instructions that were timed, in the order in which they ended."""
+        return list(self._events)
+
+
+class Run:
+    """One run of a program of which something is timed.
+
+    Attributes
+    ----------
+    kind : Kind
+    """
+
+    def __init__(self, tally: Tally, kind: Kind) -> None:
+        self.kind = kind
+        self._tally = tally
+        self._outer = watched.frame
+        self._inputs: Shapes = ()
+        self._overhead = 0
+        self._start = self._began = self._last = time.perf_counter_ns()
+
+    def before(self, position: int, arguments: Sequence[Any]) -> None:
+        """An instruction begins."""
+        self._inputs = shapes_of(arguments)
+        if position in self._tally.contains:
+            watched.frame = self._tally, position
+        self._start = now = time.perf_counter_ns()
+        self._overhead += now - self._last
+
+    def after(self, position: int, results: Sequence[Any]) -> None:
+        """An instruction has ended."""
+        self._last = now = time.perf_counter_ns()
+        watched.frame = self._outer
+        self._tally.add(
+            position, (self._inputs, shapes_of(results)), self._start, now - self._start
+        )
+
+    def end(self, failed: bool) -> None:
+        """The run has ended."""
+        watched.frame = self._outer
+        self._tally.overhead += self._overhead
+        self._tally.full_runs += self.kind is Kind.FULL
+        if not failed:
+            duration = time.perf_counter_ns() - self._began
+            self._tally.sampler.done(self.kind, duration, self._overhead)
+
+
+class _Watched(threading.local):
+    """What runs in this thread: tally and position of an instruction with programs inside."""
+
+    frame: tuple[Any, int] | None = None
+
+
+watched = _Watched()
+
+
+def inner_tally(machine: Any) -> Any:
+    """The tally of a machine that runs within an instruction that is profiled; else None."""
+    if watched.frame is None:
+        return None
+    tally, position = watched.frame
+    key = (position, id(machine))
+    if key not in tally.inner:
+        # The machine is held, so that no other gets its number.
+        tally.inner.setdefault(key, (machine, machine.new_tally()))
+    return tally.inner[key][1]
+
+
+def has_inner(step: Any) -> bool:
+    """Whether an instruction runs other programs."""
+    return step.node is not None and bool(step.node.op.inner_graphs())
+
+
+def shapes_of(values: Sequence[Any]) -> Shapes:
+    """The shapes of values; None for what is no array."""
+    return tuple(v.shape if isinstance(v, np.ndarray) else None for v in values)
