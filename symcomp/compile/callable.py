@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from symcomp.compile.container import Container
@@ -316,7 +317,7 @@ class Function(Caller):
             Shared variables are the same objects, apart from those in ``swap``; default values are
             its own.
         """
-        maker = copy.copy(self.maker.without_updates() if delete_updates else self.maker)
+        maker = replace(self.maker.without_updates() if delete_updates else self.maker)
         maker.inputs = [_own_input(spec) for spec in maker.inputs]
         for old, new in (swap or {}).items():
             _swap(maker, old, new)

@@ -105,6 +105,8 @@ class Maker:
         For each further output, the input whose container receives it.
     trace : Trace
         What rewriting did.
+    original : tuple of Variable
+        The outputs and updates before rewriting; they are not pickled.
     """
 
     fgraph: FunctionGraph
@@ -119,6 +121,11 @@ class Maker:
     profile: ProfileStats | None = None
     keeps: bool = field(default=False)
     trace: Trace = field(default_factory=Trace)
+    original: tuple[Variable, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the user's graph."""
+        return {**self.__dict__, "original": ()}
 
     def program(self, reuse: bool = True, collect: bool = True) -> Program:
         """Lower the graph: with a storage plan, and with frees, where the mode allows them."""
@@ -169,6 +176,7 @@ class Maker:
         return Maker(
             graph, self.inputs, self.structure, self.n_outputs, [], self.borrowed, self.mode,
             self.name, self.nan_guard, self.profile, self.keeps, self.trace,
+            self.original[: self.n_outputs],
         )  # fmt: skip
 
 
@@ -203,4 +211,5 @@ def make(
     return Maker(
         graph, list(inputs), structure, len(outputs), [i for i, _ in updates], list(borrowed), mode,
         name, config.nan_guard, profile, mode.keeps_values, trace,
+        (*outputs, *(expression for _, expression in updates)),
     )  # fmt: skip

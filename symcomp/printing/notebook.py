@@ -1,12 +1,14 @@
-"""What notebooks show of an expression: a formula, and the graph below it."""
+"""What notebooks show: of an expression the formula and the graph, of a function its page."""
 
 from __future__ import annotations
 
 from html import escape
 
+from symcomp.compile.callable import Function
 from symcomp.core.node import Variable
 from symcomp.core.walk import toposort
 from symcomp.printing.debug import debugprint
+from symcomp.printing.page import html
 from symcomp.printing.tex import latex
 
 # A formula of more nodes is no help: the tree alone is shown.
@@ -30,7 +32,14 @@ def repr_html(self: Variable) -> str:
     )
 
 
+def function_html(self: Function) -> str:
+    """The page of ``html``, in a frame."""
+    page = escape(html(self) or "")
+    return f'<iframe srcdoc="{page}" style="width: 100%; height: 720px; border: 0"></iframe>'
+
+
 def install() -> None:
-    """Put both on variables; the facade does it once."""
+    """Put them on variables and functions; the facade does it once."""
+    Function._repr_html_ = function_html  # type: ignore[attr-defined]
     Variable._repr_latex_ = repr_latex  # type: ignore[attr-defined]
     Variable._repr_html_ = repr_html  # type: ignore[attr-defined]
