@@ -19,12 +19,13 @@ help:
 	@echo 'make fuzz       the property-based tests, on new examples'
 	@echo 'make docs       the documentation, into docs/_build/html'
 	@echo 'make train      install what the examples need and train on the digits'
-	@echo 'make bench      training speed beside NumPy, on one core (a minute)'
+	@echo 'make bench      speed on one core, into docs/speed.md (a few minutes)'
 	@echo 'make dist       source archive and wheel, into dist/'
 	@echo 'make clean      delete what was built; make distclean: the environment too'
 	@echo
 	@echo 'PYTHON=python3.12   the interpreter of a new environment (now: $(PYTHON))'
 	@echo 'VENV=.venv          the environment (now: $(VENV))'
+	@echo 'PEERS=FILE          lines of others, to be put beside by make bench'
 	@echo 'WORKERS=2           how many processes run the tests (now: $(WORKERS))'
 
 test: lint types docs
@@ -50,7 +51,10 @@ train: $(VENV)/.installed-examples
 	$(BIN)/python examples/train_digits.py
 
 bench: $(VENV)/.installed-test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 taskset -c 0 $(BIN)/python benchmarks/training.py
+	mkdir -p build
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 taskset -c 0 \
+		$(BIN)/python benchmarks/runner.py > build/symcomp.jsonl
+	$(BIN)/python benchmarks/figures.py build/symcomp.jsonl $(PEERS)
 
 dist: $(VENV)/.installed-test
 	$(BIN)/python -m build
