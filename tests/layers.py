@@ -30,6 +30,7 @@ LAYERS = (
     (
         "symcomp",
         "symcomp.__main__",
+        "symcomp.commands",
         "symcomp.compat",
         "symcomp.gradient",
         "symcomp.ifelse",
