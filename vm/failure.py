@@ -111,7 +111,7 @@ def _steps(node: Any, values: Sequence[Any]) -> list[str]:
             where = f"    [{done.node.source}]" if done.node.source is not None else ""
             lines.append(f"  {done.node} = {results}{where}")
     except Exception as problem:  # noqa: BLE001  (what the replay meets is to be told)
-        lines.append(f"  then {type(problem).__name__}: {problem}")
+        lines.append(f"  {problem.__notes__[-1]} {type(problem).__name__}: {problem}")
     return ["", "Its steps, one by one:", *lines] if lines else []
 
 

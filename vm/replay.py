@@ -55,8 +55,12 @@ def _steps(
     """Compute node by node, adding to ``store``."""
     for inner in toposort(outputs):
         given = tuple(x.data if isinstance(x, Constant) else store[x] for x in inner.inputs)
-        with np.errstate(all="ignore"):
-            result = inner.op.bind(inner)(*given)
+        try:
+            with np.errstate(all="ignore"):
+                result = inner.op.bind(inner)(*given)
+        except Exception as problem:
+            problem.add_note(f"{inner} raised")
+            raise
         several = tuple(result) if inner.op.multiple_outputs else (result,)
         if through is not None:
             several = tuple(map(through, several))
