@@ -128,10 +128,11 @@ cdef class Caller:
         """
         cdef int64_t began = nanoseconds(), overhead = 0
         cdef Clock clock = None
-        if type(self._machine) is not NativeMachine:
+        if type(self._machine) is NativeMachine:
+            if kind == FULL:
+                clock = Clock()
+        elif type(self._tally) is not Tally:
             overhead = -self._tally.overhead
-        elif kind == FULL:
-            clock = Clock()
         values = self._stored() if args is None else self._collect(args, kwargs)
         results = self._run(values, clock)
         if clock is not None:

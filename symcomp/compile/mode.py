@@ -135,10 +135,11 @@ def _tags(text: str) -> tuple[str, ...]:
     return tuple(tag for tag in text.split(":") if tag)
 
 
-_modes: dict[str, Any] = {
-    "mode": lambda: Mode(),
-    "fast_run": lambda: Mode(optimizer="fast_run"),
-    "fast_compile": lambda: Mode(optimizer="fast_compile"),
+# By their names in lower case: as they are written, and what makes them.
+_modes: dict[str, tuple[str, Callable[[], Mode]]] = {
+    "mode": ("Mode", lambda: Mode()),
+    "fast_run": ("FAST_RUN", lambda: Mode(optimizer="fast_run")),
+    "fast_compile": ("FAST_COMPILE", lambda: Mode(optimizer="fast_compile")),
 }
 
 
@@ -152,7 +153,8 @@ def register_mode(name: str, mode: Mode | Callable[[], Mode]) -> None:
     """
     if name.lower() in _modes:
         raise ValueError(f"register_mode: there is a mode {name!r} already")
-    _modes[name.lower()] = (lambda: mode) if isinstance(mode, Mode) else mode
+    make = (lambda: mode) if isinstance(mode, Mode) else mode
+    _modes[name.lower()] = name, make
 
 
 def get_mode(mode: Any) -> Mode:
@@ -173,9 +175,9 @@ def get_mode(mode: Any) -> Mode:
         return mode
     name = config.mode if mode is None else mode
     if not isinstance(name, str) or name.lower() not in _modes:
-        known = ", ".join(sorted(key.upper() if key != "mode" else "Mode" for key in _modes))
+        known = ", ".join(sorted(written for written, _ in _modes.values()))
         raise ValueError(f"mode {name!r} does not exist; there are {known}, or pass a Mode")
-    return _modes[name.lower()]()
+    return _modes[name.lower()][1]()
 
 
 def get_default_mode() -> Mode:

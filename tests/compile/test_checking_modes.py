@@ -387,3 +387,12 @@ def test_errors_fit_a_screen_and_the_rest_can_be_asked_for(linker):
     assert "-->" in rest and "19: " in rest and "The graph above it:" in rest
     assert "x19" in rest and "Its steps, one by one:" in rest
     f(*[np.ones(3)] * 20)
+
+
+def test_inspected_functions_can_be_profiled(linker):
+    x = T.dvector("x")
+    states, _ = symcomp.scan(lambda s: T.tanh(s), outputs_info=[x], n_steps=3)
+    f = symcomp.function([x], states[-1].sum(), mode=NanGuardMode(linker=linker), profile=True)
+    for _ in range(30):
+        f([1.0])
+    assert "30 calls" in f.profile.text()
