@@ -37,7 +37,12 @@ def find_extensions() -> list[Extension]:
             f"symcomp.cvm.{Path(source).stem}",
             [source],
             include_dirs=[numpy.get_include(), "cvm"],
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+            define_macros=[
+                ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+                ("SYMCOMP_NUMPY", f'"{numpy.__version__}"'),
+            ],
+            library_dirs=[str(Path(numpy.__file__).parent / "random" / "lib")],
+            libraries=["npyrandom"],
             extra_compile_args=["-std=c11"],
             depends=[*native_files("*.h"), *native_files("*.pxi")],
         )

@@ -70,6 +70,7 @@ cdef class Caller:
     cdef object _tally
     cdef Tally _native_tally    # the same, if it is the native machine's
     cdef Calls _calls
+    cdef bint _always           # whether all runs are timed, as programs within are counted then
     cdef list _cells
     cdef list _claimed_cells
     cdef bint _mutable, _single, _listed
@@ -87,6 +88,7 @@ cdef class Caller:
         self._machine, self.trust_input, self.profile = machine, trust_input, profile
         self._tally, self._calls = tally, calls
         self._native_tally = tally if type(machine) is NativeMachine else None
+        self._always = tally is not None and self._native_tally is None and bool(tally.contains)
         self._cells = [spec.container for spec in inputs]
         self._claimed_cells = [self._cells[i] for i in machine.program.claimed]
         self._mutable = any([spec.mutable for spec in inputs])
@@ -112,7 +114,7 @@ cdef class Caller:
         subset = None
         if kwargs:
             subset = kwargs.pop("output_subset", None)
-        if self._calls is None or (kind := next_run(&self._calls.sampler)) == UNTIMED:
+        if self._calls is None or (kind := self._kind()) == UNTIMED:
             results = self._run(self._collect(args, kwargs), None)
         else:
             results = self._timed(kind, args, kwargs)
@@ -127,20 +129,22 @@ cdef class Caller:
         time.
         """
         cdef int64_t began = nanoseconds(), overhead = 0
-        cdef Clock clock = None
-        if type(self._machine) is NativeMachine:
-            if kind == FULL:
-                clock = Clock()
-        elif type(self._tally) is not Tally:
+        cdef Clock clock = Clock() if kind == FULL else None
+        if self._native_tally is None:
             overhead = -self._tally.overhead
         values = self._stored() if args is None else self._collect(args, kwargs)
         results = self._run(values, clock)
-        if clock is not None:
-            overhead = clock.overhead
-        elif overhead:
+        if self._native_tally is None:
             overhead += self._tally.overhead
+        elif kind == FULL:
+            overhead = clock.overhead
         self._calls.add(kind, began, overhead)
         return results
+
+    cdef inline int _kind(self) noexcept:
+        """What is timed of the call that begins."""
+        cdef int kind = next_run(&self._calls.sampler)
+        return FULL if self._always else kind
 
     def _repeat(self, Py_ssize_t n_calls):
         """Call with the stored values, several times; the last outputs, as a list."""
@@ -148,7 +152,7 @@ cdef class Caller:
         cdef Py_ssize_t k
         cdef int kind
         for k in range(n_calls):
-            if self._calls is None or (kind := next_run(&self._calls.sampler)) == UNTIMED:
+            if self._calls is None or (kind := self._kind()) == UNTIMED:
                 results = self._run(self._stored(), None)
             else:
                 results = self._timed(kind, None, None)
@@ -222,10 +226,10 @@ cdef class Caller:
             results = (<NativeMachine>self._machine).execute(
                 values, None, self._native_tally, clock
             )
-        elif self._tally is None:
+        elif clock is None:
             results = self._machine.run(values)
         else:
-            results = self._machine.counted(values, self._tally)
+            results = self._machine.timed(values, self._tally)
         if self._n_updated == 0:
             return results
         for k in range(self._n_updated):

@@ -6,7 +6,7 @@ cdef double WORK_BETWEEN_SIGNALS = 5e6
 cdef int64_t STEPS_BETWEEN_SIGNALS = 4096
 
 # Actions whose steps can be recorded.
-FREEZABLE = (KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite)
+FREEZABLE = (KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite, RandomDraw)
 
 cdef enum Place:
     FIXED = 0       # captured, a constant, or what is computed from such and from lengths
@@ -108,9 +108,7 @@ cdef class Frozen:
     cdef int _n_places, _n_calls, _n_cuts, _n_copies, _n_exchanges, _until
     cdef double _work
     cdef Tally _tally
-    cdef int64_t *_nanoseconds      # of instructions, in the steps that were timed
-    cdef double *_usual             # the same of one step
-    cdef int64_t _timed_steps
+    cdef Steady *_steady            # of instructions, in the steps that were timed
 
     def __cinit__(self, NativeMachine machine):
         cdef int slot, n_slots = machine._n_slots, n_outputs = machine._n_outputs
@@ -154,10 +152,9 @@ cdef class Frozen:
         cdef Clock clock = None
         self._tally = loop._tally
         if self._tally is not None:
-            self._nanoseconds = <int64_t *>self._new(self._machine._n_steps * sizeof(int64_t))
-            self._usual = <double *>self._new(self._machine._n_steps * sizeof(double))
-            self._tally.sampler.seen += 1
-            clock = Clock()
+            self._steady = <Steady *>self._new(self._machine._n_steps * sizeof(Steady))
+            if next_run(&self._tally.sampler) == FULL:
+                clock = Clock()
         self._name_inputs(loop, store)
         try:
             while position < self._machine._n_steps:
@@ -174,16 +171,21 @@ cdef class Frozen:
         cdef Step *step = &self._machine._steps[position]
         cdef Action action = <Action>step.action
         cdef int64_t entries = symcomp_entries()[0]
-        self._calls[self._n_calls].position = position
+        cdef int first = self._n_calls
         if clock is not None:
             clock.before(self._tally, position, store, step)
         action.run(store)
         if clock is not None:
             clock.after(self._tally, position, store, step)
+        elif self._tally is not None:
+            self._tally.recognise(position, store, step)
+        if self._tally is not None:
             self._tally.counts[position] += 1
             self._tally.in_python[position] += symcomp_entries()[0] != entries
         if self._fits:
             self._fits = self._note(action, step, store)
+        for i in range(first, self._n_calls):
+            self._calls[i].position = position
         for i in range(step.n_frees):
             value = store[step.frees[i]]
             store[step.frees[i]] = NULL
@@ -209,6 +211,8 @@ cdef class Frozen:
             return self._fill(<Fill>action, store)
         if type(action) is PartWrite and self._are_fixed(step, 2):
             return self._write(<PartWrite>action, store)
+        if type(action) is RandomDraw and self._are_fixed(step, 1):
+            return record_draw(self, <RandomDraw>action, store)
         return False
 
     cdef bint _are_fixed(self, Step *step, int first) noexcept:
@@ -581,18 +585,24 @@ cdef class Frozen:
     ) noexcept nogil:
         """Do steps; False if one was the last."""
         cdef bint more = True
-        cdef int kind
+        cdef int64_t timed = end + 1        # the next step that is
+        if sampler != NULL:
+            timed = done[0] + sampler.skip
         while more and done[0] < end:
-            if sampler == NULL or (kind := next_run(sampler)) == UNTIMED:
+            if done[0] < timed:
                 failed[0] = self._step()
             else:
-                failed[0] = self._timed_step(sampler, kind)
+                sampler.skip = 0
+                failed[0] = self._timed_step(sampler, next_run(sampler))
+                timed = done[0] + 1 + sampler.skip
             if failed[0]:
                 break
             if self._until >= 0:
                 more = not self._addresses[self._until][0]
             self._advance()
             done[0] += 1
+        if sampler != NULL:
+            sampler.skip = max(0, timed - done[0])
         return more
 
     cdef bint _counted_steps(self, int64_t *done, int64_t end, int *failed) except -1:
@@ -603,29 +613,31 @@ cdef class Frozen:
         cdef bint more
         with nogil:
             more = self._steps(done, end, &sampler, failed)
+        # Those that were not timed were not seen.
+        sampler.seen = tally.sampler.seen + done[0] - first
         tally.sampler = sampler
-        tally.add_steps(done[0] - first, self._timed_steps, self._nanoseconds)
-        self._timed_steps = 0
+        tally.add_steps(done[0] - first, self._steady)
         return more
 
     cdef int _timed_step(self, Sampler *sampler, int kind) noexcept nogil:
         """``_step``, with a look at the clock around it, or around each call."""
         cdef int64_t began = nanoseconds(), before
-        cdef int i, position
+        cdef int i
         if kind == WHOLE:
             if self._step():
                 return 1
         else:
-            self._timed_steps += 1
+            # What is no call is done in passing.
+            for i in range(self._machine._n_steps):
+                self._steady[i].n += 1
             self._cut()
             for i in range(self._n_calls):
                 before = nanoseconds()
                 if self._call(&self._calls[i]):
                     return 1
-                position = self._calls[i].position
-                self._nanoseconds[position] += tempered(
-                    &self._usual[position], max(0, nanoseconds() - before - clock_latency),
-                    sampler.costly,
+                temper(
+                    &self._steady[self._calls[i].position],
+                    max(0, nanoseconds() - before - clock_latency),
                 )
         was_timed(
             sampler, kind, nanoseconds() - began, 2 * self._n_calls * clock_latency

@@ -6,6 +6,8 @@ from symcomp.vm.machine import Observer
 from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Counted, Event
 
+DRAWS_OF_NUMPY: str
+
 class Action: ...
 
 class Inspected(Action):
@@ -68,6 +70,58 @@ class Reserve(Action):
         parts: Sequence[Sequence[int | tuple[int, int]]],
         dtype: Any,
         into: int,
+    ) -> None: ...
+
+class RandomDraw(Action):
+    def __init__(
+        self,
+        distribution: str,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        ndim: int,
+        into: int,
+        dtype: Any,
+        single: bool,
+    ) -> None: ...
+
+class Convolution(Action):
+    def __init__(
+        self,
+        part: int,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        padding: Sequence[tuple[int, int]],
+        strides: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+        dtype: Any,
+    ) -> None: ...
+
+class Largest(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        input: int,
+        outputs: Sequence[int],
+        ndim: int,
+        window: Sequence[int],
+        strides: Sequence[int],
+        padding: Sequence[int],
+        partial: bool,
+        dtype: Any,
+    ) -> None: ...
+
+class Placing(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        output: int,
+        ndim: int,
+        spatial: int,
+        dtype: Any,
     ) -> None: ...
 
 class Join(Action):
@@ -175,7 +229,6 @@ class NativeMachine:
     ) -> None: ...
     def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
     def new_tally(self) -> Tally: ...
-    def counted(self, values: Sequence[Any], tally: Tally) -> list[Any]: ...
     def free(self) -> None: ...
 
 class Tally:

@@ -10,7 +10,14 @@ cimport cython
 from cpython.bytearray cimport PyByteArray_AsString
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_New, PyList_SET_ITEM
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport (
+    PyMem_Calloc,
+    PyMem_Free,
+    PyMem_Malloc,
+    PyMem_RawFree,
+    PyMem_RawMalloc,
+    PyMem_Realloc,
+)
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
@@ -32,7 +39,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.vm.failure import failure
 from symcomp.vm.machine import UNSET
 from symcomp.vm.opcodes import Opcode
-from symcomp.vm.tally import Counted, Event, Variant, has_inner, inner_tally, watched
+from symcomp.vm.tally import Counted, Event, Variant, frames_of, inner_tally, watched
 
 cnp.import_array()
 
@@ -177,7 +184,7 @@ cdef class NativeMachine:
         """
         tally = inner_tally(self)
         if tally is not None:
-            return self.counted(values, tally)
+            return self._counted_run(values, tally)
         return self.execute(values, observe, None, None)
 
     def new_tally(self):
@@ -185,7 +192,7 @@ cdef class NativeMachine:
         kinds = [None if a is None else type(a).__name__ for a in self._actions]
         return Tally(self.program, tuple(kinds))
 
-    cpdef list counted(self, values, Tally tally):
+    cdef list _counted_run(self, values, Tally tally):
         """``run``, and count what is done."""
         cdef int64_t began
         cdef Clock clock
@@ -347,7 +354,7 @@ cdef class NativeMachine:
     cdef int _do_within(self, PyObject **store, int at, Tally tally) except -1:
         """Do an instruction that runs other programs; these are counted, too."""
         outer = watched.frame
-        watched.frame = tally, at
+        watched.frame = tally.frames[at]
         try:
             return self._do(store, at)
         finally:
@@ -403,5 +410,7 @@ cdef list contents(PyObject **store, int n):
 
 
 include "frozen.pxi"
+include "draws.pxi"
+include "windows.pxi"
 include "loop.pxi"
 include "caller.pxi"

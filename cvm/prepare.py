@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from symcomp.config import config
 from symcomp.cvm.kernels import MOST_AXES, kernel_actions
 from symcomp.cvm.machine import (
+    DRAWS_OF_NUMPY,
     Action,
+    Convolution,
     Fill,
     GateCall,
     Gather,
     Inspected,
     Join,
+    Largest,
     Length,
     NativeMachine,
     Part,
     PartWrite,
+    Placing,
     Product,
     PythonCall,
+    RandomDraw,
     Reserve,
     Scatter,
     Transpose,
@@ -32,7 +39,10 @@ from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, Pattern, Slice
 from symcomp.ops.products import Dot
+from symcomp.ops.random.draw import Draw
 from symcomp.ops.shape import ShapeI
+from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
+from symcomp.ops.windows.pooling import MaxPool, ToPositions
 from symcomp.vm import destinations
 from symcomp.vm.inspection import Inspector, is_inspected
 from symcomp.vm.opcodes import Opcode
@@ -160,6 +170,58 @@ def _fill(step: Instruction) -> Action | None:
     return Fill(step.compute, step.arguments, step.outputs[0], out.ndim, into, out.dtype)
 
 
+def _convolution(step: Instruction) -> Action | None:
+    """A convolution, or an adjoint of one, over lines or planes."""
+    node: Any = step.node
+    op, out = node.op, node.outputs[0]
+    if op.ndim > 2 or out.dtype not in REALS:
+        return None
+    part = (Convolve, ConvolveInputs, ConvolveKernels).index(type(op))
+    geometry = op.geometry
+    named = {"valid": (0, 0), "full": (-1, -1), "half": (-2, -2)}
+    padding = [named[p] if isinstance(p, str) else p for p in geometry.padding]
+    return Convolution(
+        part, step.compute, step.arguments, step.outputs[0], padding, geometry.strides,
+        geometry.dilation, op.groups, out.dtype,
+    )  # fmt: skip
+
+
+def _largest(step: Instruction) -> Action | None:
+    node: Any = step.node
+    op, x = node.op, node.inputs[0]
+    if op.ndim != 2 or x.dtype not in REALS or x.ndim > MOST_AXES:
+        return None
+    return Largest(
+        step.compute, step.inputs[0], step.outputs, x.ndim, op.window, op.strides, op.padding,
+        op.partial, x.dtype,
+    )  # fmt: skip
+
+
+def _placing(step: Instruction) -> Action | None:
+    node: Any = step.node
+    g = node.inputs[0]
+    if g.dtype not in REALS:
+        return None
+    return Placing(
+        step.compute, step.arguments, step.outputs[0], g.ndim, node.op.ndim, g.dtype
+    )  # fmt: skip
+
+
+def _draw(step: Instruction) -> Action | None:
+    """A real draw, by the distributions of the NumPy that is here."""
+    node: Any = step.node
+    op, out = node.op, node.outputs[1]
+    if op.distribution not in DRAWN or DRAWS_OF_NUMPY != np.__version__:
+        return None
+    parameters = node.inputs[1 + out.ndim :]
+    single = all(n == 1 for x in parameters for n in x.type.shape)
+    into = step.into[1] if step.into else -1
+    return RandomDraw(
+        op.distribution, step.compute, step.arguments, step.outputs, out.ndim, into, out.dtype,
+        single,
+    )  # fmt: skip
+
+
 def _read(step: Instruction) -> Action | None:
     pattern = step.node.op.pattern  # type: ignore[union-attr]
     if pattern and all(entry == ARRAY for entry in pattern):
@@ -225,18 +287,27 @@ def _basic(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
     return entries
 
 
+REALS = ("float32", "float64")
+DRAWN = ("standard_exponential", "standard_gamma", "standard_normal", "standard_uniform")
+
 # What is done natively; the rest calls Python.
 NATIVE: dict[type, Lowering] = {
     Alloc: _fill,
     DimShuffle: _transpose,
+    Convolve: _convolution,
+    ConvolveInputs: _convolution,
+    ConvolveKernels: _convolution,
     Dot: _dot,
+    Draw: _draw,
     Gemm: _gemm,
     Gemv: _gemm,
     Ger: _ger,
     IncSubtensor: _write,
     ops_join.Join: _join,
+    MaxPool: _largest,
     ScaledDot: _scaled_dot,
     destinations.Reserve: _reserve,
     ShapeI: _length,
     Subtensor: _read,
+    ToPositions: _placing,
 }

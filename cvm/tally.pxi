@@ -82,14 +82,37 @@ cdef inline double smoothed(double mean, double new) noexcept nogil:
     return new if mean == 0 else mean + 0.125 * (min(new, 2 * mean) - mean)
 
 
-cdef inline int64_t tempered(
-    double *usual, int64_t duration, bint stands_for_others
-) noexcept nogil:
-    """The time of a run. What stands for runs that were not timed counts ten times the usual one at
-    most: if the processor did something else meanwhile, it did not do so in all of them.
-    """
-    usual[0] = smoothed(usual[0], duration)
-    return min(duration, <int64_t>(10 * usual[0])) if stands_for_others else duration
+cdef struct Steady:
+    # What runs take that are not timed: the mean of those that are, without the first one, and
+    # without what the processor did in between for others.
+    int64_t n
+    double total
+    double usual
+
+
+cdef inline void temper(Steady *steady, double duration) noexcept nogil:
+    """Add a time, at most ten times the usual one."""
+    if steady.usual == 0:
+        steady.usual = duration
+    elif duration < steady.usual:
+        steady.usual += 0.5 * (duration - steady.usual)
+    else:
+        steady.usual += 0.125 * (min(duration, 2 * steady.usual) - steady.usual)
+    steady.total += min(duration, 10 * steady.usual)
+
+
+cdef inline void steady_run(Steady *steady, double duration) noexcept nogil:
+    """Take in a timed run."""
+    if steady.n == 1:
+        steady.usual = min(steady.usual, duration)
+        steady.total = 0        # that was the first
+    temper(steady, duration)
+    steady.n += 1
+
+
+cdef inline double steady_mean(Steady *steady) noexcept nogil:
+    """Nanoseconds."""
+    return steady.total / max(steady.n - (steady.n > 1), 1)
 
 
 cdef void was_timed(
@@ -127,7 +150,7 @@ cdef struct Counter:
     uint64_t all_keys[MOST_VARIANTS]            # and of the outputs
     int64_t timed[MOST_VARIANTS]
     int64_t nanoseconds[MOST_VARIANTS]
-    double usual[MOST_VARIANTS]
+    Steady steady[MOST_VARIANTS]
 
 
 cdef struct Happening:
@@ -248,9 +271,8 @@ cdef class Clock:
                 )
             counter.last = k
         counter.timed[k] += 1
-        counter.nanoseconds[k] += tempered(
-            &counter.usual[k], duration, tally.counts[position] > 2 * counter.timed[k]
-        )
+        counter.nanoseconds[k] += duration
+        steady_run(&counter.steady[k], duration)
         return tally.log.add(self._start, duration, position)
 
 
@@ -271,6 +293,7 @@ cdef class Tally:
     cdef readonly dict inner
     cdef readonly tuple kinds
     cdef readonly int64_t unattended    # steps of a loop that were done without Python
+    cdef dict frames            # of the instructions that contain programs
     cdef int64_t *counts
     cdef int64_t *in_python     # how often that was Python's work
     cdef int64_t *watched       # up to which count more than counting is done: always, if the
@@ -300,10 +323,10 @@ cdef class Tally:
         self.in_python, self.watched = self.counts + self._n, self.counts + 2 * self._n
         self.went = self.counts + 3 * self._n
         self.may_be_plain = all([step.target < 0 for step in program.instructions])
+        self.frames = frames_of(self)
+        self.may_be_plain = self.may_be_plain and not self.frames
         for i in range(self._n):
-            inner = has_inner(program.instructions[i])
-            self.watched[i] = CONTAINS_PROGRAMS if inner else INSTRUCTION_TIMED
-            self.may_be_plain = self.may_be_plain and not inner
+            self.watched[i] = CONTAINS_PROGRAMS if i in self.frames else INSTRUCTION_TIMED
 
     def __dealloc__(self):
         PyMem_Free(self.counters)
@@ -327,20 +350,35 @@ cdef class Tally:
             self.plain = self.may_be_plain and self._n > 0 and self.counts[0] > ALWAYS_TIMED
         self.entries = entries
 
-    cdef void add_steps(self, int64_t n, int64_t timed, int64_t *nanoseconds) noexcept:
+    cdef int recognise(self, int position, PyObject **store, Step *step) except -1:
+        """Note the shapes of an instruction that was not timed, and whose values are all there."""
+        cdef uint64_t key = key_of(0, store, step.inputs, step.n_inputs)
+        cdef int *outputs = step.inputs + step.n_inputs
+        cdef uint64_t all_keys = key_of(key, store, outputs, step.n_outputs)
+        cdef int k = self.variant(position, key, all_keys)
+        if k < 0:
+            inputs = shapes_in(store, step.inputs, step.n_inputs)
+            results = shapes_in(store, outputs, step.n_outputs)
+            k = self.new_variant(position, key, all_keys, inputs, results)
+        self.counters[position].last = k
+        return 0
+
+    cdef void add_steps(self, int64_t n, Steady *steady) noexcept:
         """Take in steps of a loop that were done without Python, on values of the shapes that were
-        seen last; clear the times.
+        seen last; clear them.
         """
-        cdef int i
+        cdef int i, k
         cdef Counter *counter
         self.unattended += n
         for i in range(self._n):
             counter = &self.counters[i]
             self.counts[i] += n
-            # What is no call is done in passing.
-            counter.timed[counter.last] += timed
-            counter.nanoseconds[counter.last] += nanoseconds[i]
-            nanoseconds[i] = 0
+            k = counter.last
+            counter.timed[k] += steady[i].n
+            counter.nanoseconds[k] += <int64_t>steady[i].total
+            counter.steady[k].n += steady[i].n
+            counter.steady[k].total += steady[i].total
+            steady[i].n, steady[i].total = 0, 0
 
     cdef int variant(self, int position, uint64_t inputs, uint64_t key) noexcept:
         """The number of the shapes; -1 if they are new."""
@@ -393,7 +431,10 @@ cdef class Tally:
             counter = &self.counters[i]
             if self.counts[i]:
                 variants = [
-                    Variant(*self._shapes[i][k], counter.timed[k], counter.nanoseconds[k] * 1e-9)
+                    Variant(
+                        *self._shapes[i][k], counter.timed[k], counter.nanoseconds[k] * 1e-9,
+                        steady_mean(&counter.steady[k]) * 1e-9,
+                    )
                     for k in range(counter.n_variants)
                 ]
                 found.append(Counted(i, self.counts[i], self.in_python[i], tuple(variants)))
@@ -411,10 +452,8 @@ cdef class Calls:
 
     cdef Sampler sampler
     cdef Log log
-    cdef int64_t _timed[FULL + 1]
-    cdef int64_t _nanoseconds[FULL + 1]
-    cdef int64_t _overhead
-    cdef double _usual
+    cdef int64_t _nanoseconds, _overhead
+    cdef Steady _steady[FULL + 1]
 
     def __cinit__(self):
         self.log = Log()
@@ -423,11 +462,9 @@ cdef class Calls:
         """Take in a timed call, in which timing took ``overhead``."""
         cdef int64_t duration = max(0, nanoseconds() - began - clock_latency)
         was_timed(&self.sampler, kind, duration, overhead)
-        self._timed[kind] += 1
-        self._nanoseconds[kind] += tempered(
-            &self._usual, max(0, duration - overhead), self.sampler.costly
-        )
+        self._nanoseconds += max(0, duration - overhead)
         self._overhead += overhead
+        steady_run(&self._steady[kind], max(0, duration - overhead))
         return self.log.add(began, duration, WHOLE_RUN)
 
     @property
@@ -442,12 +479,13 @@ cdef class Calls:
 
     @property
     def seconds(self):
-        """What all took, if those that were not timed took as long as those that were."""
-        cdef int64_t timed = self._timed[WHOLE], total = self._nanoseconds[WHOLE]
+        """What all took, if those that were not timed took as long as the others."""
+        cdef int kind = FULL
         # Where timing the instructions disturbs them, calls timed as a whole say it better.
-        if timed == 0 or self._overhead < 0.02 * self._nanoseconds[FULL]:
-            timed, total = timed + self._timed[FULL], total + self._nanoseconds[FULL]
-        return total * 1e-9 * self.sampler.seen / max(timed, 1)
+        if self._steady[WHOLE].n > 1 and self._overhead > 0.02 * self._nanoseconds:
+            kind = WHOLE
+        others = self.sampler.seen - self.sampler.timed
+        return (self._nanoseconds + others * steady_mean(&self._steady[kind])) * 1e-9
 
     def events(self):
         """The last calls that were timed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from symcomp.core.graph import FunctionGraph, Watcher
@@ -79,7 +79,7 @@ class Engine(Watcher):
         """
         self._queue.extend(self.graph.toposort())
         self._waiting.update(self._queue)
-        budget = MOST_REWRITES * len(self._queue) + 1000
+        budget = MOST_REWRITES * _size(self._queue) + 1000
         self.graph.watcher = self
         try:
             while self._queue:
@@ -269,6 +269,17 @@ class Engine(Watcher):
             RewriteWarning,
             stacklevel=2,
         )
+
+
+def _size(nodes: Iterable[Apply]) -> int:
+    """How many nodes these are, with those of graphs in them, which may be moved out."""
+    size, pending = 0, list(nodes)
+    while pending:
+        node = pending.pop()
+        size += 1
+        for _, outputs in node.op.inner_graphs():
+            pending += toposort(outputs)
+    return size
 
 
 def _same_computation(old: Variable, new: Variable) -> bool:

@@ -33,6 +33,7 @@ from symcomp.ops.fused import Fused
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.regions import Placement, place
 from symcomp.rewrite.levels import Components, Kind, assign_levels
+from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.trace import Firing
 
 # A C compiler's time grows faster than the length of a loop's body, and beyond this no more is
@@ -55,7 +56,7 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
         What was done is added.
     """
     order = graph.toposort()
-    kinds = _kinds(order, place(order, graph.outputs))
+    kinds = _kinds(order, place(order, graph.outputs), shapes_of(graph))
     levels = assign_levels(order, kinds)
     components = Components()
     for node in order:
@@ -75,12 +76,13 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
                 _replace(graph, part, firings)
 
 
-def _kinds(order: Sequence[Apply], regions: Placement) -> dict[Apply, Kind]:
+def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[Apply, Kind]:
     """A number for the nodes that pass over elements of one shape, or rows of them, in one lazy
-    region.
+    region. Where rows count, they are known to be equally long.
     """
     numbers: dict[Any, int] = {}
     kinds: dict[Apply, Kind] = {}
+    lines_of: dict[Apply, Any] = {}
     axes = _axes_of_rows(order)
     elements = {_row(pattern, lines): pattern for pattern, lines in axes.items()}
     for node in order:
@@ -89,10 +91,26 @@ def _kinds(order: Sequence[Apply], regions: Placement) -> dict[Apply, Kind]:
         lines = {*_lines(node)}
         if pattern is None or (lines and not lines <= {*axes.get(pattern, ())}):
             continue
-        if pattern not in axes:
-            pattern = elements.get(pattern, pattern)
-        kinds[node] = numbers.setdefault((pattern, regions[node]), len(numbers))
+        if pattern in axes:
+            lengths = [shapes.of(_elements(node))[a] for a in axes[pattern]]
+            lines_of[node] = tuple(n if isinstance(n, int) else id(n) for n in lengths)
+        elif pattern in elements:
+            # Values of rows belong to the elements that they come from: others may have rows as
+            # many, and of another length.
+            makers = [x.owner for x in node.inputs if x.owner in lines_of]
+            if any(kinds[maker] is not None for maker in makers):
+                lines_of[node] = lines_of[makers[0]]
+                pattern = elements[pattern]
+        key = (pattern, regions[node], lines_of.get(node))
+        kinds[node] = numbers.setdefault(key, len(numbers))
     return kinds
+
+
+def _elements(node: Apply) -> Any:
+    """What has the shape of the elements that the node passes over."""
+    if isinstance(node.op, DimShuffle) and _lines(node):
+        return node.inputs[0].owner.inputs[0]
+    return node.outputs[0] if type(node.op) is Elemwise else node.inputs[0]
 
 
 def _axes_of_rows(order: Sequence[Apply]) -> dict[Pattern, tuple[int, ...]]:

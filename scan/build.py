@@ -21,13 +21,16 @@ from symcomp.scan.arguments import (
     read_state,
     read_steps,
 )
-from symcomp.scan.checkpoint import in_chunks, read_every
+from symcomp.scan.budget import Budget
+from symcomp.scan.checkpoint import checkpointed, read_every
 from symcomp.scan.layout import Arguments, Layout, flat_arguments
 from symcomp.scan.op import Scan
 from symcomp.scan.run import by_fast_run
+from symcomp.scan.told import told_where
 from symcomp.scan.updates import OrderedUpdates, is_shared, read_step
 
 
+@told_where
 def scan(
     fn: Callable[..., Any],
     sequences: Any = None,
@@ -75,8 +78,8 @@ def scan(
     name : str, optional
         For messages and printing.
     profile, allow_gc
-        Accepted as Theano has them. A profile of the function shows the scan as one op, and what a
-        step leaves is dropped when the next one does not need it.
+        Accepted as Theano has them. A profile of the function shows the scan and its steps, and
+        what a step leaves is dropped when the next one does not need it.
     strict : bool
         Whether ``fn`` may use, of variables outside, the ``non_sequences`` alone.
     return_list : bool
@@ -85,10 +88,10 @@ def scan(
         Whether to return the updates, too.
     recompute : bool
         Gradients keep the states of each step alone, and compute all else again.
-    checkpoint : int or "auto", optional
+    checkpoint : int or str, optional
         Gradients keep the states of every so many steps alone, and do the steps between again;
-        "auto": the square root of the number of steps. Not together with ``until`` or
-        ``truncate_gradient``.
+        "auto": the square root of the number of steps; "64 MB", "1.5 GiB": as many as there is
+        room for. With ``until``, the steps are counted first, by a loop that keeps nothing.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def scan(
     ------
     ShapeError, DTypeError, TypeError, ValueError, MissingInputError
         If arguments do not fit, or a state changes its dtype or shape. The message names the
-        sequence or output.
+        sequence or output; a note tells the lines of the loop and of its step.
 
     Examples
     --------
@@ -128,6 +131,7 @@ def scan(
     if len(outputs) != len(states):
         raise ValueError(
             f"{who}: the step returned {len(outputs)} outputs; outputs_info describes {len(states)}"
+            ": give one entry for each, None for an output that the step does not read"
         )
     pairs = list(zip(states, outputs, strict=True))
     outputs = [fitted(y, s, who) if s.taps else y for s, y in pairs]
@@ -221,7 +225,7 @@ class Draft:
         truncate: int,
         selects: Any,
         recompute: bool = False,
-        every: int | str | None = None,
+        every: int | str | Budget | None = None,
     ) -> tuple[list[Any], OrderedUpdates, list[Any]]:
         """Make the scan; the outputs, the updates, and what each state is at the end.
 
@@ -233,8 +237,8 @@ class Draft:
             What the step may use of the graph around; None: everything.
         truncate, selects, recompute
             See Scan.
-        every : int, "auto" or None
-            See ``in_chunks``.
+        every : int, "auto", Budget or None
+            See ``checkpointed``.
         """
         shared = list(self._updates)
         inner = [x.type(x.name) for x in shared]
@@ -266,12 +270,8 @@ class Draft:
             whole = layout.results(op(*flat_arguments(given)))
             cut = [b[k:] for b, k in zip(whole.traced, layout.depths, strict=True)]
             found, ends = whole._replace(traced=cut), [b[-1] for b in whole.traced]
-        elif last or truncate != -1:
-            raise ValueError(
-                f"{self._who}: checkpoint does not go together with until or truncate_gradient"
-            )
         else:
-            found, ends = in_chunks(op, given, every)
+            found, ends = checkpointed(op, given, every)
         answers: dict[int, Any] = dict(zip(stacked, found.stacked, strict=True))
         answers.update(zip(traced, found.traced, strict=True))
         updates = OrderedUpdates(zip(shared, found.carried, strict=True))

@@ -21,7 +21,7 @@ from symcomp.ops.products import Dot
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.shape import Shape, ShapeI, specify_shape
 from symcomp.rewrite.shapes import Shapes
-from symcomp.scan.layout import Layout
+from symcomp.scan.layout import Arguments, Layout
 from symcomp.scan.rows import FirstRows
 
 TOTAL = (Elemwise, DimShuffle, IfElse, Reduce, Shape, ShapeI)
@@ -37,16 +37,34 @@ def row_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[list[Any]]:
     """For each stacked output the lengths of its rows as expressions outside; None where they
     depend on values of single steps.
     """
-    arguments, step = op.layout.arguments(node.inputs), op.layout.step(op.body.inputs)
-    outside = op.layout.arguments(shapes)
+    arguments, outside = op.layout.arguments(node.inputs), op.layout.arguments(shapes)
+    return lengths_outside(op, arguments, outside, inner_lengths(op))
+
+
+def lengths_outside(
+    op: Any, arguments: Arguments, shapes: Arguments, inner: Sequence[Sequence[Any]]
+) -> list[list[Any]]:
+    """Lengths in the body as expressions outside; None where they depend on values of single steps.
+
+    Parameters
+    ----------
+    op : Scan
+    arguments : Arguments
+        What it is applied to.
+    shapes : Arguments
+        Their shapes.
+    inner : sequence of sequences of int or TensorVariable
+        Lengths in terms of the body's inputs.
+    """
+    step = op.layout.step(op.body.inputs)
     known = dict(zip(step.captured, arguments.captured, strict=True))
-    shape_of: dict[Variable, Any] = dict(zip(step.captured, outside.captured, strict=True))
-    for lagged, shape in zip(step.lagged, outside.traced, strict=True):
+    shape_of: dict[Variable, Any] = dict(zip(step.captured, shapes.captured, strict=True))
+    for lagged, shape in zip(step.lagged, shapes.traced, strict=True):
         shape_of.update((x, shape[1:]) for x in lagged)
-    shape_of.update((x, s[1:]) for x, s in zip(step.rows, outside.sequences, strict=True))
+    shape_of.update((x, s[1:]) for x, s in zip(step.rows, shapes.sequences, strict=True))
     return [
         [n if isinstance(n, int) else _outside(n, known, shape_of) for n in lengths]
-        for lengths in inner_lengths(op)
+        for lengths in inner
     ]
 
 

@@ -13,9 +13,11 @@ from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.scan.arguments import State, read_sequence, read_steps
 from symcomp.scan.build import Draft
 from symcomp.scan.checkpoint import read_every
+from symcomp.scan.told import told_where
 from symcomp.scan.updates import until
 
 
+@told_where
 def loop(
     step: Callable[[Any, Any], Any],
     init: Any,
@@ -46,7 +48,7 @@ def loop(
     return_updates : bool
         Return the updates of shared variables as third result. Without it a step that has any, as
         one that draws random numbers, is an error.
-    checkpoint : int or "auto", optional
+    checkpoint : int or str, optional
         As for ``scan``.
 
     Returns

@@ -40,7 +40,7 @@ class Scan(Op):
         See ``Layout`` for the order of its inputs and outputs.
     layout : Layout
     truncate : int
-        The pullback goes through the last so many steps alone; -1: through all.
+        The pullback goes through the last so many steps alone; -1: through all; 0: through none.
     recompute : bool
         The pullback computes again what it needs of each step, from the states alone.
     selects : callable
@@ -109,11 +109,12 @@ class Scan(Op):
         capacity = min(most, FIRST_ROWS) if layout.until else most
         kinds = layout.results(self.body.outputs)
         states = []
-        for out, x, depth in zip(kinds.traced, traced, layout.depths, strict=True):
-            rows = Rows(str(out), x.dtype, depth + capacity, x.shape[1:])
+        lagged = layout.step(self.body.inputs).lagged
+        for inner, x, depth in zip(lagged, traced, layout.depths, strict=True):
+            rows = Rows(f"the state {inner[0]}", x.dtype, depth + capacity, x.shape[1:])
             rows.array[:depth] = x
             states.append(rows)
-        stacks = [Rows(str(y), y.dtype, capacity, None) for y in kinds.stacked]
+        stacks = [Rows(f"the output {y}", y.dtype, capacity, None) for y in kinds.stacked]
         steps = Steps(self.layout, states, carried, sequences, captured, stacks)
         done = steps.run(machine, most, str(self))
         results = [

@@ -54,6 +54,8 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     layout: Layout = op.layout
     arguments = layout.arguments(inputs)
     grads = layout.results(output_grads)
+    if op.truncate == 0:
+        return _of_starts(op, inputs, outputs, grads)
     plan = _plan(op, grads)
     if not (plan.traced or plan.carried or plan.stacked):
         return [None] * len(inputs)
@@ -86,6 +88,19 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     sequences = [backward.undefined.get(x, g) for x, g in zip(step.rows, sequences, strict=True)]
     captured = [backward.undefined.get(x, g) for x, g in zip(step.captured, captured, strict=True)]
     return [None, *traced, *carried, *sequences, *captured]
+
+
+def _of_starts(op: Any, inputs: Any, outputs: Any, grads: Results) -> list[Any]:
+    """The gradients if all steps count as constants: what is read of the rows and values that
+    states start from, and is not from a step.
+    """
+    layout: Layout = op.layout
+    done = outputs[-1] if layout.until else inputs[0]
+    traced = [
+        None if g is None else g[:k] for g, k in zip(grads.traced, layout.depths, strict=True)
+    ]
+    carried = [None if g is None else switch(done <= 0, g, g.zeros_like()) for g in grads.carried]
+    return [None, *traced, *carried, *[None] * (len(inputs) - 1 - len(traced) - len(carried))]
 
 
 def _at_start(pending: list[Any], left: Any) -> Any:
@@ -197,7 +212,7 @@ class _Backward:
             {*states, *carried, *totals, *outside},
             (self._arguments, self._outputs, self._done),
         )
-        sequences = [x[::-1] for x in given.values()]
+        sequences = [self._backwards(x) for x in given.values()]
         zeros_of = [self._first_pending(i, j) for i, k in zip(plan.traced, depths, strict=True)
                     for j in range(k)]  # fmt: skip
         starts = Arguments(
@@ -224,6 +239,11 @@ class _Backward:
             found.carried[len(carried) :],
         )
 
+    def _backwards(self, rows: Any) -> Any:
+        """The rows that the loop goes through, the last one first."""
+        truncate = self._op.truncate
+        return (rows if truncate < 0 else rows[-truncate:])[::-1]
+
     def _seeds(
         self, pending: Any, carried: Any, outside: list[Any], rows_of_grads: list[Any]
     ) -> tuple[list[Any], list[Any]]:
@@ -234,7 +254,7 @@ class _Backward:
         def row(g: Any) -> Any:
             x = TensorType(g.dtype, g.type.shape[1:])("g[t]")
             outside.append(x)
-            rows_of_grads.append(g[::-1])
+            rows_of_grads.append(self._backwards(g))
             return x
 
         for i, sums in zip(plan.traced, pending, strict=True):

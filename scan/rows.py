@@ -1,12 +1,13 @@
 """Rows around loops: FirstRows, those of a sequence that a loop reads; Continued, those of two
-loops of which one goes on where the other ended.
+loops of which one goes on where the other ended; LastRows and LeadingRows, those of a state of
+which some are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.index import IncSubtensor, set_subtensor
+from symcomp.ops.scalar_math import maximum
 from symcomp.ops.shape import ShapeI
 from symcomp.rewrite.canonicalize.structure import zeros_in
 
@@ -93,3 +95,50 @@ class Continued(Op):
             x.zeros_like() if dx is None else dx for x, dx in zip(inputs, tangents, strict=True)
         )
         return [self(dx, dy)]
+
+
+@record
+class LastRows(Op):
+    """z = n + ``more`` rows of which the last are those of y; nobody reads the others.
+    n, (k, ...) -> (max(n + more, 0), ...), n >= 0
+    """
+
+    more: int
+
+    no_derivative = "it is made by rewrites, of what was differentiated before"
+    gives_part: ClassVar[bool] = True
+
+    def output_types(self, n: TensorVariable, y: TensorVariable) -> list[TensorType]:
+        length = max(int(n.data) + self.more, 0) if isinstance(n, Constant) else None
+        return [TensorType(y.dtype, (length, *y.type.shape[1:]))]
+
+    def perform(self, n: Any, y: Any) -> Any:
+        length = max(int(n) + self.more, 0)
+        z = np.zeros((length, *y.shape[1:]), y.dtype)
+        known = min(len(y), length)
+        z[length - known :] = y[len(y) - known :]
+        return z
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(maximum(node.inputs[0] + self.more, 0), *shapes[1][1:])]
+
+
+@record
+class LeadingRows(Op):
+    """z = n rows of which the first are those of x; nobody reads the others.
+    (k, ...), n -> (n, ...), n >= k
+    """
+
+    no_derivative = "it is made by rewrites, of what was differentiated before"
+
+    def output_types(self, x: TensorVariable, n: TensorVariable) -> list[TensorType]:
+        length = int(n.data) if isinstance(n, Constant) else None
+        return [TensorType(x.dtype, (length, *x.type.shape[1:]))]
+
+    def perform(self, x: Any, n: Any) -> Any:
+        z = np.zeros((int(n), *x.shape[1:]), x.dtype)
+        z[: len(x)] = x
+        return z
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [(node.inputs[1], *shapes[0][1:])]

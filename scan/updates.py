@@ -99,6 +99,8 @@ def read_step(result: Any, who: str) -> tuple[list[Any], dict[Any, Any], Any]:
             condition = part.condition
         elif isinstance(part, Mapping) or _are_updates(part):
             updates.update(part)
+        elif outputs is not None and part in ([], ()):
+            continue  # no updates, as a list of none
         elif outputs is not None:
             raise TypeError(
                 f"{who}: the step returned {len(parts)} parts: {parts!r}; return [outputs], "

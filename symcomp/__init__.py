@@ -18,6 +18,7 @@ from symcomp.compile.evaluation import eval_variable
 from symcomp.compile.function import function
 from symcomp.compile.io import In, Out
 from symcomp.compile.mode import Mode
+from symcomp.compile.saving.files import load, save
 from symcomp.compile.shared import SharedVariable, shared, shared_constructor
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
@@ -32,6 +33,7 @@ from symcomp.errors import (
     SymcompError,
     UnusedInputError,
 )
+from symcomp.ops.python_op import as_op
 from symcomp.profiling.stats import ProfileStats
 from symcomp.scan_module import (
     OrderedUpdates,
@@ -51,11 +53,11 @@ Param = In
 __version__ = "0.1.0"
 
 __all__ = [
-    "Apply", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError", "errors",
-    "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
-    "gradient", "GradientError", "In", "loop", "Lop", "map", "MissingInputError", "Mode",
+    "Apply", "as_op", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError",
+    "errors", "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
+    "gradient", "GradientError", "In", "load", "loop", "Lop", "map", "MissingInputError", "Mode",
     "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
-    "ProfileStats", "reduce", "Rop", "scan", "scan_checkpoints", "scan_module", "shared",
+    "ProfileStats", "reduce", "Rop", "save", "scan", "scan_checkpoints", "scan_module", "shared",
     "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError", "tensor", "Type",
     "UnusedInputError", "until", "Variable",
 ]  # fmt: skip

@@ -70,6 +70,14 @@ class NotScalarConstantError(SymcompError, ValueError):
     """A variable is not a scalar whose value is known when the graph is built."""
 
 
+class SaveError(SymcompError, ValueError):
+    """Something that is to be saved has no place in the file: a user's op, a Python object."""
+
+
+class LoadError(SymcompError, ValueError):
+    """A file that is to be loaded is not one that ``symcomp.save`` wrote, or of a newer version."""
+
+
 class RewriteError(SymcompError, RuntimeError):
     """A rewrite failed, or would have changed a dtype or a shape; the message names it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 
 import symcomp.tensor  # noqa: F401  (installs the operators of variables)
 from symcomp.autodiff.check import check_derivatives
+from symcomp.compile.saving.graphs import GraphReader, GraphWriter
+from symcomp.core.closed import ClosedGraph
 from symcomp.core.evaluate import evaluate
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorType, TensorVariable
@@ -69,6 +72,14 @@ def check_aliasing(outputs: list[Any], values: dict[Variable, Any]) -> None:
                 assert not shared, f"output {j} of {node} shares memory with input {i}"
             fresh = not places and isinstance(found[out], np.ndarray)
             assert not fresh or found[out].flags.writeable, f"output {j} of {node} is read-only"
+
+
+def check_saving(inputs: list[Any], outputs: list[Any]) -> None:
+    """Check that the graph, written as JSON and read again, is the same."""
+    writer = GraphWriter()
+    text = json.loads(json.dumps(writer.graph(inputs, outputs), allow_nan=False))
+    loaded = GraphReader(writer.shared, writer.arrays).graph(text)
+    assert ClosedGraph(*loaded) == ClosedGraph(inputs, outputs)
 
 
 def check_writing(outputs: list[Any], values: dict[Variable, Any]) -> None:
@@ -163,6 +174,7 @@ def check(
         with np.errstate(all="ignore"):
             results = evaluate(outputs, given)
             check_aliasing(outputs, given)
+            check_saving(list(given), outputs)
             check_writing(outputs, given)
             check_lengths(outputs, given)
         for a, b in zip(arrays, before, strict=True):

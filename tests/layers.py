@@ -35,6 +35,7 @@ LAYERS = (
         "symcomp.gradient",
         "symcomp.ifelse",
         "symcomp.printing",
+        "symcomp.sandbox",
         "symcomp.scan_module",
         "symcomp.tensor",
     ),

@@ -6,6 +6,7 @@ shared variables are not overwritten before the call has ended, as an inspector 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from symcomp.core.graph import FunctionGraph
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
+from symcomp.vm.tally import Run, Tally
 
 Work = Callable[[Sequence[Any]], list[Any]]
 
@@ -34,10 +36,7 @@ class Machine(Protocol):
         """From the values of the inputs to those of the outputs."""
 
     def new_tally(self) -> Any:
-        """What ``counted`` counts in."""
-
-    def counted(self, values: Sequence[Any], tally: Any) -> list[Any]:
-        """``run``, and count what is done."""
+        """What counts its instructions."""
 
     def free(self) -> None:
         """Drop the values kept."""
@@ -122,14 +121,25 @@ class InspectedMachine:
         self._inspector.begin(self._graph, values[: len(self._graph.inputs)], self._inner)
         return self._machine.run(values, observe)
 
-    def new_tally(self) -> Any:
-        """What ``counted`` counts in."""
-        return self._machine.new_tally()
+    def new_tally(self) -> Tally:
+        """What ``timed`` counts in."""
+        return Tally(self.program)
 
-    def counted(self, values: Sequence[Any], tally: Any) -> list[Any]:
-        """``run``, and count what is done."""
-        self._inspector.begin(self._graph, values[: len(self._graph.inputs)], self._inner)
-        return self._machine.counted(values, tally)
+    def timed(self, values: Sequence[Any], tally: Tally) -> list[Any]:
+        """``run``, and take the time of each instruction, the inspector's work included."""
+
+        def observe(position: int, step: Instruction, seconds: float) -> None:
+            duration = int(seconds * 1e9)
+            tally.add(position, (None, None), time.perf_counter_ns() - duration, duration)
+
+        run = Run(tally)
+        failed = True
+        try:
+            results = self.run(values, observe)
+            failed = False
+            return results
+        finally:
+            run.end(failed)
 
     @property
     def kept(self) -> Any:

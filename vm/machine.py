@@ -81,12 +81,24 @@ class PythonMachine:
         self, values: Sequence[Any], tally: Tally, observe: Observer | None = None
     ) -> list[Any]:
         """``run``, and count what is done."""
-        run = tally.begin()
-        if run is None:
+        kind = tally.begin()
+        if kind is Kind.FULL:
+            return self.timed(values, tally, observe)
+        if kind is Kind.UNTIMED:
             return self._run(values, observe)
+        started = time.perf_counter_ns()
+        results = self._run(values, observe)
+        tally.sampler.done(kind, time.perf_counter_ns() - started, 0)
+        return results
+
+    def timed(
+        self, values: Sequence[Any], tally: Tally, observe: Observer | None = None
+    ) -> list[Any]:
+        """``run``, and take the time of each instruction."""
+        run = Run(tally)
         failed = True
         try:
-            results = self._run(values, observe, run if run.kind is Kind.FULL else None)
+            results = self._run(values, observe, run)
             failed = False
             return results
         finally:

@@ -48,12 +48,16 @@ class Variant(NamedTuple):
         How many runs were timed.
     seconds : float
         That they took together.
+    usual : float
+        The seconds of a run: the mean, without the first one, and without what the processor did
+        in between for others.
     """
 
     inputs: Shapes | None
     outputs: Shapes | None
     timed: int
     seconds: float
+    usual: float
 
 
 class Counted(NamedTuple):
@@ -81,8 +85,13 @@ class Counted(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """What all runs took, if those that were not timed took as long as those that were."""
-        return sum(v.seconds for v in self.variants) * self.runs / max(self.timed, 1)
+        """What all runs took, if those that were not timed were as usual."""
+        return sum(v.seconds for v in self.variants) + (self.runs - self.timed) * self.usual
+
+    @property
+    def usual(self) -> float:
+        """The seconds of a usual run."""
+        return sum(v.usual * v.timed for v in self.variants) / max(self.timed, 1)
 
 
 class Kind(IntEnum):
@@ -143,6 +152,31 @@ def _smoothed(mean: float, new: float) -> float:
     return new if mean == 0 else mean + 0.125 * (min(new, 2 * mean) - mean)
 
 
+class _Times:
+    """The times of runs, in nanoseconds: in all, and of a usual one."""
+
+    def __init__(self) -> None:
+        self.n, self.total = 0, 0
+        self._usual = self._steady = 0.0
+
+    def add(self, duration: int) -> None:
+        """Take in a run; as usual counts ten times the usual one at most, and not the first."""
+        if self.n < 2:
+            self._usual, self._steady = min(duration, self._usual or duration), 0.0
+        elif duration < self._usual:
+            self._usual += 0.5 * (duration - self._usual)
+        else:
+            self._usual += 0.125 * (min(duration, 2 * self._usual) - self._usual)
+        self._steady += min(duration, 10 * self._usual)
+        self.total += duration
+        self.n += 1
+
+    @property
+    def mean(self) -> float:
+        """Of usual runs."""
+        return self._steady / max(self.n - 1, 1)
+
+
 class Tally:
     """The counts of one program that the Python machine runs.
 
@@ -158,6 +192,8 @@ class Tally:
         Steps of a loop that were done without Python: none.
     overhead : int
         Nanoseconds that timing took.
+    calls : object or None
+        Of a function's program what counts its calls, and says which are timed.
     full_runs : int
         How many runs there were whose instructions were timed.
     """
@@ -170,34 +206,30 @@ class Tally:
         self.kinds = ("PythonCall",) * len(program.instructions)
         self.sampler = Sampler()
         self.overhead = 0
+        self.calls: Any = None
         self.full_runs = 0
         self._counts = [0] * len(program.instructions)
-        self._variants: list[dict[Any, list[float]]] = [{} for _ in program.instructions]
+        self._variants: list[dict[Any, _Times]] = [{} for _ in program.instructions]
         self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
-        self.contains = {i for i, step in enumerate(program.instructions) if has_inner(step)}
+        self.frames = frames_of(self)
+        self.contains = self.frames.keys()
 
-    def begin(self) -> Run | None:
-        """A run begins; what times it, if it is timed: as is each one that runs other programs,
-        which count for themselves.
+    def begin(self) -> Kind:
+        """What is timed of the run that begins: all, if it runs other programs, which count for
+        themselves.
         """
         kind = self.sampler.next()
-        if self.contains:
-            kind = Kind.FULL
-        return Run(self, kind) if kind else None
+        return Kind.FULL if self.contains else kind
 
-    def add(self, position: int, shapes: tuple[Shapes, Shapes], start: int, duration: int) -> None:
+    def add(
+        self, position: int, shapes: tuple[Shapes | None, Shapes | None], start: int, duration: int
+    ) -> None:
         """Take in one instruction of a timed run."""
         found = self._variants[position]
         key: Any = shapes
         if key not in found and len(found) >= MOST_VARIANTS - 1:
             key = (None, None)
-        variant = found.setdefault(key, [0, 0, 0])
-        # What stands for runs that were not timed counts ten times the usual one at most: if the
-        # processor did something else meanwhile, it did not do so in all of them.
-        variant[2] = _smoothed(variant[2], duration)
-        sampled = self.runs > 2 * self.timed_runs
-        variant[0] += 1
-        variant[1] += min(duration, 10 * variant[2]) if sampled else duration
+        found.setdefault(key, _Times()).add(duration)
         self._counts[position] += 1
         self._events.append(Event(start, duration, position, threading.get_ident()))
 
@@ -206,7 +238,7 @@ class Tally:
     @property
     def runs(self) -> int:
         """How often the program was run."""
-        return self.sampler.seen
+        return self.sampler.seen if self.calls is None else int(self.calls.count)
 
     @property
     def timed_runs(self) -> int:
@@ -223,8 +255,8 @@ class Tally:
         found = []
         for position, count in enumerate(self._counts):
             variants = tuple(
-                Variant(inputs, outputs, int(timed), nanoseconds * 1e-9)
-                for (inputs, outputs), (timed, nanoseconds, _) in self._variants[position].items()
+                Variant(inputs, outputs, times.n, times.total * 1e-9, times.mean * 1e-9)
+                for (inputs, outputs), times in self._variants[position].items()
             )
             total = round(count * scale)
             if count:
@@ -237,15 +269,9 @@ class Tally:
 
 
 class Run:
-    """One run of a program of which something is timed.
+    """One run of a program whose instructions are timed."""
 
-    Attributes
-    ----------
-    kind : Kind
-    """
-
-    def __init__(self, tally: Tally, kind: Kind) -> None:
-        self.kind = kind
+    def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._outer = watched.frame
         self._inputs: Shapes = ()
@@ -256,7 +282,7 @@ class Run:
         """An instruction begins."""
         self._inputs = shapes_of(arguments)
         if position in self._tally.contains:
-            watched.frame = self._tally, position
+            watched.frame = self._tally.frames[position]
         self._start = now = time.perf_counter_ns()
         self._overhead += now - self._last
 
@@ -272,16 +298,44 @@ class Run:
         """The run has ended."""
         watched.frame = self._outer
         self._tally.overhead += self._overhead
-        self._tally.full_runs += self.kind is Kind.FULL
+        self._tally.full_runs += 1
         if not failed:
             duration = time.perf_counter_ns() - self._began
-            self._tally.sampler.done(self.kind, duration, self._overhead)
+            self._tally.sampler.done(Kind.FULL, duration, self._overhead)
+
+
+class Frame:
+    """An instruction with programs inside, while it is profiled."""
+
+    __slots__ = ("_last", "_position", "_tally")
+
+    def __init__(self, tally: Any, position: int) -> None:
+        self._tally, self._position = tally, position
+        self._last: tuple[Any, Any] = (None, None)
+
+    def tally_of(self, machine: Any) -> Any:
+        """What counts the runs of a machine within the instruction."""
+        last, tally = self._last
+        if last is machine:
+            return tally
+        known, key = self._tally.inner, (self._position, id(machine))
+        if key not in known:
+            # The machine is held, so that no other gets its number.
+            known.setdefault(key, (machine, machine.new_tally()))
+        self._last = known[key]
+        return known[key][1]
+
+
+def frames_of(tally: Any) -> dict[int, Frame]:
+    """The instructions of a tally's program that run other programs, by their positions."""
+    code = tally.program.instructions
+    return {i: Frame(tally, i) for i, step in enumerate(code) if _has_inner(step)}
 
 
 class _Watched(threading.local):
-    """What runs in this thread: tally and position of an instruction with programs inside."""
+    """The instruction with programs inside that runs in this thread and is profiled."""
 
-    frame: tuple[Any, int] | None = None
+    frame: Frame | None = None
 
 
 watched = _Watched()
@@ -289,17 +343,11 @@ watched = _Watched()
 
 def inner_tally(machine: Any) -> Any:
     """The tally of a machine that runs within an instruction that is profiled; else None."""
-    if watched.frame is None:
-        return None
-    tally, position = watched.frame
-    key = (position, id(machine))
-    if key not in tally.inner:
-        # The machine is held, so that no other gets its number.
-        tally.inner.setdefault(key, (machine, machine.new_tally()))
-    return tally.inner[key][1]
+    frame = watched.frame
+    return None if frame is None else frame.tally_of(machine)
 
 
-def has_inner(step: Any) -> bool:
+def _has_inner(step: Any) -> bool:
     """Whether an instruction runs other programs."""
     return step.node is not None and bool(step.node.op.inner_graphs())
 

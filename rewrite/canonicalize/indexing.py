@@ -14,6 +14,7 @@ from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.join import Join
 from symcomp.ops.pattern import NEW, SYMBOL, Slice
+from symcomp.ops.products import Dot
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import RuleSet, computed_by, rule
 from symcomp.rewrite.shapes import shapes_of
@@ -122,6 +123,35 @@ def _compose(outer: Any, e: Any) -> Any:
     return None
 
 
+@rule(Subtensor, why="there is one place along a new axis")
+def read_of_new_axis(node: Apply, graph: Any) -> Any:
+    """x[None][0] -> x;   x[None][-1, i] -> x[i]"""
+    expanded = computed_by(node.inputs[0], DimShuffle)
+    if expanded is None or not node.op.pattern:
+        return None
+    first, *rest = node.op.pattern
+    order = expanded.op.order
+    if first not in (0, -1) or order[0] != "x" or not _basic(node.op.pattern):
+        return None
+    x = expanded.inputs[0]
+    if order[1:] != tuple(range(x.ndim)):
+        x = DimShuffle(x.ndim, order[1:])(x)
+    return Subtensor(tuple(rest))(x, *node.inputs[1:]) if rest else x
+
+
+@rule(Subtensor, why="of a product only the rows that are read are computed")
+def read_of_product(node: Apply, graph: Any) -> Any:
+    """(a b)[i] -> a[i] b, for a matrix a and where a b is used only here"""
+    x, pattern = node.inputs[0], node.op.pattern
+    product = computed_by(x, Dot)
+    if product is None or product.inputs[0].ndim != 2 or len(graph.clients[x]) > 1:
+        return None
+    if len(pattern) != 1 or pattern[0] == NEW or not _basic(pattern):
+        return None
+    a, b = product.inputs
+    return Dot()(node.op(a, *node.inputs[1:]), b)
+
+
 @rule(Subtensor, why="only the part that is read needs to be there")
 def read_of_join(node: Apply, graph: Any) -> Any:
     """join(x, y)[a:b] -> x, where a:b is all of x and the lengths are known"""
@@ -206,7 +236,7 @@ def read_of_alloc(node: Apply, graph: Any) -> Any:
 
 INDEXING = RuleSet(
     [
-        whole_slice, read_of_write, read_of_elemwise, read_of_read, read_of_join, read_of_alloc,
-        add_to_zeros, scale_rows, negate_rows,
+        whole_slice, read_of_write, read_of_elemwise, read_of_read, read_of_new_axis,
+        read_of_product, read_of_join, read_of_alloc, add_to_zeros, scale_rows, negate_rows,
     ]
 )  # fmt: skip

@@ -16,11 +16,10 @@ from symcomp.scan.rules.cleaning import (
     scan_drop_unused,
     scan_hoist_invariant,
     scan_inline_constants,
-    scan_last_of_continued,
     scan_merge_equal,
-    scan_shorten_traces,
     scan_unroll_one_step,
 )
+from symcomp.scan.rules.mapping import scan_of_map_rows
 from symcomp.scan.rules.merging import (
     scan_merge,
     scan_merge_products,
@@ -31,18 +30,29 @@ from symcomp.scan.rules.pushing import (
     scan_push_out_sequences,
     scan_push_out_sums,
 )
+from symcomp.scan.rules.shortening import (
+    scan_last_of_continued,
+    scan_read_last_rows,
+    scan_read_leading_rows,
+    scan_shorten_outputs,
+    scan_shorten_traces,
+    scan_skip_last_steps,
+    scan_split_unread,
+)
 
 CLEANING = RuleSet(
     [
         scan_drop_unused, scan_inline_constants, scan_merge_equal, scan_hoist_invariant,
-        scan_unroll_one_step, scan_shorten_traces, scan_last_of_continued,
+        scan_unroll_one_step, scan_skip_last_steps, scan_shorten_traces, scan_read_last_rows,
+        scan_read_leading_rows, scan_last_of_continued,
     ],
     ["scan", *QUICK],
 )  # fmt: skip
 MOVING = RuleSet(
     [
-        scan_merge, scan_push_out_sums, scan_push_out_sequences, scan_push_out_outputs,
-        scan_merge_products, scan_merge_sums_of_products,
+        scan_of_map_rows, scan_merge, scan_split_unread, scan_push_out_sums,
+        scan_push_out_sequences, scan_push_out_outputs, scan_merge_products,
+        scan_merge_sums_of_products,
     ],
     ["scan", *FULL],
 )  # fmt: skip
@@ -62,5 +72,6 @@ def scan_rewrite_nested(node: Apply, graph: Any) -> Any:
     return replace(node.op, body=ClosedGraph(inside.inputs, inside.outputs))(*node.inputs)
 
 
+LAST = RuleSet([scan_shorten_outputs, scan_rewrite_nested], ["scan", *FULL])
 #: All rules of loops, to be applied together with those of canonicalization.
-SCAN_RULES = CLEANING + MOVING + RuleSet([scan_rewrite_nested], ["scan", *FULL])
+SCAN_RULES = CLEANING + MOVING + LAST

@@ -6,20 +6,31 @@ steps is *fixed*, and stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
+from symcomp.ops.alloc import Alloc, alloc
+from symcomp.ops.convert import Stack
+from symcomp.ops.creation import arange
+from symcomp.ops.cumulative import CumOp
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import Subtensor
-from symcomp.ops.pattern import Slice, is_advanced
+from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.join import Join, Split
+from symcomp.ops.pattern import ARRAY, SYMBOL, Slice, is_advanced
 from symcomp.ops.products import BatchedDot, Dot
 from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_math import mul
-from symcomp.ops.shape import ShapeI, reshape, shape_tuple
+from symcomp.ops.scalar_math import maximum, mul
+from symcomp.ops.shape import Reshape, ShapeI, reshape, shape_tuple
+from symcomp.ops.softmax import Centred, LogSoftmax, LogSumExp, Softmax
+from symcomp.ops.sort import Sort
+from symcomp.scan.layout import Arguments, flat_arguments
+from symcomp.scan.op import Scan
 
 # A variable of the body -> what stands for it, and whether that is batched.
 Known = dict[Variable, tuple[Any, bool]]
@@ -37,29 +48,32 @@ def batch(targets: list[Any], known: Mapping[Variable, tuple[Any, bool]]) -> Kno
 
 
 def batch_node(node: Apply, found: Known) -> bool:
-    """Add what stands for the output of ``node``, whose inputs are known; False if unknown."""
-    if len(node.outputs) != 1 or node.op.destroy_map:
+    """Add what stands for the outputs of ``node``, whose inputs are known; False if unknown."""
+    if node.op.destroy_map:
         return False
     inputs = []
     for x in node.inputs:
         if x not in found and not isinstance(x, Constant):
             return False
         inputs.append(found.get(x, (x, False)))
-    out = node.outputs[0]
     if not any(batched for _, batched in inputs):
-        found[out] = (node.op.make_node(*(x for x, _ in inputs)).outputs[0], False)
+        twins = node.op.make_node(*(x for x, _ in inputs)).outputs
+        found.update((y, (twin, False)) for y, twin in zip(node.outputs, twins, strict=True))
         return True
     rule = RULES.get(type(node.op))
     wide = rule(node, inputs) if rule is not None else None
     if wide is None:
         return False
     if type(node.op) is ShapeI:
-        found[out] = (wide, False)
+        found[node.outputs[0]] = (wide, False)
         return True
+    pairs = wide if isinstance(wide, list) else [(wide, True)]
     # An axis that the body knows to have length 1 must be known to have it here, too.
-    if not out.type.is_super(TensorType(wide.dtype, wide.type.shape[1:])):
-        return False
-    found[out] = (wide, True)
+    for y, (z, on) in zip(node.outputs, pairs, strict=True):
+        kind = TensorType(z.dtype, z.type.shape[1:]) if on else z.type
+        if not y.type.is_super(kind):
+            return False
+    found.update(zip(node.outputs, pairs, strict=True))
     return True
 
 
@@ -78,9 +92,84 @@ def _dimshuffle(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
 
 def _subtensor(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
     (x, batched), *rest = inputs
+    if not batched and node.op.pattern == (SYMBOL,):
+        return Subtensor((ARRAY,))(x, rest[0][0])
     if not batched or any(on for _, on in rest) or is_advanced(node.op.pattern):
         return None
     return Subtensor((Slice(), *node.op.pattern))(x, *(i for i, _ in rest))
+
+
+def _inc_subtensor(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
+    """Each step has a copy of its own that it writes to."""
+    op, rest = node.op, inputs[2:]
+    if op.inplace or is_advanced(op.pattern):
+        return None
+    symbols = [i for i, _ in rest]
+    if not any(on for _, on in rest):
+        x, y = _copies(inputs[:2])
+        return IncSubtensor((Slice(), *op.pattern), op.set)(x, y, *symbols)
+    if inputs[0][1] or op.pattern != (SYMBOL,):
+        return None
+    x, y, numbers = _copies(inputs)
+    steps = arange(ShapeI(0)(numbers), dtype="int64")
+    return IncSubtensor((ARRAY, ARRAY), op.set)(x, y, steps, numbers)
+
+
+def _copies(inputs: Sequence[tuple[Any, bool]]) -> list[Any]:
+    """All inputs as batched ones."""
+    steps = ShapeI(0)(next(x for x, on in inputs if on))
+    return [x if on else alloc(x, steps, *shape_tuple(x)) for x, on in inputs]
+
+
+def _alloc(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
+    (x, batched), *lengths = inputs
+    if not batched or any(on for _, on in lengths):
+        return None
+    missing = ["x"] * (node.outputs[0].ndim - x.ndim + 1)
+    value = DimShuffle(x.ndim, (0, *missing, *range(1, x.ndim)))(x)
+    return Alloc()(value, ShapeI(0)(x), *(n for n, _ in lengths))
+
+
+def _reshape(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
+    (x, batched), (lengths, differ) = inputs
+    if not batched or differ:
+        return None
+    entries: list[Any] = [lengths[i] for i in range(node.op.ndim)]
+    if isinstance(lengths, Constant):
+        entries = [int(n) for n in lengths.data]
+    if -1 in entries:
+        # Without rows, nothing would tell what is left for this axis.
+        size, rest = _product(shape_tuple(x)[1:]), _product([n for n in entries if n != -1])
+        entries[entries.index(-1)] = size // maximum(rest, 1)
+    return reshape(x, [ShapeI(0)(x), *entries], ndim=node.op.ndim + 1)
+
+
+def _product(lengths: Sequence[Any]) -> Any:
+    total: Any = 1
+    for n in lengths:
+        total = total * n
+    return total
+
+
+def _split(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
+    (x, batched), (lengths, differ) = inputs
+    if not batched or differ:
+        return None
+    return [(z, True) for z in replace(node.op, axis=node.op.axis + 1)(x, lengths)]
+
+
+def _stack(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
+    parts = [DimShuffle(x.ndim, (0, "x", *range(1, x.ndim)))(x) for x in _copies(inputs)]
+    return Join(1)(*parts) if len(parts) > 1 else parts[0]
+
+
+def _along_axes(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
+    """Ops of tensors of one shape that are told an axis, or several."""
+    op = node.op
+    moved: dict[str, Any] = (
+        {"axis": op.axis + 1} if hasattr(op, "axis") else {"axes": tuple(a + 1 for a in op.axes)}
+    )
+    return replace(op, **moved)(*_copies(inputs))
 
 
 def _reduce(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
@@ -96,9 +185,12 @@ def _dot(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
     (x, x_on), (y, y_on) = inputs
     a, b = node.inputs[0].ndim, node.inputs[1].ndim
     if x_on and y_on:
-        if a == b == 2:
-            return BatchedDot()(x, y)
-        return mul(x, y).sum(axis=1) if a == b == 1 and x.dtype == y.dtype else None
+        if a == b == 1:
+            return mul(x, y).sum(axis=1) if x.dtype == y.dtype else None
+        wide = BatchedDot()(
+            x if a == 2 else x.dimshuffle(0, "x", 1), y if b == 2 else y.dimshuffle(0, 1, "x")
+        )
+        return wide if a == b else wide[:, 0] if b == 2 else wide[:, :, 0]
     if x_on and a == 1:
         return Dot()(x, y)
     if x_on:
@@ -110,13 +202,83 @@ def _dot(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
     return None
 
 
+def _scan(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
+    """A loop that gives what it carries alone: one loop whose states have one more axis.
+
+    With rows for each step, too, it would take the memory of all loops at once.
+    """
+    op, layout = node.op, node.op.layout
+    tensors = all(isinstance(x, TensorVariable) for x, _ in inputs)
+    if layout.lags or layout.n_stacked or layout.until or inputs[0][1] or not tensors:
+        return None
+    given = layout.arguments(inputs)
+    found = _batched_body(op, given)
+    if found is None:
+        return None
+    body, batched = found
+    steps = ShapeI(0)(next(x for x, on in inputs if on))
+    arguments = Arguments(
+        given.n[0],
+        [],
+        [
+            alloc(x, steps, *shape_tuple(x)) if wanted and not on else x
+            for (x, on), wanted in zip(given.carried, batched, strict=True)
+        ],
+        [x.swapaxes(0, 1) if on else x for x, on in given.sequences],
+        [x for x, _ in given.captured],
+    )
+    ends = replace(op, body=body)(*flat_arguments(arguments))
+    return list(zip(ends, batched, strict=True))
+
+
+def _batched_body(op: Any, given: Arguments) -> tuple[ClosedGraph, list[bool]] | None:
+    """The body of a loop without traced states, and which of its states are batched: those that
+    start so, or become so by what they are made of.
+    """
+    inner, outputs = op.body.inputs, op.body.outputs
+    batched = [on for _, on in given.carried]
+    fixed = [on for _, on in (*given.sequences, *given.captured)]
+    while True:
+        fresh = [
+            placeholder(x) if on else x.type(x.name)
+            for x, on in zip(inner, [*batched, *fixed], strict=True)
+        ]
+        known = zip(fresh, [*batched, *fixed], strict=True)
+        found = batch(list(outputs), dict(zip(inner, known, strict=True)))
+        if found is None:
+            return None
+        new = [found.get(y, (y, False)) for y in outputs]
+        wider = [a or on for a, (_, on) in zip(batched, new, strict=True)]
+        if wider == batched:
+            break
+        batched = wider
+    results = [
+        alloc(y, ShapeI(0)(x), *shape_tuple(y)) if wanted and not on else y
+        for x, (y, on), wanted in zip(fresh, new, batched, strict=False)
+    ]
+    return ClosedGraph(fresh, results), batched
+
+
 RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     Elemwise: _elementwise,
     DimShuffle: _dimshuffle,
     Subtensor: _subtensor,
+    IncSubtensor: _inc_subtensor,
+    Alloc: _alloc,
+    Reshape: _reshape,
+    Join: _along_axes,
+    Split: _split,
+    Stack: _stack,
+    CumOp: _along_axes,
+    Sort: _along_axes,
+    Softmax: _along_axes,
+    LogSoftmax: _along_axes,
+    LogSumExp: _along_axes,
+    Centred: _along_axes,
     Reduce: _reduce,
     ShapeI: _length,
     Dot: _dot,
+    Scan: _scan,
 }
 
 

@@ -8,17 +8,12 @@ from typing import Any
 
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import ancestors, graph_inputs, rebuild, toposort
-from symcomp.ops.alloc import alloc
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import constant
-from symcomp.ops.index import Subtensor
 from symcomp.ops.join import concatenate
-from symcomp.ops.pattern import Slice
 from symcomp.ops.regions import ALWAYS, place
-from symcomp.ops.shape import shape_tuple
-from symcomp.rewrite.rule import computed_by, rule
+from symcomp.rewrite.rule import rule
 from symcomp.scan.op import Scan
-from symcomp.scan.rows import Continued
 from symcomp.scan.rules.parts import Carried, Parts, Row, Traced, has_clients
 
 
@@ -214,65 +209,3 @@ def scan_unroll_one_step(node: Apply, graph: Any) -> Any:
         found.update((out, value) for out in stacked.outs)
     found.update((out, constant(1)) for out in parts.done)
     return [found[out] for out in node.outputs]
-
-
-@rule(Scan, why="only the last row is read: the others need no memory")
-def scan_shorten_traces(node: Apply, graph: Any) -> Any:
-    """state of which only the last row is read -> carried value"""
-    parts = Parts.of(node)
-    last = [
-        state
-        for state in parts.traced
-        if state.lags == (1,) and has_clients(graph, state.outs) and _reads_last(graph, state.outs)
-    ]
-    if not last:
-        return None
-    fresh = []
-    for state in last:
-        start = state.start[0]
-        if not state.rows[0].type.is_super(start.type):
-            return None
-        fresh.append(Carried(state.rows[0], start, state.new, []))
-    parts.traced = [s for s in parts.traced if s not in last]
-    position = len(parts.traced) + len(parts.carried)
-    parts.carried += fresh
-    op, inputs = parts.build()
-    outputs = op(*inputs)
-    found = dict(zip((id(end) for end in parts.ends), outputs, strict=False))
-    answers: dict[Variable, Any] = dict.fromkeys(parts.done, outputs[-1])
-    for end in parts.ends:
-        answers.update((out, found[id(end)]) for out in end.outs)
-    for i, state in enumerate(last):
-        # Whoever reads the last row of this gets the end of the state: the rows are never made.
-        end = outputs[position + i]
-        steps = outputs[-1] if parts.done else parts.n
-        rows = alloc(shape_padleft(end), steps + 1, *shape_tuple(state.start)[1:])
-        answers.update((out, rows) for out in state.outs)
-    return [answers[out] for out in node.outputs]
-
-
-@rule(Subtensor, why="where there is a last row, it is that of the second part")
-def scan_last_of_continued(node: Apply, graph: Any) -> Any:
-    """continued(x, y)[-1] -> y[-1]"""
-    rows = computed_by(node.inputs[0], Continued)
-    if rows is None or node.op.pattern[0] not in (-1, Slice(-1)):
-        return None
-    return node.op(rows.inputs[1], *node.inputs[1:])
-
-
-def _reads_last(graph: Any, outs: list[Any]) -> bool:
-    """True if nothing but the last row of these is used, also through slices up to the end."""
-    pending = list(outs)
-    while pending:
-        for client, position in graph.clients.get(pending.pop(), ()):
-            if isinstance(client, str) or not isinstance(client.op, Subtensor) or position:
-                return False
-            first, rest = client.op.pattern[0], client.op.pattern[1:]
-            if first == -1:
-                continue
-            if not isinstance(first, Slice) or first.stop is not None or first.step is not None:
-                return False
-            if rest or not (isinstance(first.start, int) and first.start >= 0):
-                return False
-            pending.append(client.outputs[0])
-    return True

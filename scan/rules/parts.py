@@ -11,7 +11,7 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.walk import ancestors, rebuild
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.scan.layout import Arguments, Layout, flat_arguments
-from symcomp.scan.lengths import is_length_of
+from symcomp.scan.lengths import is_length_of, shaped
 from symcomp.scan.rows import FirstRows
 
 
@@ -166,6 +166,33 @@ class Parts:
                 found.update((out, y) for out in end.outs)
             found.update((out, outputs[-1]) for out in self.done)
         return [found.get(out) for out in node.outputs]
+
+
+def registers_of(state: Traced, count: int) -> list[Carried]:
+    """The last rows of a state as carried values, the newest first, at least ``count`` of them.
+
+    Where the state does not start from so many rows, its first one stands for those before it.
+    """
+    depth, known = state.depth, dict(zip(state.lags, state.rows, strict=True))
+    kind = state.rows[0].type
+    found: list[Carried] = []
+    new = state.new
+    for back in range(1, max(depth, count) + 1):
+        inner = known.get(back)
+        if inner is None:
+            inner = kind(f"{state.rows[0]} ({back} back)")
+        start = shaped(state.start[max(depth - back, 0)], kind.shape)
+        found.append(Carried(inner, start, new, []))
+        new = inner
+    return found
+
+
+def carry_states(parts: Parts) -> list[list[Carried]]:
+    """Have all traced states carried from step to step; for each its last rows, newest first."""
+    registers = [registers_of(state, state.depth) for state in parts.traced]
+    parts.traced = []
+    parts.carried = [*(c for group in registers for c in group), *parts.carried]
+    return registers
 
 
 def known_rows(row: Row, n: Any, graph: Any) -> Any:

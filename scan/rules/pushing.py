@@ -44,14 +44,14 @@ def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
             continue
         if not _stretches(inner) and batch_node(inner, known):
             pushed.update(y for y in inner.outputs if known[y][1])
-    wanted = _frontier(order, parts.results, pushed)
-    wanted = [y for y in wanted if _is_work(y, {*rows, *fixed})]
-    if not wanted:
+    # Rows that are given back as they are need no loop, either.
+    given = [stacked for stacked in parts.stacked if stacked.new in rows or stacked.new in pushed]
+    wanted = [y for y in _frontier(order, parts.results, pushed) if _is_work(y, {*rows, *fixed})]
+    if not wanted and not given:
         return None
-    for stacked in list(parts.stacked):
-        if stacked.new in wanted:
-            parts.outside.update((out, known[stacked.new][0]) for out in stacked.outs)
-            parts.stacked.remove(stacked)
+    for stacked in given:
+        parts.outside.update((out, known[stacked.new][0]) for out in stacked.outs)
+        parts.stacked.remove(stacked)
     still = [y for y in wanted if y in parts.used()]
     fresh = [Row(_row_like(known[y][0], y), known[y][0]) for y in still]
     parts.sequences += fresh
@@ -149,6 +149,8 @@ def scan_push_out_sums(node: Apply, graph: Any) -> Any:
     for total in list(parts.carried):
         uses = clients.get(total.inner, [])
         if len(uses) != 1 or results.count(total.new) != 1 or total.inner in results:
+            continue
+        if clients.get(total.new):
             continue
         terms = _addends(total, clients)
         if terms is None or not all(_can_sum(t, after) for t in terms):

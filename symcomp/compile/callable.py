@@ -21,6 +21,7 @@ from symcomp.vm.inspection import InspectedMachine, Machine, inspected
 from symcomp.vm.machine import PythonMachine
 from symcomp.vm.memory import MemoryReport
 from symcomp.vm.program import Program
+from symcomp.vm.tally import Tally
 
 
 def _machine(program: Program, maker: Maker) -> Machine:
@@ -71,6 +72,8 @@ class Function(Caller):
         if maker.profile is not None:
             tally, calls = machine.new_tally(), Calls()
             self.profiled = Profiled(maker.name, tally, calls, maker.other_programs)
+            if isinstance(tally, Tally):
+                tally.calls = calls
             maker.profile.watch(self.profiled)
         super().__init__(
             machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import Any
 
 from symcomp.core.node import Type
@@ -46,6 +47,10 @@ class Container(Cell):
     def set(self, value: Any) -> None:
         """Store a value after checking it."""
         self.value = self.check(value)
+
+    def __reduce__(self) -> Any:
+        # With it, the protocols 0 and 1 do, which old programs ask for.
+        return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.type, self.value, self.name, self.strict, self.allow_downcast

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from symcomp.config import config
@@ -68,6 +68,20 @@ class Mode:
             raise ValueError(
                 f"Mode: optimizer {optimizer!r} does not exist; there are {', '.join(OPTIMIZERS)}"
             )
+
+    @property
+    def parts(self) -> list[Any]:
+        """Linker, optimizer, tags included and excluded: what ``of_parts`` makes the mode of."""
+        return [self.linker, self.optimizer, list(self._included), list(self._excluded)]
+
+    @classmethod
+    def of_parts(
+        cls, linker: str, optimizer: str, included: Iterable[str], excluded: Iterable[str]
+    ) -> Mode:
+        """The mode of these parts, whatever the configuration says."""
+        mode = cls(linker, optimizer)
+        mode._included, mode._excluded = tuple(included), tuple(excluded)
+        return mode
 
     def clone(self, linker: Any = None, optimizer: Any = None) -> Mode:
         """A copy, with another linker or optimizer."""

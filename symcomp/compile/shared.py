@@ -53,6 +53,10 @@ class SharedVariable(Variable):
             expression = self.type.filter_variable(expression)
         self._default_update = expression
 
+    @default_update.deleter
+    def default_update(self) -> None:
+        self._default_update = None
+
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any:
         """Return the value.
 
@@ -241,8 +245,8 @@ def tensor_shared(
             f"shared: {describe_value(value)} has dtype {array.dtype}, which no tensor has"
         )
     if shape is None:
-        shape = broadcastable if broadcastable is not None else (None,) * array.ndim
+        shape = (None,) * array.ndim if broadcastable is None else map(bool, broadcastable)
     kind = TensorType(array.dtype, tuple(shape))
     if kind.ndim != array.ndim:
-        raise ShapeError(f"shared: shape {tuple(shape)} for an array of shape {array.shape}")
+        raise ShapeError(f"shared: shape {kind.shape} for an array of shape {array.shape}")
     return TensorSharedVariable(kind, array, name, strict, allow_downcast)

@@ -157,6 +157,7 @@ class Constant(Variable):
 class Apply:
     """The application of ``op`` to ``inputs``, giving ``outputs``.
 
+    An output is given by its type, or as a new variable of that type, which gets its owner here.
     ``inputs`` is exchanged in place by a FunctionGraph alone, on nodes that it owns.
     """
 
@@ -164,7 +165,7 @@ class Apply:
         self,
         op: Any,
         inputs: Sequence[Variable],
-        output_types: Sequence[Type],
+        outputs: Sequence[Type | Variable],
         source: Source | None = None,
     ) -> None:
         self.op = op
@@ -173,8 +174,19 @@ class Apply:
         self.source = source if source is not None else user_line()
         self.outputs: list[Any] = [
             kind.variable_class(kind, self, i, None, self.source)
-            for i, kind in enumerate(output_types)
+            if isinstance(kind, Type)
+            else self._adopt(kind, i)
+            for i, kind in enumerate(outputs)
         ]
+
+    def _adopt(self, variable: Variable, index: int) -> Variable:
+        """Make ``variable``, which nothing computes yet, output ``index`` of this node."""
+        if not isinstance(variable, Variable):
+            raise TypeError(f"output {index} of {self.op} is {variable!r}, not a type or variable")
+        if variable.owner is not None or isinstance(variable, Constant):
+            raise ValueError(f"output {index} of {self.op} is {variable}, which has an owner")
+        variable.owner, variable.index, variable.source = self, index, self.source
+        return variable
 
     @property
     def out(self) -> Any:

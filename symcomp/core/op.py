@@ -28,6 +28,10 @@ class Op:
         Output position to the input positions that it may share memory with, or that it overwrites.
     has_effects : bool
         If true, computing it does more than give a value (it prints): never done beforehand.
+    gives_part : bool
+        Whether only that part of its value is meant that is read, as rewrites have seen.
+    runs_users_code : bool
+        Whether ``perform`` is the user's, though the class is not: then its results are checked.
     """
 
     multiple_outputs: ClassVar[bool] = False
@@ -35,6 +39,8 @@ class Op:
     has_effects: ClassVar[bool] = False
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
+    gives_part: ClassVar[bool] = False
+    runs_users_code: ClassVar[bool] = False
 
     # -- building
     # ------------------------------------------------------------------------------------

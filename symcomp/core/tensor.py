@@ -83,9 +83,9 @@ class TensorType(Type):
     ) -> None:
         if (shape is None) == (broadcastable is None):
             raise TypeError("TensorType needs a shape or a broadcastable pattern, and not both")
-        dims = shape if shape is not None else broadcastable
+        dims = shape if shape is not None else [bool(b) for b in broadcastable or ()]
         object.__setattr__(self, "dtype", canonical(dtype))
-        object.__setattr__(self, "shape", static_shape(dims or ()))
+        object.__setattr__(self, "shape", static_shape(dims))
 
     @property
     def ndim(self) -> int:

@@ -117,7 +117,8 @@ def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """All axes for None, else those given, counted from the front and sorted."""
     if axis is None:
         return tuple(range(ndim))
-    several = axis if isinstance(axis, list | tuple | np.ndarray) else [axis]
+    axis = axis.tolist() if isinstance(axis, np.ndarray) else axis
+    several = axis if isinstance(axis, list | tuple) else [axis]
     axes = [normalize_axis(name, a, ndim) for a in several]
     if len(set(axes)) != len(axes):
         raise ShapeError(f"{name}: an axis is given twice in {axis}")

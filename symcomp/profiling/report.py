@@ -42,7 +42,7 @@ def function_data(profiled: Profiled) -> Data:
         "instruction_seconds": sum(row["seconds"] for row in instructions),
         "compile": None if profiled.spans is None else _stage(profiled.spans),
         "instructions": instructions,
-        "programs": programs(profiled.tally),
+        "programs": programs(profiled.tally, instructions),
         "memory": memory(profiled),
     }
 
@@ -139,6 +139,7 @@ def rows(tally: Any) -> list[Data]:
                 "in_python": counted.in_python,
                 "timed": counted.timed,
                 "seconds": counted.seconds,
+                "usual_seconds": counted.usual * counted.runs,
                 "variants": variants,
             }
         )
@@ -170,7 +171,7 @@ def _variant(step: Instruction, variant: Variant) -> Data:
     moved = bytes_moved(step, variant.inputs, variant.outputs)
     call = step.opcode is Opcode.CALL
     count = operations(step.node if call else None, variant.inputs, variant.outputs)
-    each = variant.seconds / variant.timed
+    each = variant.usual
     return {
         "inputs": _lists(variant.inputs),
         "outputs": _lists(variant.outputs),
@@ -201,14 +202,16 @@ def _lists(shapes: Sequence[Any] | None) -> Any:
     return None if shapes is None else [None if s is None else list(s) for s in shapes]
 
 
-def programs(tally: Any) -> list[Data]:
-    """The programs that instructions ran: the steps of loops, above all."""
-    outer = {row["position"]: row for row in rows(tally)}
+def programs(tally: Any, outer_rows: Iterable[Data]) -> list[Data]:
+    """The programs that the instructions of ``outer_rows`` ran: the steps of loops, above all."""
+    outer = {row["position"]: row for row in outer_rows}
     found = []
     for (position, _), (_, inner) in sorted(tally.inner.items(), key=lambda item: item[0][0]):
         instructions = rows(inner)
         seconds = sum(row["seconds"] for row in instructions)
         row = outer[position]
+        # Of usual runs, as both ways to count see different interruptions.
+        inside = sum(row["usual_seconds"] for row in instructions)
         found.append(
             {
                 "position": position,
@@ -219,9 +222,9 @@ def programs(tally: Any) -> list[Data]:
                 "steps": inner.runs,
                 "without_python": inner.unattended,
                 "instruction_seconds": seconds,
-                "bookkeeping": max(0.0, 1 - seconds / row["seconds"]) if row["seconds"] else 0.0,
+                "bookkeeping": max(0.0, 1 - inside / (row["usual_seconds"] or 1.0)),
                 "instructions": instructions,
-                "programs": programs(inner),
+                "programs": programs(inner, instructions),
             }
         )
     return found

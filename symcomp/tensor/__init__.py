@@ -43,7 +43,16 @@ from symcomp.ops.shape import *
 from symcomp.ops.softmax import *
 from symcomp.ops.sort import *
 from symcomp.ops.variables import *
-from symcomp.tensor import inplace, linalg, nlinalg, nnet, slinalg
+from symcomp.tensor import (
+    inplace,
+    linalg,
+    nlinalg,
+    nnet,
+    random,
+    shared_randomstreams,
+    signal,
+    slinalg,
+)
 
 operators.install()
 

@@ -396,3 +396,14 @@ def test_inspected_functions_can_be_profiled(linker):
     for _ in range(30):
         f([1.0])
     assert "30 calls" in f.profile.text()
+
+
+def test_ops_made_of_graphs_are_looked_into(linker):
+    x = T.dvector("x")
+    op = symcomp.OpFromGraph([x], [T.log(x) * 2])
+    f = symcomp.function([x], op(x) + 1, mode=NanGuardMode(linker=linker))
+    assert f([1.0]) == [1.0]
+    with pytest.raises(NanGuardError, match="the step log, made at"):
+        f([-1.0])
+    g = symcomp.function([x], op(x) + 1, mode=DebugMode(linker=linker))
+    np.testing.assert_allclose(g([2.0]), np.log([2.0]) * 2 + 1, rtol=1e-14)

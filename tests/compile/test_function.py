@@ -340,6 +340,8 @@ def test_copy_swap_and_delete_updates():
 def test_pickle_and_deepcopy():
     x, s = T.dvector("x"), symcomp.shared(np.ones(2), "s")
     f = symcomp.function([x], {"sum": (x * s).sum()}, updates=[(s, s * 2)], name="f")
+    for protocol in (0, 1):
+        assert pickle.loads(pickle.dumps(s, protocol)).get_value().tolist() == [1, 1]
     g, shared = pickle.loads(pickle.dumps((f, s)))
     assert f([1, 2]) == {"sum": 3.0} and g([1, 2]) == {"sum": 3.0}
     assert g.get_shared()[0].container is shared.container and shared.get_value().tolist() == [2, 2]

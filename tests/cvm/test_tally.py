@@ -13,7 +13,7 @@ from symcomp.cvm.prepare import native_machine
 from symcomp.ifelse import ifelse
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
-from symcomp.vm.tally import ALWAYS_TIMED, MOST_VARIANTS, Kind, Sampler, Tally, watched
+from symcomp.vm.tally import ALWAYS_TIMED, MOST_VARIANTS, Frame, Kind, Sampler, Tally, watched
 
 LINKERS = ("cvm", "vm")
 MACHINES = (native_machine, PythonMachine)
@@ -219,7 +219,7 @@ def test_machines_count_for_whoever_runs_them(machine):
     made = machine(program_of([x], [T.exp(x)]))
     outer = Tally(program_of([x], [x * 2]))
     made.run([np.ones(2)])
-    watched.frame = outer, 0
+    watched.frame = Frame(outer, 0)
     try:
         made.run([np.ones(2)])
     finally:

@@ -464,3 +464,16 @@ def test_levels_never_fall(graph):
             if x.owner is not None:
                 one = kinds[node] is not None and kinds[node] == kinds[x.owner]
                 assert levels[x.owner] <= levels[node] - (not one)
+
+
+def test_rows_of_other_lengths_are_another_loop():
+    """What is reduced over rows is used for rows that may be longer: no one loop has both."""
+    m, z = T.dmatrix("m"), T.dmatrix("z")
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(5, 4)), rng.normal(size=(5, 3))
+    row = T.exp(m).sum(axis=1, keepdims=True)
+    f = symcomp.function([m, z], [z * row, T.exp(m) / row, T.sin(z) - T.sqrt(row)])
+    wide = np.exp(a).sum(axis=1, keepdims=True)
+    wanted = [b * wide, np.exp(a) / wide, np.sin(b) - np.sqrt(wide)]
+    for found, value in zip(f(a, b), wanted, strict=True):
+        np.testing.assert_allclose(found, value)

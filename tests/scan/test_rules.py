@@ -16,6 +16,7 @@ from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.phases import CANONICALIZE
+from symcomp.scan.layout import Layout
 from symcomp.scan.op import Scan
 from symcomp.scan.rows import FirstRows
 from symcomp.scan.rules import SCAN_RULES
@@ -146,10 +147,140 @@ def test_traces_of_which_the_last_row_is_read_are_not_kept(read: Any) -> None:
     assert node.op.layout.n_carried == 1
 
 
-@pytest.mark.parametrize("read", [lambda y: y[-2], lambda y: y.sum(), lambda y: [y[-1], y[0]][1]])
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+@pytest.mark.parametrize("taps", [[-1], [-2], [-3, -1], [-1, -4]])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda y: y[-1:],
+        lambda y: y[-2:],
+        lambda y: y[-3:],
+        lambda y: y[-4:-1],
+        lambda y: y[-3:, 1],
+        lambda y: y[-1:-4:-1],
+    ],
+)
+def test_last_rows_are_kept_alone(read: Any, taps: list[int], steps: int) -> None:
+    step = lambda *rows: T.sin(sum(rows)) + x[0]  # noqa: E731
+    start = {"initial": x[0] if taps == [-1] else x[: -min(taps)], "taps": taps}
+    y, _ = symcomp.scan(step, None, start, n_steps=steps)
+    n = T.lscalar("n")
+    z, _ = symcomp.scan(step, None, start, n_steps=n)
+    graph = rewritten([read(y), read(z)], {x: X, n: np.asarray(steps)})
+    assert all(node.op.layout.lags == () for node in scans(graph))
+
+
+def test_rows_one_by_one_from_the_end() -> None:
+    y, _ = symcomp.scan(lambda a, b: a + T.sin(b), None, {"initial": x[:2], "taps": [-2, -1]},
+                        n_steps=6)  # fmt: skip
+    graph = rewritten([y[-1], y[-3, 1], y[-2].sum()], {x: X}, fires="scan_shorten_traces")
+    assert scans(graph)[0].op.layout == Layout((), 3, 0, 0)
+    # As they are, not from a stack of all.
+    assert not any(str(n.op) == "Stack" for n in graph.toposort())
+
+
+def test_last_rows_of_outputs_are_kept_alone() -> None:
+    def step(x: Any, h: Any) -> Any:
+        return [h + x, T.cumsum(x * h), (x * h).argmax()]
+
+    (_, a, b), _ = symcomp.scan(step, x, [h, None, None])
+    graph = rewritten([a[-2:], b[-1]], {x: X, h: H}, fires="scan_shorten_outputs")
+    assert scans(graph)[0].op.layout.n_stacked == 0
+    rewritten([a[-2:]], {x: X[:1], h: H})
+    rewritten([a[-2:]], {x: X[:0], h: H})
+
+
+def test_outputs_of_which_the_shape_is_unknown_are_kept() -> None:
+    k = T.lvector("k")
+    rows, _ = symcomp.scan(lambda k: T.arange(k), k)
+    graph = rewritten([rows[-1]], {k: np.array([3, 3])})
+    assert scans(graph)[0].op.layout.n_stacked == 1
+
+
+@pytest.mark.parametrize(
+    "read", [lambda y: y[::2], lambda y: y.sum(), lambda y: y[-1] + y[0], lambda y: y[::-2]]
+)
 def test_traces_that_are_read_stay(read: Any) -> None:
     (node,) = scans(rewritten([read(rnn()), rnn()[-1]]))
     assert node.op.layout.lags == ((1,),)
+
+
+@pytest.mark.parametrize(
+    ("read", "steps"),
+    [
+        (lambda y: y[0], 1),
+        (lambda y: y[2], 3),
+        (lambda y: y[:2], 2),
+        (lambda y: y[1:4:2] + y[0], 4),
+        (lambda y: y[1:][0, 2], 2),
+        (lambda y: y[:0], 0),
+    ],
+)
+def test_steps_that_nobody_reads_are_not_done(read: Any, steps: int) -> None:
+    y, _ = symcomp.scan(lambda h: T.sin(h) + x[0], None, h, n_steps=9)
+    graph = rewritten([read(y)], {x: X, h: H}, fires="scan_skip_last_steps")
+    assert [int(node.inputs[0].data) for node in scans(graph)] == [steps] * (steps != 1)
+    rewritten([read(rnn())], fires="scan_skip_last_steps")
+    start = {"initial": x[:3], "taps": [-3]}
+    (y, z), _ = symcomp.scan(lambda a: [T.sin(a), a * 2], None, [start, None], n_steps=7)
+    rewritten([read(y), read(z)], {x: X}, fires="scan_skip_last_steps")
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4, 11, 12, 30])
+@pytest.mark.parametrize("read", [lambda y: y[-6:], lambda y: y[-5::2], lambda y: y[-6:-1].sum()])
+def test_steps_of_which_no_row_is_read_keep_none(read: Any, steps: int) -> None:
+    n, t = T.lscalar("n"), T.dvector("t")
+    values = {x: X, t: RNG.normal(size=33), n: np.asarray(steps)}
+
+    def step(past: Any, now: Any, a: Any, b: Any, c: Any) -> Any:
+        return [T.sin(a) + b * now + past, c * 0.9 + a[0], T.cumsum(a) * c]
+
+    for count in (n, steps):
+        sequence = {"input": t, "taps": [-3, 0]}
+        info = [{"initial": x[:2], "taps": [-2, -1]}, T.constant(1.0), None]
+        (a, b, c), _ = symcomp.scan(step, sequence, info, n_steps=count)
+        split = steps > 12 or count is n
+        fires = "scan_split_unread" if split else ""
+        graph = rewritten([read(a), read(b), read(c), b[-1:]], values, fires=fires)
+        if split:
+            head, *rest = scans(graph)
+            assert (head.op.layout.lags, head.op.layout.n_stacked) == ((), 0)
+            assert len(rest) == 1
+
+
+def test_truncated_gradients_read_the_last_rows_alone() -> None:
+    y, _ = symcomp.scan(
+        lambda x, h: T.tanh(T.dot(T.sin(T.dot(h, w)) + x, w)), x, h, truncate_gradient=7
+    )
+    rows = RNG.normal(size=(25, 3))
+    grads = symcomp.grad((y[-1] ** 2).sum(), [x, w, h])
+    graph = rewritten([y[-1], *grads], {**VALUES, x: rows}, fires="scan_split_unread")
+    head, forwards, backwards = scans(graph)
+    assert (head.op.layout.lags, head.op.layout.n_stacked) == ((), 0)
+    rewritten([y[-1], *grads], {**VALUES, x: rows[:5]})
+    rewritten([y[-1], *grads], {**VALUES, x: rows[:7]})
+
+
+def test_row_beyond_the_steps_is_still_out_of_range() -> None:
+    n = T.lscalar("n")
+    y, _ = symcomp.scan(lambda h: T.sin(h), None, h, n_steps=n)
+    f = symcomp.function([h, n], [y[2], y[-2]])
+    np.testing.assert_allclose(f(H, 3)[0], np.sin(np.sin(np.sin(H))))
+    with pytest.raises(IndexError):
+        f(H, 2)
+    g = symcomp.function([h, n], y[-2])
+    np.testing.assert_allclose(g(H, 2), np.sin(H))
+    with pytest.raises(IndexError):
+        g(H, 1)
+
+
+def test_until_loops_keep_their_last_rows() -> None:
+    y, _ = symcomp.scan(
+        lambda h: (h * 0.5, symcomp.until(h.sum() < 1)), None, abs(h) + 3, n_steps=50
+    )
+    graph = rewritten([y[-2:], y[-1]], {h: H}, fires="scan_shorten_traces")
+    assert scans(graph)[0].op.layout.lags == ()
+    rewritten([y[0], y.shape[0]], {h: H})
 
 
 def test_no_step_still_has_no_last_row() -> None:
@@ -192,6 +323,16 @@ def test_sequence_that_is_too_short_is_still_named() -> None:
 
 def test_first_rows() -> None:
     check(lambda a: FirstRows("a")(a, T.constant(2)), X, expected=lambda a: a[:2])
+
+
+def test_rows_given_back_need_no_loop() -> None:
+    (a, b, c), _ = symcomp.scan(lambda x: [x, x[::-1], x[0]], x)
+    assert scans(rewritten([a, b, c], {x: X}, fires="scan_push_out_sequences")) == []
+    (a, b), _ = symcomp.scan(lambda x, s: [x + s, x], x, [h, None])
+    (node,) = scans(rewritten([a, b], {x: X, h: H}, fires="scan_push_out_sequences"))
+    assert node.op.layout.n_stacked == 0
+    first, _ = symcomp.scan(lambda x: x, x, n_steps=2)
+    assert scans(rewritten([first], {x: X})) == []
 
 
 def test_outer_products_are_not_made_for_all_steps() -> None:
@@ -244,6 +385,13 @@ def test_gradient_of_batches_is_one_product() -> None:
     values = {t: RNG.normal(size=(4, 2, 3)), w: W}
     graph = rewritten([symcomp.grad((y**2).sum(), w)], values, fires="scan_push_out_sums")
     assert all(node.op.layout.n_carried == 0 for node in scans(graph))
+
+
+def test_sums_that_a_step_uses_stay() -> None:
+    """The total so far, used when it is complete."""
+    (a, b), _ = symcomp.scan(lambda x, a, b: [(z := a + x * x), b + T.sin(z)], x, [h, h + 1])
+    graph = rewritten([a[-1], b[-1]], {x: X, h: H})
+    assert len(scans(graph)[0].op.layout.results(scans(graph)[0].outputs).carried) >= 1
 
 
 def test_scans_of_equal_length_become_one() -> None:

@@ -1,6 +1,7 @@
 """``scan`` and its kin: what they give, and what they say of bad input."""
 
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -324,8 +325,22 @@ BAD = [
 
 @pytest.mark.parametrize(("build", "error", "message"), BAD, ids=range(len(BAD)))
 def test_bad_input_is_told_when_building(build: Any, error: type, message: str) -> None:
-    with pytest.raises(error, match=f"(?s){message}"):
+    with pytest.raises(error, match=f"(?s){message}") as caught:
         build()
+    (note,) = caught.value.__notes__
+    place = r".*test_scan\.py:\d+"
+    assert re.match(
+        rf"The loop was made at {place} in <lambda>, its step <lambda> at {place}", note
+    )
+
+
+def test_errors_of_a_step_tell_the_loop() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        symcomp.map(lambda x: symcomp.map(lambda x: 1 / 0, x)[0], X)
+    assert len(caught.value.__notes__) == 2
+    with pytest.raises(TypeError) as caught:
+        symcomp.loop(lambda carry, x: 3, 0.0, X)
+    assert "test_errors_of_a_step_tell_the_loop" in caught.value.__notes__[0]
 
 
 def test_name_is_in_messages() -> None:
@@ -343,6 +358,13 @@ def test_too_short_sequence_is_told_when_running() -> None:
         f([1, 2, 3], [1, 2], -2)
 
 
+def test_state_whose_shape_turns_out_to_change_is_named() -> None:
+    h, a = T.dvector("h"), T.dvector("a")
+    y, _ = symcomp.scan(lambda h, a: T.concatenate([h, a]), None, h, a, n_steps=2, name="grow")
+    with pytest.raises(ShapeError, match=r"state h\[t-1\] has shape \(3,\) .* had \(2,\)"):
+        symcomp.function([h, a], y)([1.0, 2.0], [3.0])
+
+
 def test_too_short_initial_value_is_told_when_running() -> None:
     h = T.dvector("h")
     z, _ = symcomp.scan(lambda a, b: a + b, None, {"initial": h, "taps": [-3, -1]}, n_steps=2)
@@ -352,10 +374,18 @@ def test_too_short_initial_value_is_told_when_running() -> None:
 
 def test_error_in_a_step_tells_the_step_and_the_line() -> None:
     x = T.lvector("x")
-    z, _ = symcomp.scan(lambda x: T.arange(5)[x], x)
+    z, _ = symcomp.scan(lambda x, s: T.arange(5)[x + 0 * s], x, T.constant(0))
     f = symcomp.function([x], z)
     with pytest.raises(IndexError) as caught:
         f([1, 2, 7])
     notes = "\n".join(caught.value.__notes__)
     assert "This was in step 2 (of at most 3)" in notes
     assert "test_scan.py" in notes
+
+
+def test_an_empty_list_of_updates():
+    doubled, updates = symcomp.scan(
+        lambda x: ([x * 2], (), symcomp.until(x > 10)), outputs_info=[T.constant(1.0)], n_steps=9
+    )
+    assert doubled.eval().tolist() == [2, 4, 8, 16, 32]
+    assert not updates

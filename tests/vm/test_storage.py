@@ -305,6 +305,16 @@ def test_parts_of_a_join_are_computed_in_their_places():
             assert {s.node for s in in_place} >= {x.owner for x in joins[0].inputs if x.owner}
 
 
+@pytest.mark.parametrize("linker", ["py", "cvm"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_fused_parts_of_a_join_are_computed_in_their_places(linker, rows):
+    x = T.dtensor3("x")
+    f = symcomp.function([x], T.join(0, x, T.exp(x) * 2 + 1), mode=symcomp.Mode(linker=linker))
+    assert any("exp" in op for op, _ in written(f.program))
+    value = np.random.default_rng(0).normal(size=(rows, 30, 12))
+    assert np.allclose(f(value), np.concatenate([value, np.exp(value) * 2 + 1]))
+
+
 def test_parts_stay_where_others_need_them():
     x = TensorType("float64", (40, 40))("x")
     shown, used, small = T.tanh(x), T.sin(x), TensorType("float64", (2,))("small")

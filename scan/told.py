@@ -1,0 +1,35 @@
+"""Errors while a loop is built tell which loop, and where its step is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from symcomp.core.source import user_line
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def told_where(build: Callable[P, R]) -> Callable[P, R]:
+    """``build``, whose first argument is a step, with a note added to what it raises."""
+
+    @wraps(build)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return build(*args, **kwargs)
+        except Exception as problem:
+            given: list[Any] = [*args, kwargs.get("fn"), kwargs.get("step")]
+            step = next((f for f in given if callable(f)), None)
+            problem.add_note(f"The loop was made at {user_line()}{_of_step(step)}")
+            raise
+
+    return wrapped
+
+
+def _of_step(step: Any) -> str:
+    code = getattr(step, "__code__", None)
+    if code is None:
+        return ""
+    return f", its step {code.co_name} at {code.co_filename}:{code.co_firstlineno}"

@@ -1,0 +1,9 @@
+"""Programs written for Theano, on symcomp.
+
+``install_as_theano()`` makes ``import theano`` work in this process;
+``python -m symcomp.compat script.py`` does the same for a script that knows nothing of it.
+"""
+
+from symcomp.compat.modules import install_as_theano
+
+__all__ = ["install_as_theano"]

@@ -1,0 +1,300 @@
+"""``theano.config``: the options of symcomp under Theano's names, and those of no effect here."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import pathlib
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from symcomp.config import Config, ConfigError, Option
+from symcomp.config import config as symcomp_config
+
+# Options that mean what they mean in symcomp.
+SAME = frozenset(
+    "floatX mode linker optimizer optimizer_including optimizer_excluding optimizer_verbose "
+    "on_opt_error allow_gc on_unused_input profile warn_float64".split()
+)
+
+# Options that have no effect: what they are about does not exist here, or happens always.
+WITHOUT_EFFECT: dict[str, Any] = {
+    "assert_no_cpu_op": "ignore",
+    "base_compiledir": "",
+    "blas.check_openmp": True,
+    "blas.ldflags": "",
+    "cast_policy": "custom",
+    "check_input": True,
+    "check_stack_trace": "off",
+    "cmodule.age_thresh_use": 2073600,
+    "cmodule.warn_no_version": False,
+    "compile.timeout": 120,
+    "compile.wait": 5,
+    "compiledir": "",
+    "compiledir_format": "",
+    "compute_test_value": "off",
+    "compute_test_value_opt": "off",
+    "contexts": "",
+    "cuda.root": "",
+    "cxx": "",
+    "cycle_detection": "regular",
+    "DebugMode.check_c": True,
+    "DebugMode.check_finite": True,
+    "DebugMode.check_preallocated_output": "",
+    "DebugMode.check_py": True,
+    "DebugMode.check_strides": 0,
+    "DebugMode.patience": 10,
+    "deterministic": "default",
+    "dnn.conv.algo_bwd": "",
+    "dnn.conv.algo_bwd_data": "",
+    "dnn.conv.algo_bwd_filter": "",
+    "dnn.conv.algo_fwd": "",
+    "dnn.enabled": "False",
+    "dnn.include_path": "",
+    "dnn.library_path": "",
+    "exception_verbosity": "low",
+    "experimental.unpickle_gpu_on_cpu": False,
+    "force_device": False,
+    "gcc.cxxflags": "",
+    "gpuarray.preallocate": 0.0,
+    "gpuarray.sched": "default",
+    "gpuarray.single_stream": True,
+    "init_gpu_device": "",
+    "int_division": "int",
+    "lib.amdlibm": False,
+    "lib.cnmem": 0.0,
+    "metaopt.verbose": False,
+    "NanGuardMode.action": "raise",
+    "NanGuardMode.big_is_error": True,
+    "NanGuardMode.inf_is_error": True,
+    "NanGuardMode.nan_is_error": True,
+    "nocleanup": False,
+    "numpy.seterr_all": "ignore",
+    "nvcc.compiler_bindir": "",
+    "nvcc.fastmath": False,
+    "nvcc.flags": "",
+    "on_shape_error": "warn",
+    "openmp": False,
+    "openmp_elemwise_minsize": 200000,
+    "optdb.max_use_ratio": 8.0,
+    "optdb.position_cutoff": float("inf"),
+    "optimizer_requiring": "",
+    "pickle_test_value": True,
+    "print_active_device": True,
+    "print_global_stats": False,
+    "print_test_value": False,
+    "profile_memory": False,
+    "profile_optimizer": False,
+    "profiling.debugprint": False,
+    "profiling.destination": "stderr",
+    "profiling.ignore_first_call": False,
+    "profiling.min_memory_size": 1024,
+    "profiling.min_peak_memory": False,
+    "profiling.n_apply": 20,
+    "profiling.n_ops": 20,
+    "profiling.time_thunks": True,
+    "reoptimize_unpickled_function": False,
+    "scan.allow_gc": False,
+    "scan.allow_output_prealloc": True,
+    "scan.debug": False,
+    "tensor.cmp_sloppy": 0,
+    "tensor.insert_inplace_optimizer_validate_nb": -1,
+    "tensor.local_elemwise_fusion": True,
+    "traceback.compile_limit": 0,
+    "traceback.limit": 8,
+    "unittests.rseed": 666,
+    "unpickle_function": True,
+    "vm.lazy": None,
+    "warn.ignore_bug_before": "0.9",
+}
+# Warnings about bugs of old versions: any may be named.
+OPEN_GROUPS = ("warn",)
+
+
+class TheanoConfig:
+    """The options as attributes, those with a dot in nested groups.
+
+    Options of symcomp are those of ``symcomp.config``. The others are remembered and have no
+    effect. ``device`` is ``"cpu"``; asking for another is a warning, and computes on the CPU.
+    """
+
+    def __init__(self, target: Config = symcomp_config) -> None:
+        own = {"device": "cpu", **WITHOUT_EFFECT}
+        object.__setattr__(self, "_target", target)
+        object.__setattr__(self, "_own", own)
+        object.__setattr__(self, "_choices", {})
+
+    # -- by full name
+    # -------------------------------------------------------------------------------------
+
+    def get(self, name: str) -> Any:
+        """The value of an option, by its full name."""
+        if name in SAME:
+            return getattr(self._target, name)
+        if name in self._own:
+            return self._own[name]
+        if name.partition(".")[0] in OPEN_GROUPS:
+            return False
+        raise AttributeError(f"theano.config has no option {name!r}")
+
+    def set(self, name: str, value: Any) -> None:
+        """Set an option, by its full name."""
+        if name in SAME:
+            setattr(self._target, name, value)
+        elif name in self._own:
+            self._own[name] = self._checked(name, value)
+        elif name.partition(".")[0] in OPEN_GROUPS:
+            self._own[name] = value
+        else:
+            raise ConfigError(f"theano.config has no option {name!r}")
+
+    def _checked(self, name: str, value: Any) -> Any:
+        if name == "device" and value != "cpu":
+            warnings.warn(
+                f"theano.config.device={value!r}: symcomp computes on the CPU", stacklevel=4
+            )
+            return "cpu"
+        kind = type(self._own[name])
+        if name in self._choices or (isinstance(value, str) and kind in (bool, int, float)):
+            option = Option(name, None, self._choices.get(name, kind), "")
+            return option.parse(value, "theano.config")
+        return value
+
+    def add(self, name: str, default: Any, choices: tuple[Any, ...] = ()) -> None:
+        """Add an option of the user's; with ``choices``, one of these."""
+        if name in SAME or name in self._own:
+            raise AttributeError(f"theano.config has the option {name!r} already")
+        self._own[name] = default
+        if choices:
+            self._choices[name] = choices
+
+    def remove(self, name: str) -> None:
+        """Take away an option of the user's."""
+        del self._own[name]
+        self._choices.pop(name, None)
+
+    # -- as attributes
+    # ------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OPEN_GROUPS or any(known.startswith(name + ".") for known in self._own):
+            return _Group(self, name)
+        return self.get(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.set(name, value)
+
+    def __str__(self) -> str:
+        names = sorted([*SAME, *self._own])
+        return "\n".join(f"{name} = {self.get(name)!r}" for name in names)
+
+    @contextmanager
+    def change_flags(self, *flags: Mapping[str, Any], **more: Any) -> Iterator[None]:
+        """Set options, given as a dict or by name, inside a ``with`` block or decorated function.
+
+        Examples
+        --------
+        >>> from symcomp.compat.config import TheanoConfig
+        >>> config = TheanoConfig()
+        >>> with config.change_flags({"scan.allow_gc": True}, compute_test_value="warn"):
+        ...     config.scan.allow_gc
+        True
+        >>> config.scan.allow_gc
+        False
+        """
+        wanted = {name: value for given in (*flags, more) for name, value in given.items()}
+        before = {name: self.get(name) for name in wanted}
+        try:
+            for name, value in wanted.items():
+                self.set(name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                self.set(name, value)
+
+
+class _Group:
+    """The options whose names start with ``name`` and a dot."""
+
+    def __init__(self, owner: TheanoConfig, name: str) -> None:
+        object.__setattr__(self, "_owner", owner)
+        object.__setattr__(self, "_name", name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._owner, f"{self._name}.{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._owner.set(f"{self._name}.{name}", value)
+
+
+config = TheanoConfig()
+
+
+def change_flags(*args: Any, **kwargs: Any) -> Any:
+    """``theano.configparser.change_flags``: a context manager and decorator."""
+    return config.change_flags(*args, **kwargs)
+
+
+def read_environment(environ: Mapping[str, str], owner: TheanoConfig = config) -> None:
+    """Set options as the files named by ``THEANORC`` (``~/.theanorc``) and ``THEANO_FLAGS`` say.
+
+    An option that does not exist is a warning.
+    """
+    default = os.path.join(environ.get("HOME", ""), ".theanorc")
+    for path in environ.get("THEANORC", default).split(os.pathsep):
+        if pathlib.Path(path).is_file():
+            _read_file(path, owner)
+    for pair in filter(None, (part.strip() for part in environ.get("THEANO_FLAGS", "").split(","))):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"THEANO_FLAGS: {pair!r} is not of the form option=value")
+        _set_or_warn(owner, name.strip(), value.strip(), "THEANO_FLAGS")
+
+
+def _read_file(path: str, owner: TheanoConfig) -> None:
+    reader = configparser.ConfigParser(interpolation=None)
+    reader.optionxform = str  # type: ignore[method-assign, assignment]
+    reader.read(path, encoding="utf-8")
+    for section in reader.sections():
+        for name, value in reader.items(section):
+            _set_or_warn(owner, name if section == "global" else f"{section}.{name}", value, path)
+
+
+def _set_or_warn(owner: TheanoConfig, name: str, value: str, origin: str) -> None:
+    known = name in SAME or name in owner._own or name.partition(".")[0] in OPEN_GROUPS
+    if known:
+        owner.set(name, value)
+    else:
+        warnings.warn(f"{origin}: Theano's option {name!r} is unknown here", stacklevel=3)
+
+
+# -- options of users
+
+
+class TypedParam:
+    """The kind of an option that is added with ``AddConfigVar``: its default, and its choices."""
+
+    choices: tuple[Any, ...] = ()
+
+    def __init__(self, default: Any, is_valid: Any = None, allow_override: bool = True) -> None:
+        self.default = default
+
+
+BoolParam = IntParam = FloatParam = StrParam = ConfigParam = TypedParam
+
+
+class EnumStr(TypedParam):
+    """An option that is one of several strings, the default first."""
+
+    def __init__(self, default: str, *options: str, **settings: Any) -> None:
+        super().__init__(default)
+        self.choices = (default, *options)
+
+
+def AddConfigVar(
+    name: str, doc: str, configparam: TypedParam, root: Any = config, in_c_key: bool = True
+) -> None:
+    """Add an option to ``theano.config``."""
+    config.add(name, configparam.default, configparam.choices)

@@ -1,0 +1,172 @@
+"""``theano.gof.graph``: functions that look at graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from symcomp.compat.config import config
+from symcomp.compat.op import Op
+from symcomp.compile.shared import SharedVariable
+from symcomp.core import walk
+from symcomp.core.evaluate import evaluate
+from symcomp.core.node import Apply, Constant, Type, Variable
+from symcomp.core.walk import is_same_graph
+
+__all__ = [
+    "ancestors", "Apply", "clone", "clone_get_equiv", "Constant", "equal_computations",
+    "get_debug_values", "get_test_value", "inputs", "io_toposort", "is_in_ancestors",
+    "is_same_graph", "list_of_nodes", "Op", "ops", "orphans", "Type", "Variable", "variables",
+    "variables_and_orphans", "view_roots",
+]  # fmt: skip
+
+
+def ancestors(
+    variable_list: Iterable[Variable], blockers: Collection[Variable] | None = None
+) -> list[Variable]:
+    """All variables that these depend on and themselves; not looking above ``blockers``."""
+    return walk.ancestors(variable_list, blockers or ())
+
+
+def inputs(
+    variable_list: Iterable[Variable], blockers: Collection[Variable] | None = None
+) -> list[Variable]:
+    """The variables without owner that these depend on, constants too."""
+    return [v for v in ancestors(variable_list, blockers) if v.owner is None]
+
+
+def io_toposort(
+    inputs: Collection[Variable],
+    outputs: Iterable[Variable],
+    orderings: Mapping[Apply, Sequence[Apply]] | None = None,
+) -> list[Apply]:
+    """The nodes between ``inputs`` and ``outputs``, each after those it depends on."""
+    return walk.toposort(outputs, set(inputs), orderings)
+
+
+def list_of_nodes(inputs: Collection[Variable], outputs: Iterable[Variable]) -> list[Apply]:
+    """The nodes between ``inputs`` and ``outputs``."""
+    return io_toposort(inputs, outputs)
+
+
+def ops(i: Collection[Variable], o: Iterable[Variable]) -> set[Apply]:
+    """The set of the nodes between ``i`` and ``o``."""
+    return set(io_toposort(i, o))
+
+
+def variables(i: Collection[Variable], o: Iterable[Variable]) -> list[Variable]:
+    """The variables between ``i`` and ``o``, with both."""
+    return walk.ancestors([*i, *o], set(i))
+
+
+def orphans(i: Collection[Variable], o: Iterable[Variable]) -> list[Variable]:
+    """The variables without owner between ``i`` and ``o`` that are not in ``i``."""
+    known = set(i)
+    return [v for v in variables(i, o) if v.owner is None and v not in known]
+
+
+def variables_and_orphans(
+    i: Collection[Variable], o: Iterable[Variable]
+) -> tuple[list[Variable], list[Variable]]:
+    """Both."""
+    o = list(o)
+    return variables(i, o), orphans(i, o)
+
+
+def clone_get_equiv(
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    copy_inputs: bool = True,
+    copy_orphans: bool | None = None,
+) -> dict[Any, Any]:
+    """Copy the graph between ``inputs`` and ``outputs``; the copies of its variables and nodes."""
+    copy_orphans = copy_inputs if copy_orphans is None else copy_orphans
+    equivalent: dict[Any, Any] = {v: v.clone() if copy_inputs else v for v in inputs}
+    for v in orphans(inputs, outputs):
+        equivalent[v] = v.clone() if copy_orphans else v
+    for node in io_toposort(inputs, outputs):
+        twin = node.clone_with_new_inputs([equivalent[x] for x in node.inputs])
+        equivalent[node] = twin
+        for old, new in zip(node.outputs, twin.outputs, strict=True):
+            equivalent.setdefault(old, new)
+    return equivalent
+
+
+def clone(
+    i: Sequence[Variable],
+    o: Sequence[Variable],
+    copy_inputs: bool = True,
+    copy_orphans: bool | None = None,
+) -> list[list[Variable]]:
+    """Copy the graph between ``i`` and ``o``; the copies of both."""
+    equivalent = clone_get_equiv(i, o, copy_inputs, copy_orphans)
+    return [[equivalent[v] for v in i], [equivalent[v] for v in o]]
+
+
+def equal_computations(
+    xs: Sequence[Variable],
+    ys: Sequence[Variable],
+    in_xs: Sequence[Variable] | None = None,
+    in_ys: Sequence[Variable] | None = None,
+) -> bool:
+    """True if each of ``xs`` computes what that of ``ys`` does, with ``in_xs`` for ``in_ys``."""
+    givens = dict(zip(in_xs or (), in_ys or (), strict=True))
+    return len(xs) == len(ys) and all(
+        x.type == y.type and is_same_graph(x, y, givens=givens) for x, y in zip(xs, ys, strict=True)
+    )
+
+
+def is_in_ancestors(l_node: Apply, f_node: Apply) -> bool:
+    """True if ``l_node`` is, or needs the results of, ``f_node``."""
+    return l_node is f_node or f_node in walk.toposort(l_node.inputs)
+
+
+def view_roots(r: Variable) -> list[Variable]:
+    """The variables that ``r`` may be a view of."""
+    if r.owner is None:
+        return [r]
+    node = r.owner
+    viewed = node.op.view_map.get(node.outputs.index(r), ())
+    return [root for i in viewed for root in view_roots(node.inputs[i])] or [r]
+
+
+# -- test values
+
+
+def get_test_value(v: Any) -> Any:
+    """The value of ``v`` for the test values given to what it depends on (``x.tag.test_value``).
+
+    Raises
+    ------
+    AttributeError
+        If some of these have none.
+    """
+    if not isinstance(v, Variable):
+        return v
+    if hasattr(v.tag, "test_value"):
+        return v.type.filter(v.tag.test_value)
+    values = {leaf: _test_value_of(leaf) for leaf in walk.graph_inputs([v])}
+    return evaluate([v], values)[0]
+
+
+def _test_value_of(leaf: Variable) -> Any:
+    if isinstance(leaf, Constant):
+        return leaf.data
+    if hasattr(leaf.tag, "test_value"):
+        return leaf.type.filter(leaf.tag.test_value)
+    if isinstance(leaf, SharedVariable):
+        return leaf.get_value(borrow=True)
+    raise AttributeError(f"{leaf} of type {leaf.type} has no test value: set its tag.test_value")
+
+
+def get_debug_values(*args: Any) -> list[tuple[Any, ...]]:
+    """A list with the test values of all, or none if ``compute_test_value`` is off or one lacks."""
+    action = config.compute_test_value
+    if action == "off":
+        return []
+    try:
+        return [tuple(get_test_value(v) for v in args)]
+    except AttributeError:
+        if action == "raise":
+            raise
+        return []

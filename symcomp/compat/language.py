@@ -1,0 +1,62 @@
+"""``theano.compat``: what Python 2 and 3 call differently, on today's Python; and ``six.moves``."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import configparser
+import functools
+import io
+import itertools
+import pickle
+import queue
+import types
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+COMPAT: dict[str, Any] = {
+    "cmp": lambda a, b: (a > b) - (a < b),
+    "decode": lambda text: text.decode("utf-8") if isinstance(text, bytes) else text,
+    "decode_iter": lambda texts: (COMPAT["decode"](text) for text in texts),
+    "DefaultOrderedDict": collections.defaultdict,
+    "exc_message": lambda error: error.args[0] if error.args else "",
+    "get_unbound_function": lambda method: getattr(method, "__func__", method),
+    "ifilter": filter,
+    "imap": map,
+    "izip": zip,
+    "OrderedDict": collections.OrderedDict,
+    "PY3": True,
+}
+
+SIX: dict[str, Any] = {
+    "integer_types": (int,),
+    "iteritems": lambda mapping: iter(mapping.items()),
+    "iterkeys": lambda mapping: iter(mapping.keys()),
+    "itervalues": lambda mapping: iter(mapping.values()),
+    "get_unbound_function": COMPAT["get_unbound_function"],
+    "PY2": False,
+    "PY3": True,
+    "string_types": (str,),
+    "StringIO": io.StringIO,
+    "BytesIO": io.BytesIO,
+    "with_metaclass": lambda meta, *bases: types.new_class("_Base", bases, {"metaclass": meta}),
+}
+
+MOVES: dict[str, Any] = {
+    "builtins": builtins,
+    "configparser": configparser,
+    "cPickle": pickle,
+    "filter": filter,
+    "input": input,
+    "map": map,
+    "queue": queue,
+    "range": range,
+    "reduce": functools.reduce,
+    "StringIO": io.StringIO,
+    "urllib": urllib,
+    "xrange": range,
+    "zip": zip,
+    "zip_longest": itertools.zip_longest,
+}

@@ -1,0 +1,60 @@
+"""Missing: what stands in for a name of Theano's that has nothing behind it yet."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+
+class StandIn:
+    """An object that is used in place of a class: asked by isinstance, derived from, called."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(self._path)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return False
+
+    def __subclasscheck__(self, subclass: Any) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"<{self._path}>"
+
+
+class Missing(StandIn):
+    """Stands for a function, class or module of Theano's that is not there.
+
+    It can be imported, and nothing is an instance of it. Calling it, or reading an attribute,
+    raises NotImplementedError; a class can be derived from it, but has no instances.
+    """
+
+    def _refuse(self) -> NoReturn:
+        raise NotImplementedError(
+            f"{self._path} of Theano is not there in symcomp (see docs/theano.md)"
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._refuse()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # protocols of Python: asked by pickle, copy, inspect
+            raise AttributeError(name)
+        self._refuse()
+
+    def __bool__(self) -> bool:
+        self._refuse()
+
+    def __iter__(self) -> Any:
+        self._refuse()
+
+    def __getitem__(self, key: Any) -> Any:
+        self._refuse()
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        def refuse(cls: type, *args: Any, **kwargs: Any) -> Any:
+            self._refuse()
+
+        return (type(self._path.rpartition(".")[2], (), {"__new__": refuse}),)

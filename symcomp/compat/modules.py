@@ -1,0 +1,142 @@
+"""Theano's modules, built of the tables: which names there are, and what stands behind each."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from symcomp.compat.config import read_environment
+from symcomp.compat.missing import Missing
+from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
+from symcomp.compat.sources import EVERYWHERE, OWN, SOURCES, Namespace
+from symcomp.config import config as symcomp_config
+
+NAMES = TENSOR | OTHERS
+# Users' ops may make NaN in Theano. And what is passed to a loop that makes no use of it is used
+# there, as here it is not.
+DEFAULTS = {"nan_guard": "off", "on_unused_input": "warn"}
+# Packages of which programs import everything: submodules, and `theano` itself, are among it.
+STARRED = ("theano", "theano.tensor")
+
+
+class TheanoModule(ModuleType):
+    """One module of Theano's.
+
+    Names that are not in its table may be there, too: those that Theano's module imports. If it is
+    ``open``, it has every name, and those not there are Missing.
+    """
+
+    def __init__(self, name: str, open: bool) -> None:
+        super().__init__(name, f"The module {name} of Theano, on symcomp.")
+        self.__path__: list[str] = []
+        self.__file__ = __file__
+        self.__spec__ = ModuleSpec(name, None, is_package=True)
+        self.__all__: list[str] = []
+        self._open = open
+
+    def __getattr__(self, name: str) -> Any:
+        found = Missing("") if name.startswith("_") else resolve(self.__name__, name)
+        if isinstance(found, Missing) and (name.startswith("_") or not self._open):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return found
+
+
+def module_names() -> list[str]:
+    """The names of all modules, packages before what is in them."""
+    found = {*NAMES, *SAME, *OPEN.split(), *OWN}
+    for name in list(found):
+        while "." in name:
+            name = name.rpartition(".")[0]
+            found.add(name)
+    return sorted(found)
+
+
+def resolve(module: str, name: str) -> Any:
+    """What stands behind a name of a module of Theano's: the thing itself, or Missing."""
+    for namespace in _namespaces(module):
+        if name in namespace:
+            return namespace[name]
+    return Missing(f"{module}.{name}")
+
+
+def _namespaces(module: str) -> Iterator[Namespace]:
+    """Where the names of a module are looked up: its own differences, then its sources."""
+    for name in (module, SAME.get(module, module)):
+        if name in OWN:
+            yield OWN[name]
+    package = SAME.get(module, module)
+    while package not in SOURCES:
+        package = package.rpartition(".")[0]
+    yield from SOURCES[package]
+    yield EVERYWHERE
+
+
+def public_names(module: str) -> list[str]:
+    """The names that Theano's module has, and those that were added here."""
+    table = SAME.get(module, module)
+    names = NAMES.get(table, "").split()
+    if table == "theano.tensor":
+        names += CONSTRUCTORS
+    return list(dict.fromkeys([*names, *OWN.get(table, {})]))
+
+
+def build() -> dict[str, ModuleType]:
+    """All modules of Theano's by their names; nothing is registered."""
+    opened = set(OPEN.split())
+    modules = {name: TheanoModule(name, name in opened) for name in module_names()}
+    for name, module in modules.items():
+        names = public_names(name)
+        for word in names:
+            setattr(module, word, resolve(name, word))
+        if name not in opened:
+            module.__all__ = [word for word in names if not word.startswith("_")]
+    for package in STARRED:
+        vars(modules[package])["theano"] = modules["theano"]
+        modules[package].__all__ += ["theano", "np"]
+    for name, module in modules.items():
+        package, _, leaf = name.rpartition(".")
+        # A function of the same name hides the module, as `theano.compile.function` does.
+        if package and isinstance(vars(modules[package]).get(leaf, Missing("")), Missing):
+            setattr(modules[package], leaf, module)
+            if package in STARRED:
+                modules[package].__all__.append(leaf)
+    return dict(modules)
+
+
+def install_as_theano() -> None:
+    """Make ``import theano`` give symcomp, in this process, to programs written for Theano.
+
+    Options are taken from ``THEANO_FLAGS`` and ``~/.theanorc`` too. Calling it again does nothing.
+
+    Raises
+    ------
+    RuntimeError
+        If Theano itself has been imported already.
+
+    Examples
+    --------
+    >>> import symcomp.compat
+    >>> symcomp.compat.install_as_theano()
+    >>> import theano
+    >>> import theano.tensor as T
+    >>> x = T.dscalar("x")
+    >>> float(theano.function([x], T.grad(x ** 2, x))(3.0))
+    6.0
+    """
+    present = sys.modules.get("theano")
+    if isinstance(present, TheanoModule):
+        return
+    if present is not None:
+        raise RuntimeError(
+            f"install_as_theano: another theano has been imported, from {present.__file__}; call "
+            "install_as_theano before that"
+        )
+    for name, value in DEFAULTS.items():
+        if symcomp_config.origin(name) == "default":
+            setattr(symcomp_config, name, value)
+    read_environment(os.environ)
+    sys.modules.update(build())

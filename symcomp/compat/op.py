@@ -1,0 +1,209 @@
+"""Ops written for Theano: ``make_node``, ``perform(node, inputs, output_storage)``, ``grad``...
+
+``Op`` translates them: for the rest of symcomp, what derives from it is an op like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from symcomp.autodiff.lop import grad_undefined
+from symcomp.config import config
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply, Type, Variable
+from symcomp.core.op import Op as ModernOp
+from symcomp.core.special_types import DisconnectedType
+from symcomp.core.tensor import TensorType
+from symcomp.ops.convert import as_tensor_variable
+
+__all__ = ["MethodNotDefined", "Op", "PureOp", "ShapeError", "ViewOp", "view_op"]
+
+
+class MethodNotDefined(AttributeError, NotImplementedError):
+    """An op lacks a method that is needed."""
+
+
+class ShapeError(NotImplementedError):
+    """Raised by ``infer_shape`` where an op cannot tell the shape of its outputs."""
+
+
+class Op(ModernOp):
+    """Base class of ops in Theano's form.
+
+    A subclass has ``make_node(*inputs)``, which returns an Apply (or ``itypes`` and ``otypes``),
+    and ``perform(node, inputs, output_storage)``, which puts the value of output i into
+    ``output_storage[i][0]``. It may have ``grad(inputs, output_gradients)`` or
+    ``L_op(inputs, outputs, output_gradients)``, ``R_op(inputs, eval_points)``,
+    ``infer_shape(node, shapes)``, ``connection_pattern(node)``, ``view_map``, ``destroy_map``,
+    ``default_output`` and ``__props__``: names of the attributes that make two ops equal.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp.compat.op import Op
+    >>> class Double(Op):
+    ...     __props__ = ()
+    ...     itypes, otypes = [T.dvector], [T.dvector]
+    ...     def perform(self, node, inputs, output_storage):
+    ...         output_storage[0][0] = 2 * inputs[0]
+    ...     def grad(self, inputs, output_gradients):
+    ...         return [2 * output_gradients[0]]
+    >>> x = T.dvector("x")
+    >>> Double()(x).eval({x: [1.0, 2.0]})
+    array([2., 4.])
+    """
+
+    multiple_outputs = True  # of perform; what a call gives is said by default_output
+    default_output: ClassVar[int | None] = None
+
+    # -- building
+    # ------------------------------------------------------------------------------------
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """The node that ``itypes`` and ``otypes`` describe."""
+        types = getattr(self, "itypes", None)
+        if types is None or not hasattr(self, "otypes"):
+            raise MethodNotDefined(f"{self} has neither make_node nor itypes and otypes")
+        if len(types) != len(inputs):
+            raise TypeError(f"{self} takes {len(types)} inputs, got {len(inputs)}")
+        variables = [x if isinstance(x, Variable) else as_tensor_variable(x) for x in inputs]
+        for i, (x, kind) in enumerate(zip(variables, types, strict=True)):
+            if not kind.is_super(x.type):
+                raise TypeError(f"{self}: input {i} is {x} of type {x.type}, not {kind}")
+        return Apply(self, variables, list(self.otypes))
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """Apply the op: its only output, that of ``default_output``, or a list of all."""
+        several = options.pop("return_list", False)
+        outputs = list(self.make_node(*inputs, **options).outputs)
+        if several:
+            return outputs
+        if self.default_output is not None:
+            return outputs[self.default_output]
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    # -- running
+    # -------------------------------------------------------------------------------------
+
+    def bind(self, node: Apply) -> Callable[..., tuple[Any, ...]]:
+        """``perform`` with new storage at each call, its results brought to the node's types."""
+        if type(self).perform is ModernOp.perform:
+            raise NotImplementedError(f"{self} has no perform: symcomp cannot run Theano's C code")
+        kinds = [out.type for out in node.outputs]
+
+        def compute(*values: Any) -> tuple[Any, ...]:
+            storage: list[list[Any]] = [[None] for _ in kinds]
+            self.perform(node, list(values), storage)
+            return tuple(_as_value(k, cell[0]) for k, cell in zip(kinds, storage, strict=True))
+
+        return compute
+
+    # -- differentiating
+    # -----------------------------------------------------------------------------
+
+    def pullback(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], output_grads: Sequence[Any]
+    ) -> list[Any]:
+        """What ``L_op``, or else ``grad``, returns, in today's form."""
+        given = [_gradient_of(y, g) for y, g in zip(outputs, output_grads, strict=True)]
+        if hasattr(self, "L_op"):
+            found = self.L_op(list(inputs), list(outputs), given)
+        elif hasattr(self, "grad"):
+            found = self.grad(list(inputs), given)
+        else:
+            raise MethodNotDefined(f"{self} has neither L_op nor grad")
+        if not isinstance(found, list | tuple) or len(found) != len(inputs):
+            raise TypeError(
+                f"the gradient of {self} is {found!r}, not a list with one of {len(inputs)} inputs"
+            )
+        return [_term(self, i, x, g) for i, (x, g) in enumerate(zip(inputs, found, strict=True))]
+
+    def pushforward(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
+    ) -> list[Any]:
+        """What ``R_op`` returns."""
+        if not hasattr(self, "R_op"):
+            raise MethodNotDefined(f"{self} has no R_op")
+        return list(self.R_op(list(inputs), list(tangents)))
+
+    # -- identity
+    # ------------------------------------------------------------------------------------
+
+    def _parameters(self) -> tuple[Any, ...] | None:
+        names = getattr(self, "__props__", None)
+        return None if names is None else tuple(getattr(self, name) for name in names)
+
+    def __eq__(self, other: object) -> bool:
+        own = self._parameters()
+        if own is None or type(self) is not type(other):
+            return self is other
+        return own == other._parameters()
+
+    def __hash__(self) -> int:
+        own = self._parameters()
+        return object.__hash__(self) if own is None else hash((type(self), own))
+
+    def __str__(self) -> str:
+        names = getattr(self, "__props__", ())
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__name__}{{{shown}}}" if shown else type(self).__name__
+
+
+PureOp = Op
+
+
+def _as_value(kind: Type, value: Any) -> Any:
+    """A number as an array of the type; arrays stay, and are checked by whoever runs the op."""
+    if isinstance(kind, TensorType) and not isinstance(value, np.ndarray) and value is not None:
+        return kind.filter(value)
+    return value
+
+
+def _gradient_of(y: Any, gradient: Any) -> Any:
+    """The gradient of an output as Theano gives it: of one that is not used, a mark."""
+    if gradient is not None:
+        return gradient
+    if isinstance(y.type, TensorType) and dtypes.is_discrete(y.type.dtype):
+        return y.zeros_like(config.floatX)
+    return DisconnectedType()()
+
+
+def _term(op: Any, i: int, x: Variable, gradient: Any) -> Any:
+    if gradient is None:
+        return grad_undefined(op, i, x, "Its grad returned None.")
+    gradient = gradient if isinstance(gradient, Variable) else as_tensor_variable(gradient)
+    return None if isinstance(gradient.type, DisconnectedType) else gradient
+
+
+class ViewOp(Op):
+    """The input itself; a class to derive from where only the gradient is to be another."""
+
+    __props__: ClassVar[tuple[str, ...]] = ()
+    view_map = {0: (0,)}
+
+    def make_node(self, x: Any) -> Apply:
+        """One output, of the type of the input."""
+        x = x if isinstance(x, Variable) else as_tensor_variable(x)
+        return Apply(self, [x], [x.type])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Pass the value on."""
+        output_storage[0][0] = inputs[0]
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """That of the input."""
+        return list(shapes)
+
+    def grad(self, inputs: Any, output_gradients: Any) -> list[Any]:
+        """The gradient itself."""
+        return list(output_gradients)
+
+    def R_op(self, inputs: Any, eval_points: Any) -> list[Any]:
+        """The tangent itself."""
+        return list(eval_points)
+
+
+view_op = ViewOp()

@@ -1,0 +1,199 @@
+"""Theano's classes of ops, where its constructor differs: ``Softmax()(x)``, ``Join()(0, x, y)``.
+
+Each is called with the parameters that Theano's constructor takes, and gives a function of
+variables. Where one op of symcomp is that of Theano, it is an instance of the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import symcomp.tensor as T
+from symcomp.compat import tensor as differing
+from symcomp.compat.missing import Missing, StandIn
+from symcomp.ops import nnet
+from symcomp.ops.control import IfElse, ifelse
+from symcomp.ops.cumulative import CumOp
+from symcomp.ops.join import Join, Split
+from symcomp.ops.reduce import Reduce
+from symcomp.ops.repeat import repeat
+from symcomp.ops.softmax import LogSoftmax, Softmax
+
+Test = Callable[[Any], bool]
+
+
+class OpClass(StandIn):
+    """A class of ops of Theano's: what its constructor gives, and which ops are instances."""
+
+    def __init__(self, name: str, make: Callable[..., Any], is_one: Test) -> None:
+        super().__init__(name)
+        self._make, self._is_one = make, is_one
+
+    def __call__(self, *parameters: Any, **named: Any) -> Any:
+        return self._make(*parameters, **named)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return self._is_one(instance)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return Missing(f"theano.tensor.{self._path}, as a class to derive from,").__mro_entries__(
+            bases
+        )
+
+
+def _all_of(*kinds: type) -> Test:
+    return lambda op: isinstance(op, kinds)
+
+
+def _reduction(name: str) -> Test:
+    return lambda op: isinstance(op, Reduce) and op.reduction.name == name
+
+
+def _nothing(op: Any) -> bool:
+    return False
+
+
+def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The constructor of a reduction: the axis, and where it sums up, dtypes."""
+
+    def make(axis: Any = None, *dtypes: Any, **named: Any) -> Callable[..., Any]:
+        given = dict(zip(("dtype", "acc_dtype"), dtypes, strict=False)) | named
+        return lambda x: function(x, axis=axis, **given)
+
+    return make
+
+
+def _no_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda: function
+
+
+def _if_else(
+    n_outs: int, as_view: bool = False, gpu: bool = False, name: str | None = None
+) -> Callable[..., Any]:
+    def choose(condition: Any, *branches: Any) -> Any:
+        if n_outs == 1:
+            return ifelse(condition, branches[0], branches[1], name)
+        return ifelse(condition, list(branches[:n_outs]), list(branches[n_outs:]), name)
+
+    return choose
+
+
+def _written(inplace: bool = False, set_instead_of_inc: bool = False) -> Callable[..., Any]:
+    """AdvancedIncSubtensor: the value is the same in place."""
+    write = T.set_subtensor if set_instead_of_inc else T.inc_subtensor
+    return lambda x, y, *index: write(x[index], y)
+
+
+def _elemwise(
+    scalar_op: Any,
+    inplace_pattern: Any = None,
+    name: str | None = None,
+    nfunc_spec: Any = None,
+    openmp: Any = None,
+) -> Any:
+    return T.Elemwise(scalar_op)
+
+
+def _solve(
+    A_structure: str = "general",
+    lower: bool = False,
+    overwrite_A: bool = False,
+    overwrite_b: bool = False,
+) -> Callable[..., Any]:
+    known = {
+        "general": "gen",
+        "symmetric": "sym",
+        "lower_triangular": "lower triangular",
+        "upper_triangular": "upper triangular",
+    }
+    if A_structure not in known:
+        raise ValueError(f"Solve: A_structure={A_structure!r}: must be one of {', '.join(known)}")
+    return lambda A, b: T.slinalg.solve(A, b, known[A_structure])
+
+
+def _by_index(idx_list: Any, *parameters: Any, **named: Any) -> Any:
+    raise NotImplementedError("theano.tensor.Subtensor, as a constructor: write x[index]")
+
+
+# Name -> constructor, and what is one of them.
+_TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
+    "AdvancedIncSubtensor": (_written, _nothing),
+    "AdvancedIncSubtensor1": (_written, _nothing),
+    "AdvancedSubtensor": (lambda: lambda x, *index: x[index], _nothing),
+    "AdvancedSubtensor1": (lambda: lambda x, index: x[index], _nothing),
+    "All": (_reduced(T.all), _reduction("all")),
+    "Alloc": (_no_parameters(T.alloc), _all_of(T.Alloc)),
+    "Any": (_reduced(T.any), _reduction("any")),
+    "ARange": (
+        lambda dtype: lambda start, stop, step: T.arange(start, stop, step, dtype),
+        _nothing,
+    ),
+    "Argmax": (lambda axis: lambda x: T.argmax(x, axis), _nothing),
+    "CumOp": (
+        lambda axis=None, mode="add": lambda x: {"add": T.cumsum, "mul": T.cumprod}[mode](x, axis),
+        _all_of(CumOp),
+    ),
+    "DiffOp": (lambda n=1, axis=-1: lambda x: T.diff(x, n, axis), _nothing),
+    "DimShuffle": (
+        lambda input_broadcastable, new_order, inplace=True: lambda x: T.dimshuffle(x, *new_order),
+        _all_of(T.DimShuffle),
+    ),
+    "Dot": (_no_parameters(T.dot), _all_of(T.Dot)),
+    "Elemwise": (_elemwise, _all_of(T.Elemwise)),
+    "ExtractDiag": (
+        lambda offset=0, axis1=0, axis2=1, view=False: (
+            lambda x: T.diagonal(x, offset, axis1, axis2)
+        ),
+        _nothing,
+    ),
+    "Eye": (lambda dtype=None: lambda n, m, k: T.eye(n, m, k, dtype), _nothing),
+    "Flatten": (lambda outdim=1: lambda x: T.flatten(x, outdim), _nothing),
+    "IfElse": (_if_else, _all_of(IfElse)),
+    "IncSubtensor": (_by_index, _all_of(T.IncSubtensor)),
+    "Join": (lambda view=-1: T.join, _all_of(Join)),
+    "LogSoftmax": (_no_parameters(differing.logsoftmax), _all_of(LogSoftmax)),
+    "lstsq": (_no_parameters(T.nlinalg.lstsq), _nothing),
+    "MaxAndArgmax": (lambda axis: lambda x: T.max_and_argmax(x, axis), _nothing),
+    "PermuteRowElements": (_no_parameters(T.permute_row_elements), _nothing),
+    "Prod": (_reduced(T.prod), _reduction("prod")),
+    "RepeatOp": (lambda axis=None: lambda x, repeats: repeat(x, repeats, axis), _nothing),
+    "Reshape": (
+        lambda ndim, name=None: lambda x, shape: T.reshape(x, shape, ndim),
+        _all_of(T.Reshape),
+    ),
+    "ScalarFromTensor": (_no_parameters(T.as_tensor_variable), _nothing),
+    "SearchsortedOp": (
+        lambda side="left": lambda x, v, sorter=None: T.searchsorted(x, v, side, sorter),
+        _nothing,
+    ),
+    "Shape": (_no_parameters(T.shape), _all_of(T.Shape)),
+    "Shape_i": (lambda i: lambda x: T.shape_i(x, i), _all_of(T.ShapeI)),
+    "Softmax": (_no_parameters(differing.softmax), _all_of(Softmax)),
+    "SoftmaxWithBias": (_no_parameters(nnet.softmax_with_bias), _nothing),
+    "Solve": (_solve, _nothing),
+    "SpecifyShape": (_no_parameters(T.specify_shape), _all_of(T.SpecifyShape)),
+    "Split": (
+        lambda len_splits: lambda x, axis, sizes: T.split(x, sizes, len_splits, axis),
+        _all_of(Split),
+    ),
+    "Subtensor": (_by_index, _all_of(T.Subtensor)),
+    "Sum": (_reduced(T.sum), _reduction("sum")),
+    "SVD": (
+        lambda full_matrices=True, compute_uv=True: (
+            lambda a: T.nlinalg.svd(a, full_matrices, compute_uv)
+        ),
+        _nothing,
+    ),
+    "TensorFromScalar": (_no_parameters(T.as_tensor_variable), _nothing),
+    "Tile": (lambda ndim: lambda x, reps: T.tile(x, reps, ndim), _nothing),
+    "Tri": (lambda dtype=None: lambda n, m, k: T.tri(n, m, k, dtype), _nothing),
+    "Unique": (
+        lambda return_index=False, return_inverse=False, return_counts=False, axis=None: (
+            lambda x: T.unique(x, return_index, return_inverse, return_counts, axis)
+        ),
+        _nothing,
+    ),
+}
+
+OP_CLASSES = {name: OpClass(name, make, is_one) for name, (make, is_one) in _TABLE.items()}

@@ -1,0 +1,1 @@
+"""Graphs and functions in files that run no code when they are loaded."""

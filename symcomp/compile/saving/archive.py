@@ -1,0 +1,124 @@
+"""The file: a zip of one JSON text and of arrays as .npy, none of them compressed.
+
+What is read is checked before any memory is taken for it: names, sizes, and the shapes that arrays
+claim to have.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symcomp.core.lazy import lazy_module
+from symcomp.errors import LoadError
+
+if TYPE_CHECKING:
+    import zipfile
+else:
+    zipfile = lazy_module("zipfile")
+
+TEXT = "graph.json"
+ARRAY = re.compile(r"arrays/(0|[1-9][0-9]{0,8})\.npy")
+# A graph of a million nodes has some hundred MB of text.
+LARGEST_TEXT = 1 << 30
+# Every archive has the same time in it, so that equal graphs make equal files.
+DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def write_archive(path: str | os.PathLike[str], text: Any, arrays: Sequence[np.ndarray]) -> None:
+    """Write what is JSON, and the arrays; a file that is there stays until all is written."""
+    place = os.fspath(path)
+    fresh = f"{place}.{os.getpid()}.part"
+    try:
+        with zipfile.ZipFile(fresh, "w", zipfile.ZIP_STORED) as archive:
+            data = json.dumps(text, separators=(",", ":"), allow_nan=False).encode()
+            archive.writestr(zipfile.ZipInfo(TEXT, DATE), data)
+            for number, array in enumerate(arrays):
+                info = zipfile.ZipInfo(f"arrays/{number}.npy", DATE)
+                with archive.open(info, "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+        os.replace(fresh, place)
+    finally:
+        if os.path.exists(fresh):
+            os.remove(fresh)
+
+
+def read_archive(path: str | os.PathLike[str]) -> tuple[Any, list[np.ndarray]]:
+    """Read what ``write_archive`` wrote.
+
+    Raises
+    ------
+    LoadError
+        If the file is no such archive, or something in it is not what it claims to be.
+    """
+    place = os.fspath(path)
+    try:
+        with zipfile.ZipFile(place) as archive:
+            members = _checked(archive, place)
+            text = json.loads(_content(archive, members.pop(TEXT)).decode())
+            return text, [_array(archive, members, n) for n in range(len(members))]
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as problem:
+        raise LoadError(f"{place}: {TEXT} is not JSON: {problem}") from None
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as problem:
+        raise LoadError(f"{place} is no archive that symcomp.save wrote: {problem}") from None
+
+
+def _checked(archive: zipfile.ZipFile, place: str) -> dict[str, zipfile.ZipInfo]:
+    """The members by name, none of them unexpected."""
+    found: dict[str, zipfile.ZipInfo] = {}
+    size = os.path.getsize(place)
+    for info in archive.infolist():
+        name = info.filename
+        if name != TEXT and not ARRAY.fullmatch(name):
+            raise LoadError(f"{place}: {name!r} does not belong into an archive of symcomp")
+        if name in found:
+            raise LoadError(f"{place}: {name!r} is there twice")
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+            raise LoadError(f"{place}: {name!r} is compressed, which symcomp.save never does")
+        found[name] = info
+    if TEXT not in found:
+        raise LoadError(f"{place}: there is no {TEXT}: symcomp.save did not write this file")
+    if sum(info.file_size for info in found.values()) > size:
+        raise LoadError(f"{place}: its parts claim more bytes than the file has ({size})")
+    if found[TEXT].file_size > LARGEST_TEXT:
+        raise LoadError(f"{place}: {TEXT} has {found[TEXT].file_size} bytes: too many for a graph")
+    return found
+
+
+def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    return archive.read(info)
+
+
+def _array(
+    archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], number: int
+) -> np.ndarray:
+    name = f"arrays/{number}.npy"
+    if name not in members:
+        raise LoadError(f"{name} is missing")
+    data = _content(archive, members[name])
+    file = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise LoadError(f"{name} is of version {version} of the format, not 1 or 2")
+        header = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran, dtype = header(file)
+    except ValueError as problem:
+        raise LoadError(f"{name} is no array: {problem}") from None
+    if dtype.hasobject or dtype.kind not in "biufc":
+        raise LoadError(f"{name} holds {dtype}: numbers are expected")
+    rest = len(data) - file.tell()
+    if any(n < 0 for n in shape) or prod(shape) * dtype.itemsize != rest:
+        raise LoadError(f"{name} claims to be {dtype} of shape {shape}, but has {rest} bytes")
+    flat = np.frombuffer(data, dtype, offset=file.tell())
+    return flat.reshape(shape, order="F" if fortran else "C").copy(order="K")

@@ -1,0 +1,266 @@
+"""The values that ops have for fields, as JSON, and back.
+
+What JSON has not is an object with one key that says what it is. Classes are named; which may be
+named is fixed here, so that a file can ask for nothing but graphs.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from symcomp.compile.mode import Mode
+from symcomp.core import dtype as dtypes
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.node import Type
+from symcomp.core.op import Op
+from symcomp.core.source import Source
+from symcomp.errors import LoadError, SaveError
+from symcomp.ops.elemwise import ROWS, ScalarOp
+from symcomp.ops.formula import Formula, Literal, Result, Step
+from symcomp.ops.pattern import Slice
+from symcomp.ops.reduce import REDUCTIONS, Reduction
+from symcomp.scan.layout import Layout
+from symcomp.vm.guard import is_users
+
+# Where the classes of ops and types are; importing these modules defines things, and does no more.
+PLACES = (
+    "symcomp.autodiff.", "symcomp.compile.", "symcomp.core.", "symcomp.ops.", "symcomp.scan.",
+    "symcomp.sparse.",
+)  # fmt: skip
+RECORDS = {cls.__name__: cls for cls in (Formula, Layout, Literal, Result, Step)}
+Encode = Callable[[Any], Any]
+
+
+class Encoder:
+    """Values to JSON. Graphs and variables in fields are left to functions of the caller.
+
+    Parameters
+    ----------
+    graph, variable : callable
+        A ClosedGraph, or a shared variable, to JSON.
+    array : callable
+        An array -> its number.
+    """
+
+    def __init__(self, graph: Encode, variable: Encode, array: Callable[[Any], int]) -> None:
+        self._graph, self._variable, self._array = graph, variable, array
+
+    def __call__(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, int):
+            return value if abs(value) < 2**53 else {"int": str(value)}
+        if isinstance(value, float):
+            return {"float": value.hex() if isfinite(value) else str(value)}
+        if isinstance(value, complex):
+            return {"complex": [self(value.real), self(value.imag)]}
+        if isinstance(value, bytes):
+            return {"bytes": base64.b64encode(value).decode()}
+        if isinstance(value, np.dtype):
+            return {"dtype": value.name}
+        if isinstance(value, np.ndarray | np.generic):
+            return {"array": self._array(np.asarray(value))}
+        return self._composite(value)
+
+    def _composite(self, value: Any) -> Any:
+        if isinstance(value, Slice):
+            return {"slice": [self(part) for part in value]}
+        if isinstance(value, Source):
+            return {"source": list(value)}
+        if isinstance(value, tuple):
+            return {"tuple": [self(v) for v in value]}
+        if isinstance(value, list):
+            return {"list": [self(v) for v in value]}
+        if isinstance(value, ScalarOp):
+            return {"scalar": value.name, "parameters": [self(p) for p in value.parameters]}
+        if isinstance(value, Reduction):
+            return {"reduction": value.name}
+        if isinstance(value, ClosedGraph):
+            return {"graph": self._graph(value)}
+        if type(value) in RECORDS.values():
+            return {"record": type(value).__name__, "fields": self._fields(value)}
+        if isinstance(value, Op | Type):
+            return self._named(value)
+        if (mode := mode_of(value)) is not None:
+            return {"selects": mode.parts}
+        return self._variable(value)
+
+    def _named(self, value: Any) -> Any:
+        cls = type(value)
+        if is_users(value) or not hasattr(cls, "__fields__"):
+            raise SaveError(
+                f"{value} is of the class {cls.__module__}.{cls.__qualname__}, which is not one of "
+                "symcomp's: what loads the file would not know it"
+            )
+        return {"class": f"{cls.__module__}:{cls.__name__}", "fields": self._fields(value)}
+
+    def _fields(self, value: Any) -> dict[str, Any]:
+        found = {}
+        known = type(value).__fields__
+        for name in known.names:
+            field = getattr(value, name)
+            if callable(field) and field is known.defaults.get(name):
+                continue  # what loads the file has it
+            found[name] = self(field)
+        return found
+
+
+class Decoder:
+    """JSON to values.
+
+    Parameters
+    ----------
+    graph, variable : callable
+        What the encoder's functions gave -> a ClosedGraph, or a shared variable.
+    arrays : sequence of array
+    """
+
+    def __init__(self, graph: Encode, variable: Encode, arrays: Any) -> None:
+        self._arrays = arrays
+        self._by_key: Mapping[str, Encode] = {
+            "int": lambda x: int(_string(x, 5000)),
+            "float": lambda x: float.fromhex(x) if "x" in x else float(x),
+            "complex": lambda x: complex(self(x[0]), self(x[1])),
+            "bytes": lambda x: base64.b64decode(_string(x), validate=True),
+            "dtype": lambda x: np.dtype(dtypes.canonical(_string(x))),
+            "array": self._array,
+            "slice": lambda x: Slice(*(self(part) for part in x)),
+            "source": _source,
+            "tuple": lambda x: tuple(self(v) for v in x),
+            "list": lambda x: [self(v) for v in x],
+            "reduction": lambda x: REDUCTIONS[x],
+            "graph": graph,
+            "variable": variable,
+            "selects": lambda x: mode_from(x).selects,
+        }
+
+    def __call__(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | str | int):
+            return value
+        if not isinstance(value, dict):
+            raise LoadError(f"{_short(value)} stands where a value is expected")
+        try:
+            if "scalar" in value:
+                return ROWS[value["scalar"]](*(self(p) for p in value["parameters"]))
+            if "record" in value:
+                cls = RECORDS[value["record"]]
+                return _checked_record(cls(**self._fields(value)))
+            if "class" in value:
+                return self._named(value)
+            (key,) = value
+            return self._by_key[key](value[key])
+        except LoadError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
+            raise LoadError(f"{_short(value)} cannot be read: {problem!r}") from None
+
+    def op(self, value: Any) -> Op:
+        """An op, and nothing else."""
+        found = self(value)
+        if not isinstance(found, Op):
+            raise LoadError(f"{_short(value)} is no op")
+        return found
+
+    def type(self, value: Any) -> Type:
+        """The type of a variable, and nothing else."""
+        found = self(value)
+        if not isinstance(found, Type):
+            raise LoadError(f"{_short(value)} is no type of variables")
+        return found
+
+    def _fields(self, value: Any) -> dict[str, Any]:
+        return {str(name): self(field) for name, field in value["fields"].items()}
+
+    def _named(self, value: Any) -> Any:
+        cls = named_class(value["class"], Op, Type)
+        known: Any = cls.__fields__
+        given = self._fields(value)
+        unknown = [name for name in given if name not in known.names]
+        absent = [n for n in known.names if n not in given and n not in known.defaults]
+        absent = [n for n in absent if n not in known.factories]
+        if unknown or absent:
+            raise LoadError(
+                f"{value['class']}: this version of symcomp has the fields {list(known.names)}; "
+                f"unknown are {unknown}, missing {absent}"
+            )
+        if issubclass(cls, Type):
+            return cls(**given)
+        made = cls.__new__(cls)
+        for name in known.names:
+            if name not in given:
+                default = known.defaults.get(name)
+                given[name] = known.factories[name]() if name in known.factories else default
+            object.__setattr__(made, name, given[name])
+        check = getattr(made, "__post_init__", None)
+        if check is not None:
+            check()
+        return made
+
+    def _array(self, number: Any) -> np.ndarray:
+        if not isinstance(number, int) or not 0 <= number < len(self._arrays):
+            raise LoadError(f"there is no array {number}")
+        found: np.ndarray = self._arrays[number]
+        return found
+
+
+def named_class(name: Any, *bases: type) -> Any:
+    """The class with this name, derived from one of ``bases``."""
+    module, _, short = _string(name).partition(":")
+    words = [*module.split("."), short]
+    if not module.startswith(PLACES) or not all(word.isidentifier() for word in words):
+        raise LoadError(f"{name!r} is nothing that symcomp has")
+    try:
+        cls = getattr(sys.modules.get(module) or import_module(module), short, None)
+    except ImportError:
+        cls = None
+    if not isinstance(cls, type) or not issubclass(cls, bases) or cls.__module__ != module:
+        raise LoadError(
+            f"{name!r} is nothing that this version of symcomp has: the file may be of a newer one"
+        )
+    return cls
+
+
+def mode_of(value: Any) -> Mode | None:
+    """The mode whose ``selects`` this is."""
+    owner = getattr(value, "__self__", None)
+    return owner if isinstance(owner, Mode) and value == owner.selects else None
+
+
+def mode_from(parts: Any) -> Mode:
+    """The mode that ``Mode.parts`` described."""
+    linker, optimizer, included, excluded = parts
+    return Mode.of_parts(
+        _string(linker), _string(optimizer), map(_string, included), map(_string, excluded)
+    )
+
+
+def _checked_record(value: Any) -> Any:
+    """A record whose names of dtypes are such, for they become C."""
+    names = {Formula: lambda v: v.inputs, Step: lambda v: (v.dtype,), Literal: lambda v: (v.dtype,)}
+    for name in names.get(type(value), lambda v: ())(value):
+        if dtypes.canonical(_string(name)) != name:
+            raise LoadError(f"{name!r} is no dtype")
+    return value
+
+
+def _source(value: Any) -> Source:
+    file, line, function = value
+    return Source(_string(file), int(line), _string(function))
+
+
+def _string(value: Any, longest: int = 1 << 20) -> str:
+    if not isinstance(value, str) or len(value) > longest:
+        raise LoadError(f"{_short(value)} stands where a text is expected")
+    return value
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."

@@ -1,0 +1,196 @@
+"""Distributions of whole numbers and of outcomes, as functions of the state: each returns the state
+after it, and the draw.
+
+They are computed as int64 and then cast: any dtype can be asked for. No gradient flows to the
+parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Variable
+from symcomp.core.tensor import TensorConstant, TensorVariable
+from symcomp.errors import ShapeError
+from symcomp.ops.convert import as_tensor_variable, cast_to, is_python_number, resolve_dtype
+from symcomp.ops.creation import arange
+from symcomp.ops.dimshuffle import dimshuffle
+from symcomp.ops.random.sizes import (
+    Lengths,
+    draw,
+    fitted,
+    read_reals,
+    read_size,
+    required,
+    standard,
+)
+from symcomp.ops.scalar_logic import eq, lt
+from symcomp.ops.scalar_math import cast
+from symcomp.ops.shape import shape_tuple
+
+Pair = tuple[Any, Any]
+
+
+def _counts(
+    state: Variable, name: str, size: Any, dtype: Any, ndim: int | None, *parameters: Any
+) -> Pair:
+    """A draw of a distribution of the table whose parameters are numbers."""
+    tensors = [as_tensor_variable(x) for x in parameters]
+    lengths = read_size(name, size, ndim, *tensors)
+    ready = [fitted(name, lengths, x) for x in tensors]
+    after, z = draw(state, name, lengths, "int64", *ready)
+    return after, cast(z, resolve_dtype(dtype))
+
+
+def integers(
+    state: Variable,
+    low: Any,
+    high: Any = None,
+    size: Any = None,
+    dtype: Any = "int64",
+    endpoint: bool = False,
+    ndim: int | None = None,
+) -> Pair:
+    """Whole numbers from ``low`` to ``high`` - 1, all alike; from 0 to ``low`` - 1 if ``high`` is
+    None. With ``endpoint``, the highest number may be drawn as well.
+    """
+    low, high = (0, low) if high is None else (low, high)
+    if endpoint:
+        high = as_tensor_variable(high) + 1
+    return _counts(state, "integers", size, dtype, ndim, low, high)
+
+
+def bernoulli(
+    state: Variable, p: Any = 0.5, size: Any = None, dtype: Any = "int64", ndim: int | None = None
+) -> Pair:
+    """1 with probability ``p``, else 0.
+
+    A ``p`` above 1 counts as 1, one below 0 or NaN as 0; constants are checked.
+    """
+    kind = None
+    if not is_python_number(p) and dtypes.is_float(as_tensor_variable(p).dtype):
+        kind = as_tensor_variable(p).dtype
+    kind, (p,) = read_reals("bernoulli", "float32" if kind == "float16" else kind, p)
+    if isinstance(p, TensorConstant):
+        required("bernoulli", "p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1")
+    lengths = read_size("bernoulli", size, ndim, p)
+    after, u = standard(state, "standard_uniform", lengths, kind)
+    return after, cast(lt(u, fitted("bernoulli", lengths, p)), resolve_dtype(dtype))
+
+
+def binomial(
+    state: Variable,
+    n: Any = 1,
+    p: Any = 0.5,
+    size: Any = None,
+    dtype: Any = "int64",
+    ndim: int | None = None,
+) -> Pair:
+    """How many of ``n`` trials succeed, each with probability ``p``. One is a ``bernoulli``."""
+    if isinstance(n, int | np.integer) and n == 1:
+        return bernoulli(state, p, size, dtype, ndim)
+    return _counts(state, "binomial", size, dtype, ndim, n, p)
+
+
+def negative_binomial(
+    state: Variable,
+    n: Any,
+    p: Any,
+    size: Any = None,
+    dtype: Any = "int64",
+    ndim: int | None = None,
+) -> Pair:
+    """How many trials fail before ``n`` have succeeded, each with probability ``p``."""
+    return _counts(state, "negative_binomial", size, dtype, ndim, n, p)
+
+
+def poisson(
+    state: Variable, lam: Any = 1.0, size: Any = None, dtype: Any = "int64", ndim: int | None = None
+) -> Pair:
+    """Poisson's: k with probability e^-lam lam^k / k!."""
+    return _counts(state, "poisson", size, dtype, ndim, lam)
+
+
+def geometric(
+    state: Variable, p: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
+) -> Pair:
+    """Which trial, counted from 1, is the first to succeed, each with probability ``p``."""
+    return _counts(state, "geometric", size, dtype, ndim, p)
+
+
+def hypergeometric(
+    state: Variable,
+    ngood: Any,
+    nbad: Any,
+    nsample: Any,
+    size: Any = None,
+    dtype: Any = "int64",
+    ndim: int | None = None,
+) -> Pair:
+    """How many of ``nsample`` things, taken from ``ngood + nbad`` at once, are good."""
+    return _counts(state, "hypergeometric", size, dtype, ndim, ngood, nbad, nsample)
+
+
+def logseries(
+    state: Variable, p: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
+) -> Pair:
+    """k = 1, 2, ... with probability -p^k / (k log(1 - p))."""
+    return _counts(state, "logseries", size, dtype, ndim, p)
+
+
+def zipf(
+    state: Variable, a: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
+) -> Pair:
+    """k = 1, 2, ... with probability proportional to k^-a, a > 1."""
+    return _counts(state, "zipf", size, dtype, ndim, a)
+
+
+# -- outcomes
+
+
+def _rows_of(
+    name: str, p: Any, size: Any, ndim: int | None, *others: TensorVariable
+) -> tuple[TensorVariable, Lengths]:
+    """Probabilities of outcomes along the last axis, and the lengths of a draw with them."""
+    p = as_tensor_variable(p)
+    if p.ndim == 0:
+        raise ShapeError(f"{name}: p is the scalar {p}; outcomes lie along its last axis")
+    if dtypes.is_discrete(p.dtype):
+        p = cast_to(p, "float64")
+    lengths = read_size(name, size, ndim, p[..., 0], *others)
+    # The outcomes are no length of the draw: any will do for them.
+    return fitted(name, [*lengths, shape_tuple(p)[-1]], p), lengths
+
+
+def categorical(
+    state: Variable, p: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
+) -> Pair:
+    """k = 0, 1, ... with probability ``p[..., k]``: for each row of ``p`` one number."""
+    p, lengths = _rows_of("categorical", p, size, ndim)
+    after, z = draw(state, "categorical", lengths, "int64", p)
+    return after, cast(z, resolve_dtype(dtype))
+
+
+def multinomial(
+    state: Variable,
+    n: Any,
+    pvals: Any,
+    size: Any = None,
+    dtype: Any = "int64",
+    ndim: int | None = None,
+) -> Pair:
+    """How often each outcome occurs among ``n``, for each row of ``pvals``: the result has one axis
+    more than ``size``.
+    """
+    kind = resolve_dtype(dtype)
+    n = as_tensor_variable(n)
+    p, lengths = _rows_of("multinomial", pvals, size, ndim, n)
+    if isinstance(n, TensorConstant) and n.ndim == 0 and n.data == 1:
+        after, k = draw(state, "categorical", lengths, "int64", p)
+        outcomes = arange(shape_tuple(p)[-1])
+        return after, cast(eq(outcomes, dimshuffle(k, *range(k.ndim), "x")), kind)
+    after, z = draw(state, "multinomial", lengths, "int64", fitted("multinomial", lengths, n), p)
+    return after, cast(z, kind)

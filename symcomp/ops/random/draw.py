@@ -1,0 +1,205 @@
+"""Draw: the op of random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.node import Apply, Type
+from symcomp.core.op import Op
+from symcomp.core.record import record
+from symcomp.core.special_types import NullType
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.alloc import sum_to
+from symcomp.ops.random.state import RandomType, generator_at, words_of
+from symcomp.ops.random.table import TABLE, Row
+from symcomp.ops.scalar_gamma import gammaln
+from symcomp.ops.scalar_math import cast, exp, log
+from symcomp.ops.scalar_special import gammainc_der
+from symcomp.ops.shape import ShapeI, known_length
+
+NOT_DERIVED = "the draw is no smooth function of it that is known here"
+
+
+@record
+class Draw(Op):
+    """state', z[i_1, .., i_k] ~ distribution(x[i_1, .., i_k] ..), independent.
+
+    Inputs: the state; the lengths n_1 .. n_k; the parameters, with k axes, of length 1 or n_i, and,
+    where a parameter says the chances of outcomes, one more. Outputs: the state after it; z, of
+    the lengths n_1 .. n_k (and the number of outcomes).
+
+    What NumPy's Generator draws. A function of its inputs: the same state gives the same numbers.
+    """
+
+    distribution: str
+    dtype: str
+
+    multiple_outputs = True
+
+    @property
+    def row(self) -> Row:
+        """The distribution's entry in the table."""
+        return TABLE[self.distribution]
+
+    def _parts(self, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any], Sequence[Any]]:
+        """The state, the lengths and the parameters."""
+        count = len(inputs) - len(self.row.parameters)
+        return inputs[0], inputs[1:count], inputs[count:]
+
+    def output_types(self, *inputs: TensorVariable) -> list[Type]:
+        row, name = self.row, self.distribution
+        state, lengths, parameters = self._parts(inputs)
+        if not RandomType().is_super(state.type):
+            raise DTypeError(
+                f"{name}: the state must be a uint64 vector of 4 words, got {state} "
+                f"({state.type}): make it by T.random.state, or of numpy.random.default_rng(seed)"
+            )
+        if self.dtype not in row.draws:
+            raise DTypeError(f"{name}: draws are {' or '.join(row.draws)}, not {self.dtype}")
+        for n in lengths:
+            if n.dtype != "int64" or n.ndim:
+                raise DTypeError(f"{name}: a length is {n} ({n.type}); int64 scalars are needed")
+        shape = [known_length(n) for n in lengths]
+        if any(n is not None and n < 0 for n in shape):
+            raise ShapeError(f"{name}: size is {tuple(shape)}; lengths must not be negative")
+        for title, kind, is_vector, x in zip(
+            row.parameters, row.dtypes, row.vectors, parameters, strict=True
+        ):
+            if x.dtype != kind or x.ndim != len(shape) + is_vector:
+                raise DTypeError(
+                    f"{name}: {title} is {x.type}; {kind} with {len(shape) + is_vector} axes is "
+                    "needed"
+                )
+            for axis, n in enumerate(x.type.shape[: len(shape)]):
+                if n not in (None, 1):
+                    if shape[axis] not in (None, n):
+                        raise ShapeError(
+                            f"{name}: {title} ({x.type}) does not fit size {tuple(shape)}: "
+                            f"axis {axis} has length {n}"
+                        )
+                    shape[axis] = n
+        outcomes = [parameters[-1].type.shape[-1]] if row.is_vector else []
+        return [RandomType(), TensorType(self.dtype, (*shape, *outcomes))]
+
+    def perform(self, *values: Any) -> tuple[Any, ...]:
+        return self._sample(values, self.dtype)
+
+    def _sample(self, values: Sequence[Any], out: Any) -> tuple[Any, ...]:
+        words, lengths, parameters = self._parts(values)
+        size = tuple(int(n) for n in lengths)
+        if any(n < 0 for n in size):
+            raise ShapeError(f"{self.distribution}: size is {size}; lengths must not be negative")
+        generator = generator_at(words)
+        try:
+            z = self.row.sample(generator, size, parameters, out)
+        except ValueError as problem:
+            titles = zip(self.row.parameters, parameters, strict=True)
+            shown = "".join(f", {t} {x.dtype} of shape {x.shape}" for t, x in titles)
+            raise ValueError(f"{self.distribution}: {problem} (size {size}{shown})") from None
+        return words_of(generator), np.asarray(z)
+
+    def bind(self, node: Apply) -> Callable[..., Any]:
+        """``perform`` that refuses to stretch axes of parameters not known to be 1."""
+        check = self._length_check(node)
+        if check is None:
+            return self.perform
+
+        def compute(*values: Any) -> Any:
+            check(values)
+            return self.perform(*values)
+
+        return compute
+
+    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
+        if self.dtype == "int64":
+            return None
+        check = self._length_check(node)
+
+        def compute(*values_and_outs: Any) -> Any:
+            *values, _, out = values_and_outs
+            if check is not None:
+                check(values)
+            return self._sample(values, self.dtype if out is None else out)
+
+        return compute
+
+    def _length_check(self, node: Apply) -> Callable[[Sequence[Any]], None] | None:
+        """What raises an error for parameters that do not have the lengths of the draw."""
+        count, k = len(node.inputs) - len(self.row.parameters), len(self._parts(node.inputs)[1])
+        pairs = [
+            (i, axis)
+            for i in range(count, len(node.inputs))
+            for axis, n in enumerate(node.inputs[i].type.shape[:k])
+            if n != 1
+        ]
+
+        def check(values: Sequence[Any]) -> None:
+            for i, axis in pairs:
+                if values[i].shape[axis] != values[1 + axis]:
+                    raise ShapeError(
+                        f"{self.distribution}: {self.row.parameters[i - count]} has shape "
+                        f"{values[i].shape}, which does not fit size "
+                        f"{tuple(int(n) for n in values[1 : 1 + k])}: an axis is stretched only "
+                        "if its type says that its length is 1 (T.addbroadcast)"
+                    )
+
+        return check if pairs else None
+
+    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> list[tuple[Any, Any]] | None:
+        """Draws without parameters fail only for lengths that are negative."""
+        if self.row.parameters:
+            return None
+        known = [
+            known_length(n) is not None or isinstance(getattr(n.owner, "op", None), ShapeI)
+            for n in node.inputs[1:]
+        ]
+        return [] if all(known) else None
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        lengths = self._parts(node.inputs)[1]
+        static = node.outputs[1].type.shape
+        shape = [n if s is None else s for n, s in zip(lengths, static, strict=False)]
+        return (
+            [node.outputs[0].type.shape, (*shape, *shapes[-1][len(lengths) :][:1])]
+            if (self.row.is_vector)
+            else [node.outputs[0].type.shape, tuple(shape)]
+        )
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Whole numbers do not depend smoothly on parameters, and nothing does on the state."""
+        count = len(node.inputs) - len(self.row.parameters)
+        smooth = self.dtype != "int64"
+        return [[False, smooth and i >= count] for i in range(len(node.inputs))]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        _, lengths, parameters = self._parts(inputs)
+        before: list[Any] = [None] * (1 + len(lengths))
+        if self.distribution != "standard_gamma":
+            reason = f"{self.distribution}: {NOT_DERIVED}"
+            return before + [NullType(reason)() for _ in parameters]
+        (shape,) = parameters
+        return [*before, sum_to(output_grads[1] * _gamma_slope(shape, outputs[1]), shape)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        if self.distribution != "standard_gamma":
+            return [None, NullType(f"{self.distribution}: {NOT_DERIVED}")()]
+        (shape,) = self._parts(inputs)[2]
+        return [None, cast(tangents[-1] * _gamma_slope(shape, outputs[1]), self.dtype)]
+
+    def __str__(self) -> str:
+        return f"Draw{{{self.distribution}, {self.dtype}}}"
+
+
+def _gamma_slope(shape: Any, z: Any) -> Any:
+    """dz / dshape at a fixed probability P(shape, z): -(dP/dshape) / (dP/dz).
+
+    Implicit reparameterization: Figurnov, Mohamed and Mnih (2018), "Implicit reparameterization
+    gradients".
+    """
+    z = cast(z, "float64")
+    density = exp((shape - 1) * log(z) - z - gammaln(shape))
+    return -gammainc_der(shape, z) / density

@@ -1,0 +1,144 @@
+"""The state of a stream of random numbers: four 64-bit words, those of NumPy's PCG64.
+
+A state is an array like any other, and a draw a function of it: so loops carry it, gradients that
+compute a draw again get the same numbers, and a call that fails has changed nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.tensor import TensorType, TensorVariable, describe_value
+from symcomp.errors import DTypeError
+
+# The high and low words of the generator's state, and of its increment.
+WORDS = 4
+_LOW = (1 << 64) - 1
+
+
+class RandomType(TensorType):
+    """The type of states: uint64 vectors of four words.
+
+    Takes NumPy's generators as values, too: a ``Generator`` whose bit generator is PCG64 (as that
+    of ``numpy.random.default_rng``) goes on where it is; a legacy ``RandomState`` seeds a new one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> state = T.random.state("state")
+    >>> _, z = T.random.normal(state, size=2)
+    >>> f = symcomp.function([state], z)
+    >>> bool(np.all(f(np.random.default_rng(1)) == np.random.default_rng(1).normal(size=2)))
+    True
+    """
+
+    def __init__(self) -> None:
+        super().__init__("uint64", (WORDS,))
+
+    def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
+        """Return ``value`` as four words.
+
+        Raises
+        ------
+        DTypeError
+            If it is neither a state nor a generator that has one.
+        """
+        if type(value) is not np.ndarray:
+            value = words_of(value)
+        words = super().filter(value, strict, allow_downcast)
+        if not int(words[WORDS - 1]) & 1:
+            raise DTypeError(
+                f"{describe_value(value)} is no state of PCG64: the last word must be odd. Make "
+                "states of numpy.random.default_rng(seed)"
+            )
+        return words
+
+    def __repr__(self) -> str:
+        return "RandomType()"
+
+    def __str__(self) -> str:
+        return "random state"
+
+    def __reduce__(self) -> Any:
+        return (RandomType, ())
+
+
+def words_of(generator: Any) -> np.ndarray:
+    """The state of a NumPy generator, as four words."""
+    if isinstance(generator, np.random.RandomState):
+        _, key, place, *_ = generator.get_state(legacy=True)
+        return words_of(np.random.PCG64([int(place), *(int(k) for k in key)]))
+    bits = getattr(generator, "bit_generator", generator)
+    if not isinstance(bits, np.random.PCG64):
+        raise DTypeError(
+            f"{describe_value(generator)} has no state of PCG64: pass "
+            "numpy.random.default_rng(seed), or an array of four uint64 that is one"
+        )
+    state = bits.state["state"]
+    return _words(state["state"], state["inc"])
+
+
+def _words(state: int, increment: int) -> np.ndarray:
+    parts = (state >> 64, state & _LOW, increment >> 64, increment & _LOW)
+    return np.array(parts, np.uint64)
+
+
+def seeded(seed: Any, key: Sequence[int] = ()) -> np.ndarray:
+    """The state that NumPy's ``SeedSequence(seed, spawn_key=key)`` gives.
+
+    Parameters
+    ----------
+    seed : int or sequence of int, or None
+        Not negative; None takes it from the operating system.
+    key : sequence of int
+        States of one seed and different keys are independent.
+    """
+    try:
+        sequence = np.random.SeedSequence(seed, spawn_key=tuple(key))
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(
+            f"seed: {seed!r}: {problem}; a seed is an integer that is not negative, or a sequence "
+            "of them"
+        ) from None
+    return words_of(np.random.PCG64(sequence))
+
+
+# A generator for each thread, set to a state before every draw: to make one takes longer. The first
+# is made with the first draw, as numpy.random takes some time to load.
+_of_thread = threading.local()
+
+
+def _own_generator() -> np.random.Generator:
+    if not hasattr(_of_thread, "generator"):
+        _of_thread.generator = np.random.Generator(np.random.PCG64(0))
+    found: np.random.Generator = _of_thread.generator
+    return found
+
+
+def generator_at(words: Any, generator: Any = None) -> np.random.Generator:
+    """A generator that goes on from a state: ``generator``, or that of this thread."""
+    found: np.random.Generator = _own_generator() if generator is None else generator
+    high, low, increment_high, increment_low = words.tolist()
+    state = {"state": high << 64 | low, "inc": increment_high << 64 | increment_low}
+    found.bit_generator.state = {
+        "bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0,
+    }  # fmt: skip
+    return found
+
+
+def state(name: str | None = None) -> TensorVariable:
+    """A symbolic state: an input that takes a NumPy generator.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.random.state("s").type
+    RandomType()
+    """
+    return RandomType()(name)

@@ -1,0 +1,130 @@
+"""The table of what NumPy draws: one row for each distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.record import record
+
+PROBABILITIES = 1e-3  # how far from 1 their sum may be: rounding of float16
+
+
+@record
+class Row:
+    """A distribution that NumPy draws from.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        Their names.
+    dtypes : tuple of str
+        Those of the parameters.
+    draws : tuple of str
+        The dtypes that can be drawn.
+    sample : callable
+        From a generator, the shape, the parameters and an array of the result's dtype, to be
+        filled, or that dtype, to the result.
+    vectors : tuple of bool
+        Which parameters have a last axis more, that of the outcomes.
+    is_vector : bool
+        Whether a draw has one.
+    """
+
+    parameters: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    draws: tuple[str, ...]
+    sample: Callable[..., Any]
+    vectors: tuple[bool, ...]
+    is_vector: bool = False
+
+
+TABLE: dict[str, Row] = {}
+
+
+def _add(name: str, parameters: str = "", sample: Any = None, **more: Any) -> None:
+    """A row: ``parameters`` are names, with * if they have outcomes and # if they are int64."""
+    words = parameters.split()
+    names = tuple(w.strip("*#") for w in words)
+    kinds = tuple("int64" if "#" in w else "float64" for w in words)
+    vectors = tuple("*" in w for w in words)
+    more.setdefault("draws", ("int64",))
+    TABLE[name] = Row(names, kinds, more.pop("draws"), sample or _by(name), vectors, **more)
+
+
+def _by(name: str) -> Callable[..., Any]:
+    """Draws by the generator's method of that name."""
+
+    def sample(generator: Any, size: Any, parameters: Sequence[Any], out: Any) -> Any:
+        return getattr(generator, name)(*parameters, size=size)
+
+    return sample
+
+
+def _filling(name: str) -> Callable[..., Any]:
+    """Draws by a method that knows dtypes and can fill an array."""
+
+    def sample(generator: Any, size: Any, parameters: Sequence[Any], out: Any) -> Any:
+        method = getattr(generator, name)
+        if not isinstance(out, np.ndarray):
+            return method(*parameters, size=size, dtype=out)
+        if out.flags.c_contiguous:
+            return method(*parameters, size=size, dtype=out.dtype, out=out)
+        out[...] = method(*parameters, size=size, dtype=out.dtype)
+        return out
+
+    return sample
+
+
+def _check_probabilities(name: str, p: np.ndarray) -> None:
+    total = p.sum(axis=-1)
+    if p.shape[-1] == 0 or not (np.all(p >= 0) and np.all(abs(total - 1) <= PROBABILITIES)):
+        raise ValueError(
+            f"{name}: p (shape {p.shape}) must hold probabilities, at least one, none negative or "
+            "NaN, with sum 1 along the last axis; divide weights by their sum, or take a softmax"
+        )
+
+
+def _categorical(generator: Any, size: Any, parameters: Sequence[Any], out: Any) -> Any:
+    """The outcome in whose part of the cumulated probabilities a uniform number falls."""
+    (p,) = parameters
+    u = generator.random(size)
+    if u.size == 0:
+        return np.zeros(size, np.int64)
+    _check_probabilities("categorical", p)
+    upto = np.cumsum(p, axis=-1)
+    level = u * upto[..., -1]
+    if upto.size == upto.shape[-1]:
+        return np.searchsorted(upto.reshape(-1), level, side="right").astype(np.int64)
+    return (upto <= level[..., None]).sum(axis=-1, dtype=np.int64)
+
+
+def _multinomial(generator: Any, size: Any, parameters: Sequence[Any], out: Any) -> Any:
+    n, p = parameters
+    if 0 in size:
+        return np.zeros((*size, p.shape[-1]), np.int64)
+    _check_probabilities("multinomial", p)
+    return generator.multinomial(n, p / p.sum(axis=-1, keepdims=True), size=size)
+
+
+REALS = ("float32", "float64")
+_add("standard_uniform", sample=_filling("random"), draws=REALS)
+_add("standard_normal", sample=_filling("standard_normal"), draws=REALS)
+_add("standard_exponential", sample=_filling("standard_exponential"), draws=REALS)
+_add("standard_gamma", "shape", sample=_filling("standard_gamma"), draws=REALS)
+_add("vonmises", "mu kappa", draws=("float64",))
+_add("wald", "mean scale", draws=("float64",))
+_add("noncentral_chisquare", "df nonc", draws=("float64",))
+_add("noncentral_f", "dfnum dfden nonc", draws=("float64",))
+_add("integers", "low# high#")
+_add("binomial", "n# p")
+_add("negative_binomial", "n p")
+_add("poisson", "lam")
+_add("geometric", "p")
+_add("hypergeometric", "ngood# nbad# nsample#")
+_add("logseries", "p")
+_add("zipf", "a")
+_add("categorical", "p*", _categorical)
+_add("multinomial", "n# p*", _multinomial, is_vector=True)

@@ -1,0 +1,197 @@
+"""Draws of vectors whose elements depend on each other, and of orders, as functions of the state:
+each returns the state after it, and the draw.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Variable
+from symcomp.core.tensor import TensorVariable
+from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.cholesky import cholesky
+from symcomp.ops.control import Assert
+from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.ops.extra import permute_row_elements
+from symcomp.ops.gather import take
+from symcomp.ops.linalg import matmul
+from symcomp.ops.random.continuous import log_gamma
+from symcomp.ops.random.discrete import categorical, integers
+from symcomp.ops.random.sizes import (
+    Lengths,
+    fitted,
+    positive,
+    read_reals,
+    read_size,
+    standard,
+)
+from symcomp.ops.reduce import all as all_
+from symcomp.ops.reduce import min as min_
+from symcomp.ops.reduce import sum as sum_
+from symcomp.ops.scalar_logic import ge, gt, le
+from symcomp.ops.scalar_math import cast
+from symcomp.ops.shape import as_length, product_of, reshape, shape_tuple
+from symcomp.ops.softmax import Softmax
+from symcomp.ops.sort import argsort
+
+Pair = tuple[Any, Any]
+
+
+def dirichlet(
+    state: Variable, alpha: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
+) -> Pair:
+    """Probabilities of the outcomes along the last axis of ``alpha``: density proportional to the
+    product of z_k^(alpha_k - 1). The result has one axis more than ``size``.
+    """
+    kind, (alpha,) = read_reals("dirichlet", dtype, alpha)
+    if alpha.ndim == 0:
+        raise ShapeError(f"dirichlet: alpha is the scalar {alpha}; a vector at least is needed")
+    lengths = read_size("dirichlet", size, ndim, alpha[..., 0])
+    whole: Lengths = [*lengths, as_length(shape_tuple(alpha)[-1], "dirichlet")]
+    alpha = fitted("dirichlet", whole, positive("dirichlet", "alpha", alpha))
+    after, logs = log_gamma(state, whole, kind, alpha)
+    return after, Softmax(len(whole) - 1)(logs)
+
+
+def multivariate_normal(
+    state: Variable,
+    mean: Any,
+    cov: Any,
+    size: Any = None,
+    dtype: Any = None,
+    ndim: int | None = None,
+) -> Pair:
+    """Normal vectors with the mean ``mean`` and the positive definite covariance matrix ``cov``.
+    The result has one axis more than ``size``.
+    """
+    kind, (mean, cov) = read_reals("multivariate_normal", dtype, mean, cov)
+    if mean.ndim == 0 or cov.ndim != 2:
+        raise ShapeError(
+            f"multivariate_normal: mean is {mean.type}, cov {cov.type}; mean must have vectors "
+            "along its last axis, cov be a matrix"
+        )
+    lengths = read_size("multivariate_normal", size, ndim, mean[..., 0])
+    whole: Lengths = [*lengths, as_length(shape_tuple(cov)[0], "multivariate_normal")]
+    after, z = standard(state, "standard_normal", whole, kind)
+    factor = cholesky(cov)
+    turned = matmul(z, factor.T)
+    return after, fitted("multivariate_normal", whole, mean) + turned
+
+
+# -- orders
+
+
+def _orders(state: Variable, lengths: Lengths, n: Any) -> Pair:
+    """Permutations of 0 .. n - 1 along a new last axis: the order of random numbers."""
+    n = as_length(n, "permutation")
+    after, keys = standard(state, "standard_uniform", [*lengths, n], "float64")
+    return after, argsort(keys, axis=-1)
+
+
+def permutation(
+    state: Variable, x: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
+) -> Pair:
+    """The numbers 0 .. x - 1 in random order, along an axis after those of ``size``; if ``x`` has
+    axes, ``x`` in random order along its first.
+    """
+    x = as_tensor_variable(x)
+    if x.ndim == 0:
+        after, order = _orders(state, read_size("permutation", size, ndim), x)
+        return after, cast(order, dtype)
+    if size is not None:
+        raise ShapeError(f"permutation: size goes with a number, not with {x} ({x.type})")
+    after, order = _orders(state, [], shape_tuple(x)[0])
+    return after, take(x, order, axis=0)
+
+
+def shuffle_row_elements(state: Variable, x: Any) -> Pair:
+    """``x`` with each of its rows (along the last axis) in a random order of its own."""
+    x = as_tensor_variable(x)
+    if x.ndim == 0:
+        raise ShapeError(f"shuffle_row_elements: {x} is a scalar; it has no rows")
+    *lengths, n = (as_length(m, "shuffle_row_elements") for m in shape_tuple(x))
+    after, order = _orders(state, lengths, n)
+    return after, permute_row_elements(x, order)
+
+
+def distinct(state: Variable, p: Any, count: Any, dtype: Any = "int64") -> Pair:
+    """``count`` different outcomes for each row of ``p``, drawn one after the other with
+    probabilities proportional to ``p`` among those left.
+
+    The first of exponential waiting times with rates p (Efraimidis and Spirakis, 2006).
+    """
+    p = as_tensor_variable(p)
+    if p.ndim == 0:
+        raise ShapeError(f"choice: p is the scalar {p}; outcomes lie along its last axis")
+    p = cast_to(p, "float64")
+    count = as_length(count, "choice")
+    lengths = [as_length(n, "choice") for n in shape_tuple(p)]
+    enough = ge(min_(sum_(gt(p, 0), axis=-1)), count) if p.ndim > 1 else ge(sum_(gt(p, 0)), count)
+    p = Assert("choice: p must not be negative or NaN, and positive for as many outcomes as drawn")(
+        p, all_(ge(p, 0)), enough
+    )
+    after, waits = standard(state, "standard_exponential", lengths, "float64")
+    return after, cast(argsort(waits / p, axis=-1)[..., :count], dtype)
+
+
+def choice(
+    state: Variable,
+    a: Any,
+    size: Any = None,
+    replace: bool = True,
+    p: Any = None,
+    dtype: Any = None,
+    ndim: int | None = None,
+) -> Pair:
+    """Elements of ``a`` along its first axis, or of 0 .. a - 1 if it is a number.
+
+    Parameters
+    ----------
+    state : Variable
+    a : integer scalar or tensor
+    size : optional
+        Of the result, before the further axes of ``a``.
+    replace : bool
+        Whether an element may be drawn again.
+    p : vector, optional
+        Probabilities; by default all alike.
+    dtype : optional
+        Of the result; by default that of ``a``, int64 for a number.
+    """
+    a = as_tensor_variable(a)
+    if a.ndim == 0 and not dtypes.is_discrete(a.dtype):
+        raise DTypeError(f"choice: a is {a} ({a.type}); it must be an integer or have axes")
+    n = as_length(a if a.ndim == 0 else shape_tuple(a)[0], "choice")
+    if p is not None:
+        p = as_tensor_variable(p)
+        if p.ndim != 1:
+            raise ShapeError(f"choice: p is {p.type}; it must be a vector")
+        p = Assert("choice: p must have as many elements as there are to choose from")(
+            p, le(n, shape_tuple(p)[0]), ge(n, shape_tuple(p)[0])
+        )
+    lengths = read_size("choice", size, ndim)
+    if replace and p is None:
+        after, index = integers(state, 0, n, lengths)
+    elif replace:
+        after, index = categorical(state, p, lengths)
+    else:
+        after, index = _without_replacement(state, n, lengths, p)
+    found: TensorVariable = index if a.ndim == 0 else take(a, index, axis=0)
+    return after, found if dtype is None else cast(found, dtype)
+
+
+def _without_replacement(state: Variable, n: TensorVariable, lengths: Lengths, p: Any) -> Pair:
+    """Different numbers below ``n``, in an array of these lengths."""
+    count = product_of(lengths) if lengths else np.int64(1)
+    if p is not None:
+        after, index = distinct(state, p, count)
+    else:
+        count = Assert("choice: more elements are drawn than there are; pass replace=True")(
+            count, le(count, n)
+        )
+        after, order = _orders(state, [], n)
+        index = order[:count]
+    return after, reshape(index, lengths) if lengths else index[0]

@@ -1,0 +1,479 @@
+"""Convolution for users: Theano's functions, in any number of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.tensor import TensorVariable
+from symcomp.errors import ShapeError
+from symcomp.ops.convert import as_tensor_variable, cast_to, get_scalar_constant_value
+from symcomp.ops.index import getitem
+from symcomp.ops.shape import (
+    as_lengths,
+    specify_shape,
+)
+from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
+from symcomp.ops.windows.geometry import Geometry, Padding
+
+MODES = ("valid", "full", "half")
+
+
+def read_geometry(
+    name: str, border_mode: Any, subsample: Any, filter_dilation: Any, ndim: int
+) -> Geometry:
+    """The geometry that a user describes.
+
+    Raises
+    ------
+    ValueError
+        If a part of it is none.
+    """
+    return Geometry(
+        _padding(name, border_mode, ndim),
+        _steps(name, "subsample", subsample, ndim),
+        _steps(name, "filter_dilation", filter_dilation, ndim),
+    )
+
+
+def _steps(name: str, title: str, given: Any, ndim: int) -> tuple[int, ...]:
+    found = tuple(given) if isinstance(given, Sequence) else (given,) * ndim
+    if len(found) != ndim or any(isinstance(n, bool) or int(n) != n or n < 1 for n in found):
+        raise ValueError(f"{name}: {title} is {given!r}; {ndim} positive ints are needed")
+    return tuple(int(n) for n in found)
+
+
+def _padding(name: str, given: Any, ndim: int) -> tuple[Padding, ...]:
+    parts = list(given) if isinstance(given, tuple | list) else [given] * ndim
+    if len(parts) != ndim:
+        raise ValueError(f"{name}: border_mode is {given!r}; one entry for each of {ndim} axes")
+    found: list[Padding] = []
+    for part in parts:
+        pair = part if isinstance(part, tuple | list) else (part, part)
+        if isinstance(part, str) and part in MODES:
+            found.append(part)
+        elif len(pair) == 2 and all(type(n) is int and n >= 0 for n in pair):
+            found.append((pair[0], pair[1]))
+        else:
+            raise ValueError(
+                f"{name}: border_mode is {given!r}; 'valid', 'full', 'half', an int that is not "
+                "negative, or for each axis one of them or a pair (before, after) is needed"
+            )
+    return tuple(found)
+
+
+def _with_shape(name: str, title: str, x: Any, shape: Any) -> TensorVariable:
+    """``x`` with the lengths that the user says; None says nothing."""
+    x = as_tensor_variable(x)
+    if shape is None:
+        return x
+    if len(shape) != x.ndim:
+        raise ShapeError(
+            f"{name}: {title} is {tuple(shape)}, of {len(shape)} lengths, for {x.type}"
+        )
+    known = [n if n is None else int(get_scalar_constant_value(n)) for n in shape]
+    for axis, (n, m) in enumerate(zip(known, x.type.shape, strict=True)):
+        if n is not None and m is not None and n != m:
+            raise ShapeError(f"{name}: {title} says {n} for axis {axis} of {x} ({x.type})")
+    return specify_shape(x, known) if known != list(x.type.shape) else x
+
+
+def _turned(w: TensorVariable, ndim: int) -> TensorVariable:
+    return getitem(w, (..., *[slice(None, None, -1)] * ndim))
+
+
+def _common(*xs: TensorVariable) -> list[TensorVariable]:
+    kind = dtypes.upcast(*(x.dtype for x in xs))
+    return [cast_to(x, kind) for x in xs]
+
+
+def _refuse_unshared(name: str, unshared: Any) -> None:
+    if unshared:
+        raise NotImplementedError(f"{name}: unshared=True, kernels that differ from place to place")
+
+
+def _convolved(
+    name: str,
+    ndim: int,
+    x: Any,
+    w: Any,
+    input_shape: Any,
+    filter_shape: Any,
+    border_mode: Any,
+    subsample: Any,
+    filter_flip: bool,
+    filter_dilation: Any,
+    num_groups: int,
+) -> TensorVariable:
+    geometry = read_geometry(name, border_mode, subsample, filter_dilation, ndim)
+    x = _with_shape(name, "input_shape", x, input_shape)
+    w = _with_shape(name, "filter_shape", w, filter_shape)
+    x, w = _common(x, w)
+    return Convolve(geometry, num_groups)(x, _turned(w, ndim) if filter_flip else w)
+
+
+def conv2d(
+    input: Any,
+    filters: Any,
+    input_shape: Any = None,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    image_shape: Any = None,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
+    """The convolution of images with kernels, summed over channels.
+
+    Parameters
+    ----------
+    input : tensor of 4 axes
+        (images, channels, rows, columns).
+    filters : tensor of 4 axes
+        (kernels, channels / num_groups, rows, columns).
+    input_shape, filter_shape : sequence of int or None, optional
+        Lengths that are known. ``image_shape`` is the old name of the first.
+    border_mode : {"valid", "full", "half"}, int, or sequence, optional
+        What is added around the images, of zeros: nothing; all but one element of a kernel; half a
+        kernel; so many. A sequence has an entry for each spatial axis, which may be a pair: before
+        and after.
+    subsample : int or pair of int
+        From one place of the kernels to the next.
+    filter_flip : bool
+        Turn the kernels around (convolution), or not (correlation).
+    filter_dilation : int or pair of int
+        From one element of the kernels to the next.
+    num_groups : int
+        The channels, and the kernels, are in so many groups that do not meet.
+    unshared : bool
+        Not implemented.
+
+    Returns
+    -------
+    TensorVariable
+        (images, kernels, rows, columns).
+
+    Raises
+    ------
+    ShapeError
+        If lengths do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> x, w = T.dtensor4("x"), T.dtensor4("w")
+    >>> image, kernel = np.arange(9.0).reshape(1, 1, 3, 3), np.ones((1, 1, 2, 2))
+    >>> T.nnet.conv2d(x, w).eval({x: image, w: kernel})
+    array([[[[ 8., 12.],
+             [20., 24.]]]])
+    """
+    _refuse_unshared("conv2d", unshared)
+    return _convolved(
+        "conv2d", 2, input, filters, input_shape if image_shape is None else image_shape,
+        filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups,
+    )  # fmt: skip
+
+
+def conv3d(
+    input: Any,
+    filters: Any,
+    input_shape: Any = None,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+    num_groups: int = 1,
+) -> TensorVariable:
+    """``conv2d`` with three spatial axes: (images, channels, depth, rows, columns)."""
+    return _convolved(
+        "conv3d", 3, input, filters, input_shape, filter_shape, border_mode, subsample,
+        filter_flip, filter_dilation, num_groups,
+    )  # fmt: skip
+
+
+def causal_conv1d(
+    input: Any,
+    filters: Any,
+    filter_shape: Any,
+    input_shape: Any = None,
+    subsample: int = 1,
+    filter_flip: bool = True,
+    filter_dilation: int = 1,
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
+    """Convolution along time, of which no element sees what comes after it.
+
+    Parameters
+    ----------
+    input : tensor of 3 axes
+        (series, channels, time).
+    filters : tensor of 3 axes
+        (kernels, channels / num_groups, time), of the shape ``filter_shape``.
+    input_shape, subsample, filter_flip, filter_dilation, num_groups
+        As for ``conv2d``.
+    """
+    _refuse_unshared("causal_conv1d", unshared)
+    before = (int(get_scalar_constant_value(filter_shape[-1])) - 1) * filter_dilation
+    return _convolved(
+        "causal_conv1d", 1, input, filters, input_shape, filter_shape, [(before, 0)],
+        [subsample], filter_flip, [filter_dilation], num_groups,
+    )  # fmt: skip
+
+
+def separable_conv2d(
+    input: Any,
+    depthwise_filters: Any,
+    pointwise_filters: Any,
+    num_channels: int,
+    input_shape: Any = None,
+    depthwise_filter_shape: Any = None,
+    pointwise_filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+) -> TensorVariable:
+    """Each of ``num_channels`` channels convolved with kernels of its own (channels * multiplier,
+    1, rows, columns), and then, at each place, all mixed by ``pointwise_filters``
+    (kernels, channels * multiplier, 1, 1).
+    """
+    each = conv2d(
+        input, depthwise_filters, input_shape, depthwise_filter_shape, border_mode, subsample,
+        filter_flip, None, filter_dilation, num_channels,
+    )  # fmt: skip
+    return conv2d(each, pointwise_filters, None, pointwise_filter_shape)
+
+
+# -- the adjoints
+
+
+def _grad_wrt_inputs(
+    name: str,
+    ndim: int,
+    g: Any,
+    w: Any,
+    input_shape: Any,
+    filter_shape: Any,
+    border_mode: Any,
+    subsample: Any,
+    filter_flip: bool,
+    filter_dilation: Any,
+    num_groups: int,
+) -> TensorVariable:
+    geometry = read_geometry(name, border_mode, subsample, filter_dilation, ndim)
+    g, w = as_tensor_variable(g), _with_shape(name, "filter_shape", w, filter_shape)
+    g, w = _common(g, w)
+    w = _turned(w, ndim) if filter_flip else w
+    lengths = _spatial(name, "input_shape", input_shape, ndim)
+    return ConvolveInputs(geometry, num_groups)(w, g, *lengths)
+
+
+def _spatial(name: str, title: str, shape: Any, ndim: int) -> list[TensorVariable]:
+    """The spatial lengths of a shape; those before them may be None."""
+    entries = list(shape)[-ndim:] if isinstance(shape, tuple | list) else as_lengths(shape, name)
+    if any(n is None for n in entries):
+        raise ValueError(f"{name}: {title} is {shape}; its last {ndim} lengths must be known")
+    return as_lengths(entries[-ndim:], name)
+
+
+def conv2d_grad_wrt_inputs(
+    output_grad: Any,
+    filters: Any,
+    input_shape: Any,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
+    """The gradient of a cost in the input of ``conv2d``, from that in its output.
+
+    Parameters
+    ----------
+    output_grad, filters : tensor of 4 axes
+    input_shape : sequence of int, None or scalar
+        Of the input; its spatial lengths must be given.
+    filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups
+        As for ``conv2d``.
+    """
+    _refuse_unshared("conv2d_grad_wrt_inputs", unshared)
+    return _grad_wrt_inputs(
+        "conv2d_grad_wrt_inputs", 2, output_grad, filters, input_shape, filter_shape, border_mode,
+        subsample, filter_flip, filter_dilation, num_groups,
+    )  # fmt: skip
+
+
+def conv3d_grad_wrt_inputs(
+    output_grad: Any,
+    filters: Any,
+    input_shape: Any,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+    num_groups: int = 1,
+) -> TensorVariable:
+    """``conv2d_grad_wrt_inputs`` with three spatial axes."""
+    return _grad_wrt_inputs(
+        "conv3d_grad_wrt_inputs", 3, output_grad, filters, input_shape, filter_shape, border_mode,
+        subsample, filter_flip, filter_dilation, num_groups,
+    )  # fmt: skip
+
+
+def conv2d_transpose(
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    input_dilation: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
+    """The transposed convolution ("deconvolution"): ``conv2d_grad_wrt_inputs`` with steps of
+    ``input_dilation``. The filters are those of the convolution that it turns around:
+    (channels of the input, channels of the output / num_groups, rows, columns).
+    """
+    _refuse_unshared("conv2d_transpose", unshared)
+    return _grad_wrt_inputs(
+        "conv2d_transpose", 2, input, filters, output_shape, filter_shape, border_mode,
+        input_dilation, filter_flip, filter_dilation, num_groups,
+    )  # fmt: skip
+
+
+def _grad_wrt_weights(
+    name: str,
+    ndim: int,
+    x: Any,
+    g: Any,
+    filter_shape: Any,
+    input_shape: Any,
+    border_mode: Any,
+    subsample: Any,
+    filter_flip: bool,
+    filter_dilation: Any,
+    num_groups: int,
+) -> TensorVariable:
+    geometry = read_geometry(name, border_mode, subsample, filter_dilation, ndim)
+    x, g = _common(_with_shape(name, "input_shape", x, input_shape), as_tensor_variable(g))
+    lengths = _spatial(name, "filter_shape", filter_shape, ndim)
+    gw = ConvolveKernels(geometry, num_groups)(x, g, *lengths)
+    return _turned(gw, ndim) if filter_flip else gw
+
+
+def conv2d_grad_wrt_weights(
+    input: Any,
+    output_grad: Any,
+    filter_shape: Any,
+    input_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1),
+    num_groups: int = 1,
+    unshared: bool = False,
+) -> TensorVariable:
+    """The gradient of a cost in the filters of ``conv2d``, from that in its output."""
+    _refuse_unshared("conv2d_grad_wrt_weights", unshared)
+    return _grad_wrt_weights(
+        "conv2d_grad_wrt_weights", 2, input, output_grad, filter_shape, input_shape, border_mode,
+        subsample, filter_flip, filter_dilation, num_groups,
+    )  # fmt: skip
+
+
+def conv3d_grad_wrt_weights(
+    input: Any,
+    output_grad: Any,
+    filter_shape: Any,
+    input_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+    num_groups: int = 1,
+) -> TensorVariable:
+    """``conv2d_grad_wrt_weights`` with three spatial axes."""
+    return _grad_wrt_weights(
+        "conv3d_grad_wrt_weights", 3, input, output_grad, filter_shape, input_shape, border_mode,
+        subsample, filter_flip, filter_dilation, num_groups,
+    )  # fmt: skip
+
+
+# -- other forms
+
+
+def get_conv_output_shape(
+    image_shape: Any,
+    kernel_shape: Any,
+    border_mode: Any,
+    subsample: Any,
+    filter_dilation: Any = None,
+) -> tuple[Any, ...]:
+    """The shape of what a convolution gives, from those of images and kernels; lengths may be None
+    or symbolic.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.get_conv_output_shape((5, 3, 28, 28), (8, 3, 5, 5), "half", (2, 2))
+    (5, 8, 14, 14)
+    """
+    ndim = len(image_shape) - 2
+    dilation = (1,) * ndim if filter_dilation is None else filter_dilation
+    geometry = read_geometry("get_conv_output_shape", border_mode, subsample, dilation, ndim)
+    return (image_shape[0], kernel_shape[0], *geometry.counts(image_shape[2:], kernel_shape[2:]))
+
+
+def conv2d_of_planes(
+    input: Any,
+    filters: Any,
+    image_shape: Any = None,
+    filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1),
+) -> TensorVariable:
+    """Convolution of single planes: each of ``input`` with each of ``filters``.
+
+    Parameters
+    ----------
+    input, filters : matrix, or tensor of 3 axes
+        One plane, or several along the first axis.
+    image_shape, filter_shape : sequence of int or None, optional
+        Lengths that are known.
+    border_mode, subsample
+        As for ``conv2d``.
+
+    Returns
+    -------
+    TensorVariable
+        (planes, filters, rows, columns), without the axes of what was a matrix.
+    """
+    name = "signal.conv.conv2d"
+    x = _with_shape(name, "image_shape", input, image_shape)
+    w = _with_shape(name, "filter_shape", filters, filter_shape)
+    for title, v in (("input", x), ("filters", w)):
+        if v.ndim not in (2, 3):
+            raise ShapeError(f"{name}: {title} is {v.type}; it must have 2 or 3 axes")
+    planes = x.dimshuffle("x", "x", 0, 1) if x.ndim == 2 else x.dimshuffle(0, "x", 1, 2)
+    kernels = w.dimshuffle("x", "x", 0, 1) if w.ndim == 2 else w.dimshuffle(0, "x", 1, 2)
+    y = conv2d(planes, kernels, border_mode=border_mode, subsample=subsample)
+    kept = [a for a, v in ((0, x), (1, w)) if v.ndim == 3]
+    return y.dimshuffle(*kept, 2, 3)
+
+
+__all__ = [
+    "causal_conv1d", "conv2d", "conv2d_grad_wrt_inputs", "conv2d_grad_wrt_weights",
+    "conv2d_transpose", "conv3d", "conv3d_grad_wrt_inputs", "conv3d_grad_wrt_weights",
+    "Convolve", "ConvolveInputs", "ConvolveKernels", "get_conv_output_shape", "separable_conv2d",
+]  # fmt: skip

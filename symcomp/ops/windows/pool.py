@@ -1,0 +1,160 @@
+"""Pooling for users: Theano's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.tensor import TensorVariable
+from symcomp.errors import ShapeError
+from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.ops.shape import shape_tuple
+from symcomp.ops.windows.pooling import MaxPool, SumPool, ToPositions
+
+
+def _ints(name: str, title: str, given: Any, ndim: int, least: int) -> tuple[int, ...]:
+    found = tuple(given) if isinstance(given, Sequence) else (given,) * ndim
+    if len(found) != ndim or any(isinstance(n, bool) or int(n) != n or n < least for n in found):
+        raise ValueError(
+            f"{name}: {title} is {given!r}; {ndim} ints of at least {least} are needed"
+        )
+    return tuple(int(n) for n in found)
+
+
+def _pooled(
+    name: str,
+    ndim: int,
+    x: Any,
+    ws: Any,
+    ignore_border: Any,
+    stride: Any,
+    pad: Any,
+    mode: str,
+    old: dict[str, Any],
+) -> TensorVariable:
+    ws = old.get("ds") if ws is None else ws
+    stride = old.get("st") if stride is None else stride
+    pad = old.get("padding") if old.get("padding") is not None else pad
+    if ws is None:
+        raise TypeError(f"{name}: ws, the lengths of the windows, is missing")
+    x = as_tensor_variable(x)
+    if x.ndim < ndim:
+        raise ShapeError(f"{name}: input is {x.type}; it must have {ndim} axes at least")
+    window = _ints(name, "ws", ws, ndim, 1)
+    strides = window if stride is None else _ints(name, "stride", stride, ndim, 1)
+    padding = _ints(name, "pad", pad, ndim, 0)
+    if any(padding) and not ignore_border:
+        raise ValueError(f"{name}: pad is {pad}; padding goes with ignore_border=True alone")
+    if any(p >= k for p, k in zip(padding, window, strict=True)):
+        raise ValueError(f"{name}: pad is {pad}; it must be smaller than ws, {window}")
+    if mode == "max":
+        return MaxPool(window, strides, padding, not ignore_border)(x)[0]
+    if dtypes.is_discrete(x.dtype) and mode != "sum":
+        x = cast_to(x, dtypes.to_float(x.dtype))
+    return SumPool(window, strides, padding, not ignore_border, mode)(x)
+
+
+def pool_2d(
+    input: Any,
+    ws: Any = None,
+    ignore_border: bool | None = None,
+    stride: Any = None,
+    pad: Any = (0, 0),
+    mode: str = "max",
+    ds: Any = None,
+    st: Any = None,
+    padding: Any = None,
+) -> TensorVariable:
+    """One number for each window of an image, over the last two axes.
+
+    Parameters
+    ----------
+    input : tensor of at least 2 axes
+    ws : int or pair of int
+        The rows and columns of a window.
+    ignore_border : bool, optional
+        True: leave out what is no whole window at the end. By default it is one more, smaller
+        window.
+    stride : int or pair of int, optional
+        From one window to the next; by default ``ws``.
+    pad : int or pair of int
+        How many elements are added on both sides of the image, with ``ignore_border`` alone; they
+        are never the largest, and count as zeros in sums.
+    mode : {"max", "sum", "average_inc_pad", "average_exc_pad"}
+        The mean is of the elements within the padded image, or within the image.
+    ds, st, padding
+        Old names of ``ws``, ``stride`` and ``pad``.
+
+    Returns
+    -------
+    TensorVariable
+        The gradient of the largest number goes to the first element that is as large.
+
+    Raises
+    ------
+    ShapeError
+        If no window fits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.signal.pool.pool_2d(x, (2, 2)).eval({x: np.arange(9.0).reshape(3, 3)})
+    array([[4., 5.],
+           [7., 8.]])
+    """
+    old = {"ds": ds, "st": st, "padding": padding}
+    return _pooled("pool_2d", 2, input, ws, ignore_border, stride, pad, mode, old)
+
+
+def pool_3d(
+    input: Any,
+    ws: Any = None,
+    ignore_border: bool | None = None,
+    stride: Any = None,
+    pad: Any = (0, 0, 0),
+    mode: str = "max",
+    ds: Any = None,
+    st: Any = None,
+    padding: Any = None,
+) -> TensorVariable:
+    """``pool_2d`` over the last three axes."""
+    old = {"ds": ds, "st": st, "padding": padding}
+    return _pooled("pool_3d", 3, input, ws, ignore_border, stride, pad, mode, old)
+
+
+def max_pool_2d(
+    input: Any,
+    ds: Any,
+    ignore_border: bool | None = None,
+    st: Any = None,
+    padding: Any = (0, 0),
+    mode: str = "max",
+) -> TensorVariable:
+    """``pool_2d`` by the old names of its arguments."""
+    return pool_2d(input, ds, ignore_border, st, padding, mode)
+
+
+def max_pool_2d_same_size(input: Any, patch_size: Any) -> TensorVariable:
+    """``input`` with all elements but the largest of each window set to 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> x = T.dmatrix("x")
+    >>> T.signal.pool.max_pool_2d_same_size(x, (2, 2)).eval({x: np.arange(8.0).reshape(2, 4)})
+    array([[0., 0., 0., 0.],
+           [0., 5., 0., 7.]])
+    """
+    x = as_tensor_variable(input)
+    window = _ints("max_pool_2d_same_size", "patch_size", patch_size, 2, 1)
+    z, where = MaxPool(window, window, (0, 0), True)(x)
+    return ToPositions(2)(z, where, *shape_tuple(x)[x.ndim - 2 :])
+
+
+__all__ = [
+    "max_pool_2d", "max_pool_2d_same_size", "MaxPool", "pool_2d", "pool_3d", "SumPool",
+]  # fmt: skip

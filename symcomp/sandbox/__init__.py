@@ -1,0 +1,1 @@
+"""``symcomp.sandbox``: where Theano has its faster random numbers."""

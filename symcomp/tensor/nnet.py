@@ -1,3 +1,0 @@
-"""``T.nnet``: softmax, activations and losses."""
-
-from symcomp.ops.nnet import *  # noqa: F403

@@ -1,0 +1,11 @@
+"""``T.nnet``: softmax, activations, losses, convolution, batch normalization."""
+
+from symcomp.ops.classification import *  # noqa: F403
+from symcomp.ops.nnet import *  # noqa: F403
+from symcomp.ops.normalization import *  # noqa: F403
+from symcomp.ops.windows.convolve import *  # noqa: F403
+from symcomp.ops.windows.neighbours import *  # noqa: F403
+from symcomp.tensor.nnet import abstract_conv as abstract_conv
+from symcomp.tensor.nnet import bn as bn
+from symcomp.tensor.nnet import conv as conv
+from symcomp.tensor.nnet import neighbours as neighbours

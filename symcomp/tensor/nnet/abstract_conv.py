@@ -1,0 +1,3 @@
+"""``T.nnet.abstract_conv``: convolution and its adjoints."""
+
+from symcomp.ops.windows.convolve import *  # noqa: F403

@@ -1,0 +1,9 @@
+"""``T.random``: streams of random numbers, and distributions as functions of a state."""
+
+from symcomp.compile.random_streams import DISTRIBUTIONS, RandomStream
+from symcomp.ops.random.draw import Draw
+from symcomp.ops.random.state import RandomType, state
+
+globals().update(DISTRIBUTIONS)
+
+__all__ = ["Draw", "RandomStream", "RandomType", "state", *DISTRIBUTIONS]

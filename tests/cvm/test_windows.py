@@ -1,0 +1,118 @@
+"""Convolution and pooling in the native machine give what Python gives."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.cvm import prepare
+from symcomp.cvm.machine import Convolution, Largest, Placing
+from symcomp.errors import ShapeError
+from symcomp.ops.windows.convolution import Convolve
+from symcomp.ops.windows.convolve import read_geometry
+from symcomp.ops.windows.pooling import MaxPool
+
+RNG = np.random.default_rng(0)
+
+
+def actions_of(f: Any) -> list[type]:
+    """What does the instructions of a function."""
+    steps = [s for s in f.program.instructions if s.node is not None]
+    return [type(prepare._action(s, prepare.NATIVE)) for s in steps]
+
+
+def both(inputs: Any, outputs: Any, *values: Any, wants: Any = ()) -> Any:
+    """The results of the native machine, equal to those of the Python machine."""
+    found = []
+    for linker in ("cvm", "py"):
+        f = symcomp.function(inputs, outputs, mode=symcomp.Mode(linker=linker))
+        found.append(f(*values))
+        if linker == "cvm":
+            assert set(wants) <= set(actions_of(f))
+    for native, python in zip(*found, strict=True):
+        assert native.dtype == python.dtype
+        tolerance = 1e-4 if native.dtype == "float32" else 1e-11
+        np.testing.assert_allclose(native, python, rtol=tolerance, atol=tolerance)
+    return found[0]
+
+
+PADDINGS = ["valid", "full", "half", (0, 2), ((1, 0), (2, 3))]
+STEPS = [((1, 1), (1, 1)), ((2, 3), (1, 1)), ((1, 2), (2, 1))]
+
+
+@pytest.mark.parametrize("padding", PADDINGS, ids=str)
+@pytest.mark.parametrize("steps", STEPS, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_convolution_and_its_adjoints(padding: Any, steps: Any, dtype: str) -> None:
+    geometry = read_geometry("test", padding, *steps, 2)
+    x, w, g = (T.tensor4(n, dtype=dtype) for n in "xwg")
+    for groups, images, kernels in itertools.product((1, 2), (1, 7), (2, 6)):
+        y = Convolve(geometry, groups)(x, w)
+        outputs = [y, *symcomp.Lop(y, [x, w], g)]
+        a = RNG.normal(size=(images, 4, 7, 6)).astype(dtype)
+        b = RNG.normal(size=(kernels, 4 // groups, 3, 2)).astype(dtype)
+        counts = geometry.counts((7, 6), (3, 2))
+        c = RNG.normal(size=(images, kernels, *counts)).astype(dtype)
+        both([x, w, g], outputs, a, b, c, wants=[Convolution])
+
+
+def test_one_axis_and_many_images() -> None:
+    x, w, g = T.dtensor3s("x", "w", "g")
+    geometry = read_geometry("test", 2, 1, 2, 1)
+    y = Convolve(geometry)(x, w)
+    outputs = [y, *symcomp.Lop(y, [x, w], g)]
+    values = [RNG.normal(size=s) for s in ((90, 3, 11), (4, 3, 3), (90, 4, 11))]
+    both([x, w, g], outputs, *values, wants=[Convolution])
+
+
+def test_layouts() -> None:
+    x, w = T.ftensor4("x"), T.ftensor4("w")
+    y = T.nnet.conv2d(x, w, border_mode="half")
+    a = RNG.normal(size=(5, 6, 3, 8)).astype("f4").transpose(3, 2, 1, 0)[::-2]
+    b = RNG.normal(size=(4, 3, 3, 3)).astype("f4")[:, ::-1]
+    both([x, w], [y], a, b, wants=[Convolution])
+    none = both([x, w], [y], a[:0], b)
+    assert none[0].shape == (0, 4, 6, 5)
+
+
+def test_what_does_not_fit_is_said() -> None:
+    x, w, g = T.dtensor4s("x", "w", "g")
+    y = T.nnet.conv2d(x, w)
+    f = symcomp.function([x, w], y)
+    with pytest.raises(ShapeError, match="image has 2 channels, the kernels take 3"):
+        f(np.ones((1, 2, 5, 5)), np.ones((4, 3, 2, 2)))
+    with pytest.raises(ShapeError, match="does not fit an image"):
+        f(np.ones((1, 2, 5, 5)), np.ones((4, 2, 2, 6)))
+    h = symcomp.function([x, w, g], symcomp.Lop(y, [x, w], g))
+    for shape in ((1, 4, 5, 5), (2, 4, 4, 4), (1, 3, 4, 4)):
+        with pytest.raises(ShapeError, match="the gradient has shape"):
+            h(np.ones((1, 2, 5, 5)), np.ones((4, 2, 2, 2)), np.ones(shape))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("partial", [False, True])
+def test_pooling(partial: bool, dtype: str) -> None:
+    x = T.tensor4("x", dtype=dtype)
+    a = RNG.normal(size=(3, 2, 7, 9)).astype(dtype)
+    a[0, 0, ::3] = np.nan
+    a[1] = np.round(a[1])
+    a[2, 1] = -np.inf
+    for window, strides in itertools.product([(2, 2), (3, 1), (1, 4)], [(2, 2), (1, 3), (4, 4)]):
+        for padding in [(0, 0)] if partial else [(0, 0), (window[0] - 1, window[1] // 2)]:
+            z, where = MaxPool(window, strides, padding, partial)(x)
+            slope = symcomp.grad(T.switch(T.isnan(z), 1, z).sum(), x)
+            both([x], [z, where, slope], a, wants=[Largest, Placing])
+    volume = T.signal.pool.pool_3d(x, (2, 2, 2))
+    both([x], [volume, symcomp.grad(volume.sum(), x)], abs(a[2:]), wants=[Placing])
+
+
+def test_windows_that_do_not_fit() -> None:
+    x = T.dmatrix("x")
+    f = symcomp.function([x], T.signal.pool.pool_2d(x, 3, ignore_border=True))
+    assert f(np.ones((3, 4))).shape == (1, 1)
+    for shape in ((2, 5), (0, 5)):
+        with pytest.raises(ShapeError, match="windows of"):
+            f(np.ones(shape))

@@ -1,0 +1,108 @@
+"""Programs of the classic kind, written for ``import theano``, run unchanged."""
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symcomp
+from symcomp.compat import install_as_theano
+from symcomp.compat.modules import DEFAULTS
+from symcomp.config import config
+
+PROGRAMS = Path(__file__).parent / "compat"
+
+
+@pytest.fixture(autouse=True)
+def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(PROGRAMS)
+    for name in DEFAULTS:
+        monkeypatch.setitem(config._values, name, config._options[name].default)
+        monkeypatch.setitem(config._origins, name, "default")
+    install_as_theano()
+    yield
+    for name in set(sys.modules) - before:
+        path = getattr(sys.modules[name], "__file__", None)
+        if name.partition(".")[0] == "theano" or (path and Path(path).parent == PROGRAMS):
+            del sys.modules[name]
+
+
+def program(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def falls(losses: Any, to: float) -> bool:
+    """Whether the mean of the last tenth is at most ``to`` times that of the first."""
+    tenth = max(1, len(losses) // 10)
+    return bool(np.mean(losses[-tenth:]) <= to * np.mean(losses[:tenth]))
+
+
+def check_gradient(cost: Any, inputs: Any, values: Any, parameters: Any) -> None:
+    """Compare gradients with respect to shared variables with central differences."""
+    of_parameters = symcomp.function(list(inputs), symcomp.grad(cost, list(parameters)))
+    of_cost = symcomp.function(list(inputs), cost)
+    rng = np.random.default_rng(0)
+    for parameter, slope in zip(parameters, of_parameters(*values), strict=True):
+        direction = rng.normal(size=slope.shape)
+        at, costs = parameter.get_value(), []
+        for step in (1e-5, -1e-5):
+            parameter.set_value(at + step * direction)
+            costs.append(float(of_cost(*values)))
+        parameter.set_value(at)
+        difference = (costs[0] - costs[1]) / 2e-5
+        assert np.sum(slope * direction) == pytest.approx(difference, rel=1e-5, abs=1e-9)
+
+
+def test_logistic_regression() -> None:
+    module = program("logistic_regression")
+    costs, errors, model, cost, inputs = module.train(n_epochs=4)
+    assert falls(costs, 0.7)
+    assert errors[-1] < 0.2
+    x, y = module.blobs(10, 12, 5, 3)
+    check_gradient(cost, inputs, [x, y.astype("int32")], model.params)
+
+
+def test_multilayer_perceptron() -> None:
+    module = program("multilayer_perceptron")
+    costs, error, model, cost, inputs = module.train()
+    assert falls(costs, 0.3)
+    assert error < 0.05
+    values = module.two_moons(np.random.RandomState(0), 10)
+    check_gradient(cost, inputs, values, model.params)
+
+
+def test_elman_network() -> None:
+    module = program("elman_network")
+    losses, network, cost, inputs = module.train()
+    assert falls(losses, 0.15)
+    sequence = np.random.RandomState(1).normal(size=(6, 1))
+    check_gradient(cost, inputs, [sequence, sequence], network.params)
+
+
+def test_lstm() -> None:
+    module = program("lstm")
+    costs, right, model, cost, inputs = module.train()
+    assert falls(costs, 0.2)
+    assert right > 0.95
+    values = module.sentences(np.random.RandomState(1), 4)
+    check_gradient(cost, inputs, values, model.params)
+
+
+def test_word_vectors() -> None:
+    costs, groups = program("word_vectors").train()
+    assert falls(costs, 0.6)
+    own = [group.count(word // 4) for word, group in enumerate(groups)]
+    assert np.mean(own) > 3.5  # of the four words nearest to each, itself among them
+
+
+def test_a_script_is_run_with_its_arguments() -> None:
+    script = str(PROGRAMS / "logistic_regression.py")
+    command = [sys.executable, "-m", "symcomp.compat", script, "2"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [line.split(":")[0] for line in found.stdout.splitlines()] == ["epoch 0", "epoch 1"]
