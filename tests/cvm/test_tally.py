@@ -179,11 +179,11 @@ def test_steps_of_loops(linker):
 def test_loops_within_loops():
     x = T.dtensor3("x")
 
-    def outer(matrix):
-        rows, _ = symcomp.scan(lambda row, s: T.sort(row) + s, [matrix], T.zeros(2))
+    def outer(matrix, start):
+        rows, _ = symcomp.scan(lambda row, s: T.sort(row + s), [matrix], start)
         return rows[-1]
 
-    f = symcomp.function([x], symcomp.map(outer, [x])[0], profile=True)
+    f = symcomp.function([x], symcomp.scan(outer, [x], T.zeros(2))[0], profile=True)
     f(np.ones((4, 5, 2)))
     ((_, tally),) = f.profiled.tally.inner.values()
     ((_, inner),) = tally.inner.values()

@@ -94,7 +94,10 @@ class Encoder:
 
     def _named(self, value: Any) -> Any:
         cls = type(value)
-        if is_users(value) or not hasattr(cls, "__fields__"):
+        foreign = (
+            is_users(value) if isinstance(value, Op) else not cls.__module__.startswith(PLACES)
+        )
+        if foreign or not hasattr(cls, "__fields__"):
             raise SaveError(
                 f"{value} is of the class {cls.__module__}.{cls.__qualname__}, which is not one of "
                 "symcomp's: what loads the file would not know it"
