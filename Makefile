@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
+SANITIZE = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -g
 
 BIN := $(VENV)/bin
 # What an installation depends on: an edited Cython module is compiled again, an edited .py is not.
@@ -11,12 +12,13 @@ INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check fuzz lint types docs train bench dist clean distclean interpreter
+.PHONY: help test check fuzz sanitize lint types docs train bench dist clean distclean interpreter
 
 help:
 	@echo 'make test       everything that CI runs: lint, types, documentation, all tests'
 	@echo 'make check      under a minute: lint, types, the tiny tests, layers and sizes'
 	@echo 'make fuzz       the property-based tests, on new examples'
+	@echo 'make sanitize   the tests of kernels, with the sanitizers of addresses and behaviour'
 	@echo 'make docs       the documentation, into docs/_build/html'
 	@echo 'make train      install what the examples need and train on the digits'
 	@echo 'make bench      speed on one core, into docs/speed.md (a few minutes)'
@@ -36,6 +38,12 @@ check: lint types
 
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile=default
+
+# Python itself is built without them, so that the first library must be theirs.
+sanitize: $(VENV)/.installed-test
+	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" \
+	SYMCOMP_FLAGS='cc=gcc,cflags=$(SANITIZE)' \
+	$(BIN)/python -m pytest -q -n $(WORKERS) tests/codegen tests/cvm
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -82,7 +90,7 @@ clean:
 	rm -rf build dist *.egg-info docs/_build docs/generated
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -path './$(VENV)' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
-	rm -f cvm/*.so $(VENV)/.installed-*
+	rm -f cvm/*.so symcomp/codegen/*.so $(VENV)/.installed-*
 
 distclean: clean
 	rm -rf '$(VENV)'

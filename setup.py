@@ -5,6 +5,7 @@ Some folders of the package `symcomp` lie at the top of the repository: `rewrite
 below one of its folders is found here and needs no entry anywhere.
 """
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -49,7 +50,31 @@ def find_extensions() -> list[Extension]:
         for source in sources
     ]
     # The generated C goes under build/: C in cvm/ is written by hand.
-    return cythonize(extensions, language_level=3, build_dir="build/cython", include_path=["cvm"])
+    modules = cythonize(
+        extensions, language_level=3, build_dir="build/cython", include_path=["cvm"]
+    )
+    return [*modules, prebuilt_kernels()]
+
+
+def prebuilt_kernels() -> Extension:
+    """Build the kernels for machines without a compiler, which symcomp itself prints.
+
+    The library is loaded for its functions; it is no module of Python.
+    """
+    sys.path.insert(0, str(ROOT))
+    from symcomp.codegen import driver, prebuilt
+
+    text = prebuilt.source()
+    path = ROOT / "build" / "prebuilt.c"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return Extension(
+        prebuilt.LIBRARY,
+        [path.relative_to(ROOT).as_posix()],
+        extra_compile_args=[*driver.VALUE_FLAGS, "-O1", "-ftree-vectorize", "-g0"],
+        libraries=["m"],
+    )
 
 
 def native_files(pattern: str) -> list[str]:

@@ -19,7 +19,7 @@ from symcomp.ops.softmax import LogSoftmax, Softmax
 COUNT = 10**7
 # With the exponential of kernels, and with that of the C library, one number at a time.
 BY_HAND = """
-int by_hand(char *const *data, const int64_t *shape, const int64_t *strides)
+int by_hand(char *const *data, const int64_t *shape, const int64_t *strides, int threads)
 {
     const double *a = (const double *)data[0], *b = (const double *)data[1];
     const double *c = (const double *)data[2];
@@ -87,7 +87,7 @@ def best(call, repeats=7):
 
 def caller(address, arrays, literals, shape, strides=None):
     """A function without arguments that runs a kernel."""
-    kinds = (ctypes.POINTER(ctypes.c_void_p), *[ctypes.POINTER(ctypes.c_int64)] * 2)
+    kinds = (ctypes.POINTER(ctypes.c_void_p), *[ctypes.POINTER(ctypes.c_int64)] * 2, ctypes.c_int)
     function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)
     numbers = [np.array(literal.array) for literal in literals]
     held = [*arrays, *numbers]
@@ -96,6 +96,7 @@ def caller(address, arrays, literals, shape, strides=None):
         (ctypes.c_void_p * len(held))(*(a.ctypes.data for a in held)),
         (ctypes.c_int64 * len(shape))(*shape),
         (ctypes.c_int64 * len(steps))(*steps),
+        1,
     )
 
     def call():

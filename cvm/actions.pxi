@@ -3,6 +3,8 @@
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(PyObject *f, PyObject **args, size_t n, PyObject *names)
+    object PyContextVar_Set(object variable, object value)
+    int PyContextVar_Reset(object variable, object token) except -1
 
 # Below so much work (elements times steps), giving up the GIL costs more than it is worth.
 cdef Py_ssize_t WORTH_RELEASING = 50000
@@ -11,7 +13,22 @@ cdef enum:
     MOST_AXES = 16
     MOST_ARRAYS = 64
 
-ctypedef int (*Kernel)(char **data, const int64_t *shape, const int64_t *strides) noexcept nogil
+ctypedef int (*Kernel)(
+    char **data, const int64_t *shape, const int64_t *strides, int threads
+) noexcept nogil
+
+
+# OpenMP's threads do not come along when a process forks, and it would wait for them.
+cdef bint is_forked = False
+
+
+def _use_one_thread():
+    global is_forked
+    is_forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_use_one_thread)
 
 
 cdef inline void put(PyObject **store, int slot, object value):
@@ -29,34 +46,47 @@ cdef class Action:
         raise NotImplementedError
 
 
-cdef class PythonCall(Action):
-    """Calls a Python function with the values of slots.
+cdef class Native(Action):
+    """What is done natively where the values are as expected; else, or if something is wrong, by
+    ``compute``.
 
     Parameters
     ----------
     compute : callable
     arguments, outputs : sequence of int
-        Slots; an argument -1 is None.
+        Slots; an argument -1 is None. Arrays to write into come after the inputs.
     several : bool
-        Whether it returns a sequence, one value for each output.
+        Whether ``compute`` returns a sequence, one value for each output.
+    *rest
+        What kinds of it take.
     """
 
     cdef object _compute
-    cdef int *_slots
+    cdef int *_slots        # of the arguments; those of the outputs follow
+    cdef int *_outputs
     cdef int _n_arguments, _n_outputs
     cdef bint _several
 
-    def __cinit__(self, compute, arguments, outputs, bint several):
-        cdef int i
+    def __cinit__(self, compute, arguments, outputs, bint several, *rest):
         self._compute = compute
         self._several = several
         self._n_arguments, self._n_outputs = len(arguments), len(outputs)
         self._slots = numbers([*arguments, *outputs])
+        self._outputs = self._slots + self._n_arguments
 
     def __dealloc__(self):
         PyMem_Free(self._slots)
 
     cdef int run(self, PyObject **store) except -1:
+        if not self._try(store):
+            self._call_python(store)
+        return 0
+
+    cdef bint _try(self, PyObject **store) except -1:
+        """Do it; False if that is not possible, and nothing was changed."""
+        return False
+
+    cdef int _call_python(self, PyObject **store) except -1:
         cdef PyObject *few[16]
         cdef PyObject **arguments = few
         cdef int i
@@ -71,18 +101,59 @@ cdef class PythonCall(Action):
                 arguments[i] = <PyObject *>None
                 if self._slots[i] >= 0:
                     arguments[i] = store[self._slots[i]]
-            result = PyObject_Vectorcall(
-                <PyObject *>self._compute, arguments, self._n_arguments, NULL
-            )
+            result = call_quietly(<PyObject *>self._compute, arguments, self._n_arguments)
         finally:
             if arguments != few:
                 PyMem_Free(arguments)
         if not self._several:
-            put(store, self._slots[self._n_arguments], result)
+            put(store, self._outputs[0], result)
             return 0
         for i, value in zip(range(self._n_outputs), result, strict=True):
-            put(store, self._slots[self._n_arguments + i], value)
+            put(store, self._outputs[i], value)
         return 0
+
+
+cdef class PythonCall(Native):
+    """Calls a Python function with the values of slots."""
+
+
+cdef object call_quietly(PyObject *function, PyObject **arguments, Py_ssize_t n):
+    """Call it, NumPy's warnings of overflow and the like being off."""
+    cdef object token
+    if quiet is None:
+        with np.errstate(all="ignore"):
+            return PyObject_Vectorcall(function, arguments, n, NULL)
+    token = PyContextVar_Set(quiet, all_ignored)
+    try:
+        return PyObject_Vectorcall(function, arguments, n, NULL)
+    finally:
+        PyContextVar_Reset(quiet, token)
+
+
+cdef object call_with(function, list values):
+    """The same, with values."""
+    if quiet is None:
+        with np.errstate(all="ignore"):
+            return function(*values)
+    token = PyContextVar_Set(quiet, all_ignored)
+    try:
+        return function(*values)
+    finally:
+        PyContextVar_Reset(quiet, token)
+
+
+def _error_state():
+    """The variable in which NumPy keeps what to do about floating-point errors, and what it holds
+    where all are ignored: setting it takes a tenth of the time of ``np.errstate``."""
+    with np.errstate(all="ignore"):
+        for variable, value in contextvars.copy_context().items():
+            if variable.name == "numpy.ufunc.extobj":
+                return variable, value
+    return None, None
+
+
+cdef object quiet, all_ignored
+quiet, all_ignored = _error_state()
 
 
 cdef list values_of(PyObject **store, int *slots, int n):
@@ -106,24 +177,22 @@ cdef int *numbers(values) except NULL:
     return found
 
 
-cdef class KernelCall(Action):
+cdef class KernelCall(Native):
     """Runs a kernel over the elements of arrays.
 
-    A kernel is a C function ``int f(char **data, const int64_t *shape, const int64_t *strides)``:
-    the loop's lengths, and for each array, inputs first, its address and a row of strides in bytes,
+    A kernel is a C function ``int f(char **data, const int64_t *shape, const int64_t *strides, int
+    threads)``: the loop's lengths, and for each array, inputs first, its address and a row of strides in bytes,
     0 where it is stretched or reduced; the addresses of constants follow. It returns 0, or another
     number if it cannot compute, as an axis is empty, or a position outside: nothing is changed yet.
 
     Parameters
     ----------
+    compute, arguments, outputs, several
+        As of ``Native``.
     address : int
         Of the kernel.
-    compute : callable
-        Computes the same in Python; it is called where arrays do not fit, and says what is wrong.
-    arguments : sequence of int
-        The slots of its arguments; -1 is None.
-    inputs, outputs : sequence of int
-        Slots.
+    n_inputs : int
+        How many of the arguments are inputs.
     into : sequence of int
         For each output, the slot of an array to leave it in; -1: a new one. Empty: new ones.
     stretched : sequence of sequence of bool
@@ -136,29 +205,27 @@ cdef class KernelCall(Action):
         Of one element each.
     steps : int
         How many operations an element takes.
+    threads, least : int
+        How many threads share loops over at least so many elements.
     """
 
-    cdef object _compute
     cdef list _constants
     cdef Kernel _kernel
-    cdef int *_arguments
-    cdef int *_slots
     cdef int *_into
     cdef int *_types
     cdef char **_addresses
     cdef unsigned int *_stretched
     cdef unsigned int *_dropped
-    cdef int _n_arguments, _n_inputs, _n_outputs, _ndim, _steps
+    cdef int _n_inputs, _ndim, _steps, _threads
+    cdef int64_t _least
 
     def __cinit__(
-        self, address, compute, arguments, inputs, outputs, into, stretched, dropped, dtypes,
-        constants, int steps
+        self, compute, arguments, outputs, several, address, int n_inputs, into, stretched, dropped,
+        dtypes, constants, int steps, int threads=1, int64_t least=0
     ):
+        self._threads, self._least = threads, least
         self._kernel = <Kernel><uintptr_t>address
-        self._compute = compute
-        self._n_arguments = len(arguments)
-        self._arguments = numbers(arguments)
-        self._n_inputs, self._n_outputs = len(inputs), len(outputs)
+        self._n_inputs = n_inputs
         self._steps = steps
         self._into = numbers(into or [-1] * len(outputs))
         self._ndim = len(stretched[0])
@@ -173,31 +240,28 @@ cdef class KernelCall(Action):
             raise MemoryError()
         for i, value in enumerate(self._constants):
             self._addresses[i] = cnp.PyArray_BYTES(<cnp.ndarray>value)
-        self._slots = numbers([*inputs, *outputs])
         self._types = numbers([np.dtype(d).num for d in dtypes])
         self._stretched = <unsigned int *>numbers([bits(row) for row in stretched])
         self._dropped = <unsigned int *>numbers([bits(row) for row in dropped])
 
     def __dealloc__(self):
-        PyMem_Free(self._arguments)
-        PyMem_Free(self._slots)
         PyMem_Free(self._into)
         PyMem_Free(self._types)
         PyMem_Free(self._addresses)
         PyMem_Free(self._stretched)
         PyMem_Free(self._dropped)
 
-    cdef int run(self, PyObject **store) except -1:
+    cdef bint _try(self, PyObject **store) except -1:
         cdef int64_t shape[MOST_AXES]
         cdef int64_t strides[MOST_AXES * MOST_ARRAYS]
         cdef char *data[MOST_ARRAYS]
-        cdef int axis, i, failed
+        cdef int axis, i, failed, threads
         cdef int64_t size = 1
         for axis in range(self._ndim):
             shape[axis] = -1
         for i in range(self._n_inputs):
             if not self._read(store[self._slots[i]], i, shape, strides + i * self._ndim, data):
-                return self._refuse(store)
+                return False
         for axis in range(self._ndim):
             if shape[axis] < 0:
                 shape[axis] = 1
@@ -206,14 +270,13 @@ cdef class KernelCall(Action):
             self._provide(store, i, shape, strides + (self._n_inputs + i) * self._ndim, data)
         for i in range(len(self._constants)):
             data[self._n_inputs + self._n_outputs + i] = self._addresses[i]
+        threads = self._threads if size >= self._least and not is_forked else 1
         if size * self._steps < WORTH_RELEASING:
-            failed = self._kernel(data, shape, strides)
+            failed = self._kernel(data, shape, strides, threads)
         else:
             with nogil:
-                failed = self._kernel(data, shape, strides)
-        if failed:
-            return self._refuse(store)
-        return 0
+                failed = self._kernel(data, shape, strides, threads)
+        return not failed
 
     cdef bint _read(
         self, PyObject *value, int i, int64_t *shape, int64_t *strides, char **data
@@ -268,16 +331,7 @@ cdef class KernelCall(Action):
                     strides[axis] = cnp.PyArray_STRIDE(array, at)
                 at += 1
         data[k] = cnp.PyArray_BYTES(array)
-        put(store, self._slots[k], array)
-        return 0
-
-    cdef int _refuse(self, PyObject **store) except -1:
-        """Compute in Python, which takes any layout or says what does not fit."""
-        results = self._compute(*values_of(store, self._arguments, self._n_arguments))
-        if self._n_outputs == 1 and not isinstance(results, tuple):
-            results = (results,)
-        for i, value in enumerate(results):
-            put(store, self._slots[self._n_inputs + i], value)
+        put(store, self._outputs[i], array)
         return 0
 
 
@@ -305,61 +359,3 @@ cdef unsigned int bits(flags):
         if flag:
             found |= 1 << place
     return found
-
-
-cdef class Transpose(Action):
-    """A view with other axes: ``order`` names the axes of the input, -1 a new one of length 1. The
-    axes left out must have length 1, else ``compute`` says what is wrong.
-    """
-
-    cdef object _compute
-    cdef int *_order
-    cdef int _input, _output, _ndim, _from
-    cdef unsigned int _kept
-
-    def __cinit__(self, compute, int input, int output, int ndim, order):
-        self._compute = compute
-        self._input, self._output = input, output
-        self._from, self._ndim = ndim, len(order)
-        self._order = numbers(order)
-        self._kept = bits([a in order for a in range(ndim)])
-
-    def __dealloc__(self):
-        PyMem_Free(self._order)
-
-    cdef int run(self, PyObject **store) except -1:
-        cdef cnp.npy_intp lengths[MOST_AXES]
-        cdef cnp.npy_intp strides[MOST_AXES]
-        cdef int axis, source
-        cdef cnp.ndarray x, z
-        cdef bint fits = cnp.PyArray_CheckExact(<object>store[self._input])
-        if fits:
-            x = <cnp.ndarray>store[self._input]
-            fits = cnp.PyArray_NDIM(x) == self._from
-            for axis in range(self._from):
-                if fits and not self._kept >> axis & 1:
-                    fits = cnp.PyArray_DIM(x, axis) == 1
-        if not fits:
-            before_python()
-            put(store, self._output, self._compute(<object>store[self._input]))
-            return 0
-        for axis in range(self._ndim):
-            source = self._order[axis]
-            lengths[axis] = 1 if source < 0 else cnp.PyArray_DIM(x, source)
-            strides[axis] = 0 if source < 0 else cnp.PyArray_STRIDE(x, source)
-        z = view_of(x, self._ndim, lengths, strides, cnp.PyArray_BYTES(x))
-        put(store, self._output, z)
-        return 0
-
-
-cdef cnp.ndarray view_of(
-    cnp.ndarray x, int ndim, cnp.npy_intp *lengths, cnp.npy_intp *strides, char *data
-):
-    """An array over the memory of ``x``."""
-    cdef int flags = cnp.NPY_ARRAY_WRITEABLE if cnp.PyArray_ISWRITEABLE(x) else 0
-    cdef cnp.ndarray z = cnp.PyArray_New(
-        np.ndarray, ndim, lengths, cnp.PyArray_TYPE(x), strides, data, 0, flags, <object>NULL
-    )
-    cnp.set_array_base(z, x)
-    cnp.PyArray_UpdateFlags(z, cnp.NPY_ARRAY_UPDATE_ALL)
-    return z

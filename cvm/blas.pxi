@@ -144,18 +144,15 @@ cdef bint as_matrix(
     return found.ld >= (rows if found.transposed else columns)
 
 
-cdef class Product(Action):
+cdef class Product(Native):
     """z = beta c + alpha op(a) op(b), by BLAS, for float32 and float64.
 
     Parameters
     ----------
-    compute : callable
-        Does the same in Python; it is called for what BLAS does not take, and for what does not
-        fit.
-    arguments : sequence of int
-        The slots of all arguments of ``compute``.
-    output : int
-        Slot.
+    compute, arguments, outputs, several
+        As of ``Native``.
+    ndim : int
+        Of the result.
     c, alpha, a, b, beta : int
         Slots; -1: no c, and 1 for a factor.
     transposed : (bool, bool)
@@ -167,34 +164,20 @@ cdef class Product(Action):
     dtype : numpy.dtype
     """
 
-    cdef object _compute
-    cdef int *_arguments
-    cdef int _n_arguments, _output, _c, _alpha, _a, _b, _beta, _into, _type, _ndim
+    cdef int _c, _alpha, _a, _b, _beta, _into, _type, _ndim
     cdef bint _trans_a, _trans_b, _outer
 
     def __cinit__(
-        self, compute, arguments, int output, int ndim, int c, int alpha, int a, int b, int beta,
-        transposed, bint outer, int overwritten, dtype
+        self, compute, arguments, outputs, several, int ndim, int c, int alpha, int a, int b,
+        int beta, transposed, bint outer, int overwritten, dtype
     ):
-        self._compute = compute
-        self._n_arguments = len(arguments)
-        self._arguments = numbers(arguments)
-        self._output, self._ndim = output, ndim
+        self._ndim = ndim
         self._c, self._alpha, self._a, self._b, self._beta = c, alpha, a, b, beta
         self._trans_a, self._trans_b = transposed
         self._outer = outer
         self._into = overwritten
         self._type = np.dtype(dtype).num
         find_routines()
-
-    def __dealloc__(self):
-        PyMem_Free(self._arguments)
-
-    cdef int run(self, PyObject **store) except -1:
-        if not self._try(store):
-            values = values_of(store, self._arguments, self._n_arguments)
-            put(store, self._output, self._compute(*values))
-        return 0
 
     cdef bint _array(self, PyObject *value) noexcept:
         return (
@@ -257,7 +240,7 @@ cdef class Product(Action):
         else:
             with nogil:
                 multiply(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
-        put(store, self._output, z)
+        put(store, self._outputs[0], z)
         return True
 
     cdef cnp.ndarray _start(self, PyObject **store, int rows, int columns, double beta):

@@ -144,6 +144,8 @@ cdef class Caller:
     cdef inline int _kind(self) noexcept:
         """What is timed of the call that begins."""
         cdef int kind = next_run(&self._calls.sampler)
+        if kind == UNTIMED and self._calls.sampler.whole > LONG_CALL:
+            kind = LONG
         return FULL if self._always else kind
 
     def _repeat(self, Py_ssize_t n_calls):

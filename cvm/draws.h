@@ -75,11 +75,11 @@ static void end_draws(const Pcg64 *g, char *state)
 }
 
 #define DRAWS(name, type, fill)                                                                   \
-    static int name(char **data, const int64_t *shape, const int64_t *strides)                    \
+    static int name(char **data, const int64_t *shape, const int64_t *strides, int threads)       \
     {                                                                                             \
         Pcg64 g;                                                                                  \
         bitgen_t bits;                                                                            \
-        (void)strides;                                                                            \
+        (void)strides, (void)threads;                                                             \
         start_draws(&bits, &g, data[0]);                                                          \
         fill(&bits, shape[0], (type *)data[2]);                                                   \
         end_draws(&g, data[1]);                                                                   \
@@ -94,7 +94,7 @@ DRAWS(draw_exponential_64, double, random_standard_exponential_fill)
 DRAWS(draw_exponential_32, float, random_standard_exponential_fill_f)
 
 #define DRAWS_OF_GAMMA(name, type, draw)                                                          \
-    static int name(char **data, const int64_t *shape, const int64_t *strides)                    \
+    static int name(char **data, const int64_t *shape, const int64_t *strides, int threads)       \
     {                                                                                             \
         Pcg64 g;                                                                                  \
         bitgen_t bits;                                                                            \

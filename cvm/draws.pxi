@@ -1,14 +1,14 @@
 # Draws of random numbers: NumPy's distributions, from a state that is an array.
 
 cdef extern from "draws.h":
-    int draw_uniform_64(char **, const int64_t *, const int64_t *) noexcept nogil
-    int draw_uniform_32(char **, const int64_t *, const int64_t *) noexcept nogil
-    int draw_normal_64(char **, const int64_t *, const int64_t *) noexcept nogil
-    int draw_normal_32(char **, const int64_t *, const int64_t *) noexcept nogil
-    int draw_exponential_64(char **, const int64_t *, const int64_t *) noexcept nogil
-    int draw_exponential_32(char **, const int64_t *, const int64_t *) noexcept nogil
-    int draw_gamma_64(char **, const int64_t *, const int64_t *) noexcept nogil
-    int draw_gamma_32(char **, const int64_t *, const int64_t *) noexcept nogil
+    int draw_uniform_64(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    int draw_uniform_32(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    int draw_normal_64(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    int draw_normal_32(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    int draw_exponential_64(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    int draw_exponential_32(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    int draw_gamma_64(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    int draw_gamma_32(char **, const int64_t *, const int64_t *, int) noexcept nogil
     # Of the NumPy whose distributions these are.
     const char *SYMCOMP_NUMPY
 
@@ -78,7 +78,9 @@ cdef class RandomDraw(Action):
 
     cdef int run(self, PyObject **store) except -1:
         if not self._try(store):
-            after, z = self._compute(*values_of(store, self._arguments, self._n_arguments))
+            after, z = call_with(
+                self._compute, values_of(store, self._arguments, self._n_arguments)
+            )
             put(store, self._state, after)
             put(store, self._numbers, z)
         return 0
@@ -109,10 +111,10 @@ cdef class RandomDraw(Action):
         after = cnp.PyArray_EMPTY(1, &words, cnp.NPY_UINT64, 0)
         data[at], data[at + 1] = cnp.PyArray_BYTES(after), cnp.PyArray_BYTES(z)
         if count * WORK_OF_DRAW < WORTH_RELEASING:
-            failed = self._kernel(data, &count, strides)
+            failed = self._kernel(data, &count, strides, 1)
         else:
             with nogil:
-                failed = self._kernel(data, &count, strides)
+                failed = self._kernel(data, &count, strides, 1)
         if failed:
             return False
         put(store, self._state, after)

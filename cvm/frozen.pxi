@@ -6,7 +6,7 @@ cdef double WORK_BETWEEN_SIGNALS = 5e6
 cdef int64_t STEPS_BETWEEN_SIGNALS = 4096
 
 # Actions whose steps can be recorded.
-FREEZABLE = (KernelCall, Product, Transpose, Part, View, Length, Fill, PartWrite, RandomDraw)
+FREEZABLE = (KernelCall, Product, Transpose, View, Lengths, Fill, Written, RandomDraw)
 
 cdef enum Place:
     FIXED = 0       # captured, a constant, or what is computed from such and from lengths
@@ -195,7 +195,7 @@ cdef class Frozen:
     cdef bint _note(self, Action action, Step *step, PyObject **store) except -1:
         """Record an action; False if it cannot be done without Python."""
         cdef int slot
-        if type(action) is Length or (
+        if type(action) is Lengths or (
             (type(action) is KernelCall or type(action) is Product) and self._are_fixed(step, 0)
         ):
             return self._fix(step, store)
@@ -205,12 +205,12 @@ cdef class Frozen:
             return self._product(<Product>action, store)
         if type(action) is Transpose:
             return self._transpose(<Transpose>action, store)
-        if type(action) is Part or type(action) is View and self._are_fixed(step, 1):
+        if type(action) is View and self._are_fixed(step, 1):
             return self._part(step.inputs[0], step.inputs[step.n_inputs], store)
         if type(action) is Fill and self._are_fixed(step, 1):
             return self._fill(<Fill>action, store)
-        if type(action) is PartWrite and self._are_fixed(step, 2):
-            return self._write(<PartWrite>action, store)
+        if type(action) is Written and self._are_fixed(step, 2):
+            return self._write(<Written>action, store)
         if type(action) is RandomDraw and self._are_fixed(step, 1):
             return record_draw(self, <RandomDraw>action, store)
         return False
@@ -311,10 +311,10 @@ cdef class Frozen:
             size *= call.shape[axis]
         for k in range(action._n_inputs, n):
             i = k - action._n_inputs
-            if not self._name_output(action._slots[k], action._into[i], store):
+            if not self._name_output(action._outputs[i], action._into[i], store):
                 return False
-            call.places[k] = self._place_of[action._slots[k]]
-            array = <cnp.ndarray>store[action._slots[k]]
+            call.places[k] = self._place_of[action._outputs[i]]
+            array = <cnp.ndarray>store[action._outputs[i]]
             at = 0
             for axis in range(ndim):
                 if not action._dropped[i] >> axis & 1:
@@ -345,14 +345,14 @@ cdef class Frozen:
         call.kernel, call.type = NULL, action._type
         call.alpha = action._factor(store, action._alpha, 1.0)
         call.beta = action._factor(store, action._beta, 1.0) if action._c >= 0 else 0.0
-        if call.alpha == 0 or not self._name_output(action._output, action._into, store):
+        if call.alpha == 0 or not self._name_output(action._outputs[0], action._into, store):
             return False
-        z = <cnp.ndarray>store[action._output]
+        z = <cnp.ndarray>store[action._outputs[0]]
         if not cnp.PyArray_IS_C_CONTIGUOUS(z):
             return False
         call.places = <int *>self._new(4 * sizeof(int))
         call.places[0], call.places[1] = self._place_of[action._a], self._place_of[action._b]
-        call.places[2], call.places[3] = -1, self._place_of[action._output]
+        call.places[2], call.places[3] = -1, self._place_of[action._outputs[0]]
         if action._c >= 0 and call.beta != 0:
             if not same_lengths(<cnp.ndarray>store[action._c], z):
                 return False
@@ -364,11 +364,11 @@ cdef class Frozen:
         return call.places[3] != call.places[0] and call.places[3] != call.places[1]
 
     cdef bint _transpose(self, Transpose action, PyObject **store) except -1:
-        cdef int place = self._place_of[action._input]
-        self._place_of[action._output] = place
+        cdef int place = self._place_of[action._slots[0]]
+        self._place_of[action._outputs[0]] = place
         return place >= 0 and (
-            cnp.PyArray_DATA(<cnp.ndarray>store[action._input])
-            == cnp.PyArray_DATA(<cnp.ndarray>store[action._output])
+            cnp.PyArray_DATA(<cnp.ndarray>store[action._slots[0]])
+            == cnp.PyArray_DATA(<cnp.ndarray>store[action._outputs[0]])
         )
 
     cdef bint _part(self, int slot, int output, PyObject **store) except -1:
@@ -405,37 +405,37 @@ cdef class Frozen:
 
     cdef bint _fill(self, Fill action, PyObject **store) except -1:
         cdef cnp.ndarray value, z
-        cdef int source = self._place_of[action._arguments[0]]
-        if source < 0 or not self._name_output(action._output, action._into, store):
+        cdef int source = self._place_of[action._slots[0]]
+        if source < 0 or not self._name_output(action._outputs[0], action._into, store):
             return False
-        value, z = <cnp.ndarray>store[action._arguments[0]], <cnp.ndarray>store[action._output]
+        value, z = <cnp.ndarray>store[action._slots[0]], <cnp.ndarray>store[action._outputs[0]]
         if cnp.PyArray_TYPE(value) != cnp.PyArray_TYPE(z) or cnp.PyArray_NDIM(value) != 0:
             return False
-        write_whole(z, value, self._writing(source, self._place_of[action._output]))
+        write_whole(z, value, self._writing(source, self._place_of[action._outputs[0]]))
         return True
 
-    cdef bint _write(self, PartWrite action, PyObject **store) except -1:
-        cdef int before = self._place_of[action._arguments[0]]
-        cdef int source = self._place_of[action._arguments[1]]
+    cdef bint _write(self, Written action, PyObject **store) except -1:
+        cdef int before = self._place_of[action._slots[0]]
+        cdef int source = self._place_of[action._slots[1]]
         cdef int target
         cdef cnp.ndarray x, y, z
-        cdef char *data
+        cdef cnp.npy_intp offset
         cdef Writing *writing
         if before < 0 or source < 0:
             return False
-        if not self._name_output(action._output, action._into, store):
+        if not self._name_output(action._outputs[0], action._into, store):
             return False
-        x, y = <cnp.ndarray>store[action._arguments[0]], <cnp.ndarray>store[action._arguments[1]]
-        z = <cnp.ndarray>store[action._output]
-        target = self._place_of[action._output]
-        if source == target or not same_lengths(x, z):
+        x, y = <cnp.ndarray>store[action._slots[0]], <cnp.ndarray>store[action._slots[1]]
+        z = <cnp.ndarray>store[action._outputs[0]]
+        target = self._place_of[action._outputs[0]]
+        if source == target or not same_lengths(x, z) or overlap(z, y):
             return False
         if before != target:
             write_whole(z, x, self._writing(before, target))
         writing = self._writing(source, target)
-        if not action._plan(store, z, y, &data, writing):
+        if not action._plan(store, z, y, &offset, writing):
             return False
-        self._calls[self._n_calls - 1].offset = data - cnp.PyArray_BYTES(z)
+        self._calls[self._n_calls - 1].offset = offset
         return True
 
     # -- what becomes of the results
@@ -668,10 +668,11 @@ cdef class Frozen:
         if call.kernel != NULL:
             for k in range(call.n_arrays):
                 call.data[k] = addresses[call.places[k]]
-            return call.kernel(call.data, call.shape, call.strides)
+            return call.kernel(call.data, call.shape, call.strides, 1)
         if call.writing != NULL:
-            write_axes(
-                call.writing, 0, addresses[call.places[1]] + call.offset, addresses[call.places[0]]
+            move_axes(
+                &call.writing.together, call.writing.move,
+                addresses[call.places[1]] + call.offset, addresses[call.places[0]]
             )
             return 0
         call.a.data = addresses[call.places[0]]

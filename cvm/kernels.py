@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
-from symcomp.codegen.c_printer import translation_unit
-from symcomp.codegen.driver import load
 from symcomp.codegen.kernel import WholeKernel, whole_kernel
+from symcomp.codegen.units import load_kernels
+from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
@@ -26,8 +27,7 @@ MOST_AXES, MOST_ARRAYS = 16, 64
 def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
     """For each instruction of which there is a kernel, by position, what calls it.
 
-    All are one translation unit, so that the compiler runs once. There are none where there is no
-    compiler.
+    All are compiled together. Where there is no compiler, there are those of common ops alone.
     """
     found: dict[int, tuple[Formula, WholeKernel]] = {}
     with span("kernels") as stage:
@@ -42,17 +42,11 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
         stage.note = f"{len(kernels)} for {len(found)} of {len(code)} instructions"
     if not found:
         return {}
-    with span("print C") as stage:
-        source = translation_unit([*kernels.values()])
-        stage.note = f"{source.count(chr(10))} lines"
-    with span("C compiler"):
-        addresses = load(source, [*kernels])
-    if addresses is None:
-        return {}
-    address_of = dict(zip(kernels, addresses, strict=True))
+    address_of = load_kernels(kernels.values())
     return {
         position: _call(code[position], formula, whole, address_of[whole.kernel.name])
         for position, (formula, whole) in found.items()
+        if whole.kernel.name in address_of
     }
 
 
@@ -92,18 +86,33 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, address: int)
     results = formula.results
     rank = node.inputs[0].ndim
     return KernelCall(
-        address,
         step.compute,
         step.arguments,
-        step.inputs,
         step.outputs,
+        step.several,
+        address,
+        len(step.inputs),
         _places(step, whole),
         [*patterns[: len(formula.inputs)], *(patterns[r.value] for r in results)],
         [[a in r.dropped for a in range(rank)] for r in results],
         [v.dtype for v in (*node.inputs, *node.outputs)],
         [literal.array for literal in whole.kernel.literals],
         len(formula.steps),
+        threads_to_use(),
+        config.openmp_elemwise_minsize,
     )
+
+
+def threads_to_use() -> int:
+    """How many threads share large loops."""
+    if not config.openmp:
+        return 1
+    if config.openmp_threads > 0:
+        return config.openmp_threads
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _places(step: Instruction, whole: WholeKernel) -> list[int]:

@@ -92,11 +92,7 @@ cdef class Loop:
         cdef PyObject **store = self._machine.new_store()
         self._tally = inner_tally(self._machine)
         try:
-            if self._machine._python:
-                with np.errstate(all="ignore"):
-                    self._steps(store, most)
-            else:
-                self._steps(store, most)
+            self._steps(store, most)
         finally:
             self._machine.drop_store(store)
         return self.done

@@ -15,59 +15,57 @@ class Inspected(Action):
         self, action: Action, inspector: Any, step: Instruction, position: int
     ) -> None: ...
 
-class PythonCall(Action):
+class Native(Action):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
         outputs: Sequence[int],
         several: bool,
+        *rest: Any,
     ) -> None: ...
 
-class KernelCall(Action):
+class PythonCall(Native): ...
+
+class KernelCall(Native):
     def __init__(
         self,
-        address: int,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
-        inputs: Sequence[int],
         outputs: Sequence[int],
+        several: bool,
+        address: int,
+        n_inputs: int,
         into: Sequence[int],
         stretched: Sequence[Sequence[bool]],
         dropped: Sequence[Sequence[bool]],
         dtypes: Sequence[Any],
         constants: Sequence[Any],
         steps: int,
+        threads: int = 1,
+        least: int = 0,
     ) -> None: ...
 
-class Transpose(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        input: int,
-        output: int,
-        ndim: int,
-        order: Sequence[int],
-    ) -> None: ...
-
-class Part(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        input: int,
-        output: int,
-        ndim: int,
-        entries: Sequence[int | tuple[Any, Any, Any] | None],
-    ) -> None: ...
-
-class Reserve(Action):
+class Transpose(Native):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
         outputs: Sequence[int],
+        several: bool,
+        ndim: int,
+        order: Sequence[int],
+    ) -> None: ...
+
+class Reserve(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
         axis: int,
-        parts: Sequence[Sequence[int | tuple[int, int]]],
+        parts: Sequence[Any],
         dtype: Any,
         into: int,
     ) -> None: ...
@@ -124,25 +122,13 @@ class Placing(Action):
         dtype: Any,
     ) -> None: ...
 
-class Join(Action):
+class Product(Native):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
-        count: int,
-        output: int,
-        axis: int,
-        ndim: int,
-        dtype: Any,
-        into: int,
-    ) -> None: ...
-
-class Product(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        output: int,
+        outputs: Sequence[int],
+        several: bool,
         ndim: int,
         c: int,
         alpha: int,
@@ -155,60 +141,49 @@ class Product(Action):
         dtype: Any,
     ) -> None: ...
 
-class Length(Action):
-    def __init__(
-        self, compute: Callable[..., Any] | None, input: int, output: int, axis: int
-    ) -> None: ...
-
-class View(Action):
+class View(Native):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
-        output: int,
+        outputs: Sequence[int],
+        several: bool,
         entries: Sequence[Any],
     ) -> None: ...
 
-class PartWrite(View):
+class Fill(Native):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
-        output: int,
-        entries: Sequence[Any],
-        stretched: Sequence[bool],
-        set: bool,
-        into: int,
-    ) -> None: ...
-
-class Fill(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        output: int,
+        outputs: Sequence[int],
+        several: bool,
         ndim: int,
+        stretching: Sequence[bool],
         into: int,
-        dtype: Any,
     ) -> None: ...
 
-class Gather(Action):
+class Gather(Native):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
-        output: int,
-        count: int,
+        outputs: Sequence[int],
+        several: bool,
+        entries: Sequence[Any],
     ) -> None: ...
 
-class Scatter(Action):
+class Scatter(Native):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
-        output: int,
-        count: int,
-        set: bool,
+        outputs: Sequence[int],
+        several: bool,
+        entries: Sequence[Any],
+        sets: bool,
+        stretching: Sequence[bool],
+        in_place: bool,
         into: int,
     ) -> None: ...
 
@@ -225,7 +200,6 @@ class NativeMachine:
         program: Program,
         actions: Sequence[Action | None],
         keep: bool = False,
-        python: bool = True,
     ) -> None: ...
     def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
     def new_tally(self) -> Tally: ...
@@ -298,3 +272,137 @@ class Loop:
         until: bool,
     ) -> None: ...
     def run(self, most: int) -> int: ...
+
+class Nonzeros(Native): ...
+
+class Pieces(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        axis: int,
+    ) -> None: ...
+
+class Reshaped(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        ndim: int,
+    ) -> None: ...
+
+class Lengths(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        axis: int,
+    ) -> None: ...
+
+class Passed(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        which: int,
+        conditions: Sequence[tuple[str, int, int, int, int]],
+    ) -> None: ...
+
+class Copied(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        c_order: bool,
+    ) -> None: ...
+
+class Joined(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        n_inputs: int,
+        axis: int,
+        stacked: bool,
+        into: int,
+    ) -> None: ...
+
+class Written(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        entries: Sequence[Any],
+        sets: bool,
+        stretching: Sequence[bool],
+        in_place: bool,
+        into: int,
+    ) -> None: ...
+
+class Running(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        what: str,
+        axis: int,
+        dtype: Any,
+    ) -> None: ...
+
+class Extreme(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        largest: bool,
+        axes: Sequence[int],
+    ) -> None: ...
+
+class Sorted(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        axis: int,
+        positions: bool,
+    ) -> None: ...
+
+class Searched(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        right: bool,
+    ) -> None: ...
+
+class Range(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        dtype: Any,
+    ) -> None: ...

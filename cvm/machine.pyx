@@ -21,10 +21,12 @@ from cpython.mem cimport (
 from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
 
 cimport numpy as cnp
 
+import contextvars
 import os
 import threading
 import time
@@ -34,7 +36,7 @@ from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
 
-from symcomp.core.lazy import import_alone
+from symcomp.lazy import import_alone
 from symcomp.core.tensor import TensorType
 from symcomp.vm.failure import failure
 from symcomp.vm.machine import UNSET
@@ -44,11 +46,12 @@ from symcomp.vm.tally import Counted, Event, Variant, frames_of, inner_tally, wa
 cnp.import_array()
 
 include "actions.pxi"
-include "blas.pxi"
 include "views.pxi"
-include "arrays.pxi"
+include "moves.pxi"
 include "join.pxi"
-include "writes.pxi"
+include "places.pxi"
+include "lines.pxi"
+include "blas.pxi"
 include "inspected.pxi"
 include "cells.pxi"
 
@@ -94,8 +97,6 @@ cdef class NativeMachine:
         For each instruction that is a CALL or COPY, what does it.
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
-    python : bool
-        Whether an action may run NumPy, whose warnings must be off then.
     """
 
     cdef readonly object program
@@ -104,7 +105,7 @@ cdef class NativeMachine:
     cdef list _actions
     cdef list _constants
     cdef PyObject **_template
-    cdef bint _keep, _python
+    cdef bint _keep
     cdef bint is_native     # whether kernels, products and views are all there is
     cdef int _n_slots, _n_steps, _n_constants
     cdef int *_constant_slots
@@ -115,12 +116,12 @@ cdef class NativeMachine:
     cdef int *_made         # the slots that instructions set
     cdef int _n_inputs, _n_outputs, _n_made
 
-    def __cinit__(self, program, list actions, bint keep=False, bint python=True):
+    def __cinit__(self, program, list actions, bint keep=False):
         cdef int i, k, at = 0
         self.program = program
         self.kept = None
         self._actions = actions
-        self._keep, self._python = keep, python
+        self._keep = keep
         self.is_native = all(type(a) in FREEZABLE for a in actions)
         self._n_slots = len(program.variables)
         self._constants = list(program.constants.values())
@@ -219,11 +220,7 @@ cdef class NativeMachine:
         try:
             for i in range(self._n_inputs):
                 put(store, self._input_slots[i], values[i])
-            if self._python:
-                with np.errstate(all="ignore"):
-                    self._guarded(store, observe, tally, clock)
-            else:
-                self._guarded(store, observe, tally, clock)
+            self._guarded(store, observe, tally, clock)
             if self._keep:
                 self.kept = contents(store, self._n_slots)
             results = PyList_New(self._n_outputs)
@@ -332,7 +329,14 @@ cdef class NativeMachine:
         """
         cdef int64_t *entries = symcomp_entries()
         cdef int64_t first = entries[0]
-        self._loop(store, position)
+        cdef int i
+        try:
+            self._loop(store, position)
+        except BaseException:
+            # As one by one: what failed has run, too.
+            for i in range(position[0] + 1):
+                tally.counts[i] += 1
+            raise
         tally.repeats += 1
         if entries[0] - first != tally.entries:
             tally.plain = tally.may_be_plain = False

@@ -8,39 +8,56 @@ from typing import Any
 import numpy as np
 
 from symcomp.config import config
-from symcomp.cvm.kernels import MOST_AXES, kernel_actions
+from symcomp.cvm.kernels import MOST_ARRAYS, MOST_AXES, kernel_actions
 from symcomp.cvm.machine import (
     DRAWS_OF_NUMPY,
     Action,
     Convolution,
+    Copied,
+    Extreme,
     Fill,
     GateCall,
     Gather,
     Inspected,
-    Join,
+    Joined,
     Largest,
-    Length,
+    Lengths,
     NativeMachine,
-    Part,
-    PartWrite,
+    Nonzeros,
+    Passed,
+    Pieces,
     Placing,
     Product,
     PythonCall,
     RandomDraw,
+    Range,
     Reserve,
+    Reshaped,
+    Running,
     Scatter,
+    Searched,
+    Sorted,
     Transpose,
     View,
+    Written,
 )
-from symcomp.ops import join as ops_join
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.control import Assert
+from symcomp.ops.convert import Stack
+from symcomp.ops.creation import Arange
+from symcomp.ops.cumulative import CumOp, LinearRecurrence
 from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, Pattern, Slice
-from symcomp.ops.products import Dot
+from symcomp.ops.extra import Contiguous
+from symcomp.ops.index import IncSubtensor, Nonzero, Subtensor
+from symcomp.ops.join import Join, Split
+from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, MaskFits, Pattern, Slice
+from symcomp.ops.plus_scalar import PlusScalar
+from symcomp.ops.products import Dot, SameLengths
 from symcomp.ops.random.draw import Draw
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.reduce import ArgReduce
+from symcomp.ops.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
+from symcomp.ops.sort import Argsort, SearchSorted, Sort
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.pooling import MaxPool, ToPositions
 from symcomp.vm import destinations
@@ -49,6 +66,9 @@ from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
 Lowering = Callable[[Instruction], Action | None]
+
+# Of what the machine compares lengths with.
+LARGEST_INT = 2**31 - 1
 
 
 def native_machine(
@@ -64,17 +84,21 @@ def native_machine(
     inspector : Inspector, optional
         Sees the values of every node that is computed, by the same actions as without it.
     """
-    code = program.instructions
+    return NativeMachine(program, actions_of(program.instructions, inspector), keep)
+
+
+def actions_of(
+    code: Sequence[Instruction], inspector: Inspector | None = None
+) -> list[Action | None]:
+    """For each instruction what does it; None for what the machine does itself."""
     kernels = kernel_actions(code) if config.kernels else {}
     actions = [kernels.get(i) or _action(step) for i, step in enumerate(code)]
-    python = any(type(action) is PythonCall for action in actions)
-    if inspector is not None:
-        python = True
-        actions = [
-            Inspected(action, inspector, code[i], i) if action and is_inspected(code[i]) else action
-            for i, action in enumerate(actions)
-        ]
-    return NativeMachine(program, actions, keep, python)
+    if inspector is None:
+        return actions
+    return [
+        Inspected(action, inspector, code[i], i) if action and is_inspected(code[i]) else action
+        for i, action in enumerate(actions)
+    ]
 
 
 def _action(step: Instruction) -> Action | None:
@@ -83,36 +107,88 @@ def _action(step: Instruction) -> Action | None:
         return None
     if step.claims:
         return GateCall(step.compute, step.inputs, step.outputs)
+    if step.opcode is Opcode.COPY:
+        return Copied(*_call(step), False)
     native = NATIVE.get(type(step.node.op)) if step.node is not None else None
-    found = native(step) if native is not None else None
-    if found is not None:
-        return found
-    return PythonCall(step.compute, step.arguments, step.outputs, step.several)
+    found = native(step) if native is not None and _is_small(step) else None
+    return found if found is not None else PythonCall(*_call(step))
+
+
+def _call(step: Instruction) -> tuple[Any, Sequence[int], Sequence[int], bool]:
+    """What all native actions take."""
+    return step.compute, step.arguments, step.outputs, step.several
+
+
+def _is_small(step: Instruction) -> bool:
+    """Whether no array has more axes than the machine takes."""
+    node: Any = step.node
+    return all(getattr(v, "ndim", 0) <= MOST_AXES for v in (*node.inputs, *node.outputs))
+
+
+def _into(step: Instruction) -> int:
+    """The slot whose array takes the result; -1: none."""
+    return step.into[0] if step.into else -1
+
+
+# -- views, and what is passed on
 
 
 def _transpose(step: Instruction) -> Action | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    order = [-1 if a == "x" else a for a in op.order]
-    return Transpose(step.compute, step.inputs[0], step.outputs[0], op.ndim, order)
+    return Transpose(*_call(step), op.ndim, [-1 if a == "x" else a for a in op.order])
 
 
-def _subtensor(step: Instruction) -> Action | None:
-    """A part that the pattern alone says."""
-    node: Any = step.node
-    x, z = node.inputs[0], node.outputs[0]
-    if len(step.inputs) > 1 or max(x.ndim, z.ndim) > MOST_AXES:
+def _pieces(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return Pieces(*_call(step), op.axis) if 0 < op.n <= MOST_ARRAYS else None
+
+
+def _reshape(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return Reshaped(*_call(step), op.ndim)
+
+
+def _length(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return Lengths(*_call(step), op.axis)
+
+
+def _lengths(step: Instruction) -> Action | None:
+    return Lengths(*_call(step), -1)
+
+
+def _forget(step: Instruction) -> Action | None:
+    return Passed(*_call(step), 0, [])
+
+
+def _specify(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    known = [(a, n) for a, n in enumerate(op.lengths) if n is not None]
+    if any(n > LARGEST_INT for _, n in known):
         return None
-    entries: list[Any] = []
-    for entry in node.op.pattern:
-        if entry == NEW:
-            entries.append(None)
-        elif isinstance(entry, Slice):
-            if entry.step == 0:
-                return None
-            entries.append(tuple(entry))
-        elif entry != NOTHING:
-            entries.append(entry)
-    return Part(step.compute, step.inputs[0], step.outputs[0], x.ndim, entries)
+    return Passed(*_call(step), 0, [("length", 0, a, 0, n) for a, n in known])
+
+
+def _same_lengths(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return Passed(*_call(step), 1, [("lengths", 0, i, 1, j) for i, j in op.pairs])
+
+
+def _mask_fits(step: Instruction) -> Action | None:
+    n = len(step.node.op.axes)  # type: ignore[union-attr]
+    return Passed(*_call(step), 0, [("numbers", 1 + i, 0, 1 + n + i, 0) for i in range(n)])
+
+
+def _assert(step: Instruction) -> Action | None:
+    count = len(step.inputs)
+    return Passed(*_call(step), 0, [("true", i, 0, i, 0) for i in range(1, count)])
+
+
+def _plus_scalar(step: Instruction) -> Action | None:
+    return Passed(*_call(step), 0, [("false", 1, 0, 1, 0)])
+
+
+# -- products
 
 
 def _dot(step: Instruction) -> Action | None:
@@ -149,25 +225,78 @@ def _product(
     if out.dtype not in ("float32", "float64") or any(x.dtype != out.dtype for x in node.inputs):
         return None
     transposed = (getattr(node.op, "trans_a", False), getattr(node.op, "trans_b", False))
-    into = c if node.op.destroy_map else step.into[0] if step.into else -1
-    return Product(
-        step.compute, step.arguments, step.outputs[0], out.ndim, c, alpha, a, b, beta, transposed,
-        outer, into, out.dtype,
-    )  # fmt: skip
+    into = c if node.op.destroy_map else _into(step)
+    return Product(*_call(step), out.ndim, c, alpha, a, b, beta, transposed, outer, into, out.dtype)
 
 
-def _length(step: Instruction) -> Action | None:
-    node: Any = step.node
-    return Length(step.compute, step.inputs[0], step.outputs[0], node.op.axis)
+# -- elements moved
 
 
 def _fill(step: Instruction) -> Action | None:
     node: Any = step.node
-    out, value = node.outputs[0], node.inputs[0]
-    if any(n != 1 for n in value.type.shape):
+    stretching = [n == 1 for n in node.inputs[0].type.shape]
+    return Fill(*_call(step), node.outputs[0].ndim, stretching, _into(step))
+
+
+def _contiguous(step: Instruction) -> Action | None:
+    return Copied(*_call(step), True)
+
+
+def _join(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return Joined(*_call(step), len(step.inputs), op.axis, False, _into(step))
+
+
+def _reserve(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return Reserve(*_call(step), op.axis, op.parts, op.kind.dtype, _into(step))
+
+
+def _stack(step: Instruction) -> Action | None:
+    return Joined(*_call(step), len(step.inputs), 0, True, _into(step))
+
+
+def _read(step: Instruction) -> Action | None:
+    pattern = step.node.op.pattern  # type: ignore[union-attr]
+    entries = _entries(pattern, step.inputs[1:])
+    if entries is None:
         return None
-    into = step.into[0] if step.into else -1
-    return Fill(step.compute, step.arguments, step.outputs[0], out.ndim, into, out.dtype)
+    return (Gather if ARRAY in pattern else View)(*_call(step), entries)
+
+
+def _write(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    entries = _entries(op.pattern, step.inputs[2:])
+    if entries is None:
+        return None
+    stretching = [n == 1 for n in step.node.inputs[1].type.shape]  # type: ignore[union-attr]
+    kind = Scatter if ARRAY in op.pattern else Written
+    return kind(*_call(step), entries, op.set, stretching, op.inplace, _into(step))
+
+
+def _entries(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
+    """An index expression as the machine takes it; None for one with flags."""
+    rest = iter(slots)
+
+    def bound(part: Any) -> tuple[str, int] | None:
+        return None if part is None else ("slot", next(rest)) if part == SYMBOL else ("value", part)
+
+    entries: list[Any] = []
+    for entry in pattern:
+        if isinstance(entry, Slice):
+            entries.append(("part", *(bound(part) for part in entry)))
+        elif entry in (NEW, NOTHING):
+            entries.append("new" if entry == NEW else "gap")
+        elif entry == ARRAY:
+            entries.append(("array", next(rest)))
+        elif entry == SYMBOL or isinstance(entry, int):
+            entries.append(("at", bound(entry)))
+        else:
+            return None
+    return entries
+
+
+# -- windows, random numbers
 
 
 def _convolution(step: Instruction) -> Action | None:
@@ -222,69 +351,40 @@ def _draw(step: Instruction) -> Action | None:
     )  # fmt: skip
 
 
-def _read(step: Instruction) -> Action | None:
-    pattern = step.node.op.pattern  # type: ignore[union-attr]
-    if pattern and all(entry == ARRAY for entry in pattern):
-        return Gather(step.compute, step.arguments, step.outputs[0], len(pattern))
-    if (part := _subtensor(step)) is not None:
-        return part
-    entries = _basic(pattern, step.inputs[1:])
-    return None if entries is None else View(step.compute, step.inputs, step.outputs[0], entries)
+# -- lines
 
 
-def _write(step: Instruction) -> Action | None:
+def _running(step: Instruction) -> Action | None:
     node: Any = step.node
-    op = node.op
-    into = step.inputs[0] if op.inplace else step.into[0] if step.into else -1
-    entries = _basic(op.pattern, step.inputs[2:])
-    if entries is not None:
-        stretched = node.inputs[1].type.broadcastable
-        return PartWrite(
-            step.compute, step.arguments, step.outputs[0], entries, stretched, op.set, into
-        )  # fmt: skip
-    if not op.pattern or any(entry != ARRAY for entry in op.pattern):
-        return None
-    return Scatter(
-        step.compute, step.arguments, step.outputs[0], len(op.pattern), op.set, into
-    )  # fmt: skip
+    return Running(*_call(step), node.op.mode, node.op.axis, node.outputs[0].dtype)
 
 
-def _reserve(step: Instruction) -> Action | None:
+def _recurrence(step: Instruction) -> Action | None:
+    node: Any = step.node
+    return Running(*_call(step), "recurrence", node.op.axis, node.outputs[0].dtype)
+
+
+def _extreme(step: Instruction) -> Action | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    into = step.into[0] if step.into else -1
-    return Reserve(
-        step.compute, step.arguments, step.outputs, op.axis, op.parts, op.kind.dtype, into
-    )
+    return Extreme(*_call(step), op.which == "argmax", op.axes)
 
 
-def _join(step: Instruction) -> Action | None:
-    node: Any = step.node
-    z = node.outputs[0]
-    into = step.into[0] if step.into else -1
-    return Join(
-        step.compute, step.arguments, len(step.inputs), step.outputs[0], node.op.axis, z.ndim,
-        z.dtype, into,
-    )  # fmt: skip
+def _sort(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return Sorted(*_call(step), op.axis, isinstance(op, Argsort))
 
 
-def _basic(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
-    """The entries of an index expression without arrays, as ``View`` takes them."""
-    rest = iter(slots)
+def _search(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return Searched(*_call(step), op.side == "right")
 
-    def bound(part: Any) -> tuple[str, int] | None:
-        return None if part is None else ("slot", next(rest)) if part == SYMBOL else ("value", part)
 
-    entries: list[Any] = []
-    for entry in pattern:
-        if isinstance(entry, Slice):
-            entries.append(("part", *(bound(part) for part in entry)))
-        elif entry == NEW:
-            entries.append("new")
-        elif entry == SYMBOL or isinstance(entry, int):
-            entries.append(("at", bound(entry)))
-        else:
-            return None
-    return entries
+def _nonzero(step: Instruction) -> Action | None:
+    return Nonzeros(*_call(step))
+
+
+def _range(step: Instruction) -> Action | None:
+    return Range(*_call(step), step.node.op.dtype)  # type: ignore[union-attr]
 
 
 REALS = ("float32", "float64")
@@ -293,21 +393,40 @@ DRAWN = ("standard_exponential", "standard_gamma", "standard_normal", "standard_
 # What is done natively; the rest calls Python.
 NATIVE: dict[type, Lowering] = {
     Alloc: _fill,
-    DimShuffle: _transpose,
+    Arange: _range,
+    ArgReduce: _extreme,
+    Argsort: _sort,
+    Assert: _assert,
+    Contiguous: _contiguous,
     Convolve: _convolution,
     ConvolveInputs: _convolution,
     ConvolveKernels: _convolution,
+    CumOp: _running,
+    DimShuffle: _transpose,
     Dot: _dot,
     Draw: _draw,
+    ForgetLengths: _forget,
     Gemm: _gemm,
     Gemv: _gemm,
     Ger: _ger,
     IncSubtensor: _write,
-    ops_join.Join: _join,
+    Join: _join,
+    LinearRecurrence: _recurrence,
     MaxPool: _largest,
-    ScaledDot: _scaled_dot,
+    MaskFits: _mask_fits,
+    Nonzero: _nonzero,
+    PlusScalar: _plus_scalar,
     destinations.Reserve: _reserve,
+    Reshape: _reshape,
+    SameLengths: _same_lengths,
+    ScaledDot: _scaled_dot,
+    SearchSorted: _search,
+    Shape: _lengths,
     ShapeI: _length,
+    Sort: _sort,
+    SpecifyShape: _specify,
+    Split: _pieces,
+    Stack: _stack,
     Subtensor: _read,
     ToPositions: _placing,
 }

@@ -20,11 +20,16 @@ cdef enum:
     MOST_EVENTS = 1 << 16
     WHOLE_RUN = -1
 
-# What is timed of a run: nothing; the run as a whole; its instructions.
+# What is timed of a run: nothing; the run as a whole; its instructions; of a call that is long
+# enough, the whole, although it is not its turn.
 cdef enum:
     UNTIMED = 0
     WHOLE = 1
     FULL = 2
+    LONG = 3
+
+# Nanoseconds.
+cdef double LONG_CALL = 50000
 
 cdef int64_t CONTAINS_PROGRAMS = <int64_t>1 << 62
 cdef double BUDGET = 0.003
@@ -54,6 +59,13 @@ cdef int64_t reading_takes():
 cdef int64_t clock_latency = reading_takes()
 
 
+cdef inline double smoothed(double mean, double new) noexcept nogil:
+    """What is usual of late; one run that was interrupted changes it little."""
+    if mean == 0:
+        return new
+    return mean + (0.5 if new < mean else 0.125) * (min(new, 2 * mean) - mean)
+
+
 cdef struct Sampler:
     # Which runs are timed.
     int64_t seen
@@ -77,11 +89,6 @@ cdef inline int next_run(Sampler *sampler) noexcept nogil:
     return WHOLE
 
 
-cdef inline double smoothed(double mean, double new) noexcept nogil:
-    """The mean of late, of which one run that was interrupted changes little."""
-    return new if mean == 0 else mean + 0.125 * (min(new, 2 * mean) - mean)
-
-
 cdef struct Steady:
     # What runs take that are not timed: the mean of those that are, without the first one, and
     # without what the processor did in between for others.
@@ -92,12 +99,7 @@ cdef struct Steady:
 
 cdef inline void temper(Steady *steady, double duration) noexcept nogil:
     """Add a time, at most ten times the usual one."""
-    if steady.usual == 0:
-        steady.usual = duration
-    elif duration < steady.usual:
-        steady.usual += 0.5 * (duration - steady.usual)
-    else:
-        steady.usual += 0.125 * (min(duration, 2 * steady.usual) - steady.usual)
+    steady.usual = smoothed(steady.usual, duration)
     steady.total += min(duration, 10 * steady.usual)
 
 
@@ -452,7 +454,7 @@ cdef class Calls:
 
     cdef Sampler sampler
     cdef Log log
-    cdef int64_t _nanoseconds, _overhead
+    cdef int64_t _nanoseconds, _overhead, _timed
     cdef Steady _steady[FULL + 1]
 
     def __cinit__(self):
@@ -461,7 +463,11 @@ cdef class Calls:
     cdef int add(self, int kind, int64_t began, int64_t overhead) except -1:
         """Take in a timed call, in which timing took ``overhead``."""
         cdef int64_t duration = max(0, nanoseconds() - began - clock_latency)
-        was_timed(&self.sampler, kind, duration, overhead)
+        if kind == LONG:
+            kind = WHOLE
+        else:
+            was_timed(&self.sampler, kind, duration, overhead)
+        self._timed += 1
         self._nanoseconds += max(0, duration - overhead)
         self._overhead += overhead
         steady_run(&self._steady[kind], max(0, duration - overhead))
@@ -474,8 +480,8 @@ cdef class Calls:
 
     @property
     def timed(self):
-        """How many of them were timed."""
-        return self.sampler.timed
+        """Of how many the instructions were timed."""
+        return self._steady[FULL].n
 
     @property
     def seconds(self):
@@ -484,7 +490,7 @@ cdef class Calls:
         # Where timing the instructions disturbs them, calls timed as a whole say it better.
         if self._steady[WHOLE].n > 1 and self._overhead > 0.02 * self._nanoseconds:
             kind = WHOLE
-        others = self.sampler.seen - self.sampler.timed
+        others = self.sampler.seen - self._timed
         return (self._nanoseconds + others * steady_mean(&self._steady[kind])) * 1e-9
 
     def events(self):

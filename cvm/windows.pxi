@@ -24,7 +24,7 @@ cdef extern from "windows.h":
 cdef enum:
     # The columns of the matrices of windows: few images of many windows, or many of few.
     COLUMNS_AT_A_TIME = 256
-    FULL_PADDING = -1
+    FULL_OVERLAP = -1
     HALF = -2
 
 cdef enum Part_of_form:
@@ -108,7 +108,7 @@ cdef class Convolution(Action):
     cdef int run(self, PyObject **store) except -1:
         if not self._try(store):
             values = values_of(store, self._arguments, self._n_arguments)
-            put(store, self._output, self._compute(*values))
+            put(store, self._output, call_with(self._compute, values))
         return 0
 
     cdef bint _try(self, PyObject **store) except -1:
@@ -171,7 +171,7 @@ cdef class Convolution(Action):
         w.strides[axis], w.dilation[axis] = self._strides[own], self._dilation[own]
         reach = (w.kernel[axis] - 1) * w.dilation[axis] + 1
         before, after = self._padding[2 * own], self._padding[2 * own + 1]
-        if before == FULL_PADDING:
+        if before == FULL_OVERLAP:
             before = after = reach - 1
         elif before == HALF:
             before = after = reach // 2
@@ -347,7 +347,7 @@ cdef class Largest(Action):
     cdef int run(self, PyObject **store) except -1:
         if not self._try(store):
             before_python()
-            largest, where = self._compute(<object>store[self._input])
+            largest, where = call_with(self._compute, [<object>store[self._input]])
             put(store, self._largest, largest)
             put(store, self._where, where)
         return 0
@@ -436,7 +436,7 @@ cdef class Placing(Action):
     cdef int run(self, PyObject **store) except -1:
         if not self._try(store):
             values = values_of(store, self._arguments, self._n_arguments)
-            put(store, self._output, self._compute(*values))
+            put(store, self._output, call_with(self._compute, values))
         return 0
 
     cdef bint _try(self, PyObject **store) except -1:

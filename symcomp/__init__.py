@@ -8,18 +8,11 @@
 array([0.5])
 """
 
-from symcomp import errors, gradient, printing, scan_module, tensor
-from symcomp.autodiff.lop import Lop, grad, subgraph_grad
-from symcomp.autodiff.rop import Rop
-from symcomp.compile.builders import OpFromGraph
-from symcomp.compile.callable import Function
-from symcomp.compile.dump import function_dump
-from symcomp.compile.evaluation import eval_variable
-from symcomp.compile.function import function
-from symcomp.compile.io import In, Out
-from symcomp.compile.mode import Mode
-from symcomp.compile.saving.files import load, save
-from symcomp.compile.shared import SharedVariable, shared, shared_constructor
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from symcomp import errors, tensor
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
@@ -33,23 +26,10 @@ from symcomp.errors import (
     SymcompError,
     UnusedInputError,
 )
+from symcomp.lazy import LazyMethod, lazy_module, lazy_names
 from symcomp.ops.python_op import as_op
-from symcomp.profiling.stats import ProfileStats
-from symcomp.scan_module import (
-    OrderedUpdates,
-    foldl,
-    foldr,
-    loop,
-    map,
-    reduce,
-    scan,
-    scan_checkpoints,
-    until,
-)
 
-Variable.eval = eval_variable  # type: ignore[attr-defined]
 clone = clone_replace
-Param = In
 __version__ = "0.1.0"
 
 __all__ = [
@@ -61,3 +41,31 @@ __all__ = [
     "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError", "tensor", "Type",
     "UnusedInputError", "until", "Variable",
 ]  # fmt: skip
+
+# Who only builds expressions needs nothing of these: they are imported when one is first used.
+if TYPE_CHECKING:
+    from symcomp.later import *
+else:
+    __getattr__, __dir__ = lazy_names(__name__, __all__, "symcomp.later")
+
+
+class _Facade(ModuleType):
+    """``symcomp.scan`` is the function, also when the package of that name has been imported."""
+
+    @property
+    def scan(self) -> Any:
+        return _later.scan
+
+    @scan.setter
+    def scan(self, package: ModuleType) -> None:
+        """What imports do: the package stays in ``sys.modules`` alone."""
+
+
+_later = lazy_module("symcomp.later")
+sys.modules[__name__].__class__ = _Facade
+Variable.eval = LazyMethod(  # type: ignore[attr-defined]
+    Variable, "eval", "symcomp.compile.evaluation", "eval_variable"
+)
+for _name in ("repr_latex", "repr_html"):
+    _method = LazyMethod(Variable, f"_{_name}_", "symcomp.printing.notebook", _name)
+    setattr(Variable, f"_{_name}_", _method)

@@ -1,4 +1,4 @@
-"""``python -m symcomp <command>``: see ``symcomp.commands``."""
+"""``python -m symcomp COMMAND``: what is done from a shell."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from symcomp.commands import info, profile
+from symcomp.commands import cache, info, profile
+from symcomp.errors import SymcompError
 
-COMMANDS: dict[str, ModuleType] = {"info": info, "profile": profile}
+COMMANDS: dict[str, ModuleType] = {"cache": cache, "info": info, "profile": profile}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that ``arguments`` (by default those of the process) name."""
-    parser = argparse.ArgumentParser(
-        prog="python -m symcomp", description="A symbolic math compiler."
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for name, command in COMMANDS.items():
-        command.add_arguments(
-            commands.add_parser(name, help=command.HELP, description=command.HELP)
+    """Run a command; what it returns is the exit status."""
+    parser = argparse.ArgumentParser("python -m symcomp", description="The compiler symcomp.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, module in COMMANDS.items():
+        module.add_arguments(
+            commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
         )
     options = parser.parse_args(arguments)
-    return int(COMMANDS[options.command].run(options))
+    try:
+        return int(COMMANDS[options.command].run(options))
+    except SymcompError as error:
+        print(f"symcomp: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -11,13 +11,15 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from symcomp.errors import SymcompError
+from symcomp.lazy import lazy_module
+
+tomllib = lazy_module("tomllib")
 
 __all__ = ["Config", "ConfigError", "Option", "config"]
 
@@ -81,7 +83,7 @@ OPTIONS = (
     Option(
         "linker",
         "cvm",
-        ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py"),
+        ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py", "c|py_nogc"),
         "The machine of Mode().",
     ),
     Option(
@@ -122,10 +124,29 @@ OPTIONS = (
         "Whether the native machine runs generated C; if not, or without a compiler, NumPy.",
     ),
     Option("cc", "", str, "The C compiler; by default the first of cc, gcc and clang there is."),
+    Option("cflags", "", str, "Further flags of the C compiler."),
     Option(
         "compiledir", "", str, "Where compiled kernels are kept; by default in the user's caches."
     ),
     Option("compiledir_size", 512, int, "How many MiB of compiled kernels are kept."),
+    Option(
+        "openmp",
+        False,
+        bool,
+        "Whether kernels of large arrays share the work among threads, by OpenMP.",
+    ),
+    Option(
+        "openmp_threads",
+        0,
+        int,
+        "How many threads; 0: OMP_NUM_THREADS, or else as many as there are processors.",
+    ),
+    Option(
+        "openmp_elemwise_minsize",
+        200_000,
+        int,
+        "Loops over fewer elements are done by one thread.",
+    ),
     Option(
         "on_unused_input",
         "raise",
@@ -183,6 +204,7 @@ class Config:
     allow_gc: bool
     kernels: bool
     cc: str
+    cflags: str
     compiledir: str
     compiledir_size: int
     on_unused_input: str

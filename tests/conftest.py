@@ -11,9 +11,13 @@ from hypothesis import settings
 settings.register_profile("steady", derandomize=True)
 settings.load_profile("steady")
 
+# Generated C has no warnings. Some bodies need not all that each is given, and what one dtype makes
+# pointless another needs.
+WARNINGS = "-Wall -Wextra -Wno-type-limits -Wno-unused-parameter -Werror"
+DEFAULTS = {"kernels": "False", "cflags": WARNINGS}
 
-def pytest_configure() -> None:
-    """Before symcomp reads its configuration."""
-    flags = os.environ.get("SYMCOMP_FLAGS", "")
-    if "kernels=" not in flags:
-        os.environ["SYMCOMP_FLAGS"] = ",".join(filter(None, [flags, "kernels=False"]))
+
+# Before symcomp reads them, which conftest.py of a folder may make it do.
+_flags = os.environ.get("SYMCOMP_FLAGS", "")
+_added = [f"{name}={value}" for name, value in DEFAULTS.items() if f"{name}=" not in _flags]
+os.environ["SYMCOMP_FLAGS"] = ",".join(filter(None, [_flags, *_added]))

@@ -16,7 +16,7 @@ from symcomp.tests.repository import path_of_module
 
 #: Low to high. The last is the facade: what users import.
 LAYERS = (
-    ("symcomp.errors", "symcomp.config"),
+    ("symcomp.lazy", "symcomp.errors", "symcomp.config"),
     ("symcomp.core",),
     ("symcomp.ops",),
     ("symcomp.codegen",),
@@ -34,6 +34,7 @@ LAYERS = (
         "symcomp.compat",
         "symcomp.gradient",
         "symcomp.ifelse",
+        "symcomp.later",
         "symcomp.printing",
         "symcomp.sandbox",
         "symcomp.scan_module",
@@ -103,10 +104,10 @@ def imports_of(path: Path) -> Iterator[Import]:
 
 
 def module_by_call(call: ast.Call) -> str | None:
-    """Return "m" for `import_module("m")` and `__import__("m")`, which import as well."""
+    """Return "m" for `import_module("m")` and its like, which import as well."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     name = call.func.id if isinstance(call.func, ast.Name) else name
-    if name in {"import_module", "__import__"} and call.args:
+    if name in {"import_module", "lazy_module", "__import__"} and call.args:
         first = call.args[0]
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
             return first.value

@@ -1,11 +1,16 @@
 """Every example in a docstring and on a documentation page runs and answers what it says."""
 
 import importlib
+import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from symcomp.compat.tensor import MEMBERS
+from symcomp.config import config
+from symcomp.core.tensor import TensorVariable
 from symcomp.tests.pages import run_module, run_page
 from symcomp.tests.repository import ROOT, folder_of_package, path_of_module
 
@@ -13,9 +18,17 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 
 @pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an example writes goes nowhere."""
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What an example writes goes nowhere, and what it installs is gone after it."""
     monkeypatch.chdir(tmp_path)
+    for name in MEMBERS:
+        monkeypatch.setattr(TensorVariable, name, vars(TensorVariable)[name])
+    with config.change_flags(**config._values):
+        for name in config._options:
+            monkeypatch.setitem(config._origins, name, "default")
+        yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "theano"]:
+        del sys.modules[name]
 
 
 @pytest.mark.parametrize("name", path_of_module(folder_of_package()))

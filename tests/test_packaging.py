@@ -71,7 +71,7 @@ def test_wheel_has_every_python_file(built: Path) -> None:
         names = set(archive.namelist())
     expected = set().union(*(python_files(package) for package in folder_of_package()))
     assert expected - names == set()
-    assert "symcomp/py.typed" in names
+    assert {"symcomp/py.typed", "symcomp/drawing/page.css", "symcomp/drawing/page.js"} <= {*names}
 
 
 def test_archive_has_what_a_clone_has(built: Path) -> None:

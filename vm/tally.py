@@ -148,8 +148,10 @@ class Sampler:
 
 
 def _smoothed(mean: float, new: float) -> float:
-    """The mean of late, of which one run that was interrupted changes little."""
-    return new if mean == 0 else mean + 0.125 * (min(new, 2 * mean) - mean)
+    """What is usual of late; one run that was interrupted changes it little."""
+    if mean == 0:
+        return new
+    return mean + (0.5 if new < mean else 0.125) * (min(new, 2 * mean) - mean)
 
 
 class _Times:
@@ -161,12 +163,9 @@ class _Times:
 
     def add(self, duration: int) -> None:
         """Take in a run; as usual counts ten times the usual one at most, and not the first."""
-        if self.n < 2:
-            self._usual, self._steady = min(duration, self._usual or duration), 0.0
-        elif duration < self._usual:
-            self._usual += 0.5 * (duration - self._usual)
-        else:
-            self._usual += 0.125 * (min(duration, 2 * self._usual) - self._usual)
+        if self.n == 1:
+            self._usual, self._steady = min(duration, self._usual), 0.0
+        self._usual = _smoothed(self._usual, duration)
         self._steady += min(duration, 10 * self._usual)
         self.total += duration
         self.n += 1

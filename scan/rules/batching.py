@@ -77,6 +77,26 @@ def batch_node(node: Apply, found: Known) -> bool:
     return True
 
 
+def grows(node: Apply, found: Known, limit: int) -> bool:
+    """True if ``node`` makes more of what changes than it gets, and more than ``limit`` axes: for
+    all steps it would take much memory, as copies of a matrix to one row of which each step writes.
+    """
+    axes = max(_axes(y) for y in node.outputs)
+    if axes <= limit or isinstance(node.op, DimShuffle | Reshape | Subtensor):
+        return False
+    return all(axes > _axes(x) for x in node.inputs if found.get(x, (x, False))[1])
+
+
+def _axes(x: Any) -> int:
+    """How many axes may be longer than 1."""
+    return sum(n != 1 for n in x.type.shape)
+
+
+def most_axes(rows: Sequence[Any]) -> int:
+    """The most axes of some rows, and 1 at least."""
+    return max((_axes(x) for x in rows), default=1) or 1
+
+
 def _elementwise(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
     if node.op.inplace:
         return None

@@ -18,7 +18,7 @@ from symcomp.ops.shape import ShapeI
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import elementwise, rule
 from symcomp.scan.op import Scan
-from symcomp.scan.rules.batching import Known, batch, batch_node, placeholder
+from symcomp.scan.rules.batching import Known, batch, batch_node, grows, most_axes, placeholder
 from symcomp.scan.rules.parts import Carried, Parts, Row, Stacked, known_rows
 
 WHOLE = Slice()
@@ -38,11 +38,14 @@ def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
     rows = {s.inner for s in parts.sequences}
     order = toposort(parts.results)
     regions = place(order, parts.results)
+    limit = most_axes([*rows, *(stacked.new for stacked in parts.stacked)])
     pushed: set[Variable] = set()
     for inner in order:
         if regions[inner] != ALWAYS or not any(x in rows or x in pushed for x in inner.inputs):
             continue
-        if not _stretches(inner) and batch_node(inner, known):
+        if _stretches(inner) or grows(inner, known, limit):
+            continue
+        if batch_node(inner, known):
             pushed.update(y for y in inner.outputs if known[y][1])
     # Rows that are given back as they are need no loop, either.
     given = [stacked for stacked in parts.stacked if stacked.new in rows or stacked.new in pushed]
@@ -270,9 +273,10 @@ class _After:
             del found[y]
         cuts: dict[Any, None] = {}
         order = toposort([y], set(found))
+        limit = most_axes([y, *self.there])
         for inner in order:
             held = any(v in self.needed for v in inner.outputs)
-            if held or not batch_node(inner, found):
+            if held or grows(inner, found, limit) or not batch_node(inner, found):
                 if len(inner.outputs) != 1 or y in inner.outputs:
                     return None
                 cuts[inner.outputs[0]] = None

@@ -32,3 +32,18 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "one_plus_log": ("double", "r_one_plus_log(x)"),
     "logexpm1": ("double", "r_logexpm1(x)"),
 }
+
+_OF_C = {
+    "exp": "cexp", "log": "clog", "sin": "csin", "cos": "ccos", "tan": "ctan", "sinh": "csinh",
+    "cosh": "ccosh", "tanh": "ctanh", "arcsin": "casin", "arccos": "cacos", "arctan": "catan",
+    "arcsinh": "casinh", "arccosh": "cacosh", "arctanh": "catanh", "log1p": "c_log1p",
+    "expm1": "c_expm1",
+}  # fmt: skip
+
+# Those of complex numbers.
+OF_COMPLEX: dict[str, str] = {
+    **{name: f"{function}{{s}}(x)" for name, function in _OF_C.items()},
+    "log10": "c_scaled{s}(clog{s}(x), 0.43429448190325182765)",
+    "log2": "c_scaled{s}(clog{s}(x), 1.44269504088896340736)",
+    "exp2": "cexp{s}(c_scaled{s}(x, 0.69314718055994530942))",
+}

@@ -2,10 +2,11 @@
 
 The function NAME of a kernel is
 
-    int NAME(char *const *data, const int64_t *shape, const int64_t *strides)
+    int NAME(char *const *data, const int64_t *shape, const int64_t *strides, int threads)
 
 with the pointers of inputs, outputs and literals, the lengths of all axes, and for each input and
 output a row of strides in bytes. It returns 0, or 1 if an axis is empty that must not be.
+What is large is shared by as many threads, where it is compiled with OpenMP.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from symcomp.codegen.c_scalars import C_TYPES, STORED, converted, expression
+from symcomp.codegen.c_scalars import C_TYPES, COMPLEX, STORED, converted, expression
 from symcomp.codegen.loops import (
     Body,
     Nest,
@@ -47,6 +48,9 @@ _NAME = re.compile(r"\b[av]\d+\b")
 PART = 16
 # So many rows are added up at once where elements take little time: the part is read less often.
 ROWS = 4
+# So many parts of one result are added up side by side, as they stay in registers; so many bytes
+# of what is not a sum or product.
+PARTS, PARTS_BYTES = 32, 256
 
 
 @record
@@ -118,6 +122,7 @@ def translation_unit(kernels: Sequence[Kernel]) -> str:
         }  # fmt: skip
         parts += [f"#define {macro} {text}\n" for macro, text in macros.items()]
         parts += [_header("stable.h")]
+        parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
     parts += [_header("stable_double.h"), _header("nest.h"), _header("reduction.h")]
     parts += [_header("lines.h")]
@@ -147,7 +152,8 @@ class _Printer:
         if reduces:
             for number, (body, _) in enumerate(stages(self.nest)):
                 if body.folds:
-                    lines += [*self._begin(number, body), *self._finish(number, body)]
+                    lines += self._begin(number, body)
+                    lines += [*self._merge(number, body), *self._finish(number, body)]
         return [*lines, *self._tables(reduces), *self._entry(reduces)]
 
     # -- bodies
@@ -179,7 +185,7 @@ class _Printer:
         lines += ["    }", "}", ""]
         if not values:
             return [f"static void NAME_{number}{_ARGUMENTS}", "{", *lines]
-        return [_inline(number), "{", *lines, *_versions(number, parts=False, values=True)]
+        return [_inline(number), "{", *lines, *_versions(number, 0, True)]
 
     def _reads_values(self, number: int, body: Body) -> bool:
         """Whether it is of a pass and reads what there is one of for each result."""
@@ -211,9 +217,11 @@ class _Printer:
             # Across, parts are in registers anyhow.
             lines += ["        if (!across)"]
             lines += self._rows(body, before, inside, stores, [f"_{row}" for row in range(ROWS)])
-        lines += self._rows(body, before, inside, stores, [""])
+        lines += self._rows(
+            body, [*before, *self._ahead(body, before)] if light else before, inside, stores, [""]
+        )
         lines += [f"        {line}" for v in body.folds for line in self._settle(v)]
-        return [*lines, "    }", "}", "", *_versions(number, light, values)]
+        return [*lines, "    }", "}", "", *_versions(number, light and self._parts(body), values)]
 
     def _rows(
         self,
@@ -232,6 +240,24 @@ class _Printer:
             f"        for (; r + {count - 1} < end; r += {count}) {{",
             *(_indented(line, 3) for line in (*ahead, *_loop([*work, *stores]))),
             "        }",
+        ]
+
+    def _parts(self, body: Body) -> int:
+        """How many parts of one result are added up side by side: what stays in registers."""
+        if all(self._adds(v) for v in body.folds):
+            return PARTS
+        # These wait for one another longer: more of them.
+        sizes = [np.dtype(self._reduction(v)[2]).itemsize for v in body.folds]
+        return max(PARTS, min(2 * PARTS, PARTS_BYTES // max(sizes)))
+
+    def _ahead(self, body: Body, before: Sequence[str]) -> list[str]:
+        """Ask early for what lies next to each other, where there are pointers to it."""
+        text = "\n".join(before)
+        arrays = [a for _, a in body.loads if a not in body.numbers and a < self.nest.temporaries]
+        return [
+            f"if (across)\n    ask_for(a{a}, n * (int64_t)sizeof *a{a});"
+            for a in arrays
+            if f" *a{a} = " in text
         ]
 
     def _pointer(self, array: int, const: bool) -> str:
@@ -274,7 +300,7 @@ class _Printer:
     def _has_error(self, value: int) -> bool:
         """Whether rounding errors of totals are kept: they are sums of floats."""
         name, _, work = self._reduction(value)
-        return name == "sum" and np.dtype(work).kind == "f"
+        return name == "sum" and np.dtype(work).kind in "fc"
 
     def _adds(self, value: int) -> bool:
         """Whether it is a sum or product: joining the elements of rows first makes vectors."""
@@ -316,7 +342,7 @@ class _Printer:
         if not self._has_error(value):
             joined = _joined(name, work, f"t{value}[i]", f"p{value}[i]")
             return ["for (int64_t i = 0; i < n; i++)", f"    t{value}[i] = {joined};"]
-        suffix = "f" if kind == "float" else ""
+        suffix = ("_c" if work in COMPLEX else "") + ("f" if kind.startswith("float") else "")
         return [
             "for (int64_t i = 0; i < n; i++) {",
             f"    {kind} s = t{value}[i] + p{value}[i];",
@@ -333,6 +359,26 @@ class _Printer:
             for array in self.nest.totals[v] if self._has_error(v) else self.nest.totals[v][:1]:
                 lines += ["    for (int64_t i = 0; i < n; i++)"]
                 lines += [f"        (({kind} *)data[{array}])[i] = {_identity(name, work)};"]
+        return [*lines, "}", ""]
+
+    def _merge(self, number: int, body: Body) -> list[str]:
+        """Totals of other elements to these."""
+        lines = [
+            f"static void NAME_merge{number}(int64_t n, char *const *data, char *const *other)",
+            "{",
+        ]
+        for v in body.folds:
+            kind = C_TYPES[self._reduction(v)[2]]
+            for letter, array in zip("te", self.nest.totals[v], strict=True):
+                if letter == "t" or self._has_error(v):
+                    lines.append(f"    {kind} *{letter}{v} = ({kind} *)data[{array}];")
+            lines.append(
+                f"    const {kind} *p{v} = (const {kind} *)other[{self.nest.totals[v][0]}];"
+            )
+            lines += [f"    {line}" for line in self._settle(v)]
+            if self._has_error(v):
+                lines.append(f"    p{v} = (const {kind} *)other[{self.nest.totals[v][1]}];")
+                lines += ["    for (int64_t i = 0; i < n; i++)", f"        e{v}[i] += p{v}[i];"]
         return [*lines, "}", ""]
 
     def _finish(self, number: int, body: Body) -> list[str]:
@@ -374,10 +420,10 @@ class _Printer:
         if reduces:
             entries = []
             for number, (body, _) in enumerate(stages(nest)):
-                names = "NAME_begin{0}, NAME_finish{0}" if body.folds else "0, 0"
+                names = "NAME_begin{0}, NAME_merge{0}, NAME_finish{0}" if body.folds else "0, 0, 0"
                 a, b = 2 * number, 2 * number + 1
                 across = "across" if self._reads_values(a, body) else ""
-                parts = "PARTS" if body.folds else "0"
+                parts = self._parts(body) if body.folds else 0
                 entries.append(
                     f"{{{{NAME_{a}, NAME_role{a}}}, {{NAME_{across}{a}, NAME_role{a}}}, "
                     f"{{NAME_{b}, NAME_role{b}}}, {parts}, {names.format(number)}}}"
@@ -391,9 +437,20 @@ class _Printer:
         lines += [
             "static const struct kernel NAME_kernel = {"
             f"{nest.rank}, {len(nest.stretched)}, {nest.temporaries}, {total}, {count}, "
-            f"{int(nonempty(nest))}, NAME_size, NAME_stretched, NAME_reduced, {nests}}};"
+            f"{int(nonempty(nest))}, {self._width()}, {self._buffer(reduces)}, "
+            f"NAME_size, NAME_stretched, NAME_reduced, {nests}}};"
         ]
         return lines
+
+    def _width(self) -> int:
+        """The bytes of the largest elements, 8 at least."""
+        return max(8, *itemsizes(self.nest))
+
+    def _buffer(self, reduces: bool) -> str:
+        """The bytes that a thread needs for blocks and totals."""
+        size = f"{self.nest.temporaries} * BLOCK"
+        size += f" + {len(self.dtypes) - self.nest.temporaries} * LANES" if reduces else ""
+        return f"{self._width()} * ({size})"
 
     def _roles(self, body: Body) -> list[int]:
         roles = [0] * len(self.dtypes)
@@ -409,15 +466,12 @@ class _Printer:
         return roles
 
     def _entry(self, reduces: bool) -> list[str]:
-        size = f"8 * ({self.nest.temporaries} * BLOCK"
-        size += f" + {len(self.dtypes) - self.nest.temporaries} * LANES)" if reduces else ")"
         return [
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides);",
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides)",
+            "int NAME(KERNEL_ARGUMENTS);",
+            "int NAME(KERNEL_ARGUMENTS)",
             "{",
-            f"    _Alignas(64) char buffer[{size}];",
             f"    return nest_{'reduction' if reduces else 'elementwise'}"
-            "(&NAME_kernel, data, shape, strides, buffer);",
+            "(&NAME_kernel, data, shape, strides, threads);",
             "}",
         ]
 
@@ -441,11 +495,11 @@ def _inline(number: int) -> str:
     return f"INLINE void NAME_rows{number}{arguments}"
 
 
-def _versions(number: int, parts: bool, values: bool) -> list[str]:
+def _versions(number: int, parts: int, values: bool) -> list[str]:
     """A body compiled for results side by side and, where that is another or faster code, for parts
     of one: as many as stay in registers, and any number."""
     run = f"    NAME_rows{number}(rows, %s, %d, data, step);"
-    usual = ["    if (n == PARTS)", f"    {run % ('PARTS', 1)}", "    else"] if parts else []
+    usual = [f"    if (n == {parts})", f"    {run % (parts, 1)}", "    else"] if parts else []
     if not values:
         either = [*usual, ("    " if parts else "") + run % ("n", 0)]
         return [f"static void NAME_{number}{_ARGUMENTS}", "{", *either, "}", ""]
@@ -493,13 +547,15 @@ def _joined(name: str, work: str, total: str, x: str) -> str:
         return f"{test} ? {x} : {total}"
     if kind == "b":
         return f"(uint8_t)({total} {'|' if name == 'sum' else '&'} {x})"
+    if kind == "c" and name == "prod":
+        return f"c_mul{'f' if work == 'complex64' else ''}({total}, {x})"
     return f"({c_type})({total} {'+' if name == 'sum' else '*'} {x})"
 
 
 def _together(name: str, work: str) -> list[str]:
     """Join n parts, across, in the first."""
     sign = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(name)
-    if sign is None or work == "bool":
+    if sign is None or work == "bool" or work in COMPLEX:
         return [
             "for (int64_t m = n, half; across && m > 1; m = half) {",
             "    half = (m + 1) / 2;",

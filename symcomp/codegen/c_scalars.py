@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.c_functions import FUNCTIONS
+from symcomp.codegen.c_functions import FUNCTIONS, OF_COMPLEX
 from symcomp.core.record import record
 from symcomp.ops.elemwise import ScalarOp
 
@@ -19,8 +19,11 @@ from symcomp.ops.elemwise import ScalarOp
 C_TYPES = {
     "bool": "uint8_t", "float16": "float", "float32": "float", "float64": "double",
     **{f"{sign}int{n}": f"{sign}int{n}_t" for sign in ("", "u") for n in (8, 16, 32, 64)},
+    "complex64": "float _Complex", "complex128": "double _Complex",
 }  # fmt: skip
 STORED = {**C_TYPES, "float16": "_Float16"}
+# The dtypes of the parts of complex numbers.
+COMPLEX = {"complex64": "float32", "complex128": "float64"}
 
 
 @record
@@ -33,7 +36,7 @@ class Template:
         What its arguments are converted to before: "loop", the dtypes of the ufunc's loop;
         "result", the dtype of the result; "double"; "own", nothing.
     forms : dict of str to str
-        For kinds of the first argument (b, i, u, f) an expression.
+        For kinds of the first argument (b, i, u, f, c) an expression.
     truth : bool
         Whether the expression is a truth value, whatever the arguments are.
     """
@@ -57,45 +60,56 @@ def _test(**forms: str) -> Template:
 
 _COMPARISONS = {"lt": "<", "gt": ">", "le": "<=", "ge": ">=", "eq": "==", "neq": "!="}
 
+
+def _kinds_compared(sign: str) -> str:
+    """Complex numbers have no order in C."""
+    return "biufc" if sign in ("==", "!=") else "biuf"
+
+
+def _of_complex(name: str) -> dict[str, str]:
+    return {"c": OF_COMPLEX[name]} if name in OF_COMPLEX else {}
+
+
 TEMPLATES: dict[str, Template] = {
-    "identity": Template("result", {"biuf": "x"}),
-    "second": Template("own", {"biuf": "y"}),
-    "mul": _loop(b="x & y", iuf="x * y"),
-    "sub": _loop(iuf="x - y"),
-    "neg": _loop(iuf="-x"),
-    "true_div": _loop(iu="(double)x / (double)y", b="(double)x / (double)y", f="x / y"),
+    "identity": Template("result", {"biufc": "x"}),
+    "second": Template("own", {"biufc": "y"}),
+    "mul": _loop(b="x & y", iuf="x * y", c="c_mul{s}(x, y)"),
+    "sub": _loop(iufc="x - y"),
+    "neg": _loop(iufc="-x"),
+    "true_div": _loop(biu="(double)x / (double)y", f="x / y", c="c_div{s}(x, y)"),
     "int_div": _loop(i="floor_div_i(x, y)", u="floor_div_u(x, y)", f="floor_div_f{s}(x, y)"),
     "mod": _loop(i="mod_i(x, y)", u="mod_u(x, y)", f="mod_f{s}(x, y)"),
-    "reciprocal": Template("result", {"f": "1 / x"}),
+    "reciprocal": Template("result", {"f": "1 / x", "c": "c_reciprocal{s}(x)"}),
     "pow": _loop(u="pow_u(x, y)", f="pow{s}(x, y)"),
-    "sqr": _loop(iuf="x * x"),
-    "sqrt": _loop(f="sqrt{s}(x)"),
+    "sqr": _loop(iuf="x * x", c="c_mul{s}(x, x)"),
+    "sqrt": _loop(f="sqrt{s}(x)", c="csqrt{s}(x)"),
     "maximum": Template("result", {"b": "x | y", "iu": "x > y ? x : y",
                                    "f": "(x >= y) | (x != x) ? x : y"}),
     "minimum": Template("result", {"b": "x & y", "iu": "x < y ? x : y",
                                    "f": "(x <= y) | (x != x) ? x : y"}),
-    "abs": _loop(bu="x", i="x < 0 ? -x : x", f="fabs{s}(x)"),
-    "sgn": _loop(u="x > 0", i="(x > 0) - (x < 0)", f="x != x ? x : ({T})((x > 0) - (x < 0))"),
+    "abs": _loop(bu="x", i="x < 0 ? -x : x", f="fabs{s}(x)", c="c_abs{s}(x)"),
+    "sgn": _loop(u="x > 0", i="(x > 0) - (x < 0)", f="x != x ? x : ({T})((x > 0) - (x < 0))",
+                 c="c_sign{s}(x)"),
     "ceil": _loop(biu="x", f="ceil{s}(x)"),
     "floor": _loop(biu="x", f="floor{s}(x)"),
     "trunc": _loop(biu="x", f="trunc{s}(x)"),
-    "round_half_to_even": Template("result", {"iu": "x", "f": "rint{s}(x)"}),
+    "round_half_to_even": Template("result", {"iu": "x", "f": "rint{s}(x)", "c": "c_rint{s}(x)"}),
     "round_half_away_from_zero": Template("result", {"iu": "x", "f": "round_away{s}(x)"}),
     "deg2rad": Template("result", {"f": "x * (PI{s} / 180)"}),
     "rad2deg": Template("result", {"f": "x * (180 / PI{s})"}),
     **{
-        name: Template("loop", {"biuf": f"x {sign} y"}, truth=True)
+        name: Template("loop", {_kinds_compared(sign): f"x {sign} y"}, truth=True)
         for name, sign in _COMPARISONS.items()
     },
-    "isnan": _test(biu="0", f="x != x"),
-    "isinf": _test(biu="0", f="fabs{s}(x) == INFINITY"),
-    "isfinite": _test(biu="1", f="fabs{s}(x) < INFINITY"),
+    "isnan": _test(biu="0", f="x != x", c="c_isnan{s}(x)"),
+    "isinf": _test(biu="0", f="fabs{s}(x) == INFINITY", c="c_isinf{s}(x)"),
+    "isfinite": _test(biu="1", f="fabs{s}(x) < INFINITY", c="c_isfinite{s}(x)"),
     "isposinf": _test(biu="0", f="x == INFINITY"),
     "isneginf": _test(biu="0", f="x == -INFINITY"),
-    "logical_and": _test(biuf="(x != 0) & (y != 0)"),
-    "logical_or": _test(biuf="(x != 0) | (y != 0)"),
-    "logical_xor": _test(biuf="(x != 0) ^ (y != 0)"),
-    "logical_not": _test(biuf="x == 0"),
+    "logical_and": _test(biufc="(x != 0) & (y != 0)"),
+    "logical_or": _test(biufc="(x != 0) | (y != 0)"),
+    "logical_xor": _test(biufc="(x != 0) ^ (y != 0)"),
+    "logical_not": _test(biufc="x == 0"),
     "and_": _loop(biu="x & y"),
     "or_": _loop(biu="x | y"),
     "xor": _loop(biu="x ^ y"),
@@ -105,10 +119,14 @@ TEMPLATES: dict[str, Template] = {
         i="(uint64_t)y < 8 * sizeof({T}) ? ({T})(x >> y) : ({T})-(x < 0)",
         u="(uint64_t)y < 8 * sizeof({T}) ? ({T})(x >> y) : ({T})0",
     ),
-    "real": Template("own", {"biuf": "x"}),
-    "imag": Template("own", {"biuf": "0"}),
-    "conj": Template("result", {"biuf": "x"}),
-    **{name: Template(arguments, {"f": form}) for name, (arguments, form) in FUNCTIONS.items()},
+    "real": Template("own", {"biuf": "x", "c": "creal{s}(x)"}),
+    "imag": Template("own", {"biuf": "0", "c": "cimag{s}(x)"}),
+    "conj": Template("result", {"biuf": "x", "c": "conj{s}(x)"}),
+    "angle": Template("own", {"c": "c_angle{s}(x)"}),
+    **{
+        name: Template(arguments, {"f": form, **_of_complex(name)})
+        for name, (arguments, form) in FUNCTIONS.items()
+    },
 }  # fmt: skip
 
 
@@ -184,7 +202,7 @@ def _substituted(form: str, values: Sequence[str], work: str) -> str:
         if letter.isalnum() or letter in "_{}.":
             word += letter
             continue
-        suffix = "f" if work == "float" else ""
+        suffix = "f" if work.startswith("float") else ""
         filled = word.replace("{s}", suffix).replace("{T}", work)
         text += letters.get(word, filled) + letter
         word = ""
@@ -197,9 +215,22 @@ def converted(value: str, given: str, wanted: str) -> str:
         return value
     if wanted == "bool":
         return f"(uint8_t)({value} != 0)"
+    if given in COMPLEX and wanted not in COMPLEX:
+        part = f"creal{_suffix_of_parts(given)}({value})"
+        return converted(part, COMPLEX[given], wanted)
     if wanted == "float16":
         return f"half_of_double({value})" if given == "float64" else f"half_of((float){value})"
     return f"({C_TYPES[wanted]}){value}"
+
+
+def _suffix_of_parts(dtype: str) -> str:
+    """The suffix of C functions of a complex dtype."""
+    return "f" if dtype == "complex64" else ""
+
+
+def _complex(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    x, y = (converted(n, d, COMPLEX[dtype]) for n, d in zip(names, dtypes, strict=True))
+    return f"complex_of{_suffix_of_parts(dtype)}({x}, {y})"
 
 
 def _cast(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
@@ -234,6 +265,8 @@ def _guarded(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) 
 def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
     x, low, high = (converted(n, d, dtype) for n, d in zip(names, dtypes, strict=True))
     kind = np.dtype(dtype).kind
+    if kind == "c":
+        return None
     if kind == "b":
         return f"(({x} | {low}) & {high})"
     name = f"clip_f{_suffix(dtype)}" if kind == "f" else f"clip_{kind}"
@@ -252,5 +285,5 @@ def _suffix(dtype: str) -> str:
 
 _SPECIAL = {
     "cast": _cast, "add": _add, "switch": _switch, "guarded": _guarded, "clip": _clip,
-    "ceil_intdiv": _ceil_intdiv,
+    "ceil_intdiv": _ceil_intdiv, "complex": _complex,
 }  # fmt: skip

@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import stat
 import subprocess
@@ -23,19 +24,29 @@ from functools import cache
 from pathlib import Path
 
 from symcomp.config import config
-from symcomp.core.lazy import lazy_module
+from symcomp.core.record import record
+from symcomp.core.source import user_line
 from symcomp.core.spans import span
 from symcomp.errors import SymcompError
+from symcomp.lazy import lazy_module
 
-platformdirs = lazy_module("platformdirs")
+futures, platformdirs = lazy_module("concurrent.futures"), lazy_module("platformdirs")
 
-FLAGS = (
-    "-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
-    "-fno-strict-aliasing", "-fopenmp-simd", "-std=c11", "-shared", "-fPIC", "-pipe", "-Wall",
-    "-Werror",
+# What values depend on, and what needs to be understood.
+VALUE_FLAGS = (
+    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing",
+    "-fopenmp-simd", "-std=c11",
 )  # fmt: skip
-# What of -O3 makes kernels faster; the rest of it only makes the compiler slower, twice as slow.
-GCC_FLAGS = ("-ftree-vectorize", "-fvect-cost-model=dynamic", "-fpeel-loops")
+FLAGS = (*VALUE_FLAGS, "-march=native", "-shared", "-fPIC", "-pipe")
+# What of -O2 and -O3 makes kernels faster; the rest makes only the compiler slower, twice as slow.
+# Without epilogues of shorter vectors there is a third less code; arrays of some ten elements take
+# some hundredths more time.
+GCC_FLAGS = (
+    "-O1", "-fexpensive-optimizations", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic",
+    "-fpeel-loops", "--param=max-completely-peel-times=8", "--param=vect-epilogues-nomask=0",
+    "-fno-tree-dominator-opts",
+)  # fmt: skip
+CLANG_FLAGS = ("-O2",)
 COMPILERS = ("cc", "gcc", "clang")
 CHECKSUM = hashlib.sha256().digest_size
 # Files of writers that were killed are removed when they are so many seconds old.
@@ -51,48 +62,79 @@ class CompilerError(SymcompError, RuntimeError):
 
 
 def load(source: str, names: Sequence[str]) -> list[int] | None:
-    """The addresses of functions, compiled when nobody has done so before.
+    """The addresses of functions of a C file: ``load_all`` of one."""
+    found = load_all([(source, names)])
+    return None if found is None else found[0]
+
+
+def load_all(files: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]] | None:
+    """The addresses of functions of C files, compiled at once where nobody has done so before.
 
     Parameters
     ----------
-    source : str
-        A C file.
-    names : sequence of str
-        Of functions in it.
+    files : sequence of (str, sequence of str)
+        A C file, and names of functions in it.
 
     Returns
     -------
-    list of int, or None
+    list of list of int, or None
         None where there is no compiler; a warning, once in a process, says how to get one.
 
     Raises
     ------
     CompilerError
-        If the source is not accepted, or the directory cannot be used.
+        If a source is not accepted, or the directory cannot be used.
     """
     compiler = find_compiler(config.cc)
     if compiler is None:
         _warn_no_compiler(config.cc)
         return None
-    key = key_of(source, compiler)
     directory = cache_directory()
+    source_of = {key_of(source, compiler): source for source, _ in files}
     with _lock:
-        library = _libraries.get((str(directory), key))
-        if library is None:
-            with span("from the cache") as stage:
-                library = _open(directory / f"{key}.so", key)
-                stage.note = "not there" if library is None else "found"
-        if library is None:
-            with span("compile"):
-                _build(directory, key, source, compiler)
-            library = _open(directory / f"{key}.so", key)
-            if library is None:
+        with span("from the cache") as stage:
+            for key in source_of:
+                if (str(directory), key) not in _libraries:
+                    _keep(directory, key)
+            missing = [key for key in source_of if (str(directory), key) not in _libraries]
+            stage.note = "not there" if missing else "found"
+        if missing:
+            with (
+                span("compile"),
+                futures.ThreadPoolExecutor(min(len(missing), processors())) as pool,
+            ):
+                work = [
+                    pool.submit(_build, directory, key, source_of[key], compiler) for key in missing
+                ]
+            for done in work:
+                done.result()
+            _shrink(directory, missing)
+        for key in missing:
+            if not _keep(directory, key):
                 raise CompilerError(
                     f"what {compiler} made in {directory} cannot be loaded: is the directory on a "
                     "file system without execution? Choose another by config.compiledir"
                 )
+        libraries = [_libraries[str(directory), key_of(source, compiler)] for source, _ in files]
+    return [
+        [_address(library, name) for name in names]
+        for library, (_, names) in zip(libraries, files, strict=True)
+    ]
+
+
+def processors() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _keep(directory: Path, key: str) -> bool:
+    """Load an entry, and hold it; False where there is none that can be loaded."""
+    library = _open(directory / f"{key}.so", key)
+    if library is not None:
         _libraries[str(directory), key] = library
-    return [_address(library, name) for name in names]
+    return library is not None
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
@@ -111,9 +153,11 @@ def key_of(source: str, compiler: str) -> str:
 
 
 def flags_of(compiler: str) -> tuple[str, ...]:
-    """What a compiler is told."""
+    """What a compiler is told; what ``config.cflags`` says comes last, and so counts."""
     clang = "clang" in os.path.basename(os.path.realpath(compiler))
-    return FLAGS if clang else FLAGS + GCC_FLAGS
+    threads = ("-fopenmp",) if config.openmp else ()
+    own = CLANG_FLAGS if clang else GCC_FLAGS
+    return (*FLAGS, *own, *threads, *shlex.split(config.cflags))
 
 
 @cache
@@ -145,13 +189,17 @@ def _machine() -> tuple[str, ...]:
 @cache
 def _warn_no_compiler(wanted: str) -> None:
     name = f"The C compiler {wanted!r} of config.cc was" if wanted else "No C compiler was"
-    warnings.warn(
-        f"{name} {'not ' if wanted else ''}found: kernels run with NumPy, which is slower. Install "
-        "gcc or clang (Debian, Ubuntu: apt install gcc; Fedora: dnf install gcc; conda: conda "
-        "install gcc), or name one by config.cc.",
-        RuntimeWarning,
-        stacklevel=4,
+    message = (
+        f"{name} {'not ' if wanted else ''}found: common operations run by kernels that symcomp "
+        "was installed with, the others with NumPy, which is slower. Install gcc or clang (Debian, "
+        "Ubuntu: apt install gcc; Fedora: dnf install gcc; conda: conda install gcc), or name one "
+        "by config.cc."
     )
+    line = user_line()
+    if line is None:
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, RuntimeWarning, line.file, line.line)
 
 
 # -- the directory
@@ -189,21 +237,33 @@ def _default_directory() -> Path:
     return Path(platformdirs.user_cache_dir("symcomp", appauthor=False)) / "kernels"
 
 
-def entries() -> list[Path]:
-    """The files of the directory that are results, the least recently used first."""
+@record
+class Entry:
+    """A file of the directory that is a result: its size in bytes and when it was last used."""
+
+    path: Path
+    size: int
+    used: float
+
+
+def entries() -> list[Entry]:
+    """The results of the directory, the least recently used first."""
     found = []
     for path in cache_directory().glob("*.so"):
         try:
-            found.append((path.stat().st_mtime_ns, path))
+            status = path.stat()
         except FileNotFoundError:
             continue  # another process removed it
-    return [path for _, path in sorted(found)]
+        found.append(Entry(path, status.st_size, status.st_mtime))
+    return sorted(found, key=lambda entry: entry.used)
 
 
-def clear() -> None:
-    """Remove all results; what is loaded stays."""
-    for path in entries():
-        path.unlink(missing_ok=True)
+def clear() -> list[Entry]:
+    """Remove all results, and return which; what is loaded stays."""
+    removed = entries()
+    for entry in removed:
+        entry.path.unlink(missing_ok=True)
+    return removed
 
 
 def _open(path: Path, key: str) -> ctypes.CDLL | None:
@@ -243,11 +303,10 @@ def _build(directory: Path, key: str, source: str, compiler: str) -> None:
         os.replace(path, directory / f"{key}.so")
     finally:
         path.unlink(missing_ok=True)
-    _shrink(directory, key)
 
 
-def _shrink(directory: Path, key: str) -> None:
-    """Remove what was used longest ago, until the rest is within ``config.compiledir_size``."""
+def _shrink(directory: Path, new: Sequence[str]) -> None:
+    """Remove what was used longest ago until the rest, and what is new, has the size allowed."""
     limit = config.compiledir_size * MEBIBYTE
     now = time.time()
     for path in directory.glob("new-*"):
@@ -256,16 +315,11 @@ def _shrink(directory: Path, key: str) -> None:
                 path.unlink()
         except FileNotFoundError:
             continue
-    sizes = []
-    for path in entries():
-        try:
-            sizes.append((path, path.stat().st_size))
-        except FileNotFoundError:
-            continue
-    total = sum(size for _, size in sizes)
-    for path, size in sizes:
+    kept = entries()
+    total = sum(entry.size for entry in kept)
+    for entry in kept:
         if total <= limit:
             return
-        if path.stem != key:
-            path.unlink(missing_ok=True)
-            total -= size
+        if entry.path.stem not in new:
+            entry.path.unlink(missing_ok=True)
+            total -= entry.size

@@ -98,8 +98,8 @@ class _Joined:
         for number, kernel in enumerate(self.kernels):
             lines.append(kernel.source.replace(kernel.name, f"NAME_part{number}"))
         lines += [
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides);",
-            "int NAME(char *const *data, const int64_t *shape, const int64_t *strides)",
+            "int NAME(KERNEL_ARGUMENTS);",
+            "int NAME(KERNEL_ARGUMENTS)",
             "{",
             *(f"    {line}" for line in self._body()),
             "}",
@@ -167,7 +167,7 @@ class _Joined:
         ]
         for i, v in enumerate(arrays):
             lines.append(f"memcpy(steps + {i * rank}, {self._place(v)[1]}, {8 * rank});")
-        return [*lines, f"failed = NAME_part{number}(part, lengths, steps);"]
+        return [*lines, f"failed = NAME_part{number}(part, lengths, steps, threads);"]
 
     def _place(self, value: int) -> tuple[str, str]:
         """Where a value is, and its strides."""

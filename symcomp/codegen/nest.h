@@ -1,9 +1,24 @@
 /* The loops around the bodies of kernels: axes in the order of memory, joined where they are one;
    blocks of elements that do not lie next to each other are copied to where they do. */
 
+/* Loops over arrays and axes have few turns: vectors would only make them longer. Ends where
+   `reduction.h` does. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-loop-vectorize", "no-peel-loops")
+#endif
+
 /* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
-   by side, where these are results, and where they are parts of one result, that stay in registers. */
-enum { BLOCK = 512, LANES = 4096, PARTS = 32 };
+   by side, where these are results; parts of one result, where there are few elements; elements next
+   to each other of which one result is made alone, not with others beside it. */
+enum { BLOCK = 512, LANES = 4096, FEW_PARTS = 32, LONG = 64 };
+
+#define KERNEL_ARGUMENTS                                                                           \
+    char *const *data, const int64_t *shape, const int64_t *strides, int threads
+
+/* What is longer is cut in chunks, of about so many elements, that threads share. Where the cuts are
+   depends on lengths alone, so that results do not depend on how many threads there are. */
+enum { CHUNK = 65536 };
 
 /* What a body does with an array: nothing; reads one element for each i; writes it; reads one number
    for each row; has lanes there, the same for each row; reads and writes one element for each i. */
@@ -19,6 +34,15 @@ static inline int nest_writes(int role)
     return role == WRITE || role == CHANGE;
 }
 
+/* Reductions ask for memory so many bytes before they read it: processors do not look that far. */
+enum { AHEAD = 8192, CACHE_LINE = 64 };
+
+static inline void ask_for(const void *array, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += CACHE_LINE)
+        __builtin_prefetch((const char *)array + AHEAD + i);
+}
+
 /* For r < rows and i < n: element i of row r of an array is at data[array] + r * step[array], i
    elements on. */
 typedef void body_function(int64_t rows, int64_t n, char *const *data, const int64_t *step);
@@ -30,18 +54,19 @@ struct body {
 
 /* One pass over the reduced axes: `along` or `across` for every element, `section` for every result.
    Lanes of `across` are parts of one result; values of which there is one for each result are its.
-   `parts` is how many there are at most; 0 for any number. */
+   `parts` is how many there are at most; 0 for any number. `merge` adds other totals to these. */
 struct stage {
     struct body along, across, section;
     int parts;
     void (*begin)(int64_t n, char *const *data);
+    void (*merge)(int64_t n, char *const *data, char *const *other);
     void (*finish)(int64_t n, int across, char *const *data);
 };
 
 /* Arrays are numbered: inputs, outputs, literals, temporaries. Axis a of array i is stretched where
-   stretched[a * total + i]. */
+   stretched[a * total + i]. No element has more than `width` bytes; a thread needs `buffer`. */
 struct kernel {
-    int rank, arrays, temporaries, total, count, nonempty;
+    int rank, arrays, temporaries, total, count, nonempty, width, buffer;
     const uint8_t *size, *stretched, *reduced;
     const struct body *bodies;
     const struct stage *stages;
@@ -122,6 +147,10 @@ static inline int nest_next(int total, int rank, const int64_t *lengths, const i
     return 0;
 }
 
+struct pair {
+    uint64_t low, high;
+};
+
 #define NEST_COPY(T)                                                                               \
     for (int64_t r = 0; r < rows; r++)                                                             \
         for (int64_t i = 0; i < n; i++)                                                            \
@@ -130,7 +159,9 @@ static inline int nest_next(int total, int rank, const int64_t *lengths, const i
 static inline void nest_copy(int size, int64_t rows, int64_t n, char *to, int64_t to_row,
                              int64_t to_step, const char *from, int64_t from_row, int64_t from_step)
 {
-    if (size == 8)
+    if (size == 16)
+        NEST_COPY(struct pair);
+    else if (size == 8)
         NEST_COPY(uint64_t);
     else if (size == 4)
         NEST_COPY(uint32_t);
@@ -149,8 +180,11 @@ static inline int nest_plain(const struct kernel *k, const struct body *body, co
     return plain;
 }
 
+enum { MANY_LANES = 2 };
+
 /* Run a body on rows * n elements, of which neighbours are `step` apart, through `buffer` where
-   that is not their size. `along` is whether lanes are those of the elements. */
+   that is not their size. `along` is whether lanes are those of the elements;
+   MANY_LANES, that more than BLOCK are: then rows are not counted by those that are here. */
 static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows, int64_t n,
                             char *const *data, const int64_t *row_step, const int64_t *step,
                             int along, char *buffer)
@@ -166,7 +200,8 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
         copies[a] = (nest_reads(role) || nest_writes(role)) && step[a] != k->size[a];
         limited |= copies[a] && (nest_writes(role) || step[a] || row_step[a]);
     }
-    int64_t width = n < BLOCK ? n : BLOCK, height = limited ? BLOCK / width : rows;
+    int64_t width = n < BLOCK ? n : BLOCK;
+    int64_t height = !limited ? rows : along == MANY_LANES ? 1 : BLOCK / width;
     for (int64_t r = 0; r < rows; r += height) {
         int64_t h = rows - r < height ? rows - r : height;
         for (int64_t i = 0; i < n; i += width) {
@@ -178,7 +213,7 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
                     here += along ? i * k->size[a] : 0;
                 else if (body->role[a] != UNUSED)
                     here += r * row_step[a] + i * step[a];
-                at[a] = copies[a] ? buffer + a * BLOCK * 8 : here;
+                at[a] = copies[a] ? buffer + a * BLOCK * k->width : here;
                 by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
                 if (copies[a] && nest_reads(body->role[a]))
                     nest_copy(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a], here,
@@ -207,22 +242,67 @@ static inline const struct body *nest_choose(const struct kernel *k, const int64
     return k->bodies + b;
 }
 
-static inline int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
-                                   const int64_t *strides, char *buffer)
+/* The memory of a thread, on its stack. */
+#define NEST_BUFFER(k)                                                                             \
+    char nest_memory[(k)->buffer + 64];                                                            \
+    char *buffer = nest_memory + (64 - (uintptr_t)nest_memory % 64)
+
+struct elementwise {
+    const struct kernel *kernel;
+    const struct body *body;
+    char *const *data;
+    const int64_t *lengths, *steps;
+    int rank, split;
+};
+
+/* The elements whose index along the axis `split` is from `first` to before `last`. */
+static inline void nest_chunk(const struct elementwise *e, int64_t first, int64_t last)
 {
-    int total = k->total;
-    int64_t lengths[k->rank + 2], steps[(k->rank + 2) * total], index[k->rank + 2];
+    int total = e->kernel->total, rank = e->rank;
+    int64_t lengths[rank], index[rank];
+    const int64_t *inner = e->steps + (rank - 1) * total, *rows = e->steps + (rank - 2) * total;
+    NEST_BUFFER(e->kernel);
+    char *at[total];
+    for (int a = 0; a < total; a++)
+        at[a] = a < e->kernel->temporaries ? e->data[a] + first * e->steps[e->split * total + a] : 0;
+    memcpy(lengths, e->lengths, sizeof lengths);
+    lengths[e->split] = last - first;
+    memset(index, 0, sizeof index);
+    do
+        nest_run(e->kernel, e->body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, 1,
+                 buffer);
+    while (nest_next(total, rank - 2, lengths, e->steps, index, at));
+}
+
+static inline int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
+                                   const int64_t *strides, int threads)
+{
+    int total = k->total, split = 0;
+    int64_t lengths[k->rank + 2], steps[(k->rank + 2) * total], size = 1;
     int rank = nest_axes(k, 0, shape, strides, lengths, steps);
     if (rank < 0)
         return 0;
     rank = nest_pad(total, rank, 2, lengths, steps);
-    const int64_t *inner = steps + (rank - 1) * total, *rows = steps + (rank - 2) * total;
-    const struct body *body = nest_choose(k, inner);
-    char *at[total];
-    memcpy(at, data, (size_t)k->temporaries * sizeof *at);
-    memset(index, 0, sizeof index);
-    do
-        nest_run(k, body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, 1, buffer);
-    while (nest_next(total, rank - 2, lengths, steps, index, at));
+    for (int axis = 0; axis < rank; axis++) {
+        size *= lengths[axis];
+        split = lengths[axis] > lengths[split] ? axis : split;
+    }
+    struct elementwise e = {k, nest_choose(k, steps + (rank - 1) * total), data, lengths, steps,
+                            rank, split};
+    int64_t length = lengths[split], unit = CHUNK / (size / length);
+    unit = unit < 1 ? 1 : unit;
+    if (split == rank - 1)
+        unit = (unit + BLOCK - 1) / BLOCK * BLOCK;
+    int64_t count = (length + unit - 1) / unit;
+    if (count == 1) {
+        nest_chunk(&e, 0, length);
+        return 0;
+    }
+    (void)threads;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+#endif
+    for (int64_t c = 0; c < count; c++)
+        nest_chunk(&e, c * unit, c == count - 1 ? length : (c + 1) * unit);
     return 0;
 }

@@ -15,6 +15,14 @@ struct reduction {
     const int64_t *step;                /* of the axis of the vectors */
     struct sweep *sweeps;
     char *buffer;
+    int threads, few;                   /* whether there are few lanes, so that totals take no time */
+};
+
+/* The results that are computed, in blocks of `width` next to each other. */
+struct results {
+    char *const *data;
+    int64_t *lengths, *steps, beside, width;
+    int rank, empty;
 };
 
 static inline void reduction_run(const struct reduction *d, const struct sweep *w,
@@ -24,7 +32,8 @@ static inline void reduction_run(const struct reduction *d, const struct sweep *
     if (w->plain)
         body->run(rows, n, data, w->row_step);
     else
-        nest_run(d->kernel, body, rows, n, data, w->row_step, d->step, !d->across, d->buffer);
+        nest_run(d->kernel, body, rows, n, data, w->row_step, d->step,
+                 d->across ? 0 : d->few ? 1 : MANY_LANES, d->buffer);
 }
 
 /* One pass over all reduced elements, for n results. */
@@ -49,6 +58,78 @@ static inline void reduction_pass(const struct reduction *d, const struct sweep 
     } while (nest_next(total, w->rank, d->lengths, d->steps, d->index, at));
 }
 
+/* A pass over a part of the elements: `unit` of the slowest rows or axis, the c-th of such. `own` is
+   memory for the temporaries, `size` bytes for each. */
+static inline void reduction_chunk(const struct reduction *given, const struct sweep *sweep,
+                                   const struct stage *stage, const struct body *body, int64_t n,
+                                   char *const *data, int64_t unit, int64_t c, char *own,
+                                   int64_t size)
+{
+    const struct kernel *k = given->kernel;
+    struct reduction d = *given;
+    struct sweep w = *sweep;
+    int64_t lengths[d.rank], index[d.rank], first = c * unit;
+    const int64_t *step = w.rank ? d.steps : w.row_step;
+    NEST_BUFFER(k);
+    char *at[k->total];
+    memcpy(lengths, d.lengths, sizeof lengths);
+    d.lengths = lengths;
+    d.index = index;
+    d.buffer = buffer;
+    int64_t left = (w.rank ? lengths[0] : w.rows) - first;
+    left = left > unit ? unit : left;
+    if (w.rank) {
+        lengths[0] = left;
+    } else {
+        w.rest = first + left == w.rows ? w.rest : 0;
+        w.rows = left;
+    }
+    for (int a = 0; a < k->temporaries; a++)
+        at[a] = data[a] + first * step[a];
+    for (int a = k->temporaries; a < k->total; a++) {
+        at[a] = own + (a - k->temporaries) * size;
+        memcpy(at[a], data[a], (size_t)size);
+    }
+    stage->begin(n, at);
+    reduction_pass(&d, &w, body, n, at);
+}
+
+/* One pass in chunks, whose totals are added up in their order; 0 if that is not worth it. */
+static inline int reduction_in_chunks(const struct reduction *d, const struct sweep *w,
+                                      const struct stage *stage, const struct body *body,
+                                      int64_t n, char *const *data)
+{
+    const struct kernel *k = d->kernel;
+    int64_t rows = w->rank ? d->lengths[0] : w->rows, elements = n, own;
+    if (!stage->merge || !d->few)
+        return 0;
+    for (int axis = 0; axis < w->rank; axis++)
+        elements *= d->lengths[axis];
+    elements *= w->rows;
+    if (elements < 2 * CHUNK || rows < 2)
+        return 0;
+    int64_t unit = CHUNK / (elements / rows), size = n * k->width;
+    unit = unit < 16 ? 16 : (unit + 15) / 16 * 16;
+    int64_t count = (rows + unit - 1) / unit;
+    own = size * (k->total - k->temporaries);
+    char *memory = count > 1 ? (char *)malloc((size_t)(count * own)) : 0;
+    if (!memory)
+        return 0;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(d->threads) if (d->threads > 1) schedule(static)
+#endif
+    for (int64_t c = 0; c < count; c++)
+        reduction_chunk(d, w, stage, body, n, data, unit, c, memory + c * own, size);
+    for (int64_t c = 0; c < count; c++) {
+        char *other[k->total];
+        for (int a = 0; a < k->total; a++)
+            other[a] = a < k->temporaries ? 0 : memory + c * own + (a - k->temporaries) * size;
+        stage->merge(n, data, other);
+    }
+    free(memory);
+    return 1;
+}
+
 /* All stages for n results next to each other, `step` apart; or for one, across. */
 static inline void reduction_stages(const struct reduction *d, int64_t n, char *const *data,
                                     const int64_t *step, int empty)
@@ -57,11 +138,12 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
     for (int s = 0; s < k->count; s++) {
         const struct stage *stage = k->stages + s;
         const struct sweep *w = d->sweeps + s;
+        const struct body *body = d->across ? &stage->across : &stage->along;
         int64_t lanes = d->across ? w->n : n;
         if (stage->begin)
             stage->begin(lanes, data);
-        if (!empty)
-            reduction_pass(d, w, d->across ? &stage->across : &stage->along, lanes, data);
+        if (!empty && !reduction_in_chunks(d, w, stage, body, lanes, data))
+            reduction_pass(d, w, body, lanes, data);
         if (!stage->begin)
             continue;
         stage->finish(lanes, d->across, data);
@@ -69,6 +151,43 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
             stage->section.run(1, 1, data, step);
         else
             nest_run(k, &stage->section, 1, n, data, step, step, 1, d->buffer);
+    }
+}
+
+/* The blocks of results from `first` to before `last`. */
+static inline void reduction_results(const struct reduction *given, const struct results *r,
+                                     int64_t first, int64_t last)
+{
+    const struct kernel *k = given->kernel;
+    int total = k->total;
+    struct reduction d = *given;
+    int64_t reduced_index[d.rank], index[r->rank], blocks = (r->beside + r->width - 1) / r->width;
+    int64_t i = first % blocks * r->width, outer = first / blocks;
+    const int64_t *step = r->steps + (r->rank - 1) * total;
+    NEST_BUFFER(k);
+    char *at[total], *here[total];
+    d.buffer = buffer;
+    d.index = reduced_index;
+    for (int a = 0; a < total; a++)
+        at[a] = a < k->temporaries
+                    ? r->data[a]
+                    : buffer + (k->temporaries * BLOCK + (a - k->temporaries) * LANES) * k->width;
+    for (int axis = r->rank - 2; axis >= 0; axis--) {
+        index[axis] = outer % r->lengths[axis];
+        outer /= r->lengths[axis];
+        for (int a = 0; a < k->temporaries; a++)
+            at[a] += index[axis] * r->steps[axis * total + a];
+    }
+    for (; first < last; first++) {
+        int64_t n = r->beside - i < r->width ? r->beside - i : r->width;
+        for (int a = 0; a < total; a++)
+            here[a] = at[a] + i * step[a];
+        reduction_stages(&d, n, here, step, r->empty);
+        i += n;
+        if (i == r->beside) {
+            nest_next(total, r->rank - 1, r->lengths, r->steps, index, at);
+            i = 0;
+        }
     }
 }
 
@@ -83,8 +202,8 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
     w->rank = d->rank - 1;
     if (!d->across) {
         w->rows = length;
-    } else if (stage->parts && length >= 2 * stage->parts) {
-        parts = w->n = stage->parts;
+    } else if (stage->parts && length >= 2 * FEW_PARTS) {
+        parts = w->n = length >= 2 * stage->parts ? stage->parts : FEW_PARTS;
         w->rows = length / parts;
         w->rest = length % parts;
     } else {
@@ -100,11 +219,11 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
 
 /* 1 if a reduced axis is empty that must not be. */
 static inline int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,
-                                 const int64_t *strides, char *buffer)
+                                 const int64_t *strides, int threads)
 {
     int total = k->total, most = k->rank + 2;
-    int64_t lengths[most], steps[most * total], index[most], row_steps[k->count * total];
-    int64_t reduced_lengths[most], reduced_steps[most * total], reduced_index[most];
+    int64_t lengths[most], steps[most * total], row_steps[k->count * total];
+    int64_t reduced_lengths[most], reduced_steps[most * total];
     struct sweep sweeps[k->count];
     int rank = nest_axes(k, 0, shape, strides, lengths, steps);
     int reduced = nest_axes(k, 1, shape, strides, reduced_lengths, reduced_steps);
@@ -119,26 +238,36 @@ static inline int nest_reduction(const struct kernel *k, char *const *data, cons
     const int64_t *inner = reduced_steps + (reduced - 1) * total;
     int64_t length = reduced_lengths[reduced - 1], beside = lengths[rank - 1];
     int across = beside == 1 || (nest_weight(total, inner) <= nest_weight(total, step) &&
-                                 (length >= 16 || length >= beside));
-    struct reduction d = {k, across, reduced, reduced_lengths, reduced_steps, reduced_index,
-                          across ? inner : step, sweeps, buffer};
+                                 (length >= LONG || length >= beside));
+    struct reduction d = {k, across, reduced, reduced_lengths, reduced_steps, 0,
+                          across ? inner : step, sweeps, 0, threads, across || beside <= BLOCK};
+    int64_t size = 1, outer = 1, width = across ? 1 : LANES;
     for (int s = 0; s < k->count; s++) {
         sweeps[s].row_step = row_steps + s * total;
         reduction_sweep(&d, k->stages + s, sweeps + s);
     }
-    char *at[total], *here[total];
-    memcpy(at, data, (size_t)k->temporaries * sizeof *at);
-    for (int a = k->temporaries; a < total; a++)
-        at[a] = buffer + k->temporaries * BLOCK * 8 + (a - k->temporaries) * LANES * 8;
-    memset(index, 0, sizeof index);
-    int64_t width = across ? 1 : LANES;
-    do {
-        for (int64_t i = 0; i < beside; i += width) {
-            int64_t n = beside - i < width ? beside - i : width;
-            for (int a = 0; a < total; a++)
-                here[a] = at[a] + i * step[a];
-            reduction_stages(&d, n, here, step, empty);
-        }
-    } while (nest_next(total, rank - 1, lengths, steps, index, at));
+    for (int axis = 0; axis < rank - 1; axis++)
+        outer *= lengths[axis];
+    for (int axis = 0; axis < reduced; axis++)
+        size *= reduced_lengths[axis];
+    if (!across && threads > 1 && outer < threads && beside < threads * LANES)
+        width = (beside / threads + BLOCK) / BLOCK * BLOCK;
+    struct results r = {data, lengths, steps, beside, width, rank, empty};
+    int64_t count = outer * ((beside + width - 1) / width);
+#ifdef _OPENMP
+    if (threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK) {
+        int64_t teams = count < threads ? count : threads;
+#pragma omp parallel for num_threads(teams) schedule(static)
+        for (int64_t t = 0; t < teams; t++)
+            reduction_results(&d, &r, count * t / teams, count * (t + 1) / teams);
+        return 0;
+    }
+#endif
+    (void)size;
+    reduction_results(&d, &r, 0, count);
     return 0;
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif

@@ -1,5 +1,1 @@
-"""What ``python -m symcomp`` does: a module for each command.
-
-A command has ``HELP``, one line; ``add_arguments(parser)``; and ``run(options)``, which returns the
-exit status.
-"""
+"""The commands of ``python -m symcomp``: a module each, with SUMMARY, add_arguments and run."""

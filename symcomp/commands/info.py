@@ -24,7 +24,7 @@ from symcomp.codegen.driver import (
 from symcomp.config import config
 from symcomp.profiling.text import size
 
-HELP = "tell versions, compiler, BLAS, threads, SIMD, GPU, cache and options with their origins"
+SUMMARY = "tell versions, compiler, BLAS, threads, SIMD, GPU, cache and options with their origins"
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
 )  # fmt: skip
@@ -125,7 +125,7 @@ def cache() -> Iterator[tuple[str, str]]:
         yield "directory", f"cannot be used: {problem}"
         return
     yield "directory", str(directory)
-    used = sum(path.stat().st_size for path in found)
+    used = sum(entry.size for entry in found)
     yield "kept", f"{len(found)} files, {size(used)} of at most {config.compiledir_size} MiB"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from symcomp.config import config
 from symcomp.profiling.stats import ProfileStats, profiles_at_exit
 
-HELP = "run a script with every function profiled, and print the profiles when it ends"
+SUMMARY = "run a script with every function profiled, and print the profiles when it ends"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,9 @@ from symcomp.compat.config import read_environment
 from symcomp.compat.missing import Missing
 from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
 from symcomp.compat.sources import EVERYWHERE, OWN, SOURCES, Namespace
+from symcomp.compat.tensor import MEMBERS
 from symcomp.config import config as symcomp_config
+from symcomp.core.tensor import TensorVariable
 
 NAMES = TENSOR | OTHERS
 # Users' ops may make NaN in Theano. And what is passed to a loop that makes no use of it is used
@@ -135,8 +137,10 @@ def install_as_theano() -> None:
             f"install_as_theano: another theano has been imported, from {present.__file__}; call "
             "install_as_theano before that"
         )
-    for name, value in DEFAULTS.items():
-        if symcomp_config.origin(name) == "default":
-            setattr(symcomp_config, name, value)
+    for name, member in MEMBERS.items():
+        setattr(TensorVariable, name, member)
+    for option, value in DEFAULTS.items():
+        if symcomp_config.origin(option) == "default":
+            setattr(symcomp_config, option, value)
     read_environment(os.environ)
     sys.modules.update(build())

@@ -116,12 +116,57 @@ def _by_index(idx_list: Any, *parameters: Any, **named: Any) -> Any:
     raise NotImplementedError("theano.tensor.Subtensor, as a constructor: write x[index]")
 
 
+# What the constructors of convolutions of two axes have beyond those of three.
+_PARAMETERS = ("imshp", "kshp", "border_mode", "subsample", "filter_flip", "filter_dilation")
+
+
+def _convolution(ndim: int, which: str) -> Callable[..., Any]:
+    """The constructor of AbstractConv2d and of its gradients: shapes first, then the geometry."""
+
+    def make(*parameters: Any, **named: Any) -> Callable[..., Any]:
+        given = dict(zip((*_PARAMETERS, "num_groups", "unshared"), parameters, strict=False))
+        given |= named
+        shapes = {"input_shape": given.pop("imshp", None), "filter_shape": given.pop("kshp", None)}
+        function = getattr(T.nnet.abstract_conv, f"conv{ndim}d{which}")
+        if not which:
+            return lambda img, kern: function(img, kern, **shapes, **given)
+
+        def adjoint(first: Any, topgrad: Any, shape: Any) -> Any:
+            lengths = (None, None, *(shape[i] for i in range(ndim)))
+            if which == "_grad_wrt_inputs":
+                return function(topgrad, first, lengths, shapes["filter_shape"], **given)
+            return function(first, topgrad, lengths, shapes["input_shape"], **given)
+
+        return adjoint
+
+    return make
+
+
+def _pool(ignore_border: bool = False, mode: str = "max", ndim: int = 2) -> Callable[..., Any]:
+    function = {2: T.signal.pool.pool_2d, 3: T.signal.pool.pool_3d}[ndim]
+
+    def pool(x: Any, ws: Any, stride: Any = None, pad: Any = None) -> Any:
+        pad = (0,) * ndim if pad is None else pad
+        return function(x, ws, ignore_border, stride, pad, mode)
+
+    return pool
+
+
 # Name -> constructor, and what is one of them.
 _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "AdvancedIncSubtensor": (_written, _nothing),
     "AdvancedIncSubtensor1": (_written, _nothing),
     "AdvancedSubtensor": (lambda: lambda x, *index: x[index], _nothing),
     "AdvancedSubtensor1": (lambda: lambda x, index: x[index], _nothing),
+    **{
+        f"AbstractConv{n}d{suffix}": (_convolution(n, which), _nothing)
+        for n in (2, 3)
+        for suffix, which in {
+            "": "",
+            "_gradInputs": "_grad_wrt_inputs",
+            "_gradWeights": "_grad_wrt_weights",
+        }.items()
+    },
     "All": (_reduced(T.all), _reduction("all")),
     "Alloc": (_no_parameters(T.alloc), _all_of(T.Alloc)),
     "Any": (_reduced(T.any), _reduction("any")),
@@ -156,6 +201,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "lstsq": (_no_parameters(T.nlinalg.lstsq), _nothing),
     "MaxAndArgmax": (lambda axis: lambda x: T.max_and_argmax(x, axis), _nothing),
     "PermuteRowElements": (_no_parameters(T.permute_row_elements), _nothing),
+    "Pool": (_pool, _nothing),
     "Prod": (_reduced(T.prod), _reduction("prod")),
     "RepeatOp": (lambda axis=None: lambda x, repeats: repeat(x, repeats, axis), _nothing),
     "Reshape": (

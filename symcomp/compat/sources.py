@@ -25,12 +25,13 @@ from symcomp.compat.op_classes import OP_CLASSES
 from symcomp.compile import dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import dtype as dtypes
-from symcomp.core import node, special_types, walk
+from symcomp.core import node, special_types, tensor, walk
 from symcomp.core.graph import FunctionGraph
 from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
-from symcomp.tensor import inplace, nlinalg, nnet, slinalg
+from symcomp.sandbox import rng_mrg
+from symcomp.tensor import inplace, nlinalg, nnet, shared_randomstreams, signal, slinalg
 
 Namespace = Mapping[str, Any]
 VERSION = "1.0.5"
@@ -103,6 +104,7 @@ TENSOR: Namespace = {
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
     "TensorType": differing.TensorType,
+    "TensorVariable": differing.PlainTensorVariable,
     "verify_grad": differing.verify_grad,
     **differing.DTYPES,
     **differing.CONSTRUCTORS_OF_SEVERAL,
@@ -179,6 +181,7 @@ OWN: dict[str, Namespace] = {
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
     "theano.tensor.opt": {"Assert": Assert},
     "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
+    "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
     "theano.version": {"full_version": VERSION, "short_version": VERSION, "version": VERSION},
 }
@@ -194,14 +197,24 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.gradient": (names_of(gradient), CORE),
     "theano.ifelse": (OP_CLASSES, names_of(ifelse)),
     "theano.printing": (names_of(printing),),
+    "theano.sandbox.neighbours": (names_of(nnet),),
+    "theano.sandbox.rng_mrg": (names_of(rng_mrg),),
     "theano.sandbox.linalg": (names_of(nlinalg), names_of(slinalg)),
     "theano.scalar": (SCALAR,),
     "theano.scan_module": (SCAN,),
+    "theano.scan_module.scan_utils": (SCAN, GRAPHS),
     "theano.sparse": (),
     "theano.tensor": (OP_CLASSES, TENSOR, CORE),
     "theano.tensor.inplace": (names_of(inplace),),
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
+    "theano.tensor.nnet.abstract_conv": (OP_CLASSES, names_of(nnet.abstract_conv)),
+    "theano.tensor.nnet.conv": ({"conv2d": differing.conv2d},),
+    "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),
+    "theano.tensor.signal": (),
+    "theano.tensor.signal.conv": (names_of(signal.conv),),
+    "theano.tensor.signal.downsample": (names_of(signal.downsample),),
+    "theano.tensor.signal.pool": (OP_CLASSES, names_of(signal.pool)),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),
     "theano.typed_list": (),

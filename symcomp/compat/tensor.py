@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from symcomp.compat.missing import StandIn
+from symcomp.compile.shared import SharedVariable
 from symcomp.compile.verify_grad import verify_grad as verify_gradient
 from symcomp.core import dtype as dtypes
+from symcomp.core.node import Constant
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import nnet, variables
@@ -19,10 +21,13 @@ from symcomp.ops.convert import as_tensor_variable, resolve_dtype
 from symcomp.ops.linalg import norm as norm_of
 from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import patternbroadcast
+from symcomp.ops.windows import convolve
+from symcomp.rewrite.rule import elementwise
 
 __all__ = [
-    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
-    "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType", "verify_grad",
+    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "conv2d", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
+    "PlainTensorVariable", "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType",
+    "verify_grad",
 ]  # fmt: skip
 
 
@@ -46,6 +51,24 @@ class _TensorTypes(StandIn):
 
 
 TensorType = _TensorTypes("theano.tensor.TensorType")
+
+
+class _PlainTensors(StandIn):
+    """The class TensorVariable, of which Theano's shared variables and constants are none."""
+
+    def __call__(self, type: RealTensorType, *parameters: Any, **named: Any) -> Any:
+        return TensorVariable(type, *parameters, **named)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, TensorVariable) and not isinstance(
+            instance, SharedVariable | Constant
+        )
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return (TensorVariable,)
+
+
+PlainTensorVariable = _PlainTensors("theano.tensor.TensorVariable")
 
 
 def tensor(dtype: Any, broadcastable: Sequence[Any], name: str | None = None) -> TensorVariable:
@@ -75,6 +98,32 @@ def _plurals() -> dict[str, Callable[..., Any]]:
 
 
 CONSTRUCTORS_OF_SEVERAL = _plurals()
+
+
+def as_array(self: TensorVariable, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """A scalar as an object of NumPy's, so that ``np.prod([n, 2])`` is an expression."""
+    if self.ndim > 0 or dtype not in (None, object):
+        raise TypeError(
+            f"NumPy asks for the value of the symbolic variable {self}, which is not known when "
+            "the graph is built: use the function of theano.tensor"
+        )
+    array = np.empty((), object)
+    array[()] = self
+    return array
+
+
+def is_there(self: TensorVariable) -> bool:
+    """True, so that ``if bias:`` asks whether there is one, as in Theano; not of a comparison."""
+    if elementwise(self, "lt", "le", "gt", "ge"):
+        raise TypeError(
+            f"the truth of the comparison {self} is not known when the graph is built: use switch "
+            "or ifelse"
+        )
+    return True
+
+
+# Methods of variables that differ; those of symcomp refuse.
+MEMBERS = {"__array__": as_array, "__bool__": is_there}
 
 
 class Rebroadcast:
@@ -131,6 +180,27 @@ def logsoftmax(c: Any) -> TensorVariable:
 
 
 softmax_op, logsoftmax_op = softmax, logsoftmax
+
+# What says how the C code of ``theano.tensor.nnet.conv.conv2d`` is written.
+_OF_C_CODE = frozenset(
+    ["openmp", "unroll_batch", "unroll_kern", "unroll_patch", "verbose", "version"]
+)
+
+
+def conv2d(
+    input: Any,
+    filters: Any,
+    image_shape: Any = None,
+    filter_shape: Any = None,
+    border_mode: str = "valid",
+    subsample: Any = (1, 1),
+    **options: Any,
+) -> TensorVariable:
+    """``theano.tensor.nnet.conv.conv2d``, the first one, whose options are about its C code."""
+    for name, value in options.items():
+        if name not in _OF_C_CODE and value is not None:
+            raise NotImplementedError(f"theano.tensor.nnet.conv.conv2d: {name}={value!r}")
+    return convolve.conv2d(input, filters, image_shape, filter_shape, border_mode, subsample)
 
 
 def _as_rows(name: str, c: Any) -> TensorVariable:

@@ -13,7 +13,7 @@ from symcomp.rewrite.trace import Trace
 from symcomp.scan.phases import PHASES_WITH_LOOPS
 from symcomp.vm.inspection import Inspector
 
-LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py")
+LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py", "c|py_nogc")
 # The optimizers: which level of rewriting (see rewrite/phases.py), and tags more.
 OPTIMIZERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fast_run": ("fast_run", ()),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.lazy import lazy_module
+from symcomp.lazy import lazy_module
 
 blas = lazy_module("scipy.linalg.blas")
 

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
+from symcomp.lazy import lazy_module
 from symcomp.ops.convert import as_common
 from symcomp.ops.dimshuffle import DimShuffle
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.lazy import lazy_module
+from symcomp.lazy import lazy_module
 from symcomp.ops.double_double import (
     PI,
     Pair,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
+from symcomp.lazy import lazy_module
 from symcomp.ops.axes import expand_dims, moveaxis
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.creation import eye

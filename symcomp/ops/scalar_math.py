@@ -327,8 +327,8 @@ def round(x: Any, mode: Any = "half_to_even") -> TensorVariable:
     Parameters
     ----------
     x : tensor_like
-    mode : {"half_to_even", "half_away_from_zero"} or int
-        What to do with halves; or, as in NumPy, how many decimals to keep.
+    mode : {"half_to_even", "half_away_from_zero"} or int, optional
+        What to do with halves; or, as in NumPy, how many decimals to keep. None: half to even.
 
     Examples
     --------
@@ -347,7 +347,7 @@ def round(x: Any, mode: Any = "half_to_even") -> TensorVariable:
         shifted = x * scale if mode > 0 else x / scale
         rounded = round_half_to_even(shifted)
         return cast(rounded / scale if mode > 0 else rounded * scale, x.dtype)
-    if mode in ("half_to_even", 0):
+    if mode in ("half_to_even", 0, None):
         return round_half_to_even(x)
     if mode == "half_away_from_zero":
         return round_half_away_from_zero(x)
@@ -527,8 +527,18 @@ angle = scalar(
     d=(lambda x, z, g: imag(g * conj(x)) / real(x * conj(x)),),
     L=(lambda x, z, g: 1j * g * x / real(x * conj(x)),),
 )  # fmt: skip
+
+
+def _of_parts(x: Any, y: Any) -> Any:
+    # Not x + 1j * y, which makes NaN of infinite parts.
+    kind = dtypes.to_complex(np.result_type(x, y, np.float16).name)
+    z = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), kind)
+    z.real, z.imag = x, y
+    return z
+
+
 complex = scalar(
-    "complex", "x y", "x + i y", lambda x, y: x + 1j * y,
+    "complex", "x y", "x + i y", _of_parts,
     dtype=lambda x, y: dtypes.to_complex(real_float_rule(x, y)),
     d=(lambda x, y, z, g: complex(g, g * 0), lambda x, y, z, g: complex(g * 0, g)),
     L=(lambda x, y, z, g: real(g), lambda x, y, z, g: imag(g)),

@@ -61,7 +61,7 @@ class Sort(Op):
         return [x.type]
 
     def perform(self, x: Any) -> Any:
-        return np.sort(x, axis=self.axis, kind="stable")
+        return np.sort(x, axis=self.axis)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[0]]
@@ -100,7 +100,7 @@ def sort(
     axis : int or None
         None: of the flattened tensor.
     kind : str
-        Accepted as in NumPy; the sort is always stable.
+        Accepted as in NumPy; equal elements cannot be told apart.
     order : None
 
     Examples

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.lazy import lazy_module
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
+from symcomp.lazy import lazy_module
 from symcomp.ops.axes import expand_dims, matrix_transpose
 from symcomp.ops.determinant import Adjugate, SLogDet
 from symcomp.ops.exact import two_sum

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from symcomp.config import config
-from symcomp.core.lazy import lazy_module
+from symcomp.lazy import lazy_module
 from symcomp.profiling.profiled import Data, Profiled
 
 # Of these, functions that are not profiled need nothing.

@@ -73,8 +73,8 @@ def _calls(function: Data, several: bool) -> list[str]:
         )
     if function["timed_calls"] < calls:
         lines.append(
-            f"  timed: {function['timed_calls']} of the calls; counts are of all, and times are "
-            "scaled to all"
+            f"  the instructions of {function['timed_calls']} calls were timed; counts are of all, "
+            "and times are scaled to all"
         )
     if function["compile"] is not None:
         lines += ["", "Compiling", RULE, *_stages(function["compile"], 0)]

@@ -1,12 +1,10 @@
 """``T``: everything that builds expressions. Users write ``import symcomp.tensor as T``."""
 
-from symcomp.autodiff.check import NumericGradient
-from symcomp.autodiff.higher import hessian, jacobian
-from symcomp.autodiff.lop import Lop, grad
-from symcomp.autodiff.rop import Rop
-from symcomp.compile.verify_grad import verify_grad
+from typing import TYPE_CHECKING
+
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import NotScalarConstantError
+from symcomp.lazy import lazy_names
 from symcomp.ops import operators
 from symcomp.ops.alloc import *
 from symcomp.ops.axes import *
@@ -43,16 +41,7 @@ from symcomp.ops.shape import *
 from symcomp.ops.softmax import *
 from symcomp.ops.sort import *
 from symcomp.ops.variables import *
-from symcomp.tensor import (
-    inplace,
-    linalg,
-    nlinalg,
-    nnet,
-    random,
-    shared_randomstreams,
-    signal,
-    slinalg,
-)
+from symcomp.tensor import nnet
 
 operators.install()
 
@@ -61,4 +50,15 @@ abs = abs_  # noqa: F405
 ravel = flatten  # noqa: F405
 Tensor = TensorType
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "operators"]
+_LATER = (
+    "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient",
+    "random", "Rop", "shared_randomstreams", "signal", "slinalg", "verify_grad",
+)  # fmt: skip
+_NOT_OFFERED = ("lazy_names", "operators", "TYPE_CHECKING")
+__all__ = [n for n in dir() if not n.startswith("_") and n not in _NOT_OFFERED]
+__all__ += _LATER
+
+if TYPE_CHECKING:
+    from symcomp.tensor.later import *
+else:
+    __getattr__, __dir__ = lazy_names(__name__, _LATER, "symcomp.tensor.later")

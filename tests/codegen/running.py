@@ -18,7 +18,7 @@ def addresses(kernels):
 
 
 def _function(address):
-    kinds = (ctypes.POINTER(ctypes.c_void_p), *[ctypes.POINTER(ctypes.c_int64)] * 2)
+    kinds = (ctypes.POINTER(ctypes.c_void_p), *[ctypes.POINTER(ctypes.c_int64)] * 2, ctypes.c_int)
     return ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)
 
 
@@ -27,14 +27,14 @@ def patterns_of(values):
     return [tuple(n == 1 for n in value.shape) for value in values]
 
 
-def call(function, formula, values, outputs=None):
+def call(function, formula, values, outputs=None, threads=1):
     """The results of a formula, as `Fused.perform` returns them; the function must return 0."""
-    status, results = attempt(function, formula, values, outputs)
+    status, results = attempt(function, formula, values, outputs, threads)
     assert status == 0
     return results
 
 
-def attempt(function, formula, values, outputs=None):
+def attempt(function, formula, values, outputs=None, threads=1):
     """What a function returns, and the results."""
     patterns = patterns_of(values)
     every = formula.patterns(patterns)
@@ -53,6 +53,7 @@ def attempt(function, formula, values, outputs=None):
         (ctypes.c_void_p * len(pointers))(*pointers),
         (ctypes.c_int64 * max(len(shape), 1))(*shape),
         (ctypes.c_int64 * max(len(strides), 1))(*strides),
+        threads,
     )
     dropped = [result.dropped for result in formula.results]
     results = [

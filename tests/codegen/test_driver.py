@@ -64,7 +64,7 @@ def test_compiled_once_and_found_again(directory, monkeypatch):
 @pytest.mark.parametrize("damage", ["cut", "emptied", "changed", "of another source"])
 def test_damaged_entries_are_built_again(directory, monkeypatch, damage):
     answer()
-    (path,) = driver.entries()
+    path = driver.entries()[0].path
     content = path.read_bytes()
     path.unlink()  # a new file: the old one is mapped into this process
     if damage == "cut":
@@ -77,7 +77,7 @@ def test_damaged_entries_are_built_again(directory, monkeypatch, damage):
     else:
         answer(SOURCE.replace("42", "43"))
         (other,) = driver.entries()
-        path.write_bytes(other.read_bytes())
+        path.write_bytes(other.path.read_bytes())
     forget()
     builds = count_builds(monkeypatch)
     assert answer() == 42
@@ -105,11 +105,11 @@ def test_least_recently_used_are_removed(directory, monkeypatch):
         os.utime(path, (1000 + n, 1000 + n))
     forget()
     answer(sources[0])  # used again
-    size = driver.entries()[0].stat().st_size
+    size = driver.entries()[0].size
     monkeypatch.setattr(driver, "MEBIBYTE", size)
     with config.change_flags(compiledir_size=3):
         answer(SOURCE)
-    left = {path.stem for path in driver.entries()}
+    left = {entry.path.stem for entry in driver.entries()}
     compiler = driver.find_compiler("")
     assert left == {driver.key_of(s, compiler) for s in (sources[0], sources[5], SOURCE)}
 
@@ -160,8 +160,8 @@ def test_a_killed_writer_leaves_nothing_broken(directory):
     process.communicate()
     complete = len(driver.entries())
     assert complete >= 3
-    for path in driver.entries():
-        assert driver._open(path, path.stem) is not None
+    for entry in driver.entries():
+        assert driver._open(entry.path, entry.path.stem) is not None
     second = writer(directory, 0, complete + 2)
     output, _ = second.communicate(timeout=120)
     assert second.returncode == 0 and len(output.split()) == complete + 2
@@ -183,10 +183,66 @@ def test_what_the_compiler_refuses_is_shown(directory):
     assert list(directory.iterdir()) == []
 
 
+UNUSED = SOURCE.replace("    return", "    int nothing;\n    return")
+
+
+@pytest.mark.skipif("-Werror" not in config.cflags, reason="SYMCOMP_FLAGS has other cflags")
+def test_warnings_are_errors_in_these_tests(directory):
+    with pytest.raises(driver.CompilerError, match="nothing"):
+        answer(UNUSED)
+
+
+def test_flags_of_the_user_come_last(directory):
+    with config.change_flags(cflags="-Wall -Werror"):
+        with pytest.raises(driver.CompilerError, match=r"(?s)-Wall -Werror .*nothing"):
+            answer(UNUSED)
+        before = driver.key_of(SOURCE, driver.find_compiler(""))
+    with config.change_flags(cflags="-D 'A=\"a b\"'"):
+        assert driver.flags_of("gcc")[-2:] == ("-D", 'A="a b"')
+        assert driver.key_of(SOURCE, driver.find_compiler("")) != before
+        assert answer(UNUSED) == 42
+
+
+@pytest.mark.skipif("-fsanitize=address" not in config.cflags, reason="only by make sanitize")
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [("p[n]", "heap-buffer-overflow"), ("1 << n", "shift exponent 4096 is too large")],
+)
+def test_sanitizers_find_what_is_wrong(directory, expression, said):
+    source = f"int f(const char *p, int n); int f(const char *p, int n) {{ return {expression}; }}"
+    program = f"""
+        import ctypes
+        from symcomp.codegen.driver import load
+        (address,) = load({source!r}, ["f"])
+        function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(address)
+        buffer = ctypes.create_string_buffer(4096)
+        function(ctypes.addressof(buffer), 4096)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={
+            **os.environ,
+            "SYMCOMP_FLAGS": f"compiledir={directory},cflags={config.cflags} -Wno-unused-parameter",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
 def test_others_may_not_write(directory):
     directory.mkdir()
     directory.chmod(0o777)
     with pytest.raises(driver.CompilerError, match="chmod go-w"):
+        answer()
+
+
+def test_a_directory_of_another_user(directory, monkeypatch):
+    directory.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: directory.stat().st_uid + 1)
+    with pytest.raises(driver.CompilerError, match="belongs to another user"):
         answer()
 
 

@@ -49,7 +49,11 @@ tensor.NotScalarConstantError tensor.slinalg.solve_lower_triangular tensor.outer
 compile.ViewOp tensor.shape_padaxis gradient.grad_clip gof.graph.is_same_graph
 tensor.vertical_stack tensor.horizontal_stack tensor.extra_ops.cumsum gradient.verify_grad
 tensor.opt.Assert configparser.change_flags gof.op.PureOp gof.graph.io_toposort Constant
-sandbox.softsign.softsign foldl foldr tensor.DimShuffle tensor.join
+sandbox.rng_mrg.MRG_RandomStreams tensor.nnet.conv2d tensor.shared_randomstreams.RandomStreams
+tensor.nnet.conv.conv2d tensor.signal.pool.pool_2d tensor.signal.pool.pool_3d tensor.nnet.conv3d
+tensor.nnet.abstract_conv.AbstractConv2d_gradInputs tensor.nnet.bn.batch_normalization
+tensor.nnet.bn.batch_normalization_train sandbox.softsign.softsign
+foldl foldr tensor.DimShuffle tensor.join
 """.split()
 
 
@@ -198,6 +202,37 @@ class TestDifferences:
         assert isinstance(T.dmatrix("x").type, kind)
         assert not isinstance(symcomp.shared([]).type, kind)
         assert issubclass(type(T.dmatrix), kind)
+
+    def test_shared_variables_and_constants_are_no_tensor_variables(self) -> None:
+        kind, x = lookup("tensor.TensorVariable"), T.dmatrix("x")
+        assert isinstance(x, kind)
+        assert isinstance(x + 1, kind)
+        assert not isinstance(symcomp.shared(0.0), kind)
+        assert not isinstance(T.constant(0.0), kind)
+        assert isinstance(T.constant(0.0), lookup("tensor.TensorConstant"))
+        assert isinstance(symcomp.shared(0.0), lookup("tensor.sharedvar.TensorSharedVariable"))
+        assert isinstance(kind(T.dvector, name="v"), kind)
+
+    def test_numpy_multiplies_lengths(self) -> None:
+        x = T.dmatrix("x")
+        size = np.prod([x.shape[0], x.shape[1], 2])
+        assert int(size.eval({x: np.ones((3, 4))})) == 24
+        with pytest.raises(TypeError, match="which is not known when the graph is built"):
+            np.sum([x, x])
+
+    def test_a_variable_is_true(self) -> None:
+        x = T.dscalar("x")
+        assert x
+        assert x + 1
+        assert symcomp.shared(0.0)
+        with pytest.raises(TypeError, match="truth of the comparison"):
+            bool(x < 1)
+
+    def test_linkers_of_theano(self) -> None:
+        for linker in ("py", "c", "c|py", "c|py_nogc", "vm", "cvm", "vm_nogc", "cvm_nogc"):
+            mode = lookup("compile.mode.Mode")(linker=linker, optimizer="fast_run")
+            x = T.dscalar("x")
+            assert lookup("function")([x], x + 1, mode=mode)(1.0) == 2.0
 
     def test_rebroadcast(self) -> None:
         x = T.dmatrix("x")

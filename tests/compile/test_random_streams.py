@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,20 @@ def test_pickling_and_copying() -> None:
     assert generator.normal() == f()[0]
     twin = copy.deepcopy(z.rng.get_value())
     assert twin.normal() == f()[0]
+
+
+def test_saving(tmp_path: Path) -> None:
+    stream = RandomStreams(2)
+    walk, updates = symcomp.scan(
+        lambda x: x + stream.normal(()), outputs_info=T.constant(0.0), n_steps=4
+    )
+    f = symcomp.function([], [walk, stream.poisson((3,), 2.0)], updates=updates)
+    f()
+    symcomp.save(tmp_path / "f.zip", f)
+    g = symcomp.load(tmp_path / "f.zip")
+    for _ in range(2):
+        for mine, loaded in zip(f(), g(), strict=True):
+            np.testing.assert_array_equal(mine, loaded)
 
 
 def test_givens_replace_states() -> None:

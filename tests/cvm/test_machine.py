@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp.core.graph import FunctionGraph
-from symcomp.cvm.machine import Part, Product, PythonCall, Transpose
+from symcomp.cvm.machine import Product, PythonCall, Transpose, View
 from symcomp.cvm.prepare import NATIVE, native_machine
 from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
@@ -253,7 +253,7 @@ def test_parts_are_views(shape):
     ]  # fmt: skip
     program = lower(FunctionGraph([x], picks), borrowed=range(len(picks)))
     machine = native_machine(program)
-    assert all(type(NATIVE[Subtensor](step)) is Part for step in program.instructions)
+    assert all(type(NATIVE[Subtensor](step)) is View for step in program.instructions)
     for value in layouts(RNG.normal(size=shape)):
         wanted = PythonMachine(program).run([value])
         for got, want in zip(machine.run([value]), wanted, strict=True):

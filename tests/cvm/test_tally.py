@@ -129,7 +129,7 @@ def test_work_of_python_is_seen():
     x = T.dmatrix("x")
     with symcomp.config.change_flags(kernels=True):
         f = symcomp.function([x], T.max(x, axis=1), profile=True)
-        g = profiled([x], T.sort(x.flatten()))
+        g = profiled([x], T.unique(x.flatten()))
     for _ in range(60):
         f(np.ones((3, 4)))
     before = [c.in_python for c in f.profiled.tally.counted()]
@@ -137,11 +137,11 @@ def test_work_of_python_is_seen():
     with pytest.raises(ValueError, match="is empty"):
         f(np.ones((3, 0)))
     f(np.ones((3, 4)))
-    assert counts(f)[0] == 61
+    assert counts(f)[0] == 62
     g(np.ones((2, 2)))
     rows = {g.program.instructions[c.position].node.op: c for c in g.profiled.tally.counted()}
-    sort = next(c for op, c in rows.items() if type(op).__name__ == "Sort")
-    assert sort.in_python == sort.runs == 1
+    unique = next(c for op, c in rows.items() if type(op).__name__ == "Unique")
+    assert unique.in_python == unique.runs == 1
 
 
 def test_python_counts_of_runs_that_are_not_watched():
@@ -180,7 +180,7 @@ def test_loops_within_loops():
     x = T.dtensor3("x")
 
     def outer(matrix, start):
-        rows, _ = symcomp.scan(lambda row, s: T.sort(row + s), [matrix], start)
+        rows, _ = symcomp.scan(lambda row, s: T.tanh(T.sort(row + s)), [matrix], start)
         return rows[-1]
 
     f = symcomp.function([x], symcomp.scan(outer, [x], T.zeros(2))[0], profile=True)

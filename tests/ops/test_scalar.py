@@ -295,6 +295,7 @@ def test_switch_keeps_what_is_not_chosen_out_of_the_gradient():
 def test_rounding_modes():
     x = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0.49999999999999994])
     check(T.round, x, expected=np.rint, grad=False)
+    check(lambda v: T.round(v, None), x, expected=np.rint, grad=False)
     away = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 0.0])
     check(lambda v: T.round(v, "half_away_from_zero"), x, expected=away, grad=False)
     assert T.iround(T.constant(2.7)).eval() == 3

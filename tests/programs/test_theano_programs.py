@@ -13,7 +13,9 @@ import pytest
 import symcomp
 from symcomp.compat import install_as_theano
 from symcomp.compat.modules import DEFAULTS
+from symcomp.compat.tensor import MEMBERS
 from symcomp.config import config
+from symcomp.core.tensor import TensorVariable
 
 PROGRAMS = Path(__file__).parent / "compat"
 
@@ -25,6 +27,8 @@ def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in DEFAULTS:
         monkeypatch.setitem(config._values, name, config._options[name].default)
         monkeypatch.setitem(config._origins, name, "default")
+    for name in MEMBERS:
+        monkeypatch.setattr(TensorVariable, name, vars(TensorVariable)[name])
     install_as_theano()
     yield
     for name in set(sys.modules) - before:
@@ -99,6 +103,33 @@ def test_word_vectors() -> None:
     assert falls(costs, 0.6)
     own = [group.count(word // 4) for word, group in enumerate(groups)]
     assert np.mean(own) > 3.5  # of the four words nearest to each, itself among them
+
+
+def test_convolutional_network() -> None:
+    module = program("convolutional_network")
+    costs, error, params, cost, inputs = module.train()
+    assert falls(costs, 0.3)
+    assert error < 0.05
+    check_gradient(cost, inputs, module.stripes(np.random.RandomState(1), 20), params)
+
+
+def test_denoising_autoencoder() -> None:
+    costs, before, after, _, _ = program("denoising_autoencoder").train()
+    assert falls(costs, 0.3)
+    assert after < 0.2 * before  # of the bits, so many are wrong
+
+
+def test_restricted_boltzmann_machine() -> None:
+    likelihoods, bars, _ = program("restricted_boltzmann_machine").train()
+    assert np.mean(likelihoods[-100:]) > -1.0 > np.mean(likelihoods[:100])
+    assert bars > 0.6  # of 512 pictures, 6 are bars
+
+
+def test_hamiltonian_monte_carlo() -> None:
+    samples, rate, _ = program("hamiltonian_monte_carlo").train()
+    assert np.allclose(samples.mean(axis=0), [1.0, -2.0], atol=0.1)
+    assert np.allclose(np.cov(samples.T), [[1.0, 0.6], [0.6, 2.0]], atol=0.15)
+    assert 0.8 < rate < 0.97
 
 
 def test_a_script_is_run_with_its_arguments() -> None:

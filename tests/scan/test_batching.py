@@ -86,3 +86,18 @@ def test_what_is_done_row_by_row(step: Any) -> None:
     f = symcomp.function([*values], y, on_unused_input="ignore")
     assert any(isinstance(node.op, Scan) for node in f.maker.fgraph.toposort())
     np.testing.assert_allclose(f(*values.values()), evaluate([y], values)[0], rtol=1e-10)
+
+
+def test_no_copies_of_matrices_for_scalars() -> None:
+    """What a step writes to would be there once for each step."""
+    copy = lambda x, i: T.set_subtensor(c[i], x)  # noqa: E731
+    for step, loops in ((copy, 0), (lambda x, i: (copy(x, i) ** 2).sum(), 1)):
+        y, _ = symcomp.map(step, [m, k])
+        f = symcomp.function([*VALUES], y, on_unused_input="ignore")
+        assert sum(isinstance(n.op, Scan) for n in f.maker.fgraph.toposort()) == loops
+        np.testing.assert_allclose(f(*VALUES.values()), evaluate([y], VALUES)[0])
+    # Nor behind a loop.
+    (_, y), _ = symcomp.scan(lambda x, s: [s + x, (T.outer(s, c[0]) ** 2).max()], m, [c[0], None])
+    f = symcomp.function([*VALUES], y, on_unused_input="ignore")
+    np.testing.assert_allclose(f(*VALUES.values()), evaluate([y], VALUES)[0])
+    assert all(x.ndim < 3 for n in f.maker.fgraph.toposort() for x in n.outputs)

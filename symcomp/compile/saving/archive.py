@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symcomp.core.lazy import lazy_module
 from symcomp.errors import LoadError
+from symcomp.lazy import lazy_module
 
 if TYPE_CHECKING:
     import zipfile

@@ -26,6 +26,7 @@ from symcomp.ops.elemwise import ROWS, ScalarOp
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.pattern import Slice
 from symcomp.ops.reduce import REDUCTIONS, Reduction
+from symcomp.ops.windows.geometry import Geometry
 from symcomp.scan.layout import Layout
 from symcomp.vm.guard import is_users
 
@@ -34,7 +35,7 @@ PLACES = (
     "symcomp.autodiff.", "symcomp.compile.", "symcomp.core.", "symcomp.ops.", "symcomp.scan.",
     "symcomp.sparse.",
 )  # fmt: skip
-RECORDS = {cls.__name__: cls for cls in (Formula, Layout, Literal, Result, Step)}
+RECORDS = {cls.__name__: cls for cls in (Formula, Geometry, Layout, Literal, Result, Step)}
 Encode = Callable[[Any], Any]
 
 

@@ -104,7 +104,7 @@ def uniform(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Uniform on [low, high); rounding may give high itself."""
+    """Uniform on [low, high); rounding may give high itself. Other arguments as for ``normal``."""
     lengths, kind, (low, high) = prepared("uniform", size, dtype, ndim, low, high)
     after, u = _unit(state, lengths, kind)
     return after, low + (high - low) * u
@@ -118,7 +118,39 @@ def normal(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Normal with mean ``loc`` and standard deviation ``scale``."""
+    """Normal with mean ``loc`` and standard deviation ``scale``.
+
+    Parameters
+    ----------
+    state : Variable
+        Of the stream. (Methods of ``RandomStream`` lack it, and return the draw alone.)
+    loc, scale : tensor_like
+    size : int, integer scalar, sequence of them, or integer vector, optional
+        The shape of the draw; by default that to which ``loc`` and ``scale`` broadcast.
+    dtype : optional
+        float16, float32 or float64; by default ``config.floatX``, or a wider one of a parameter.
+    ndim : int, optional
+        The length of ``size``, where that is a vector of unknown length.
+
+    Returns
+    -------
+    state, z : Variable
+        The state after the draw, and the draw.
+
+    Raises
+    ------
+    ShapeError
+        If ``size`` does not fit the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> state = T.random.state("state")
+    >>> _, z = T.random.normal(state, loc=5.0, size=(2, 3))
+    >>> z.eval({state: np.random.default_rng(1)}).shape
+    (2, 3)
+    """
     lengths, kind, (loc, scale) = prepared("normal", size, dtype, ndim, loc, scale)
     after, z = standard(state, "standard_normal", lengths, kind)
     return after, loc + scale * z

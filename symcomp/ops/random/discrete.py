@@ -168,7 +168,22 @@ def _rows_of(
 def categorical(
     state: Variable, p: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
-    """k = 0, 1, ... with probability ``p[..., k]``: for each row of ``p`` one number."""
+    """k = 0, 1, ... with probability ``p[..., k]``: for each row of ``p`` one number.
+
+    Raises
+    ------
+    ValueError
+        When a function runs, if a row of ``p`` has negative numbers, or another sum than 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> state = T.random.state("state")
+    >>> _, k = T.random.categorical(state, [0.0, 0.0, 1.0], size=4)
+    >>> k.eval({state: np.random.default_rng(1)})
+    array([2, 2, 2, 2])
+    """
     p, lengths = _rows_of("categorical", p, size, ndim)
     after, z = draw(state, "categorical", lengths, "int64", p)
     return after, cast(z, resolve_dtype(dtype))
@@ -184,6 +199,16 @@ def multinomial(
 ) -> Pair:
     """How often each outcome occurs among ``n``, for each row of ``pvals``: the result has one axis
     more than ``size``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> state = T.random.state("state")
+    >>> _, z = T.random.multinomial(state, 10, [[0.0, 1.0], [1.0, 0.0]])
+    >>> z.eval({state: np.random.default_rng(1)})
+    array([[ 0, 10],
+           [10,  0]])
     """
     kind = resolve_dtype(dtype)
     n = as_tensor_variable(n)

@@ -43,7 +43,10 @@ class Draw(Op):
     @property
     def row(self) -> Row:
         """The distribution's entry in the table."""
-        return TABLE[self.distribution]
+        found = TABLE.get(self.distribution)
+        if found is None:
+            raise ValueError(f"there is no distribution {self.distribution!r}")
+        return found
 
     def _parts(self, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any], Sequence[Any]]:
         """The state, the lengths and the parameters."""

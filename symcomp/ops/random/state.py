@@ -38,8 +38,10 @@ class RandomType(TensorType):
     True
     """
 
-    def __init__(self) -> None:
-        super().__init__("uint64", (WORDS,))
+    def __init__(self, dtype: str = "uint64", shape: Sequence[Any] = (WORDS,)) -> None:
+        if dtype != "uint64" or tuple(shape) != (WORDS,):
+            raise DTypeError(f"a state has {WORDS} words of uint64, not {dtype} of {tuple(shape)}")
+        super().__init__(dtype, shape)
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         """Return ``value`` as four words.

@@ -96,6 +96,15 @@ def permutation(
 ) -> Pair:
     """The numbers 0 .. x - 1 in random order, along an axis after those of ``size``; if ``x`` has
     axes, ``x`` in random order along its first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> state = T.random.state("state")
+    >>> _, order = T.random.permutation(state, 5, size=2)
+    >>> sorted(order.eval({state: np.random.default_rng(1)})[0].tolist())
+    [0, 1, 2, 3, 4]
     """
     x = as_tensor_variable(x)
     if x.ndim == 0:

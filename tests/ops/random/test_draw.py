@@ -159,6 +159,10 @@ def test_bad_arguments_of_the_op() -> None:
     state = T.random.state()
     with pytest.raises(DTypeError, match="the state must be a uint64 vector of 4 words"):
         Draw("standard_normal", "float64")(T.dvector())
+    with pytest.raises(ValueError, match="there is no distribution 'gauss'"):
+        Draw("gauss", "float64")(state)
+    with pytest.raises(DTypeError, match="a state has 4 words of uint64"):
+        RandomType("uint32", (4,))
     with pytest.raises(DTypeError, match="draws are float32 or float64, not int64"):
         Draw("standard_normal", "int64")(state)
     with pytest.raises(DTypeError, match="lam is float32 vector; float64 with 0 axes is needed"):

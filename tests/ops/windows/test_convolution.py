@@ -1,6 +1,7 @@
 """Convolution and its adjoints against sums written out, and SciPy."""
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,17 @@ def test_bad_arguments() -> None:
     with pytest.raises(NotImplementedError, match="conv2d: unshared=True"):
         T.nnet.conv2d(x, w, unshared=True)
     assert T.nnet.conv2d(T.ftensor4(), w).dtype == "float64"
+
+
+def test_saving(tmp_path: Path) -> None:
+    x, w = T.ftensor4("x"), T.ftensor4("w")
+    y = T.signal.pool.pool_2d(T.nnet.conv2d(x, w, border_mode=("half", (1, 2))), (2, 2))
+    f = symcomp.function([x, w], [y, symcomp.grad(y.sum(), w)])
+    symcomp.save(tmp_path / "f.zip", f)
+    g = symcomp.load(tmp_path / "f.zip")
+    values = [RNG.normal(size=s).astype("f4") for s in ((2, 3, 6, 7), (4, 3, 3, 2))]
+    for mine, loaded in zip(f(*values), g(*values), strict=True):
+        np.testing.assert_array_equal(mine, loaded)
 
 
 def test_transposed_convolution() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -38,6 +39,34 @@ def lazy_module(name: str) -> ModuleType:
     0.0
     """
     return LazyModule(name)
+
+
+class LazyMethod:
+    """A method of ``owner`` whose module is imported when the method is first used."""
+
+    def __init__(self, owner: type, name: str, module: str, function: str) -> None:
+        self.owner, self.name, self.module, self.function = owner, name, module, function
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        method = getattr(import_module(self.module), self.function)
+        setattr(self.owner, self.name, method)
+        return method.__get__(instance, owner)
+
+
+def lazy_names(package: str, names: Sequence[str], module: str) -> tuple[Any, Any]:
+    """``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` like its own."""
+
+    def get(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(module), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names_of_all() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *names})
+
+    return get, names_of_all
 
 
 def import_alone(package: str, folder: str, name: str) -> ModuleType:

@@ -1,0 +1,106 @@
+"""Reductions over each axis of a matrix, beside NumPy and, where it is given, JAX: milliseconds.
+
+Run as ``python benchmarks/reductions.py [PYTHON]``, on one core; PYTHON is an interpreter that has
+JAX. Several rounds, each of all, and the best of each, so that all meet the same machine.
+"""
+
+import importlib
+import json
+import subprocess
+import sys
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+SHAPE = (2000, 3000)
+NAMES = ("sum", "prod", "max", "mean", "argmax")
+AXES = (0, 1, None)
+DTYPES = ("float64", "float32", "int64", "int32")
+ROUNDS = 2
+
+
+def best(call, seconds=0.06):
+    """The shortest time of a call, in milliseconds."""
+    call()
+    times = []
+    stop = time.perf_counter() + seconds
+    while (start := time.perf_counter()) < stop or len(times) < 3:
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e3
+
+
+def cases():
+    """(name, axis, dtype, matrix)"""
+    rng = np.random.default_rng(1)
+    for dtype in DTYPES:
+        x = np.round(rng.random(SHAPE) * 100).astype(dtype) if "int" in dtype else None
+        x = rng.random(SHAPE).astype(dtype) if x is None else x
+        for name in NAMES:
+            for axis in AXES:
+                yield name, axis, dtype, x
+
+
+def of_numpy():
+    """A time for each case."""
+    return [best(partial(getattr(np, name), x, axis=axis)) for name, axis, _, x in cases()]
+
+
+def of_jax():
+    """The same, in an interpreter that has it."""
+    jax: Any = importlib.import_module("jax")
+    jax.config.update("jax_enable_x64", True)
+    times = []
+    for name, axis, _, x in cases():
+        reduce = jax.jit(partial(getattr(jax.numpy, name), axis=axis))
+        value = jax.device_put(x)
+        times.append(best(lambda f=reduce, v=value: f(v).block_until_ready()))
+    return times
+
+
+def of_symcomp():
+    """The same."""
+    symcomp: Any = importlib.import_module("symcomp")
+    tensor: Any = importlib.import_module("symcomp.tensor")
+    times = []
+    for name, axis, dtype, x in cases():
+        v = tensor.tensor(dtype, shape=(None, None))
+        f = symcomp.function([v], getattr(tensor, name)(v, axis=axis))
+        f.trust_input = True
+        times.append(best(lambda f=f, x=x: f(x)))
+    return times
+
+
+def rounds(python):
+    """The best times of all rounds, by who."""
+    found = {}
+    for _ in range(ROUNDS):
+        now = {"symcomp": of_symcomp(), "NumPy": of_numpy()}
+        if python:
+            command = [python, __file__, "--jax"]
+            now["JAX"] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        for who, times in now.items():
+            found[who] = [min(t) for t in zip(times, found.get(who, times), strict=True)]
+    return found
+
+
+def main():
+    if sys.argv[1:] == ["--jax"]:
+        print(json.dumps(of_jax()))
+        return
+    found = rounds(*sys.argv[1:2] or [None])
+    others = [who for who in found if who != "symcomp"]
+    print(
+        f"{'':30} symcomp " + " ".join(f"{who:>8}" for who in others) + "   how many times faster"
+    )
+    for i, (name, axis, dtype, _) in enumerate(cases()):
+        mine = found["symcomp"][i]
+        times = " ".join(f"{found[who][i]:8.3f}" for who in others)
+        ratios = " ".join(f"{found[who][i] / mine:6.2f}" for who in others)
+        print(f"{dtype:8} {name:7} axis {axis!s:8} {mine:8.3f} {times}   {ratios}")
+
+
+if __name__ == "__main__":
+    main()

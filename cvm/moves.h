@@ -1,0 +1,296 @@
+/* Elements moved from one array to another: set or added, along axes, or at positions in a table.
+   Of an array there are an address, and the bytes from one element to the next along each axis. */
+#ifndef SYMCOMP_MOVES_H
+#define SYMCOMP_MOVES_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* Compiled for several processors where the loader chooses among them. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#define EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define EACH_PROCESSOR
+#endif
+
+enum { MOST_MOVED_AXES = 16 };
+
+struct pair { uint64_t low, high; };
+
+/* n elements; those of `to` are where `table` says, if it is not 0. */
+typedef void move_function(int64_t n, char *to, int64_t to_step, const char *from,
+                           int64_t from_step, const int64_t *table);
+
+#define SET(x, y) (x) = (y)
+#define ADD(x, y) (x) += (y)
+#define OR(x, y) (x) = ((x) != 0) | ((y) != 0)
+
+/* The same for n elements that lie side by side in both arrays. */
+#define ALL_SET(T) memcpy(to, from, (size_t)(n * size))
+#define ALL_ADD(T) ALL_BY(T, ADD)
+#define ALL_OR(T) ALL_BY(T, OR)
+#define ALL_BY(T, APPLY)                                                                           \
+    T *restrict z = (T *)to;                                                                       \
+    const T *restrict y = (const T *)from;                                                         \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        APPLY(z[i], y[i])
+
+#define MOVE(NAME, T, APPLY)                                                                       \
+    static EACH_PROCESSOR void NAME(int64_t n, char *to, int64_t to_step, const char *from,        \
+                                    int64_t from_step, const int64_t *table)                       \
+    {                                                                                              \
+        const int64_t size = sizeof(T);                                                            \
+        if (table) {                                                                               \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                APPLY(*(T *)(to + table[i]), *(const T *)(from + i * from_step));                  \
+        } else if (to_step == size && from_step == size) {                                         \
+            ALL_##APPLY(T);                                                                        \
+        } else if (to_step == size && from_step == 0) {                                            \
+            T *z = (T *)to, y = *(const T *)from;                                                  \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                APPLY(z[i], y);                                                                    \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                APPLY(*(T *)(to + i * to_step), *(const T *)(from + i * from_step));               \
+        }                                                                                          \
+    }
+
+MOVE(set_1, uint8_t, SET)
+MOVE(set_2, uint16_t, SET)
+MOVE(set_4, uint32_t, SET)
+MOVE(set_8, uint64_t, SET)
+MOVE(set_16, struct pair, SET)
+MOVE(add_bool, uint8_t, OR)
+MOVE(add_1, uint8_t, ADD)
+MOVE(add_2, uint16_t, ADD)
+MOVE(add_4, uint32_t, ADD)
+MOVE(add_8, uint64_t, ADD)
+MOVE(add_f4, float, ADD)
+MOVE(add_f8, double, ADD)
+MOVE(add_c8, float _Complex, ADD)
+MOVE(add_c16, double _Complex, ADD)
+
+/* Read at the places of a table. */
+#define TAKE(NAME, T)                                                                              \
+    static void NAME(int64_t n, char *to, int64_t to_step, const char *from, int64_t from_step,    \
+                     const int64_t *table)                                                         \
+    {                                                                                              \
+        (void)from_step;                                                                           \
+        if (to_step == sizeof(T)) {                                                                \
+            T *z = (T *)to;                                                                        \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                z[i] = *(const T *)(from + table[i]);                                              \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            *(T *)(to + i * to_step) = *(const T *)(from + table[i]);                              \
+    }
+
+TAKE(take_1, uint8_t)
+TAKE(take_2, uint16_t)
+TAKE(take_4, uint32_t)
+TAKE(take_8, uint64_t)
+TAKE(take_16, struct pair)
+
+static inline move_function *function_that_sets(int64_t size)
+{
+    return size == 1 ? set_1 : size == 2 ? set_2 : size == 4 ? set_4 : size == 8 ? set_8
+         : size == 16 ? set_16 : 0;
+}
+
+static inline move_function *function_that_takes(int64_t size)
+{
+    return size == 1 ? take_1 : size == 2 ? take_2 : size == 4 ? take_4 : size == 8 ? take_8
+         : size == 16 ? take_16 : 0;
+}
+
+/* For the kind of a dtype, as NumPy names it, and its size; 0 if there is none. */
+static inline move_function *function_that_adds(char kind, int64_t size)
+{
+    switch (kind) {
+    case 'b': return add_bool;
+    case 'i':
+    case 'u': return size == 1 ? add_1 : size == 2 ? add_2 : size == 4 ? add_4 : add_8;
+    case 'f': return size == 4 ? add_f4 : size == 8 ? add_f8 : 0;
+    case 'c': return size == 8 ? add_c8 : size == 16 ? add_c16 : 0;
+    default: return 0;
+    }
+}
+
+/* The axes along which elements are moved, slowest first; `size` is 0 if there are no elements. */
+struct axes {
+    int rank;
+    int64_t size, length[MOST_MOVED_AXES], to[MOST_MOVED_AXES], from[MOST_MOVED_AXES];
+};
+
+static inline int64_t without_sign(int64_t step)
+{
+    return step < 0 ? -step : step;
+}
+
+/* Put the axes in the order of memory of what is written, and join those that are one. */
+static inline void order_axes(struct axes *a, int rank, const int64_t *length, const int64_t *to,
+                              const int64_t *from)
+{
+    int last = 0;
+    a->rank = 0;
+    a->size = 1;
+    for (int axis = 0; axis < rank; axis++) {
+        a->size *= length[axis];
+        if (length[axis] == 1)
+            continue;
+        int place = a->rank++;
+        for (; place > 0; place--) {
+            int64_t before = without_sign(a->to[place - 1]), here = without_sign(to[axis]);
+            if (before > here || (before == here &&
+                                  without_sign(a->from[place - 1]) >= without_sign(from[axis])))
+                break;
+            a->length[place] = a->length[place - 1];
+            a->to[place] = a->to[place - 1];
+            a->from[place] = a->from[place - 1];
+        }
+        a->length[place] = length[axis];
+        a->to[place] = to[axis];
+        a->from[place] = from[axis];
+    }
+    for (int axis = 1; axis < a->rank; axis++) {
+        int64_t n = a->length[axis];
+        if (a->to[last] == a->to[axis] * n && a->from[last] == a->from[axis] * n) {
+            n *= a->length[last];
+        } else {
+            last++;
+        }
+        a->length[last] = n;
+        a->to[last] = a->to[axis];
+        a->from[last] = a->from[axis];
+    }
+    a->rank = a->rank ? last + 1 : 0;
+}
+
+/* Move all elements along the axes. */
+static inline void move_axes(const struct axes *a, move_function *move, char *to, const char *from)
+{
+    int64_t index[MOST_MOVED_AXES];
+    int inner = a->rank - 1, axis;
+    if (a->size == 0)
+        return;
+    if (inner < 0) {
+        move(1, to, 0, from, 0, 0);
+        return;
+    }
+    for (axis = 0; axis < inner; axis++)
+        index[axis] = 0;
+    do {
+        move(a->length[inner], to, a->to[inner], from, a->from[inner], 0);
+        for (axis = inner - 1; axis >= 0; axis--) {
+            to += a->to[axis];
+            from += a->from[axis];
+            if (++index[axis] < a->length[axis])
+                break;
+            to -= a->to[axis] * a->length[axis];
+            from -= a->from[axis] * a->length[axis];
+            index[axis] = 0;
+        }
+    } while (axis >= 0);
+}
+
+/* Go to the next index of axes whose steps are those of one array; 0 after the last. */
+static inline int next_index(int rank, const int64_t *length, const int64_t *step, int64_t *index,
+                             int64_t *offset)
+{
+    for (int axis = rank - 1; axis >= 0; axis--) {
+        *offset += step[axis];
+        if (++index[axis] < length[axis])
+            return 1;
+        *offset -= step[axis] * length[axis];
+        index[axis] = 0;
+    }
+    return 0;
+}
+
+/* Where the elements of an array are, in row-major order of the index. */
+static inline void list_offsets(int rank, const int64_t *length, const int64_t *step,
+                                int64_t *table)
+{
+    int64_t index[MOST_MOVED_AXES] = {0}, offset = 0;
+    do
+        *table++ = offset;
+    while (next_index(rank, length, step, index, &offset));
+}
+
+#define POSITIONS(T)                                                                               \
+    do {                                                                                           \
+        T value = *(const T *)(from + offset);                                                     \
+        uint64_t at = (uint64_t)value + (value < 0 ? (uint64_t)n : 0);                             \
+        if (at >= (uint64_t)n)                                                                     \
+            return 0;                                                                              \
+        *table++ += (int64_t)at * stride;                                                          \
+    } while (next_index(rank, length, step, index, &offset))
+
+/* Add to a table where positions in an axis of n elements are, `stride` bytes apart, counted from
+   the end if they are negative. `kind` is the size of an integer, negative if it has no sign. 0 if
+   a position is out of range. */
+static inline int add_positions(int kind, int rank, const int64_t *length, const char *from,
+                                const int64_t *step, int64_t n, int64_t stride, int64_t *table)
+{
+    int64_t index[MOST_MOVED_AXES] = {0}, offset = 0;
+    switch (kind) {
+    case 1: POSITIONS(int8_t); break;
+    case 2: POSITIONS(int16_t); break;
+    case 4: POSITIONS(int32_t); break;
+    case 8: POSITIONS(int64_t); break;
+    case -1: POSITIONS(uint8_t); break;
+    case -2: POSITIONS(uint16_t); break;
+    case -4: POSITIONS(uint32_t); break;
+    default: POSITIONS(uint64_t);
+    }
+    return 1;
+}
+
+/* What is moved at `count` positions: for each index of `outer`, and each position, all of `inner`.
+   One side has a table of offsets, the other one too, or else `step` bytes between positions. */
+struct places {
+    struct axes outer, inner;
+    int64_t count, step;
+    int reads;                      /* whether the table is of what is read */
+    const int64_t *table, *other;
+};
+
+/* One index of `outer`. */
+static inline void move_places(const struct places *p, move_function *move, char *to,
+                               const char *from)
+{
+    if (p->inner.size == 1 && !p->other) {
+        move(p->count, to, p->step, from, p->step, p->table);
+        return;
+    }
+    for (int64_t i = 0; i < p->count; i++) {
+        int64_t other = p->other ? p->other[i] : i * p->step;
+        int64_t a = p->reads ? other : p->table[i], b = p->reads ? p->table[i] : other;
+        move_axes(&p->inner, move, to + a, from + b);
+    }
+}
+
+static inline void move_all_places(const struct places *p, move_function *move, char *to,
+                                   const char *from)
+{
+    int64_t index[MOST_MOVED_AXES] = {0};
+    const struct axes *a = &p->outer;
+    int axis;
+    if (p->count == 0 || a->size == 0 || p->inner.size == 0)
+        return;
+    do {
+        move_places(p, move, to, from);
+        for (axis = a->rank - 1; axis >= 0; axis--) {
+            to += a->to[axis];
+            from += a->from[axis];
+            if (++index[axis] < a->length[axis])
+                break;
+            to -= a->to[axis] * a->length[axis];
+            from -= a->from[axis] * a->length[axis];
+            index[axis] = 0;
+        }
+    } while (axis >= 0);
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* Complex numbers, read twice as stable.h is: arithmetic by parts, as NumPy does it, which looks for
+   no infinities; functions of the C library. */
+#include <complex.h>
+
+#define COMPLEX REAL _Complex
+
+INLINE COMPLEX F(complex_of)(REAL x, REAL y)
+{
+    COMPLEX z;
+    ((REAL *)&z)[0] = x;
+    ((REAL *)&z)[1] = y;
+    return z;
+}
+
+INLINE COMPLEX F(c_mul)(COMPLEX x, COMPLEX y)
+{
+    REAL a = F(creal)(x), b = F(cimag)(x), c = F(creal)(y), d = F(cimag)(y);
+    return F(complex_of)(a * c - b * d, a * d + b * c);
+}
+
+/* By the larger part of y, which keeps everything in range (R. L. Smith, 1962). */
+INLINE COMPLEX F(c_div)(COMPLEX x, COMPLEX y)
+{
+    REAL a = F(creal)(x), b = F(cimag)(x), c = F(creal)(y), d = F(cimag)(y);
+    if (F(fabs)(c) >= F(fabs)(d)) {
+        if (c == 0 && d == 0)
+            return F(complex_of)(a / F(fabs)(c), b / F(fabs)(c));
+        REAL ratio = d / c, scale = 1 / (c + d * ratio);
+        return F(complex_of)((a + b * ratio) * scale, (b - a * ratio) * scale);
+    }
+    REAL ratio = c / d, scale = 1 / (d + c * ratio);
+    return F(complex_of)((a * ratio + b) * scale, (b * ratio - a) * scale);
+}
+
+INLINE COMPLEX F(c_reciprocal)(COMPLEX x)
+{
+    return F(c_div)(F(complex_of)(1, 0), x);
+}
+
+INLINE REAL F(c_abs)(COMPLEX x)
+{
+    return F(hypot)(F(creal)(x), F(cimag)(x));
+}
+
+INLINE REAL F(c_angle)(COMPLEX x)
+{
+    return F(atan2)(F(cimag)(x), F(creal)(x));
+}
+
+INLINE int F(c_isnan)(COMPLEX x)
+{
+    REAL a = F(creal)(x), b = F(cimag)(x);
+    return (a != a) | (b != b);
+}
+
+INLINE int F(c_isinf)(COMPLEX x)
+{
+    return (F(fabs)(F(creal)(x)) == INFINITY) | (F(fabs)(F(cimag)(x)) == INFINITY);
+}
+
+INLINE int F(c_isfinite)(COMPLEX x)
+{
+    return (F(fabs)(F(creal)(x)) < INFINITY) & (F(fabs)(F(cimag)(x)) < INFINITY);
+}
+
+INLINE COMPLEX F(c_sign)(COMPLEX x)
+{
+    REAL a = F(creal)(x), b = F(cimag)(x), size = F(hypot)(a, b);
+    int far_a = F(fabs)(a) == INFINITY, far_b = F(fabs)(b) == INFINITY;
+    if (size != size || (far_a && far_b))
+        return F(complex_of)(NAN, NAN);
+    if (far_a || far_b)
+        return F(complex_of)(far_a ? F(copysign)(1, a) : 0, far_b ? F(copysign)(1, b) : 0);
+    return size == 0 ? F(complex_of)(0, 0) : F(complex_of)(a / size, b / size);
+}
+
+INLINE COMPLEX F(c_rint)(COMPLEX x)
+{
+    return F(complex_of)(F(rint)(F(creal)(x)), F(rint)(F(cimag)(x)));
+}
+
+INLINE COMPLEX F(c_scaled)(COMPLEX x, REAL factor)
+{
+    return F(complex_of)(F(creal)(x) * factor, F(cimag)(x) * factor);
+}
+
+INLINE COMPLEX F(c_log1p)(COMPLEX x)
+{
+    REAL a = F(creal)(x) + 1, b = F(cimag)(x);
+    return F(complex_of)(F(log)(F(hypot)(a, b)), F(atan2)(b, a));
+}
+
+INLINE COMPLEX F(c_expm1)(COMPLEX x)
+{
+    REAL a = F(creal)(x), b = F(cimag)(x), s = F(sin)(b / 2);
+    return F(complex_of)(F(expm1)(a) * F(cos)(b) - 2 * s * s, F(exp)(a) * F(sin)(b));
+}
+
+INLINE COMPLEX F(sum_error_c)(COMPLEX a, COMPLEX b, COMPLEX s)
+{
+    return F(complex_of)(F(sum_error)(F(creal)(a), F(creal)(b), F(creal)(s)),
+                         F(sum_error)(F(cimag)(a), F(cimag)(b), F(cimag)(s)));
+}
+
+#undef COMPLEX

@@ -1,0 +1,100 @@
+"""Kernels of common ops, compiled when symcomp is installed, for machines without a compiler.
+
+``source`` is the C file that setup.py compiles, for any processor of its kind. A kernel is found by
+its name, which is that of its text: one that has changed since is not found.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from symcomp.codegen.c_printer import Kernel, translation_unit
+from symcomp.codegen.kernel import whole_kernel
+from symcomp.codegen.loops import Pattern
+from symcomp.ops import nnet as _nnet  # noqa: F401 - its rows
+from symcomp.ops.elemwise import ROWS
+from symcomp.ops.formula import Formula, Result, Step, folded_axes
+from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.softmax import LogSoftmax, Softmax
+
+LIBRARY = "symcomp.codegen._prebuilt"
+FLOATS = ("float64", "float32")
+UNARY = (
+    "abs", "cos", "exp", "expm1", "log", "log1p", "neg", "sgn", "sigmoid", "sin", "softplus", "sqr",
+    "sqrt", "tanh",
+)  # fmt: skip
+BINARY = ("add", "maximum", "minimum", "mul", "sub", "true_div")
+COMPARISONS = ("eq", "ge", "gt", "le", "lt")
+REDUCED = ("max", "min", "sum")
+# How two arrays meet: alike, or one is stretched along all axes, or along one of two.
+PAIRS: tuple[tuple[Pattern, Pattern], ...] = (
+    ((), ()),
+    ((False,), (False,)),
+    ((True,), (False,)),
+    ((False,), (True,)),
+    ((False, False), (False, False)),
+    ((True, True), (False, False)),
+    ((False, False), (True, True)),
+    ((True, False), (False, False)),
+    ((False, False), (True, False)),
+    ((False, False), (False, True)),
+)
+
+
+def addresses(names: Iterable[str]) -> dict[str, int]:
+    """Where the kernels are, of those of these names that there are."""
+    library = _library()
+    found = {}
+    for name in names:
+        function = getattr(library, name, None)
+        if function is not None:
+            found[name] = ctypes.cast(function, ctypes.c_void_p).value or 0
+    return found
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    spec = find_spec(LIBRARY)
+    return None if spec is None or spec.origin is None else ctypes.CDLL(spec.origin)
+
+
+def source() -> str:
+    """The C file of all of them."""
+    return translation_unit(list(kernels()))
+
+
+def kernels() -> Iterator[Kernel]:
+    """All that there are."""
+    for formula, patterns in _formulas():
+        whole = whole_kernel(formula, patterns)
+        if whole is not None:
+            yield whole.kernel
+
+
+def _formulas() -> Iterator[tuple[Formula, list[Pattern]]]:
+    for dtype in FLOATS:
+        for name in UNARY:
+            for rank in range(3):
+                yield _formula(ROWS[name](), [dtype], dtype), [(False,) * rank]
+        for name in (*BINARY, *COMPARISONS):
+            result = "bool" if name in COMPARISONS else dtype
+            for patterns in PAIRS:
+                yield _formula(ROWS[name](), [dtype] * 2, result), [*patterns]
+        for name in REDUCED:
+            for rank, axes in ((1, (0,)), (2, (0,)), (2, (1,)), (2, (0, 1))):
+                reduce = Reduce(REDUCTIONS[name], axes)
+                yield _formula(reduce, [dtype], dtype), [(False,) * rank]
+        for softmax in (Softmax(1), LogSoftmax(1)):
+            yield _formula(softmax, [dtype], dtype), [(False, False)]
+    for name in ("add", "mul", "sub"):
+        yield _formula(ROWS[name](), ["int64"] * 2, "int64"), [(), ()]
+
+
+def _formula(function: Any, dtypes: list[str], result: str) -> Formula:
+    """A formula of one step, as kernels of programs are made of."""
+    step = Step(function, tuple(range(len(dtypes))), result)
+    return Formula(tuple(dtypes), (), (step,), (Result(len(dtypes), folded_axes(function)),))

@@ -1,0 +1,44 @@
+"""Kernels in C files: as many as processors can compile at once, of about the same length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from symcomp.codegen import prebuilt
+from symcomp.codegen.c_printer import Kernel, translation_unit
+from symcomp.codegen.driver import load_all, processors
+from symcomp.core.spans import span
+
+# Starting a compiler, and what all files have in common, take as long as so many characters.
+WORTH_A_FILE = 10_000
+
+
+def load_kernels(kernels: Iterable[Kernel]) -> dict[str, int]:
+    """The addresses of kernels by name; without a compiler, of those that were built before."""
+    units = units_of({kernel.name: kernel for kernel in kernels}.values(), processors())
+    with span("print C") as stage:
+        files = [(translation_unit(unit), [kernel.name for kernel in unit]) for unit in units]
+        stage.note = f"{sum(text.count(chr(10)) for text, _ in files)} lines"
+    with span("C compiler"):
+        addresses = load_all(files)
+    if addresses is None:
+        return prebuilt.addresses(kernel.name for unit in units for kernel in unit)
+    return {
+        name: address
+        for (_, names), found in zip(files, addresses, strict=True)
+        for name, address in zip(names, found, strict=True)
+    }
+
+
+def units_of(kernels: Iterable[Kernel], most: int) -> list[list[Kernel]]:
+    """Groups of kernels, at most so many; the same kernels make the same groups in any order."""
+    longest_first = sorted(kernels, key=lambda kernel: (-len(kernel.source), kernel.name))
+    length = sum(len(kernel.source) for kernel in longest_first)
+    count = max(1, min(most, len(longest_first), length // WORTH_A_FILE))
+    units: list[list[Kernel]] = [[] for _ in range(count)]
+    lengths = [0] * count
+    for kernel in longest_first:
+        shortest = lengths.index(min(lengths))
+        units[shortest].append(kernel)
+        lengths[shortest] += len(kernel.source)
+    return units

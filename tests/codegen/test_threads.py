@@ -1,0 +1,118 @@
+"""Kernels that threads share: the same bits for any number of threads, and without OpenMP."""
+
+import os
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.codegen.c_printer import kernel_of
+from symcomp.config import config
+from symcomp.cvm.kernels import threads_to_use
+from symcomp.ops.elemwise import ROWS
+from symcomp.ops.formula import Formula, Result, Step
+from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.tests.codegen.running import addresses, call
+
+KIND = "float64"
+
+
+def elementwise():
+    """tanh(exp(x) y)"""
+    steps = (
+        Step(ROWS["exp"](), (0,), KIND),
+        Step(ROWS["mul"](), (2, 1), KIND),
+        Step(ROWS["tanh"](), (3,), KIND),
+    )
+    return Formula((KIND,) * 2, (), steps, (Result(4),))
+
+
+def reduction(name, axes):
+    """Of tanh(x), and the largest distance from it."""
+    steps = (
+        Step(ROWS["tanh"](), (0,), KIND),
+        Step(Reduce(REDUCTIONS[name], axes), (2,), KIND),
+        Step(ROWS["sub"](), (1, 3), KIND),
+        Step(Reduce(REDUCTIONS["max"], axes), (4,), KIND),
+    )
+    return Formula((KIND,) * 2, (), steps, (Result(3, axes), Result(5, axes)))
+
+
+FORMULAS = [
+    elementwise(),
+    *(reduction(name, axes) for name in ("sum", "max") for axes in ((0,), (1,), (0, 1))),
+]
+SHAPES = ((1, 300_001), (300_001, 1), (601, 700), (3, 150_001), (150_001, 3))
+
+
+def functions():
+    kernels = [kernel_of(formula, [(False, False)] * 2) for formula in FORMULAS]
+    return addresses(kernels)
+
+
+def test_any_number_of_threads():
+    rng = np.random.default_rng(3)
+    with config.change_flags(openmp=False):
+        alone = functions()
+    with config.change_flags(openmp=True):
+        shared = functions()
+    for shape in SHAPES:
+        x, y = rng.normal(size=(2, *shape))
+        for values in ([x, y], [x.T.copy().T, y[::-1]]):
+            for formula, one, many in zip(FORMULAS, alone, shared, strict=True):
+                want = call(one, formula, values)
+                for threads in (1, 2, 3, 5):
+                    got = call(many, formula, values, threads=threads)
+                    for a, b in zip(got, want, strict=True):
+                        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(call(alone[0], FORMULAS[0], [x, y])[0], np.tanh(np.exp(x) * y))
+
+
+def test_long_sums_are_exact_to_the_last_places():
+    x = np.random.default_rng(4).random((1, 3_000_000))
+    for name, reference in (
+        ("sum", np.tanh(x).astype("longdouble").sum()),
+        ("max", np.tanh(x).max()),
+    ):
+        formula = reduction(name, (0, 1))
+        (function,) = addresses([kernel_of(formula, [(False, False)] * 2)])
+        total, _ = call(function, formula, [x, x])
+        np.testing.assert_allclose(float(total), float(reference), rtol=4e-16)
+
+
+def test_functions_with_threads():
+    x = T.dmatrix("x")
+    outputs = [T.exp(x) - 1, T.exp(x).sum(), T.tanh(x).sum(axis=0), x.max(axis=1)]
+    value = np.random.default_rng(5).normal(size=(500, 1000))
+    found = []
+    for flags in ({"openmp": False}, {"openmp": True, "openmp_threads": 3}):
+        with config.change_flags(kernels=True, **flags):
+            f = symcomp.function([x], outputs, mode=symcomp.Mode("cvm"))
+            found.append(f(value))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_a_child_does_not_wait_for_threads():
+    x = T.dvector("x")
+    with config.change_flags(kernels=True, openmp=True, openmp_threads=2):
+        f = symcomp.function([x], T.exp(x).sum(), mode=symcomp.Mode("cvm"))
+    value = np.zeros(500_000)
+    assert f(value) == value.size
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if f(value) == value.size else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_how_many_threads(monkeypatch):
+    assert threads_to_use() == 1
+    with config.change_flags(openmp=True, openmp_threads=7):
+        assert threads_to_use() == 7
+    with config.change_flags(openmp=True):
+        monkeypatch.setenv("OMP_NUM_THREADS", "3,2")
+        assert threads_to_use() == 3
+        monkeypatch.delenv("OMP_NUM_THREADS")
+        assert threads_to_use() >= 1

@@ -1,0 +1,63 @@
+"""Kernels are put into files that compilers work on at once."""
+
+import ctypes
+
+import pytest
+
+from symcomp.codegen import driver, units
+from symcomp.codegen.c_printer import Kernel, kernel_of
+from symcomp.config import config
+from symcomp.ops.elemwise import ROWS
+from symcomp.ops.formula import Formula, Result, Step
+
+NAMES = ("exp", "log", "tanh", "sin", "sqr")
+
+
+def kernel(name: str) -> Kernel:
+    step = Step(ROWS[name](), (0,), "float64")
+    found = kernel_of(Formula(("float64",), (), (step,), (Result(1),)), [(False,)])
+    assert found is not None
+    return found
+
+
+def test_groups_are_of_about_equal_length() -> None:
+    sizes = (9000, 8000, 7000, 6000, 5000, 4000, 100)
+    kernels = [Kernel(f"k{n}", "x" * n, ()) for n in sizes]
+    two = units.units_of(kernels, 2)
+    lengths = [sum(len(k.source) for k in unit) for unit in two]
+    assert sum(lengths) == sum(sizes) and max(lengths) - min(lengths) < 4000
+    assert units.units_of(kernels[::-1], 2) == two
+    assert len(units.units_of(kernels, 16)) == 3
+    assert units.units_of(kernels[-1:], 16) == [kernels[-1:]]
+
+
+@pytest.mark.parametrize("processors", [1, 2, 8])
+def test_every_kernel_has_its_address(monkeypatch, tmp_path, processors) -> None:
+    monkeypatch.setattr(units, "processors", lambda: processors)
+    monkeypatch.setattr(units, "WORTH_A_FILE", 1500)
+    kernels = [kernel(name) for name in (*NAMES, NAMES[0])]
+    with config.change_flags(compiledir=str(tmp_path / "kernels")):
+        addresses = units.load_kernels(kernels)
+        assert addresses.keys() == {k.name for k in kernels}
+        assert len(set(addresses.values())) == len(NAMES)
+        assert (len(driver.entries()) > 1) == (processors > 1)
+        driver._libraries.clear()
+        assert units.load_kernels(kernels).keys() == addresses.keys()
+
+
+def test_one_file_that_is_refused_fails_all(tmp_path) -> None:
+    good = "int answer(void);\nint answer(void)\n{\n    return 42;\n}\n"
+    with config.change_flags(compiledir=str(tmp_path / "kernels")):
+        with pytest.raises(driver.CompilerError, match="undeclared"):
+            driver.load_all([(good, ["answer"]), ("int f(void) { return x; }\n", ["f"])])
+        found = driver.load_all([(good, ["answer"]), (good, ["answer"])])
+    assert found is not None and found[0] == found[1]
+    assert ctypes.CFUNCTYPE(ctypes.c_int)(found[0][0])() == 42
+
+
+def test_without_a_compiler_there_are_those_built_before() -> None:
+    with config.change_flags(cc="no-such-compiler"):
+        driver._warn_no_compiler.cache_clear()
+        with pytest.warns(RuntimeWarning, match="no-such-compiler"):
+            found = units.load_kernels([kernel("exp"), kernel("arctan")])
+    assert found.keys() == {kernel("exp").name}

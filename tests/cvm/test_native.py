@@ -1,0 +1,210 @@
+"""What the native machine does itself gives what Python gives, bit for bit, for all dtypes and
+layouts, and without asking Python."""
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.config import config
+from symcomp.core.tensor import TensorType
+from symcomp.cvm.machine import KernelCall, Native, PythonCall
+from symcomp.cvm.prepare import actions_of, native_machine
+from symcomp.errors import SymcompError
+from symcomp.tests.cvm.examples import EXAMPLES, LINES, MOVES, NUMBERS, PRODUCTS
+
+DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "complex64", "complex128")
+# What has no native code, with the dtypes of which that is so.
+IN_PYTHON = {"ArgTopK", "Unique", "Norm"}
+OF_HALVES = {"ArgReduce", "CumOp", "IncSubtensor", "LinearRecurrence", "Arange"}
+
+
+@pytest.fixture(autouse=True)
+def no_kernels():
+    with config.change_flags(kernels=False):
+        yield
+
+
+def layouts(values):
+    """The same values in other places in memory."""
+    yield values
+    yield [np.array(v, order="F") for v in values]
+    yield [v[::-1].copy()[::-1] if v.ndim else v for v in values]
+    yield [np.repeat(np.repeat(v, 2, 0), 3, -1)[::2, ..., ::3] if v.ndim > 1 else v for v in values]
+
+
+def functions_of(build, values):
+    """The function by the native machine and by the Python machine."""
+    inputs = [
+        TensorType(v.dtype, [1 if n == 1 else None for n in v.shape])(f"x{i}")
+        for i, v in enumerate(values)
+    ]
+    outputs = build(*inputs)
+    return [symcomp.function(inputs, outputs, mode=symcomp.Mode(m)) for m in ("cvm", "vm")]
+
+
+def outputs_of(function, values):
+    found = function(*values)
+    return found if isinstance(found, list) else [found]
+
+
+def asked(function, values):
+    """The ops that Python computed in a call, although there is native code."""
+    program, names = function.program, []
+
+    def noting(step):
+        def compute(*arguments):
+            names.append(type(step.node.op).__name__ if step.node else "copy")
+            return original(*arguments)
+
+        original = step.compute
+        return compute
+
+    actions = actions_of(program.instructions)
+    for step, action in zip(program.instructions, actions, strict=True):
+        if isinstance(action, Native) and not isinstance(action, PythonCall):
+            step.compute = noting(step)
+    native_machine(program).run(values)
+    return names
+
+
+def in_python(function):
+    """The ops without native code."""
+    code = function.program.instructions
+    return {
+        type(step.node.op).__name__
+        for step, action in zip(code, actions_of(code), strict=True)
+        if isinstance(action, PythonCall)
+    }
+
+
+def compare(function, reference, values, exact=True):
+    before = [v.copy() for v in values]
+    for _ in range(2):
+        got, want = outputs_of(function, values), outputs_of(reference, values)
+        for a, b in zip(got, want, strict=True):
+            assert a.dtype == b.dtype and a.shape == b.shape
+            if exact or a.dtype.kind in "biu":
+                np.testing.assert_array_equal(a, b)
+            else:
+                tolerance = 1e-3 if a.dtype == "float16" else 30 * np.finfo(a.dtype).eps
+                np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+    for v, old in zip(values, before, strict=True):
+        np.testing.assert_array_equal(v, old)
+
+
+@pytest.mark.parametrize("name", [*MOVES, *NUMBERS, *LINES, *PRODUCTS])
+def test_layouts(name):
+    build, values = EXAMPLES[name]
+    native, python = functions_of(build, values)
+    for given in layouts(values):
+        compare(native, python, given, exact=name not in PRODUCTS)
+    if name in MOVES or name in NUMBERS:
+        assert asked(native, list(values)) == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "name", [*MOVES, "cumsum", "cumprod", "sort", "argsort", "argmax", "argmin"]
+)
+def test_dtypes(name, dtype):
+    build, values = EXAMPLES[name]
+    values = [v.astype(dtype) if v.dtype.kind == "f" else v for v in values]
+    try:
+        native, python = functions_of(build, values)
+    except (SymcompError, TypeError):
+        pytest.skip("not for this dtype")
+    for given in layouts(values):
+        compare(native, python, given)
+    if dtype == "float16":
+        assert set(asked(native, values)) <= OF_HALVES
+    elif name in MOVES:
+        assert asked(native, values) == []
+
+
+def test_what_runs_in_python():
+    found = set()
+    for build, values in (*MOVES.values(), *NUMBERS.values(), *LINES.values()):
+        found |= in_python(functions_of(build, values)[0])
+    assert found - {"Elemwise", "Fused", "Reduce", "LogSumExp"} == IN_PYTHON
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (600, 1), (3, 1100), (1100, 5)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "bool"])
+def test_lines_of_any_length(shape, dtype):
+    rng = np.random.default_rng(1)
+    x = TensorType(dtype, (None, None))("x")
+    outputs = [T.cumsum(x, 0), T.cumprod(x, 1), T.sort(x, 0), T.argsort(x, 1), x[::-1, 1:]]
+    outputs += [f(x, axis) for f in (T.argmax, T.argmin) for axis in range(2) if shape[axis]]
+    functions = [symcomp.function([x], outputs, mode=symcomp.Mode(m)) for m in ("cvm", "vm")]
+    value = rng.integers(-100, 100, shape).astype(dtype)
+    for v in (value, value[::-1, ::-1], np.asfortranarray(value)):
+        compare(*functions, [v])
+
+
+def test_the_first_nan_is_the_largest():
+    x = T.dmatrix("x")
+    functions = [
+        symcomp.function([x], [f(x, a) for f in (T.argmax, T.argmin) for a in (0, 1, None)], mode=m)
+        for m in (symcomp.Mode("cvm"), symcomp.Mode("vm"))
+    ]
+    rng = np.random.default_rng(2)
+    for count in (1, 3, 40):
+        value = rng.normal(size=(30, 700))
+        value[rng.integers(0, 30, count), rng.integers(0, 700, count)] = np.nan
+        value[:, 5], value[2] = np.inf, -np.inf
+        for v in (value, value.T, value[::-1]):
+            compare(*functions, [v])
+
+
+def test_errors_are_those_of_python():
+    x, i, y = T.dmatrix("x"), T.lvector("i"), T.dvector("y")
+    cases = [
+        ([x, i], x[i], [np.eye(2), np.array([2])]),
+        ([x, i], x[:, i], [np.eye(2), np.array([-3])]),
+        ([x, y], T.set_subtensor(x[1:], y), [np.eye(3), np.ones(2)]),
+        ([x, i, y], T.inc_subtensor(x[i, i], y), [np.eye(3), np.array([1, 4]), np.ones(2)]),
+        ([x, y], T.join(0, x, y.dimshuffle("x", 0)), [np.eye(2), np.ones(3)]),
+        ([x, i], T.reshape(x, i, ndim=2), [np.eye(2), np.array([3, -1])]),
+        ([x], T.argmax(x, 0), [np.ones((0, 2))]),
+        ([x, i], T.split(x, i, 2)[0], [np.eye(2), np.array([3, -1])]),
+        ([x], T.specify_shape(x, (2, None)) * 2, [np.eye(3)]),
+    ]
+    for inputs, output, values in cases:
+        problems = []
+        for linker in ("cvm", "vm"):
+            function = symcomp.function(inputs, output, mode=symcomp.Mode(linker))
+            with pytest.raises((ValueError, IndexError)) as problem:
+                function(*values)
+            problems.append((type(problem.value), str(problem.value)))
+        assert problems[0] == problems[1]
+
+
+def test_what_shares_memory_with_what_is_written():
+    x = symcomp.shared(np.arange(10.0), "x")
+    for linker in ("cvm", "vm"):
+        x.set_value(np.arange(10.0))
+        update = T.inc_subtensor(x[1:], x[:-1])
+        step = symcomp.function([], [], updates=[(x, update)], mode=symcomp.Mode(linker))
+        step()
+        step()
+        expected = np.arange(10.0)
+        for _ in range(2):
+            expected[1:] += expected[:-1].copy()
+        np.testing.assert_array_equal(x.get_value(), expected)
+
+
+def test_warnings_are_off_where_python_is_asked():
+    x = T.dvector("x")
+    f = symcomp.function([x], T.gammaln(x) + T.sort(x).sum(), mode=symcomp.Mode("cvm"))
+    with np.errstate(all="raise"):
+        assert np.isnan(f(np.array([-np.inf, np.inf]))).all()
+        with pytest.raises(FloatingPointError):
+            np.float64(1) / np.float64(0)
+
+
+def test_kernels_are_native():
+    with config.change_flags(kernels=True):
+        x = T.dvector("x")
+        f = symcomp.function([x], T.exp(x) + 1, mode=symcomp.Mode("cvm"))
+        assert [type(a) for a in actions_of(f.program.instructions)] == [KernelCall]

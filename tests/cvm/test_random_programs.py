@@ -1,0 +1,127 @@
+"""Random programs: the native machine with kernels gives what the Python machine gives, bit for bit
+where every number is rounded in a fixed order, and else to the last places."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.config import config
+
+SHAPES = ((4, 6), (1, 6), (4, 1), (0, 6), (37, 64))
+# What rounds every number once, or not at all.
+EXACT = {
+    "add": lambda a, b, i: a + b,
+    "mul": lambda a, b, i: a * b,
+    "less": lambda a, b, i: T.cast(a < b, a.dtype),
+    "choose": lambda a, b, i: T.switch(a > b, a, b),
+    "negate": lambda a, b, i: -a,
+    "flip": lambda a, b, i: a[::-1, ::-1],
+    "shift": lambda a, b, i: T.set_subtensor(a[1:], b[:-1]),
+    "raise": lambda a, b, i: T.inc_subtensor(a[:, ::2], b[:, ::2]),
+    "raise rows": lambda a, b, i: T.inc_subtensor(a[i], b[i]),
+    "set columns": lambda a, b, i: T.set_subtensor(a[:, i], b[:, i + 1]),
+    "rows": lambda a, b, i: T.concatenate([a[i], b], 0)[: a.shape[0]],
+    "halves": lambda a, b, i: T.join(1, a[:, 3:], b[:, :3]),
+    "row": lambda a, b, i: a + b[i[0] : i[0] + 1],
+    "running": lambda a, b, i: T.cumsum(a, axis=1),
+    "sort": lambda a, b, i: T.sort(a + 0.0 * b, axis=0),
+    "largest": lambda a, b, i: a * T.cast(T.eq(T.argmax(b, axis=1), 0), a.dtype).dimshuffle(0, "x"),
+    "turn": lambda a, b, i: T.reshape(a.T, a.shape) if a.dtype == "int64" else a,
+    "extremes": lambda a, b, i: T.maximum(a, b.max(axis=1, keepdims=True)),
+    "sum of whole": lambda a, b, i: a + T.cast(T.isnan(b).sum(axis=1, keepdims=True), a.dtype),
+}
+ROUNDED = {
+    "exp": lambda a, b, i: T.exp(-T.sqr(a)),
+    "tanh": lambda a, b, i: T.tanh(a * b),
+    "mean": lambda a, b, i: a - b.mean(axis=1, keepdims=True),
+    "sum": lambda a, b, i: a + b.sum(),
+    "softmax": lambda a, b, i: T.nnet.softmax(a),
+    "product": lambda a, b, i: T.dot(a, T.dot(b.T, b)) / 64,
+    "norm": lambda a, b, i: a / T.sqrt(T.sqr(b).sum(axis=1, keepdims=True) + 1),
+    "var": lambda a, b, i: a * T.var(b, axis=1, keepdims=True),
+}
+
+
+@st.composite
+def programs(draw, ops):
+    """How to build a program: an op and two earlier values for each step, and what it returns."""
+    steps = []
+    for k in range(draw(st.integers(1, 9))):
+        earlier = st.integers(max(0, k - 3), k + 1)
+        steps.append((draw(st.sampled_from(sorted(ops))), draw(earlier), draw(earlier)))
+    shown = draw(st.sets(st.integers(0, len(steps) - 1), max_size=2))
+    return steps, sorted({*shown, len(steps) - 1})
+
+
+def machines(program, ops, dtype):
+    """The program by the native machine and by Python."""
+    steps, shown = program
+    x, y, i = T.tensor(dtype, shape=(None, None)), T.tensor(dtype, shape=(None, None)), T.lvector()
+    values = [x, y]
+    for name, a, b in steps:
+        values.append(T.cast(ops[name](values[a], values[b], i), dtype))
+    outputs = [values[2 + k] for k in shown]
+    return [
+        symcomp.function([x, y, i], outputs, mode=symcomp.Mode(linker), on_unused_input="ignore")
+        for linker in ("cvm", "vm")
+    ]
+
+
+def run(functions, values):
+    """The outputs of both, or the errors of both."""
+    found = []
+    for function in functions:
+        try:
+            found.append(function(*values))
+        except (ValueError, IndexError) as problem:
+            found.append(type(problem))
+    return found
+
+
+def check(program, ops, dtype, compare):
+    rng = np.random.default_rng(0)
+    with config.change_flags(kernels=True):
+        functions = machines(program, ops, dtype)
+        for shape in SHAPES:
+            x, y = (3 * rng.normal(size=(2, *shape))).astype(dtype)
+            i = rng.integers(-1, 2, 3) if 0 not in shape else np.array([], "int64")
+            for values in ([x, y, i], [np.asfortranarray(x), y[::-1, ::-1], i]):
+                native, python = run(functions, values)
+                if isinstance(python, type):
+                    assert native is python
+                    continue
+                for got, want in zip(native, python, strict=True):
+                    assert got.dtype == want.dtype and got.shape == want.shape
+                    compare(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_bit_for_bit(dtype):
+    @settings(max_examples=8, deadline=None)
+    @given(programs(EXACT))
+    def run_one(program):
+        check(program, EXACT, dtype, np.testing.assert_array_equal)
+
+    run_one()
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+def test_to_the_last_places(dtype):
+    ops = {**EXACT, **ROUNDED}
+    # Steps without cancellation of what was rounded, but for sums of numbers of any sign.
+    del ops["sort"], ops["largest"], ops["less"], ops["choose"], ops["turn"]
+
+    def compare(got, want):
+        scale = np.abs(want).max(initial=1, where=np.isfinite(want))
+        tolerance = 500 * np.finfo(dtype).eps
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale)
+
+    @settings(max_examples=8, deadline=None)
+    @given(programs(ops))
+    def run_one(program):
+        check(program, ops, dtype, compare)
+
+    run_one()
