@@ -1,13 +1,19 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from symcomp.vm.failure import Failure
 from symcomp.vm.machine import Observer
-from symcomp.vm.program import Program
+from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Counted, Event
 
 DRAWS_OF_NUMPY: str
 
 class Action: ...
+
+class Inspected(Action):
+    def __init__(
+        self, action: Action, inspector: Any, step: Instruction, position: int
+    ) -> None: ...
 
 class Native(Action):
     def __init__(
@@ -187,6 +193,7 @@ class GateCall(Action):
 class NativeMachine:
     program: Program
     kept: list[Any] | None
+    failure: Failure | None
 
     def __init__(
         self,

@@ -41,7 +41,8 @@ from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import Stack
 from symcomp.ops.join import Split
 from symcomp.ops.shape import Reshape
-from symcomp.vm.machine import UNSET, explain
+from symcomp.vm.failure import failure
+from symcomp.vm.machine import UNSET
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.tally import Counted, Event, Variant, frames_of, inner_tally, watched
 
@@ -54,6 +55,7 @@ include "join.pxi"
 include "places.pxi"
 include "lines.pxi"
 include "blas.pxi"
+include "inspected.pxi"
 include "cells.pxi"
 
 cdef enum:
@@ -102,6 +104,7 @@ cdef class NativeMachine:
 
     cdef readonly object program
     cdef readonly object kept
+    cdef readonly object failure    # what is known of the last call that failed
     cdef list _actions
     cdef list _constants
     cdef PyObject **_template
@@ -296,7 +299,7 @@ cdef class NativeMachine:
         """Add to an exception what was computed when it was raised."""
         step = self.program.instructions[position]
         found = contents(store, self._n_slots)
-        explain(problem, step, [found[i] for i in step.inputs])
+        self.failure = failure(problem, self.program, position, [found[i] for i in step.inputs])
         return 0
 
     cdef int _loop(self, PyObject **store, int *position) except -1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from symcomp.cvm.machine import (
     Fill,
     GateCall,
     Gather,
+    Inspected,
     Joined,
     Largest,
     Lengths,
@@ -60,6 +61,7 @@ from symcomp.ops.sort import Argsort, SearchSorted, Sort
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.pooling import MaxPool, ToPositions
 from symcomp.vm import destinations
+from symcomp.vm.inspection import Inspector, is_inspected
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
@@ -69,7 +71,9 @@ Lowering = Callable[[Instruction], Action | None]
 LARGEST_INT = 2**31 - 1
 
 
-def native_machine(program: Program, keep: bool = False, checked: bool = False) -> NativeMachine:
+def native_machine(
+    program: Program, keep: bool = False, inspector: Inspector | None = None
+) -> NativeMachine:
     """The machine that runs ``program`` natively.
 
     Parameters
@@ -77,28 +81,35 @@ def native_machine(program: Program, keep: bool = False, checked: bool = False) 
     program : Program
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
-    checked : bool
-        Whether every value is looked at (for NaN): then Python computes them all.
+    inspector : Inspector, optional
+        Sees the values of every node that is computed, by the same actions as without it.
     """
-    return NativeMachine(program, actions_of(program.instructions, checked), keep)
+    return NativeMachine(program, actions_of(program.instructions, inspector), keep)
 
 
-def actions_of(code: Sequence[Instruction], checked: bool = False) -> list[Action | None]:
+def actions_of(
+    code: Sequence[Instruction], inspector: Inspector | None = None
+) -> list[Action | None]:
     """For each instruction what does it; None for what the machine does itself."""
-    kernels = {} if checked or not config.kernels else kernel_actions(code)
-    table = {} if checked else NATIVE
-    return [kernels.get(i) or _action(step, table) for i, step in enumerate(code)]
+    kernels = kernel_actions(code) if config.kernels else {}
+    actions = [kernels.get(i) or _action(step) for i, step in enumerate(code)]
+    if inspector is None:
+        return actions
+    return [
+        Inspected(action, inspector, code[i], i) if action and is_inspected(code[i]) else action
+        for i, action in enumerate(actions)
+    ]
 
 
-def _action(step: Instruction, table: Mapping[type, Lowering]) -> Action | None:
+def _action(step: Instruction) -> Action | None:
     """What does a CALL or COPY; None for the opcodes that the machine knows itself."""
     if step.opcode not in (Opcode.CALL, Opcode.COPY):
         return None
     if step.claims:
         return GateCall(step.compute, step.inputs, step.outputs)
-    if step.opcode is Opcode.COPY and table:
+    if step.opcode is Opcode.COPY:
         return Copied(*_call(step), False)
-    native = table.get(type(step.node.op)) if step.node is not None else None
+    native = NATIVE.get(type(step.node.op)) if step.node is not None else None
     found = native(step) if native is not None and _is_small(step) else None
     return found if found is not None else PythonCall(*_call(step))
 

@@ -17,10 +17,12 @@ LARGEST = 1 << 20
 def folded(node: Apply) -> list[Constant]:
     """The outputs of a node, whose inputs are all constant, as constants.
 
-    Empty if the node is not to be folded: its result would be large, or it fails, which is for the
-    call to say, with the user's line.
+    Empty if the node is not to be folded: its result would be large, or computing it does more than
+    give a value, or it fails, which is for the call to say, with the user's line.
     """
-    if not node.inputs or node.op.destroy_map or not all(map(_small, node.outputs)):
+    if not node.inputs or node.op.destroy_map or node.op.has_effects:
+        return []
+    if not all(map(_small, node.outputs)):
         return []
     try:
         with np.errstate(all="ignore"):

@@ -171,6 +171,7 @@ class Engine(Watcher):
             self._computed[key], self._key_of[node] = node, key
             self._key_of.pop(twin, None)
             node, pairs = twin, [(new, old) for old, new in pairs]
+        self.graph.reason = f"{self._phase}: merge"
         self._note("merge", "equal computations are done once", node, [new for _, new in pairs])
         self._exchange(pairs)
         return True
@@ -193,6 +194,7 @@ class Engine(Watcher):
         return found
 
     def _apply(self, rule: Rule, node: Apply) -> bool:
+        self.graph.reason = f"{self._phase}: {rule.name}"
         try:
             new = rule.function(node, self.graph)
         except Exception as problem:
@@ -226,6 +228,7 @@ class Engine(Watcher):
                 return False
             with made_for(node.source):
                 pairs[i] = (old, _with_known_lengths(old, x, self.graph))
+        self.graph.reason = f"{self._phase}: {rule}"
         self._note(rule, why, node, [x for _, x in pairs])
         self._exchange(pairs)
         return True

@@ -129,6 +129,7 @@ def rewrite(
             if applies:
                 firings += Engine(graph, rules, phase.name, merging, folding, on_error).run()
             if sweeps and phase.sweep is not None:
+                graph.reason = phase.name
                 phase.sweep(graph, firings)
             stage.note = f"{len(firings)} rewrites, {before} -> {len(graph.nodes)} nodes"
         seconds = time.perf_counter() - started

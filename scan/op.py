@@ -15,7 +15,6 @@ from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.cvm.machine import NativeMachine
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.shape import ShapeI
 from symcomp.scan.forward import pushed
@@ -23,7 +22,7 @@ from symcomp.scan.layout import Layout
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
 from symcomp.scan.run import FIRST_ROWS, Rows, Steps, by_fast_run, copy_of, machine_of
-from symcomp.vm.machine import PythonMachine
+from symcomp.vm.inspection import Inspector, Machine
 
 
 @record
@@ -85,7 +84,7 @@ class Scan(Op):
         return types + [TensorType("int64", ())] * layout.until
 
     @cached_property
-    def machine(self) -> PythonMachine | NativeMachine:
+    def machine(self) -> Machine:
         """What runs one step."""
         return machine_of(self.body, self.selects)
 
@@ -94,7 +93,15 @@ class Scan(Op):
         assert self.machine is not None
         return self.perform
 
+    def bind_inspected(self, node: Apply, inspector: Inspector) -> Callable[..., Any]:
+        """The inspector sees the instructions of every step."""
+        machine = machine_of(self.body, self.selects, inspector)
+        return lambda n, *rest: self._run(machine, n, rest)
+
     def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
+        return self._run(self.machine, n, rest)
+
+    def _run(self, machine: Machine, n: Any, rest: Sequence[Any]) -> tuple[Any, ...]:
         layout = self.layout
         most = int(n)
         _, traced, carried, sequences, captured = layout.arguments([n, *rest])
@@ -109,7 +116,7 @@ class Scan(Op):
             states.append(rows)
         stacks = [Rows(f"the output {y}", y.dtype, capacity, None) for y in kinds.stacked]
         steps = Steps(self.layout, states, carried, sequences, captured, stacks)
-        done = steps.run(self.machine, most, str(self))
+        done = steps.run(machine, most, str(self))
         results = [
             rows.first(depth + done, None)
             for rows, depth in zip(states, layout.depths, strict=True)

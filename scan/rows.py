@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -106,6 +106,7 @@ class LastRows(Op):
     more: int
 
     no_derivative = "it is made by rewrites, of what was differentiated before"
+    gives_part: ClassVar[bool] = True
 
     def output_types(self, n: TensorVariable, y: TensorVariable) -> list[TensorType]:
         length = max(int(n.data) + self.more, 0) if isinstance(n, Constant) else None

@@ -17,8 +17,10 @@ from symcomp.cvm.machine import Loop, NativeMachine
 from symcomp.cvm.prepare import native_machine
 from symcomp.errors import ShapeError
 from symcomp.rewrite.phases import rewrite
+from symcomp.rewrite.trace import Trace
 from symcomp.scan.layout import Layout
 from symcomp.vm.guard import Binder
+from symcomp.vm.inspection import InspectedMachine, Inspector, Machine, inspected
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -37,19 +39,33 @@ def by_fast_compile(tags: frozenset[str]) -> bool:
 
 
 def machine_of(
-    body: ClosedGraph, selects: Callable[[frozenset[str]], bool]
-) -> PythonMachine | NativeMachine:
+    body: ClosedGraph,
+    selects: Callable[[frozenset[str]], bool],
+    inspector: Inspector | None = None,
+) -> Machine:
     """The machine that runs one step, its graph rewritten."""
     with span("body of a loop"):
         graph = FunctionGraph(body.inputs, body.outputs)
-        rewrite(graph, selects, config.on_opt_error)
+
+        def apply(one: FunctionGraph) -> Trace:
+            return rewrite(one, selects, config.on_opt_error)
+
         # What a step gives is copied into its row, or lives until the next step: nothing outlives
         # it.
         borrowed = range(len(graph.outputs))
-        program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard))
-        if config.linker.startswith("c"):
-            return native_machine(program, checked=config.nan_guard == "all")
-        return PythonMachine(program)
+        native = config.linker.startswith("c")
+        if inspector is None:
+            apply(graph)
+            program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard))
+            return native_machine(program) if native else PythonMachine(program)
+        inspector.rewrite(graph, apply)
+        program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard, inspector))
+        machine: Machine
+        if native:
+            machine = native_machine(program, inspector=inspector)
+        else:
+            machine = PythonMachine(inspected(program, inspector))
+        return InspectedMachine(machine, inspector, graph, inner=True)
 
 
 class Rows:
@@ -124,7 +140,7 @@ class Steps:
     captured: list[Any]
     stacks: list[Rows]
 
-    def run(self, machine: PythonMachine | NativeMachine, most: int, name: str) -> int:
+    def run(self, machine: Machine, most: int, name: str) -> int:
         """Do the steps; return how many were done."""
         loop: Loop | _PythonLoop
         if isinstance(machine, NativeMachine):
@@ -159,7 +175,7 @@ class Steps:
 class _PythonLoop:
     """The steps, one by one: the specification of ``Loop``."""
 
-    def __init__(self, steps: Steps, machine: PythonMachine) -> None:
+    def __init__(self, steps: Steps, machine: Machine) -> None:
         self.done = 0
         self._steps, self._machine = steps, machine
 

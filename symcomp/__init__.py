@@ -66,3 +66,6 @@ sys.modules[__name__].__class__ = _Facade
 Variable.eval = LazyMethod(  # type: ignore[attr-defined]
     Variable, "eval", "symcomp.compile.evaluation", "eval_variable"
 )
+for _name in ("repr_latex", "repr_html"):
+    _method = LazyMethod(Variable, f"_{_name}_", "symcomp.printing.notebook", _name)
+    setattr(Variable, f"_{_name}_", _method)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
-from symcomp.commands import cache
+from symcomp.commands import cache, info, profile
 from symcomp.errors import SymcompError
 
-COMMANDS = {"cache": cache}
+COMMANDS: dict[str, ModuleType] = {"cache": cache, "info": info, "profile": profile}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     options = parser.parse_args(arguments)
     try:
-        return COMMANDS[options.command].run(options)
+        return int(COMMANDS[options.command].run(options))
     except SymcompError as error:
         print(f"symcomp: {error}", file=sys.stderr)
         return 1

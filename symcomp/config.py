@@ -294,6 +294,10 @@ class Config:
         """
         return _ChangedFlags(self, flags)
 
+    def names(self) -> list[str]:
+        """The names of all options."""
+        return list(self._options)
+
     def origin(self, name: str) -> str:
         """Where the value of an option comes from: default, a file, SYMCOMP_FLAGS, code."""
         return self._origins[name]

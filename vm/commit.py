@@ -19,8 +19,8 @@ from symcomp.core.record import record
 from symcomp.ops.control import IfElse
 from symcomp.ops.regions import ALWAYS, Placement
 from symcomp.rewrite.shapes import Shapes
+from symcomp.vm.failure import explain
 from symcomp.vm.guard import Binder, is_users
-from symcomp.vm.machine import explain
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.order import alias_roots
 from symcomp.vm.program import Instruction

@@ -10,6 +10,9 @@ import numpy as np
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType, describe_value
 from symcomp.errors import SymcompError
+from symcomp.vm.inspection import Inspector, Work
+from symcomp.vm.program import Instruction
+from symcomp.vm.replay import Replayed, as_before, first_bad, told
 
 
 class InvalidValueError(SymcompError, ValueError):
@@ -31,31 +34,38 @@ def is_users(op: Any) -> bool:
 
 
 class Binder:
-    """Gives what computes a node: with its values checked where that is asked for.
+    """Gives what computes a node: that of users' ops with its values checked.
+
+    Their types are checked, and they are copied where they are not the op's own memory.
 
     Parameters
     ----------
     nan_guard : {"off", "user_ops", "all"}
-        Of which ops a NaN that they make out of numbers is an error. The types of what users' ops
-        give are checked always, and copied where they are not the op's own memory.
+        Unless it is off, a NaN that a user's op makes out of numbers is an error. (Those of all
+        ops are found by an inspector.)
+    inspector : Inspector, optional
+        For the programs inside ops.
     """
 
-    def __init__(self, nan_guard: str = "off") -> None:
-        self._nan_guard = nan_guard
+    def __init__(self, nan_guard: str = "off", inspector: Inspector | None = None) -> None:
+        self._watch = nan_guard != "off"
+        self._inspector = inspector
 
     def __call__(self, node: Apply) -> Callable[..., Any]:
         """From the values of the inputs to the value or values of the outputs."""
-        compute: Callable[..., Any] = node.op.bind(node)
-        users, watch = is_users(node.op), self._watches(node.op)
-        if not users and not watch:
+        compute: Callable[..., Any]
+        if self._inspector is None:
+            compute = node.op.bind(node)
+        else:
+            compute = node.op.bind_inspected(node, self._inspector)
+        if not is_users(node.op):
             return compute
 
         def checked(*values: Any) -> Any:
             result = compute(*values)
             several = result if node.op.multiple_outputs else (result,)
-            if users:
-                several = _own_memory(node, values, _check_types(node, several))
-            if watch and not any(has_nan(v) for v in values):
+            several = _own_memory(node, values, _check_types(node, several))
+            if self._watch and not any(has_nan(v) for v in values):
                 _check_nan(node, several)
             return several if node.op.multiple_outputs else several[0]
 
@@ -65,12 +75,22 @@ class Binder:
         """The same, called with an array for each output, too; None if values are checked, or the
         op cannot.
         """
-        if is_users(node.op) or self._watches(node.op):
-            return None
-        return node.op.bind_into(node)  # type: ignore[no-any-return]
+        return None if is_users(node.op) else node.op.bind_into(node)
 
-    def _watches(self, op: Any) -> bool:
-        return self._nan_guard == "all" or (self._nan_guard == "user_ops" and is_users(op))
+
+class NaNInspector(Inspector):
+    """Makes it an error that any op makes a NaN out of numbers (``config.nan_guard="all"``)."""
+
+    def call(
+        self, position: int, step: Instruction, values: Sequence[Any], work: Work
+    ) -> Sequence[Any]:
+        node: Any = step.node
+        watch = not any(map(has_nan, values[: len(node.inputs)]))
+        before = as_before(node, values) if watch else []
+        results = work(values)
+        if watch and any(map(has_nan, results)):
+            _check_nan(node, results, first_bad(node, before, has_nan))
+        return results
 
 
 UNCHECKED = Binder()
@@ -119,12 +139,13 @@ def _own_memory(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> t
     return tuple(own)
 
 
-def _check_nan(node: Apply, values: Any) -> None:
+def _check_nan(node: Apply, values: Any, first: Replayed | None = None) -> None:
     for position, value in enumerate(values):
         if has_nan(value):
             raise NaNError(
                 f"{node.op} made {int(np.isnan(value).sum())} NaN in output {position} "
                 f"({describe_value(value)}) out of inputs without NaN"
                 + (f"; the expression was made at {node.source}" if node.source else "")
+                + (f"; {told(first)}" if first is not None else "")
                 + ". If that is meant, set config.nan_guard='off'"
             )

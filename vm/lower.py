@@ -343,6 +343,7 @@ class _Emitter:
             node=node,
             compute=self.bind(node),
             several=node.op.multiple_outputs,
+            makes_room=True,
         )
         self._add(step, block)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.tensor import describe_value
+from symcomp.vm.failure import Failure, failure
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Kind, Run, Tally, inner_tally
@@ -37,11 +37,17 @@ class PythonMachine:
     program : Program
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
+
+    Attributes
+    ----------
+    failure : Failure or None
+        What is known of the last call that failed.
     """
 
     def __init__(self, program: Program, keep: bool = False) -> None:
         self.program = program
         self.kept: list[Any] | None = None
+        self.failure: Failure | None = None
         self._keep = keep
         self._template = [UNSET] * len(program.variables)
         self._template.append(None)  # slot -1: no array to write into
@@ -150,8 +156,8 @@ class PythonMachine:
                     started = now
                 position = following
         except Exception as problem:
-            step = code[position]
-            explain(problem, step, [store[i] for i in step.inputs])
+            given = [store[i] for i in code[position].inputs]
+            self.failure = failure(problem, self.program, position, given)
             raise
 
     @staticmethod
@@ -167,16 +173,3 @@ class PythonMachine:
         elif step.opcode is Opcode.SKIP_IF_SET:
             return store[step.inputs[0]] is not UNSET
         return step.opcode is Opcode.JUMP
-
-
-def explain(problem: BaseException, step: Instruction, values: Sequence[Any]) -> None:
-    """Add to an exception which node failed, on what, and the user's line that made it."""
-    node = step.node
-    if node is None:
-        return
-    lines = [f"This was raised by the op {node.op}, whose inputs were:"]
-    for position, (x, value) in enumerate(zip(node.inputs, values, strict=True)):
-        lines.append(f"  {position}: {x} ({x.type}) = {describe_value(value)}")
-    if node.source is not None:
-        lines.append(f"The expression was made at {node.source}")
-    problem.add_note("\n".join(lines))

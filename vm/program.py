@@ -36,6 +36,8 @@ class Instruction:
     claims : tuple of int
         Of the CALL at the gate (``vm/commit.py``), which has no node: for each output, the slot of
         the input whose array it is, to be overwritten; a copy of it if somebody else holds it.
+    makes_room : bool
+        Whether the result is memory that later instructions write into: its content means nothing.
     """
 
     opcode: Opcode
@@ -48,6 +50,7 @@ class Instruction:
     several: bool = False
     into: tuple[int, ...] = ()
     claims: tuple[int, ...] = ()
+    makes_room: bool = False
 
     @property
     def arguments(self) -> tuple[int, ...]:

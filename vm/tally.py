@@ -220,7 +220,9 @@ class Tally:
         kind = self.sampler.next()
         return Kind.FULL if self.contains else kind
 
-    def add(self, position: int, shapes: tuple[Shapes, Shapes], start: int, duration: int) -> None:
+    def add(
+        self, position: int, shapes: tuple[Shapes | None, Shapes | None], start: int, duration: int
+    ) -> None:
         """Take in one instruction of a timed run."""
         found = self._variants[position]
         key: Any = shapes

@@ -26,9 +26,8 @@ from symcomp.core.tensor import TensorType
 from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import GradientError, GraphError, NullTypeGradError
 from symcomp.ops.graph_op import GraphOp
-from symcomp.rewrite.phases import rewrite
-from symcomp.scan.phases import PHASES_WITH_LOOPS
 from symcomp.vm.guard import Binder
+from symcomp.vm.inspection import InspectedMachine, Inspector, inspected
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -137,10 +136,19 @@ class OpFromGraph(GraphOp):
         run = self._machine.run
         return (lambda *values: run(values)) if self.multiple_outputs else _first_of(run)
 
+    def bind_inspected(self, node: Apply, inspector: Inspector) -> Callable[..., Any]:
+        """The inspector sees the instructions."""
+        graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
+        inspector.rewrite(graph, get_default_mode().apply_rules)
+        program = lower(graph, bind=Binder(config.nan_guard, inspector))
+        machine = PythonMachine(inspected(program, inspector))
+        run = InspectedMachine(machine, inspector, graph, inner=True).run
+        return (lambda *values: run(values)) if self.multiple_outputs else _first_of(run)
+
     @cached_property
     def _machine(self) -> PythonMachine:
         graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
-        rewrite(graph, get_default_mode().selects, config.on_opt_error, PHASES_WITH_LOOPS)
+        get_default_mode().apply_rules(graph)
         return PythonMachine(lower(graph, bind=Binder(config.nan_guard)))
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:

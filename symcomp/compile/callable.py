@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
 from symcomp.compile.shared import SharedVariable
+from symcomp.core.output import written
 from symcomp.core.spans import recorded, span
-from symcomp.cvm.machine import Caller, Calls, NativeMachine
+from symcomp.cvm.machine import Caller, Calls
 from symcomp.cvm.prepare import native_machine
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
+from symcomp.vm.inspection import InspectedMachine, Machine, inspected
 from symcomp.vm.machine import PythonMachine
 from symcomp.vm.memory import MemoryReport
 from symcomp.vm.program import Program
 from symcomp.vm.tally import Tally
 
 
-def _machine(program: Program, maker: Maker) -> PythonMachine | NativeMachine:
+def _machine(program: Program, maker: Maker) -> Machine:
+    inspector = maker.inspector
     if maker.mode.native:
-        return native_machine(program, maker.keeps, checked=maker.nan_guard == "all")
-    return PythonMachine(program, keep=maker.keeps)
+        machine: Machine = native_machine(program, maker.keeps, inspector)
+    else:
+        code = program if inspector is None else inspected(program, inspector)
+        machine = PythonMachine(code, keep=maker.keeps)
+    if inspector is None:
+        return machine
+    return InspectedMachine(machine, inspector, maker.fgraph)
 
 
 class Function(Caller):
@@ -241,6 +250,42 @@ class Function(Caller):
     def sync_shared(self) -> None:
         """Return when all updates are done. They are, when a call returns; so this does nothing."""
 
+    def explain_last_error(self, file: Any = None) -> str | None:
+        """Tell all that is known of the last call that failed while the program ran.
+
+        The instructions around the one that failed, its inputs with their shapes, ranges and the
+        lines that made them, the graph above it, and of a fused op each step.
+
+        Parameters
+        ----------
+        file : file object or "str", optional
+            Where to write, standard output if not given; ``"str"`` returns the text instead.
+
+        Examples
+        --------
+        >>> import symcomp
+        >>> import symcomp.tensor as T
+        >>> x, y = T.dvectors("x", "y")
+        >>> f = symcomp.function([x, y], T.exp(x) + y)
+        >>> f([1.0, 2.0], [1.0])
+        Traceback (most recent call last):
+            ...
+        symcomp.errors.ShapeError: ...
+        >>> print(f.explain_last_error(file="str").split("Its inputs:")[1])
+        <BLANKLINE>
+          0: x (float64 vector) = a float64 array of shape (2,): 1 to 2
+        ...
+          1: y (float64 vector) = a float64 array of shape (1,): 1
+        ...
+        """
+        failure = self._machine.failure
+        text = "No call has failed." if failure is None else str(failure)
+        return written(text, file)
+
+    def kept_values(self) -> list[Any] | None:
+        """The values of the last call, for each slot of the program, where they are kept."""
+        return self._machine.kept
+
     def free(self) -> None:
         """Drop the intermediate values kept from the last call (``allow_gc=False``)."""
         self._machine.free()
@@ -275,7 +320,7 @@ class Function(Caller):
             Shared variables are the same objects, apart from those in ``swap``; default values are
             its own.
         """
-        maker = copy.copy(self.maker.without_updates() if delete_updates else self.maker)
+        maker = replace(self.maker.without_updates() if delete_updates else self.maker)
         maker.inputs = [_own_input(spec) for spec in maker.inputs]
         for old, new in (swap or {}).items():
             _swap(maker, old, new)

@@ -18,10 +18,10 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
 from symcomp.core.spans import span
 from symcomp.profiling.stats import ProfileStats
-from symcomp.rewrite.phases import FULL, rewrite
+from symcomp.rewrite.phases import FULL
 from symcomp.rewrite.trace import Trace
-from symcomp.scan.phases import PHASES_WITH_LOOPS
-from symcomp.vm.guard import Binder
+from symcomp.vm.guard import Binder, NaNInspector
+from symcomp.vm.inspection import Inspector, Several
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Program
 
@@ -105,6 +105,8 @@ class Maker:
         For each further output, the input whose container receives it.
     trace : Trace
         What rewriting did.
+    original : tuple of Variable
+        The outputs and updates before rewriting; they are not pickled.
     """
 
     fgraph: FunctionGraph
@@ -119,6 +121,11 @@ class Maker:
     profile: ProfileStats | None = None
     keeps: bool = field(default=False)
     trace: Trace = field(default_factory=Trace)
+    original: tuple[Variable, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the user's graph."""
+        return {**self.__dict__, "original": ()}
 
     def program(self, reuse: bool = True, collect: bool = True) -> Program:
         """Lower the graph: with a storage plan, and with frees, where the mode allows them."""
@@ -130,16 +137,24 @@ class Maker:
             ],
             borrowed=self.borrowed,
             collect=collect and not self.keeps,
-            bind=Binder(self.nan_guard),
+            bind=Binder(self.nan_guard, self.inspector),
             inplace=reuse,
             sharing=reuse,
             frugal=reuse,
-            updated=self._overwritable() if reuse else None,
+            updated=self._overwritable() if reuse and self.inspector is None else None,
         )
 
     def other_programs(self) -> tuple[Program, Program]:
         """The program without a storage plan, and the one without frees, too."""
         return self.program(reuse=False), self.program(reuse=False, collect=False)
+
+    @property
+    def inspector(self) -> Inspector | None:
+        """What looks at the values of all nodes."""
+        own = self.mode.inspector
+        if self.nan_guard != "all":
+            return own
+        return NaNInspector() if own is None else Several([NaNInspector(), own])
 
     def _overwritable(self) -> dict[int, Variable]:
         """The outputs that may be written over shared variables; none if setting another one might
@@ -161,6 +176,7 @@ class Maker:
         return Maker(
             graph, self.inputs, self.structure, self.n_outputs, [], self.borrowed, self.mode,
             self.name, self.nan_guard, self.profile, self.keeps, self.trace,
+            self.original[: self.n_outputs],
         )  # fmt: skip
 
 
@@ -189,10 +205,11 @@ def make(
             [spec.variable for spec in inputs],
             [*outputs, *(expression for _, expression in updates)],
         )
-    trace = rewrite(graph, mode.selects, config.on_opt_error, PHASES_WITH_LOOPS)
+    trace = mode.rewrite(graph)
     if config.optimizer_verbose:
         print(trace)
     return Maker(
         graph, list(inputs), structure, len(outputs), [i for i, _ in updates], list(borrowed), mode,
         name, config.nan_guard, profile, mode.keeps_values, trace,
+        (*outputs, *(expression for _, expression in updates)),
     )  # fmt: skip

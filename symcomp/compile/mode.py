@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from symcomp.config import config
+from symcomp.core.graph import FunctionGraph
+from symcomp.rewrite.phases import rewrite
+from symcomp.rewrite.trace import Trace
+from symcomp.scan.phases import PHASES_WITH_LOOPS
+from symcomp.vm.inspection import Inspector
 
 LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py", "c|py_nogc")
 # The optimizers: which level of rewriting (see rewrite/phases.py), and tags more.
@@ -46,6 +52,9 @@ class Mode:
     Mode(linker='py', optimizer='fast_run', excluding=('constant_folding',))
     """
 
+    # What looks at the values of all nodes; modes that check have one.
+    inspector: Inspector | None = None
+
     def __init__(self, linker: Any = None, optimizer: Any = "default") -> None:
         self.linker: str = config.linker if linker is None else linker
         self.optimizer: str = config.optimizer if optimizer == "default" else str(optimizer)
@@ -76,8 +85,9 @@ class Mode:
 
     def clone(self, linker: Any = None, optimizer: Any = None) -> Mode:
         """A copy, with another linker or optimizer."""
-        twin = Mode(linker or self.linker, optimizer or self.optimizer)
-        twin._included, twin._excluded = self._included, self._excluded
+        named = Mode(linker or self.linker, optimizer or self.optimizer)
+        twin = copy.copy(self)
+        twin.linker, twin.optimizer = named.linker, named.optimizer
         return twin
 
     def including(self, *tags: str) -> Mode:
@@ -100,6 +110,16 @@ class Mode:
         level, more = OPTIMIZERS[self.optimizer]
         return level in tags or any(tag in self._included or tag in more for tag in tags)
 
+    def apply_rules(self, graph: FunctionGraph) -> Trace:
+        """Rewrite a graph in place."""
+        return rewrite(graph, self.selects, config.on_opt_error, PHASES_WITH_LOOPS)
+
+    def rewrite(self, graph: FunctionGraph) -> Trace:
+        """The same, seen by the inspector."""
+        if self.inspector is None:
+            return self.apply_rules(graph)
+        return self.inspector.rewrite(graph, self.apply_rules)
+
     @property
     def native(self) -> bool:
         """Whether the native machine runs the program."""
@@ -111,7 +131,7 @@ class Mode:
         return self.linker.endswith("_nogc") or not config.allow_gc
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mode) and vars(self) == vars(other)
+        return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
         return hash((self.linker, self.optimizer, self._included, self._excluded))
@@ -122,22 +142,23 @@ class Mode:
             for word, tags in (("including", self._included), ("excluding", self._excluded))
             if tags
         )
-        return f"Mode(linker={self.linker!r}, optimizer={self.optimizer!r}{extra})"
+        return f"{type(self).__name__}(linker={self.linker!r}, optimizer={self.optimizer!r}{extra})"
 
 
 def _tags(text: str) -> tuple[str, ...]:
     return tuple(tag for tag in text.split(":") if tag)
 
 
-_modes: dict[str, Any] = {
-    "mode": lambda: Mode(),
-    "fast_run": lambda: Mode(optimizer="fast_run"),
-    "fast_compile": lambda: Mode(optimizer="fast_compile"),
+# By their names in lower case: as they are written, and what makes them.
+_modes: dict[str, tuple[str, Callable[[], Mode]]] = {
+    "mode": ("Mode", lambda: Mode()),
+    "fast_run": ("FAST_RUN", lambda: Mode(optimizer="fast_run")),
+    "fast_compile": ("FAST_COMPILE", lambda: Mode(optimizer="fast_compile")),
 }
 
 
-def register_mode(name: str, mode: Mode) -> None:
-    """Make ``mode`` available by name.
+def register_mode(name: str, mode: Mode | Callable[[], Mode]) -> None:
+    """Make ``mode``, or what it returns when it is called, available by name.
 
     Raises
     ------
@@ -146,7 +167,8 @@ def register_mode(name: str, mode: Mode) -> None:
     """
     if name.lower() in _modes:
         raise ValueError(f"register_mode: there is a mode {name!r} already")
-    _modes[name.lower()] = lambda: mode
+    make = (lambda: mode) if isinstance(mode, Mode) else mode
+    _modes[name.lower()] = name, make
 
 
 def get_mode(mode: Any) -> Mode:
@@ -167,9 +189,9 @@ def get_mode(mode: Any) -> Mode:
         return mode
     name = config.mode if mode is None else mode
     if not isinstance(name, str) or name.lower() not in _modes:
-        known = ", ".join(sorted(key.upper() if key != "mode" else "Mode" for key in _modes))
+        known = ", ".join(sorted(written for written, _ in _modes.values()))
         raise ValueError(f"mode {name!r} does not exist; there are {known}, or pass a Mode")
-    return _modes[name.lower()]()
+    return _modes[name.lower()][1]()
 
 
 def get_default_mode() -> Mode:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from symcomp.core.flat import Flat, flatten, unflatten
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import rebuild, toposort
 from symcomp.errors import GraphError, MissingInputError
+
+
+class Replacement(NamedTuple):
+    """What took the place of a variable, and why."""
+
+    old: Variable
+    new: Variable
+    reason: str
 
 
 class Watcher:
@@ -41,6 +49,8 @@ class FunctionGraph:
         Hears of every change.
     facts : dict
         What was found out about the graph, by topic; not copied.
+    history : list of Replacement or None
+        Every replacement is added to it, with the ``reason`` set by who does it.
 
     Raises
     ------
@@ -74,6 +84,8 @@ class FunctionGraph:
         self.nodes: dict[Apply, None] = {}
         self.watcher: Watcher | None = None
         self.facts: dict[str, Any] = {}
+        self.history: list[Replacement] | None = None
+        self.reason = ""
         for i, variable in enumerate(self.outputs):
             self._import(variable)
             self.clients[variable]["output", i] = None
@@ -145,6 +157,8 @@ class FunctionGraph:
             return
         if any(old in node.inputs for node in toposort([new], self.clients)):
             raise GraphError(f"replacing {old} by {new}, which depends on it, would make a cycle")
+        if self.history is not None:
+            self.history.append(Replacement(old, new, self.reason))
         if old.name is not None and new.name is None:
             new.name = old.name
         for client, position in list(self.clients[old]):

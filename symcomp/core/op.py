@@ -26,14 +26,20 @@ class Op:
         Why the op has no derivative rules; empty for an op that has both.
     view_map, destroy_map : mapping of int to tuple of int
         Output position to the input positions that it may share memory with, or that it overwrites.
+    has_effects : bool
+        If true, computing it does more than give a value (it prints): never done beforehand.
+    gives_part : bool
+        Whether only that part of its value is meant that is read, as rewrites have seen.
     runs_users_code : bool
         Whether ``perform`` is the user's, though the class is not: then its results are checked.
     """
 
     multiple_outputs: ClassVar[bool] = False
     no_derivative: ClassVar[str] = ""
+    has_effects: ClassVar[bool] = False
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
+    gives_part: ClassVar[bool] = False
     runs_users_code: ClassVar[bool] = False
 
     # -- building
@@ -74,6 +80,12 @@ class Op:
     def bind(self, node: Apply) -> Callable[..., Any]:
         """What computes ``node``: ``perform``, or a version of it that knows the node's types."""
         return self.perform
+
+    def bind_inspected(self, node: Apply, inspector: Any) -> Callable[..., Any]:
+        """As ``bind``, for an op that runs programs: ``inspector`` (``vm/inspection.py``) sees
+        their instructions.
+        """
+        return self.bind(node)
 
     def bind_into(self, node: Apply) -> Callable[..., Any] | None:
         """As ``bind``, but called with one more array for each output, in which to leave it; None:
@@ -164,6 +176,12 @@ class Op:
     def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
         """(inputs, outputs) of each graph that the op contains."""
         return ()
+
+    def inner_graphs_of(
+        self, node: Apply
+    ) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
+        """The same for one application, where the graph depends on the types of the inputs."""
+        return self.inner_graphs()
 
     def __str__(self) -> str:
         names = getattr(self, "__match_args__", ())

@@ -23,6 +23,8 @@ class DrawnNode(NamedTuple):
         What is shown of the node when it is clicked.
     opens : str
         The title of another graph on the page that shows what is inside; empty: none.
+    kin : str
+        Nodes of all graphs with the same text are marked when one of them is clicked; empty: none.
     """
 
     id: str
@@ -31,6 +33,7 @@ class DrawnNode(NamedTuple):
     values: Mapping[str, float] = {}
     details: Sequence[tuple[str, str]] = ()
     opens: str = ""
+    kin: str = ""
 
 
 class DrawnEdge(NamedTuple):

@@ -2,6 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const figures = [...document.querySelectorAll("figure")];
+const shown = () => figures.filter((other) => !other.hidden);
 let figure = null;
 
 // -- colours
@@ -14,14 +15,19 @@ function colour(share) {
   return `rgb(${mixed.join(",")})`;
 }
 
-function paint(measure) {
-  const known = data.graphs[figure.dataset.graph];
-  for (const g of figure.querySelectorAll(".node")) {
-    const value = known.nodes[g.dataset.node].values[measure.name];
-    const rect = g.querySelector("rect");
-    rect.style.fill = value === undefined ? "" : colour(value / (measure.largest || 1));
+function paint(name) {
+  for (const other of shown()) {
+    const known = data.graphs[other.dataset.graph];
+    const measure = known.measures.find((m) => m.name === name);
+    for (const g of other.querySelectorAll(".node")) {
+      const value = measure ? known.nodes[g.dataset.node].values[name] : undefined;
+      const rect = g.querySelector("rect");
+      rect.style.fill = value === undefined ? "" : colour(value / (measure.largest || 1));
+    }
+    if (measure && other === figure) {
+      byId("legend").querySelector("span").textContent = `0 to ${measure.shown}`;
+    }
   }
-  byId("legend").querySelector("span").textContent = `0 to ${measure.shown}`;
 }
 
 // -- the part that is seen
@@ -32,7 +38,7 @@ function look(svg, box) {
 
 function fit(svg) {
   const width = Number(svg.dataset.width), height = Number(svg.dataset.height);
-  const room = figure.getBoundingClientRect();
+  const room = svg.parentElement.getBoundingClientRect();
   // Letters are never larger than they are written, nor so small that nobody can read them.
   const scale = Math.min(Math.max(width / room.width, height / room.height, 1), 2.2);
   const shown = { width: scale * room.width, height: scale * room.height };
@@ -88,49 +94,63 @@ function element(name, text) {
   return found;
 }
 
-function select(id) {
-  const node = data.graphs[figure.dataset.graph].nodes[id];
-  for (const g of figure.querySelectorAll(".node")) {
-    g.classList.toggle("selected", g.dataset.node === id);
-  }
-  for (const edge of figure.querySelectorAll(".edge")) {
-    edge.classList.toggle("near", edge.dataset.source === id || edge.dataset.target === id);
+function select(where, id) {
+  const node = data.graphs[where.dataset.graph].nodes[id];
+  for (const other of shown()) {
+    const nodes = data.graphs[other.dataset.graph].nodes;
+    for (const g of other.querySelectorAll(".node")) {
+      const same = other === where && g.dataset.node === id;
+      const kin = node.kin !== "" && nodes[g.dataset.node].kin === node.kin;
+      g.classList.toggle("selected", same);
+      g.classList.toggle("kin", kin && !same);
+    }
+    for (const edge of other.querySelectorAll(".edge")) {
+      const near = edge.dataset.source === id || edge.dataset.target === id;
+      edge.classList.toggle("near", other === where && near);
+    }
   }
   const list = document.createElement("dl");
   for (const [what, text] of node.details) {
-    list.append(element("dt", what), element("dd", text));
+    const shown = element("dd", text);
+    shown.classList.toggle("code", text.includes("\n"));
+    list.append(element("dt", what), shown);
   }
-  const shown = [element("h2", node.label), list];
+  const parts = [element("h2", node.label), list];
   if (node.opens) {
     const button = element("button", `Open ${node.opens}`);
     button.addEventListener("click", () => show(node.opens));
-    shown.push(button);
+    parts.push(button);
   }
-  byId("details").replaceChildren(...shown);
+  byId("details").replaceChildren(...parts);
 }
 
 function reveal(title, id) {
   show(title);
   const g = [...figure.querySelectorAll(".node")].find((n) => n.dataset.node === id);
   centre(figure.querySelector("svg"), g.querySelector("rect"));
-  select(id);
+  select(figure, id);
   figure.scrollIntoView({ block: "nearest" });
 }
 
 function find(text) {
-  const nodes = data.graphs[figure.dataset.graph].nodes;
   const wanted = text.toLowerCase();
-  for (const g of figure.querySelectorAll(".node")) {
-    const node = nodes[g.dataset.node];
-    const all = [node.label, ...node.details.map((pair) => pair[1])].join("\n").toLowerCase();
-    g.classList.toggle("faded", wanted !== "" && !all.includes(wanted));
+  for (const other of shown()) {
+    const nodes = data.graphs[other.dataset.graph].nodes;
+    for (const g of other.querySelectorAll(".node")) {
+      const node = nodes[g.dataset.node];
+      const all = [node.label, ...node.details.map((pair) => pair[1])].join("\n").toLowerCase();
+      g.classList.toggle("faded", wanted !== "" && !all.includes(wanted));
+    }
   }
 }
 
 // -- graphs
 
 function show(title) {
-  for (const other of figures) other.hidden = other.dataset.graph !== title;
+  const beside = byId("beside").value;
+  for (const other of figures) {
+    other.hidden = other.dataset.graph !== title && other.dataset.graph !== beside;
+  }
   figure = figures.find((other) => other.dataset.graph === title);
   byId("graph").value = title;
   const measures = data.graphs[title].measures;
@@ -139,28 +159,32 @@ function show(title) {
   const chosen = measures.find((m) => m.name === before) || measures[0];
   if (chosen) {
     byId("measure").value = chosen.name;
-    paint(chosen);
+    paint(chosen.name);
   }
-  fit(figure.querySelector("svg"));
+  for (const other of shown()) fit(other.querySelector("svg"));
   find(byId("find").value);
 }
 
 byId("graph").replaceChildren(...Object.keys(data.graphs).map((name) => new Option(name, name)));
+byId("beside").replaceChildren(
+  new Option("nothing", ""), ...Object.keys(data.graphs).map((name) => new Option(name, name)),
+);
+byId("beside").value = data.beside;
 byId("graph").addEventListener("change", (event) => show(event.target.value));
-byId("measure").addEventListener("change", (event) => {
-  const measures = data.graphs[figure.dataset.graph].measures;
-  paint(measures.find((m) => m.name === event.target.value));
-});
+byId("beside").addEventListener("change", () => show(figure.dataset.graph));
+byId("measure").addEventListener("change", (event) => paint(event.target.value));
 byId("find").addEventListener("input", (event) => find(event.target.value));
-byId("fit").addEventListener("click", () => fit(figure.querySelector("svg")));
+byId("fit").addEventListener("click", () => {
+  for (const other of shown()) fit(other.querySelector("svg"));
+});
 byId("legend").querySelector("i").style.background =
   `linear-gradient(to right, ${[0, 0.0625, 0.25, 0.5625, 1].map(colour).join(",")})`;
 for (const other of figures) {
   movable(other.querySelector("svg"));
   for (const g of other.querySelectorAll(".node")) {
-    g.addEventListener("click", () => select(g.dataset.node));
+    g.addEventListener("click", () => select(other, g.dataset.node));
     g.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") select(g.dataset.node);
+      if (event.key === "Enter") select(other, g.dataset.node);
     });
     g.addEventListener("dblclick", () => {
       const opens = data.graphs[other.dataset.graph].nodes[g.dataset.node].opens;

@@ -23,12 +23,15 @@ class Table(NamedTuple):
     nodes : sequence of (str, str)
         For each row the title of a graph and the id of the node there that it speaks of; empty:
         none does.
+    words : bool
+        Whether the cells are words, which stand on the left, and not numbers.
     """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     nodes: Sequence[tuple[str, str]] = ()
+    words: bool = False
 
 
 def as_html(
@@ -36,6 +39,7 @@ def as_html(
     graphs: Sequence[DrawnGraph],
     tables: Sequence[Table] = (),
     facts: Sequence[tuple[str, str]] = (),
+    beside: str = "",
 ) -> str:
     """The page.
 
@@ -47,6 +51,8 @@ def as_html(
     tables : sequence of Table
     facts : sequence of (str, str)
         Shown above all else: what, and how much.
+    beside : str
+        The title of the graph that is shown beside the first; empty: none, until one is chosen.
 
     Raises
     ------
@@ -71,7 +77,7 @@ def as_html(
             *(_figure(i, graph) for i, graph in enumerate(graphs)),
             '</div><aside id="details"><p>Click a node to see its details.</p></aside></main>',
             *(_table(table) for table in tables),
-            f'<script type="application/json" id="data">{_as_json(_data(graphs))}</script>',
+            f'<script type="application/json" id="data">{_as_json(_data(graphs, beside))}</script>',
             f"<script>\n{script}</script></body></html>\n",
         ]
     )
@@ -84,6 +90,7 @@ def _resource(name: str) -> str:
 def _controls() -> str:
     return (
         '<nav><label>Graph <select id="graph"></select></label>'
+        '<label>Beside <select id="beside"></select></label>'
         '<label>Colour <select id="measure"></select></label>'
         '<span id="legend"><i></i><span></span></span>'
         '<label>Find <input id="find" type="search" placeholder="text of a node"></label>'
@@ -95,7 +102,8 @@ def _controls() -> str:
 def _figure(i: int, graph: DrawnGraph) -> str:
     hidden = " hidden" if i else ""
     title = escape(graph.title)
-    return f'<figure data-graph="{title}"{hidden}>\n{as_svg(graph)}\n</figure>'
+    caption = f"<figcaption>{title}</figcaption>"
+    return f'<figure data-graph="{title}"{hidden}>{caption}\n{as_svg(graph)}\n</figure>'
 
 
 def _table(table: Table) -> str:
@@ -107,17 +115,19 @@ def _table(table: Table) -> str:
             graph, node = table.nodes[i]
             where = f' data-in="{escape(graph)}" data-of="{escape(node)}" tabindex="0"'
         rows.append(f"<tr{where}>" + "".join(f"<td>{escape(x)}</td>" for x in row) + "</tr>")
+    kind = ' class="words"' if table.words else ""
     return (
-        f"<section><h2>{escape(table.title)}</h2><table><thead><tr>{head}</tr></thead>\n<tbody>"
+        f"<section><h2>{escape(table.title)}</h2><table{kind}><thead><tr>{head}</tr></thead>\n<tbody>"
         + "\n".join(rows)
         + "</tbody></table></section>"
     )
 
 
-def _data(graphs: Sequence[DrawnGraph]) -> Any:
+def _data(graphs: Sequence[DrawnGraph], beside: str) -> Any:
     """What the script needs of the graphs."""
     return {
         "colours": COLOURS,
+        "beside": beside,
         "graphs": {
             graph.title: {
                 "measures": [_measure(graph, i) for i in range(len(graph.measures))],
@@ -127,6 +137,7 @@ def _data(graphs: Sequence[DrawnGraph]) -> Any:
                         "values": dict(node.values),
                         "details": [list(pair) for pair in node.details],
                         "opens": node.opens,
+                        "kin": node.kin,
                     }
                     for node in graph.nodes
                 },

@@ -103,7 +103,7 @@ class Fused(Op):
         """Raise what the first step that does not fit raises, with the user's line."""
         inputs = [kind() for kind in types]
         store: dict[Any, Any] = dict(zip(inputs, values, strict=True))
-        for node in self._unfolded_with_sources(inputs):
+        for node in toposort(self._unfolded_with_sources(inputs)):
             given = [x.data if isinstance(x, Constant) else store[x] for x in node.inputs]
             try:
                 store[node.outputs[0]] = node.op.bind(node)(*given)
@@ -114,7 +114,8 @@ class Fused(Op):
         shapes = ", ".join(str(v.shape) for v in values)
         raise ShapeError(f"{self}: inputs of shapes {shapes} do not belong to one loop")
 
-    def _unfolded_with_sources(self, inputs: Sequence[Any]) -> list[Apply]:
+    def _unfolded_with_sources(self, inputs: Sequence[Any]) -> list[Any]:
+        """The values as expressions of ``inputs`` that know the users' lines."""
         formula = self.formula
         values = [*inputs]
         for literal in formula.literals:
@@ -123,7 +124,15 @@ class Fused(Op):
         for step, source in zip(formula.steps, sources, strict=True):
             with made_for(source):
                 values.append(unfold_step(step, [values[a] for a in step.arguments]))
-        return toposort(values)
+        return values
+
+    def inner_graphs_of(self, node: Apply) -> Sequence[tuple[list[Any], list[Any]]]:
+        """The steps, a node for each, which knows the user's line that it was made for."""
+        inputs = [x.type(f"x{i}") for i, x in enumerate(node.inputs)]
+        values = self._unfolded_with_sources(inputs)
+        with made_for(node.source):
+            outputs = [without_axes(values[r.value], r.dropped) for r in self.formula.results]
+        return [(inputs, outputs)]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         formula = self.formula

@@ -149,6 +149,11 @@ def printed_at_exit(profile: ProfileStats) -> ProfileStats:
     return profile
 
 
+def profiles_at_exit() -> list[ProfileStats]:
+    """The profiles that are printed when Python ends."""
+    return list(_printed_at_exit)
+
+
 def text_at_exit(profiles: list[ProfileStats]) -> str:
     """The profiles of functions that were called, and what they took together."""
     called = [profile for profile in profiles if profile.calls]

@@ -17,6 +17,7 @@ from symcomp.ops.convert import (
 )
 from symcomp.ops.creation import *
 from symcomp.ops.cumulative import *
+from symcomp.ops.debugging import *
 from symcomp.ops.diagonal import *
 from symcomp.ops.dimshuffle import DimShuffle, dimshuffle
 from symcomp.ops.einsum import einsum

@@ -471,7 +471,9 @@ def test_modes():
     assert len(unfolded.maker.fgraph.nodes) == 1
     included = symcomp.Mode(optimizer="merge").including("constant_folding")
     assert len(symcomp.function([], T.constant(2.0) * 3, mode=included).maker.fgraph.nodes) == 0
-    with pytest.raises(ValueError, match="mode 'other' does not exist; there are FAST_COMPILE"):
+    with pytest.raises(
+        ValueError, match="mode 'other' does not exist; there are .*FAST_COMPILE, FAST_RUN, Mode"
+    ):
         symcomp.function([x], x, mode="other")
     with pytest.raises(ValueError, match="linker 'jit' does not exist"):
         symcomp.Mode("jit")

@@ -29,7 +29,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
 def draw_of(machine: Any, name: str = "RandomDraw") -> int:
     """How many instructions of a function an action of this name does."""
     steps = machine.program.instructions
-    kinds = [type(prepare._action(s, prepare.NATIVE)).__name__ for s in steps if s.node is not None]
+    kinds = [type(prepare._action(s)).__name__ for s in steps if s.node is not None]
     return kinds.count(name)
 
 

@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 def actions_of(f: Any) -> list[type]:
     """What does the instructions of a function."""
     steps = [s for s in f.program.instructions if s.node is not None]
-    return [type(prepare._action(s, prepare.NATIVE)) for s in steps]
+    return [type(prepare._action(s)) for s in steps]
 
 
 def both(inputs: Any, outputs: Any, *values: Any, wants: Any = ()) -> Any:

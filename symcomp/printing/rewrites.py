@@ -1,14 +1,14 @@
-"""``symcomp.printing``: graphs, functions and what was done to them, as text."""
+"""explain_rewrites: what rewriting did to the graph of a function."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any, TextIO
 
 from symcomp.compile.callable import Function
+from symcomp.core.output import written
 
 
-def explain_rewrites(f: Function, file: TextIO | str | None = None) -> str | None:
+def explain_rewrites(f: Function, file: TextIO | str | None = None) -> Any:
     """Tell what rewriting did to the graph of a compiled function.
 
     Phase by phase: each rule that fired with its reason, and for each firing the node, what took
@@ -43,14 +43,4 @@ def explain_rewrites(f: Function, file: TextIO | str | None = None) -> str | Non
             "the expression with symcomp.function first"
         )
     text = str(f.maker.trace)
-    return _written(text, file)
-
-
-def _written(text: str, file: Any) -> str | None:
-    if file == "str":
-        return text
-    print(text, file=sys.stdout if file is None else file)
-    return None
-
-
-__all__ = ["explain_rewrites"]
+    return written(text, file)

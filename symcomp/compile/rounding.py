@@ -1,0 +1,92 @@
+"""Whether two ways to compute the same agree, up to what rounding does to it.
+
+Beyond a small tolerance, the noise of the first way is measured: it is computed again several times
+with every float changed at random by about its last digit (Monte Carlo arithmetic: Parker, "Monte
+Carlo Arithmetic", UCLA 1997; CESTAC: Vignes, 1974). What differs by no more than such noise agrees:
+so it is where digits cancel, and an overflow or a comparison hangs on the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# Relative differences that need no measuring.
+TOLERANCE = {"float16": 4e-3, "float32": 1e-5, "complex64": 1e-5}
+OTHERWISE = 1e-10
+# How often the noise is measured, and how much larger than it a difference may be.
+TRIALS, MARGIN = 6, 20.0
+
+Perturb = Callable[[Any], Any]
+
+
+def perturbation(seed: int) -> Perturb:
+    """What changes every float of an array by up to one unit in the last place; others pass."""
+    rng = np.random.default_rng(seed)
+
+    def perturb(value: Any) -> Any:
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
+            return value
+        shift = rng.uniform(-1.0, 1.0, value.shape) * np.finfo(value.dtype).eps
+        return np.asarray(value * (1 + shift), value.dtype)
+
+    return perturb
+
+
+def disagreement(
+    expected: Any, found: Any, again: Callable[[Perturb], Any], removes_overflow: bool = False
+) -> str:
+    """In words, how ``found`` differs from ``expected``; empty if it does not.
+
+    Parameters
+    ----------
+    expected, found : values
+    again : callable
+        Computes ``expected`` again, with every value on the way given to its argument.
+    removes_overflow : bool
+        Whether a number may take the place of an infinity or NaN.
+    """
+    if not isinstance(expected, np.ndarray) or not isinstance(found, np.ndarray):
+        return ""
+    if expected.dtype != found.dtype or expected.shape != found.shape:
+        return (
+            f"a {expected.dtype} array of shape {expected.shape} was expected, got a "
+            f"{found.dtype} array of shape {found.shape}"
+        )
+    far = _differs(expected, found, removes_overflow)
+    if not far.any():
+        return ""
+    with np.errstate(all="ignore"):
+        noise = np.max([_gap(again(perturbation(k)), expected) for k in range(TRIALS)], axis=0)
+        far &= ~(_gap(found, expected) <= MARGIN * noise)
+    if not far.any():
+        return ""
+    where = tuple(int(i) for i in np.argwhere(far)[0])
+    return (
+        f"{int(far.sum())} of {far.size} elements differ; at {where} {expected[where]!r} was "
+        f"expected, got {found[where]!r}"
+    )
+
+
+def _differs(expected: Any, found: Any, removes_overflow: bool) -> Any:
+    """Where the two are not within the tolerance."""
+    if expected.dtype.kind not in "fc":
+        return expected != found
+    rtol = TOLERANCE.get(expected.dtype.name, OTHERWISE)
+    with np.errstate(all="ignore"):
+        close = np.abs(found - expected) <= rtol * np.abs(expected) + np.finfo(found.dtype).tiny
+    close |= (found == expected) | (np.isnan(found) & np.isnan(expected))
+    if removes_overflow:
+        close |= ~np.isfinite(expected) & ~np.isnan(found)
+    return ~close
+
+
+def _gap(a: Any, b: Any) -> Any:
+    """How far two arrays are apart; 0 where both are the same infinity or NaN."""
+    if a.dtype.kind not in "fc":
+        return np.where(a == b, 0.0, np.inf)
+    gap = np.abs(a - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))

@@ -1,0 +1,14 @@
+"""Where text goes: to standard output, to a file, or back to the caller."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def written(text: str, file: Any) -> Any:
+    """Write ``text`` to ``file``, None being standard output; ``"str"`` returns it."""
+    if file == "str":
+        return text
+    print(text, file=sys.stdout if file is None else file)
+    return file

@@ -1,0 +1,49 @@
+"""What is in an array, in few words: its range, its NaN and infinities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.tensor import describe_value
+
+
+def range_of(array: Any) -> str:
+    """The least and the greatest finite element, and how many are not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.core.values import range_of
+    >>> range_of(np.array([1.0, np.nan, 3.0, np.inf]))
+    '1 to 3, 1 NaN, 1 inf'
+    """
+    array = np.asarray(array)
+    if array.size == 0:
+        return "empty"
+    if array.dtype.kind == "b":
+        return f"{int(array.sum())} of {array.size} true"
+    if array.dtype.kind not in "iufc":
+        return f"{array.size} of {array.dtype}"
+    finite = array[np.isfinite(array)] if array.dtype.kind in "fc" else array
+    of = "abs " if array.dtype.kind == "c" else ""
+    size = np.abs(finite) if array.dtype.kind == "c" else finite
+    parts = []
+    if size.size:
+        least, most = size.min(), size.max()
+        same = f"{of}{least:.6g}"
+        parts.append(same if least == most else f"{same} to {most:.6g}")
+    if array.dtype.kind in "fc":
+        nan = int(np.isnan(array).sum())
+        infinite = int(np.isinf(array).sum())
+        parts += [f"{n} {word}" for n, word in ((nan, "NaN"), (infinite, "inf")) if n]
+    return ", ".join(parts)
+
+
+def describe_contents(value: Any) -> str:
+    """As ``describe_value``, with the range of an array."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        layout = "" if value.flags.c_contiguous or value.ndim < 2 else f", strides {value.strides}"
+        return f"{describe_value(value)}{layout}: {range_of(value)}"
+    return describe_value(value)

@@ -1,0 +1,303 @@
+"""html: a function's graph as a page: before and after rewriting, times, lines, and C."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from symcomp.codegen.kernel import whole_kernel
+from symcomp.compile.callable import Function
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.tensor import TensorType
+from symcomp.core.walk import toposort
+from symcomp.cvm.kernels import formula_of
+from symcomp.drawing.graph import DrawnEdge, DrawnGraph, DrawnNode, Measure
+from symcomp.drawing.page import Table, as_html
+from symcomp.printing.plain import pp
+from symcomp.printing.values import min_informative_str
+from symcomp.profiling.text import duration, shortened, size
+from symcomp.vm.opcodes import Opcode
+from symcomp.vm.tally import Counted
+
+AFTER, BEFORE = "after rewriting", "before rewriting"
+# Of a graph with more nodes only the last ones are drawn.
+MOST_DRAWN = 1500
+LONGEST_LABEL, LONGEST_C = 34, 20_000
+TIME, MEMORY, RUNS = (
+    Measure("time", duration),
+    Measure("memory", size),
+    Measure("runs", "{:.0f}".format),
+)
+
+
+def html(obj: Any, path: str | os.PathLike[str] | None = None) -> str | None:
+    """A page with the graph of a function or of expressions, in one file that loads nothing.
+
+    It has the graph after rewriting and the graph as it was written beside it; a click on a node
+    shows its types, your line that made it, the memory of its outputs, and the C generated for it,
+    and marks the nodes of the same line in the other graph. Loops and fused kernels are closed, and
+    a double click opens them. With ``profile=True`` nodes are coloured by the time they took.
+
+    Parameters
+    ----------
+    obj : Function, FunctionGraph, Variable, or list of Variable
+    path : path, optional
+        Where to write the page. None: it is returned.
+
+    Returns
+    -------
+    str or None
+
+    Raises
+    ------
+    TypeError
+        If ``obj`` has no graph.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> f = symcomp.function([x], T.log(1 + T.exp(x)).sum())
+    >>> page = symcomp.printing.html(f)
+    >>> page.startswith("<!DOCTYPE html>"), "before rewriting" in page
+    (True, True)
+    """
+    pages = _Pages()
+    beside, tables, facts = "", [], []
+    if isinstance(obj, Function):
+        pages.add_function(obj)
+        title = f"Function {obj.name}"
+        beside = BEFORE if obj.maker.original else ""
+        tables = [_rewrites(obj)]
+        facts = _facts(obj)
+    else:
+        outputs = _outputs(obj)
+        title = shortened(pp(*outputs), 100) if len(toposort(outputs)) < 50 else "Graph"
+        pages.add("graph", outputs)
+    text = as_html(title, pages.graphs, tables, facts, beside)
+    if path is None:
+        return text
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return None
+
+
+def _outputs(obj: Any) -> list[Variable]:
+    outputs = obj.outputs if isinstance(obj, FunctionGraph) else obj
+    outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+    if not outputs or not all(isinstance(y, Variable) for y in outputs):
+        raise TypeError(
+            f"html: {obj!r} is a {type(obj).__name__}; a function, a FunctionGraph, a variable or "
+            "a list of variables was expected"
+        )
+    return outputs
+
+
+class _Pages:
+    """The graphs of a page; those inside ops follow the one they are in."""
+
+    def __init__(self) -> None:
+        self.graphs: list[DrawnGraph] = []
+        self._titles: set[str] = set()
+
+    def add_function(self, f: Function) -> None:
+        """The graphs of a function, with what was counted of its instructions."""
+        positions = {
+            step.node: i
+            for i, step in enumerate(f.program.instructions)
+            if step.node is not None and step.opcode in (Opcode.CALL, Opcode.BRANCH)
+        }
+        counted = {}
+        if f.profiled is not None:
+            found = {entry.position: entry for entry in f.profiled.tally.counted()}
+            counted = {node: found[i] for node, i in positions.items() if i in found}
+        steps = {node: f"{i}: {f.program.instructions[i].line()}" for node, i in positions.items()}
+        self.add(AFTER, f.maker.fgraph.outputs, counted, steps)
+        if f.maker.original:
+            self.add(BEFORE, f.maker.original)
+
+    def add(
+        self,
+        title: str,
+        outputs: Sequence[Any],
+        counted: Mapping[Apply, Counted] | None = None,
+        steps: Mapping[Apply, str] | None = None,
+    ) -> str:
+        """A graph, and those inside it; its title, which may get a number."""
+        title = self._unused(title)
+        place = len(self.graphs)
+        order = toposort(outputs)[-MOST_DRAWN:]
+        drawn = _Drawn(order, counted or {}, steps or {})
+        self.graphs.append(DrawnGraph(title, (), ()))
+        for node in order:
+            for i, (_, inner) in enumerate(node.op.inner_graphs_of(node)):
+                name = f"{title} / {shortened(str(node.op), LONGEST_LABEL)}"
+                opened = self.add(name, inner)
+                if i == 0:
+                    drawn.opens[node] = opened
+        self.graphs[place] = drawn.graph(title, outputs)
+        return title
+
+    def _unused(self, title: str) -> str:
+        found, k = title, 1
+        while found in self._titles:
+            k += 1
+            found = f"{title} ({k})"
+        self._titles.add(found)
+        return found
+
+
+class _Drawn:
+    """One graph: its nodes in order."""
+
+    def __init__(
+        self, order: Sequence[Apply], counted: Mapping[Apply, Counted], steps: Mapping[Apply, str]
+    ) -> None:
+        self.opens: dict[Apply, str] = {}
+        self._order, self._counted, self._steps = order, counted, steps
+        self._names: dict[Any, str] = {node: f"n{i}" for i, node in enumerate(order)}
+        self._nodes: list[DrawnNode] = []
+        self._edges: list[DrawnEdge] = []
+
+    def graph(self, title: str, outputs: Sequence[Any]) -> DrawnGraph:
+        """The drawing."""
+        for node in self._order:
+            for x in node.inputs:
+                self._edges.append(DrawnEdge(self._source(x), self._names[node], _edge_text(x)))
+            self._nodes.append(self._node(node))
+        for k, y in enumerate(outputs):
+            name = f"out{k}"
+            self._edges.append(DrawnEdge(self._source(y), name, _edge_text(y)))
+            label = f"{shortened(y.name or f'output {k}', LONGEST_LABEL)}\n{y.type}"
+            self._nodes.append(DrawnNode(name, label, "output", {}, [("type", str(y.type))]))
+        measures = [MEMORY]
+        if self._counted:
+            measures = [TIME, MEMORY, RUNS]
+        return DrawnGraph(title, self._nodes, self._edges, measures)
+
+    def _source(self, x: Variable) -> str:
+        """The id of what gives ``x``; a leaf gets its box when it is first needed."""
+        key = x if x.owner is None or x.owner not in self._names else x.owner
+        if key not in self._names:
+            self._names[key] = f"v{len(self._names)}"
+            self._nodes.append(_leaf(self._names[key], x))
+        return self._names[key]
+
+    def _node(self, node: Apply) -> DrawnNode:
+        counted = self._counted.get(node)
+        memory = _memory(node, counted)
+        values = {} if memory is None else {"memory": float(memory)}
+        second = str(node.outputs[0].type)
+        if counted is not None:
+            values |= {"time": counted.seconds, "runs": float(counted.runs)}
+            second = duration(counted.seconds)
+        source = "" if node.source is None else str(node.source)
+        details = [*self._details(node, counted, memory)]
+        label = f"{shortened(str(node.op), LONGEST_LABEL)}\n{second}"
+        opens = self.opens.get(node, "")
+        return DrawnNode(self._names[node], label, "op", values, details, opens, source)
+
+    def _details(
+        self, node: Apply, counted: Counted | None, memory: int | None
+    ) -> Iterator[tuple[str, str]]:
+        yield "op", str(node.op)
+        if node.source is not None:
+            yield "made at", str(node.source)
+            line = _line_of(node.source.file, node.source.line)
+            if line:
+                yield "line", line
+        for i, x in enumerate(node.inputs):
+            yield f"input {i}", f"{shortened(str(x), 60)}: {x.type}"
+        for k, y in enumerate(node.outputs):
+            name = f" {y.name}" if y.name is not None else ""
+            yield f"output {k}{name}", str(y.type)
+        if memory is not None:
+            yield "memory", size(memory)
+        if node in self._steps:
+            yield "instruction", self._steps[node]
+        if counted is not None:
+            yield "time", f"{duration(counted.seconds)} in {counted.runs} runs"
+            for variant in counted.variants:
+                if variant.inputs is not None and variant.outputs is not None:
+                    yield "shapes", f"{_shapes(variant.inputs)} -> {_shapes(variant.outputs)}"
+            if counted.in_python:
+                yield "runs in Python", str(counted.in_python)
+        source = generated_c(node)
+        if source:
+            yield "generated C", source[:LONGEST_C]
+
+
+def generated_c(node: Apply) -> str:
+    """The C of the kernel that computes a node; empty if there is none."""
+    formula = formula_of(node)
+    if formula is None:
+        return ""
+    whole = whole_kernel(formula, [x.type.broadcastable for x in node.inputs])
+    return "" if whole is None else whole.kernel.source
+
+
+def _leaf(name: str, x: Variable) -> DrawnNode:
+    details = [("type", str(x.type))]
+    if x.source is not None:
+        details.append(("made at", str(x.source)))
+    kind = "input"
+    if isinstance(x, Constant):
+        kind = "constant"
+        details.append(("value", min_informative_str(x.data)))
+    label = f"{shortened(' '.join(str(x).split()), LONGEST_LABEL)}\n{x.type}"
+    return DrawnNode(name, label, kind, {}, details)
+
+
+def _edge_text(x: Variable) -> str:
+    return f"{shortened(str(x), 60)}: {x.type}"
+
+
+def _memory(node: Apply, counted: Counted | None) -> int | None:
+    """How many bytes the outputs take, by their types or as they were seen; None: nobody knows."""
+    seen: Sequence[Any] = [None] * len(node.outputs)
+    if counted is not None and counted.variants:
+        seen = counted.variants[0].outputs or seen
+    total = 0
+    for y, shape in zip(node.outputs, seen, strict=False):
+        if not isinstance(y.type, TensorType):
+            return None
+        lengths = y.type.shape if shape is None else shape
+        if None in lengths:
+            return None
+        total += prod(int(n) for n in lengths if n is not None) * y.type.numpy_dtype.itemsize
+    return total
+
+
+def _shapes(shapes: Sequence[Any]) -> str:
+    return ", ".join("?" if s is None else str(tuple(s)) for s in shapes)
+
+
+def _line_of(file: str, number: int) -> str:
+    """A line of the user's program, where its file is still there."""
+    if not os.path.isfile(file):
+        return ""
+    with open(file, encoding="utf-8", errors="replace") as opened:
+        return next((text.strip() for i, text in enumerate(opened, 1) if i == number), "")
+
+
+def _rewrites(f: Function) -> Table:
+    rows = [
+        [firing.phase, firing.rule, shortened(firing.line(), 200), firing.why]
+        for firing in f.maker.trace.firings
+    ]
+    return Table("Rewrites", ["phase", "rule", "what", "why"], rows, words=True)
+
+
+def _facts(f: Function) -> list[tuple[str, str]]:
+    graph = f.maker.fgraph
+    facts = [("nodes", str(len(graph.nodes)))]
+    if f.maker.original:
+        facts.append(("nodes before rewriting", str(len(toposort(f.maker.original)))))
+    facts.append(("rewrites", str(len(f.maker.trace.firings))))
+    if f.profiled is not None:
+        facts.append(("calls", str(f.profiled.calls.count)))
+    return facts

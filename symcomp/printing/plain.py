@@ -1,0 +1,189 @@
+"""pp: expressions as they would be written in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from symcomp.core.node import Apply, Constant, Variable
+from symcomp.ops.alloc import Alloc
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.pattern import ARRAY, FLAG, NEW, SYMBOL, Slice
+from symcomp.ops.products import Dot
+from symcomp.ops.reduce import ArgReduce, Reduce
+from symcomp.ops.shape import Reshape, ShapeI
+from symcomp.printing.formulas import Formulas, Level, Rule, Text, is_negative
+from symcomp.printing.values import min_informative_str
+
+
+def infix(sign: str, level: Level) -> Rule:
+    """Texts with a sign between them; they group from the left."""
+
+    def rule(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+        first, *rest = parts
+        looser = [formulas.fit(part, Level(level + 1)) for part in rest]
+        return Text(f" {sign} ".join([formulas.fit(first, level), *looser]), level)
+
+    return rule
+
+
+def prefix(sign: str) -> Rule:
+    """A sign before a text."""
+
+    def rule(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+        return Text(sign + formulas.fit(parts[0], Level.SIGN), Level.SIGN)
+
+    return rule
+
+
+def called(name: str) -> Rule:
+    """A function of the inputs."""
+    return lambda node, parts, formulas: Text(f"{name}({', '.join(p.text for p in parts)})")
+
+
+def _power(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    base = formulas.fit(parts[0], Level.ATOM)
+    return Text(f"{base} ** {formulas.fit(parts[1], Level.SIGN)}", Level.POWER)
+
+
+def _square(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    return Text(f"{formulas.fit(parts[0], Level.ATOM)} ** 2", Level.POWER)
+
+
+def _inverse(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    return Text(f"1 / {formulas.fit(parts[0], Level.SIGN)}", Level.PRODUCT)
+
+
+def _cast(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    return Text(f"{node.outputs[0].type.dtype}({parts[0].text})")
+
+
+def _transposed(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    inner = formulas.fit(parts[0], Level.ATOM)
+    if node.op.order == tuple(reversed(range(node.op.ndim))):
+        return Text(f"{inner}.T")
+    return Text(f"{inner}.dimshuffle({', '.join(map(repr, node.op.order))})")
+
+
+def _reduced(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    op = node.op
+    name = op.reduction.name if isinstance(op, Reduce) else op.which
+    axes, rank = op.axes, node.inputs[0].type.ndim
+    along = "" if len(axes) == rank else f", axis={axes[0] if len(axes) == 1 else axes}"
+    return Text(f"{name}({parts[0].text}{along})")
+
+
+def index_text(node: Apply, parts: Sequence[Text]) -> str:
+    """The entries of an index expression; ``parts`` are what fills its places."""
+    rest = iter(parts)
+
+    def entry(part: object) -> str:
+        if isinstance(part, Slice):
+            filled = ["" if p is None else entry(p) for p in part]
+            return ":".join(filled[:2] if part.step is None else filled)
+        if part == NEW:
+            return "newaxis"
+        return next(rest).text if part in (SYMBOL, ARRAY, FLAG) else str(part)
+
+    return ", ".join(entry(part) for part in node.op.pattern) or "..."
+
+
+def _part(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    inner = formulas.fit(parts[0], Level.ATOM)
+    return Text(f"{inner}[{index_text(node, parts[1:])}]")
+
+
+def _changed_part(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    name = "set_subtensor" if node.op.set else "inc_subtensor"
+    inner = formulas.fit(parts[0], Level.ATOM)
+    return Text(f"{name}({inner}[{index_text(node, parts[2:])}], {parts[1].text})")
+
+
+def _filled(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    lengths = ", ".join(part.text for part in parts[1:])
+    return Text(f"full(({lengths}{',' * (len(parts) == 2)}), {parts[0].text})")
+
+
+def _length(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    return Text(f"{formulas.fit(parts[0], Level.ATOM)}.shape[{node.op.axis}]")
+
+
+def _otherwise(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    op = node.op
+    name = op.scalar.name if isinstance(op, Elemwise) and not op.inplace else str(op)
+    return Text(f"{name}({', '.join(part.text for part in parts)})")
+
+
+def leaf(x: Variable) -> Text:
+    """A name, or a number."""
+    if not isinstance(x, Constant) or x.name is not None:
+        return Text(str(x))
+    if not isinstance(x.data, np.ndarray):
+        return Text(repr(x.data))
+    text = str(x.data.item()) if x.data.size == 1 else min_informative_str(x.data)
+    return Text(text, Level.SIGN if is_negative(x) else Level.ATOM)
+
+
+def _lines(names: Sequence[tuple[str, str]], results: Sequence[str]) -> str:
+    return "\n".join([*(f"{name} = {text}" for name, text in names), ", ".join(results)])
+
+
+SCALARS: dict[str, Rule] = {
+    "add": infix("+", Level.SUM),
+    "sub": infix("-", Level.SUM),
+    "mul": infix("*", Level.PRODUCT),
+    "true_div": infix("/", Level.PRODUCT),
+    "int_div": infix("//", Level.PRODUCT),
+    "mod": infix("%", Level.PRODUCT),
+    "pow": _power,
+    "sqr": _square,
+    "reciprocal": _inverse,
+    "neg": prefix("-"),
+    "invert": prefix("~"),
+    "cast": _cast,
+    "switch": called("where"),
+    "left_shift": infix("<<", Level.SHIFT),
+    "right_shift": infix(">>", Level.SHIFT),
+    "and_": infix("&", Level.AND),
+    "xor": infix("^", Level.XOR),
+    "or_": infix("|", Level.OR),
+    "lt": infix("<", Level.COMPARED),
+    "gt": infix(">", Level.COMPARED),
+    "le": infix("<=", Level.COMPARED),
+    "ge": infix(">=", Level.COMPARED),
+    "eq": infix("==", Level.COMPARED),
+    "neq": infix("!=", Level.COMPARED),
+}
+OPS: dict[type, Rule] = {
+    Alloc: _filled,
+    ArgReduce: _reduced,
+    DimShuffle: _transposed,
+    Dot: infix("@", Level.PRODUCT),
+    IncSubtensor: _changed_part,
+    Reduce: _reduced,
+    Reshape: called("reshape"),
+    ShapeI: _length,
+    Subtensor: _part,
+}
+
+pprint = Formulas(SCALARS, OPS, _otherwise, leaf, _lines)
+
+
+def pp(*variables: Variable) -> str:
+    """Expressions as one would write them in Python.
+
+    What is long and used more than once gets a line and a name of its own; a variable with a name
+    is shown by it. ``pprint.assign(op, rule)`` says how an op is written.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> x, y = T.dvectors("x", "y")
+    >>> symcomp.printing.pp((x - (y - 1)) * T.exp(-x) ** 2)
+    '(x - (y - 1.0)) * exp(-x) ** 2.0'
+    """
+    return pprint(*variables)

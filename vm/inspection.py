@@ -1,0 +1,185 @@
+"""Inspectors: what stands between a program and what computes its instructions, to look at values.
+
+An inspected program decides the same as any other: order, copies, frees and the storage plan. Only
+shared variables are not overwritten before the call has ended, as an inspector may refuse a value.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from symcomp.core.graph import FunctionGraph
+from symcomp.vm.opcodes import Opcode
+from symcomp.vm.program import Instruction, Program
+from symcomp.vm.tally import Run, Tally
+
+Work = Callable[[Sequence[Any]], list[Any]]
+
+
+class Machine(Protocol):
+    """What runs a program."""
+
+    program: Program
+
+    @property
+    def kept(self) -> Any:
+        """The values of the last run, where they are kept."""
+
+    @property
+    def failure(self) -> Any:
+        """What is known of the last run that failed."""
+
+    def run(self, values: Sequence[Any], observe: Any = None) -> list[Any]:
+        """From the values of the inputs to those of the outputs."""
+
+    def new_tally(self) -> Any:
+        """What counts its instructions."""
+
+    def free(self) -> None:
+        """Drop the values kept."""
+
+
+class Inspector:
+    """Looks at nothing; those that do derive from it."""
+
+    def rewrite(self, graph: FunctionGraph, apply: Callable[[FunctionGraph], Any]) -> Any:
+        """Rewrite ``graph`` by ``apply``, which changes it in place and returns its report."""
+        return apply(graph)
+
+    def begin(self, graph: FunctionGraph, values: Sequence[Any], inner: bool) -> None:
+        """A run begins on these values of the graph's inputs; ``inner``: a step of a loop."""
+
+    def call(
+        self, position: int, step: Instruction, values: Sequence[Any], work: Work
+    ) -> Sequence[Any]:
+        """Do one CALL of a node: return its results, which ``work(values)`` gives.
+
+        ``position`` is that of the instruction in its program.
+        ``values`` are those of ``step.arguments``; None where there is no array to write into.
+        ``work`` may be called several times, on other values too.
+        """
+        return work(values)
+
+
+class Several(Inspector):
+    """Inspectors one around the other, the first outermost."""
+
+    def __init__(self, inspectors: Sequence[Inspector]) -> None:
+        self._inspectors = tuple(inspectors)
+
+    def rewrite(self, graph: FunctionGraph, apply: Callable[[FunctionGraph], Any]) -> Any:
+        for inspector in reversed(self._inspectors):
+            apply = _rewriting(inspector, apply)
+        return apply(graph)
+
+    def begin(self, graph: FunctionGraph, values: Sequence[Any], inner: bool) -> None:
+        for inspector in self._inspectors:
+            inspector.begin(graph, values, inner)
+
+    def call(
+        self, position: int, step: Instruction, values: Sequence[Any], work: Work
+    ) -> Sequence[Any]:
+        for inspector in reversed(self._inspectors):
+            work = _calling(inspector, position, step, work)
+        return work(values)
+
+
+def _rewriting(inspector: Inspector, apply: Callable[[FunctionGraph], Any]) -> Any:
+    return lambda graph: inspector.rewrite(graph, apply)
+
+
+def _calling(inspector: Inspector, position: int, step: Instruction, work: Work) -> Work:
+    return lambda values: list(inspector.call(position, step, values, work))
+
+
+class InspectedMachine:
+    """A machine whose inspector sees the inputs of every run first.
+
+    Parameters
+    ----------
+    machine : Machine
+        Its program is inspected (``inspected``, or the machine does it itself).
+    inspector : Inspector
+    graph : FunctionGraph
+        What the program computes.
+    inner : bool
+        Whether it runs the steps of a loop.
+    """
+
+    def __init__(
+        self, machine: Machine, inspector: Inspector, graph: FunctionGraph, inner: bool = False
+    ) -> None:
+        self._machine, self._inspector = machine, inspector
+        self._graph, self._inner = graph, inner
+        self.program = machine.program
+
+    def run(self, values: Sequence[Any], observe: Any = None) -> list[Any]:
+        """From the values of the inputs to those of the outputs."""
+        self._inspector.begin(self._graph, values[: len(self._graph.inputs)], self._inner)
+        return self._machine.run(values, observe)
+
+    def new_tally(self) -> Tally:
+        """What ``timed`` counts in."""
+        return Tally(self.program)
+
+    def timed(self, values: Sequence[Any], tally: Tally) -> list[Any]:
+        """``run``, and take the time of each instruction, the inspector's work included."""
+
+        def observe(position: int, step: Instruction, seconds: float) -> None:
+            duration = int(seconds * 1e9)
+            tally.add(position, (None, None), time.perf_counter_ns() - duration, duration)
+
+        run = Run(tally)
+        failed = True
+        try:
+            results = self.run(values, observe)
+            failed = False
+            return results
+        finally:
+            run.end(failed)
+
+    @property
+    def kept(self) -> Any:
+        """The values of the last run, where they are kept."""
+        return self._machine.kept
+
+    @property
+    def failure(self) -> Any:
+        """What is known of the last run that failed."""
+        return self._machine.failure
+
+    def free(self) -> None:
+        """Drop the values kept."""
+        self._machine.free()
+
+
+def is_inspected(step: Instruction) -> bool:
+    """Whether an instruction is one that inspectors see: the computing of a node."""
+    return step.opcode is Opcode.CALL and step.node is not None and not step.makes_room
+
+
+def inspected(program: Program, inspector: Inspector) -> Program:
+    """The same program, every node being computed through the inspector."""
+    code = [
+        replace(step, compute=_through(i, step, inspector)) if is_inspected(step) else step
+        for i, step in enumerate(program.instructions)
+    ]
+    return replace(program, instructions=code)
+
+
+def _through(position: int, step: Instruction, inspector: Inspector) -> Callable[..., Any]:
+    compute, several = step.compute, step.several
+    assert compute is not None
+
+    def work(values: Sequence[Any]) -> list[Any]:
+        result = compute(*values)
+        return list(result) if several else [result]
+
+    def call(*values: Any) -> Any:
+        results = inspector.call(position, step, values, work)
+        return tuple(results) if several else results[0]
+
+    return call
