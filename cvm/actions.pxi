@@ -278,6 +278,19 @@ cdef class KernelCall(Native):
                 failed = self._kernel(data, shape, strides, threads)
         return not failed
 
+    cdef bint takes(self, PyObject **store, int *slots):
+        """Whether it would take what is in these slots for its inputs."""
+        cdef int64_t shape[MOST_AXES]
+        cdef int64_t strides[MOST_AXES]
+        cdef char *data[MOST_ARRAYS]
+        cdef int axis, i
+        for axis in range(self._ndim):
+            shape[axis] = -1
+        for i in range(self._n_inputs):
+            if store[slots[i]] == NULL or not self._read(store[slots[i]], i, shape, strides, data):
+                return False
+        return True
+
     cdef bint _read(
         self, PyObject *value, int i, int64_t *shape, int64_t *strides, char **data
     ):

@@ -188,7 +188,13 @@ class Scatter(Native):
     ) -> None: ...
 
 class GateCall(Action):
-    def __init__(self, gate: Any, inputs: Sequence[int], outputs: Sequence[int]) -> None: ...
+    def __init__(
+        self,
+        gate: Any,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        kernels: Sequence[tuple[Action, Sequence[int]]] | None = None,
+    ) -> None: ...
 
 class NativeMachine:
     program: Program

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from symcomp.config import config
-from symcomp.cvm.kernels import MOST_ARRAYS, MOST_AXES, kernel_actions
+from symcomp.core.node import Apply
+from symcomp.cvm.kernels import MOST_ARRAYS, MOST_AXES, formula_of, kernel_actions
 from symcomp.cvm.machine import (
     DRAWS_OF_NUMPY,
     Action,
@@ -48,6 +49,7 @@ from symcomp.ops.convert import Stack
 from symcomp.ops.creation import Arange
 from symcomp.ops.cumulative import CumOp, LinearRecurrence
 from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.extra import Contiguous
 from symcomp.ops.index import IncSubtensor, Nonzero, Subtensor
 from symcomp.ops.join import Join, Split
@@ -92,7 +94,10 @@ def actions_of(
 ) -> list[Action | None]:
     """For each instruction what does it; None for what the machine does itself."""
     kernels = kernel_actions(code) if config.kernels else {}
-    actions = [kernels.get(i) or _action(step) for i, step in enumerate(code)]
+    actions = [
+        _gate(step, code, kernels) if step.claims else kernels.get(i) or _action(step)
+        for i, step in enumerate(code)
+    ]
     if inspector is None:
         return actions
     return [
@@ -105,13 +110,32 @@ def _action(step: Instruction) -> Action | None:
     """What does a CALL or COPY; None for the opcodes that the machine knows itself."""
     if step.opcode not in (Opcode.CALL, Opcode.COPY):
         return None
-    if step.claims:
-        return GateCall(step.compute, step.inputs, step.outputs)
     if step.opcode is Opcode.COPY:
         return Copied(*_call(step), False)
     native = NATIVE.get(type(step.node.op)) if step.node is not None else None
     found = native(step) if native is not None and _is_small(step) else None
     return found if found is not None else PythonCall(*_call(step))
+
+
+def _gate(step: Instruction, code: Sequence[Instruction], kernels: Mapping[int, Action]) -> Action:
+    """What lets pass if nothing behind it can fail."""
+    gate: Any = step.compute
+    kernel_of = {code[i].node: kernel for i, kernel in kernels.items()}
+    checked = []
+    for node, _, places in gate.checks:
+        kernel = kernel_of.get(node)
+        if kernel is None or not _fails_by_lengths_alone(node):
+            return GateCall(gate, step.inputs, step.outputs)
+        checked.append((kernel, [step.inputs[k] for k in places]))
+    return GateCall(gate, step.inputs, step.outputs, checked)
+
+
+def _fails_by_lengths_alone(node: Apply) -> bool:
+    formula = formula_of(node)
+    return formula is not None and all(
+        isinstance(step.function, ScalarOp) and step.function.never_fails(step.dtype)
+        for step in formula.steps
+    )
 
 
 def _call(step: Instruction) -> tuple[Any, Sequence[int], Sequence[int], bool]:
