@@ -31,7 +31,16 @@ from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
 from symcomp.sandbox import rng_mrg
-from symcomp.tensor import inplace, nlinalg, nnet, shared_randomstreams, signal, slinalg
+from symcomp.tensor import (
+    fft,
+    inplace,
+    later,
+    nlinalg,
+    nnet,
+    shared_randomstreams,
+    signal,
+    slinalg,
+)
 
 Namespace = Mapping[str, Any]
 VERSION = "1.0.5"
@@ -100,6 +109,7 @@ COMPILE: Namespace = {
 }
 TENSOR: Namespace = {
     **names_of(symcomp_tensor),
+    **names_of(later),
     "grad": grad,
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
@@ -205,6 +215,10 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.scan_module.scan_utils": (SCAN, GRAPHS),
     "theano.sparse": (),
     "theano.tensor": (OP_CLASSES, TENSOR, CORE),
+    "theano.tensor.fft": (
+        {"rfft": fft.rfft, "irfft": fft.irfft},
+        {"DisconnectedType": special_types.DisconnectedType},
+    ),
     "theano.tensor.inplace": (names_of(inplace),),
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
