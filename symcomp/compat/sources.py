@@ -16,6 +16,7 @@ import symcomp.ifelse as ifelse
 import symcomp.printing as printing
 import symcomp.scan_module as scan_module
 import symcomp.tensor as symcomp_tensor
+import symcomp.typed_list as typed_list
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compat import config as options
@@ -231,6 +232,6 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.signal.pool": (OP_CLASSES, names_of(signal.pool)),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),
-    "theano.typed_list": (),
+    "theano.typed_list": (names_of(typed_list), CORE),
     "theano.updates": (SCAN,),
 }
