@@ -23,6 +23,7 @@ from symcomp.compat import config as options
 from symcomp.compat import files, graph, language, op, testing
 from symcomp.compat import tensor as differing
 from symcomp.compat.op_classes import OP_CLASSES
+from symcomp.compat.raw_random import RAW_RANDOM
 from symcomp.compile import dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import dtype as dtypes
@@ -230,6 +231,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.signal.conv": (names_of(signal.conv),),
     "theano.tensor.signal.downsample": (names_of(signal.downsample),),
     "theano.tensor.signal.pool": (OP_CLASSES, names_of(signal.pool)),
+    "theano.tensor.raw_random": (RAW_RANDOM,),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),
     "theano.typed_list": (names_of(typed_list), CORE),

@@ -100,6 +100,8 @@ class TypedListType(Type):
 class TypedListVariable(Variable):
     """A list in the graph, with the methods of one; they give new lists."""
 
+    type: TypedListType
+
     @property
     def ttype(self) -> Type:
         """The type of the elements."""
@@ -108,7 +110,8 @@ class TypedListVariable(Variable):
     @property
     def dtype(self) -> str:
         """The dtype of the elements, if they are tensors."""
-        return self.ttype.dtype
+        kind: Any = self.ttype
+        return str(kind.dtype)
 
     @property
     def ndim(self) -> int:
@@ -285,7 +288,7 @@ class MakeList(Op):
         return [None]
 
     @property
-    def view_map(self) -> dict[int, tuple[int, ...]]:
+    def view_map(self) -> dict[int, tuple[int, ...]]:  # type: ignore[override]
         """A view of all elements."""
         return {0: tuple(range(self.count))}
 
