@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.fourier import Fourier, InverseRealFourier, RealFourier, as_complex
-from symcomp.ops.join import join, stack
+from symcomp.ops.index import set_subtensor
+from symcomp.ops.join import stack
 from symcomp.ops.scalar_math import complex as complex_
-from symcomp.ops.scalar_math import imag, maximum, real, sqrt
+from symcomp.ops.scalar_math import imag, real, sqrt
 from symcomp.ops.shape import normalize_axis, shape_tuple
 
 # For each norm, the powers of 1 / n that transforms and inverse transforms are multiplied by.
 NORMS = {None: (0.0, 1.0), "backward": (0.0, 1.0), "ortho": (0.5, 0.5), "forward": (1.0, 0.0)}
 THEANO_NORMS = {None: (0.0, 1.0), "ortho": (0.5, 0.5), "no_norm": (0.0, 0.0)}
 
-Lengths = Sequence[Any] | None
+Lengths = Sequence[Any] | TensorVariable | None
 
 
 def rfft(inp: Any, norm: str | None = None) -> TensorVariable:
@@ -170,7 +173,7 @@ def fftn(
     Parameters
     ----------
     x : tensor_like
-    s : sequence of int or integer scalar, optional
+    s : sequence of int or integer scalar, or integer vector, optional
         The lengths along ``axes``: ``x`` is cut, or filled up with zeros.
     axes : sequence of int, optional
         By default the last ``len(s)``, or all.
@@ -211,9 +214,10 @@ def rfftn(
     (3,)
     """
     x = as_tensor_variable(x)
-    places = _axes("rfftn", x, s, axes)
+    lengths = _lengths("rfftn", s)
+    places = _axes("rfftn", x, lengths, axes)
     power, _ = _powers("rfftn", norm, NORMS)
-    x = _resized(x, s, places)
+    x = _resized(x, lengths, places)
     return _scaled(_real_transform(x, places), [shape_tuple(x)[a] for a in places], power)
 
 
@@ -233,13 +237,14 @@ def irfftn(
     array([1., 2., 3.])
     """
     x = as_complex(x)
-    places = _axes("irfftn", x, s, axes)
+    lengths = _lengths("irfftn", s)
+    places = _axes("irfftn", x, lengths, axes)
     _, power = _powers("irfftn", norm, NORMS)
-    if s is None:
+    if lengths is None:
         n = (shape_tuple(x)[places[-1]] - 1) * 2
     else:
-        n = s[-1]
-        x = _resized(x, [*s[:-1], n // 2 + 1], places)
+        n = lengths[-1]
+        x = _resized(x, [*lengths[:-1], n // 2 + 1], places)
     return _inverse_real(x, places, n, power)
 
 
@@ -253,7 +258,27 @@ def _powers(name: str, norm: Any, table: dict[Any, tuple[float, float]]) -> tupl
     return table[norm]
 
 
-def _axes(name: str, x: TensorVariable, s: Lengths, axes: Any) -> tuple[int, ...]:
+def _lengths(name: str, s: Any) -> list[Any] | None:
+    """``s`` as a list of positive int, or integer scalar variables."""
+    if s is None:
+        return None
+    if isinstance(s, TensorVariable):
+        count = s.type.shape[0] if s.ndim == 1 else None
+        if count is None:
+            raise ShapeError(f"{name}: s is {s} ({s.type}); a vector of known length is needed")
+        s = [s[i] for i in range(count)]
+    lengths = [int(n) if isinstance(n, int | np.integer) else n for n in s]
+    for n in lengths:
+        if isinstance(n, int) and n < 1:
+            raise ShapeError(f"{name}: lengths are {tuple(lengths)}; they must be positive")
+        if not isinstance(n, int) and (
+            not isinstance(n, TensorVariable) or n.ndim or not dtypes.is_discrete(n.dtype)
+        ):
+            raise DTypeError(f"{name}: the length {n!r} must be an integer or an integer scalar")
+    return lengths
+
+
+def _axes(name: str, x: TensorVariable, s: list[Any] | None, axes: Any) -> tuple[int, ...]:
     if axes is None:
         axes = range(x.ndim) if s is None else range(-len(s), 0)
     places = tuple(normalize_axis(name, a, x.ndim) for a in axes)
@@ -270,9 +295,10 @@ def _complex_transform(
     name: str, x: Any, s: Lengths, axes: Any, norm: Any, inverse: bool
 ) -> TensorVariable:
     x = as_complex(x)
-    places = _axes(name, x, s, axes)
+    lengths = _lengths(name, s)
+    places = _axes(name, x, lengths, axes)
     power = _powers(name, norm, NORMS)[inverse]
-    x = _resized(x, s, places)
+    x = _resized(x, lengths, places)
     return _scaled(Fourier(places, inverse)(x), [shape_tuple(x)[a] for a in places], power)
 
 
@@ -300,21 +326,19 @@ def _scaled(z: TensorVariable, lengths: Sequence[Any], power: float) -> TensorVa
     return z * cast_to(scale, dtypes.real_part(z.dtype))
 
 
-def _resized(x: TensorVariable, s: Lengths, axes: tuple[int, ...]) -> TensorVariable:
+def _resized(x: TensorVariable, s: list[Any] | None, axes: tuple[int, ...]) -> TensorVariable:
     """``x`` cut, or filled up with zeros, to the lengths ``s`` along ``axes``."""
     for n, axis in zip(s or (), axes[: len(s or ())], strict=True):
         old = x.type.shape[axis]
-        if isinstance(n, int):
-            if n < 1:
-                raise ShapeError(f"fft: the length {n} of s for axis {axis} must be positive")
-            if old == n:
-                continue
-        x = x[(*[slice(None)] * axis, slice(None, n))]
-        lengths = list(shape_tuple(x))
-        fits = isinstance(n, int) and old is not None and n < old
-        if not fits:
-            lengths[axis] = maximum(n - lengths[axis], 0)
-            x = join(axis, x, zeros(lengths, x.dtype))
+        if isinstance(n, int) and old == n:
+            continue
+        before = [slice(None)] * axis
+        x = x[(*before, slice(None, n))]
+        if not (isinstance(n, int) and old is not None and n < old):
+            lengths = list(shape_tuple(x))
+            part = (*before, slice(None, lengths[axis]))
+            lengths[axis] = n
+            x = set_subtensor(zeros(lengths, x.dtype)[part], x)
     return x
 
 

@@ -92,6 +92,17 @@ def test_lengths_may_be_variables():
         np.testing.assert_allclose(y, np.fft.irfft(np.fft.fft(value), length), atol=1e-12)
 
 
+def test_a_vector_says_the_lengths():
+    x, like = T.dmatrix("x"), T.dmatrix("like")
+    value = numbers(3, 4)
+    for name, given in (("fftn", value), ("rfftn", value), ("ifftn", value), ("irfftn", value)):
+        f = symcomp.function([x, like], getattr(F, name)(x, like.shape))
+        for shape in ((2, 5), (4, 4), (3, 7)):
+            want = getattr(np.fft, name)(given, shape, (0, 1))
+            np.testing.assert_allclose(f(given, np.ones(shape)), want, atol=1e-12)
+    assert F.fft(T.dmatrix(), np.int64(5)).type.shape == (None, 5)
+
+
 def test_strides_and_numbers_that_are_not_finite():
     base = numbers(4, 6)
     check(F.fft, base[::-1, ::2], expected=np.fft.fft(base[::-1, ::2]), **LOOSE)
@@ -113,6 +124,19 @@ def test_the_transform_of_a_product_is_a_convolution():
     np.testing.assert_allclose(slope([1, 2, 3, 4], [5, 6, 7, 8]), [5, 0, 0, 0], atol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["FAST_RUN", "DebugMode"])
+def test_in_loops_and_jacobians(mode):
+    x = T.dvector("x")
+    halved = lambda h: F.irfftn(F.rfftn(h) * 0.5, s=(5,))  # noqa: E731
+    steps, _ = symcomp.scan(halved, outputs_info=[x], n_steps=3)
+    outputs = [steps[-1], T.grad(steps[-1].sum(), x), T.jacobian(F.irfftn(F.rfftn(x, (4,))), x)]
+    value = numbers(5)
+    z, slope, matrix = symcomp.function([x], outputs, mode=mode)(value)
+    np.testing.assert_allclose(z, value / 8, atol=1e-15)
+    np.testing.assert_allclose(slope, np.full(5, 0.125))
+    np.testing.assert_allclose(matrix, np.eye(4, 5), atol=1e-15)
+
+
 def test_errors():
     x, z = T.dvector("x"), T.ztensor3("z")
     with pytest.raises(ShapeError, match=r"rfft: inp .* has 1 axes"):
@@ -130,8 +154,14 @@ def test_errors():
         F.fftn(z, axes=(0, -3))
     with pytest.raises(ShapeError, match="2 lengths for 1 axes"):
         F.rfftn(x, s=(2, 3), axes=(0,))
-    with pytest.raises(ShapeError, match="must be positive"):
-        F.fft(x, 0)
+    for n in (0, np.int64(-1)):
+        with pytest.raises(ShapeError, match=r"fftn: lengths are .* must be positive"):
+            F.fft(x, n)
+    for n in (2.0, T.dscalar("n"), T.lvector("n")):
+        with pytest.raises(DTypeError, match="must be an integer or an integer scalar"):
+            F.fft(x, n)
+    with pytest.raises(ShapeError, match="a vector of known length"):
+        F.fftn(x, T.lvector("s"))
     with pytest.raises(ShapeError, match="no transform of no elements"):
         F.fft(T.as_tensor_variable(np.ones((2, 0))))
     for function in (F.fftn, F.rfftn):

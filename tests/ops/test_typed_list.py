@@ -1,5 +1,7 @@
 """Lists in graphs: against Python's lists, and what aliasing, errors and machines make of them."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from symcomp import typed_list as L
 from symcomp.compat.missing import Missing
 from symcomp.compat.modules import resolve
 from symcomp.errors import DTypeError, IndexOutOfRangeError, ShapeError
+from symcomp.ifelse import ifelse
 from symcomp.tests.harness import check
 
 Vectors = L.TypedListType(T.dvector)
@@ -129,6 +132,17 @@ def test_lists_of_matrices_in_a_loop():
     )
     got = symcomp.function([x], rows)([np.ones((2, 2)), np.ones((1, 3)), np.zeros((0, 1))])
     np.testing.assert_array_equal(got, [4.0, 3.0, 0.0])
+
+
+def test_saved_pickled_and_chosen(tmp_path):
+    x, v = Vectors("x"), T.dvector("v")
+    f = symcomp.function([x, v], [ifelse(x.length() > 1, x, x.append(v)), x[0]])
+    symcomp.save(tmp_path / "lists.zip", f)
+    for g in (f, symcomp.load(tmp_path / "lists.zip"), pickle.loads(pickle.dumps(f))):
+        for value in (arrays(2), arrays(2, 3)):
+            chosen, first = g(value, [5.0])
+            same(chosen, value if len(value) > 1 else [*value, np.array([5.0])])
+            same([first], value[:1])
 
 
 def test_errors_when_built():
