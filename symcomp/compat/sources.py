@@ -49,12 +49,10 @@ VERSION = "1.0.5"
 
 
 def names_of(module: ModuleType) -> dict[str, Any]:
-    """What a module has, but for modules and what is private."""
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if not (isinstance(value, ModuleType) or name.startswith("_"))
-    }
+    """What a module has, also what it loads when asked, but for modules and what is private."""
+    names = dict.fromkeys([*vars(module), *getattr(module, "__all__", ())])
+    found = {name: getattr(module, name) for name in names if not name.startswith("_")}
+    return {name: value for name, value in found.items() if not isinstance(value, ModuleType)}
 
 
 def _asarray(a: Any, dtype: Any, order: Any = None) -> np.ndarray:
