@@ -46,8 +46,9 @@ cdef int LEVEL = row_product_level()
 # So many products of two numbers take less time than a call of BLAS.
 cdef enum:
     FEW_PRODUCTS = 64
-    # Sides up to this are short.
+    # Sides up to this are short; sums of up to so many terms are.
     SHORT = 64
+    FEW_TERMS = 32
 
 ctypedef void (*Gemm64)(
     char *, char *, int *, int *, int *, double *, double *, int *, double *, int *, double *,
@@ -370,7 +371,7 @@ cdef bint is_thin(int kind, Matrix *a, Matrix *b) noexcept nogil:
         return False
     if b.transposed:
         return not a.transposed and a.rows <= SHORT and a.columns > SHORT
-    return a.rows <= SHORT or a.columns <= SHORT or b.columns <= SHORT
+    return a.rows <= SHORT or a.columns <= FEW_TERMS or b.columns <= SHORT
 
 
 cdef void thin_product(

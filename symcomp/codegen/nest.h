@@ -274,10 +274,50 @@ static inline void nest_chunk(const struct elementwise *e, int64_t first, int64_
     while (nest_next(total, rank - 2, lengths, e->steps, index, at));
 }
 
+/* Whether all arrays lie in C order, and none is stretched; `size` becomes that of each. */
+static inline int nest_in_order(const struct kernel *k, const int64_t *shape,
+                                const int64_t *strides, int64_t *size)
+{
+    *size = 1;
+    for (int axis = 0; axis < k->rank; axis++)
+        *size *= shape[axis];
+    for (int a = 0; a < k->arrays; a++) {
+        int64_t step = k->size[a];
+        for (int axis = k->rank - 1; axis >= 0; axis--) {
+            if (shape[axis] == 1)
+                continue;
+            if (k->stretched[axis * k->total + a] || strides[a * k->rank + axis] != step)
+                return 0;
+            step *= shape[axis];
+        }
+    }
+    return 1;
+}
+
+/* One run of a body over `size` elements that lie next to each other. */
+static inline void nest_at_once(const struct kernel *k, char *const *data, int64_t size)
+{
+    int total = k->total;
+    int64_t step[total], row_step[total];
+    char *at[total];
+    for (int a = 0; a < total; a++) {
+        step[a] = a < k->arrays ? k->size[a] : 0;
+        row_step[a] = 0;
+        at[a] = a < k->temporaries ? data[a] : 0;
+    }
+    nest_choose(k, step)->run(1, size, at, row_step);
+}
+
 static inline int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
                                    const int64_t *strides, int threads)
 {
     int total = k->total, split = 0;
+    int64_t whole;
+    if (nest_in_order(k, shape, strides, &whole) && whole <= CHUNK) {
+        if (whole > 0)
+            nest_at_once(k, data, whole);
+        return 0;
+    }
     int64_t lengths[k->rank + 2], steps[(k->rank + 2) * total], size = 1;
     int rank = nest_axes(k, 0, shape, strides, lengths, steps);
     if (rank < 0)
