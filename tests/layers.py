@@ -39,6 +39,7 @@ LAYERS = (
         "symcomp.sandbox",
         "symcomp.scan_module",
         "symcomp.tensor",
+        "symcomp.typed_list",
     ),
 )
 FEATURES = {"symcomp.sparse", "symcomp.scan", "symcomp.gpu"}

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from symcomp.core.dtype import is_float
-from symcomp.core.node import Apply
+from symcomp.core.node import Apply, Variable
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
@@ -15,6 +15,7 @@ from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.join import Join
 from symcomp.ops.pattern import NEW, SYMBOL, Slice
 from symcomp.ops.products import Dot
+from symcomp.ops.scalar_math import second
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import RuleSet, computed_by, rule
 from symcomp.rewrite.shapes import shapes_of
@@ -200,7 +201,7 @@ def scale_rows(node: Apply, graph: Any) -> Any:
         if value is not None and rows is not None and abs(value) < float("inf"):
             x, y = rows.inputs[:2]
             if is_float(x.dtype) and b.dtype == node.outputs[0].dtype:
-                return rows.op(x, scaled(value, y), *rows.inputs[2:])
+                return rows.op(x, _scaled_like(value, y), *rows.inputs[2:])
     return None
 
 
@@ -211,7 +212,13 @@ def negate_rows(node: Apply, graph: Any) -> Any:
     if rows is None:
         return None
     x, y = rows.inputs[:2]
-    return rows.op(x, scaled(-1, y), *rows.inputs[2:])
+    return rows.op(x, _scaled_like(-1, y), *rows.inputs[2:])
+
+
+def _scaled_like(c: float, y: Any) -> Any:
+    """``c y`` with the axes of y, also where y is one number."""
+    product = scaled(c, y)
+    return product if isinstance(product, Variable) else second(y, product)
 
 
 def _rows(x: Any, graph: Any) -> Apply | None:

@@ -16,12 +16,14 @@ import symcomp.ifelse as ifelse
 import symcomp.printing as printing
 import symcomp.scan_module as scan_module
 import symcomp.tensor as symcomp_tensor
+import symcomp.typed_list as typed_list
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compat import config as options
 from symcomp.compat import files, graph, language, op, testing
 from symcomp.compat import tensor as differing
 from symcomp.compat.op_classes import OP_CLASSES
+from symcomp.compat.raw_random import RAW_RANDOM
 from symcomp.compile import dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import dtype as dtypes
@@ -31,7 +33,16 @@ from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
 from symcomp.sandbox import rng_mrg
-from symcomp.tensor import inplace, nlinalg, nnet, shared_randomstreams, signal, slinalg
+from symcomp.tensor import (
+    fft,
+    inplace,
+    later,
+    nlinalg,
+    nnet,
+    shared_randomstreams,
+    signal,
+    slinalg,
+)
 
 Namespace = Mapping[str, Any]
 VERSION = "1.0.5"
@@ -98,6 +109,7 @@ COMPILE: Namespace = {
 }
 TENSOR: Namespace = {
     **names_of(symcomp_tensor),
+    **names_of(later),
     "grad": grad,
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
@@ -203,6 +215,10 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.scan_module.scan_utils": (SCAN, GRAPHS),
     "theano.sparse": (),
     "theano.tensor": (OP_CLASSES, TENSOR, CORE),
+    "theano.tensor.fft": (
+        {"rfft": fft.rfft, "irfft": fft.irfft},
+        {"DisconnectedType": special_types.DisconnectedType},
+    ),
     "theano.tensor.inplace": (names_of(inplace),),
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
@@ -213,8 +229,9 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.signal.conv": (names_of(signal.conv),),
     "theano.tensor.signal.downsample": (names_of(signal.downsample),),
     "theano.tensor.signal.pool": (OP_CLASSES, names_of(signal.pool)),
+    "theano.tensor.raw_random": (RAW_RANDOM,),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),
-    "theano.typed_list": (),
+    "theano.typed_list": (names_of(typed_list), CORE),
     "theano.updates": (SCAN,),
 }

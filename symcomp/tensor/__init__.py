@@ -51,7 +51,7 @@ ravel = flatten  # noqa: F405
 Tensor = TensorType
 
 _LATER = (
-    "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient",
+    "fft", "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient",
     "random", "Rop", "shared_randomstreams", "signal", "slinalg", "verify_grad",
 )  # fmt: skip
 _NOT_OFFERED = ("lazy_names", "operators", "TYPE_CHECKING")

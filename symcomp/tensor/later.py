@@ -6,6 +6,7 @@ from symcomp.autodiff.lop import Lop, grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compile.verify_grad import verify_grad
 from symcomp.tensor import (
+    fft,
     inplace,
     linalg,
     nlinalg,
@@ -16,6 +17,6 @@ from symcomp.tensor import (
 )
 
 __all__ = [
-    "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient",
+    "fft", "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient",
     "random", "Rop", "shared_randomstreams", "signal", "slinalg", "verify_grad",
 ]  # fmt: skip

@@ -53,7 +53,7 @@ sandbox.rng_mrg.MRG_RandomStreams tensor.nnet.conv2d tensor.shared_randomstreams
 tensor.nnet.conv.conv2d tensor.signal.pool.pool_2d tensor.signal.pool.pool_3d tensor.nnet.conv3d
 tensor.nnet.abstract_conv.AbstractConv2d_gradInputs tensor.nnet.bn.batch_normalization
 tensor.nnet.bn.batch_normalization_train sandbox.softsign.softsign
-foldl foldr tensor.DimShuffle tensor.join
+foldl foldr tensor.DimShuffle tensor.join tensor.fft.rfft tensor.fft.irfft
 """.split()
 
 

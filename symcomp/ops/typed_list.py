@@ -1,0 +1,573 @@
+"""Lists whose elements are of one type: the type, its variables, and the ops on them.
+
+A list is a value like others: each op gives a new list and leaves those that it takes as they are.
+The elements are not copied, so a result is a view of all lists and elements that it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply, Constant, Type, Variable
+from symcomp.core.op import Op
+from symcomp.core.record import record
+from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.errors import DTypeError, IndexOutOfRangeError
+from symcomp.ops.convert import NoneConst, as_tensor_variable, cast_to
+from symcomp.ops.shape import shape_tuple
+
+NO_DERIVATIVE = "lists have none; stack their elements in a tensor (T.stack) to differentiate"
+
+
+# -- the type
+
+
+@record
+class TypedListType(Type):
+    """The type of lists with elements of the type ``ttype``.
+
+    Parameters
+    ----------
+    ttype : Type
+    depth : int
+        How many lists more are around it: with 1, it is a list of lists of ``ttype``.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> from symcomp.typed_list import TypedListType
+    >>> items = TypedListType(T.dvector)("items")
+    >>> f = symcomp.function([items], [items.length(), items[-1] * 2])
+    >>> f([[1.0], [2.0, 3.0]])
+    [array(2), array([4., 6.])]
+    """
+
+    ttype: Type
+
+    def __init__(self, ttype: Type, depth: int = 0) -> None:
+        if not isinstance(ttype, Type):
+            raise TypeError(f"TypedListType: ttype is {ttype!r}; a type, as T.dvector, is needed")
+        if depth < 0:
+            raise ValueError(f"TypedListType: depth is {depth}; it must not be negative")
+        inner = TypedListType(ttype, depth - 1) if depth else ttype
+        object.__setattr__(self, "ttype", inner)
+
+    def get_depth(self) -> int:
+        """How many lists more the elements are."""
+        return self.ttype.get_depth() + 1 if isinstance(self.ttype, TypedListType) else 0
+
+    def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
+        """A list of the elements of ``value``, each as ``ttype`` takes it."""
+        if not isinstance(value, list) and (strict or not isinstance(value, tuple)):
+            raise DTypeError(f"a list is needed for {self}, not {value!r} ({type(value).__name__})")
+        found = []
+        for i, element in enumerate(value):
+            try:
+                found.append(self.ttype.filter(element, strict, allow_downcast))
+            except (TypeError, ValueError) as problem:
+                raise type(problem)(f"element {i} of a value of {self}: {problem}") from None
+        return found
+
+    def is_super(self, other: Type) -> bool:
+        return isinstance(other, TypedListType) and self.ttype.is_super(other.ttype)
+
+    def values_eq(self, a: Any, b: Any) -> bool:
+        return len(a) == len(b) and all(map(self.ttype.values_eq, a, b))
+
+    def values_eq_approx(self, a: Any, b: Any) -> bool:
+        return len(a) == len(b) and all(map(self.ttype.values_eq_approx, a, b))
+
+    def may_share_memory(self, a: Any, b: Any) -> bool:
+        """True if an element of the one list may share memory with one of the other, or with it."""
+        if not isinstance(a, list):
+            a, b = b, a
+        if isinstance(b, list):
+            return any(self.may_share_memory(a, y) for y in b)
+        return any(self.ttype.may_share_memory(x, b) for x in a)
+
+    def copy_value(self, value: Any) -> list[Any]:
+        return [self.ttype.copy_value(x) for x in value]
+
+    def __str__(self) -> str:
+        return f"list of {self.ttype}"
+
+
+class TypedListVariable(Variable):
+    """A list in the graph, with the methods of one; they give new lists."""
+
+    type: TypedListType
+
+    @property
+    def ttype(self) -> Type:
+        """The type of the elements."""
+        return self.type.ttype
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the elements, if they are tensors."""
+        kind: Any = self.ttype
+        return str(kind.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """How many lists the elements are in."""
+        return self.type.get_depth() + 1
+
+    def __getitem__(self, index: Any) -> Any:
+        return getitem(self, index)
+
+    def __len__(self) -> int:
+        raise TypeError(
+            f"the length of {self} ({self.type}) is not known when the graph is built: "
+            "use .length()"
+        )
+
+    def __iter__(self) -> Any:
+        raise TypeError(
+            f"{self} ({self.type}) cannot be iterated, for its length is not known when the graph "
+            "is built: loop over symcomp.tensor.arange(x.length()) by symcomp.scan"
+        )
+
+    def append(self, element: Any) -> Any:
+        """The list with one element more; see ``typed_list.append``."""
+        return append(self, element)
+
+    def extend(self, other: Any) -> Any:
+        """The list with those of another behind; see ``typed_list.extend``."""
+        return extend(self, other)
+
+    def insert(self, index: Any, element: Any) -> Any:
+        """The list with an element before ``index``; see ``typed_list.insert``."""
+        return insert(self, index, element)
+
+    def remove(self, element: Any) -> Any:
+        """The list without the first such element; see ``typed_list.remove``."""
+        return remove(self, element)
+
+    def reverse(self) -> Any:
+        """The list from its end; see ``typed_list.reverse``."""
+        return reverse(self)
+
+    def count(self, element: Any) -> Any:
+        """How many elements are equal to it; see ``typed_list.count``."""
+        return count(self, element)
+
+    def ind(self, element: Any) -> Any:
+        """The first position of an element; see ``typed_list.index_``."""
+        return index_(self, element)
+
+    def length(self) -> Any:
+        """The number of elements; see ``typed_list.length``."""
+        return length(self)
+
+
+class TypedListConstant(Constant, TypedListVariable):
+    """A list that is known; merged with others by identity."""
+
+    def signature(self) -> Any:
+        """Equal for the same list."""
+        return (self.type, id(self.data))
+
+
+TypedListType.variable_class = TypedListVariable
+TypedListType.constant_class = TypedListConstant
+
+
+# -- arguments
+
+
+def as_list(name: str, x: Any, like: Type | None = None) -> Variable:
+    """``x`` as a list variable: Python's lists are made one, of the elements' type ``like``."""
+    if isinstance(x, Apply):
+        (x,) = x.outputs
+    if isinstance(x, list | tuple) and like is not None:
+        return like.make_constant(list(x)) if not _has_variable(x) else make_list(x)
+    if isinstance(x, list | tuple):
+        x = make_list(x)
+    if not isinstance(x, Variable) or not isinstance(x.type, TypedListType):
+        kind = x.type if isinstance(x, Variable) else type(x).__name__
+        raise DTypeError(f"{name}: {x!r} ({kind}) is no typed list: make one by make_list")
+    return x
+
+
+def _has_variable(x: Any) -> bool:
+    if isinstance(x, list | tuple):
+        return any(map(_has_variable, x))
+    return isinstance(x, Variable)
+
+
+def as_element(name: str, x: Any, value: Any) -> Variable:
+    """``value`` as a variable of the type of the elements of ``x``."""
+    kind = x.type.ttype
+    try:
+        if isinstance(kind, TypedListType) and isinstance(value, list | tuple):
+            value = as_list(name, value, kind)
+        if isinstance(value, Variable):
+            return kind.filter_variable(value)
+        return kind.make_constant(kind.copy_value(kind.filter(value)))
+    except (TypeError, ValueError) as problem:
+        raise DTypeError(f"{name}: {value!r} is no element for a {x.type}: {problem}") from problem
+
+
+def as_index(name: str, index: Any) -> Variable:
+    """``index`` as an int64 scalar."""
+    i = as_tensor_variable(index)
+    if i.ndim or not dtypes.is_discrete(i.dtype) or i.dtype == "bool":
+        raise DTypeError(f"{name}: index {index!r} ({i.type}) must be an integer scalar")
+    return cast_to(i, "int64")
+
+
+def _position(op: Op, x: Any, element: Any, equal: Any) -> int:
+    for i, candidate in enumerate(x):
+        if equal(candidate, element):
+            return i
+    raise ValueError(f"{op}: none of the {len(x)} elements of the list is equal to {element!r}")
+
+
+# -- ops
+
+
+class ListOp(Op):
+    """An op on lists; its first input is one."""
+
+    no_derivative = NO_DERIVATIVE
+
+    def output_types(self, x: Variable, *others: Variable) -> list[Type]:
+        return [x.type]
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [None]
+
+
+class NumberOp(ListOp):
+    """An op that says a number of a list, which is int64."""
+
+    def output_types(self, x: Variable, *others: Variable) -> list[Type]:
+        return [TensorType("int64", ())]
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [()]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[False] for _ in node.inputs]
+
+
+class ElementOp(ListOp):
+    """An op on a list and an element for it."""
+
+    def as_inputs(self, x: Any, element: Any) -> list[Variable]:
+        x = as_list(str(self), x)
+        return [x, as_element(str(self), x, element)]
+
+
+@record
+class MakeList(Op):
+    """z = [x_1, .., x_count], of elements of one type."""
+
+    count: int
+
+    no_derivative = NO_DERIVATIVE
+
+    def output_types(self, *elements: Variable) -> list[Type]:
+        if not elements or len(elements) != self.count:
+            raise DTypeError(
+                f"{self} is given {len(elements)} elements. (An empty list has no type: make it by "
+                "TypedListType(ttype).make_constant([]))"
+            )
+        return [TypedListType(_common_type(elements))]
+
+    def perform(self, *elements: Any) -> list[Any]:
+        return list(elements)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [None]
+
+    @property
+    def view_map(self) -> dict[int, tuple[int, ...]]:  # type: ignore[override]
+        """A view of all elements."""
+        return {0: tuple(range(self.count))}
+
+
+def _common_type(elements: Sequence[Variable]) -> Type:
+    """A type that all elements have; of tensors, what is known of all their shapes."""
+    first: Any = elements[0].type
+    for x in elements[1:]:
+        kind: Any = x.type
+        tensors = isinstance(first, TensorType) and isinstance(kind, TensorType)
+        if tensors and (first.dtype, first.ndim) == (kind.dtype, kind.ndim):
+            pairs = zip(first.shape, kind.shape, strict=True)
+            first = TensorType(first.dtype, [n if n == m else None for n, m in pairs])
+        elif kind != first:
+            raise DTypeError(
+                f"make_list: the elements are of different types, {first} and {kind}; cast them, "
+                "or give them as many axes"
+            )
+    return first
+
+
+@record
+class GetItem(ListOp):
+    """z = x[index].   Inputs: a list, an int64 scalar"""
+
+    view_map = {0: (0,)}
+
+    def as_inputs(self, x: Any, index: Any) -> list[Variable]:
+        return [as_list("getitem", x), as_index("getitem", index)]
+
+    def output_types(self, x: Any, *others: Variable) -> list[Type]:
+        return [x.type.ttype]
+
+    def perform(self, x: Any, index: Any) -> Any:
+        if not -len(x) <= index < len(x):
+            raise IndexOutOfRangeError(
+                f"getitem: index {index} is out of range for a list of {len(x)} elements"
+            )
+        return x[int(index)]
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        z = node.outputs[0]
+        return [shape_tuple(z) if isinstance(z, TensorVariable) else None]
+
+
+@record
+class GetSlice(ListOp):
+    """z = x[start:stop:step].   Inputs: a list; int64 scalars, or None"""
+
+    view_map = {0: (0,)}
+
+    def as_inputs(self, x: Any, *parts: Any) -> list[Variable]:
+        return [
+            as_list("getitem", x),
+            *(NoneConst if v is None or v is NoneConst else as_index("getitem", v) for v in parts),
+        ]
+
+    def perform(self, x: Any, *parts: Any) -> list[Any]:
+        start, stop, step = (None if v is None else int(v) for v in parts)
+        if step == 0:
+            raise ValueError("getitem: the step of a slice of a list is 0; it must not be")
+        return list(x[start:stop:step])
+
+
+@record
+class Append(ElementOp):
+    """z = [*x, element]"""
+
+    view_map = {0: (0, 1)}
+
+    def perform(self, x: Any, element: Any) -> list[Any]:
+        return [*x, element]
+
+
+@record
+class Extend(ListOp):
+    """z = [*x, *other]   Inputs: two lists of one type"""
+
+    view_map = {0: (0, 1)}
+
+    def as_inputs(self, x: Any, other: Any) -> list[Variable]:
+        x = as_list("extend", x)
+        y = as_list("extend", other, x.type)
+        if not x.type.is_super(y.type):
+            raise DTypeError(f"extend: {y} ({y.type}) does not fit {x} ({x.type})")
+        return [x, y]
+
+    def perform(self, x: Any, other: Any) -> list[Any]:
+        return [*x, *other]
+
+
+@record
+class Insert(ListOp):
+    """z = [*x[:index], element, *x[index:]]   Inputs: a list, an int64 scalar, an element"""
+
+    view_map = {0: (0, 2)}
+
+    def as_inputs(self, x: Any, index: Any, element: Any) -> list[Variable]:
+        x = as_list("insert", x)
+        return [x, as_index("insert", index), as_element("insert", x, element)]
+
+    def perform(self, x: Any, index: Any, element: Any) -> list[Any]:
+        return [*x[: int(index)], element, *x[int(index) :]]
+
+
+@record
+class Remove(ElementOp):
+    """z = x without the first element that is equal to the second input."""
+
+    view_map = {0: (0,)}
+
+    def bind(self, node: Apply) -> Any:
+        equal = _equality(node)
+
+        def compute(x: Any, element: Any) -> list[Any]:
+            i = _position(self, x, element, equal)
+            return [*x[:i], *x[i + 1 :]]
+
+        return compute
+
+
+@record
+class Reverse(ListOp):
+    """z = x from its end."""
+
+    view_map = {0: (0,)}
+
+    def as_inputs(self, x: Any) -> list[Variable]:
+        return [as_list("reverse", x)]
+
+    def perform(self, x: Any) -> list[Any]:
+        return list(reversed(x))
+
+
+@record
+class Index(NumberOp, ElementOp):
+    """z = the first i where x[i] is equal to the second input."""
+
+    def bind(self, node: Apply) -> Any:
+        equal = _equality(node)
+        return lambda x, element: np.asarray(_position(self, x, element, equal), np.int64)
+
+
+@record
+class Count(NumberOp, ElementOp):
+    """z = for how many i x[i] is equal to the second input."""
+
+    def bind(self, node: Apply) -> Any:
+        equal = _equality(node)
+        return lambda x, element: np.asarray(sum(equal(y, element) for y in x), np.int64)
+
+
+@record
+class Length(NumberOp):
+    """z = the number of elements."""
+
+    def as_inputs(self, x: Any) -> list[Variable]:
+        return [as_list("length", x)]
+
+    def perform(self, x: Any) -> Any:
+        return np.asarray(len(x), np.int64)
+
+
+def _equality(node: Apply) -> Any:
+    x: Any = node.inputs[0]
+    return x.type.ttype.values_eq
+
+
+# -- functions
+
+
+def make_list(a: Sequence[Any]) -> Any:
+    """A list of variables of one type, at least one.
+
+    Parameters
+    ----------
+    a : sequence of variables, array_like, or such sequences
+
+    Returns
+    -------
+    TypedListVariable
+        Of the type of the elements; where the lengths of tensors differ, they are not known.
+
+    Raises
+    ------
+    DTypeError
+        If there are no elements, or they are of different dtypes or ranks.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp.typed_list import make_list
+    >>> x = T.dvector("x")
+    >>> make_list([x, x * 2])[1].eval({x: [1, 2]})
+    array([2., 4.])
+    """
+    if not isinstance(a, list | tuple):
+        raise DTypeError(f"make_list: a list or tuple is needed, not {a!r} ({type(a).__name__})")
+    return MakeList(len(a))(*map(_as_variable, a))
+
+
+def _as_variable(x: Any) -> Variable:
+    if isinstance(x, Variable):
+        return x
+    return make_list(x) if isinstance(x, list | tuple) and x else as_tensor_variable(x)
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """An element of a list, or with a slice a list of some: ``x[index]``.
+
+    Parameters
+    ----------
+    x : TypedListVariable
+    index : int, integer scalar, or slice of such
+
+    Raises
+    ------
+    IndexOutOfRangeError
+        When the function runs: the list has no such element.
+    """
+    if isinstance(index, slice):
+        return GetSlice()(x, index.start, index.stop, index.step)
+    return GetItem()(x, index)
+
+
+def append(x: Any, element: Any) -> Any:
+    """The list ``x`` and behind it ``element``, which must be of its elements' type."""
+    return Append()(x, element)
+
+
+def extend(x: Any, other: Any) -> Any:
+    """The list ``x`` and behind it the elements of ``other``, a list of the same type."""
+    return Extend()(x, other)
+
+
+def insert(x: Any, index: Any, element: Any) -> Any:
+    """The list ``x`` with ``element`` before the position ``index``, as ``list.insert`` does it."""
+    return Insert()(x, index, element)
+
+
+def remove(x: Any, element: Any) -> Any:
+    """The list ``x`` without the first element that is equal to ``element``.
+
+    Raises
+    ------
+    ValueError
+        When the function runs: there is none. Equal tensors have equal shapes, dtypes and elements.
+    """
+    return Remove()(x, element)
+
+
+def reverse(x: Any) -> Any:
+    """The list ``x`` from its end."""
+    return Reverse()(x)
+
+
+def index_(x: Any, element: Any) -> Any:
+    """The first position, int64, of an element that is equal to ``element``.
+
+    Raises
+    ------
+    ValueError
+        When the function runs: there is none.
+    """
+    return Index()(x, element)
+
+
+def count(x: Any, element: Any) -> Any:
+    """How many elements of ``x`` are equal to ``element``; int64."""
+    return Count()(x, element)
+
+
+def length(x: Any) -> Any:
+    """The number of elements of ``x``; int64."""
+    return Length()(x)
+
+
+__all__ = [
+    "append", "Append", "count", "Count", "extend", "Extend", "getitem", "GetItem", "GetSlice",
+    "Index", "index_", "insert", "Insert", "Length", "length", "MakeList", "make_list", "remove",
+    "Remove", "Reverse", "reverse", "TypedListConstant", "TypedListType", "TypedListVariable",
+]  # fmt: skip
