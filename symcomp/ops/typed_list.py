@@ -355,7 +355,7 @@ class GetSlice(ListOp):
 
 @record
 class Append(ElementOp):
-    """z = [*x, element]"""
+    """z = x + [element]"""
 
     view_map = {0: (0, 1)}
 
@@ -365,7 +365,7 @@ class Append(ElementOp):
 
 @record
 class Extend(ListOp):
-    """z = [*x, *other]   Inputs: two lists of one type"""
+    """z = x + other   Inputs: two lists of one type"""
 
     view_map = {0: (0, 1)}
 
@@ -382,7 +382,7 @@ class Extend(ListOp):
 
 @record
 class Insert(ListOp):
-    """z = [*x[:index], element, *x[index:]]   Inputs: a list, an int64 scalar, an element"""
+    """z = x[:index] + [element] + x[index:]   Inputs: a list, an int64 scalar, an element"""
 
     view_map = {0: (0, 2)}
 
