@@ -22,7 +22,7 @@ from symcomp.ops.join import Join, differing_shapes
 from symcomp.ops.pattern import SYMBOL, Slice
 from symcomp.ops.regions import Placement
 from symcomp.rewrite.shapes import Shapes
-from symcomp.vm.frugal import ASSUMED_LENGTH
+from symcomp.vm.frugal import assumed_bytes
 from symcomp.vm.guard import Binder
 from symcomp.vm.order import destroyed_inputs
 
@@ -214,8 +214,8 @@ class Search:
             return False
         if all(other in others for other in self._order[here + 1 : end]):
             return True
-        dying = sum(_assumed_bytes(x) for x in set(node.inputs) if self._dies_at(x, here))
-        return dying <= _assumed_bytes(node.outputs[0])
+        dying = sum(assumed_bytes(x) for x in set(node.inputs) if self._dies_at(x, here))
+        return dying <= assumed_bytes(node.outputs[0])
 
     def _dies_at(self, x: Variable, position: int) -> bool:
         users = (self._position.get(client, -1) for client, _ in self._graph.clients[x])
@@ -236,13 +236,6 @@ class Search:
             else:
                 return None
         return tuple(found)
-
-
-def _assumed_bytes(x: Variable) -> int:
-    kind = x.type
-    if not isinstance(kind, TensorType):
-        return 0
-    return prod(ASSUMED_LENGTH if n is None else n for n in kind.shape) * kind.numpy_dtype.itemsize
 
 
 def _views(reserved: Apply, join: Apply, makers: Collection[Apply]) -> dict[Apply, Apply]:

@@ -18,6 +18,15 @@ from symcomp.vm.order import aliased_inputs
 ASSUMED_LENGTH = 100
 
 
+def assumed_bytes(variable: Variable, assumed_length: int = ASSUMED_LENGTH) -> int:
+    """The bytes of a tensor whose unknown axes have ``assumed_length``; 0 of what is no tensor."""
+    kind = variable.type
+    if not isinstance(kind, TensorType):
+        return 0
+    lengths = (assumed_length if n is None else n for n in kind.shape)
+    return prod(lengths) * kind.numpy_dtype.itemsize
+
+
 def frugal_order(
     order: Sequence[Apply],
     outputs: Iterable[Variable],
@@ -72,7 +81,7 @@ class _Memory:
                         piece_of[out] = piece_of[sources[0]]
                     continue
                 piece_of[out] = len(self.size)
-                self.size.append(0 if out in in_place else self._bytes_of(out))
+                self.size.append(0 if out in in_place else assumed_bytes(out, assumed_length))
             self.made.append(sum(self.size[before:]))
             self.reads.append(sorted(found))
         # How often each piece is read, and the sum of its readers: the last one, when one is left.
@@ -85,13 +94,6 @@ class _Memory:
         for piece in {piece_of[out] for out in outputs if out in piece_of}:
             self.readers[piece] += 1
             self.reader_sum[piece] += len(order)
-
-    def _bytes_of(self, variable: Variable) -> int:
-        kind = variable.type
-        if not isinstance(kind, TensorType):
-            return 0
-        lengths = (self.assumed_length if n is None else n for n in kind.shape)
-        return prod(lengths) * kind.numpy_dtype.itemsize
 
     def peak(self, positions: Iterable[int]) -> int:
         """The most bytes at a time, if the nodes run in this order."""

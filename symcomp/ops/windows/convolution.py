@@ -176,7 +176,8 @@ class _Adjoint(_Convolution):
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True], [True]] + [[False]] * self.ndim
 
-    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+    def _pushed(self, inputs: Any, tangents: Any) -> list[Any]:
+        """The tangent of the result, which is linear in each of the two."""
         (a, b, *lengths), (da, db) = inputs, tangents[:2]
         terms = [] if da is None else [self(da, b, *lengths)]
         return _sum(terms + ([] if db is None else [self(a, db, *lengths)]))
@@ -226,6 +227,9 @@ class ConvolveInputs(_Adjoint):
         lengths = [m if n is None else n for n, m in zip(static, node.inputs[2:], strict=True)]
         return [(shapes[1][0], shapes[0][1] * self.groups, *lengths)]
 
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return self._pushed(inputs, tangents)
+
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (w, g, *lengths), (gx,) = inputs, output_grads
         gw = ConvolveKernels(self.geometry, self.groups)(gx, _conjugate(g), *shape_tuple(w)[2:])
@@ -271,6 +275,9 @@ class ConvolveKernels(_Adjoint):
         static = node.outputs[0].type.shape[2:]
         kernel = [m if n is None else n for n, m in zip(static, node.inputs[2:], strict=True)]
         return [(shapes[1][1], shapes[0][1] // self.groups, *kernel)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return self._pushed(inputs, tangents)
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x, g, *kernel), (gw,) = inputs, output_grads
