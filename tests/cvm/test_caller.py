@@ -293,3 +293,21 @@ def test_transactions_within_each_other():
     reader.join()
     assert found == [1, 2] and signal.getsignal(signal.SIGINT) is handler
     outer.end()
+
+
+def test_the_gate_asks_kernels_whether_they_take_their_values():
+    x = T.dmatrix("x")
+    w, b = symcomp.shared(np.ones((2, 2))), symcomp.shared(np.zeros(3))
+    updates = [(w, w * 2.0), (b, b - T.sqr(x).sum(axis=0))]
+    with symcomp.config.change_flags(kernels=True):
+        f = symcomp.function([x], x.sum(), updates=updates, profile=True)
+    f(np.ones((2, 3)))
+    steps = f.program.instructions
+    counted = [c for c in f.profiled.tally.counted() if steps[c.position].claims]
+    assert [(c.runs, c.in_python) for c in counted] == [(1, 0)]
+    with pytest.raises(ValueError, match=r"\(3,\) \(2,\)"):
+        f(np.ones((2, 2)))
+    np.testing.assert_array_equal(w.get_value(), np.full((2, 2), 2.0))
+    np.testing.assert_array_equal(b.get_value(), [-2.0, -2.0, -2.0])
+    f(np.ones((2, 3)))
+    np.testing.assert_array_equal(b.get_value(), [-4.0, -4.0, -4.0])
