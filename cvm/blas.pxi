@@ -226,16 +226,7 @@ cdef class Product(Native):
             return False
         work = <double>a.rows * a.columns * b.columns
         if work <= FEW_PRODUCTS:
-            if self._type == cnp.NPY_FLOAT32:
-                multiply_few[float](
-                    <float *>a.data, <float *>b.data, <float *>cnp.PyArray_DATA(z), &a, &b,
-                    <float>alpha, <float>beta
-                )
-            else:
-                multiply_few[double](
-                    <double *>a.data, <double *>b.data, <double *>cnp.PyArray_DATA(z), &a, &b,
-                    alpha, beta
-                )
+            multiply_few_of(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
         elif work < WORTH_RELEASING:
             multiply(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
         else:
@@ -324,6 +315,18 @@ cdef void multiply_few(
                 total += beta * z[0]
             z[0] = total
             z += 1
+
+
+cdef void multiply_few_of(
+    int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
+) noexcept nogil:
+    """The same for one of the types."""
+    if kind == cnp.NPY_FLOAT32:
+        multiply_few[float](
+            <float *>a.data, <float *>b.data, <float *>z, a, b, <float>alpha, <float>beta
+        )
+    else:
+        multiply_few[double](<double *>a.data, <double *>b.data, <double *>z, a, b, alpha, beta)
 
 
 cdef void multiply(

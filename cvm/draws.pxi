@@ -169,7 +169,7 @@ cdef bint is_state(PyObject *value):
 
 cdef bint record_draw(Recording frozen, RandomDraw action, PyObject **store) except -1:
     """Record a draw as the call of a kernel; False if it may fail."""
-    cdef Call *call = frozen._new_call()
+    cdef Call *call = frozen._new_call(KERNEL)
     cdef int state = action._arguments[0]
     cdef int64_t *count
     if action._parameter >= 0 or frozen._place_of[state] < 0 or not is_state(store[state]):
