@@ -59,6 +59,8 @@ cdef struct Call:
     double alpha
     double beta
     Layout c
+    PyObject *action        # with the GIL
+    PyObject **expected     # of its results that are new arrays, arrays of their layouts
 
 
 cdef struct Cut:

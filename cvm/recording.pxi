@@ -171,7 +171,8 @@ cdef class Recording(Frozen):
     cdef bint _views(self, Step *step, PyObject **store) except -1:
         """Views of the first input, where the others are fixed; or what is fixed altogether."""
         cdef int i, slot
-        if type(self._machine.program.instructions[self._position].node.op) not in PLAIN:
+        node = self._machine.program.instructions[self._position].node
+        if node is None or type(node.op) not in PLAIN:
             return False
         if self._are_fixed(step, 0):
             return self._fix(step, 0, store)
