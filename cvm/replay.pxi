@@ -294,6 +294,9 @@ cdef class Replay(Recording):
         result.place, result.input, self._n_results = -1, input, j + 1
         if input >= 0 and self._kinds[place] == TAKEN:
             return self._place_of[self._machine._input_slots[input]] == place
+        if self._kinds[self._roots[place]] in (GIVEN, TAKEN, FIXED):
+            # Borrowed: what is not copied must be the same object.
+            return self._is_given(result, store[slot], store)
         if not (cnp.PyArray_IS_C_CONTIGUOUS(z) or cnp.PyArray_IS_F_CONTIGUOUS(z)):
             return False
         result.type, result.ndim = cnp.PyArray_TYPE(z), cnp.PyArray_NDIM(z)
@@ -310,6 +313,15 @@ cdef class Replay(Recording):
         self._claimed[target], result.place = True, target
         self._copy(place, target, z)
         return True
+
+    cdef bint _is_given(self, Result *result, PyObject *value, PyObject **store) except -1:
+        """Whether a result is an argument itself; notes which one."""
+        cdef int i
+        for i in range(self._machine._n_inputs):
+            if store[self._machine._input_slots[i]] == value:
+                result.input = i
+                return True
+        return False
 
     # -- replaying
 
