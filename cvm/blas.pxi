@@ -367,6 +367,34 @@ cdef void multiply(
         )
 
 
+cdef void turn(Matrix *x) noexcept nogil:
+    """Read it as its transpose."""
+    x.rows, x.columns, x.transposed = x.columns, x.rows, not x.transposed
+
+
+cdef bint is_row(int kind, Matrix *a, Matrix *b) noexcept nogil:
+    """Whether a product is one that ``multiply_row`` computes."""
+    cdef int64_t size = <int64_t>b.rows * b.columns * (4 if kind == cnp.NPY_FLOAT32 else 8)
+    return a.rows == 1 and not b.transposed and LEVEL > 0 and size <= LARGEST_MATRIX
+
+
+cdef inline void multiply_row(
+    int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
+) noexcept nogil:
+    """``multiply`` for a row and a matrix whose rows lie in one piece."""
+    cdef int64_t step = a.ld if a.transposed else 1
+    if kind == cnp.NPY_FLOAT32:
+        row_times_f(
+            LEVEL, b.rows, b.columns, <float>alpha, <float *>a.data, step, <float *>b.data, b.ld,
+            <float>beta, <float *>z
+        )
+    else:
+        row_times_d(
+            LEVEL, b.rows, b.columns, alpha, <double *>a.data, step, <double *>b.data, b.ld, beta,
+            <double *>z
+        )
+
+
 cdef bint is_thin(int kind, Matrix *a, Matrix *b) noexcept nogil:
     """Whether a product has a side so short that BLAS is slow with it."""
     cdef int64_t size = <int64_t>max(a.rows, b.columns) * max(a.columns, min(a.rows, b.columns))

@@ -180,7 +180,7 @@ cdef bint record_draw(Recording frozen, RandomDraw action, PyObject **store) exc
         return False
     count = <int64_t *>frozen._new(sizeof(int64_t))
     count[0] = cnp.PyArray_SIZE(<cnp.ndarray>store[action._numbers])
-    call.kernel, call.n_arrays, call.shape = action._kernel, 3, count
+    call.kernel, call.n_arrays, call.shape, call.threads = action._kernel, 3, count, 1
     call.data = <char **>frozen._new(3 * sizeof(char *))
     call.places = <int *>frozen._new(3 * sizeof(int))
     call.places[0] = frozen._place_of[state]

@@ -28,15 +28,16 @@ cdef struct Layout:
 cdef enum Doing:
     KERNEL = 0
     FEW = 1         # a product of so few numbers that loops are quicker than BLAS
-    PRODUCT = 2
-    WRITE = 3       # elements of one place are written to another
-    CHOOSE = 4      # the truth of a place must be that of the recorded run
-    SHIFT = 5       # a part of a place whose address is known in the middle of a run
+    ROW = 2         # the product of a row and a small matrix
+    PRODUCT = 3
+    WRITE = 4       # elements of one place are written to another
+    CHOOSE = 5      # the truth of a place must be that of the recorded run
+    SHIFT = 6       # a part of a place whose address is known in the middle of a run
     # What needs the GIL:
-    REGION = 6      # a part that numbers name
-    PASS = 7        # conditions must hold
-    ACT = 8         # an action on arrays
-    GATE = 9        # nobody else may hold what is written over
+    REGION = 7      # a part that numbers name
+    PASS = 8        # conditions must hold
+    ACT = 9         # an action on arrays
+    GATE = 10       # nobody else may hold what is written over
 
 
 cdef struct Call:
@@ -47,6 +48,7 @@ cdef struct Call:
     int *places
     int n_arrays
     Kernel kernel
+    int threads             # of a kernel; 0: all arrays lie in order
     char **data         # of a kernel: addresses of arrays, then of constants
     int64_t *shape
     int64_t *strides
@@ -197,7 +199,7 @@ cdef class Frozen:
         if call.kind == KERNEL:
             for k in range(call.n_arrays):
                 call.data[k] = addresses[call.places[k]]
-            return UNDONE if call.kernel(call.data, call.shape, call.strides, 1) else DONE
+            return UNDONE if call.kernel(call.data, call.shape, call.strides, call.threads) else DONE
         if call.kind == CHOOSE:
             return DONE if is_true(addresses[call.places[0]], call.type) == call.wanted else UNDONE
         if call.kind == WRITE:
@@ -212,7 +214,11 @@ cdef class Frozen:
         call.a.data, call.b.data = addresses[call.places[0]], addresses[call.places[1]]
         if call.places[2] >= 0:
             copy_axes(&call.c, 0, addresses[call.places[2]], addresses[call.places[3]])
-        if call.kind == FEW:
+        if call.kind == ROW:
+            multiply_row(
+                call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta
+            )
+        elif call.kind == FEW:
             multiply_few_of(
                 call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta
             )

@@ -239,7 +239,7 @@ cdef class Recording(Frozen):
         call.n_arrays, call.kernel = n, action._kernel
         call.places = <int *>self._new(n * sizeof(int))
         call.data = <char **>self._new((n + len(action._constants)) * sizeof(char *))
-        call.shape = <int64_t *>self._new(ndim * sizeof(int64_t))
+        call.shape = <int64_t *>self._new(max(ndim, 1) * sizeof(int64_t))
         call.strides = <int64_t *>self._new(n * ndim * sizeof(int64_t))
         for axis in range(ndim):
             call.shape[axis] = -1
@@ -267,7 +267,25 @@ cdef class Recording(Frozen):
         for i in range(len(action._constants)):
             call.data[n + i] = action._addresses[i]
         self._work += size
+        self._join_axes(call, action, store)
         return True
+
+    cdef int _join_axes(self, Call *call, KernelCall action, PyObject **store) except -1:
+        """If all arrays of a kernel lie in order, and none is stretched, one axis is enough."""
+        cdef int k, slot
+        cdef Py_ssize_t size = 1
+        cdef cnp.ndarray array
+        call.threads = 1
+        for k in range(action._ndim):
+            size *= call.shape[k]
+        for k in range(call.n_arrays):
+            slot = action._slots[k] if k < action._n_inputs else action._outputs[k - action._n_inputs]
+            array = <cnp.ndarray>store[slot]
+            if cnp.PyArray_SIZE(array) != size or not cnp.PyArray_IS_C_CONTIGUOUS(array):
+                return 0
+        if action._elementwise and size > 0:
+            call.threads, call.shape[0] = 0, size
+        return 0
 
     cdef bint _product(self, Product action, PyObject **store) except -1:
         cdef Call *call = self._new_call(PRODUCT)
@@ -303,9 +321,23 @@ cdef class Recording(Frozen):
                 call.places[2] = self._place_of[action._c]
                 read_layout(<cnp.ndarray>store[action._c], &call.c)
         work = <double>call.a.rows * call.a.columns * call.b.columns
-        call.kind = FEW if work <= FEW_PRODUCTS else PRODUCT
+        if work <= FEW_PRODUCTS:
+            call.kind = FEW
+        elif call.b.columns == 1 and call.a.rows > 1:
+            # z^T = b^T a^T
+            self._turn(call)
+        if call.kind == PRODUCT and is_row(call.type, &call.a, &call.b):
+            call.kind = ROW
         self._work += work
         return call.places[3] != call.places[0] and call.places[3] != call.places[1]
+
+    cdef void _turn(self, Call *call) noexcept:
+        """Exchange the factors of a product, each transposed."""
+        cdef Matrix first = call.a
+        call.a, call.b = call.b, first
+        call.places[0], call.places[1] = call.places[1], call.places[0]
+        turn(&call.a)
+        turn(&call.b)
 
     cdef bint _transpose(self, Transpose action, PyObject **store) except -1:
         cdef int place = self._place_of[action._slots[0]]

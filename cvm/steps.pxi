@@ -13,6 +13,8 @@ cdef class Steps(Recording):
     """
 
     cdef int64_t *_moves            # of places: bytes from step to step
+    cdef int *_moving               # the places of which these are not 0
+    cdef int _n_moving
     cdef int *_exchanges            # pairs of places
     cdef int _n_exchanges, _until
     cdef int64_t _at                # the step that the addresses are those of
@@ -21,6 +23,7 @@ cdef class Steps(Recording):
     def __cinit__(self, NativeMachine machine):
         self._until = -1
         self._moves = <int64_t *>self._new(self._most_places * sizeof(int64_t))
+        self._moving = <int *>self._new(self._most_places * sizeof(int))
         self._exchanges = <int *>self._new(2 * machine._n_outputs * sizeof(int))
 
     cdef int record(self, Loop loop, PyObject **store) except -1:
@@ -154,6 +157,9 @@ cdef class Steps(Recording):
         """Memory for what a step makes, and for what is carried into the next one."""
         cdef int place
         for place in range(self._n_places):
+            if self._moves[place] != 0:
+                self._moving[self._n_moving] = place
+                self._n_moving += 1
             if self._kinds[place] == STATE or self._kinds[place] == OWN:
                 if self._moves[place] == 0:
                     self._provide(place)
@@ -283,8 +289,8 @@ cdef class Steps(Recording):
         for i in range(self._n_exchanges):
             first, second = self._exchanges[2 * i], self._exchanges[2 * i + 1]
             addresses[first], addresses[second] = addresses[second], addresses[first]
-        for i in range(self._n_places):
-            addresses[i] += self._moves[i]
+        for i in range(self._n_moving):
+            addresses[self._moving[i]] += self._moves[self._moving[i]]
 
     cdef int _give_back(self, Loop loop) except -1:
         """The carried values as arrays."""
