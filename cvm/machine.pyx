@@ -55,6 +55,7 @@ include "join.pxi"
 include "places.pxi"
 include "lines.pxi"
 include "blas.pxi"
+include "products.pxi"
 include "inspected.pxi"
 include "cells.pxi"
 
