@@ -160,8 +160,8 @@ cdef class Multiplied(Native)
 
 
 cdef class Product(Native):
-    """z = beta c + alpha op(a) op(b), by BLAS, for float32 and float64; by ``Multiplied`` for layouts
-    that BLAS does not take.
+    """z = beta c + alpha op(a) op(b), by BLAS, for float32 and float64; layouts that it does not
+    take are left to ``Multiplied``.
 
     Parameters
     ----------

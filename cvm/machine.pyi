@@ -425,3 +425,25 @@ class Range(Native):
         several: bool,
         dtype: Any,
     ) -> None: ...
+
+class First(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        axis: int,
+    ) -> None: ...
+
+class Distinct(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        index: bool,
+        inverse: bool,
+        counts: bool,
+    ) -> None: ...

@@ -16,8 +16,10 @@ from symcomp.cvm.machine import (
     Chain,
     Convolution,
     Copied,
+    Distinct,
     Extreme,
     Fill,
+    First,
     GateCall,
     Gather,
     Inspected,
@@ -62,7 +64,7 @@ from symcomp.ops.products import BatchedDot, Dot, SameLengths
 from symcomp.ops.random.draw import Draw
 from symcomp.ops.reduce import ArgReduce
 from symcomp.ops.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
-from symcomp.ops.sort import Argsort, SearchSorted, Sort
+from symcomp.ops.sort import Argsort, ArgTopK, SearchSorted, Sort, Unique
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.pooling import MaxPool, ToPositions
 from symcomp.vm import destinations
@@ -415,6 +417,17 @@ def _search(step: Instruction) -> Action | None:
     return Searched(*_call(step), op.side == "right")
 
 
+def _first(step: Instruction) -> Action | None:
+    return First(*_call(step), step.node.op.axis)  # type: ignore[union-attr]
+
+
+def _distinct(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    if op.axis is not None:
+        return None
+    return Distinct(*_call(step), op.return_index, op.return_inverse, op.return_counts)
+
+
 def _nonzero(step: Instruction) -> Action | None:
     return Nonzeros(*_call(step))
 
@@ -431,6 +444,7 @@ NATIVE: dict[type, Lowering] = {
     Alloc: _fill,
     Arange: _range,
     ArgReduce: _extreme,
+    ArgTopK: _first,
     Argsort: _sort,
     Assert: _assert,
     BatchedDot: _dot,
@@ -468,4 +482,5 @@ NATIVE: dict[type, Lowering] = {
     Stack: _stack,
     Subtensor: _read,
     ToPositions: _placing,
+    Unique: _distinct,
 }

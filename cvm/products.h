@@ -21,7 +21,7 @@ typedef void product_function(PRODUCT_ARGUMENTS);
    often; else each element is a sum of its own. W is what is computed in: unsigned, so that numbers
    wrap, and no narrower than int, so that they do not become one. */
 #define PRODUCT(NAME, T, W, JOIN)                                                                  \
-    static EACH_PROCESSOR void row_sums_##NAME(PRODUCT_ARGUMENTS)                                      \
+    static EACH_PROCESSOR void row_sums_##NAME(PRODUCT_ARGUMENTS)                                  \
     {                                                                                              \
         W total[COLUMNS];                                                                          \
         for (int64_t start = 0; start < m; start += COLUMNS) {                                     \
@@ -56,7 +56,7 @@ typedef void product_function(PRODUCT_ARGUMENTS);
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    static EACH_PROCESSOR void single_sums_##NAME(PRODUCT_ARGUMENTS)                                      \
+    static EACH_PROCESSOR void single_sums_##NAME(PRODUCT_ARGUMENTS)                               \
     {                                                                                              \
         for (int64_t i = 0; i < n; i++)                                                            \
             for (int64_t j = 0; j < m; j++) {                                                      \
@@ -110,8 +110,8 @@ static inline void best_order(int n, const int64_t *length, int *order)
         for (int i = 0; i + width < n; i++) {
             int j = i + width;
             for (int k = i; k < j; k++) {
-                unsigned __int128 outer = (unsigned __int128)length[i] * (uint64_t)length[j + 1];
-                unsigned __int128 all = cost[i][k] + cost[k + 1][j] + outer * (uint64_t)length[k + 1];
+                unsigned __int128 all = (unsigned __int128)length[i] * (uint64_t)length[j + 1];
+                all = all * (uint64_t)length[k + 1] + cost[i][k] + cost[k + 1][j];
                 if (k == i || all <= cost[i][j]) {
                     cost[i][j] = all;
                     split[i][j] = k;

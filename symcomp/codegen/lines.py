@@ -48,9 +48,6 @@ POSITION = "int32"
 _LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
 _WIDER = {Norm: {"float16": "float32", "float32": "float64"}}
 _WIDER |= {op: {"float16": "float64", "float32": "float64"} for op in _LOGARITHMS}
-# Norms beyond these may be made of squares that over- or underflow; numbers times this power of two,
-# or its inverse, do not.
-_SMALLEST_NORM, _FAR = 1e-125, 2.0**600
 # The largest of no elements is minus infinity.
 _LARGEST = replace(REDUCTIONS["max"], identity=True)
 
@@ -297,17 +294,17 @@ class _Writer:
     # -- what neither cancels nor leaves the range
 
     def norm(self, function: Norm, x: Value) -> Value:
-        def with_scale(scale: float) -> Value:
-            scaled = x if scale == 1 else self("mul", x, self.number(scale, x))
-            root = self("sqrt", self.sum(self("sqr", scaled), function.axes))
-            return root if scale == 1 else self("mul", root, self.number(1 / scale, x))
-
-        z = with_scale(1)
-        if x.dtype == "float32" or isinstance(x.source, ScalarOp) and x.source.name == "cast":
-            return z  # the dtype is wider than what was given
-        large = self("switch", self("isfinite", z), z, with_scale(1 / _FAR))
-        in_range = self("gt", z, self.number(_SMALLEST_NORM, x))
-        return self("switch", in_range, large, with_scale(_FAR))
+        axes = function.axes
+        scale = None
+        # A number that was cast is in the range of a narrower dtype.
+        if x.dtype == "float64" and getattr(x.source, "name", None) != "cast":
+            one, near, far = (self.number(2.0**n, x) for n in (0, -600, 600))
+            top = self.max(self("abs", x), axes)
+            small = self("switch", self("lt", top, self.number(1e-100, x)), far, one)
+            scale = self("switch", self("gt", top, self.number(1e100, x)), near, small)
+            x = self("mul", x, scale)
+        z = self("sqrt", self.sum(self("sqr", x), axes))
+        return z if scale is None else self("true_div", z, scale)
 
     def about_mean(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
         """(x - the mean but for its rounding error, the sum of these, how many there are)."""
