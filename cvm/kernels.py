@@ -84,7 +84,7 @@ def _single(function: Any, node: Apply) -> Formula:
 
 
 def _sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
-    """The formula of ``SumOfProducts``; numbers of float16 are multiplied and added up in float32."""
+    """The formula of ``SumOfProducts``; of float16 it is computed in float32."""
     work = "float32" if dtype == "float16" else dtype
     steps = [
         Step(ROWS["mul"](), (0, 1), work),

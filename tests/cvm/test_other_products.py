@@ -152,7 +152,7 @@ def test_sums_of_products(dtype, axes):
         for shape in ((3, 4), (0, 3), (3, 0), (1, 1), (200, 150)):
             x = array(shape, dtype)
             compare(SumOfProducts(axes), x, array(shape, dtype))
-            compare(lambda x: SumOfProducts(axes)(x, x), x)  # noqa: B023
+            compare(lambda x: SumOfProducts(axes)(x, x), x)
 
 
 def test_sums_of_products_of_float16_are_made_in_float32():
