@@ -217,7 +217,7 @@ class _Printer:
             name, _, work = self._reduction(v)
             lines += ["        for (int64_t i = 0; i < n; i++)"]
             lines += [f"            p{v}[i] = {_identity(name, work)};"]
-        if light and not stores and all(self._adds(v) for v in body.folds):
+        if light and not stores and all(self._joins_first(v) for v in body.folds):
             # Across, parts are in registers anyhow.
             lines += ["        if (!across)"]
             lines += self._rows(body, before, inside, stores, [f"_{row}" for row in range(ROWS)])
@@ -307,8 +307,12 @@ class _Printer:
         return name == "sum" and np.dtype(work).kind in "fc"
 
     def _adds(self, value: int) -> bool:
-        """Whether it is a sum or product: joining the elements of rows first makes vectors."""
+        """Whether it is a sum or product."""
         return self._reduction(value)[0] in ("sum", "prod")
+
+    def _joins_first(self, value: int) -> bool:
+        """Whether the elements of rows are joined first: not where tests for NaN take the time."""
+        return self._adds(value) or np.dtype(self._reduction(value)[2]).kind in "iu"
 
     def _totals(self, value: int) -> list[str]:
         """The names of the arrays of totals in a function."""
@@ -399,7 +403,7 @@ class _Printer:
             out = converted("t[i]", work, result)
             lines += [
                 f"        {STORED[result]} *z = ({STORED[result]} *)data[{self.nest.values[v]}];",
-                *(_indented(line, 2) for line in _together(name, work)),
+                *(_indented(line, 2) for line in _together(name, work, self._parts(body))),
                 "        for (int64_t i = 0; i < (across ? 1 : n); i++)",
                 f"            z[i] = ({STORED[result]}){out};",
                 "    }",
@@ -575,15 +579,24 @@ def _joined(name: str, work: str, total: str, x: str) -> str:
     return f"({c_type})({total} {'+' if name == 'sum' else '*'} {x})"
 
 
-def _together(name: str, work: str) -> list[str]:
-    """Join n parts, across, in the first."""
+def _together(name: str, work: str, parts: int) -> list[str]:
+    """Join n parts, across, in the first; they are mostly ``parts``."""
     sign = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(name)
     if sign is None or work == "bool" or work in COMPLEX:
+        lines = [f"if (across && n == {parts}) {{"]
+        half = parts // 2
+        while half:
+            lines += [f"    for (int i = 0; i < {half}; i++)"]
+            lines += [f"        t[i] = {_joined(name, work, 't[i]', f't[{half} + i]')};"]
+            half //= 2
         return [
-            "for (int64_t m = n, half; across && m > 1; m = half) {",
-            "    half = (m + 1) / 2;",
-            "    for (int64_t i = 0; i < m / 2; i++)",
-            f"        t[i] = {_joined(name, work, 't[i]', 't[half + i]')};",
+            *lines,
+            "} else {",
+            "    for (int64_t m = n, half; across && m > 1; m = half) {",
+            "        half = (m + 1) / 2;",
+            "        for (int64_t i = 0; i < m / 2; i++)",
+            f"            t[i] = {_joined(name, work, 't[i]', 't[half + i]')};",
+            "    }",
             "}",
         ]
     return [
