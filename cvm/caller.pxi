@@ -241,7 +241,7 @@ cdef class Caller:
                 given[self._explicit_inputs[k]] = <PyObject *>held[len(held) - 1]
         for i in range(len(self._replays)):
             replay = <Replay>self._replays[i]
-            if not replay.takes(given):
+            if replay._machine is not self._machine or not replay.takes(given):
                 continue
             results = replay.call(given, self._claimed_cells)
             if results is not None:
@@ -308,7 +308,7 @@ cdef class Caller:
 
     cdef Replay _new_replay(self, Clock clock):
         """What is to record the call that begins; None if it is not recorded."""
-        if self._replays is None or clock is not None:
+        if self._replays is None or clock is not None or type(self._machine) is not NativeMachine:
             return None
         self._n_run += 1
         if self._n_run < self._next_recorded:

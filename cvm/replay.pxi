@@ -88,19 +88,25 @@ cdef class Replay(Recording):
     cdef Given *_given
     cdef Result *_results
     cdef PyObject **_store      # stand-ins for what is in slots, where actions need them
-    cdef int _n_given, _n_results
+    cdef int _n_given, _n_results, _n_slots
     cdef bint _is_behind_gate
     cdef int64_t _done, _vain
 
     def __cinit__(self, NativeMachine machine):
+        cdef size_t size = max(machine._n_slots, 1) * sizeof(PyObject *)
         self._given = <Given *>self._new(machine._n_inputs * sizeof(Given))
         self._results = <Result *>self._new(machine._n_outputs * sizeof(Result))
-        self._store = <PyObject **>self._new(machine._n_slots * sizeof(PyObject *))
+        # Its own memory: when this is dropped, other objects that it has may be gone already.
+        self._store = <PyObject **>PyMem_Calloc(1, size)
+        if self._store == NULL:
+            raise MemoryError()
+        self._n_slots = machine._n_slots
 
     def __dealloc__(self):
         cdef int slot
-        for slot in range(self._machine._n_slots):
+        for slot in range(self._n_slots):
             Py_XDECREF(self._store[slot])
+        PyMem_Free(self._store)
 
     # -- recording
 
