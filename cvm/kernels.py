@@ -31,12 +31,18 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
     All are compiled together. Where there is no compiler, there are those of common ops alone.
     """
     found: dict[int, tuple[Formula, WholeKernel]] = {}
+    # Equal formulas are written once.
+    written: dict[Any, WholeKernel | None] = {}
     with span("kernels") as stage:
         for position, step in enumerate(code):
             formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
             if formula is None or step.node is None:
                 continue
-            found_kernel = whole_kernel(formula, [x.type.broadcastable for x in step.node.inputs])
+            patterns = tuple(x.type.broadcastable for x in step.node.inputs)
+            key = formula, patterns
+            if key not in written:
+                written[key] = whole_kernel(formula, patterns)
+            found_kernel = written[key]
             if found_kernel is not None and _arrays(formula, found_kernel) <= MOST_ARRAYS:
                 found[position] = formula, found_kernel
         kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}

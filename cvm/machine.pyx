@@ -299,8 +299,9 @@ cdef class NativeMachine:
 
     cdef int _guarded(self, PyObject **store, observe, Tally tally, Clock clock) except -1:
         cdef int position = 0
+        cdef bint as_before = tally is not None and tally.plain and clock is None
         try:
-            if tally is not None and tally.plain and clock is None:
+            if as_before:
                 self._counted_as_before(store, &position, tally)
             elif tally is not None:
                 self._counted(store, &position, tally, clock)
@@ -308,8 +309,11 @@ cdef class NativeMachine:
                 self._loop(store, &position)
             else:
                 self._observed(store, &position, observe)
-        except Exception as problem:
-            self.blame(problem, store, position)
+        except BaseException as problem:
+            if as_before:
+                tally.ended_at(position)
+            if isinstance(problem, Exception):
+                self.blame(problem, store, position)
             raise
         return 0
 
@@ -353,15 +357,8 @@ cdef class NativeMachine:
         """
         cdef int64_t *entries = symcomp_entries()
         cdef int64_t first = entries[0]
-        cdef int i
-        try:
-            self._loop(store, position)
-        except BaseException:
-            # As one by one: what failed has run, too.
-            for i in range(position[0] + 1):
-                tally.counts[i] += 1
-            raise
         tally.repeats += 1
+        self._loop(store, position)
         if entries[0] - first != tally.entries:
             tally.plain = tally.may_be_plain = False
         return 0

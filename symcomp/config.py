@@ -148,6 +148,13 @@ OPTIONS = (
         "Loops over fewer elements are done by one thread.",
     ),
     Option(
+        "blas_threads",
+        0,
+        int,
+        "How many threads BLAS uses within functions; 0: with openmp as many as kernels, else as "
+        "many as BLAS was started with.",
+    ),
+    Option(
         "on_unused_input",
         "raise",
         ("raise", "warn", "ignore"),

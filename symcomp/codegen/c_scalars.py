@@ -84,7 +84,7 @@ TEMPLATES: dict[str, Template] = {
     "int_div": _loop(i="floor_div_i(x, y)", u="floor_div_u(x, y)", f="floor_div_f{s}(x, y)"),
     "mod": _loop(i="mod_i(x, y)", u="mod_u(x, y)", f="mod_f{s}(x, y)"),
     "reciprocal": Template("result", {"f": "1 / x", "c": "c_reciprocal{s}(x)"}),
-    "pow": _loop(u="pow_u(x, y)", f="pow{s}(x, y)", c="c_pow{s}(x, y)"),
+    "pow": _loop(u="pow_u(x, y)", f="m_pow{s}(x, y)", c="c_pow{s}(x, y)"),
     "sqr": _loop(iuf="x * x", c="c_mul{s}(x, x)"),
     "sqrt": _loop(f="sqrt{s}(x)", c="csqrt{s}(x)"),
     "maximum": Template("result", {"b": "x | y", "iu": "x > y ? x : y",

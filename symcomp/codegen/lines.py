@@ -46,7 +46,7 @@ POSITION = "int32"
 # What these compute their values in: in a wider dtype large parts may cancel, and squares neither
 # over- nor underflow; float16 is computed in float32 by all.
 _LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
-_WIDER = {Norm: {"float16": "float32", "float32": "float64"}}
+_WIDER: dict[Any, dict[str, str]] = {Norm: {"float16": "float32", "float32": "float64"}}
 _WIDER |= {op: {"float16": "float64", "float32": "float64"} for op in _LOGARITHMS}
 # The largest of no elements is minus infinity.
 _LARGEST = replace(REDUCTIONS["max"], identity=True)
