@@ -26,7 +26,9 @@ _added: list[_Added] = []
 _extended: dict[Sequence[Phase], tuple[Phase, ...]] = {}
 
 
-def register_rule(rule: Rule, phase: str = "canonicalize", levels: Iterable[str] | None = None) -> Rule:
+def register_rule(
+    rule: Rule, phase: str = "canonicalize", levels: Iterable[str] | None = None
+) -> Rule:
     """Apply a rule in every function that is compiled from now on.
 
     It is looked at before the rules that come with symcomp, and chosen by its tags as these are.

@@ -51,6 +51,8 @@ class OpFunction:
 def as_ops(functions: dict[str, Any]) -> dict[str, Any]:
     """These functions, those that apply a scalar function to each element as OpFunction."""
     return {
-        name: OpFunction(function) if isinstance(getattr(function, "op", None), Elemwise) else function
+        name: OpFunction(function)
+        if isinstance(getattr(function, "op", None), Elemwise)
+        else function
         for name, function in functions.items()
     }

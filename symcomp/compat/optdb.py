@@ -1,6 +1,6 @@
 """``theano.compile.optdb``: databases of optimizers, and queries that choose some by their tags.
 
-What is registered in ``optdb`` or in one of its parts is a rule, or phase, of rewriting from then on.
+What is registered in ``optdb``, or in one of its parts, is part of rewriting from then on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PARTS = {
 
 
 class Query:
-    """Which optimizers: those with a tag of ``include``, all of ``require``, none of ``exclude``."""
+    """Those with a tag of ``include``, all of ``require``, and none of ``exclude``."""
 
     def __init__(
         self,
@@ -91,9 +91,12 @@ class DB:
 
     def register(self, name: str, obj: Any, *tags: str, **kwargs: Any) -> Any:
         """Add an optimizer, or a database of some, under a name, with tags; return it."""
-        if name in self._entries:
-            raise ValueError(f"{name!r} is registered already")
         words = {str(tag) for tag in tags if not isinstance(tag, bool | int | float)}
+        if name in self._entries or any(name in taken for _, taken in self._entries.values()):
+            raise ValueError(f"The name {name!r} is taken, or is a tag")
+        collisions = words & self._entries.keys()
+        if collisions:
+            raise ValueError(f"The tag {collisions.pop()!r} is the name of an optimizer")
         self._entries[name] = obj, {name, *words}
         return obj
 

@@ -42,7 +42,7 @@ class PatternSub(LocalOptimizer):
 
     def __init__(
         self,
-        in_pattern: Sequence[Any],
+        in_pattern: Sequence[Any] | Mapping[str, Any],
         out_pattern: Any,
         allow_multiple_clients: bool = False,
         skip_identities_fn: Any = None,
@@ -50,6 +50,9 @@ class PatternSub(LocalOptimizer):
         tracks: Sequence[Any] = (),
         get_nodes: Any = None,
     ) -> None:
+        self.constraint: Any = None
+        if isinstance(in_pattern, Mapping):
+            self.constraint, in_pattern = in_pattern.get("constraint"), in_pattern["pattern"]
         if not isinstance(in_pattern, list | tuple):
             raise TypeError(f"PatternSub: in_pattern={in_pattern!r} must start with an op")
         self.in_pattern, self.out_pattern = in_pattern, out_pattern
@@ -70,7 +73,8 @@ class PatternSub(LocalOptimizer):
             if start is False or not isinstance(start, Apply) or start.op != self.op:
                 continue
             found: dict[str, Variable] = {}
-            if self._inputs_match(self.in_pattern, start, found):
+            fits = self._inputs_match(self.in_pattern, start, found)
+            if fits and (self.constraint is None or self.constraint(start.outputs[0])):
                 new = self._build(self.out_pattern, found)
                 if new.type == start.outputs[0].type or start is not node:
                     return [new] if start is node else {start.outputs[0]: new}
@@ -81,8 +85,7 @@ class PatternSub(LocalOptimizer):
         self, pattern: Sequence[Any], node: Apply, found: dict[str, Variable]
     ) -> bool:
         return len(pattern) - 1 == len(node.inputs) and all(
-            self._matches(part, x, found)
-            for part, x in zip(pattern[1:], node.inputs, strict=True)
+            self._matches(part, x, found) for part, x in zip(pattern[1:], node.inputs, strict=True)
         )
 
     def _matches(self, pattern: Any, x: Variable, found: dict[str, Variable]) -> bool:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from symcomp.compat.graph import as_string
 from symcomp.compat.missing import StandIn
 from symcomp.compat.op import Op as OldOp
 from symcomp.core.graph import FunctionGraph as CoreGraph
@@ -65,6 +66,7 @@ class GraphView:
     """Theano's methods of a FunctionGraph that are not those of symcomp."""
 
     clients: Any
+    inputs: list[Variable]
     outputs: list[Variable]
 
     def replace_validate(self, r: Variable, new_r: Variable, reason: Any = None) -> None:
@@ -84,7 +86,7 @@ class GraphView:
             raise NotImplementedError(f"theano.gof.FunctionGraph.attach_feature: {name}")
 
     def __str__(self) -> str:
-        return f"[{', '.join(_written(v) for v in self.outputs)}]"
+        return f"[{', '.join(as_string(self.inputs, self.outputs))}]"
 
 
 class FunctionGraph(GraphView, CoreGraph):
@@ -130,13 +132,6 @@ class Attached(GraphView):
 
     def __hash__(self) -> int:
         return hash(self.graph)
-
-
-def _written(v: Variable) -> str:
-    if v.owner is None or v.name is not None:
-        return str(v)
-    inputs = ", ".join(_written(x) for x in v.owner.inputs)
-    return f"{v.owner.op}({inputs})" + (f".{v.index}" if len(v.owner.outputs) > 1 else "")
 
 
 # -- global optimizers
@@ -534,6 +529,8 @@ def copy_stack_trace(from_var: Any, to_var: Any) -> Any:
     return to_var
 
 
-def check_stack_trace(f_or_fgraph: Any, ops_to_check: Any = "last", bug_print: Any = "raise") -> bool:
+def check_stack_trace(
+    f_or_fgraph: Any, ops_to_check: Any = "last", bug_print: Any = "raise"
+) -> bool:
     """True: every node of a rewritten graph names a line of the user."""
     return True

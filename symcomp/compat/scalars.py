@@ -59,7 +59,7 @@ OF_KIND = {
     "uint_types": [TYPES[d] for d in dtypes.UNSIGNED],
     "integer_types": [TYPES[d] for d in (*dtypes.INTEGERS, *dtypes.UNSIGNED)],
     "discrete_types": [TYPES[d] for d in dtypes.DISCRETE],
-    "all_types": [TYPES[d] for d in dtypes.ALL],
+    "all_types": list(dtypes.ALL),
 }
 
 # -- which type the result of a scalar op of a program has
@@ -78,9 +78,7 @@ def _first(*found: str) -> str:
 
 
 PREFERENCES: dict[str, Any] = {
-    **dict.fromkeys(
-        ("float_out", "float_out_nocomplex"), lambda *types: [scalar_type("floatX")]
-    ),
+    **dict.fromkeys(("float_out", "float_out_nocomplex"), lambda *types: [scalar_type("floatX")]),
     **dict.fromkeys(("int_out", "int_out_nocomplex"), lambda *types: [TYPES["int64"]]),
     **dict.fromkeys(
         ("same_out", "same_out_float_only", "same_out_nobool", "same_out_nocomplex"),
@@ -123,10 +121,8 @@ def row_of(op: OwnScalarOp) -> UserRow:
 
         return rule
 
-    name = f"own {op}"
-    return UserRow(
-        name, op.nin, op.numpy(), dtype, tuple(map(derivative, range(op.nin))), parameters=(op,)
-    )
+    derivatives = tuple(map(derivative, range(op.nin)))
+    return UserRow(f"own {op}", max(op.nin, 0), op.numpy(), dtype, derivatives, parameters=(op,))
 
 
 class OwnScalarOp:
