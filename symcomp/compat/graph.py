@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from symcomp.compat.config import config
 from symcomp.compat.op import Op
-from symcomp.compile.shared import SharedVariable
 from symcomp.core import walk
-from symcomp.core.evaluate import evaluate
 from symcomp.core.node import Apply, Constant, Type, Variable
 
 __all__ = [
     "ancestors", "Apply", "as_string", "clone", "clone_get_equiv", "Constant", "equal_computations",
-    "get_debug_values", "get_test_value", "inputs", "io_toposort", "is_in_ancestors",
+    "inputs", "io_toposort", "is_in_ancestors",
     "is_same_graph", "list_of_nodes", "Op", "ops", "orphans", "Type", "Variable", "variables",
     "variables_and_orphans", "view_roots",
 ]  # fmt: skip
@@ -166,45 +163,3 @@ def view_roots(r: Variable) -> list[Variable]:
     node = r.owner
     viewed = node.op.view_map.get(node.outputs.index(r), ())
     return [root for i in viewed for root in view_roots(node.inputs[i])] or [r]
-
-
-# -- test values
-
-
-def get_test_value(v: Any) -> Any:
-    """The value of ``v`` for the test values given to what it depends on (``x.tag.test_value``).
-
-    Raises
-    ------
-    AttributeError
-        If some of these have none.
-    """
-    if not isinstance(v, Variable):
-        return v
-    if hasattr(v.tag, "test_value"):
-        return v.type.filter(v.tag.test_value)
-    values = {leaf: _test_value_of(leaf) for leaf in walk.graph_inputs([v])}
-    return evaluate([v], values)[0]
-
-
-def _test_value_of(leaf: Variable) -> Any:
-    if isinstance(leaf, Constant):
-        return leaf.data
-    if hasattr(leaf.tag, "test_value"):
-        return leaf.type.filter(leaf.tag.test_value)
-    if isinstance(leaf, SharedVariable):
-        return leaf.get_value(borrow=True)
-    raise AttributeError(f"{leaf} of type {leaf.type} has no test value: set its tag.test_value")
-
-
-def get_debug_values(*args: Any) -> list[tuple[Any, ...]]:
-    """A list with the test values of all, or none if ``compute_test_value`` is off or one lacks."""
-    action = config.compute_test_value
-    if action == "off":
-        return []
-    try:
-        return [tuple(get_test_value(v) for v in args)]
-    except AttributeError:
-        if action == "raise":
-            raise
-        return []

@@ -6,17 +6,19 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from symcomp.compat.config import read_environment
 from symcomp.compat.missing import Missing
 from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
 from symcomp.compat.rewriting import clients_of, graph_of
-from symcomp.compat.sources import EVERYWHERE, OWN, SOURCES, Namespace
+from symcomp.compat.sources import BUILDERS, EVERYWHERE, OWN, SOURCES, Namespace
 from symcomp.compat.tensor import MEMBERS
+from symcomp.compat.test_values import note, unheard
 from symcomp.config import config as symcomp_config
 from symcomp.core.node import Apply, Variable
+from symcomp.core.op import Op
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.elemwise import Elemwise
 
@@ -28,7 +30,8 @@ DEFAULTS = {"nan_guard": "off", "on_unused_input": "warn"}
 PATCHES: dict[type, Mapping[str, Any]] = {
     Apply: {"fgraph": property(graph_of)},
     Elemwise: {"scalar_op": property(lambda op: op.scalar)},
-    TensorVariable: MEMBERS,
+    Op: {"applied": staticmethod(note)},
+    TensorVariable: {**MEMBERS, "eval": unheard(TensorVariable.eval)},
     Variable: {"clients": property(clients_of), "fgraph": property(graph_of)},
 }
 # Packages of which programs import everything: submodules, and `theano` itself, are among it.
@@ -71,7 +74,8 @@ def resolve(module: str, name: str) -> Any:
     """What stands behind a name of a module of Theano's: the thing itself, or Missing."""
     for namespace in _namespaces(module):
         if name in namespace:
-            return namespace[name]
+            found = namespace[name]
+            return BUILDERS.get(found, found) if isinstance(found, FunctionType) else found
     return Missing(f"{module}.{name}")
 
 

@@ -20,7 +20,17 @@ import symcomp.typed_list as typed_list
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compat import config as options
-from symcomp.compat import files, graph, language, op, optdb, patterns, rewriting, testing
+from symcomp.compat import (
+    files,
+    graph,
+    language,
+    op,
+    optdb,
+    patterns,
+    rewriting,
+    test_values,
+    testing,
+)
 from symcomp.compat import tensor as differing
 from symcomp.compat.modes import PREDEFINED, AnyMode
 from symcomp.compat.op_classes import OP_CLASSES
@@ -161,6 +171,16 @@ TOP: Namespace = {
     **{n: v for n, v in names_of(printing).items() if n in ("pp", "pprint")},
 }
 
+#: What builds graphs of its own, and what stands for it while test values are computed.
+BUILDERS: dict[Any, Any] = {
+    build: test_values.unheard(build)
+    for build in (
+        compiling.function, differing.verify_grad, grad, gradient.hessian, gradient.jacobian, Lop,
+        Rop, scan_module.foldl, scan_module.foldr, scan_module.map, scan_module.reduce,
+        scan_module.scan_checkpoints, subgraph_grad, walk.clone_replace,
+    )
+} | {scan_module.scan: test_values.with_first_rows(scan_module.scan)}  # fmt: skip
+
 #: Names that differ from those below, and names that Theano's tables do not list.
 OWN: dict[str, Namespace] = {
     "theano": {
@@ -186,8 +206,8 @@ OWN: dict[str, Namespace] = {
         "python_int_bitwidth": lambda: 64,
     },
     "theano.gof.op": {
-        "get_debug_values": graph.get_debug_values,
-        "get_test_value": graph.get_test_value,
+        "get_debug_values": test_values.get_debug_values,
+        "get_test_value": test_values.get_test_value,
     },
     "theano.gpuarray": {"pygpu_activated": False},
     "theano.gpuarray.dnn": {"dnn_available": _never, "dnn_present": _never},
