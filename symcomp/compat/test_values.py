@@ -105,9 +105,9 @@ def _given(v: Variable) -> Any:
         return v.data
     if isinstance(v, SharedVariable):
         return v.get_value(borrow=True)
+    where = f" It was made at {v.source}" if v.source else ""
     raise MissingTestValueError(
-        f"{v} of type {v.type}{f', made at {v.source}' if v.source else ''} has no test value: set "
-        "its tag.test_value"
+        f"{v} of type {v.type} has no test value: set its tag.test_value.{where}"
     )
 
 
