@@ -195,8 +195,9 @@ class TheanoConfig:
         return "\n".join(f"{name} = {self.get(name)!r}" for name in names)
 
     @contextmanager
-    def change_flags(self, *flags: Mapping[str, Any], **more: Any) -> Iterator[None]:
-        """Set options, given as a dict or by name, inside a ``with`` block or decorated function.
+    def change_flags(self, *flags: Any, **more: Any) -> Iterator[None]:
+        """Set options, given as a dict, pairs or by name, inside a ``with`` block or decorated
+        function.
 
         Examples
         --------
@@ -208,7 +209,7 @@ class TheanoConfig:
         >>> config.scan.allow_gc
         False
         """
-        wanted = {name: value for given in (*flags, more) for name, value in given.items()}
+        wanted = {name: value for given in (*flags, more) for name, value in dict(given).items()}
         before = {name: self.get(name) for name in wanted}
         try:
             for name, value in wanted.items():

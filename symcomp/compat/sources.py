@@ -31,6 +31,7 @@ from symcomp.compat import (
     test_values,
     testing,
 )
+from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
 from symcomp.compat.modes import PREDEFINED, AnyMode
 from symcomp.compat.op_classes import OP_CLASSES
@@ -112,6 +113,7 @@ COMPILE: Namespace = {
     **names_of(compiling),
     "as_op": as_op,
     "Mode": AnyMode,
+    "OpFromGraph": differing.OpFromGraph,
     "optdb": optdb.optdb,
     "function_dump": dump.function_dump,
     "Param": io.In,
@@ -138,13 +140,11 @@ TENSOR: Namespace = {
     "verify_grad": differing.verify_grad,
     **differing.DTYPES,
     **differing.CONSTRUCTORS_OF_SEVERAL,
+    **differing.ONLY_THEANOS,
 }
 NNET: Namespace = {
     **as_ops(names_of(nnet)),
-    "logsoftmax": differing.logsoftmax,
-    "logsoftmax_op": differing.logsoftmax,
-    "softmax": differing.softmax,
-    "softmax_op": differing.softmax,
+    **{name: getattr(old_nnet, name) for name in old_nnet.__all__},
 }
 # The scalar functions, as T.Elemwise(theano.scalar.add) takes them.
 SCALAR: Namespace = {
@@ -220,7 +220,13 @@ OWN: dict[str, Namespace] = {
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
-    "theano.tensor.opt": {"Assert": Assert, **optdb.REGISTRARS, **REWRITING},
+    "theano.tensor.opt": {
+        "Assert": Assert,
+        "make_vector": differing.make_vector,
+        **OP_CLASSES,
+        **optdb.REGISTRARS,
+        **REWRITING,
+    },
     "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
     "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
@@ -254,7 +260,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
     "theano.tensor.nnet.abstract_conv": (OP_CLASSES, names_of(nnet.abstract_conv)),
-    "theano.tensor.nnet.conv": ({"conv2d": differing.conv2d},),
+    "theano.tensor.nnet.conv": ({"conv2d": old_nnet.legacy_conv2d},),
     "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),
     "theano.tensor.signal": (),
     "theano.tensor.signal.conv": (names_of(signal.conv),),

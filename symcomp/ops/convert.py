@@ -279,7 +279,7 @@ def cast_to(x: TensorVariable, dtype: str) -> TensorVariable:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def get_scalar_constant_value(v: Any) -> Any:
+def constant_scalar(v: Any) -> Any:
     """The value of a scalar that is known when the graph is built.
 
     Parameters
@@ -299,7 +299,8 @@ def get_scalar_constant_value(v: Any) -> Any:
     Examples
     --------
     >>> import symcomp.tensor as T
-    >>> int(T.get_scalar_constant_value(T.constant(3)))
+    >>> from symcomp.ops.convert import constant_scalar
+    >>> int(constant_scalar(T.constant(3)))
     3
     """
     if not isinstance(v, Variable):
