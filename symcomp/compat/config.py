@@ -6,7 +6,7 @@ import configparser
 import os
 import pathlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,6 +36,7 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "compiledir_format": "",
     "compute_test_value_opt": "off",
     "contexts": "",
+    "conv.assert_shape": False,
     "cuda.root": "",
     "cxx": "",
     "cycle_detection": "regular",
@@ -283,8 +284,14 @@ class TypedParam:
 
     choices: tuple[Any, ...] = ()
 
-    def __init__(self, default: Any, is_valid: Any = None, allow_override: bool = True) -> None:
-        self.default = default
+    def __init__(
+        self,
+        default: Any,
+        is_valid: Any = None,
+        allow_override: bool = True,
+        filter: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.default = default if filter is None else filter(default)
 
 
 BoolParam = IntParam = FloatParam = StrParam = ConfigParam = TypedParam

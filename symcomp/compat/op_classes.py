@@ -127,6 +127,26 @@ def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
+#: The reductions of ``CAReduce``, by the scalar function that two elements are put together with.
+_BY_SCALAR = {
+    "add": T.sum, "and_": T.all, "logical_and": T.all, "logical_or": T.any, "maximum": T.max,
+    "minimum": T.min, "mul": T.prod, "or_": T.any,
+}  # fmt: skip
+
+
+def _reduced_by(scalar_op: Any, axis: Any = None) -> Callable[..., Any]:
+    """The constructor CAReduce."""
+    row = as_row(scalar_op)
+    if row.name not in _BY_SCALAR:
+        raise NotImplementedError(f"theano.tensor.elemwise.CAReduce of {row.name}")
+    return lambda x: _BY_SCALAR[row.name](x, axis=axis)
+
+
+def _product_without_zeros(x: Any, **given: Any) -> Any:
+    x = T.as_tensor_variable(x)
+    return T.prod(T.switch(T.eq(x, 0), T.ones_like(x), x), **given)
+
+
 def _no_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda: function
 
@@ -271,6 +291,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         _nothing,
     ),
     "Argmax": (lambda axis: lambda x: T.argmax(x, axis), _nothing),
+    "CAReduce": (_reduced_by, _all_of(Reduce)),
     "CumOp": (
         lambda axis=None, mode="add": lambda x: {"add": T.cumsum, "mul": T.cumprod}[mode](x, axis),
         _all_of(CumOp),
@@ -322,6 +343,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     ),
     "Prepend_scalar_to_each_row": (_no_parameters(old_nnet.prepend_to_each_row), _nothing),
     "Prod": (_reduced(T.prod), _reduction("prod")),
+    "ProdWithoutZeros": (_reduced(_product_without_zeros), _nothing),
     "RepeatOp": (lambda axis=None: lambda x, repeats: repeat(x, repeats, axis), _nothing),
     "Reshape": (
         lambda ndim, name=None: lambda x, shape: T.reshape(x, shape, ndim),

@@ -33,12 +33,13 @@ from symcomp.compat import (
 )
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
+from symcomp.compat.missing import Adapted
 from symcomp.compat.modes import PREDEFINED, AnyMode
 from symcomp.compat.op_classes import OP_CLASSES
 from symcomp.compat.op_functions import as_ops
 from symcomp.compat.raw_random import RAW_RANDOM
 from symcomp.compat.scalars import SCALAR_CLASSES, SCALARS, ScalarFunction
-from symcomp.compile import dump, io, mode
+from symcomp.compile import debugmode, dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import node, special_types, tensor, walk
 from symcomp.ops.control import Assert
@@ -55,6 +56,7 @@ from symcomp.tensor import (
     signal,
     slinalg,
 )
+from symcomp.vm.guard import InvalidValueError
 
 Namespace = Mapping[str, Any]
 VERSION = "1.0.5"
@@ -107,6 +109,11 @@ REWRITING: Namespace = {
     for name, value in names_of(module).items()
     if getattr(value, "__module__", "").startswith("symcomp.compat.") or name == "optdb"
 } | rewriting.FEATURES
+PROFILE_STATS = Adapted(
+    "theano.compile.ProfileStats",
+    compiling.ProfileStats,
+    lambda atexit_print=True, **options: compiling.ProfileStats(options.get("message")),
+)
 MODES = {name: mode.get_mode(name) for name in ("FAST_RUN", "FAST_COMPILE")}
 COMPILE: Namespace = {
     **MODES,
@@ -117,7 +124,8 @@ COMPILE: Namespace = {
     "optdb": optdb.optdb,
     "function_dump": dump.function_dump,
     "Param": io.In,
-    "pfunc": compiling.function,
+    "pfunc": language.with_first_named("params", compiling.function),
+    "ProfileStats": PROFILE_STATS,
     "predefined_linkers": dict.fromkeys(mode.LINKERS),
     "predefined_modes": MODES,
     "predefined_optimizers": PREDEFINED,
@@ -192,6 +200,7 @@ OWN: dict[str, Namespace] = {
     "theano.compat": language.COMPAT,
     "theano.compat.six": language.SIX,
     "theano.compat.six.moves": language.MOVES,
+    "theano.compile.debugmode": names_of(debugmode) | {"InvalidValueError": InvalidValueError},
     "theano.compile.function": {"function": compiling.function},
     "theano.configparser": {
         "change_flags": options.change_flags,
@@ -215,6 +224,7 @@ OWN: dict[str, Namespace] = {
         "numeric_grad": gradient.NumericGradient,
         "verify_grad": differing.verify_grad,
     },
+    "theano.misc.may_share_memory": {"may_share_memory": np.may_share_memory},
     "theano.misc.pkl_utils": names_of(files),
     "theano.misc.safe_asarray": {"_asarray": _asarray},
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},

@@ -14,17 +14,20 @@ from symcomp.compile.builders import OpFromGraph as OpFromGraphOfSymcomp
 from symcomp.compile.shared import SharedVariable
 from symcomp.compile.verify_grad import verify_grad as verify_gradient
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Constant
+from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import GradientError, NotScalarConstantError
 from symcomp.ops import scalar_logic, scalar_math, variables
+from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype, stack_first_axis
 from symcomp.ops.index import inc_subtensor, set_subtensor
 from symcomp.ops.known import get_scalar_constant_value
 from symcomp.ops.linalg import norm as norm_of
+from symcomp.ops.scalar_logic import eq
 from symcomp.ops.scalar_math import abs_, cast
 from symcomp.ops.shape import patternbroadcast
+from symcomp.ops.shape import specify_shape as specify_lengths
 from symcomp.ops.svd import svd
 from symcomp.rewrite.rule import elementwise
 
@@ -206,6 +209,20 @@ def extract_constant(x: Any, elemwise: bool = True, only_process_constants: bool
         return x
 
 
+def specify_shape(x: Any, shape: Any) -> TensorVariable:
+    """``x``, whose lengths are these: of a symbolic one, when the function runs."""
+    x = as_tensor_variable(x)
+    lengths = list(shape) if isinstance(shape, list | tuple) else [shape[i] for i in range(x.ndim)]
+    known: list[Any] = [None] * len(lengths)
+    for axis, n in enumerate(lengths):
+        value = extract_constant(n)
+        if n is None or not isinstance(value, Variable):
+            known[axis] = n if n is None else int(value)
+        elif axis < x.ndim:
+            x = Assert(f"specify_shape: axis {axis} has another length")(x, eq(x.shape[axis], n))
+    return specify_lengths(x, known)
+
+
 def is_flat(var: TensorVariable, ndim: int = 1, outdim: int | None = None) -> bool:
     """Whether a variable has this number of axes."""
     return bool(var.ndim == (ndim if outdim is None else outdim))
@@ -248,6 +265,7 @@ ONLY_THEANOS = {
     "numeric_grad": NumericGradient,
     "power": scalar_math.pow,
     "scalar_from_tensor": as_tensor_variable,
+    "specify_shape": specify_shape,
     "tensor_from_scalar": as_tensor_variable,
 }
 
