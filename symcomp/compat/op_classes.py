@@ -24,6 +24,7 @@ from symcomp.ops.join import Join, Split
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.repeat import repeat
 from symcomp.ops.softmax import LogSoftmax, Softmax
+from symcomp.ops.windows.pool import pooled
 from symcomp.ops.windows.pooling import MaxPool
 
 Test = Callable[[Any], bool]
@@ -225,17 +226,10 @@ def _convolution(ndim: int, which: str) -> Callable[..., Any]:
     return make
 
 
-_POOLS = {2: T.signal.pool.pool_2d, 3: T.signal.pool.pool_3d}
-
-
 def _pool(ignore_border: bool = False, mode: str = "max", ndim: int = 2) -> Callable[..., Any]:
-    if ndim not in _POOLS:
-        raise NotImplementedError(f"theano.tensor.signal.pool.Pool: ndim={ndim}")
-    function = _POOLS[ndim]
-
     def pool(x: Any, ws: Any, stride: Any = None, pad: Any = None) -> Any:
         pad = (0,) * ndim if pad is None else pad
-        return function(x, ws, ignore_border, stride, pad, mode)
+        return pooled("Pool", ndim, x, ws, ignore_border, stride, pad, mode, {})
 
     return pool
 

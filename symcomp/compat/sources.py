@@ -166,6 +166,16 @@ SCALAR: Namespace = {
     **SCALARS,
 }
 GRAPHS = names_of(graph)
+# The ops that change lists, whose constructors say whether in place: the values are the same.
+LISTS: Namespace = {
+    kind.__name__: Adapted(
+        f"theano.typed_list.{kind.__name__}", kind, lambda inplace=False, kind=kind: kind()
+    )
+    for kind in (
+        typed_list.Append, typed_list.Extend, typed_list.Insert, typed_list.Remove,
+        typed_list.Reverse,
+    )
+}  # fmt: skip
 SCAN = {**names_of(scan_module), "clone": walk.clone_replace}
 TOP: Namespace = {
     "clone": walk.clone_replace,
@@ -279,6 +289,6 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.raw_random": (RAW_RANDOM,),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),
-    "theano.typed_list": (names_of(typed_list), CORE),
+    "theano.typed_list": (LISTS, names_of(typed_list), CORE),
     "theano.updates": (SCAN,),
 }

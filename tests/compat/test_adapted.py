@@ -117,3 +117,62 @@ def test_verify_grad_with_the_module_of_random_numbers(theano):
     theano.tensor.verify_grad(theano.tensor.tanh, [M], rng=np.random)
     with pytest.raises(verify_grad.E_grad):
         verify_grad(lambda x: theano.gradient.zero_grad(x) * x, [M], rng=np.random)
+
+
+def test_ops_of_lists_in_place(theano):
+    lists = theano.typed_list
+    x = lists.TypedListType(theano.tensor.dvector)()
+    v = theano.tensor.dvector()
+    f = theano.function([x, v], lists.Reverse(True)(lists.Append(inplace=True)(x, v)))
+    given = [np.ones(1), np.zeros(2)]
+    assert [len(found) for found in f(given, np.ones(3))] == [3, 2, 1]
+    assert len(given) == 2
+    assert isinstance(lists.Append(), lists.Append)
+
+
+def test_pool_over_one_axis(theano):
+    from theano.tensor.signal.pool import Pool
+
+    x = np.array([[1.0, 5.0, 2.0, 4.0]])
+    np.testing.assert_array_equal(Pool(True, ndim=1)(x, (2,)).eval(), [[5, 4]])
+    np.testing.assert_array_equal(Pool(True, "sum", ndim=1)(x, (3,), stride=(1,)).eval(), [[8, 11]])
+
+
+def test_specify_shape_with_symbolic_lengths(theano):
+    x, n = theano.tensor.dmatrix("x"), theano.tensor.iscalar("n")
+    y = theano.tensor.specify_shape(x, (n, 2))
+    assert y.type.shape == (None, 2)
+    f = theano.function([x, n], y)
+    assert f(np.ones((3, 2)), 3).shape == (3, 2)
+    with pytest.raises(AssertionError, match="axis 0 has another length"):
+        f(np.ones((3, 2)), 4)
+    whole = theano.tensor.specify_shape(x, theano.tensor.constant([3, 2]))
+    assert whole.type.shape == (3, 2)
+
+
+def test_errors_that_nothing_raises_can_be_caught(theano):
+    try:
+        raise KeyError("k")
+    except (theano.gof.InconsistencyError, theano.tensor.EmptyConstantError):
+        pytest.fail("another error was caught")
+    except KeyError:
+        assert issubclass(theano.scalar.ComplexError, Exception)
+    from theano.compile.debugmode import BadThunkOutput, InvalidValueError
+
+    assert issubclass(BadThunkOutput, AssertionError) and issubclass(InvalidValueError, ValueError)
+
+
+def test_small_differences(theano):
+    T = theano.tensor
+    x = T.dvector("x")
+    f = theano.compile.pfunc(params=[x], outputs=x * 2)
+    assert f([1.0]) == [2.0]
+    theano.compile.ProfileStats(atexit_print=False, gpu_checks=False)
+    assert T.exp(x).owner.op.name == "Elemwise{exp,no_inplace}"
+    a, b = theano.scalar.floats("ab")
+    assert (a.name, b.dtype) == ("a", "float64")
+    np.testing.assert_array_equal(T.elemwise.CAReduce(theano.scalar.maximum, 1)(M).eval(), M.max(1))
+    zeros = np.array([0.0, 2.0, 3.0])
+    assert float(T.elemwise.ProdWithoutZeros()(zeros).eval()) == 6
+    assert np.isclose(T.nlinalg.Eig()(np.diag([1.0, 2.0]))[0].eval().real.sum(), 3)
+    assert theano.misc.may_share_memory.may_share_memory(M, M[0])

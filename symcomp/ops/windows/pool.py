@@ -28,7 +28,7 @@ def _ints(name: str, title: str, given: Any, ndim: int, least: int) -> tuple[int
     return tuple(int(n) for n in found)
 
 
-def _pooled(
+def pooled(
     name: str,
     ndim: int,
     x: Any,
@@ -112,7 +112,7 @@ def pool_2d(
            [7., 8.]])
     """
     old = {"ds": ds, "st": st, "padding": padding}
-    return _pooled("pool_2d", 2, input, ws, ignore_border, stride, pad, mode, old)
+    return pooled("pool_2d", 2, input, ws, ignore_border, stride, pad, mode, old)
 
 
 def pool_3d(
@@ -128,7 +128,7 @@ def pool_3d(
 ) -> TensorVariable:
     """``pool_2d`` over the last three axes."""
     old = {"ds": ds, "st": st, "padding": padding}
-    return _pooled("pool_3d", 3, input, ws, ignore_border, stride, pad, mode, old)
+    return pooled("pool_3d", 3, input, ws, ignore_border, stride, pad, mode, old)
 
 
 def max_pool_2d(
