@@ -179,6 +179,12 @@ OPTIONS = (
         ("ignore", "warn", "raise"),
         "What to do when a float64 tensor is made while floatX is smaller.",
     ),
+    Option(
+        "exception_verbosity",
+        "low",
+        ("low", "high"),
+        "Whether the error of a call that fails says all that is known of it.",
+    ),
 )
 
 
@@ -219,6 +225,7 @@ class Config:
     profile: bool
     profile_destination: str
     warn_float64: str
+    exception_verbosity: str
 
     def __init__(self, environ: Mapping[str, str], options: tuple[Option, ...] = OPTIONS) -> None:
         object.__setattr__(self, "_options", {option.name: option for option in options})

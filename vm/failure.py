@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from symcomp.config import config
 from symcomp.core.record import record
 from symcomp.core.tree import Tree, TreeOptions
 from symcomp.core.values import describe_contents
@@ -63,7 +64,10 @@ def failure(
     explain(problem, step, values)
     error = "\n".join([f"{type(problem).__name__}: {problem}", *notes])
     summary = _summary(step, values) if step.node is not None else step.line()
-    return Failure(error, summary, _details(program, position, values))
+    found = Failure(error, summary, _details(program, position, values))
+    if config.exception_verbosity == "high":
+        problem.add_note(found.details)
+    return found
 
 
 def _summary(step: Instruction, values: Sequence[Any]) -> str:

@@ -407,3 +407,17 @@ def test_ops_made_of_graphs_are_looked_into(linker):
         f([-1.0])
     g = symcomp.function([x], op(x) + 1, mode=DebugMode(linker=linker))
     np.testing.assert_allclose(g([2.0]), np.log([2.0]) * 2 + 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("linker", ["cvm", "vm"])
+def test_verbose_exceptions(linker):
+    x, y = T.dvectors("x", "y")
+    f = symcomp.function([x, y], T.exp(x) + y, mode=symcomp.Mode(linker))
+    for verbosity in ("low", "high"):
+        with (
+            symcomp.config.change_flags(exception_verbosity=verbosity),
+            pytest.raises(ValueError) as caught,
+        ):
+            f([1.0, 2.0], [1.0])
+        told = "\n".join(caught.value.__notes__)
+        assert ("Its inputs:" in told) == (verbosity == "high")
