@@ -18,6 +18,7 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.ops import nnet, variables
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
+from symcomp.ops.index import getitem
 from symcomp.ops.linalg import norm as norm_of
 from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import patternbroadcast
@@ -122,8 +123,14 @@ def is_there(self: TensorVariable) -> bool:
     return True
 
 
+def by_index(self: TensorVariable, key: Any) -> TensorVariable:
+    """``x[key]``, where a list with slices in it is taken as a tuple, as NumPy once did."""
+    listed = isinstance(key, list) and any(isinstance(entry, slice) for entry in key)
+    return getitem(self, tuple(key) if listed else key)
+
+
 # Methods of variables that differ; those of symcomp refuse.
-MEMBERS = {"__array__": as_array, "__bool__": is_there}
+MEMBERS = {"__array__": as_array, "__bool__": is_there, "__getitem__": by_index}
 
 
 class Rebroadcast:

@@ -254,6 +254,21 @@ def test_tile(reps):
     check(lambda x: T.tile(x, reps), A, expected=lambda x: np.tile(x, reps))
 
 
+def test_tile_by_a_vector():
+    x, reps = T.dmatrix("x"), T.lvector("reps")
+    f = symcomp.function([x, reps], T.tile(x, reps, ndim=3))
+    for counts in ([2], [2, 3], [2, 0, 3]):
+        expected = np.tile(A, [1] * (3 - len(counts)) + counts)
+        np.testing.assert_array_equal(f(A, counts), expected)
+    with pytest.raises(AssertionError, match="more entries than ndim=3"):
+        f(A, [1, 1, 1, 1])
+    with pytest.raises(ShapeError, match="pass ndim"):
+        T.tile(x, reps)
+    like_shape = T.tile(x, T.concatenate([[2], x.shape[1:]]))
+    np.testing.assert_array_equal(like_shape.eval({x: A}), np.tile(A, (2, A.shape[1])))
+    assert T.tile(T.tensor("a", shape=(4,)), np.array([2, 3])).type.shape == (2, 12)
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 def test_repeat_roll_flip(axis):
     check(lambda x: T.repeat(x, 2, axis), A, expected=lambda x: np.repeat(x, 2, axis))
