@@ -34,7 +34,6 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "compile.wait": 5,
     "compiledir": "",
     "compiledir_format": "",
-    "compute_test_value": "off",
     "compute_test_value_opt": "off",
     "contexts": "",
     "cuda.root": "",
@@ -109,6 +108,11 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "vm.lazy": None,
     "warn.ignore_bug_before": "0.9",
 }
+# Options that are one of several words.
+CHOICES = {
+    "compute_test_value": ("off", "ignore", "warn", "raise", "pdb"),
+    "exception_verbosity": ("low", "high"),
+}
 # Warnings about bugs of old versions: any may be named.
 OPEN_GROUPS = ("warn",)
 
@@ -121,10 +125,10 @@ class TheanoConfig:
     """
 
     def __init__(self, target: Config = symcomp_config) -> None:
-        own = {"device": "cpu", **WITHOUT_EFFECT}
+        own = {"device": "cpu", "compute_test_value": "off", **WITHOUT_EFFECT}
         object.__setattr__(self, "_target", target)
         object.__setattr__(self, "_own", own)
-        object.__setattr__(self, "_choices", {})
+        object.__setattr__(self, "_choices", dict(CHOICES))
 
     # -- by full name
     # -------------------------------------------------------------------------------------

@@ -78,7 +78,10 @@ class Op(ModernOp):
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Apply the op: its only output, that of ``default_output``, or a list of all."""
         several = options.pop("return_list", False)
-        outputs = list(self.make_node(*inputs, **options).outputs)
+        node = self.make_node(*inputs, **options)
+        if self.applied is not None:
+            self.applied(node)
+        outputs = list(node.outputs)
         if several:
             return outputs
         if self.default_output is not None:

@@ -12,6 +12,7 @@ from typing import Any
 import symcomp.tensor as T
 from symcomp.compat import tensor as differing
 from symcomp.compat.missing import Missing, StandIn
+from symcomp.compat.scalars import as_row
 from symcomp.ops import nnet
 from symcomp.ops.control import IfElse, ifelse
 from symcomp.ops.cumulative import CumOp
@@ -92,7 +93,7 @@ def _elemwise(
     nfunc_spec: Any = None,
     openmp: Any = None,
 ) -> Any:
-    return T.Elemwise(scalar_op)
+    return T.Elemwise(as_row(scalar_op))
 
 
 def _solve(

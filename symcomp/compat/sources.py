@@ -20,15 +20,26 @@ import symcomp.typed_list as typed_list
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compat import config as options
-from symcomp.compat import files, graph, language, op, testing
+from symcomp.compat import (
+    files,
+    graph,
+    language,
+    op,
+    optdb,
+    patterns,
+    rewriting,
+    test_values,
+    testing,
+)
 from symcomp.compat import tensor as differing
+from symcomp.compat.modes import PREDEFINED, AnyMode
 from symcomp.compat.op_classes import OP_CLASSES
+from symcomp.compat.op_functions import as_ops
 from symcomp.compat.raw_random import RAW_RANDOM
+from symcomp.compat.scalars import SCALAR_CLASSES, SCALARS, ScalarFunction
 from symcomp.compile import dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
-from symcomp.core import dtype as dtypes
 from symcomp.core import node, special_types, tensor, walk
-from symcomp.core.graph import FunctionGraph
 from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
@@ -77,7 +88,7 @@ CORE: Namespace = {
     "Variable": node.Variable,
     "DisconnectedType": special_types.DisconnectedType,
     "disconnected_type": special_types.DisconnectedType(),
-    "FunctionGraph": FunctionGraph,
+    "FunctionGraph": rewriting.FunctionGraph,
     "Generic": special_types.GenericType,
     "generic": special_types.generic,
     "MethodNotDefined": op.MethodNotDefined,
@@ -88,17 +99,26 @@ CORE: Namespace = {
     "PureOp": op.Op,
     "scratchpad": SimpleNamespace,
 }
+#: Classes and functions of rewriting that are defined here, and Theano's database of it.
+REWRITING: Namespace = {
+    name: value
+    for module in (rewriting, patterns, optdb)
+    for name, value in names_of(module).items()
+    if getattr(value, "__module__", "").startswith("symcomp.compat.") or name == "optdb"
+} | rewriting.FEATURES
 MODES = {name: mode.get_mode(name) for name in ("FAST_RUN", "FAST_COMPILE")}
 COMPILE: Namespace = {
     **MODES,
     **names_of(compiling),
     "as_op": as_op,
+    "Mode": AnyMode,
+    "optdb": optdb.optdb,
     "function_dump": dump.function_dump,
     "Param": io.In,
     "pfunc": compiling.function,
     "predefined_linkers": dict.fromkeys(mode.LINKERS),
     "predefined_modes": MODES,
-    "predefined_optimizers": dict.fromkeys(mode.OPTIMIZERS),
+    "predefined_optimizers": PREDEFINED,
     "Rebroadcast": differing.Rebroadcast,
     "SymbolicInput": io.In,
     "SymbolicOutput": io.Out,
@@ -108,8 +128,8 @@ COMPILE: Namespace = {
     "ViewOp": op.ViewOp,
 }
 TENSOR: Namespace = {
-    **names_of(symcomp_tensor),
-    **names_of(later),
+    **as_ops(names_of(symcomp_tensor)),
+    **as_ops(names_of(later)),
     "grad": grad,
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
@@ -120,7 +140,7 @@ TENSOR: Namespace = {
     **differing.CONSTRUCTORS_OF_SEVERAL,
 }
 NNET: Namespace = {
-    **names_of(nnet),
+    **as_ops(names_of(nnet)),
     "logsoftmax": differing.logsoftmax,
     "logsoftmax_op": differing.logsoftmax,
     "softmax": differing.softmax,
@@ -129,12 +149,13 @@ NNET: Namespace = {
 # The scalar functions, as T.Elemwise(theano.scalar.add) takes them.
 SCALAR: Namespace = {
     **{
-        name: function.op.scalar
+        name: ScalarFunction(function)
         for name, function in names_of(symcomp_tensor).items()
         if isinstance(getattr(function, "op", None), Elemwise)
     },
     **differing.DTYPES,
-    "upcast": dtypes.upcast,
+    **SCALAR_CLASSES,
+    **SCALARS,
 }
 GRAPHS = names_of(graph)
 SCAN = {**names_of(scan_module), "clone": walk.clone_replace}
@@ -149,6 +170,16 @@ TOP: Namespace = {
     "subgraph_grad": subgraph_grad,
     **{n: v for n, v in names_of(printing).items() if n in ("pp", "pprint")},
 }
+
+#: What builds graphs of its own, and what stands for it while test values are computed.
+BUILDERS: dict[Any, Any] = {
+    build: test_values.unheard(build)
+    for build in (
+        compiling.function, differing.verify_grad, grad, gradient.hessian, gradient.jacobian, Lop,
+        Rop, scan_module.foldl, scan_module.foldr, scan_module.map, scan_module.reduce,
+        scan_module.scan_checkpoints, subgraph_grad, walk.clone_replace,
+    )
+} | {scan_module.scan: test_values.with_first_rows(scan_module.scan)}  # fmt: skip
 
 #: Names that differ from those below, and names that Theano's tables do not list.
 OWN: dict[str, Namespace] = {
@@ -175,8 +206,8 @@ OWN: dict[str, Namespace] = {
         "python_int_bitwidth": lambda: 64,
     },
     "theano.gof.op": {
-        "get_debug_values": graph.get_debug_values,
-        "get_test_value": graph.get_test_value,
+        "get_debug_values": test_values.get_debug_values,
+        "get_test_value": test_values.get_test_value,
     },
     "theano.gpuarray": {"pygpu_activated": False},
     "theano.gpuarray.dnn": {"dnn_available": _never, "dnn_present": _never},
@@ -189,7 +220,7 @@ OWN: dict[str, Namespace] = {
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
-    "theano.tensor.opt": {"Assert": Assert},
+    "theano.tensor.opt": {"Assert": Assert, **optdb.REGISTRARS, **REWRITING},
     "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
     "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
@@ -202,8 +233,8 @@ EVERYWHERE: Namespace = {"config": options.config, "np": np, "numpy": np}
 #: Where the names of a module, and of those inside it, are looked up, in this order.
 SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano": (TOP, CORE, COMPILE, SCAN),
-    "theano.compile": (COMPILE, CORE, OP_CLASSES, TENSOR),
-    "theano.gof": (CORE, GRAPHS),
+    "theano.compile": (COMPILE, CORE, REWRITING, OP_CLASSES, TENSOR),
+    "theano.gof": (CORE, REWRITING, GRAPHS),
     "theano.gradient": (names_of(gradient), CORE),
     "theano.ifelse": (OP_CLASSES, names_of(ifelse)),
     "theano.printing": (names_of(printing),),

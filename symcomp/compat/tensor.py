@@ -15,6 +15,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Constant
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
+from symcomp.errors import GradientError
 from symcomp.ops import nnet, variables
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
@@ -159,13 +160,19 @@ def verify_grad(
     cast_to_output_type: bool = False,
     no_debug_ref: bool = True,
 ) -> None:
-    """Compare the gradient (not the R-op) with finite differences; ``rng`` may be a RandomState."""
-    if isinstance(rng, np.random.RandomState):
+    """Compare the gradient (not the R-op) with finite differences.
+
+    ``rng`` may be a RandomState, or the module ``numpy.random``.
+    """
+    if hasattr(rng, "randint"):
         rng = np.random.default_rng(rng.randint(2**31))
     verify_gradient(
         fun, pt, n_tests, rng, eps, out_type, abs_tol, rel_tol, mode, cast_to_output_type,
         forward=False,
     )  # fmt: skip
+
+
+verify_grad.E_grad = GradientError  # type: ignore[attr-defined]
 
 
 def norm(x: Any, ord: Any) -> TensorVariable:
