@@ -194,6 +194,7 @@ OWN: dict[str, Namespace] = {
     "theano.compat.six.moves": language.MOVES,
     "theano.compile.function": {"function": compiling.function},
     "theano.configparser": {
+        "_config_var_list": options.config._variables,
         "change_flags": options.change_flags,
         "config": options.config,
         "THEANO_FLAGS": os.environ.get("THEANO_FLAGS", ""),

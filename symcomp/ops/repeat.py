@@ -153,7 +153,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
             if x.ndim != 1
             else roll(x, shift, 0)
         )
-    axes = list(axis) if isinstance(axis, list | tuple) else [axis]
+    axes = list(axis) if isinstance(axis, list | tuple | range) else [axis]
     shifts = list(shift) if isinstance(shift, list | tuple) else [shift] * len(axes)
     if len(shifts) == 1:
         shifts *= len(axes)

@@ -432,3 +432,9 @@ def test_second_derivatives_through_joins():
     y = T.concatenate([x, x**2], axis=1).reshape((-1,))
     symcomp.gradient.verify_grad(lambda v: symcomp.grad((T.join(0, v, v**2).T ** 2).sum(), v), [A])
     assert symcomp.grad(y.sum(), x).eval({x: A}).shape == A.shape
+
+
+def test_axes_may_be_a_range():
+    check(lambda x: T.sum(x, axis=range(1, 3)), B, expected=lambda x: x.sum((1, 2)))
+    check(lambda x: T.flip(x, range(2)), B, expected=lambda x: np.flip(x, (0, 1)))
+    check(lambda x: T.expand_dims(x, range(2)), B, expected=lambda x: np.expand_dims(x, (0, 1)))
