@@ -16,7 +16,7 @@ from symcomp.core.node import Constant
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import GradientError
-from symcomp.ops import nnet, variables
+from symcomp.ops import nnet, scalar_math, variables
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
 from symcomp.ops.index import getitem
@@ -28,7 +28,7 @@ from symcomp.rewrite.rule import elementwise
 
 __all__ = [
     "CASTS", "CONSTRUCTORS_OF_SEVERAL", "conv2d", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
-    "PlainTensorVariable", "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType",
+    "PlainTensorVariable", "power", "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType",
     "verify_grad",
 ]  # fmt: skip
 
@@ -130,8 +130,22 @@ def by_index(self: TensorVariable, key: Any) -> TensorVariable:
     return getitem(self, tuple(key) if listed else key)
 
 
+def power(x: Any, y: Any) -> TensorVariable:
+    """``x ** y``; of integers to a negative constant power, which symcomp refuses, as floats."""
+    base, exponent = as_tensor_variable(x), as_tensor_variable(y)
+    whole = dtypes.is_discrete(base.dtype) and dtypes.is_discrete(exponent.dtype)
+    if whole and isinstance(exponent, Constant) and np.any(exponent.data < 0):
+        return scalar_math.pow(cast(base, "floatX"), y)
+    return scalar_math.pow(x, y)
+
+
 # Methods of variables that differ; those of symcomp refuse.
-MEMBERS = {"__array__": as_array, "__bool__": is_there, "__getitem__": by_index}
+MEMBERS = {
+    "__array__": as_array,
+    "__bool__": is_there,
+    "__getitem__": by_index,
+    "__pow__": power,
+}
 
 
 class Rebroadcast:

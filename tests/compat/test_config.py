@@ -1,5 +1,6 @@
 """``theano.config``: what is passed on, what has no effect, and where it is read."""
 
+import copy
 import sys
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,12 @@ def test_users_add_options() -> None:
     finally:
         theano.config.remove("mylib.verbose")
         theano.config.remove("mylib.level")
+
+
+def test_a_copy_is_of_the_same_options(config: TheanoConfig) -> None:
+    twin = copy.copy(config)
+    twin.floatX = "float32"
+    assert config.floatX == "float32"
 
 
 def test_the_list_of_all_options() -> None:
