@@ -130,6 +130,18 @@ def by_index(self: TensorVariable, key: Any) -> TensorVariable:
     return getitem(self, tuple(key) if listed else key)
 
 
+_numpy_function = TensorVariable.__array_function__
+
+
+def as_numpy_function(self: TensorVariable, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """What NumPy's functions give; ``np.atleast_1d(x)`` is a vector of one object, to go through."""
+    if func is not np.atleast_1d or len(args) > 1:
+        return _numpy_function(self, func, types, args, kwargs)
+    objects = np.empty(1, object)
+    objects[0] = self
+    return objects
+
+
 def power(x: Any, y: Any) -> TensorVariable:
     """``x ** y``; of integers to a negative constant power, which symcomp refuses, as floats."""
     base, exponent = as_tensor_variable(x), as_tensor_variable(y)
@@ -142,6 +154,7 @@ def power(x: Any, y: Any) -> TensorVariable:
 # Methods of variables that differ; those of symcomp refuse.
 MEMBERS = {
     "__array__": as_array,
+    "__array_function__": as_numpy_function,
     "__bool__": is_there,
     "__getitem__": by_index,
     "__pow__": power,

@@ -23,3 +23,11 @@ def test_an_integer_to_a_negative_power_is_a_float(theano: Any) -> None:
         assert z.dtype == "float64"
         assert np.array_equal(z.eval({n: [1, 2]}), [1.0, 0.25])
     assert (n**2).dtype == "int64" and (tensor.fscalar() ** -2).dtype == "float32"
+
+
+def test_numpy_makes_one_object_of_a_variable() -> None:
+    for x in (T.dscalar("x"), T.dvector("x")):
+        objects = np.atleast_1d(x)
+        assert objects.shape == (1,) and objects[0] is x
+        assert not (objects == 1).any()
+    assert np.sum(x).eval({x: [1.0, 2.0]}) == 3.0
