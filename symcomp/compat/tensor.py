@@ -134,7 +134,7 @@ _numpy_function = TensorVariable.__array_function__
 
 
 def as_numpy_function(self: TensorVariable, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """What NumPy's functions give; ``np.atleast_1d(x)`` is a vector of one object, to go through."""
+    """NumPy's functions; ``np.atleast_1d(x)`` is a vector of one object, to go through."""
     if func is not np.atleast_1d or len(args) > 1:
         return _numpy_function(self, func, types, args, kwargs)
     objects = np.empty(1, object)
