@@ -141,6 +141,8 @@ TENSOR: Namespace = {
     **as_ops(names_of(symcomp_tensor)),
     **as_ops(names_of(later)),
     "grad": grad,
+    "pow": differing.power,
+    "power": differing.power,
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
     "TensorType": differing.TensorType,
@@ -213,6 +215,7 @@ OWN: dict[str, Namespace] = {
     "theano.compile.debugmode": names_of(debugmode) | {"InvalidValueError": InvalidValueError},
     "theano.compile.function": {"function": compiling.function},
     "theano.configparser": {
+        "_config_var_list": options.config._variables,
         "change_flags": options.change_flags,
         "config": options.config,
         "THEANO_FLAGS": os.environ.get("THEANO_FLAGS", ""),

@@ -18,10 +18,11 @@ from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import GradientError, NotScalarConstantError
-from symcomp.ops import scalar_logic, scalar_math, variables
+from symcomp.ops import nnet, scalar_logic, scalar_math, variables
+from symcomp.ops.axes import shape_padleft
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype, stack_first_axis
-from symcomp.ops.index import inc_subtensor, set_subtensor
+from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
 from symcomp.ops.known import get_scalar_constant_value
 from symcomp.ops.linalg import norm as norm_of
 from symcomp.ops.scalar_logic import eq
@@ -32,8 +33,9 @@ from symcomp.ops.svd import svd
 from symcomp.rewrite.rule import elementwise
 
 __all__ = [
-    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "DTYPES", "make_vector", "norm", "ONLY_THEANOS",
-    "OpFromGraph", "PlainTensorVariable", "Rebroadcast", "tensor", "TensorType", "verify_grad",
+    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "conv2d", "DTYPES", "logsoftmax", "logsoftmax_op",
+    "make_vector", "norm", "ONLY_THEANOS", "OpFromGraph", "PlainTensorVariable", "power",
+    "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType", "verify_grad",
 ]  # fmt: skip
 
 
@@ -114,8 +116,41 @@ def is_there(self: TensorVariable) -> bool:
     return True
 
 
+def by_index(self: TensorVariable, key: Any) -> TensorVariable:
+    """``x[key]``, where a list with slices in it is taken as a tuple, as NumPy once did."""
+    listed = isinstance(key, list) and any(isinstance(entry, slice) for entry in key)
+    return getitem(self, tuple(key) if listed else key)
+
+
+_numpy_function = TensorVariable.__array_function__
+
+
+def as_numpy_function(self: TensorVariable, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's functions; ``np.atleast_1d(x)`` is a vector of one object, to go through."""
+    if func is not np.atleast_1d or len(args) > 1:
+        return _numpy_function(self, func, types, args, kwargs)
+    objects = np.empty(1, object)
+    objects[0] = self
+    return objects
+
+
+def power(x: Any, y: Any) -> TensorVariable:
+    """``x ** y``; of integers to a negative constant power, which symcomp refuses, as floats."""
+    base, exponent = as_tensor_variable(x), as_tensor_variable(y)
+    whole = dtypes.is_discrete(base.dtype) and dtypes.is_discrete(exponent.dtype)
+    if whole and isinstance(exponent, Constant) and np.any(exponent.data < 0):
+        return scalar_math.pow(cast(base, "floatX"), y)
+    return scalar_math.pow(x, y)
+
+
 # Methods of variables that differ; those of symcomp refuse.
-MEMBERS = {"__array__": as_array, "__bool__": is_there}
+MEMBERS = {
+    "__array__": as_array,
+    "__array_function__": as_numpy_function,
+    "__bool__": is_there,
+    "__getitem__": by_index,
+    "__pow__": power,
+}
 
 
 class Rebroadcast:

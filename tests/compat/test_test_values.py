@@ -136,3 +136,10 @@ def test_error_in_a_step_is_raised_there(theano, x):
     with pytest.raises(ValueError) as caught:
         theano.scan(step, sequences=[x], non_sequences=[x])
     assert "step" in [entry.name for entry in caught.traceback]
+
+
+def test_draws(theano):
+    streams = theano.tensor.shared_randomstreams.RandomStreams(seed=1)
+    z = streams.uniform((3,))
+    assert z.tag.test_value.shape == (3,)
+    np.testing.assert_array_equal(z.tag.test_value, theano.function([], z)())
