@@ -70,6 +70,11 @@ def _never(*args: Any, **kwargs: Any) -> bool:
     return False
 
 
+def _no_contexts() -> list[str]:
+    """The names of the GPUs in use: none."""
+    return []
+
+
 CORE: Namespace = {
     "Apply": node.Apply,
     "Constant": node.Constant,
@@ -180,6 +185,7 @@ OWN: dict[str, Namespace] = {
     },
     "theano.gpuarray": {"pygpu_activated": False},
     "theano.gpuarray.dnn": {"dnn_available": _never, "dnn_present": _never},
+    "theano.gpuarray.type": {"list_contexts": _no_contexts},
     "theano.gradient": {
         "numeric_grad": gradient.NumericGradient,
         "verify_grad": differing.verify_grad,
