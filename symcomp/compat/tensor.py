@@ -16,8 +16,9 @@ from symcomp.core.node import Constant
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import nnet, variables
-from symcomp.ops.axes import shape_padleft
+from symcomp.ops.axes import dimshuffle, shape_padleft
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
+from symcomp.ops.index import getitem
 from symcomp.ops.linalg import norm as norm_of
 from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import patternbroadcast
@@ -122,8 +123,27 @@ def is_there(self: TensorVariable) -> bool:
     return True
 
 
-# Methods of variables that differ; those of symcomp refuse.
-MEMBERS = {"__array__": as_array, "__bool__": is_there}
+def at(self: TensorVariable, key: Any) -> TensorVariable:
+    """``self[key]``, but that a key with a new axis, ``mask[:, None]``, drops the axes after its
+    own if they are known to have length 1, as in Theano.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    known = sum(part is not None for part in parts)
+    rest = self.broadcastable[known:]
+    if known < len(parts) and rest and all(rest) and all(map(_is_basic, parts)):
+        return getitem(dimshuffle(self, *range(known)), key)
+    return getitem(self, key)
+
+
+def _is_basic(part: Any) -> bool:
+    """Whether it is None, a slice or an integer: neither an array of indices nor ``...``."""
+    if isinstance(part, TensorVariable):
+        return part.ndim == 0 and part.dtype != "bool"
+    return part is None or isinstance(part, slice | int | np.integer)
+
+
+# Methods of variables that differ; those of symcomp refuse, or keep the axes.
+MEMBERS = {"__array__": as_array, "__bool__": is_there, "__getitem__": at}
 
 
 class Rebroadcast:

@@ -228,6 +228,17 @@ class TestDifferences:
         with pytest.raises(TypeError, match="truth of the comparison"):
             bool(x < 1)
 
+    def test_a_new_axis_drops_axes_of_length_1_that_the_key_leaves_out(self) -> None:
+        mask, i = T.alloc(1.0, 3, 1), T.constant(0)
+        assert mask[:, None].type.shape == (3, 1)
+        assert np.array_equal(mask[:, None].eval(), np.ones((3, 1)))
+        assert mask[None].ndim == 3  # the axis of length 3 stays
+        assert mask[i, None].type.shape == (1,)
+        assert mask[:, None, :].type.shape == (3, 1, 1)
+        assert mask[..., None].type.shape == (3, 1, 1)
+        assert mask[[0, 2], None].type.shape == (2, 1, 1)
+        assert T.dmatrix("x")[:, None].ndim == 3
+
     def test_linkers_of_theano(self) -> None:
         for linker in ("py", "c", "c|py", "c|py_nogc", "vm", "cvm", "vm_nogc", "cvm_nogc"):
             mode = lookup("compile.mode.Mode")(linker=linker, optimizer="fast_run")
@@ -267,6 +278,7 @@ class TestDifferences:
         assert lookup("sandbox.cuda.cuda_enabled") is False
         assert lookup("gpuarray.pygpu_activated") is False
         assert lookup("sandbox.cuda.dnn.dnn_available")() is False
+        assert lookup("gpuarray.type.list_contexts")() == []
 
     def test_python_2_names(self) -> None:
         assert list(lookup("compat.six.moves.xrange")(2)) == [0, 1]
