@@ -65,6 +65,23 @@ def sparse_grad(var: Any) -> Any:
     return var
 
 
+def param(
+    variable: Any,
+    default: Any = None,
+    name: str | None = None,
+    mutable: bool = False,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    implicit: bool | None = None,
+    borrow: bool | None = None,
+) -> io.In:
+    """``theano.Param``, which ``In`` was called before, and ``value`` was ``default``."""
+    return io.In(
+        variable, name, default, mutable=mutable, strict=strict, allow_downcast=allow_downcast,
+        implicit=implicit, borrow=borrow,
+    )  # fmt: skip
+
+
 def _never(*args: Any, **kwargs: Any) -> bool:
     """Whether there is a GPU: no."""
     return False
@@ -99,7 +116,7 @@ COMPILE: Namespace = {
     **names_of(compiling),
     "as_op": as_op,
     "function_dump": dump.function_dump,
-    "Param": io.In,
+    "Param": param,
     "pfunc": compiling.function,
     "predefined_linkers": dict.fromkeys(mode.LINKERS),
     "predefined_modes": MODES,

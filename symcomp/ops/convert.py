@@ -35,9 +35,9 @@ def resolve_dtype(dtype: Any) -> str:
 
 def is_python_number(x: Any) -> bool:
     """True for bool, int, float and complex themselves: the numbers that adapt to the dtype they
-    meet.
+    meet. For Theano NumPy's float64 scalars are floats, as Python says.
     """
-    return type(x) in NUMBERS
+    return type(x) in NUMBERS or (type(x) is np.float64 and config.cast_policy == "theano")
 
 
 def constant(
@@ -79,7 +79,9 @@ def constant(
         raise DTypeError(f"constant: {describe_value(x)} is not numeric (dtype {array.dtype})")
     if dtype is not None:
         array = array.astype(resolve_dtype(dtype))
-    elif array.dtype == np.float64 and not isinstance(x, np.ndarray | np.generic):
+    elif array.dtype == np.float64 and (
+        is_python_number(x) or not isinstance(x, np.ndarray | np.generic)
+    ):
         array = array.astype(config.floatX)
     if ndim is not None:
         if array.ndim > ndim:
@@ -188,8 +190,8 @@ def as_common(*args: Any, like: Sequence[Any] = ()) -> list[TensorVariable]:
     if not known:
         return [as_tensor_variable(a) for a in args]
     met = dtypes.upcast(*known)
-    fractional = any(type(a) in (float, complex) for a in args)
-    if dtypes.is_discrete(met) and fractional and config.cast_policy == "numpy+floatX":
+    fractional = any(is_python_number(a) and isinstance(a, float | complex) for a in args)
+    if dtypes.is_discrete(met) and fractional and config.cast_policy != "numpy":
         # NumPy would widen int32 with float32 to float64; here floatX rules.
         if config.floatX != "float64":
             strong = [v if v is None else cast_to(v, config.floatX) for v in strong]
@@ -203,6 +205,8 @@ def _number_as(number: Any, met: str) -> TensorConstant:
         return constant(number)
     if isinstance(number, int):
         name = "int64" if met == "bool" else met
+        if config.cast_policy == "theano" and dtypes.is_discrete(met):
+            name = _wide_enough(number, met)
         if dtypes.is_discrete(name):
             limits = np.iinfo(name)
             if not limits.min <= number <= limits.max:
@@ -217,6 +221,17 @@ def _number_as(number: Any, met: str) -> TensorConstant:
         name = dtypes.to_complex("float64" if dtypes.is_discrete(met) else met)
     with np.errstate(over="ignore"):
         return constant(np.asarray(number).astype(name))
+
+
+def _wide_enough(number: int, met: str) -> str:
+    """For Theano: the first dtype that a tensor of ``met`` and an integer that is as small as the
+    number have in common.
+    """
+    for name in dtypes.INTEGERS:
+        common = dtypes.upcast(met, name)
+        if dtypes.is_discrete(common) and np.iinfo(common).min <= number <= np.iinfo(common).max:
+            return common
+    return met
 
 
 @record
