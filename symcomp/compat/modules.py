@@ -18,8 +18,8 @@ from symcomp.config import config as symcomp_config
 from symcomp.core.tensor import TensorVariable
 
 NAMES = TENSOR | OTHERS
-# Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what is passed to a loop that makes no use of it is used
-# there, as here it is not.
+# Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what
+# is passed to a loop that makes no use of it is used there, as here it is not.
 DEFAULTS = {"cast_policy": "theano", "nan_guard": "off", "on_unused_input": "warn"}
 # Packages of which programs import everything: submodules, and `theano` itself, are among it.
 STARRED = ("theano", "theano.tensor")
