@@ -75,19 +75,13 @@ class IfElse(Op):
         condition = inputs[0]
         live = [k for k, g in enumerate(output_grads) if g is not None]
         n = self.n_outputs
-        given = [output_grads[k] for k in live]
-        nothing = [
-            inputs[1 + side * n + k].zeros_like(output_grads[k].dtype)
-            for side in (0, 1)
-            for k in live
-        ]
-        # One choice for both branches, so that what it chooses from runs where it stands: two would
-        # be two places that want it, which a chain of choices doubles again and again.
-        then, other = [*given, *nothing[len(live) :]], [*nothing[: len(live)], *given]
         grads: list[Any] = [None] * (2 * n)
-        chosen = IfElse(2 * len(live))(condition, *then, *other)
-        for place, g in zip([*live, *(n + k for k in live)], chosen, strict=True):
-            grads[place] = g
+        for side in (0, 1):
+            given = [output_grads[k] for k in live]
+            nothing = [inputs[1 + side * n + k].zeros_like(output_grads[k].dtype) for k in live]
+            chosen, other = (given, nothing) if side == 0 else (nothing, given)
+            for k, g in zip(live, IfElse(len(live))(condition, *chosen, *other), strict=True):
+                grads[side * n + k] = g
         return [None, *grads]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
