@@ -82,6 +82,12 @@ def param(
     )  # fmt: skip
 
 
+def hashtype(thing: Any) -> int:
+    """A hash of what class something is of, as ops without ``__props__`` have."""
+    kind = type(thing)
+    return hash((kind.__module__, kind.__name__))
+
+
 def _never(*args: Any, **kwargs: Any) -> bool:
     """Whether there is a GPU: no."""
     return False
@@ -102,6 +108,7 @@ CORE: Namespace = {
     "FunctionGraph": FunctionGraph,
     "Generic": special_types.GenericType,
     "generic": special_types.generic,
+    "hashtype": hashtype,
     "MethodNotDefined": op.MethodNotDefined,
     "MissingInputError": errors.MissingInputError,
     "null_type": special_types.NullType(""),

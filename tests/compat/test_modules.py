@@ -287,6 +287,10 @@ class TestDifferences:
         f = lookup("function")([x, lookup("Param")(n, default=2.0)], x**n)
         assert (f(3.0), f(3.0, 3.0), f(3.0, n=1.0)) == (9.0, 27.0, 3.0)
 
+    def test_hash_of_a_class(self) -> None:
+        assert lookup("tensor.hashtype")(1) == lookup("gof.hashtype")(2)
+        assert lookup("tensor.hashtype")(1) != lookup("tensor.hashtype")("1")
+
     def test_rebroadcast(self) -> None:
         x = T.dmatrix("x")
         row = lookup("tensor.Rebroadcast")((0, True))(x)
