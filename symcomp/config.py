@@ -76,8 +76,9 @@ OPTIONS = (
     Option(
         "cast_policy",
         "numpy+floatX",
-        ("numpy+floatX", "numpy"),
-        "Dtype of a Python float met by an integer tensor: floatX, or float64 as in NumPy.",
+        ("numpy+floatX", "numpy", "theano"),
+        "Dtype of a Python float met by an integer tensor: floatX, or float64 as in NumPy; theano: "
+        "floatX, which NumPy's float64 scalars and quotients of integers are then, too.",
     ),
     Option("mode", "Mode", str, "The mode of functions compiled without one."),
     Option(

@@ -18,8 +18,8 @@ from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import GradientError, NotScalarConstantError
-from symcomp.ops import nnet, scalar_logic, scalar_math, variables
-from symcomp.ops.axes import shape_padleft
+from symcomp.ops import scalar_logic, scalar_math, variables
+from symcomp.ops.axes import dimshuffle
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype, stack_first_axis
 from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
@@ -33,9 +33,9 @@ from symcomp.ops.svd import svd
 from symcomp.rewrite.rule import elementwise
 
 __all__ = [
-    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "conv2d", "DTYPES", "logsoftmax", "logsoftmax_op",
-    "make_vector", "norm", "ONLY_THEANOS", "OpFromGraph", "PlainTensorVariable", "power",
-    "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType", "verify_grad",
+    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "DTYPES", "make_vector", "norm", "ONLY_THEANOS",
+    "OpFromGraph", "PlainTensorVariable", "power", "Rebroadcast", "tensor", "TensorType",
+    "verify_grad",
 ]  # fmt: skip
 
 
@@ -117,9 +117,26 @@ def is_there(self: TensorVariable) -> bool:
 
 
 def by_index(self: TensorVariable, key: Any) -> TensorVariable:
-    """``x[key]``, where a list with slices in it is taken as a tuple, as NumPy once did."""
-    listed = isinstance(key, list) and any(isinstance(entry, slice) for entry in key)
-    return getitem(self, tuple(key) if listed else key)
+    """``self[key]``, where a list with slices in it is taken as a tuple, as NumPy once did.
+
+    As in Theano, a key with a new axis, ``mask[:, None]``, drops the axes after its own if they are
+    known to have length 1.
+    """
+    if isinstance(key, list) and any(isinstance(entry, slice) for entry in key):
+        key = tuple(key)
+    parts = key if isinstance(key, tuple) else (key,)
+    known = sum(part is not None for part in parts)
+    rest = self.broadcastable[known:]
+    if known < len(parts) and rest and all(rest) and all(map(_is_basic, parts)):
+        return getitem(dimshuffle(self, *range(known)), key)
+    return getitem(self, key)
+
+
+def _is_basic(part: Any) -> bool:
+    """Whether it is None, a slice or an integer: neither an array of indices nor ``...``."""
+    if isinstance(part, TensorVariable):
+        return part.ndim == 0 and part.dtype != "bool"
+    return part is None or isinstance(part, slice | int | np.integer)
 
 
 _numpy_function = TensorVariable.__array_function__
