@@ -159,6 +159,12 @@ OPTIONS = (
         ("user_ops", "all", "off"),
         "Whose making of a NaN out of numbers is an error: ops written by users, all, none.",
     ),
+    Option(
+        "exception_verbosity",
+        "low",
+        ("low", "high"),
+        "What errors of calls tell: a screenful; all that f.explain_last_error() tells.",
+    ),
     Option("profile", False, bool, "Profile every function compiled; print it at exit."),
     Option(
         "profile_destination",
@@ -209,6 +215,7 @@ class Config:
     compiledir_size: int
     on_unused_input: str
     nan_guard: str
+    exception_verbosity: str
     profile: bool
     profile_destination: str
     warn_float64: str

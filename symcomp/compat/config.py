@@ -16,7 +16,8 @@ from symcomp.config import config as symcomp_config
 # Options that mean what they mean in symcomp.
 SAME = frozenset(
     "floatX mode linker optimizer optimizer_including optimizer_excluding optimizer_verbose "
-    "on_opt_error allow_gc on_unused_input profile warn_float64".split()
+    "on_opt_error allow_gc on_unused_input profile warn_float64 "
+    "exception_verbosity".split()
 )
 
 # Options that have no effect: what they are about does not exist here, or happens always.
@@ -54,7 +55,6 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "dnn.enabled": "False",
     "dnn.include_path": "",
     "dnn.library_path": "",
-    "exception_verbosity": "low",
     "experimental.unpickle_gpu_on_cpu": False,
     "force_device": False,
     "gcc.cxxflags": "",
