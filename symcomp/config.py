@@ -167,6 +167,12 @@ OPTIONS = (
         ("user_ops", "all", "off"),
         "Whose making of a NaN out of numbers is an error: ops written by users, all, none.",
     ),
+    Option(
+        "exception_verbosity",
+        "low",
+        ("low", "high"),
+        "What errors of calls tell: a screenful; all that f.explain_last_error() tells.",
+    ),
     Option("profile", False, bool, "Profile every function compiled; print it at exit."),
     Option(
         "profile_destination",
@@ -179,12 +185,6 @@ OPTIONS = (
         "ignore",
         ("ignore", "warn", "raise"),
         "What to do when a float64 tensor is made while floatX is smaller.",
-    ),
-    Option(
-        "exception_verbosity",
-        "low",
-        ("low", "high"),
-        "Whether the error of a call that fails says all that is known of it.",
     ),
 )
 
@@ -223,10 +223,10 @@ class Config:
     compiledir_size: int
     on_unused_input: str
     nan_guard: str
+    exception_verbosity: str
     profile: bool
     profile_destination: str
     warn_float64: str
-    exception_verbosity: str
 
     def __init__(self, environ: Mapping[str, str], options: tuple[Option, ...] = OPTIONS) -> None:
         object.__setattr__(self, "_options", {option.name: option for option in options})

@@ -228,7 +228,7 @@ class Reshape(Op):
         except ValueError:
             raise ShapeError(
                 f"reshape: an array of shape {x.shape} ({x.size} elements) does not fit shape "
-                f"{tuple(lengths)}"
+                f"{tuple(map(int, lengths))}"
             ) from None
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
