@@ -391,7 +391,7 @@ def test_errors_fit_a_screen_and_the_rest_can_be_asked_for(linker):
 
 def told(f, *values):
     """What is written above a call's error: its words and notes."""
-    with pytest.raises(Exception) as caught:  # noqa: B017, PT011  (of any kind)
+    with pytest.raises(Exception) as caught:
         f(*values)
     return "\n".join([str(caught.value), *caught.value.__notes__])
 
