@@ -52,6 +52,13 @@ TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, in
 {
     int64_t vectors = (m + WIDTH - 1) / WIDTH, panels = (vectors + MOST - 1) / MOST;
     int64_t width = panels ? (vectors + panels - 1) / panels : 0;
+    if (panels > 1 && k > SLICE(ld)) {
+        int64_t part = SLICE(ld);
+        for (int64_t p = 0; p < k; p += part)
+            NAME(row_times)(k - p < part ? k - p : part, m, alpha, x + p * step, step, w + p * ld, ld,
+                            p ? 1 : beta, z);
+        return;
+    }
     for (; m > 0; m -= width * WIDTH, w += width * WIDTH, z += width * WIDTH) {
         int64_t left = (m + WIDTH - 1) / WIDTH, count = left < width ? left : width;
         int64_t rest = m - (count - 1) * WIDTH;

@@ -8,11 +8,17 @@
 /* Larger matrices than this, in bytes, are BLAS's, which may have several threads. */
 enum { LARGEST_MATRIX = 4 << 20 };
 
+/* So many bytes of a matrix are used up before the next rows are read. */
+enum { LARGEST_SLICE = 1 << 18 };
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 /* As arrays of vectors must stay in registers. */
 #define UNROLL _Pragma("GCC unroll 64")
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* As rows, `ld` apart. */
+#define SLICE(ld) (LARGEST_SLICE / ((ld) * (int64_t)sizeof(T)) + 1)
 
 #define T float
 #define VECTOR __m512

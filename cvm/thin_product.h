@@ -86,16 +86,20 @@ TARGET static void NAME(panel)(int64_t n, int64_t left, int64_t k, const T *a, i
 TARGET static void NAME(thin)(int64_t n, int64_t k, int64_t m, T alpha, const T *a, int64_t down,
                               int64_t along, const T *b, int64_t ld, T beta, T *z)
 {
-    /* B is read once where there are few rows, z where there are few terms. */
-    int64_t block = n <= k ? n : TALLEST;
-    for (int64_t i = 0; i < n; i += block) {
-        int64_t rows = n - i < block ? n - i : block;
-        for (int64_t j = 0; j < m; j += 2 * WIDTH) {
-            int64_t left = m - j < 2 * WIDTH ? m - j : 2 * WIDTH;
-            NAME(panel)(rows, left, k, a + i * down, down, along, b + j, ld, alpha, beta,
-                        z + i * m + j, m, n <= k);
+    /* B is read once where there are few rows, z where there are few terms. What is read goes down
+       the rows and what is changed goes up: training reads weights, then changes them, and finds the
+       rows that it read last in the cache. */
+    int few = n <= k;
+    int64_t block = few ? n : TALLEST, part = few ? SLICE(ld) : k;
+    for (int64_t p = 0; p < k; p += part)
+        for (int64_t i = (n - 1) / block * block; i >= 0; i -= block) {
+            int64_t rows = n - i < block ? n - i : block, terms = k - p < part ? k - p : part;
+            for (int64_t j = 0; j < m; j += 2 * WIDTH) {
+                int64_t left = m - j < 2 * WIDTH ? m - j : 2 * WIDTH;
+                NAME(panel)(rows, left, terms, a + i * down + p * along, down, along,
+                            b + p * ld + j, ld, alpha, p ? 1 : beta, z + i * m + j, m, few);
+            }
         }
-    }
 }
 
 /* z <- beta z + alpha A W' for `rows` rows of A and `count` rows of W, both constants. */

@@ -9,6 +9,8 @@ import mpmath
 mpmath.mp.dps = 60
 
 HALF_LOG2 = mpmath.log(2) / 2 * mpmath.mpf("1.001")
+# tanh of floats is a polynomial below this.
+SMALL = mpmath.mpf("0.5625")
 LARGEST_SQUARE = ((mpmath.sqrt(2) - 1) / (mpmath.sqrt(2) + 1)) ** 2 * mpmath.mpf("1.001")
 
 
@@ -23,6 +25,12 @@ def logarithm(square):
     """(2 atanh(s) / s - 2) / s^2, a function of s^2."""
     s = mpmath.sqrt(square)
     return (2 * mpmath.atanh(s) / s - 2) / square
+
+
+def hyperbolic_tangent(square):
+    """(tanh(y) / y - 1) / y^2, a function of y^2."""
+    y = mpmath.sqrt(square)
+    return (mpmath.tanh(y) / y - 1) / square
 
 
 def fit(function, low, high, degree):
@@ -45,6 +53,8 @@ def main():
     for name, degree in (("double", 6), ("float", 3)):
         coefficients = fit(logarithm, mpmath.mpf("1e-30"), LARGEST_SQUARE, degree)
         print(f"log, {name}:", ", ".join(float(c).hex() for c in coefficients))
+    coefficients = fit(hyperbolic_tangent, mpmath.mpf("1e-30"), SMALL**2, 4)
+    print("tanh, float:", ", ".join(float(c).hex() for c in coefficients))
 
 
 if __name__ == "__main__":
