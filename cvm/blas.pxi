@@ -251,16 +251,7 @@ cdef class Product(Native):
             return False
         work = <double>a.rows * a.columns * b.columns
         if work <= FEW_PRODUCTS:
-            if self._type == cnp.NPY_FLOAT32:
-                multiply_few[float](
-                    <float *>a.data, <float *>b.data, <float *>cnp.PyArray_DATA(z), &a, &b,
-                    <float>alpha, <float>beta
-                )
-            else:
-                multiply_few[double](
-                    <double *>a.data, <double *>b.data, <double *>cnp.PyArray_DATA(z), &a, &b,
-                    alpha, beta
-                )
+            multiply_few_of(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
         elif work < WORTH_RELEASING:
             multiply(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
         else:
@@ -351,6 +342,18 @@ cdef void multiply_few(
             z += 1
 
 
+cdef void multiply_few_of(
+    int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
+) noexcept nogil:
+    """The same for one of the types."""
+    if kind == cnp.NPY_FLOAT32:
+        multiply_few[float](
+            <float *>a.data, <float *>b.data, <float *>z, a, b, <float>alpha, <float>beta
+        )
+    else:
+        multiply_few[double](<double *>a.data, <double *>b.data, <double *>z, a, b, alpha, beta)
+
+
 cdef void multiply(
     int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
 ) noexcept nogil:
@@ -386,6 +389,34 @@ cdef void multiply(
         dgemm(
             &yes if b.transposed else &no, &yes if a.transposed else &no, &m, &n, &k, &alpha,
             <double *>b.data, &b.ld, <double *>a.data, &a.ld, &beta, <double *>z, &m
+        )
+
+
+cdef void turn(Matrix *x) noexcept nogil:
+    """Read it as its transpose."""
+    x.rows, x.columns, x.transposed = x.columns, x.rows, not x.transposed
+
+
+cdef bint is_row(int kind, Matrix *a, Matrix *b) noexcept nogil:
+    """Whether a product is one that ``multiply_row`` computes."""
+    cdef int64_t size = <int64_t>b.rows * b.columns * (4 if kind == cnp.NPY_FLOAT32 else 8)
+    return a.rows == 1 and not b.transposed and LEVEL > 0 and size <= LARGEST_MATRIX
+
+
+cdef inline void multiply_row(
+    int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
+) noexcept nogil:
+    """``multiply`` for a row and a matrix whose rows lie in one piece."""
+    cdef int64_t step = a.ld if a.transposed else 1
+    if kind == cnp.NPY_FLOAT32:
+        row_times_f(
+            LEVEL, b.rows, b.columns, <float>alpha, <float *>a.data, step, <float *>b.data, b.ld,
+            <float>beta, <float *>z
+        )
+    else:
+        row_times_d(
+            LEVEL, b.rows, b.columns, alpha, <double *>a.data, step, <double *>b.data, b.ld, beta,
+            <double *>z
         )
 
 

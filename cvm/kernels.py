@@ -117,6 +117,7 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, address: int)
         step.outputs,
         step.several,
         address,
+        whole.kernel.elementwise,
         len(step.inputs),
         _places(step, whole),
         [*patterns[: len(formula.inputs)], *(patterns[r.value] for r in results)],

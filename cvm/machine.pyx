@@ -22,7 +22,7 @@ from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 cimport numpy as cnp
 
@@ -90,6 +90,9 @@ cdef struct Step:
 include "tally.pxi"
 
 
+cdef class Replay
+
+
 @cython.final
 @cython.auto_pickle(False)
 cdef class NativeMachine:
@@ -112,6 +115,7 @@ cdef class NativeMachine:
     cdef PyObject **_template
     cdef bint _keep
     cdef bint is_native     # whether kernels, products and views are all there is
+    cdef bint is_replayable     # whether calls may be recorded and replayed
     cdef int _n_slots, _n_steps, _n_constants
     cdef int *_constant_slots
     cdef Step *_steps
@@ -129,6 +133,10 @@ cdef class NativeMachine:
         self._keep = keep
         self.is_native = all(
             recordable(action, step)
+            for action, step in zip(actions, program.instructions, strict=True)
+        )
+        self.is_replayable = not keep and all(
+            replayable(action, step)
             for action, step in zip(actions, program.instructions, strict=True)
         )
         self._n_slots = len(program.variables)
@@ -214,7 +222,11 @@ cdef class NativeMachine:
         was_timed(&tally.sampler, kind, nanoseconds() - began, clock.overhead)
         return results
 
-    cdef list execute(self, values, observe, Tally tally, Clock clock):
+    cdef list execute(
+        self, values, observe, Tally tally, Clock clock, Replay replay=None, int n_outputs=0,
+        int *updated=NULL
+    ):
+        """Run the program; with ``replay``, record what is done (see ``Replay.complete``)."""
         cdef int i
         cdef list results
         cdef PyObject *few[FEW_SLOTS]
@@ -228,7 +240,11 @@ cdef class NativeMachine:
         try:
             for i in range(self._n_inputs):
                 put(store, self._input_slots[i], values[i])
-            self._guarded(store, observe, tally, clock)
+            if replay is None:
+                self._guarded(store, observe, tally, clock)
+            else:
+                replay.record(store)
+                replay.complete(store, n_outputs, updated)
             if self._keep:
                 self.kept = contents(store, self._n_slots)
             results = PyList_New(self._n_outputs)
@@ -431,5 +447,7 @@ include "frozen.pxi"
 include "recording.pxi"
 include "draws.pxi"
 include "windows.pxi"
+include "steps.pxi"
+include "replay.pxi"
 include "loop.pxi"
 include "caller.pxi"

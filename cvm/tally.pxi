@@ -360,6 +360,10 @@ cdef class Tally:
             self.plain = self.may_be_plain and self._n > 0 and self.counts[0] > ALWAYS_TIMED
         self.entries = entries
 
+    cdef bint repeats_natively(self) noexcept:
+        """Whether runs repeat the last one, and that without Python."""
+        return self.plain and self.entries == 0
+
     cdef int recognise(self, int position, PyObject **store, Step *step) except -1:
         """Note the shapes of an instruction that was not timed, and whose values are all there."""
         cdef uint64_t key = key_of(0, store, step.inputs, step.n_inputs)

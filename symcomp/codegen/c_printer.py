@@ -67,11 +67,15 @@ class Kernel:
         It and what it alone needs.
     literals : tuple of Literal
         Arguments of the function after the outputs: pointers to these numbers.
+    elementwise : bool
+        Whether it may be called with 0 threads: all arrays lie in C order then, none is stretched,
+        and the first length is the number of elements.
     """
 
     name: str
     source: str
     literals: tuple[Literal, ...]
+    elementwise: bool = False
 
 
 def kernel_of(formula: Formula, patterns: Sequence[Pattern]) -> Kernel | None:
@@ -91,7 +95,8 @@ def kernel_of(formula: Formula, patterns: Sequence[Pattern]) -> Kernel | None:
         return None
     text = "\n".join(lines) + "\n"
     name = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Kernel(name, text.replace("NAME", name), formula.literals)
+    elementwise = reduced_axes(formula) is None
+    return Kernel(name, text.replace("NAME", name), formula.literals, elementwise)
 
 
 def nest_overwrites(formula: Formula, patterns: Sequence[Pattern]) -> set[tuple[int, int]]:
@@ -352,10 +357,18 @@ class _Printer:
         return roles
 
     def _entry(self, reduces: bool) -> list[str]:
+        in_order = [
+            "    if (!threads) {",
+            f"        static const int64_t none[{len(self.dtypes)}];",
+            f"        NAME_{len(self.nest.bodies) - 1}(1, shape[0], data, none);",
+            "        return 0;",
+            "    }",
+        ]
         return [
             "int NAME(KERNEL_ARGUMENTS);",
             "int NAME(KERNEL_ARGUMENTS)",
             "{",
+            *([] if reduces else in_order),
             f"    return nest_{'reduction' if reduces else 'elementwise'}"
             "(&NAME_kernel, data, shape, strides, threads);",
             "}",

@@ -284,7 +284,8 @@ class Function(Caller):
         ...
         """
         failure = self._machine.failure
-        text = "No call has failed." if failure is None else str(failure)
+        none = "No call has failed while it computed."
+        text = none if failure is None else str(failure)
         return written(text, file)
 
     def kept_values(self) -> list[Any] | None:
