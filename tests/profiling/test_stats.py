@@ -150,7 +150,7 @@ def test_pickles_have_no_counts(called):
 
 def test_notes():
     x = T.dvector("x")
-    f = symcomp.function([x], T.unique(x), profile=True, name="sorting")
+    f = symcomp.function([x], T.unique(x, axis=0), profile=True, name="sorting")
     for _ in range(3):
         f(np.ones(1000))
     (note,) = f.profile.to_dict()["notes"]
