@@ -35,6 +35,7 @@ class KernelCall(Native):
         outputs: Sequence[int],
         several: bool,
         address: int,
+        elementwise: bool,
         n_inputs: int,
         into: Sequence[int],
         stretched: Sequence[Sequence[bool]],

@@ -24,6 +24,8 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.ops.elemwise import Elemwise
 
 NAMES = TENSOR | OTHERS
+# Set where functions are compiled.
+EVAL: Any = vars(TensorVariable)["eval"]
 # Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what
 # is passed to a loop that makes no use of it is used there, as here it is not.
 DEFAULTS = {"cast_policy": "theano", "nan_guard": "off", "on_unused_input": "warn"}
@@ -32,7 +34,7 @@ PATCHES: dict[type, Mapping[str, Any]] = {
     Apply: {"fgraph": property(graph_of)},
     Elemwise: {"name": property(elemwise_name), "scalar_op": property(lambda op: op.scalar)},
     Op: {"applied": staticmethod(note)},
-    TensorVariable: {**MEMBERS, "eval": unheard(TensorVariable.eval)},
+    TensorVariable: {**MEMBERS, "eval": unheard(EVAL)},
     Variable: {"clients": property(clients_of), "fgraph": property(graph_of)},
 }
 # Packages of which programs import everything: submodules, and `theano` itself, are among it.

@@ -79,8 +79,7 @@ class Op(ModernOp):
         """Apply the op: its only output, that of ``default_output``, or a list of all."""
         several = options.pop("return_list", False)
         node = self.make_node(*inputs, **options)
-        if self.applied is not None:
-            self.applied(node)
+        self.applied(node)
         outputs = list(node.outputs)
         if several:
             return outputs

@@ -139,7 +139,7 @@ def _is_basic(part: Any) -> bool:
     return part is None or isinstance(part, slice | int | np.integer)
 
 
-_numpy_function = TensorVariable.__array_function__
+_numpy_function: Any = TensorVariable.__array_function__  # type: ignore[attr-defined]
 
 
 def as_numpy_function(self: TensorVariable, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -58,7 +58,7 @@ def _simplify(wanted: set[Region], regions: Placement) -> frozenset[Region]:
     if ROOT in wanted:
         return ALWAYS
     pending = [region for region in wanted if region is not None]
-    known: dict[Any, list[set[Region]]] = {}
+    known: dict[Any, list[set[Any]]] = {}
     while pending:
         region = pending.pop()
         chooser, side = region
