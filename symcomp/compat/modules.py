@@ -25,7 +25,7 @@ from symcomp.ops.elemwise import Elemwise
 
 NAMES = TENSOR | OTHERS
 # Set where functions are compiled.
-EVAL: Any = vars(TensorVariable)["eval"]
+EVAL: Any = TensorVariable.eval  # type: ignore[attr-defined]
 # Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what
 # is passed to a loop that makes no use of it is used there, as here it is not.
 DEFAULTS = {"cast_policy": "theano", "nan_guard": "off", "on_unused_input": "warn"}
