@@ -82,6 +82,11 @@ def param(
     )  # fmt: skip
 
 
+def psd(var: Any) -> Any:
+    """The variable itself: that it is positive semidefinite is a hint to Theano's rewriting."""
+    return var
+
+
 def hashtype(thing: Any) -> int:
     """A hash of what class something is of, as ops without ``__props__`` have."""
     kind = type(thing)
@@ -218,6 +223,8 @@ OWN: dict[str, Namespace] = {
     "theano.misc.safe_asarray": {"_asarray": _asarray},
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
+    "theano.sandbox.linalg": {"psd": psd},
+    "theano.sandbox.linalg.ops": {"psd": psd},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
     "theano.tensor.opt": {"Assert": Assert},
     "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},

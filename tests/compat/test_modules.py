@@ -311,6 +311,12 @@ class TestDifferences:
         cost = lookup("sparse_grad")(x[T.constant([0, 0])]).sum()
         assert np.array_equal(symcomp.grad(cost, x).eval({x: np.ones((2, 1))}), [[2.0], [0.0]])
 
+    def test_a_positive_semidefinite_matrix_is_marked_and_the_same(self) -> None:
+        x = T.dmatrix("x")
+        marked = lookup("sandbox.linalg.ops.psd")(x)
+        inverse = lookup("sandbox.linalg.ops.MatrixInverse")()(marked)
+        assert np.array_equal(inverse.eval({x: np.diag([1.0, 4.0])}), np.diag([1.0, 0.25]))
+
     def test_values_that_agree(self) -> None:
         agree = lookup("tests.unittest_tools.assert_allclose")
         agree(np.ones((2, 3)), np.ones(3) + 1e-9)
