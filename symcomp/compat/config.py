@@ -6,7 +6,7 @@ import configparser
 import os
 import pathlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from symcomp.config import config as symcomp_config
 # Options that mean what they mean in symcomp.
 SAME = frozenset(
     "floatX mode linker optimizer optimizer_including optimizer_excluding optimizer_verbose "
-    "on_opt_error allow_gc on_unused_input profile warn_float64".split()
+    "on_opt_error allow_gc on_unused_input profile warn_float64 exception_verbosity".split()
 )
 
 # Options that have no effect: what they are about does not exist here, or happens always.
@@ -34,9 +34,9 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "compile.wait": 5,
     "compiledir": "",
     "compiledir_format": "",
-    "compute_test_value": "off",
     "compute_test_value_opt": "off",
     "contexts": "",
+    "conv.assert_shape": False,
     "cuda.root": "",
     "cxx": "",
     "cycle_detection": "regular",
@@ -54,7 +54,6 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "dnn.enabled": "False",
     "dnn.include_path": "",
     "dnn.library_path": "",
-    "exception_verbosity": "low",
     "experimental.unpickle_gpu_on_cpu": False,
     "force_device": False,
     "gcc.cxxflags": "",
@@ -109,8 +108,24 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "vm.lazy": None,
     "warn.ignore_bug_before": "0.9",
 }
+# Options that are one of several words.
+CHOICES = {"compute_test_value": ("off", "ignore", "warn", "raise", "pdb")}
 # Warnings about bugs of old versions: any may be named.
 OPEN_GROUPS = ("warn",)
+
+
+class ConfigVariable:
+    """One option, in the list of all: what it is called, and how it is read and set."""
+
+    def __init__(self, fullname: str, owner: TheanoConfig) -> None:
+        self.fullname = fullname
+        self._owner = owner
+
+    def __get__(self, instance: Any, kind: Any = None) -> Any:
+        return self._owner.get(self.fullname)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        self._owner.set(self.fullname, value)
 
 
 class TheanoConfig:
@@ -121,10 +136,12 @@ class TheanoConfig:
     """
 
     def __init__(self, target: Config = symcomp_config) -> None:
-        own = {"device": "cpu", **WITHOUT_EFFECT}
+        own = {"device": "cpu", "compute_test_value": "off", **WITHOUT_EFFECT}
         object.__setattr__(self, "_target", target)
         object.__setattr__(self, "_own", own)
-        object.__setattr__(self, "_choices", {})
+        object.__setattr__(self, "_choices", dict(CHOICES))
+        variables = [ConfigVariable(name, self) for name in sorted([*SAME, *own])]
+        object.__setattr__(self, "_variables", variables)
 
     # -- by full name
     # -------------------------------------------------------------------------------------
@@ -167,18 +184,22 @@ class TheanoConfig:
         if name in SAME or name in self._own:
             raise AttributeError(f"theano.config has the option {name!r} already")
         self._own[name] = default
+        self._variables.append(ConfigVariable(name, self))
         if choices:
             self._choices[name] = choices
 
     def remove(self, name: str) -> None:
         """Take away an option of the user's."""
         del self._own[name]
+        self._variables[:] = [option for option in self._variables if option.fullname != name]
         self._choices.pop(name, None)
 
     # -- as attributes
     # ------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # asked by copy, before there are options
+            raise AttributeError(name)
         if name in OPEN_GROUPS or any(known.startswith(name + ".") for known in self._own):
             return _Group(self, name)
         return self.get(name)
@@ -191,8 +212,9 @@ class TheanoConfig:
         return "\n".join(f"{name} = {self.get(name)!r}" for name in names)
 
     @contextmanager
-    def change_flags(self, *flags: Mapping[str, Any], **more: Any) -> Iterator[None]:
-        """Set options, given as a dict or by name, inside a ``with`` block or decorated function.
+    def change_flags(self, *flags: Any, **more: Any) -> Iterator[None]:
+        """Set options, given as a dict, pairs or by name, inside a ``with`` block or decorated
+        function.
 
         Examples
         --------
@@ -204,7 +226,7 @@ class TheanoConfig:
         >>> config.scan.allow_gc
         False
         """
-        wanted = {name: value for given in (*flags, more) for name, value in given.items()}
+        wanted = {name: value for given in (*flags, more) for name, value in dict(given).items()}
         before = {name: self.get(name) for name in wanted}
         try:
             for name, value in wanted.items():
@@ -278,8 +300,14 @@ class TypedParam:
 
     choices: tuple[Any, ...] = ()
 
-    def __init__(self, default: Any, is_valid: Any = None, allow_override: bool = True) -> None:
-        self.default = default
+    def __init__(
+        self,
+        default: Any,
+        is_valid: Any = None,
+        allow_override: bool = True,
+        filter: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.default = default if filter is None else filter(default)
 
 
 BoolParam = IntParam = FloatParam = StrParam = ConfigParam = TypedParam

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from symcomp.compat.config import config
 from symcomp.compat.op import Op
-from symcomp.compile.shared import SharedVariable
 from symcomp.core import walk
-from symcomp.core.evaluate import evaluate
 from symcomp.core.node import Apply, Constant, Type, Variable
-from symcomp.core.walk import is_same_graph
 
 __all__ = [
-    "ancestors", "Apply", "clone", "clone_get_equiv", "Constant", "equal_computations",
-    "get_debug_values", "get_test_value", "inputs", "io_toposort", "is_in_ancestors",
+    "ancestors", "Apply", "as_string", "clone", "clone_get_equiv", "Constant", "equal_computations",
+    "inputs", "io_toposort", "is_in_ancestors",
     "is_same_graph", "list_of_nodes", "Op", "ops", "orphans", "Type", "Variable", "variables",
     "variables_and_orphans", "view_roots",
 ]  # fmt: skip
@@ -103,6 +100,43 @@ def clone(
     return [[equivalent[v] for v in i], [equivalent[v] for v in o]]
 
 
+def as_string(
+    i: Collection[Variable],
+    o: Sequence[Variable],
+    leaf_formatter: Callable[[Variable], str] = str,
+    node_formatter: Callable[[Apply, list[str]], str] | None = None,
+) -> list[str]:
+    """How each of ``o`` is computed from ``i``; what is used twice is written once, as ``*1``."""
+    nodes = io_toposort(i, o)
+    uses = Counter(x.owner for node in nodes for x in node.inputs)
+    uses.update(v.owner for v in o)
+    numbers: dict[Apply, int] = {}
+    known = set(i)
+
+    def written(v: Variable) -> str:
+        node = v.owner
+        if node is None or v in known:
+            return leaf_formatter(v)
+        which = f"::{v.index}" if len(node.outputs) > 1 and v.index else ""
+        if node in numbers:
+            return f"*{numbers[node]}{which}"
+        prefix = ""
+        if uses[node] > 1:
+            numbers[node] = len(numbers) + 1
+            prefix = f"*{numbers[node]}{which} -> "
+        parts = [written(x) for x in node.inputs]
+        if node_formatter is not None:
+            return prefix + node_formatter(node, parts)
+        return f"{prefix}{node.op}({', '.join(parts)})"
+
+    return [written(v) for v in o]
+
+
+def is_same_graph(var1: Variable, var2: Variable, givens: Any = None, debug: bool = False) -> bool:
+    """True if both are computed alike, with those that ``givens`` pairs taken for each other."""
+    return walk.is_same_graph(var1, var2, givens=dict(givens or {}))
+
+
 def equal_computations(
     xs: Sequence[Variable],
     ys: Sequence[Variable],
@@ -112,7 +146,8 @@ def equal_computations(
     """True if each of ``xs`` computes what that of ``ys`` does, with ``in_xs`` for ``in_ys``."""
     givens = dict(zip(in_xs or (), in_ys or (), strict=True))
     return len(xs) == len(ys) and all(
-        x.type == y.type and is_same_graph(x, y, givens=givens) for x, y in zip(xs, ys, strict=True)
+        x.type == y.type and walk.is_same_graph(x, y, givens=givens)
+        for x, y in zip(xs, ys, strict=True)
     )
 
 
@@ -128,45 +163,3 @@ def view_roots(r: Variable) -> list[Variable]:
     node = r.owner
     viewed = node.op.view_map.get(node.outputs.index(r), ())
     return [root for i in viewed for root in view_roots(node.inputs[i])] or [r]
-
-
-# -- test values
-
-
-def get_test_value(v: Any) -> Any:
-    """The value of ``v`` for the test values given to what it depends on (``x.tag.test_value``).
-
-    Raises
-    ------
-    AttributeError
-        If some of these have none.
-    """
-    if not isinstance(v, Variable):
-        return v
-    if hasattr(v.tag, "test_value"):
-        return v.type.filter(v.tag.test_value)
-    values = {leaf: _test_value_of(leaf) for leaf in walk.graph_inputs([v])}
-    return evaluate([v], values)[0]
-
-
-def _test_value_of(leaf: Variable) -> Any:
-    if isinstance(leaf, Constant):
-        return leaf.data
-    if hasattr(leaf.tag, "test_value"):
-        return leaf.type.filter(leaf.tag.test_value)
-    if isinstance(leaf, SharedVariable):
-        return leaf.get_value(borrow=True)
-    raise AttributeError(f"{leaf} of type {leaf.type} has no test value: set its tag.test_value")
-
-
-def get_debug_values(*args: Any) -> list[tuple[Any, ...]]:
-    """A list with the test values of all, or none if ``compute_test_value`` is off or one lacks."""
-    action = config.compute_test_value
-    if action == "off":
-        return []
-    try:
-        return [tuple(get_test_value(v) for v in args)]
-    except AttributeError:
-        if action == "raise":
-            raise
-        return []

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from symcomp.compat.config import read_environment
-from symcomp.compat.missing import Missing
+from symcomp.compat.missing import Missing, never_raised
 from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
-from symcomp.compat.sources import EVERYWHERE, OWN, SOURCES, Namespace
+from symcomp.compat.op_functions import elemwise_name
+from symcomp.compat.rewriting import clients_of, graph_of
+from symcomp.compat.sources import BUILDERS, EVERYWHERE, OWN, SOURCES, Namespace
 from symcomp.compat.tensor import MEMBERS
+from symcomp.compat.test_values import note, unheard
 from symcomp.config import config as symcomp_config
+from symcomp.core.node import Apply, Variable
+from symcomp.core.op import Op
 from symcomp.core.tensor import TensorVariable
+from symcomp.ops.elemwise import Elemwise
 
 NAMES = TENSOR | OTHERS
 # Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what
 # is passed to a loop that makes no use of it is used there, as here it is not.
 DEFAULTS = {"cast_policy": "theano", "nan_guard": "off", "on_unused_input": "warn"}
+# What classes of symcomp have beside what is theirs.
+PATCHES: dict[type, Mapping[str, Any]] = {
+    Apply: {"fgraph": property(graph_of)},
+    Elemwise: {"name": property(elemwise_name), "scalar_op": property(lambda op: op.scalar)},
+    Op: {"applied": staticmethod(note)},
+    TensorVariable: {**MEMBERS, "eval": unheard(TensorVariable.eval)},
+    Variable: {"clients": property(clients_of), "fgraph": property(graph_of)},
+}
 # Packages of which programs import everything: submodules, and `theano` itself, are among it.
 STARRED = ("theano", "theano.tensor")
 
@@ -61,8 +75,10 @@ def resolve(module: str, name: str) -> Any:
     """What stands behind a name of a module of Theano's: the thing itself, or Missing."""
     for namespace in _namespaces(module):
         if name in namespace:
-            return namespace[name]
-    return Missing(f"{module}.{name}")
+            found = namespace[name]
+            return BUILDERS.get(found, found) if isinstance(found, FunctionType) else found
+    path = f"{module}.{name}"
+    return never_raised(path) if name.endswith("Error") else Missing(path)
 
 
 def _namespaces(module: str) -> Iterator[Namespace]:
@@ -137,8 +153,9 @@ def install_as_theano() -> None:
             f"install_as_theano: another theano has been imported, from {present.__file__}; call "
             "install_as_theano before that"
         )
-    for name, member in MEMBERS.items():
-        setattr(TensorVariable, name, member)
+    for kind, members in PATCHES.items():
+        for name, member in members.items():
+            setattr(kind, name, member)
     for option, value in DEFAULTS.items():
         if symcomp_config.origin(option) == "default":
             setattr(symcomp_config, option, value)

@@ -78,7 +78,10 @@ class Op(ModernOp):
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Apply the op: its only output, that of ``default_output``, or a list of all."""
         several = options.pop("return_list", False)
-        outputs = list(self.make_node(*inputs, **options).outputs)
+        node = self.make_node(*inputs, **options)
+        if self.applied is not None:
+            self.applied(node)
+        outputs = list(node.outputs)
         if several:
             return outputs
         if self.default_output is not None:
@@ -90,7 +93,7 @@ class Op(ModernOp):
 
     def bind(self, node: Apply) -> Callable[..., tuple[Any, ...]]:
         """``perform`` with new storage at each call, its results brought to the node's types."""
-        if type(self).perform is ModernOp.perform:
+        if getattr(self.perform, "__func__", None) is ModernOp.perform:
             raise NotImplementedError(f"{self} has no perform: symcomp cannot run Theano's C code")
         kinds = [out.type for out in node.outputs]
 

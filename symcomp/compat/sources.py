@@ -20,15 +20,28 @@ import symcomp.typed_list as typed_list
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compat import config as options
-from symcomp.compat import files, graph, language, op, testing
+from symcomp.compat import (
+    files,
+    graph,
+    language,
+    op,
+    optdb,
+    patterns,
+    rewriting,
+    test_values,
+    testing,
+)
+from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
+from symcomp.compat.missing import Adapted
+from symcomp.compat.modes import PREDEFINED, AnyMode
 from symcomp.compat.op_classes import OP_CLASSES
+from symcomp.compat.op_functions import as_ops
 from symcomp.compat.raw_random import RAW_RANDOM
-from symcomp.compile import dump, io, mode
+from symcomp.compat.scalars import SCALAR_CLASSES, SCALARS, ScalarFunction
+from symcomp.compile import debugmode, dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
-from symcomp.core import dtype as dtypes
 from symcomp.core import node, special_types, tensor, walk
-from symcomp.core.graph import FunctionGraph
 from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
@@ -43,6 +56,7 @@ from symcomp.tensor import (
     signal,
     slinalg,
 )
+from symcomp.vm.guard import InvalidValueError
 
 Namespace = Mapping[str, Any]
 VERSION = "1.0.5"
@@ -110,7 +124,7 @@ CORE: Namespace = {
     "Variable": node.Variable,
     "DisconnectedType": special_types.DisconnectedType,
     "disconnected_type": special_types.DisconnectedType(),
-    "FunctionGraph": FunctionGraph,
+    "FunctionGraph": rewriting.FunctionGraph,
     "Generic": special_types.GenericType,
     "generic": special_types.generic,
     "hashtype": hashtype,
@@ -122,17 +136,33 @@ CORE: Namespace = {
     "PureOp": op.Op,
     "scratchpad": SimpleNamespace,
 }
+#: Classes and functions of rewriting that are defined here, and Theano's database of it.
+REWRITING: Namespace = {
+    name: value
+    for module in (rewriting, patterns, optdb)
+    for name, value in names_of(module).items()
+    if getattr(value, "__module__", "").startswith("symcomp.compat.") or name == "optdb"
+} | rewriting.FEATURES
+PROFILE_STATS = Adapted(
+    "theano.compile.ProfileStats",
+    compiling.ProfileStats,
+    lambda atexit_print=True, **options: compiling.ProfileStats(options.get("message")),
+)
 MODES = {name: mode.get_mode(name) for name in ("FAST_RUN", "FAST_COMPILE")}
 COMPILE: Namespace = {
     **MODES,
     **names_of(compiling),
     "as_op": as_op,
+    "Mode": AnyMode,
+    "OpFromGraph": differing.OpFromGraph,
+    "optdb": optdb.optdb,
     "function_dump": dump.function_dump,
     "Param": param,
-    "pfunc": compiling.function,
+    "pfunc": language.with_first_named("params", compiling.function),
+    "ProfileStats": PROFILE_STATS,
     "predefined_linkers": dict.fromkeys(mode.LINKERS),
     "predefined_modes": MODES,
-    "predefined_optimizers": dict.fromkeys(mode.OPTIMIZERS),
+    "predefined_optimizers": PREDEFINED,
     "Rebroadcast": differing.Rebroadcast,
     "SymbolicInput": io.In,
     "SymbolicOutput": io.Out,
@@ -142,9 +172,11 @@ COMPILE: Namespace = {
     "ViewOp": op.ViewOp,
 }
 TENSOR: Namespace = {
-    **names_of(symcomp_tensor),
-    **names_of(later),
+    **as_ops(names_of(symcomp_tensor)),
+    **as_ops(names_of(later)),
     "grad": grad,
+    "pow": differing.power,
+    "power": differing.power,
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
     "TensorType": differing.TensorType,
@@ -152,25 +184,34 @@ TENSOR: Namespace = {
     "verify_grad": differing.verify_grad,
     **differing.DTYPES,
     **differing.CONSTRUCTORS_OF_SEVERAL,
+    **differing.ONLY_THEANOS,
 }
 NNET: Namespace = {
-    **names_of(nnet),
-    "logsoftmax": differing.logsoftmax,
-    "logsoftmax_op": differing.logsoftmax,
-    "softmax": differing.softmax,
-    "softmax_op": differing.softmax,
+    **as_ops(names_of(nnet)),
+    **{name: getattr(old_nnet, name) for name in old_nnet.__all__},
 }
 # The scalar functions, as T.Elemwise(theano.scalar.add) takes them.
 SCALAR: Namespace = {
     **{
-        name: function.op.scalar
+        name: ScalarFunction(function)
         for name, function in names_of(symcomp_tensor).items()
         if isinstance(getattr(function, "op", None), Elemwise)
     },
     **differing.DTYPES,
-    "upcast": dtypes.upcast,
+    **SCALAR_CLASSES,
+    **SCALARS,
 }
 GRAPHS = names_of(graph)
+# The ops that change lists, whose constructors say whether in place: the values are the same.
+LISTS: Namespace = {
+    kind.__name__: Adapted(
+        f"theano.typed_list.{kind.__name__}", kind, lambda inplace=False, kind=kind: kind()
+    )
+    for kind in (
+        typed_list.Append, typed_list.Extend, typed_list.Insert, typed_list.Remove,
+        typed_list.Reverse,
+    )
+}  # fmt: skip
 SCAN = {**names_of(scan_module), "clone": walk.clone_replace}
 TOP: Namespace = {
     "clone": walk.clone_replace,
@@ -184,6 +225,16 @@ TOP: Namespace = {
     **{n: v for n, v in names_of(printing).items() if n in ("pp", "pprint")},
 }
 
+#: What builds graphs of its own, and what stands for it while test values are computed.
+BUILDERS: dict[Any, Any] = {
+    build: test_values.unheard(build)
+    for build in (
+        compiling.function, differing.verify_grad, grad, gradient.hessian, gradient.jacobian, Lop,
+        Rop, scan_module.foldl, scan_module.foldr, scan_module.map, scan_module.reduce,
+        scan_module.scan_checkpoints, subgraph_grad, walk.clone_replace,
+    )
+} | {scan_module.scan: test_values.with_first_rows(scan_module.scan)}  # fmt: skip
+
 #: Names that differ from those below, and names that Theano's tables do not list.
 OWN: dict[str, Namespace] = {
     "theano": {
@@ -195,8 +246,10 @@ OWN: dict[str, Namespace] = {
     "theano.compat": language.COMPAT,
     "theano.compat.six": language.SIX,
     "theano.compat.six.moves": language.MOVES,
+    "theano.compile.debugmode": names_of(debugmode) | {"InvalidValueError": InvalidValueError},
     "theano.compile.function": {"function": compiling.function},
     "theano.configparser": {
+        "_config_var_list": options.config._variables,
         "change_flags": options.change_flags,
         "config": options.config,
         "THEANO_FLAGS": os.environ.get("THEANO_FLAGS", ""),
@@ -209,8 +262,8 @@ OWN: dict[str, Namespace] = {
         "python_int_bitwidth": lambda: 64,
     },
     "theano.gof.op": {
-        "get_debug_values": graph.get_debug_values,
-        "get_test_value": graph.get_test_value,
+        "get_debug_values": test_values.get_debug_values,
+        "get_test_value": test_values.get_test_value,
     },
     "theano.gpuarray": {"pygpu_activated": False},
     "theano.gpuarray.dnn": {"dnn_available": _never, "dnn_present": _never},
@@ -219,6 +272,7 @@ OWN: dict[str, Namespace] = {
         "numeric_grad": gradient.NumericGradient,
         "verify_grad": differing.verify_grad,
     },
+    "theano.misc.may_share_memory": {"may_share_memory": np.may_share_memory},
     "theano.misc.pkl_utils": names_of(files),
     "theano.misc.safe_asarray": {"_asarray": _asarray},
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
@@ -226,7 +280,13 @@ OWN: dict[str, Namespace] = {
     "theano.sandbox.linalg": {"psd": psd},
     "theano.sandbox.linalg.ops": {"psd": psd},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
-    "theano.tensor.opt": {"Assert": Assert},
+    "theano.tensor.opt": {
+        "Assert": Assert,
+        "make_vector": differing.make_vector,
+        **OP_CLASSES,
+        **optdb.REGISTRARS,
+        **REWRITING,
+    },
     "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
     "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
@@ -239,8 +299,8 @@ EVERYWHERE: Namespace = {"config": options.config, "np": np, "numpy": np}
 #: Where the names of a module, and of those inside it, are looked up, in this order.
 SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano": (TOP, CORE, COMPILE, SCAN),
-    "theano.compile": (COMPILE, CORE, OP_CLASSES, TENSOR),
-    "theano.gof": (CORE, GRAPHS),
+    "theano.compile": (COMPILE, CORE, REWRITING, OP_CLASSES, TENSOR),
+    "theano.gof": (CORE, REWRITING, GRAPHS),
     "theano.gradient": (names_of(gradient), CORE),
     "theano.ifelse": (OP_CLASSES, names_of(ifelse)),
     "theano.printing": (names_of(printing),),
@@ -260,7 +320,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
     "theano.tensor.nnet.abstract_conv": (OP_CLASSES, names_of(nnet.abstract_conv)),
-    "theano.tensor.nnet.conv": ({"conv2d": differing.conv2d},),
+    "theano.tensor.nnet.conv": ({"conv2d": old_nnet.legacy_conv2d},),
     "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),
     "theano.tensor.signal": (),
     "theano.tensor.signal.conv": (names_of(signal.conv),),
@@ -269,6 +329,6 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.raw_random": (RAW_RANDOM,),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),
-    "theano.typed_list": (names_of(typed_list), CORE),
+    "theano.typed_list": (LISTS, names_of(typed_list), CORE),
     "theano.updates": (SCAN,),
 }

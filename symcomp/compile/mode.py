@@ -9,6 +9,7 @@ from typing import Any
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.phases import rewrite
+from symcomp.rewrite.registry import extended
 from symcomp.rewrite.trace import Trace
 from symcomp.scan.phases import PHASES_WITH_LOOPS
 from symcomp.vm.inspection import Inspector
@@ -112,7 +113,7 @@ class Mode:
 
     def apply_rules(self, graph: FunctionGraph) -> Trace:
         """Rewrite a graph in place."""
-        return rewrite(graph, self.selects, config.on_opt_error, PHASES_WITH_LOOPS)
+        return rewrite(graph, self.selects, config.on_opt_error, extended(PHASES_WITH_LOOPS))
 
     def rewrite(self, graph: FunctionGraph) -> Trace:
         """The same, seen by the inspector."""

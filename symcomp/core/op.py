@@ -41,6 +41,8 @@ class Op:
     destroy_map: Mapping[int, tuple[int, ...]] = {}
     gives_part: ClassVar[bool] = False
     runs_users_code: ClassVar[bool] = False
+    # What hears of every node that a call makes.
+    applied: ClassVar[Callable[[Apply], None] | None] = None
 
     # -- building
     # ------------------------------------------------------------------------------------
@@ -64,6 +66,8 @@ class Op:
     def __call__(self, *args: Any, name: str | None = None) -> Any:
         """Apply this op and return its output, or the list of its outputs."""
         node = self.make_node(*args)
+        if self.applied is not None:
+            self.applied(node)
         if self.multiple_outputs:
             return list(node.outputs)
         if name is not None:

@@ -24,13 +24,19 @@ NUMBERS = (bool, int, float, complex)
 def resolve_dtype(dtype: Any) -> str:
     """The name of ``dtype``; None and ``"floatX"`` stand for ``config.floatX``."""
     name = dtypes.canonical("floatX" if dtype is None else dtype, config.floatX)
-    if name == "float64" and dtype is not None and config.floatX != "float64":
-        message = f"a float64 tensor is made while config.floatX is {config.floatX}"
-        if config.warn_float64 == "raise":
-            raise DTypeError(message)
-        if config.warn_float64 == "warn":
-            warnings.warn(message, stacklevel=3)
+    if dtype is not None:
+        note_float64(name, stacklevel=4)
     return name
+
+
+def note_float64(dtype: str, stacklevel: int = 3) -> None:
+    """Do what ``config.warn_float64`` says if ``dtype`` is float64 and floatX is smaller."""
+    if dtype != "float64" or config.warn_float64 == "ignore" or config.floatX == "float64":
+        return
+    message = f"a float64 tensor is made while config.floatX is {config.floatX}"
+    if config.warn_float64 == "raise":
+        raise DTypeError(message)
+    warnings.warn(message, stacklevel=stacklevel)
 
 
 def is_python_number(x: Any) -> bool:
@@ -79,10 +85,11 @@ def constant(
         raise DTypeError(f"constant: {describe_value(x)} is not numeric (dtype {array.dtype})")
     if dtype is not None:
         array = array.astype(resolve_dtype(dtype))
-    elif array.dtype == np.float64 and (
-        is_python_number(x) or not isinstance(x, np.ndarray | np.generic)
-    ):
-        array = array.astype(config.floatX)
+    elif array.dtype == np.float64:
+        if isinstance(x, np.ndarray | np.generic) and not is_python_number(x):
+            note_float64("float64")
+        else:
+            array = array.astype(config.floatX)
     if ndim is not None:
         if array.ndim > ndim:
             raise ShapeError(f"constant: value of shape {array.shape} has more than {ndim} axes")
@@ -294,7 +301,7 @@ def cast_to(x: TensorVariable, dtype: str) -> TensorVariable:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def get_scalar_constant_value(v: Any) -> Any:
+def constant_scalar(v: Any) -> Any:
     """The value of a scalar that is known when the graph is built.
 
     Parameters
@@ -314,7 +321,8 @@ def get_scalar_constant_value(v: Any) -> Any:
     Examples
     --------
     >>> import symcomp.tensor as T
-    >>> int(T.get_scalar_constant_value(T.constant(3)))
+    >>> from symcomp.ops.convert import constant_scalar
+    >>> int(constant_scalar(T.constant(3)))
     3
     """
     if not isinstance(v, Variable):

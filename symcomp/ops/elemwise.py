@@ -99,11 +99,9 @@ class ScalarOp:
     into: Callable[..., Any] | None = None
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ScalarOp)
-            and self.name == other.name
-            and self.parameters == other.parameters
-        )
+        if not isinstance(other, ScalarOp):
+            return NotImplemented
+        return self.name == other.name and self.parameters == other.parameters
 
     def __hash__(self) -> int:
         return hash((self.name, self.parameters))

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from symcomp.compat import install_as_theano
-from symcomp.compat.modules import DEFAULTS
-from symcomp.compat.tensor import MEMBERS
+from symcomp.compat.modules import DEFAULTS, PATCHES
 from symcomp.config import config
-from symcomp.core.tensor import TensorVariable
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +16,9 @@ def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     for name in DEFAULTS:
         monkeypatch.setitem(config._values, name, config._options[name].default)
         monkeypatch.setitem(config._origins, name, "default")
-    for name in MEMBERS:
-        monkeypatch.setattr(TensorVariable, name, vars(TensorVariable)[name])
+    for kind, members in PATCHES.items():
+        for name, member in members.items():
+            monkeypatch.setattr(kind, name, member, raising=False)
     install_as_theano()
     yield sys.modules["theano"]
     for name in set(sys.modules) - before:

@@ -5,7 +5,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.compat import graph
+from symcomp.compat import graph, test_values
 from symcomp.compat.config import config
 from symcomp.core.node import Constant
 
@@ -58,24 +58,24 @@ class TestTestValues:
     def test_of_inputs_and_of_what_is_computed(self) -> None:
         a, s = T.dvector("a"), symcomp.shared(np.ones(2), "s")
         a.tag.test_value = np.array([1.0, 2.0])
-        assert np.array_equal(graph.get_test_value(a), [1.0, 2.0])
-        assert np.array_equal(graph.get_test_value(a * 2 + s), [3.0, 5.0])
-        assert graph.get_test_value(3) == 3
+        assert np.array_equal(test_values.get_test_value(a), [1.0, 2.0])
+        assert np.array_equal(test_values.get_test_value(a * 2 + s), [3.0, 5.0])
+        assert test_values.get_test_value(3) == 3
         with pytest.raises(AttributeError, match="x of type float64 vector has no test value"):
-            graph.get_test_value(x + a)
+            test_values.get_test_value(x + a)
 
     def test_a_test_value_of_the_wrong_type(self) -> None:
         a = T.dvector("a")
         a.tag.test_value = np.ones((2, 2))
         with pytest.raises(ValueError, match="1 axes"):
-            graph.get_test_value(a)
+            test_values.get_test_value(a)
 
     def test_debug_values_follow_the_option(self) -> None:
         a = T.dvector("a")
         a.tag.test_value = np.array([1.0])
-        assert graph.get_debug_values(a) == []
+        assert test_values.get_debug_values(a) == []
         with config.change_flags(compute_test_value="warn"):
-            assert graph.get_debug_values(a, a * 2) == [(1.0, 2.0)]
-            assert graph.get_debug_values(x) == []
+            assert test_values.get_debug_values(a, a * 2) == [(1.0, 2.0)]
+            assert test_values.get_debug_values(x) == []
         with config.change_flags(compute_test_value="raise"), pytest.raises(AttributeError):
-            graph.get_debug_values(x)
+            test_values.get_debug_values(x)

@@ -1,0 +1,62 @@
+"""``theano.Mode``, whose optimizer may be one of the program's, or a query."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from symcomp.compat.missing import Adapted
+from symcomp.compat.optdb import Chosen, Query, optdb
+from symcomp.compat.rewriting import Optimizer
+from symcomp.compile.mode import OPTIMIZERS, Mode
+from symcomp.core.graph import FunctionGraph
+from symcomp.rewrite.trace import Trace
+
+
+class ModeOfOptimizer(Mode):
+    """A mode whose rewriting is that of an optimizer of the program."""
+
+    def __init__(self, linker: Any, own: Optimizer) -> None:
+        super().__init__(linker, "None")
+        self.own = own
+
+    def apply_rules(self, graph: FunctionGraph) -> Trace:
+        """Rewrite a graph in place."""
+        return self.own.optimize(graph) or Trace()
+
+    def selects(self, tags: Any) -> bool:
+        """As the query says, or nothing."""
+        return isinstance(self.own, Chosen) and self.own.chosen_by.selects(tags)
+
+    def including(self, *tags: str) -> Mode:
+        """A copy that also applies the rewrites with one of ``tags``."""
+        return self._asking(lambda query: query.including(*tags))
+
+    def excluding(self, *tags: str) -> Mode:
+        """A copy without the rewrites that have one of ``tags``."""
+        return self._asking(lambda query: query.excluding(*tags))
+
+    def clone(self, linker: Any = None, optimizer: Any = None) -> Mode:
+        """A copy, with another linker or optimizer."""
+        return _made(linker or self.linker, optimizer or self.own)
+
+    def _asking(self, change: Any) -> Mode:
+        if not isinstance(self.own, Chosen):
+            raise TypeError(f"{self.own} is an optimizer, which has no tags to choose by")
+        twin = copy.copy(self)
+        twin.own = Chosen(change(self.own.chosen_by))
+        return twin
+
+
+def _made(linker: Any = None, optimizer: Any = "default") -> Mode:
+    if isinstance(optimizer, Query):
+        return ModeOfOptimizer(linker, optdb.query(optimizer))
+    if isinstance(optimizer, Optimizer):
+        return ModeOfOptimizer(linker, optimizer)
+    return Mode(linker, optimizer)
+
+
+AnyMode = Adapted("theano.compile.Mode", Mode, _made)
+
+#: ``predefined_optimizers``: what the optimizers' names choose.
+PREDEFINED = {name: Query([level, *more]) for name, (level, more) in OPTIMIZERS.items()}
