@@ -174,6 +174,9 @@ COMPILE: Namespace = {
 TENSOR: Namespace = {
     **as_ops(names_of(symcomp_tensor)),
     **as_ops(names_of(later)),
+    "as_tensor": differing.as_tensor,
+    "as_tensor_variable": differing.as_tensor,
+    "constant": differing.constant,
     "grad": grad,
     "pow": differing.power,
     "power": differing.power,
