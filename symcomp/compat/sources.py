@@ -96,6 +96,11 @@ def param(
     )  # fmt: skip
 
 
+def psd(var: Any) -> Any:
+    """The variable itself: that it is positive semidefinite is a hint to Theano's rewriting."""
+    return var
+
+
 def hashtype(thing: Any) -> int:
     """A hash of what class something is of, as ops without ``__props__`` have."""
     kind = type(thing)
@@ -169,6 +174,9 @@ COMPILE: Namespace = {
 TENSOR: Namespace = {
     **as_ops(names_of(symcomp_tensor)),
     **as_ops(names_of(later)),
+    "as_tensor": differing.as_tensor,
+    "as_tensor_variable": differing.as_tensor,
+    "constant": differing.constant,
     "grad": grad,
     "pow": differing.power,
     "power": differing.power,
@@ -272,6 +280,8 @@ OWN: dict[str, Namespace] = {
     "theano.misc.safe_asarray": {"_asarray": _asarray},
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
+    "theano.sandbox.linalg": {"psd": psd},
+    "theano.sandbox.linalg.ops": {"psd": psd},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
     "theano.tensor.opt": {
         "Assert": Assert,

@@ -18,7 +18,7 @@ from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import GradientError, NotScalarConstantError
-from symcomp.ops import scalar_logic, scalar_math, variables
+from symcomp.ops import convert, scalar_logic, scalar_math, variables
 from symcomp.ops.axes import dimshuffle
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype, stack_first_axis
@@ -63,6 +63,24 @@ class _PlainTensors(StandIn):
 
 
 PlainTensorVariable = _PlainTensors("theano.tensor.TensorVariable")
+
+
+def constant(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> Any:
+    """A constant; of a Python integer as small as it can be, so that it leaves float32 as it is."""
+    return convert.constant(x, name, ndim, _small(x) if dtype is None else dtype)
+
+
+def as_tensor(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> Any:
+    """``as_tensor_variable``, of a Python integer as ``constant`` makes it."""
+    return convert.as_tensor_variable(x, name, ndim, _small(x) if dtype is None else dtype)
+
+
+def _small(x: Any) -> str | None:
+    """The first of int8 to int64 that holds a Python integer; None for anything else."""
+    if type(x) is not int:
+        return None
+    fitting = (n for n in dtypes.INTEGERS if np.iinfo(n).min <= x <= np.iinfo(n).max)
+    return next(fitting, None)
 
 
 def tensor(dtype: Any, broadcastable: Sequence[Any], name: str | None = None) -> TensorVariable:

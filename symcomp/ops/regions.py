@@ -63,12 +63,14 @@ def _simplify(wanted: set[Region], regions: Placement) -> frozenset[Region]:
         region = pending.pop()
         chooser, side = region
         condition, outer = chooser.inputs[0], regions[chooser]
+        joined: set[Region] = set()
         if all(r is not None and (r[0].inputs[0], r[1]) == (condition, side) for r in outer):
             joined = {region}  # a choice that is made already where it stands
         else:
             sides = known.setdefault((condition, outer), [set(), set()])
             sides[side].add(region)
-            joined = sides[0] | sides[1] if all(sides) else set()
+            if all(sides):
+                joined = {*sides[0], *sides[1]}
         if joined:
             wanted -= joined
             if ROOT in outer:

@@ -246,6 +246,7 @@ class TestDifferences:
                 x * T.switch(x > 0, 300, -1),
                 T.maximum(x, np.float64(0)),
                 T.set_subtensor(x[:1], np.float64(1)),
+                lookup("tensor.constant")(1) - x,
             ]
         assert {z.dtype for z in kept} == {"float32"}
         f = lookup("function")([x, i, b], kept)
@@ -253,9 +254,20 @@ class TestDifferences:
         wanted = [
             [8, -8], [4 + 2**0.5, -4 + 2**0.5], [8, -8], [4, -4], [8 / 3, -16 / 3], [4 / 3, -4 / 3],
             [4 * np.log(10), -4 * np.log(10)], [8, -12], [4, 0], [4, 4], [1200, 4], [4, 0], [1, -4],
+            [-3, 5],
         ]  # fmt: skip
         for value, expected in zip(values, wanted, strict=True):
             assert np.allclose(value, np.float32(expected), rtol=1e-6)
+
+    def test_constants_of_integers_are_small(self) -> None:
+        constant, as_tensor = lookup("tensor.constant"), lookup("tensor.as_tensor_variable")
+        assert [constant(n).dtype for n in (1, 200, -(2**20), 2**40)] == [
+            "int8", "int16", "int32", "int64",
+        ]  # fmt: skip
+        assert (as_tensor(1).dtype, as_tensor(True).dtype) == ("int8", "bool")
+        assert as_tensor([1, 2]).dtype == constant(np.int64(1)).dtype == "int64"
+        assert constant(1, dtype="int32").dtype == "int32"
+        assert T.arange(constant(3)).dtype == "int64"
 
     def test_small_integers_widen_for_a_number(self) -> None:
         b = T.bvector("b")
@@ -310,6 +322,12 @@ class TestDifferences:
         x = T.dmatrix("x")
         cost = lookup("sparse_grad")(x[T.constant([0, 0])]).sum()
         assert np.array_equal(symcomp.grad(cost, x).eval({x: np.ones((2, 1))}), [[2.0], [0.0]])
+
+    def test_a_positive_semidefinite_matrix_is_marked_and_the_same(self) -> None:
+        x = T.dmatrix("x")
+        marked = lookup("sandbox.linalg.ops.psd")(x)
+        inverse = lookup("sandbox.linalg.ops.MatrixInverse")()(marked)
+        assert np.array_equal(inverse.eval({x: np.diag([1.0, 4.0])}), np.diag([1.0, 0.25]))
 
     def test_values_that_agree(self) -> None:
         agree = lookup("tests.unittest_tools.assert_allclose")
