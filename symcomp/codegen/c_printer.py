@@ -19,6 +19,7 @@ from importlib.resources import files
 import numpy as np
 
 from symcomp.codegen.c_scalars import C_TYPES, COMPLEX, STORED, converted, expression
+from symcomp.codegen.gamma_tables import gamma_tables
 from symcomp.codegen.loops import (
     Body,
     Nest,
@@ -44,6 +45,7 @@ _REAL = {
 # The elements of such a block: a vector of floats.
 TAIL = 16
 _FUNCTION = re.compile(r"\b(?!sizeof|half)[a-z]\w+\(")
+_OF_GAMMA = re.compile(r"\bg_\w+\(")
 _NAME = re.compile(r"\b[av]\d+\b")
 # Sums are in parts of so many elements, whose rounding errors grow, before they are added up with
 # errors kept.
@@ -127,6 +129,8 @@ def translation_unit(kernels: Sequence[Kernel]) -> str:
         parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
     parts += [_header("stable_double.h"), _header("nest.h"), _header("reduction.h")]
+    if any(_OF_GAMMA.search(text) for text in sources):
+        parts += [gamma_tables(), _header("gamma.h")]
     parts += [_header("lines.h")]
     return "\n".join((*parts, *sources))
 

@@ -130,7 +130,7 @@ def by_index(self: TensorVariable, key: Any) -> TensorVariable:
     return getitem(self, tuple(key) if listed else key)
 
 
-_numpy_function = TensorVariable.__array_function__
+_numpy_function = vars(TensorVariable)["__array_function__"]
 
 
 def as_numpy_function(self: TensorVariable, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
