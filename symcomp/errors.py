@@ -5,9 +5,10 @@ expect.
 from __future__ import annotations
 
 __all__ = [
-    "CyclicGivensError", "DisconnectedInputError", "DTypeError", "GradientError", "GraphError",
-    "IndexOutOfRangeError", "MissingInputError", "NotScalarConstantError", "NullTypeGradError",
-    "RewriteError", "RewriteWarning", "ShapeError", "SymcompError", "UnusedInputError",
+    "AxisError", "CyclicGivensError", "DisconnectedInputError", "DTypeError", "GradientError",
+    "GraphError", "IndexOutOfRangeError", "MissingInputError", "NotScalarConstantError",
+    "NullTypeGradError", "RewriteError", "RewriteWarning", "ShapeError", "SymcompError",
+    "UnusedInputError",
 ]  # fmt: skip
 
 
@@ -28,6 +29,10 @@ class ShapeError(SymcompError, ValueError):
         ...
     symcomp.errors.ShapeError: dot: axis 1 of x has length 3, axis 0 of y has length 4: ...
     """
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis does not exist in the tensor, or an index has more entries than it has axes."""
 
 
 class DTypeError(SymcompError, TypeError):

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from symcomp.compat.tensor import MEMBERS
+from symcomp.compat.modules import PATCHES
 from symcomp.config import config
-from symcomp.core.tensor import TensorVariable
 from symcomp.tests.pages import run_module, run_page
 from symcomp.tests.repository import ROOT, folder_of_package, path_of_module
 
@@ -21,8 +20,9 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What an example writes goes nowhere, and what it installs is gone after it."""
     monkeypatch.chdir(tmp_path)
-    for name in MEMBERS:
-        monkeypatch.setattr(TensorVariable, name, vars(TensorVariable)[name])
+    for kind, members in PATCHES.items():
+        for name, member in members.items():
+            monkeypatch.setattr(kind, name, member, raising=False)
     with config.change_flags(**config._values):
         for name in config._options:
             monkeypatch.setitem(config._origins, name, "default")

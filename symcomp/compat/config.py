@@ -6,7 +6,7 @@ import configparser
 import os
 import pathlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from symcomp.config import config as symcomp_config
 # Options that mean what they mean in symcomp.
 SAME = frozenset(
     "floatX mode linker optimizer optimizer_including optimizer_excluding optimizer_verbose "
-    "on_opt_error allow_gc on_unused_input profile warn_float64".split()
+    "on_opt_error allow_gc on_unused_input profile warn_float64 exception_verbosity".split()
 )
 
 # Options that have no effect: what they are about does not exist here, or happens always.
@@ -36,6 +36,7 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "compiledir_format": "",
     "compute_test_value_opt": "off",
     "contexts": "",
+    "conv.assert_shape": False,
     "cuda.root": "",
     "cxx": "",
     "cycle_detection": "regular",
@@ -53,7 +54,6 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "dnn.enabled": "False",
     "dnn.include_path": "",
     "dnn.library_path": "",
-    "exception_verbosity": "low",
     "experimental.unpickle_gpu_on_cpu": False,
     "force_device": False,
     "gcc.cxxflags": "",
@@ -109,10 +109,7 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "warn.ignore_bug_before": "0.9",
 }
 # Options that are one of several words.
-CHOICES = {
-    "compute_test_value": ("off", "ignore", "warn", "raise", "pdb"),
-    "exception_verbosity": ("low", "high"),
-}
+CHOICES = {"compute_test_value": ("off", "ignore", "warn", "raise", "pdb")}
 # Warnings about bugs of old versions: any may be named.
 OPEN_GROUPS = ("warn",)
 
@@ -215,8 +212,9 @@ class TheanoConfig:
         return "\n".join(f"{name} = {self.get(name)!r}" for name in names)
 
     @contextmanager
-    def change_flags(self, *flags: Mapping[str, Any], **more: Any) -> Iterator[None]:
-        """Set options, given as a dict or by name, inside a ``with`` block or decorated function.
+    def change_flags(self, *flags: Any, **more: Any) -> Iterator[None]:
+        """Set options, given as a dict, pairs or by name, inside a ``with`` block or decorated
+        function.
 
         Examples
         --------
@@ -228,7 +226,7 @@ class TheanoConfig:
         >>> config.scan.allow_gc
         False
         """
-        wanted = {name: value for given in (*flags, more) for name, value in given.items()}
+        wanted = {name: value for given in (*flags, more) for name, value in dict(given).items()}
         before = {name: self.get(name) for name in wanted}
         try:
             for name, value in wanted.items():
@@ -302,8 +300,14 @@ class TypedParam:
 
     choices: tuple[Any, ...] = ()
 
-    def __init__(self, default: Any, is_valid: Any = None, allow_override: bool = True) -> None:
-        self.default = default
+    def __init__(
+        self,
+        default: Any,
+        is_valid: Any = None,
+        allow_override: bool = True,
+        filter: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.default = default if filter is None else filter(default)
 
 
 BoolParam = IntParam = FloatParam = StrParam = ConfigParam = TypedParam

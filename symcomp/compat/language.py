@@ -8,15 +8,30 @@ import configparser
 import functools
 import io
 import itertools
+import operator
 import pickle
 import queue
 import types
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
+
+def with_first_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose first argument may be given by another name."""
+
+    @functools.wraps(function)
+    def renamed(*args: Any, **kwargs: Any) -> Any:
+        first = (kwargs.pop(name),) if name in kwargs else ()
+        return function(*first, *args, **kwargs)
+
+    return renamed
+
+
 COMPAT: dict[str, Any] = {
+    "BytesIO": io.BytesIO,
     "cmp": lambda a, b: (a > b) - (a < b),
     "decode": lambda text: text.decode("utf-8") if isinstance(text, bytes) else text,
     "decode_iter": lambda texts: (COMPAT["decode"](text) for text in texts),
@@ -26,6 +41,7 @@ COMPAT: dict[str, Any] = {
     "ifilter": filter,
     "imap": map,
     "izip": zip,
+    "operator_div": operator.truediv,
     "OrderedDict": collections.OrderedDict,
     "PY3": True,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NoReturn
 
 
@@ -22,6 +24,29 @@ class StandIn:
 
     def __repr__(self) -> str:
         return f"<{self._path}>"
+
+
+class Adapted(StandIn):
+    """A class of symcomp, called with other arguments: ``make`` gives its instances."""
+
+    def __init__(self, path: str, kind: type, make: Callable[..., Any]) -> None:
+        super().__init__(path)
+        self._kind, self._make = kind, make
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._make(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kind, name)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, self._kind)
+
+    def __subclasscheck__(self, subclass: Any) -> bool:
+        return issubclass(subclass, self._kind)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return (self._kind,)
 
 
 class Missing(StandIn):
@@ -58,3 +83,9 @@ class Missing(StandIn):
             self._refuse()
 
         return (type(self._path.rpartition(".")[2], (), {"__new__": refuse}),)
+
+
+@cache
+def never_raised(path: str) -> type[Exception]:
+    """An exception class of Theano's that nothing raises here; ``except`` clauses may name it."""
+    return type(path.rpartition(".")[2], (Exception,), {"__doc__": f"{path}: raised by nothing."})

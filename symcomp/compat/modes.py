@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from symcomp.compat.missing import StandIn
+from symcomp.compat.missing import Adapted
 from symcomp.compat.optdb import Chosen, Query, optdb
 from symcomp.compat.rewriting import Optimizer
 from symcomp.compile.mode import OPTIMIZERS, Mode
@@ -56,26 +56,7 @@ def _made(linker: Any = None, optimizer: Any = "default") -> Mode:
     return Mode(linker, optimizer)
 
 
-class _Modes(StandIn):
-    """The class Mode."""
-
-    def __call__(self, linker: Any = None, optimizer: Any = "default") -> Mode:
-        return _made(linker, optimizer)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(Mode, name)
-
-    def __instancecheck__(self, instance: Any) -> bool:
-        return isinstance(instance, Mode)
-
-    def __subclasscheck__(self, subclass: Any) -> bool:
-        return issubclass(subclass, Mode)
-
-    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        return (Mode,)
-
-
-AnyMode = _Modes("theano.compile.Mode")
+AnyMode = Adapted("theano.compile.Mode", Mode, _made)
 
 #: ``predefined_optimizers``: what the optimizers' names choose.
 PREDEFINED = {name: Query([level, *more]) for name, (level, more) in OPTIMIZERS.items()}

@@ -10,8 +10,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from symcomp.compat.config import read_environment
-from symcomp.compat.missing import Missing
+from symcomp.compat.missing import Missing, never_raised
 from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
+from symcomp.compat.op_functions import elemwise_name
 from symcomp.compat.rewriting import clients_of, graph_of
 from symcomp.compat.sources import BUILDERS, EVERYWHERE, OWN, SOURCES, Namespace
 from symcomp.compat.tensor import MEMBERS
@@ -23,13 +24,13 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.ops.elemwise import Elemwise
 
 NAMES = TENSOR | OTHERS
-# Users' ops may make NaN in Theano. And what is passed to a loop that makes no use of it is used
-# there, as here it is not.
-DEFAULTS = {"nan_guard": "off", "on_unused_input": "warn"}
+# Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what
+# is passed to a loop that makes no use of it is used there, as here it is not.
+DEFAULTS = {"cast_policy": "theano", "nan_guard": "off", "on_unused_input": "warn"}
 # What classes of symcomp have beside what is theirs.
 PATCHES: dict[type, Mapping[str, Any]] = {
     Apply: {"fgraph": property(graph_of)},
-    Elemwise: {"scalar_op": property(lambda op: op.scalar)},
+    Elemwise: {"name": property(elemwise_name), "scalar_op": property(lambda op: op.scalar)},
     Op: {"applied": staticmethod(note)},
     TensorVariable: {**MEMBERS, "eval": unheard(TensorVariable.eval)},
     Variable: {"clients": property(clients_of), "fgraph": property(graph_of)},
@@ -76,7 +77,8 @@ def resolve(module: str, name: str) -> Any:
         if name in namespace:
             found = namespace[name]
             return BUILDERS.get(found, found) if isinstance(found, FunctionType) else found
-    return Missing(f"{module}.{name}")
+    path = f"{module}.{name}"
+    return never_raised(path) if name.endswith("Error") else Missing(path)
 
 
 def _namespaces(module: str) -> Iterator[Namespace]:

@@ -6,20 +6,26 @@ variables. Where one op of symcomp is that of Theano, it is an instance of the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import symcomp.tensor as T
+from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
 from symcomp.compat.missing import Missing, StandIn
 from symcomp.compat.scalars import as_row
 from symcomp.ops import nnet
 from symcomp.ops.control import IfElse, ifelse
+from symcomp.ops.convert import Stack
 from symcomp.ops.cumulative import CumOp
 from symcomp.ops.join import Join, Split
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.repeat import repeat
 from symcomp.ops.softmax import LogSoftmax, Softmax
+from symcomp.ops.windows.pool import pooled
+from symcomp.ops.windows.pooling import MaxPool
 
 Test = Callable[[Any], bool]
 
@@ -32,15 +38,72 @@ class OpClass(StandIn):
         self._make, self._is_one = make, is_one
 
     def __call__(self, *parameters: Any, **named: Any) -> Any:
-        return self._make(*parameters, **named)
+        made = self._make(*parameters, **named)
+        if not isinstance(made, FunctionType):
+            return made
+        bound = inspect.signature(self._make).bind(*parameters, **named)
+        bound.apply_defaults()
+        return Made(self._path, parameters, named, made, bound.arguments)
 
     def __instancecheck__(self, instance: Any) -> bool:
+        if isinstance(instance, Made):
+            return instance.made_by == self._path
         return self._is_one(instance)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         return Missing(f"theano.tensor.{self._path}, as a class to derive from,").__mro_entries__(
             bases
         )
+
+
+class Made:
+    """What a constructor gives: a function of variables, with the parameters as attributes."""
+
+    def __init__(
+        self,
+        made_by: str,
+        parameters: tuple[Any, ...],
+        named: dict[str, Any],
+        function: Callable[..., Any],
+        attributes: dict[str, Any],
+    ) -> None:
+        self.__dict__.update(attributes)
+        self.made_by, self._parameters, self._named = made_by, parameters, named
+        self._function = function
+
+    def __call__(
+        self, *inputs: Any, return_list: bool = False, name: str | None = None, **named: Any
+    ) -> Any:
+        found = self._function(*inputs, **named)
+        if name is not None:
+            found.name = name
+        several = list(found) if isinstance(found, list | tuple) else [found]
+        return several if return_list else found
+
+    def make_node(self, *inputs: Any) -> Any:
+        """The node that computes the (first) result."""
+        return self(*inputs, return_list=True)[0].owner
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Made) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self.made_by)
+
+    def _key(self) -> Any:
+        return self.made_by, self._parameters, self._named
+
+    def __repr__(self) -> str:
+        given = [*map(repr, self._parameters), *(f"{k}={v!r}" for k, v in self._named.items())]
+        return f"{self.made_by}({', '.join(given)})"
+
+    def __reduce__(self) -> Any:
+        return _again, self._key()
+
+
+def _again(name: str, parameters: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """What a constructor gave; how this is pickled."""
+    return OP_CLASSES[name](*parameters, **named)
 
 
 def _all_of(*kinds: type) -> Test:
@@ -63,6 +126,26 @@ def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda x: function(x, axis=axis, **given)
 
     return make
+
+
+#: The reductions of ``CAReduce``, by the scalar function that two elements are put together with.
+_BY_SCALAR = {
+    "add": T.sum, "and_": T.all, "logical_and": T.all, "logical_or": T.any, "maximum": T.max,
+    "minimum": T.min, "mul": T.prod, "or_": T.any,
+}  # fmt: skip
+
+
+def _reduced_by(scalar_op: Any, axis: Any = None) -> Callable[..., Any]:
+    """The constructor CAReduce."""
+    row = as_row(scalar_op)
+    if row.name not in _BY_SCALAR:
+        raise NotImplementedError(f"theano.tensor.elemwise.CAReduce of {row.name}")
+    return lambda x: _BY_SCALAR[row.name](x, axis=axis)
+
+
+def _product_without_zeros(x: Any, **given: Any) -> Any:
+    x = T.as_tensor_variable(x)
+    return T.prod(T.switch(T.eq(x, 0), T.ones_like(x), x), **given)
 
 
 def _no_parameters(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,13 +227,34 @@ def _convolution(ndim: int, which: str) -> Callable[..., Any]:
 
 
 def _pool(ignore_border: bool = False, mode: str = "max", ndim: int = 2) -> Callable[..., Any]:
-    function = {2: T.signal.pool.pool_2d, 3: T.signal.pool.pool_3d}[ndim]
-
     def pool(x: Any, ws: Any, stride: Any = None, pad: Any = None) -> Any:
         pad = (0,) * ndim if pad is None else pad
-        return function(x, ws, ignore_border, stride, pad, mode)
+        return pooled("Pool", ndim, x, ws, ignore_border, stride, pad, mode, {})
 
     return pool
+
+
+def pool_out_shape(
+    imgshape: Sequence[Any],
+    ws: Sequence[int] | None = None,
+    ignore_border: bool = False,
+    stride: Sequence[int] | None = None,
+    pad: Sequence[int] | None = None,
+    ndim: int = 2,
+    ds: Any = None,
+    st: Any = None,
+    padding: Any = None,
+) -> list[Any]:
+    """``Pool.out_shape``: the shape of what pooling gives, from that of images."""
+    window = tuple(ds if ws is None else ws)
+    strides = st if stride is None else stride
+    strides = window if strides is None else tuple(strides)
+    given = padding if pad is None else pad
+    pooling = MaxPool(
+        window, strides, (0,) * ndim if given is None else tuple(given), not ignore_border
+    )
+    lengths = [pooling.count(axis, n) for axis, n in enumerate(imgshape[-ndim:])]
+    return [*imgshape[:-ndim], *(max(0, n) if isinstance(n, int) else n for n in lengths)]
 
 
 # Name -> constructor, and what is one of them.
@@ -169,6 +273,11 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         }.items()
     },
     "All": (_reduced(T.all), _reduction("all")),
+    "AllocDiag": (
+        lambda offset=0, axis1=0, axis2=1: lambda v: T.alloc_diag(v, offset, axis1, axis2),
+        _nothing,
+    ),
+    "AllocEmpty": (lambda dtype: lambda *shape: T.empty(shape, dtype), _nothing),
     "Alloc": (_no_parameters(T.alloc), _all_of(T.Alloc)),
     "Any": (_reduced(T.any), _reduction("any")),
     "ARange": (
@@ -176,9 +285,22 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         _nothing,
     ),
     "Argmax": (lambda axis: lambda x: T.argmax(x, axis), _nothing),
+    "CAReduce": (_reduced_by, _all_of(Reduce)),
     "CumOp": (
         lambda axis=None, mode="add": lambda x: {"add": T.cumsum, "mul": T.cumprod}[mode](x, axis),
         _all_of(CumOp),
+    ),
+    "CrossentropyCategorical1Hot": (
+        _no_parameters(T.nnet.crossentropy_categorical_1hot),
+        _nothing,
+    ),
+    "CrossentropySoftmax1HotWithBiasDx": (
+        lambda **of_c_code: old_nnet.crossentropy_softmax_1hot_with_bias_dx,
+        _nothing,
+    ),
+    "CrossentropySoftmaxArgmax1HotWithBias": (
+        lambda **of_c_code: T.nnet.crossentropy_softmax_argmax_1hot_with_bias,
+        _nothing,
     ),
     "DiffOp": (lambda n=1, axis=-1: lambda x: T.diff(x, n, axis), _nothing),
     "DimShuffle": (
@@ -193,17 +315,29 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         ),
         _nothing,
     ),
+    "Eig": (_no_parameters(T.nlinalg.eig), _nothing),
+    "Eigh": (lambda UPLO="L": lambda x: T.nlinalg.eigh(x, UPLO), _nothing),
     "Eye": (lambda dtype=None: lambda n, m, k: T.eye(n, m, k, dtype), _nothing),
     "Flatten": (lambda outdim=1: lambda x: T.flatten(x, outdim), _nothing),
     "IfElse": (_if_else, _all_of(IfElse)),
     "IncSubtensor": (_by_index, _all_of(T.IncSubtensor)),
     "Join": (lambda view=-1: T.join, _all_of(Join)),
-    "LogSoftmax": (_no_parameters(differing.logsoftmax), _all_of(LogSoftmax)),
+    "LogSoftmax": (_no_parameters(old_nnet.logsoftmax), _all_of(LogSoftmax)),
     "lstsq": (_no_parameters(T.nlinalg.lstsq), _nothing),
+    "MakeVector": (
+        lambda dtype="int64": lambda *xs: T.cast(differing.make_vector(*xs), dtype),
+        _all_of(Stack),
+    ),
     "MaxAndArgmax": (lambda axis: lambda x: T.max_and_argmax(x, axis), _nothing),
     "PermuteRowElements": (_no_parameters(T.permute_row_elements), _nothing),
     "Pool": (_pool, _nothing),
+    "Prepend_scalar_constant_to_each_row": (
+        lambda val=0: lambda mat: old_nnet.prepend_to_each_row(val, mat),
+        _nothing,
+    ),
+    "Prepend_scalar_to_each_row": (_no_parameters(old_nnet.prepend_to_each_row), _nothing),
     "Prod": (_reduced(T.prod), _reduction("prod")),
+    "ProdWithoutZeros": (_reduced(_product_without_zeros), _nothing),
     "RepeatOp": (lambda axis=None: lambda x, repeats: repeat(x, repeats, axis), _nothing),
     "Reshape": (
         lambda ndim, name=None: lambda x, shape: T.reshape(x, shape, ndim),
@@ -216,7 +350,8 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     ),
     "Shape": (_no_parameters(T.shape), _all_of(T.Shape)),
     "Shape_i": (lambda i: lambda x: T.shape_i(x, i), _all_of(T.ShapeI)),
-    "Softmax": (_no_parameters(differing.softmax), _all_of(Softmax)),
+    "Softmax": (_no_parameters(old_nnet.softmax), _all_of(Softmax)),
+    "SoftmaxGrad": (_no_parameters(old_nnet.softmax_grad), _nothing),
     "SoftmaxWithBias": (_no_parameters(nnet.softmax_with_bias), _nothing),
     "Solve": (_solve, _nothing),
     "SpecifyShape": (_no_parameters(T.specify_shape), _all_of(T.SpecifyShape)),
@@ -244,3 +379,4 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
 }
 
 OP_CLASSES = {name: OpClass(name, make, is_one) for name, (make, is_one) in _TABLE.items()}
+OP_CLASSES["Pool"].out_shape = pool_out_shape  # type: ignore[attr-defined]

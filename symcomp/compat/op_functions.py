@@ -8,7 +8,7 @@ from typing import Any
 
 from symcomp.ops.elemwise import Elemwise
 
-__all__ = ["as_ops", "OpFunction"]
+__all__ = ["as_ops", "elemwise_name", "OpFunction"]
 
 
 class OpFunction:
@@ -56,3 +56,8 @@ def as_ops(functions: dict[str, Any]) -> dict[str, Any]:
         else function
         for name, function in functions.items()
     }
+
+
+def elemwise_name(op: Elemwise) -> str:
+    """What Theano calls an op that applies a scalar function."""
+    return f"Elemwise{{{op.scalar.name},{'inplace' if op.inplace else 'no_inplace'}}}"

@@ -88,6 +88,8 @@ class GraphView:
     def __str__(self) -> str:
         return f"[{', '.join(as_string(self.inputs, self.outputs))}]"
 
+    __repr__ = __str__
+
 
 class FunctionGraph(GraphView, CoreGraph):
     """``theano.gof.FunctionGraph``: symcomp's, with Theano's arguments and methods."""

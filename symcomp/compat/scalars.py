@@ -63,6 +63,18 @@ OF_KIND = {
     "all_types": list(dtypes.ALL),
 }
 
+
+def _several(dtype: str) -> Callable[..., Any]:
+    """Variables of these names: of several, or of the letters of one."""
+
+    def make(*names: str) -> Any:
+        wanted = names[0] if len(names) == 1 else names
+        made = [scalar_type(dtype)(name) for name in wanted]
+        return made[0] if len(made) == 1 else made
+
+    return make
+
+
 # -- which type the result of a scalar op of a program has
 
 
@@ -299,7 +311,10 @@ SCALARS: dict[str, Any] = {
     "as_scalar": as_scalar,
     "BinaryScalarOp": BinaryScalarOp,
     "cast": cast,
+    "complexs": _several("complex128"),
     "constant": constant,
+    "floats": _several("float64"),
+    "ints": _several("int64"),
     "get_scalar_type": scalar_type,
     "ScalarOp": OwnScalarOp,
     "UnaryScalarOp": UnaryScalarOp,

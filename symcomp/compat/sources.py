@@ -31,13 +31,15 @@ from symcomp.compat import (
     test_values,
     testing,
 )
+from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
+from symcomp.compat.missing import Adapted
 from symcomp.compat.modes import PREDEFINED, AnyMode
 from symcomp.compat.op_classes import OP_CLASSES
 from symcomp.compat.op_functions import as_ops
 from symcomp.compat.raw_random import RAW_RANDOM
 from symcomp.compat.scalars import SCALAR_CLASSES, SCALARS, ScalarFunction
-from symcomp.compile import dump, io, mode
+from symcomp.compile import debugmode, dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import node, special_types, tensor, walk
 from symcomp.ops.control import Assert
@@ -54,6 +56,7 @@ from symcomp.tensor import (
     signal,
     slinalg,
 )
+from symcomp.vm.guard import InvalidValueError
 
 Namespace = Mapping[str, Any]
 VERSION = "1.0.5"
@@ -76,9 +79,37 @@ def sparse_grad(var: Any) -> Any:
     return var
 
 
+def param(
+    variable: Any,
+    default: Any = None,
+    name: str | None = None,
+    mutable: bool = False,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    implicit: bool | None = None,
+    borrow: bool | None = None,
+) -> io.In:
+    """``theano.Param``, which ``In`` was called before, and ``value`` was ``default``."""
+    return io.In(
+        variable, name, default, mutable=mutable, strict=strict, allow_downcast=allow_downcast,
+        implicit=implicit, borrow=borrow,
+    )  # fmt: skip
+
+
+def hashtype(thing: Any) -> int:
+    """A hash of what class something is of, as ops without ``__props__`` have."""
+    kind = type(thing)
+    return hash((kind.__module__, kind.__name__))
+
+
 def _never(*args: Any, **kwargs: Any) -> bool:
     """Whether there is a GPU: no."""
     return False
+
+
+def _no_contexts() -> list[str]:
+    """The names of the GPUs in use: none."""
+    return []
 
 
 CORE: Namespace = {
@@ -91,6 +122,7 @@ CORE: Namespace = {
     "FunctionGraph": rewriting.FunctionGraph,
     "Generic": special_types.GenericType,
     "generic": special_types.generic,
+    "hashtype": hashtype,
     "MethodNotDefined": op.MethodNotDefined,
     "MissingInputError": errors.MissingInputError,
     "null_type": special_types.NullType(""),
@@ -106,16 +138,23 @@ REWRITING: Namespace = {
     for name, value in names_of(module).items()
     if getattr(value, "__module__", "").startswith("symcomp.compat.") or name == "optdb"
 } | rewriting.FEATURES
+PROFILE_STATS = Adapted(
+    "theano.compile.ProfileStats",
+    compiling.ProfileStats,
+    lambda atexit_print=True, **options: compiling.ProfileStats(options.get("message")),
+)
 MODES = {name: mode.get_mode(name) for name in ("FAST_RUN", "FAST_COMPILE")}
 COMPILE: Namespace = {
     **MODES,
     **names_of(compiling),
     "as_op": as_op,
     "Mode": AnyMode,
+    "OpFromGraph": differing.OpFromGraph,
     "optdb": optdb.optdb,
     "function_dump": dump.function_dump,
-    "Param": io.In,
-    "pfunc": compiling.function,
+    "Param": param,
+    "pfunc": language.with_first_named("params", compiling.function),
+    "ProfileStats": PROFILE_STATS,
     "predefined_linkers": dict.fromkeys(mode.LINKERS),
     "predefined_modes": MODES,
     "predefined_optimizers": PREDEFINED,
@@ -140,13 +179,11 @@ TENSOR: Namespace = {
     "verify_grad": differing.verify_grad,
     **differing.DTYPES,
     **differing.CONSTRUCTORS_OF_SEVERAL,
+    **differing.ONLY_THEANOS,
 }
 NNET: Namespace = {
     **as_ops(names_of(nnet)),
-    "logsoftmax": differing.logsoftmax,
-    "logsoftmax_op": differing.logsoftmax,
-    "softmax": differing.softmax,
-    "softmax_op": differing.softmax,
+    **{name: getattr(old_nnet, name) for name in old_nnet.__all__},
 }
 # The scalar functions, as T.Elemwise(theano.scalar.add) takes them.
 SCALAR: Namespace = {
@@ -160,6 +197,16 @@ SCALAR: Namespace = {
     **SCALARS,
 }
 GRAPHS = names_of(graph)
+# The ops that change lists, whose constructors say whether in place: the values are the same.
+LISTS: Namespace = {
+    kind.__name__: Adapted(
+        f"theano.typed_list.{kind.__name__}", kind, lambda inplace=False, kind=kind: kind()
+    )
+    for kind in (
+        typed_list.Append, typed_list.Extend, typed_list.Insert, typed_list.Remove,
+        typed_list.Reverse,
+    )
+}  # fmt: skip
 SCAN = {**names_of(scan_module), "clone": walk.clone_replace}
 TOP: Namespace = {
     "clone": walk.clone_replace,
@@ -194,6 +241,7 @@ OWN: dict[str, Namespace] = {
     "theano.compat": language.COMPAT,
     "theano.compat.six": language.SIX,
     "theano.compat.six.moves": language.MOVES,
+    "theano.compile.debugmode": names_of(debugmode) | {"InvalidValueError": InvalidValueError},
     "theano.compile.function": {"function": compiling.function},
     "theano.configparser": {
         "_config_var_list": options.config._variables,
@@ -214,16 +262,24 @@ OWN: dict[str, Namespace] = {
     },
     "theano.gpuarray": {"pygpu_activated": False},
     "theano.gpuarray.dnn": {"dnn_available": _never, "dnn_present": _never},
+    "theano.gpuarray.type": {"list_contexts": _no_contexts},
     "theano.gradient": {
         "numeric_grad": gradient.NumericGradient,
         "verify_grad": differing.verify_grad,
     },
+    "theano.misc.may_share_memory": {"may_share_memory": np.may_share_memory},
     "theano.misc.pkl_utils": names_of(files),
     "theano.misc.safe_asarray": {"_asarray": _asarray},
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
-    "theano.tensor.opt": {"Assert": Assert, **optdb.REGISTRARS, **REWRITING},
+    "theano.tensor.opt": {
+        "Assert": Assert,
+        "make_vector": differing.make_vector,
+        **OP_CLASSES,
+        **optdb.REGISTRARS,
+        **REWRITING,
+    },
     "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
     "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
@@ -257,7 +313,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
     "theano.tensor.nnet.abstract_conv": (OP_CLASSES, names_of(nnet.abstract_conv)),
-    "theano.tensor.nnet.conv": ({"conv2d": differing.conv2d},),
+    "theano.tensor.nnet.conv": ({"conv2d": old_nnet.legacy_conv2d},),
     "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),
     "theano.tensor.signal": (),
     "theano.tensor.signal.conv": (names_of(signal.conv),),
@@ -266,6 +322,6 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.raw_random": (RAW_RANDOM,),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
     "theano.tensor.slinalg": (OP_CLASSES, names_of(slinalg), TENSOR),
-    "theano.typed_list": (names_of(typed_list), CORE),
+    "theano.typed_list": (LISTS, names_of(typed_list), CORE),
     "theano.updates": (SCAN,),
 }

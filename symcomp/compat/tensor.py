@@ -8,51 +8,43 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.compat.missing import StandIn
+from symcomp.autodiff.check import NumericGradient
+from symcomp.compat.missing import Adapted, StandIn
+from symcomp.compile.builders import OpFromGraph as OpFromGraphOfSymcomp
 from symcomp.compile.shared import SharedVariable
 from symcomp.compile.verify_grad import verify_grad as verify_gradient
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Constant
+from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
-from symcomp.errors import GradientError
-from symcomp.ops import nnet, scalar_math, variables
-from symcomp.ops.axes import shape_padleft
-from symcomp.ops.convert import as_tensor_variable, resolve_dtype
-from symcomp.ops.index import getitem
+from symcomp.errors import GradientError, NotScalarConstantError
+from symcomp.ops import scalar_logic, scalar_math, variables
+from symcomp.ops.axes import dimshuffle
+from symcomp.ops.control import Assert
+from symcomp.ops.convert import as_tensor_variable, resolve_dtype, stack_first_axis
+from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
+from symcomp.ops.known import get_scalar_constant_value
 from symcomp.ops.linalg import norm as norm_of
-from symcomp.ops.scalar_math import cast
+from symcomp.ops.scalar_logic import eq
+from symcomp.ops.scalar_math import abs_, cast
 from symcomp.ops.shape import patternbroadcast
-from symcomp.ops.windows import convolve
+from symcomp.ops.shape import specify_shape as specify_lengths
+from symcomp.ops.svd import svd
 from symcomp.rewrite.rule import elementwise
 
 __all__ = [
-    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "conv2d", "DTYPES", "logsoftmax", "logsoftmax_op", "norm",
-    "PlainTensorVariable", "power", "Rebroadcast", "softmax", "softmax_op", "tensor", "TensorType",
+    "CASTS", "CONSTRUCTORS_OF_SEVERAL", "DTYPES", "make_vector", "norm", "ONLY_THEANOS",
+    "OpFromGraph", "PlainTensorVariable", "power", "Rebroadcast", "tensor", "TensorType",
     "verify_grad",
 ]  # fmt: skip
 
 
-class _TensorTypes(StandIn):
-    """The class TensorType, whose second argument is the broadcastable pattern, also of 0 and 1."""
-
-    def __call__(self, dtype: Any, broadcastable: Sequence[Any], name: str | None = None) -> Any:
-        return RealTensorType(resolve_dtype(dtype), broadcastable=tuple(map(bool, broadcastable)))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(RealTensorType, name)
-
-    def __instancecheck__(self, instance: Any) -> bool:
-        return isinstance(instance, RealTensorType)
-
-    def __subclasscheck__(self, subclass: Any) -> bool:
-        return issubclass(subclass, RealTensorType)
-
-    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        return (RealTensorType,)
+def _tensor_type(dtype: Any, broadcastable: Sequence[Any], name: str | None = None) -> Any:
+    """TensorType, whose second argument is the broadcastable pattern, also of 0 and 1."""
+    return RealTensorType(resolve_dtype(dtype), broadcastable=tuple(map(bool, broadcastable)))
 
 
-TensorType = _TensorTypes("theano.tensor.TensorType")
+TensorType = Adapted("theano.tensor.TensorType", RealTensorType, _tensor_type)
 
 
 class _PlainTensors(StandIn):
@@ -125,9 +117,26 @@ def is_there(self: TensorVariable) -> bool:
 
 
 def by_index(self: TensorVariable, key: Any) -> TensorVariable:
-    """``x[key]``, where a list with slices in it is taken as a tuple, as NumPy once did."""
-    listed = isinstance(key, list) and any(isinstance(entry, slice) for entry in key)
-    return getitem(self, tuple(key) if listed else key)
+    """``self[key]``, where a list with slices in it is taken as a tuple, as NumPy once did.
+
+    As in Theano, a key with a new axis, ``mask[:, None]``, drops the axes after its own if they are
+    known to have length 1.
+    """
+    if isinstance(key, list) and any(isinstance(entry, slice) for entry in key):
+        key = tuple(key)
+    parts = key if isinstance(key, tuple) else (key,)
+    known = sum(part is not None for part in parts)
+    rest = self.broadcastable[known:]
+    if known < len(parts) and rest and all(rest) and all(map(_is_basic, parts)):
+        return getitem(dimshuffle(self, *range(known)), key)
+    return getitem(self, key)
+
+
+def _is_basic(part: Any) -> bool:
+    """Whether it is None, a slice or an integer: neither an array of indices nor ``...``."""
+    if isinstance(part, TensorVariable):
+        return part.ndim == 0 and part.dtype != "bool"
+    return part is None or isinstance(part, slice | int | np.integer)
 
 
 _numpy_function = vars(TensorVariable)["__array_function__"]
@@ -203,52 +212,114 @@ verify_grad.E_grad = GradientError  # type: ignore[attr-defined]
 
 
 def norm(x: Any, ord: Any) -> TensorVariable:
-    """``nlinalg.norm``, where infinity may be written "inf"."""
-    return norm_of(x, {"inf": np.inf, "-inf": -np.inf}.get(ord, ord))
+    """``nlinalg.norm``: of a vector or of a matrix, as ``numpy.linalg.norm`` has them."""
+    x = as_tensor_variable(x)
+    if x.ndim == 0:
+        raise ValueError(f"norm: x is the scalar {x}; it must have an axis")
+    if x.ndim > 2:
+        raise NotImplementedError(f"norm: x is {x.type}, of more than 2 axes")
+    ord = {"inf": np.inf, "-inf": -np.inf, None: 2 if x.ndim == 1 else "fro"}.get(ord, ord)
+    if x.ndim == 1:
+        if isinstance(ord, str):
+            raise ValueError(f"norm: ord={ord!r} is for matrices; x is {x.type}")
+        return norm_of(x, ord)
+    if ord == "fro":
+        return norm_of(x, 2)
+    if ord in (np.inf, -np.inf, 1, -1):
+        sums = abs_(x).sum(axis=1 if ord in (np.inf, -np.inf) else 0)
+        return sums.max() if ord > 0 else sums.min()
+    if ord in (2, -2):
+        values = svd(x, compute_uv=False)
+        return values.max() if ord > 0 else values.min()
+    raise ValueError(
+        f"norm: ord={ord!r} is none of a matrix's: 'fro', inf, 1, 2 or their negatives"
+    )
 
 
-# -- theano.tensor.nnet
+def _op_from_graph(
+    inputs: Any, outputs: Any, inline: bool = False, *overrides: Any, **named: Any
+) -> OpFromGraphOfSymcomp:
+    """OpFromGraph, which takes what ``function`` takes; how it is compiled, the function says."""
+    kept = {name: value for name, value in named.items() if name not in _OF_FUNCTIONS}
+    return OpFromGraphOfSymcomp(inputs, outputs, inline, *overrides, **kept)
 
 
-def softmax(c: Any) -> TensorVariable:
-    """Of the rows of a matrix; a vector is taken as a matrix of one row, and so is its result."""
-    return nnet.softmax(_as_rows("softmax", c))
-
-
-def logsoftmax(c: Any) -> TensorVariable:
-    """The logarithm of ``softmax``."""
-    return nnet.log_softmax(_as_rows("logsoftmax", c))
-
-
-softmax_op, logsoftmax_op = softmax, logsoftmax
-
-# What says how the C code of ``theano.tensor.nnet.conv.conv2d`` is written.
-_OF_C_CODE = frozenset(
-    ["openmp", "unroll_batch", "unroll_kern", "unroll_patch", "verbose", "version"]
+_OF_FUNCTIONS = frozenset(
+    ["accept_inplace", "allow_input_downcast", "mode", "on_unused_input", "profile", "strict"]
 )
+OpFromGraph = Adapted("theano.compile.OpFromGraph", OpFromGraphOfSymcomp, _op_from_graph)
 
 
-def conv2d(
-    input: Any,
-    filters: Any,
-    image_shape: Any = None,
-    filter_shape: Any = None,
-    border_mode: str = "valid",
-    subsample: Any = (1, 1),
-    **options: Any,
-) -> TensorVariable:
-    """``theano.tensor.nnet.conv.conv2d``, the first one, whose options are about its C code."""
-    for name, value in options.items():
-        if name not in _OF_C_CODE and value is not None:
-            raise NotImplementedError(f"theano.tensor.nnet.conv.conv2d: {name}={value!r}")
-    return convolve.conv2d(input, filters, image_shape, filter_shape, border_mode, subsample)
+# -- names that are only Theano's
 
 
-def _as_rows(name: str, c: Any) -> TensorVariable:
-    c = as_tensor_variable(c)
-    if c.ndim not in (1, 2):
-        raise ValueError(f"{name}: its argument must have 1 or 2 axes, but {c} has {c.ndim}")
-    return shape_padleft(c) if c.ndim == 1 else c
+def extract_constant(x: Any, elemwise: bool = True, only_process_constants: bool = False) -> Any:
+    """The value of a scalar if it is known, else the variable itself."""
+    try:
+        return get_scalar_constant_value(x, elemwise, only_process_constants)
+    except NotScalarConstantError:
+        return x
+
+
+def specify_shape(x: Any, shape: Any) -> TensorVariable:
+    """``x``, whose lengths are these: of a symbolic one, when the function runs."""
+    x = as_tensor_variable(x)
+    lengths = list(shape) if isinstance(shape, list | tuple) else [shape[i] for i in range(x.ndim)]
+    known: list[Any] = [None] * len(lengths)
+    for axis, n in enumerate(lengths):
+        value = extract_constant(n)
+        if n is None or not isinstance(value, Variable):
+            known[axis] = n if n is None else int(value)
+        elif axis < x.ndim:
+            x = Assert(f"specify_shape: axis {axis} has another length")(x, eq(x.shape[axis], n))
+    return specify_lengths(x, known)
+
+
+def is_flat(var: TensorVariable, ndim: int = 1, outdim: int | None = None) -> bool:
+    """Whether a variable has this number of axes."""
+    return bool(var.ndim == (ndim if outdim is None else outdim))
+
+
+def advanced_subtensor(x: Any, *index: Any) -> TensorVariable:
+    """``x[index]``."""
+    return as_tensor_variable(x)[index]
+
+
+def advanced_inc_subtensor(x: Any, y: Any, *index: Any) -> TensorVariable:
+    """``x`` with ``y`` added to ``x[index]``."""
+    return inc_subtensor(as_tensor_variable(x)[index], y)
+
+
+def advanced_set_subtensor(x: Any, y: Any, *index: Any) -> TensorVariable:
+    """``x`` with ``y`` for ``x[index]``."""
+    return set_subtensor(as_tensor_variable(x)[index], y)
+
+
+def make_vector(*scalars: Any) -> TensorVariable:
+    """A vector made of scalars."""
+    return stack_first_axis(scalars)
+
+
+ONLY_THEANOS = {
+    **{
+        f"advanced_{which}{what}subtensor{suffix}": function
+        for which, suffix in (("", ""), ("", "1"), ("boolean_", ""))
+        for what, function in (
+            ("", advanced_subtensor),
+            ("inc_", advanced_inc_subtensor),
+            ("set_", advanced_set_subtensor),
+        )
+    },
+    "extract_constant": extract_constant,
+    "is_flat": is_flat,
+    "isinf_": scalar_logic.isinf,
+    "isnan_": scalar_logic.isnan,
+    "numeric_grad": NumericGradient,
+    "power": scalar_math.pow,
+    "scalar_from_tensor": as_tensor_variable,
+    "specify_shape": specify_shape,
+    "tensor_from_scalar": as_tensor_variable,
+}
 
 
 # -- what Theano's modules hold beside functions

@@ -15,6 +15,7 @@ from symcomp.core.node import Type, Variable
 from symcomp.core.special_types import generic
 from symcomp.core.tensor import TensorType, TensorVariable, describe_value
 from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.convert import note_float64
 
 
 class SharedVariable(Variable):
@@ -244,6 +245,7 @@ def tensor_shared(
         raise DTypeError(
             f"shared: {describe_value(value)} has dtype {array.dtype}, which no tensor has"
         )
+    note_float64(array.dtype.name)
     if shape is None:
         shape = (None,) * array.ndim if broadcastable is None else map(bool, broadcastable)
     kind = TensorType(array.dtype, tuple(shape))

@@ -69,7 +69,7 @@ class IfElse(Op):
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         n = self.n_outputs
         rows = [[i == k for k in range(n)] for i in range(n)]
-        return [[False] * n, *rows, *rows]
+        return [[True] * n, *rows, *rows]
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         condition = inputs[0]

@@ -24,20 +24,26 @@ NUMBERS = (bool, int, float, complex)
 def resolve_dtype(dtype: Any) -> str:
     """The name of ``dtype``; None and ``"floatX"`` stand for ``config.floatX``."""
     name = dtypes.canonical("floatX" if dtype is None else dtype, config.floatX)
-    if name == "float64" and dtype is not None and config.floatX != "float64":
-        message = f"a float64 tensor is made while config.floatX is {config.floatX}"
-        if config.warn_float64 == "raise":
-            raise DTypeError(message)
-        if config.warn_float64 == "warn":
-            warnings.warn(message, stacklevel=3)
+    if dtype is not None:
+        note_float64(name, stacklevel=4)
     return name
+
+
+def note_float64(dtype: str, stacklevel: int = 3) -> None:
+    """Do what ``config.warn_float64`` says if ``dtype`` is float64 and floatX is smaller."""
+    if dtype != "float64" or config.warn_float64 == "ignore" or config.floatX == "float64":
+        return
+    message = f"a float64 tensor is made while config.floatX is {config.floatX}"
+    if config.warn_float64 == "raise":
+        raise DTypeError(message)
+    warnings.warn(message, stacklevel=stacklevel)
 
 
 def is_python_number(x: Any) -> bool:
     """True for bool, int, float and complex themselves: the numbers that adapt to the dtype they
-    meet.
+    meet. For Theano NumPy's float64 scalars are floats, as Python says.
     """
-    return type(x) in NUMBERS
+    return type(x) in NUMBERS or (type(x) is np.float64 and config.cast_policy == "theano")
 
 
 def constant(
@@ -79,8 +85,11 @@ def constant(
         raise DTypeError(f"constant: {describe_value(x)} is not numeric (dtype {array.dtype})")
     if dtype is not None:
         array = array.astype(resolve_dtype(dtype))
-    elif array.dtype == np.float64 and not isinstance(x, np.ndarray | np.generic):
-        array = array.astype(config.floatX)
+    elif array.dtype == np.float64:
+        if isinstance(x, np.ndarray | np.generic) and not is_python_number(x):
+            note_float64("float64")
+        else:
+            array = array.astype(config.floatX)
     if ndim is not None:
         if array.ndim > ndim:
             raise ShapeError(f"constant: value of shape {array.shape} has more than {ndim} axes")
@@ -188,8 +197,8 @@ def as_common(*args: Any, like: Sequence[Any] = ()) -> list[TensorVariable]:
     if not known:
         return [as_tensor_variable(a) for a in args]
     met = dtypes.upcast(*known)
-    fractional = any(type(a) in (float, complex) for a in args)
-    if dtypes.is_discrete(met) and fractional and config.cast_policy == "numpy+floatX":
+    fractional = any(is_python_number(a) and isinstance(a, float | complex) for a in args)
+    if dtypes.is_discrete(met) and fractional and config.cast_policy != "numpy":
         # NumPy would widen int32 with float32 to float64; here floatX rules.
         if config.floatX != "float64":
             strong = [v if v is None else cast_to(v, config.floatX) for v in strong]
@@ -203,6 +212,8 @@ def _number_as(number: Any, met: str) -> TensorConstant:
         return constant(number)
     if isinstance(number, int):
         name = "int64" if met == "bool" else met
+        if config.cast_policy == "theano" and dtypes.is_discrete(met):
+            name = _wide_enough(number, met)
         if dtypes.is_discrete(name):
             limits = np.iinfo(name)
             if not limits.min <= number <= limits.max:
@@ -217,6 +228,17 @@ def _number_as(number: Any, met: str) -> TensorConstant:
         name = dtypes.to_complex("float64" if dtypes.is_discrete(met) else met)
     with np.errstate(over="ignore"):
         return constant(np.asarray(number).astype(name))
+
+
+def _wide_enough(number: int, met: str) -> str:
+    """For Theano: the first dtype that a tensor of ``met`` and an integer that is as small as the
+    number have in common.
+    """
+    for name in dtypes.INTEGERS:
+        common = dtypes.upcast(met, name)
+        if dtypes.is_discrete(common) and np.iinfo(common).min <= number <= np.iinfo(common).max:
+            return common
+    return met
 
 
 @record
@@ -279,7 +301,7 @@ def cast_to(x: TensorVariable, dtype: str) -> TensorVariable:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def get_scalar_constant_value(v: Any) -> Any:
+def constant_scalar(v: Any) -> Any:
     """The value of a scalar that is known when the graph is built.
 
     Parameters
@@ -299,7 +321,8 @@ def get_scalar_constant_value(v: Any) -> Any:
     Examples
     --------
     >>> import symcomp.tensor as T
-    >>> int(T.get_scalar_constant_value(T.constant(3)))
+    >>> from symcomp.ops.convert import constant_scalar
+    >>> int(constant_scalar(T.constant(3)))
     3
     """
     if not isinstance(v, Variable):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply
+from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
@@ -136,15 +136,19 @@ def to_one_hot(y: Any, nb_class: Any, dtype: Any = None) -> TensorVariable:
     return set_subtensor(getitem(zeros([n, nb_class], dtype), (arange(n), y)), one)
 
 
-def unravel_index(indices: Any, dims: Any, order: str = "C") -> tuple[TensorVariable, ...]:
+def unravel_index(
+    indices: Any, dims: Any, order: str = "C", ndim: int | None = None
+) -> tuple[TensorVariable, ...]:
     """The position along each axis of elements numbered in the flattened tensor of shape ``dims``.
 
     Parameters
     ----------
     indices : integer tensor_like
         0 to the number of elements less 1, which is checked when the function runs.
-    dims : sequence of int or integer scalar
+    dims : sequence of int or integer scalar, or integer vector
     order : {"C", "F"}
+    ndim : int, optional
+        The length of ``dims``, where it is a vector whose length is not known.
 
     Returns
     -------
@@ -158,7 +162,9 @@ def unravel_index(indices: Any, dims: Any, order: str = "C") -> tuple[TensorVari
     >>> [int(v.eval({i: 5})) for v in T.unravel_index(i, (2, 3))]
     [1, 2]
     """
-    lengths = _numbering("unravel_index", dims, order)
+    lengths = _numbering("unravel_index", dims, order, ndim)
+    if ndim not in (None, len(lengths)):
+        raise ShapeError(f"unravel_index: dims has {len(lengths)} lengths, not ndim={ndim}")
     given = _whole_numbers("unravel_index", "indices", indices)
     left: Any = assert_op(
         given,
@@ -195,7 +201,7 @@ def ravel_multi_index(
     >>> int(T.ravel_multi_index((i, 2), (2, 3)).eval({i: 1}))
     5
     """
-    lengths = _numbering("ravel_multi_index", dims, order)
+    lengths = _numbering("ravel_multi_index", dims, order, len(multi_index))
     places = [_whole_numbers("ravel_multi_index", "multi_index", i) for i in multi_index]
     modes: list[str] = [mode] * len(places) if isinstance(mode, str) else list(mode)
     if not len(places) == len(modes) == len(lengths):
@@ -224,9 +230,11 @@ def _fitted(place: Any, n: Any, mode: str) -> Any:
     )
 
 
-def _numbering(name: str, dims: Any, order: str) -> list[Any]:
+def _numbering(name: str, dims: Any, order: str, ndim: int | None) -> list[Any]:
     if order not in ("C", "F"):
         raise ValueError(f"{name}: order={order!r}: must be 'C' or 'F'")
+    if isinstance(dims, Variable) and ndim is not None and dims.type.shape == (None,):
+        dims = [dims[i] for i in range(ndim)]
     lengths = as_lengths(dims, name)
     return lengths if order == "C" else lengths[::-1]
 
@@ -267,7 +275,9 @@ def inverse_permutation(perm: Any) -> TensorVariable:
     >>> T.inverse_permutation([2, 0, 1]).eval()
     array([1, 2, 0])
     """
-    return argsort(_whole_numbers("inverse_permutation", "perm", perm), axis=-1)
+    perm = as_tensor_variable(perm)
+    whole = _whole_numbers("inverse_permutation", "perm", perm)
+    return cast_to(argsort(whole, axis=-1), "int64" if perm.dtype == "bool" else perm.dtype)
 
 
 def permute_row_elements(x: Any, y: Any, inverse: bool = False) -> TensorVariable:

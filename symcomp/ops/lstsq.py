@@ -14,7 +14,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import expand_dims
-from symcomp.ops.convert import as_tensor_variable, get_scalar_constant_value
+from symcomp.ops.convert import as_tensor_variable, constant_scalar
 from symcomp.ops.index import set_subtensor
 from symcomp.ops.inverse import MatrixPinv
 from symcomp.ops.matrices import (
@@ -161,7 +161,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> list[TensorVariable]:
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     if rcond is not None:
         try:
-            rcond = float(get_scalar_constant_value(rcond))
+            rcond = float(constant_scalar(rcond))
         except NotScalarConstantError:
             raise DTypeError(f"lstsq: rcond={rcond!r} must be a number or None") from None
     if b.ndim not in (1, 2):

@@ -22,6 +22,7 @@ from symcomp.ops import (
     gather,
     index,
     join,
+    known,
     linalg,
     reduce,
     repeat,
@@ -237,8 +238,8 @@ class _Members:
         return index.inc_subtensor(self, value)
 
     def get_scalar_constant_value(self: Any) -> Any:
-        """The value of a constant scalar; see the function."""
-        return convert.get_scalar_constant_value(self)
+        """The value of a scalar that is known; see the function."""
+        return known.get_scalar_constant_value(self)
 
     def __array_ufunc__(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """``np.exp(x)`` and the like build graphs."""

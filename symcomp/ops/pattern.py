@@ -14,7 +14,7 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import StaticShape, TensorConstant, TensorType, TensorVariable
-from symcomp.errors import DTypeError, IndexOutOfRangeError, ShapeError
+from symcomp.errors import AxisError, DTypeError, IndexOutOfRangeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to, constant
 from symcomp.ops.scalar_logic import eq, ge, lt, switch
 from symcomp.ops.scalar_math import maximum, minimum
@@ -106,7 +106,7 @@ def read_key(x: TensorVariable, key: Any) -> tuple[Pattern, list[TensorVariable]
             pattern.append(_read_integers(x, entry, axis, inputs))
             axis += 1
     if axis > x.ndim:
-        raise ShapeError(f"too many indices: {axis} for {x} with {x.ndim} axes ({x.type})")
+        raise AxisError(f"too many indices: {axis} for {x} with {x.ndim} axes ({x.type})")
     return tuple(pattern), inputs
 
 
@@ -142,7 +142,7 @@ def _expand_ellipsis(x: TensorVariable, entries: list[Any]) -> list[Any]:
         raise ShapeError("an index can only have a single ellipsis ('...')")
     used = sum(_axes_used(entry) for entry in entries if entry is not Ellipsis)
     if used > x.ndim:
-        raise ShapeError(f"too many indices: {used} for {x} with {x.ndim} axes ({x.type})")
+        raise AxisError(f"too many indices: {used} for {x} with {x.ndim} axes ({x.type})")
     if not places:
         return entries
     full: list[Any] = [slice(None)] * (x.ndim - used) or [Ellipsis]

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply, Variable
+from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
-from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
+from symcomp.errors import AxisError, DTypeError, NotScalarConstantError, ShapeError
 from symcomp.ops.convert import (
     Stack,
     as_tensor_variable,
     cast_to,
-    get_scalar_constant_value,
+    constant_scalar,
     stack_first_axis,
 )
 from symcomp.ops.scalar_logic import eq, lt, switch
@@ -105,16 +105,17 @@ def shape_tuple(x: TensorVariable) -> tuple[Any, ...]:
 def normalize_axis(name: str, axis: Any, ndim: int) -> int:
     """``axis`` counted from the front; raise if there is none such."""
     try:
-        number = int(get_scalar_constant_value(axis))
+        number = int(constant_scalar(axis))
     except (NotScalarConstantError, TypeError, ValueError):
         raise TypeError(f"{name}: axis must be a constant integer, got {axis!r}") from None
     if not -ndim <= number < ndim:
-        raise ShapeError(f"{name}: axis {number} does not exist in a tensor with {ndim} axes")
+        raise AxisError(f"{name}: axis {number} does not exist in a tensor with {ndim} axes")
     return number % ndim
 
 
 def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """All axes for None, else those given, counted from the front and sorted."""
+    axis = axis.data if isinstance(axis, Constant) else axis
     if axis is None:
         return tuple(range(ndim))
     axis = axis.tolist() if isinstance(axis, np.ndarray) else axis
@@ -227,7 +228,7 @@ class Reshape(Op):
         except ValueError:
             raise ShapeError(
                 f"reshape: an array of shape {x.shape} ({x.size} elements) does not fit shape "
-                f"{tuple(lengths)}"
+                f"{tuple(map(int, lengths))}"
             ) from None
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
@@ -415,7 +416,7 @@ def specify_shape(x: Any, shape: Any) -> TensorVariable:
     TensorType(float64, (None, 3))
     """
     x = as_tensor_variable(x)
-    lengths = tuple(None if n is None else int(get_scalar_constant_value(n)) for n in shape)
+    lengths = tuple(None if n is None else int(constant_scalar(n)) for n in shape)
     if len(lengths) != x.ndim:
         raise ShapeError(f"specify_shape: {lengths} for {x} with {x.ndim} axes ({x.type})")
     if all(n is None or n == m for n, m in zip(lengths, x.type.shape, strict=True)):

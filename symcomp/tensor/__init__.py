@@ -9,12 +9,7 @@ from symcomp.ops import operators
 from symcomp.ops.alloc import *
 from symcomp.ops.axes import *
 from symcomp.ops.control import Assert, assert_op
-from symcomp.ops.convert import (
-    NoneConst,
-    as_tensor_variable,
-    constant,
-    get_scalar_constant_value,
-)
+from symcomp.ops.convert import NoneConst, as_tensor_variable, constant
 from symcomp.ops.creation import *
 from symcomp.ops.cumulative import *
 from symcomp.ops.debugging import *
@@ -26,6 +21,7 @@ from symcomp.ops.extra import *
 from symcomp.ops.gather import *
 from symcomp.ops.index import *
 from symcomp.ops.join import *
+from symcomp.ops.known import *
 from symcomp.ops.linalg import *
 from symcomp.ops.nnet import log_softmax, relu, softmax
 from symcomp.ops.reduce import *

@@ -357,6 +357,17 @@ def test_warn_float64():
         T.tensor(dtype="float64", shape=())
 
 
+@pytest.mark.parametrize("make", [T.constant, T.as_tensor_variable, symcomp.shared])
+def test_warn_float64_of_values(make):
+    with symcomp.config.change_flags(floatX="float32", warn_float64="raise"):
+        with pytest.raises(DTypeError, match="float64 tensor is made"):
+            make(np.ones(2))
+        assert make(np.ones(2, "float32")).dtype == "float32"
+        assert T.constant(1.5).dtype == "float32"
+    with symcomp.config.change_flags(floatX="float64", warn_float64="raise"):
+        assert make(np.ones(2)).dtype == "float64"
+
+
 def test_register_mode():
     from symcomp.compile import get_default_mode, get_mode, register_mode
 

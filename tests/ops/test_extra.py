@@ -192,7 +192,8 @@ def test_whole_numbers_of_every_dtype(dtype):
         x,
         expected=np.ravel_multi_index((wide, wide), (2, 500)),
     )
-    check(T.inverse_permutation, x[:2], expected=np.array([1, 0]))
+    inverse = np.array([1, 0], "int64" if dtype == "bool" else dtype)
+    check(T.inverse_permutation, x[:2], expected=inverse)
     check(lambda v: T.permute_row_elements(np.arange(2.0), v), x[:2], expected=np.array([1.0, 0.0]))
 
 
@@ -293,3 +294,17 @@ def test_numbering_there_and_back(dims, order):
         expected=every,
         static="none",
     )
+
+
+def test_index_arithmetic_on_a_vector_of_lengths():
+    i, dims = T.lvector("i"), T.lvector("dims")
+    f = symcomp.function([i, dims], list(T.unravel_index(i, dims, ndim=2)))
+    np.testing.assert_array_equal(f([5, 3], [2, 3]), np.unravel_index([5, 3], (2, 3)))
+    back = symcomp.function([i, dims], T.ravel_multi_index((i, i + 1), dims))
+    assert back([1], [2, 3]) == [5]
+    with pytest.raises(ShapeError, match="dims has 3 lengths, not ndim=2"):
+        T.unravel_index(i, (1, 2, 3), ndim=2)
+
+
+def test_inverse_permutation_keeps_the_dtype():
+    assert T.inverse_permutation(T.ivector()).dtype == "int32"

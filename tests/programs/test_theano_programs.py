@@ -12,10 +12,8 @@ import pytest
 
 import symcomp
 from symcomp.compat import install_as_theano
-from symcomp.compat.modules import DEFAULTS
-from symcomp.compat.tensor import MEMBERS
+from symcomp.compat.modules import DEFAULTS, PATCHES
 from symcomp.config import config
-from symcomp.core.tensor import TensorVariable
 
 PROGRAMS = Path(__file__).parent / "compat"
 
@@ -27,8 +25,9 @@ def theano(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in DEFAULTS:
         monkeypatch.setitem(config._values, name, config._options[name].default)
         monkeypatch.setitem(config._origins, name, "default")
-    for name in MEMBERS:
-        monkeypatch.setattr(TensorVariable, name, vars(TensorVariable)[name])
+    for kind, members in PATCHES.items():
+        for name, member in members.items():
+            monkeypatch.setattr(kind, name, member, raising=False)
     install_as_theano()
     yield
     for name in set(sys.modules) - before:

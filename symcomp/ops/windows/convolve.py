@@ -8,7 +8,7 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.convert import as_tensor_variable, cast_to, get_scalar_constant_value
+from symcomp.ops.convert import as_tensor_variable, cast_to, constant_scalar
 from symcomp.ops.index import getitem
 from symcomp.ops.shape import (
     as_lengths,
@@ -72,7 +72,7 @@ def _with_shape(name: str, title: str, x: Any, shape: Any) -> TensorVariable:
         raise ShapeError(
             f"{name}: {title} is {tuple(shape)}, of {len(shape)} lengths, for {x.type}"
         )
-    known = [n if n is None else int(get_scalar_constant_value(n)) for n in shape]
+    known = [n if n is None else int(constant_scalar(n)) for n in shape]
     for axis, (n, m) in enumerate(zip(known, x.type.shape, strict=True)):
         if n is not None and m is not None and n != m:
             raise ShapeError(f"{name}: {title} says {n} for axis {axis} of {x} ({x.type})")
@@ -219,7 +219,7 @@ def causal_conv1d(
         As for ``conv2d``.
     """
     _refuse_unshared("causal_conv1d", unshared)
-    before = (int(get_scalar_constant_value(filter_shape[-1])) - 1) * filter_dilation
+    before = (int(constant_scalar(filter_shape[-1])) - 1) * filter_dilation
     return _convolved(
         "causal_conv1d", 1, input, filters, input_shape, filter_shape, [(before, 0)],
         [subsample], filter_flip, [filter_dilation], num_groups,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
@@ -14,7 +15,12 @@ from symcomp.ops.windows.pooling import MaxPool, SumPool, ToPositions
 
 
 def _ints(name: str, title: str, given: Any, ndim: int, least: int) -> tuple[int, ...]:
+    if isinstance(given, Variable):
+        given = given.data.tolist() if isinstance(given, Constant) else [given]
     found = tuple(given) if isinstance(given, Sequence) else (given,) * ndim
+    if any(isinstance(n, Variable) and not isinstance(n, Constant) for n in found):
+        raise NotImplementedError(f"{name}: {title} is {given!r}: {ndim} known lengths are needed")
+    found = tuple(int(n.data) if isinstance(n, Constant) else n for n in found)
     if len(found) != ndim or any(isinstance(n, bool) or int(n) != n or n < least for n in found):
         raise ValueError(
             f"{name}: {title} is {given!r}; {ndim} ints of at least {least} are needed"
@@ -22,7 +28,7 @@ def _ints(name: str, title: str, given: Any, ndim: int, least: int) -> tuple[int
     return tuple(int(n) for n in found)
 
 
-def _pooled(
+def pooled(
     name: str,
     ndim: int,
     x: Any,
@@ -106,7 +112,7 @@ def pool_2d(
            [7., 8.]])
     """
     old = {"ds": ds, "st": st, "padding": padding}
-    return _pooled("pool_2d", 2, input, ws, ignore_border, stride, pad, mode, old)
+    return pooled("pool_2d", 2, input, ws, ignore_border, stride, pad, mode, old)
 
 
 def pool_3d(
@@ -122,7 +128,7 @@ def pool_3d(
 ) -> TensorVariable:
     """``pool_2d`` over the last three axes."""
     old = {"ds": ds, "st": st, "padding": padding}
-    return _pooled("pool_3d", 3, input, ws, ignore_border, stride, pad, mode, old)
+    return pooled("pool_3d", 3, input, ws, ignore_border, stride, pad, mode, old)
 
 
 def max_pool_2d(

@@ -1,0 +1,86 @@
+"""Where ``theano.tensor.nnet`` differs from ``symcomp.tensor.nnet``, and what is Theano's alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcomp.core.tensor import TensorVariable
+from symcomp.ops import nnet
+from symcomp.ops.alloc import full
+from symcomp.ops.axes import shape_padleft
+from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.extra import to_one_hot
+from symcomp.ops.join import concatenate
+from symcomp.ops.scalar_math import exp
+from symcomp.ops.windows import convolve
+
+__all__ = [
+    "crossentropy_softmax_1hot_with_bias_dx", "logsoftmax", "logsoftmax_op",
+    "prepend_to_each_row", "softmax", "softmax_grad", "softmax_graph", "softmax_op",
+]  # fmt: skip
+
+
+def softmax(c: Any) -> TensorVariable:
+    """Of the rows of a matrix; a vector is taken as a matrix of one row, and so is its result."""
+    return nnet.softmax(_as_rows("softmax", c))
+
+
+def logsoftmax(c: Any) -> TensorVariable:
+    """The logarithm of ``softmax``."""
+    return nnet.log_softmax(_as_rows("logsoftmax", c))
+
+
+softmax_op, logsoftmax_op = softmax, logsoftmax
+
+# What says how the C code of ``theano.tensor.nnet.conv.conv2d`` is written.
+_OF_C_CODE = frozenset(
+    ["openmp", "unroll_batch", "unroll_kern", "unroll_patch", "verbose", "version"]
+)
+
+
+def legacy_conv2d(
+    input: Any,
+    filters: Any,
+    image_shape: Any = None,
+    filter_shape: Any = None,
+    border_mode: str = "valid",
+    subsample: Any = (1, 1),
+    **options: Any,
+) -> TensorVariable:
+    """``theano.tensor.nnet.conv.conv2d``, the first one, whose options are about its C code."""
+    for name, value in options.items():
+        if name not in _OF_C_CODE and value is not None:
+            raise NotImplementedError(f"theano.tensor.nnet.conv.conv2d: {name}={value!r}")
+    return convolve.conv2d(input, filters, image_shape, filter_shape, border_mode, subsample)
+
+
+def _as_rows(name: str, c: Any) -> TensorVariable:
+    c = as_tensor_variable(c)
+    if c.ndim not in (1, 2):
+        raise ValueError(f"{name}: its argument must have 1 or 2 axes, but {c} has {c.ndim}")
+    return shape_padleft(c) if c.ndim == 1 else c
+
+
+def softmax_graph(c: Any) -> TensorVariable:
+    """``softmax`` as its formula."""
+    powers = exp(_as_rows("softmax_graph", c))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def softmax_grad(dy: Any, sm: Any) -> TensorVariable:
+    """The gradient with respect to the argument of ``softmax``, whose result is ``sm``."""
+    dy, sm = as_tensor_variable(dy), as_tensor_variable(sm)
+    weighted = dy * sm
+    return weighted - weighted.sum(axis=-1, keepdims=True) * sm
+
+
+def crossentropy_softmax_1hot_with_bias_dx(dy: Any, sm: Any, y_idx: Any) -> TensorVariable:
+    """The gradient of the cross-entropies of rows with respect to what goes into ``softmax``."""
+    dy, sm, y_idx = (as_tensor_variable(v) for v in (dy, sm, y_idx))
+    return dy.dimshuffle(0, "x") * (sm - to_one_hot(y_idx, sm.shape[1], dtype=sm.dtype))
+
+
+def prepend_to_each_row(value: Any, matrix: Any) -> TensorVariable:
+    """A matrix with a first column of one number."""
+    x = as_tensor_variable(matrix)
+    return concatenate([full((x.shape[0], 1), value, dtype=x.dtype), x], axis=1)
