@@ -171,7 +171,6 @@ TENSOR: Namespace = {
     **as_ops(names_of(later)),
     "grad": grad,
     "pow": differing.power,
-    "power": differing.power,
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
     "TensorType": differing.TensorType,

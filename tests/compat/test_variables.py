@@ -49,3 +49,14 @@ def test_operators_leave_what_is_no_tensor_to_it() -> None:
             return np.array([1.0, 2.0])
 
     assert np.array_equal((x * Values()).eval({x: 3.0}), [3.0, 6.0])
+
+
+def test_values_of_a_wider_dtype_are_written(theano: Any) -> None:
+    tensor = theano.tensor
+    x, y = tensor.ivector("x"), tensor.lscalar("y")
+    for write, expected in ((tensor.inc_subtensor, [1, 7]), (tensor.set_subtensor, [1, 5])):
+        z = write(x[[1]], y)
+        assert z.dtype == "int32"
+        assert np.array_equal(z.eval({x: np.int32([1, 2]), y: 5}), expected)
+    with pytest.raises(TypeError, match="cannot hold without loss"):
+        tensor.set_subtensor(x[0], tensor.dscalar())
