@@ -1,6 +1,7 @@
 """Transcendental functions in C: for each row, what its arguments are converted to and its form.
 
-Functions with the prefix m_ are those of `elementary.h`; the others are C's own, or of `stable.h`.
+Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h`; the others
+are C's own, or of `stable.h`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
     "square_difference", "sqrt_difference",
 )  # fmt: skip
+_GAMMA_OF_TWO = ("betaln", "log_poch", "log_gamma_ratio", "digamma_increment")
 
 FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("loop", f"{function}(x)") for name, function in _LIBRARY.items()},
@@ -31,6 +33,11 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "sinc": ("result", "r_sinc{s}(x)"),
     "one_plus_log": ("double", "r_one_plus_log(x)"),
     "logexpm1": ("double", "r_logexpm1(x)"),
+    **{
+        name: ("double", f"g_{name}(x)") for name in ("gammaln", "log_of_gamma", "psi", "tri_gamma")
+    },
+    **{name: ("double", f"g_{name}(x, y)") for name in _GAMMA_OF_TWO},
+    "digamma_of_sum": ("double", "g_psi_of_sum(x, y)"),
 }
 
 _OF_C = {

@@ -12,6 +12,7 @@ What is large is shared by as many threads, where it is compiled with OpenMP.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 
@@ -28,6 +29,7 @@ from symcomp.codegen.c_loops import (
     versions,
 )
 from symcomp.codegen.c_scalars import C_TYPES, STORED, expression
+from symcomp.codegen.gamma_tables import gamma_tables
 from symcomp.codegen.loops import (
     Body,
     Nest,
@@ -48,6 +50,7 @@ _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
     "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
 }
+_OF_GAMMA = re.compile(r"\bg_\w+\(")
 # Sums are in parts of so many elements, whose rounding errors grow, before they are added up with
 # errors kept.
 PART = 16
@@ -132,6 +135,8 @@ def translation_unit(kernels: Sequence[Kernel]) -> str:
         parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
     parts += [_header("stable_double.h"), _header("nest.h"), _header("reduction.h")]
+    if any(_OF_GAMMA.search(text) for text in sources):
+        parts += [gamma_tables(), _header("gamma.h")]
     parts += [_header("lines.h")]
     return "\n".join((*parts, *sources))
 

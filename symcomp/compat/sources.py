@@ -179,7 +179,6 @@ TENSOR: Namespace = {
     "constant": differing.constant,
     "grad": grad,
     "pow": differing.power,
-    "power": differing.power,
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
     "TensorType": differing.TensorType,

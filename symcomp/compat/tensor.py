@@ -21,7 +21,12 @@ from symcomp.errors import GradientError, NotScalarConstantError
 from symcomp.ops import convert, scalar_logic, scalar_math, variables
 from symcomp.ops.axes import dimshuffle
 from symcomp.ops.control import Assert
-from symcomp.ops.convert import as_tensor_variable, resolve_dtype, stack_first_axis
+from symcomp.ops.convert import (
+    as_tensor_variable,
+    is_python_number,
+    resolve_dtype,
+    stack_first_axis,
+)
 from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
 from symcomp.ops.known import get_scalar_constant_value
 from symcomp.ops.linalg import norm as norm_of
@@ -157,7 +162,7 @@ def _is_basic(part: Any) -> bool:
     return part is None or isinstance(part, slice | int | np.integer)
 
 
-_numpy_function: Any = TensorVariable.__array_function__  # type: ignore[attr-defined]
+_numpy_function = vars(TensorVariable)["__array_function__"]
 
 
 def as_numpy_function(self: TensorVariable, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -298,6 +303,33 @@ def is_flat(var: TensorVariable, ndim: int = 1, outdim: int | None = None) -> bo
     return bool(var.ndim == (ndim if outdim is None else outdim))
 
 
+def _as_kind_of(x: Any, y: Any) -> Any:
+    """``y``, in the dtype of ``x`` where NumPy would assign it: int64 to int32, but no float."""
+    if is_python_number(y) or not isinstance(x, TensorVariable):
+        return y
+    y = as_tensor_variable(y)
+    return cast(y, x.dtype) if np.can_cast(y.dtype, x.dtype, "same_kind") else y
+
+
+def replaced(
+    x: Any, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False
+) -> TensorVariable:
+    """A copy of the tensor of which ``x`` is a part, with ``y`` for that part."""
+    return set_subtensor(x, _as_kind_of(x, y), inplace, tolerate_inplace_aliasing)
+
+
+def increased(
+    x: Any,
+    y: Any,
+    inplace: bool = False,
+    tolerate_inplace_aliasing: bool = False,
+    ignore_duplicates: bool = False,
+) -> TensorVariable:
+    """A copy of the tensor of which ``x`` is a part, with ``y`` added to that part."""
+    y = _as_kind_of(x, y)
+    return inc_subtensor(x, y, inplace, tolerate_inplace_aliasing, ignore_duplicates)
+
+
 def advanced_subtensor(x: Any, *index: Any) -> TensorVariable:
     """``x[index]``."""
     return as_tensor_variable(x)[index]
@@ -305,12 +337,12 @@ def advanced_subtensor(x: Any, *index: Any) -> TensorVariable:
 
 def advanced_inc_subtensor(x: Any, y: Any, *index: Any) -> TensorVariable:
     """``x`` with ``y`` added to ``x[index]``."""
-    return inc_subtensor(as_tensor_variable(x)[index], y)
+    return increased(as_tensor_variable(x)[index], y)
 
 
 def advanced_set_subtensor(x: Any, y: Any, *index: Any) -> TensorVariable:
     """``x`` with ``y`` for ``x[index]``."""
-    return set_subtensor(as_tensor_variable(x)[index], y)
+    return replaced(as_tensor_variable(x)[index], y)
 
 
 def make_vector(*scalars: Any) -> TensorVariable:
@@ -333,7 +365,9 @@ ONLY_THEANOS = {
     "isinf_": scalar_logic.isinf,
     "isnan_": scalar_logic.isnan,
     "numeric_grad": NumericGradient,
-    "power": scalar_math.pow,
+    "inc_subtensor": increased,
+    "power": power,
+    "set_subtensor": replaced,
     "scalar_from_tensor": as_tensor_variable,
     "specify_shape": specify_shape,
     "tensor_from_scalar": as_tensor_variable,

@@ -147,6 +147,7 @@ def gammaln(x: Any) -> Any:
     cancelled = (x < 0) & (np.abs(z) < 2 - x)
     _replace(z, cancelled, lambda x: log_gamma_of_pair(pair(x)).hi, x)
     _expand_at_roots(z, _LOG_GAMMA_ROOTS, x, np.zeros_like(x))
+    _replace(z, (np.abs(x) < 1e-300) & (x != 0), lambda x: -np.log(np.abs(x)), x)
     return z
 
 
@@ -219,7 +220,8 @@ def _psi_near(x: Any, low: Any) -> Any:
 
 def tri_gamma(x: Any) -> Any:
     """The derivative of psi."""
-    z = np.asarray(special.polygamma(1, x))
+    # SciPy takes forever far from 0 on the left, where only the poles are left to it.
+    z = np.asarray(special.polygamma(1, np.where(x < -1, -1.0, x)))
     _replace(z, (x > 0) & np.isfinite(x), _tri_gamma_right, x)
     _replace(z, (x < 0) & (x != np.floor(x)), _tri_gamma_left, x)
     return z
@@ -277,6 +279,8 @@ def betaln(a: Any, b: Any) -> Any:
     big, small, total, regular = _of_beta(a, b)
     _replace(z, regular, lambda *xs: _log_beta(*xs)[0].hi, big, small, total)
     z[np.isfinite(big) & _is_zero_of_beta(big, small, total)] = -np.inf
+    z[np.isposinf(big) & (small > 0) & np.isfinite(small)] = -np.inf
+    z[np.isnan(a) | np.isnan(b)] = np.nan
     # By Stirling's formula, whose other terms are nothing beside these.
     vast = (small > VAST) & np.isfinite(big)
     _replace(z, vast, lambda x, y: -(x * np.log1p(y / x) + y * np.log1p(x / y)), big, small)
@@ -328,6 +332,7 @@ def _log_abs_ratio(x: Pair, y: Any, difference: Pair) -> Any:
     z = np.asarray(special.gammaln(x.hi) - special.gammaln(y))
     at_x, at_y = _is_pole(x), _is_pole(pair(y))
     finite = np.isfinite(x.hi) & np.isfinite(y)
+    z[finite & at_x & ~at_y], z[finite & at_y & ~at_x] = np.inf, -np.inf
     _replace(z, finite & (at_x == at_y), lambda *xs: _log_ratio(*xs)[0].hi, x, pair(y), difference)
     # Two terms of Taylor's series, where the difference has no digits left in the middle.
     gap = np.where(y > 0, y, np.abs(y - np.rint(y)))

@@ -8,10 +8,12 @@ NumPy arrays have.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
+from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import (
     alloc,
@@ -115,9 +117,20 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+_NUMERIC = (Variable, Number, np.ndarray, np.generic, list, tuple)
+
+
 def _understood(other: Any) -> bool:
-    """Whether an operator should try: strings and the like are left to the other operand."""
-    return other is not None and not isinstance(other, str | bytes | dict | set)
+    """Whether an operator should try: what is no tensor is left to the other operand."""
+    if isinstance(other, _NUMERIC):
+        return True
+    if other is None or isinstance(other, str | bytes | dict | set):
+        return False
+    try:
+        convert.as_tensor_variable(other)
+    except TypeError:
+        return False
+    return True
 
 
 def _forward(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,74 @@
+"""The tables of ``gamma.h`` as C, of those of ``ops/log_gamma.py`` and ``ops/gamma_values.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+from symcomp.ops import double_double, gamma_values, log_gamma
+from symcomp.ops.double_double import Pair, Series
+
+__all__ = ["gamma_tables"]
+
+
+@cache
+def gamma_tables() -> str:
+    """Definitions of all tables and constants."""
+    series = {
+        "ATANH": double_double.ATANH, "SINE": double_double.SINE, "COSINE": double_double.COSINE,
+        "TAYLOR": log_gamma.TAYLOR, "STIRLING": log_gamma.STIRLING,
+        "STIRLING_PSI": log_gamma.STIRLING_PSI,
+    }  # fmt: skip
+    logarithms = double_double._logarithms()
+    lines = [
+        "typedef struct { double hi, lo; } pair;",
+        *(line for name, table in series.items() for line in _series(name, table)),
+        _pairs("LOGARITHMS", [logarithms[i] for i in range(len(logarithms.hi))]),
+        _doubles("STIRLING_DOUBLES", _rounded(log_gamma.STIRLING)[:9]),
+        _doubles("STIRLING_PSI_DOUBLES", _rounded(log_gamma.STIRLING_PSI)[:9]),
+        _doubles("LOG_GAMMA_NEAR", gamma_values._LOG_GAMMA),
+        _doubles("PSI_NEAR", gamma_values._PSI),
+        _doubles("BERNOULLI", gamma_values._BERNOULLI),
+        _doubles("PSI_TAIL", gamma_values._PSI_TAIL),
+        _roots("LOG_GAMMA_ROOTS", gamma_values._LOG_GAMMA_ROOTS),
+        _roots("PSI_ROOTS", gamma_values._PSI_ROOTS),
+    ]
+    pairs = {
+        "PI_PAIR": double_double.PI, "LN2_PAIR": double_double.LN2,
+        "LN_PI_PAIR": double_double.LN_PI, "HALF_LOG_2PI_PAIR": log_gamma.HALF_LOG_2PI,
+    }  # fmt: skip
+    lines += [f"#define {name} ((pair){_pair(value)})" for name, value in pairs.items()]
+    numbers = {
+        "HUGE_SIZE": log_gamma.HUGE, "VAST_SIZE": gamma_values.VAST, "EULER": log_gamma.EULER.hi,
+        "GAMMA_CENTRE": gamma_values.CENTRE, "GAMMA_REACH": gamma_values.REACH,
+        "PSI_ROOT": gamma_values.PSI_ROOT, "PSI_ROOT_LOW": gamma_values.PSI_ROOT_LOW,
+    }  # fmt: skip
+    lines += [f"#define {name} {float(value).hex()}" for name, value in numbers.items()]
+    lines.append(f"#define LOG_FIRST {double_double.LOG_FIRST}")
+    return "\n".join(lines) + "\n"
+
+
+def _rounded(series: Series) -> list[float]:
+    return [float(c) for c in series.coefficients()]
+
+
+def _series(name: str, series: Series) -> list[str]:
+    first, rest = series.parts
+    return [_pairs(f"{name}_PAIRS", first), _doubles(f"{name}_REST", rest)]
+
+
+def _pair(value: Pair) -> str:
+    return f"{{{float(value.hi).hex()}, {float(value.lo).hex()}}}"
+
+
+def _pairs(name: str, values: Iterable[Pair]) -> str:
+    return f"static const pair {name}[] = {{{', '.join(map(_pair, values))}}};"
+
+
+def _doubles(name: str, values: Iterable[float]) -> str:
+    return f"static const double {name}[] = {{{', '.join(float(v).hex() for v in values)}}};"
+
+
+def _roots(name: str, rows: Iterable[Sequence[float]]) -> str:
+    written = (f"{{{', '.join(float(v).hex() for v in row)}}}" for row in rows)
+    return f"static const double {name}[][4] = {{{', '.join(written)}}};"

@@ -1,0 +1,80 @@
+"""The gamma function's kin in C: what the rows give with NumPy, over the whole range."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.config import config
+from symcomp.ops.elemwise import ROWS, Elemwise
+
+UNARY = ("gammaln", "log_of_gamma", "psi", "tri_gamma")
+BINARY = ("betaln", "digamma_increment", "digamma_of_sum", "log_gamma_ratio", "log_poch")
+ULPS = 6
+
+SPECIAL = [
+    0.0, -0.0, 0.5, 1, 2, 2.5, 12, 16, -0.5, -1, -1.5, -2, -11, np.inf, -np.inf, np.nan, 5e-324,
+    1e-300, -1e-300, 1e-20, -1e-20, 1e-3, -1e-3, -1.1e-3, 1.4616321449683622,
+    -0.5040830082644554, -2.4570247382208006, -2.7476826467274127, 1e15, 2.0**53, 1e22, 2.0**201,
+    2.5e305, 1.7e308,
+]  # fmt: skip
+
+
+def points(rng):
+    return np.concatenate(
+        [
+            SPECIAL,
+            3 * rng.standard_normal(150),
+            20 * rng.random(150),
+            10 ** rng.uniform(-300, 300, 150),
+            -(10 ** rng.uniform(-15, 5, 80)),
+            rng.integers(-20, 40, 60) + rng.choice([0, 0.5, 1e-12, -1e-9], 60),
+        ]
+    )
+
+
+def compiled(row, count):
+    variables = [T.dvector() for _ in range(count)]
+    return symcomp.function(variables, Elemwise(row)(*variables), profile=True)
+
+
+def check_agree(f, row, arguments):
+    with np.errstate(all="ignore"):
+        found, expected = f(*arguments), row.function(*arguments)
+        assert "kernel" in f.profile.text()
+        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        close = np.abs(found - expected) <= ULPS * np.spacing(np.abs(expected))
+    wrong = np.flatnonzero(~(same | close))
+    assert not wrong.size, [(*(x[i] for x in arguments), found[i], expected[i]) for i in wrong[:5]]
+
+
+@pytest.fixture(autouse=True)
+def kernels():
+    with config.change_flags(kernels=True):
+        yield
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_of_one(name):
+    row = ROWS[name]()
+    check_agree(compiled(row, 1), row, [points(np.random.default_rng(1))])
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_of_two(name):
+    rng, row = np.random.default_rng(2), ROWS[name]()
+    known = points(rng)
+    x, y = rng.choice(known, (2, 2000))
+    near = x * (1 + rng.standard_normal(2000) * 10 ** -rng.uniform(0, 16, 2000))
+    check_agree(compiled(row, 2), row, [np.tile(x, 2), np.concatenate([y, near])])
+
+
+def test_terms_that_cancel():
+    x, h = T.dvectors("x", "h")
+    f = symcomp.function([x, h], T.gammaln(x + h) - T.gammaln(x))
+    values = np.array([[1e10, 1e-3], [7.5, 1e-9], [1e5, 3.0], [0.25, 100.0]])
+    for (a, b), z in zip(values, f(*values.T), strict=True):
+        with mpmath.workdps(60):
+            exact = mpmath.loggamma(mpmath.mpf(a) + mpmath.mpf(b)) - mpmath.loggamma(a)
+        assert z == pytest.approx(float(exact), rel=1e-15)
