@@ -15,8 +15,10 @@ from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
 from symcomp.compat.op_functions import elemwise_name
 from symcomp.compat.rewriting import clients_of, graph_of
 from symcomp.compat.sources import BUILDERS, EVERYWHERE, OWN, SOURCES, Namespace
+from symcomp.compat.storage import CONTAINER
 from symcomp.compat.tensor import MEMBERS
 from symcomp.compat.test_values import note, unheard
+from symcomp.compile.container import Container
 from symcomp.config import config as symcomp_config
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
@@ -30,6 +32,7 @@ DEFAULTS = {"nan_guard": "off", "on_unused_input": "warn"}
 # What classes of symcomp have beside what is theirs.
 PATCHES: dict[type, Mapping[str, Any]] = {
     Apply: {"fgraph": property(graph_of)},
+    Container: CONTAINER,
     Elemwise: {"name": property(elemwise_name), "scalar_op": property(lambda op: op.scalar)},
     Op: {"applied": staticmethod(note)},
     TensorVariable: {**MEMBERS, "eval": unheard(TensorVariable.eval)},

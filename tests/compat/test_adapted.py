@@ -176,3 +176,20 @@ def test_small_differences(theano):
     assert float(T.elemwise.ProdWithoutZeros()(zeros).eval()) == 6
     assert np.isclose(T.nlinalg.Eig()(np.diag([1.0, 2.0]))[0].eval().real.sum(), 3)
     assert theano.misc.may_share_memory.may_share_memory(M, M[0])
+
+
+def test_storage_of_containers(theano):
+    s = theano.shared(1.0, name="s")
+    assert s.container.storage[0] == 1 and s.container.data == 1
+    s.container.storage[0] = np.array(3.0)
+    assert s.get_value() == 3 and len(s.container.storage) == 1
+    s.container.data = 4
+    assert s.get_value() == 4 and s.get_value().dtype == "float64"
+    with pytest.raises(IndexError, match="one element"):
+        s.container.storage[1] = 0
+    x = theano.tensor.dscalar("x")
+    f = theano.function([x, theano.In(theano.tensor.dscalar("y"), value=2.0)], x * s)
+    assert f.container[1].storage[0] == 2 and f.value[2] == 4 and f.container[2] is s.container
+    assert f.container["y"].storage == f.container[1].storage
+    with pytest.raises(KeyError):
+        f.container[3]
