@@ -193,3 +193,18 @@ def test_storage_of_containers(theano):
     assert f.container["y"].storage == f.container[1].storage
     with pytest.raises(KeyError):
         f.container[3]
+
+
+def test_more_old_names(theano):
+    T = theano.tensor
+    from theano.tensor.sort import SortOp
+
+    np.testing.assert_array_equal(SortOp("quicksort", None)(M, 0).eval(), np.sort(M, 0))
+    np.testing.assert_array_equal(T.extra_ops.CumsumOp(1)(M).eval(), M.cumsum(1))
+    np.testing.assert_array_equal(T.nnet.prepend_1_to_each_row(M).eval()[:, 0], [1, 1, 1])
+    labels = np.array([0, 3, 1])
+    costs, p, largest, where = T.nnet.crossentropy_softmax_max_and_argmax_1hot(M, labels)
+    np.testing.assert_allclose(p.eval(), T.nnet.softmax(M).eval())
+    np.testing.assert_allclose(costs.eval(), -np.log(p.eval()[np.arange(3), labels]))
+    np.testing.assert_array_equal(where.eval(), M.argmax(1))
+    np.testing.assert_allclose(largest.eval(), p.eval().max(1))
