@@ -191,6 +191,9 @@ cdef class KernelCall(Native):
         As of ``Native``.
     address : int
         Of the kernel.
+    elementwise : bool
+        Whether it may be called with 0 threads, if all arrays lie in C order and none is stretched:
+        the first length is the number of elements then.
     n_inputs : int
         How many of the arguments are inputs.
     into : sequence of int
@@ -218,12 +221,13 @@ cdef class KernelCall(Native):
     cdef unsigned int *_dropped
     cdef int _n_inputs, _ndim, _steps, _threads
     cdef int64_t _least
+    cdef bint _elementwise
 
     def __cinit__(
-        self, compute, arguments, outputs, several, address, int n_inputs, into, stretched, dropped,
+        self, compute, arguments, outputs, several, address, bint elementwise, int n_inputs, into, stretched, dropped,
         dtypes, constants, int steps, int threads=1, int64_t least=0
     ):
-        self._threads, self._least = threads, least
+        self._threads, self._least, self._elementwise = threads, least, elementwise
         self._kernel = <Kernel><uintptr_t>address
         self._n_inputs = n_inputs
         self._steps = steps

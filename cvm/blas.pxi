@@ -111,7 +111,7 @@ cdef bint as_matrix(
     cnp.ndarray x, bint exchanged, bint is_column, int itemsize, Matrix *found
 ):
     """Read an array of one or two axes as a matrix that BLAS takes; False if it is none."""
-    cdef cnp.npy_intp rows, columns, down, along, ld
+    cdef cnp.npy_intp rows, columns, down, along
     if not cnp.PyArray_ISBEHAVED_RO(x):
         return False
     if cnp.PyArray_NDIM(x) == 2:
@@ -126,9 +126,20 @@ cdef bint as_matrix(
             rows, columns, down, along = columns, rows, along, down
     else:
         return False
+    return lay_out(cnp.PyArray_BYTES(x), rows, columns, down, along, itemsize, found)
+
+
+cdef bint lay_out(
+    char *data, cnp.npy_intp rows, cnp.npy_intp columns, cnp.npy_intp down, cnp.npy_intp along,
+    int itemsize, Matrix *found
+) noexcept nogil:
+    """Read elements that lie ``down`` and ``along`` bytes apart as a matrix that BLAS takes; False
+    if they are none.
+    """
+    cdef cnp.npy_intp ld
     if rows <= 0 or columns <= 0 or rows > 2147483647 or columns > 2147483647:
         return False
-    found.data = cnp.PyArray_BYTES(x)
+    found.data = data
     found.rows, found.columns = <int>rows, <int>columns
     if along == itemsize or columns == 1 and down >= itemsize:
         # One column lies in one piece however it is read.
@@ -145,8 +156,12 @@ cdef bint as_matrix(
     return found.ld >= (rows if found.transposed else columns)
 
 
+cdef class Multiplied(Native)
+
+
 cdef class Product(Native):
-    """z = beta c + alpha op(a) op(b), by BLAS, for float32 and float64.
+    """z = beta c + alpha op(a) op(b), by BLAS, for float32 and float64; layouts that it does not
+    take are left to ``Multiplied``.
 
     Parameters
     ----------
@@ -167,11 +182,16 @@ cdef class Product(Native):
 
     cdef int _c, _alpha, _a, _b, _beta, _into, _type, _ndim
     cdef bint _trans_a, _trans_b, _outer
+    cdef Multiplied _other_layouts
 
     def __cinit__(
         self, compute, arguments, outputs, several, int ndim, int c, int alpha, int a, int b,
         int beta, transposed, bint outer, int overwritten, dtype
     ):
+        self._other_layouts = Multiplied(
+            compute, arguments, outputs, several, ndim, c, alpha, a, b, beta, transposed, outer,
+            overwritten, dtype
+        )
         self._ndim = ndim
         self._c, self._alpha, self._a, self._b, self._beta = c, alpha, a, b, beta
         self._trans_a, self._trans_b = transposed
@@ -179,6 +199,11 @@ cdef class Product(Native):
         self._into = overwritten
         self._type = np.dtype(dtype).num
         find_routines()
+
+    cdef int run(self, PyObject **store) except -1:
+        if not self._try(store):
+            self._other_layouts.run(store)
+        return 0
 
     cdef bint _array(self, PyObject *value) noexcept:
         return (
@@ -226,16 +251,7 @@ cdef class Product(Native):
             return False
         work = <double>a.rows * a.columns * b.columns
         if work <= FEW_PRODUCTS:
-            if self._type == cnp.NPY_FLOAT32:
-                multiply_few[float](
-                    <float *>a.data, <float *>b.data, <float *>cnp.PyArray_DATA(z), &a, &b,
-                    <float>alpha, <float>beta
-                )
-            else:
-                multiply_few[double](
-                    <double *>a.data, <double *>b.data, <double *>cnp.PyArray_DATA(z), &a, &b,
-                    alpha, beta
-                )
+            multiply_few_of(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
         elif work < WORTH_RELEASING:
             multiply(self._type, &a, &b, cnp.PyArray_BYTES(z), alpha, beta)
         else:
@@ -326,6 +342,18 @@ cdef void multiply_few(
             z += 1
 
 
+cdef void multiply_few_of(
+    int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
+) noexcept nogil:
+    """The same for one of the types."""
+    if kind == cnp.NPY_FLOAT32:
+        multiply_few[float](
+            <float *>a.data, <float *>b.data, <float *>z, a, b, <float>alpha, <float>beta
+        )
+    else:
+        multiply_few[double](<double *>a.data, <double *>b.data, <double *>z, a, b, alpha, beta)
+
+
 cdef void multiply(
     int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
 ) noexcept nogil:
@@ -361,6 +389,34 @@ cdef void multiply(
         dgemm(
             &yes if b.transposed else &no, &yes if a.transposed else &no, &m, &n, &k, &alpha,
             <double *>b.data, &b.ld, <double *>a.data, &a.ld, &beta, <double *>z, &m
+        )
+
+
+cdef void turn(Matrix *x) noexcept nogil:
+    """Read it as its transpose."""
+    x.rows, x.columns, x.transposed = x.columns, x.rows, not x.transposed
+
+
+cdef bint is_row(int kind, Matrix *a, Matrix *b) noexcept nogil:
+    """Whether a product is one that ``multiply_row`` computes."""
+    cdef int64_t size = <int64_t>b.rows * b.columns * (4 if kind == cnp.NPY_FLOAT32 else 8)
+    return a.rows == 1 and not b.transposed and LEVEL > 0 and size <= LARGEST_MATRIX
+
+
+cdef inline void multiply_row(
+    int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
+) noexcept nogil:
+    """``multiply`` for a row and a matrix whose rows lie in one piece."""
+    cdef int64_t step = a.ld if a.transposed else 1
+    if kind == cnp.NPY_FLOAT32:
+        row_times_f(
+            LEVEL, b.rows, b.columns, <float>alpha, <float *>a.data, step, <float *>b.data, b.ld,
+            <float>beta, <float *>z
+        )
+    else:
+        row_times_d(
+            LEVEL, b.rows, b.columns, alpha, <double *>a.data, step, <double *>b.data, b.ld, beta,
+            <double *>z
         )
 
 

@@ -3,6 +3,10 @@
 # Giving other threads a turn costs more than a small call.
 cdef enum:
     CALLS_IN_A_ROW = 64
+    # The first call that is recorded; then the one after twice as many that were not replayed, and so
+    # on. So many records are kept.
+    FIRST_RECORDED = 3
+    MOST_REPLAYS = 4
 
 
 cdef struct Kind:
@@ -62,6 +66,11 @@ cdef class Caller:
         What counts the instructions of the machine (its ``new_tally()``), where that is wanted.
     calls : Calls, optional
         What counts calls then.
+
+    Attributes
+    ----------
+    replayed : int
+        How many calls did what an earlier one did that was recorded.
     """
 
     cdef public bint trust_input
@@ -78,6 +87,9 @@ cdef class Caller:
     cdef Kind *_kinds
     cdef int *_explicit_inputs
     cdef int *_updated_inputs
+    cdef list _replays          # of calls that were recorded; None: none are
+    cdef int64_t _n_run, _next_recorded
+    cdef readonly int64_t replayed
 
     def __init__(
         self, machine, inputs, updated, int n_outputs, structure, bint trust_input, profile,
@@ -103,6 +115,10 @@ cdef class Caller:
             raise MemoryError()
         for i, spec in enumerate(inputs):
             describe(&self._kinds[i], spec.type, spec.strict)
+        self._next_recorded = FIRST_RECORDED
+        if type(machine) is NativeMachine and not self._mutable and len(inputs) <= FEW_SLOTS:
+            if (<NativeMachine>machine).is_replayable:
+                self._replays = []
 
     def __dealloc__(self):
         PyMem_Free(self._explicit_inputs)
@@ -115,7 +131,11 @@ cdef class Caller:
         if kwargs:
             subset = kwargs.pop("output_subset", None)
         if self._calls is None or (kind := self._kind()) == UNTIMED:
-            results = self._run(self._collect(args, kwargs), None)
+            results = None
+            if self._replays and not kwargs and len(args) == self._n_explicit:
+                results = self._replayed(args)
+            if results is None:
+                results = self._run(self._collect(args, kwargs), None)
         else:
             results = self._timed(kind, args, kwargs)
         if subset is None and self._single:
@@ -155,7 +175,9 @@ cdef class Caller:
         cdef int kind
         for k in range(n_calls):
             if self._calls is None or (kind := self._kind()) == UNTIMED:
-                results = self._run(self._stored(), None)
+                results = self._replayed(()) if self._replays else None
+                if results is None:
+                    results = self._run(self._stored(), None)
             else:
                 results = self._timed(kind, None, None)
             # As in loops of Python, Ctrl-C has its turn, and so have other threads.
@@ -197,6 +219,41 @@ cdef class Caller:
             self._separate(values)
         return values
 
+    cdef list _replayed(self, tuple args):
+        """Do what a recorded call did; None if there is none like this, or another thread writes."""
+        cdef PyObject *given[FEW_SLOTS]
+        cdef Cell cell
+        cdef Replay replay
+        cdef Py_ssize_t i, k
+        cdef list held = None, results
+        for i in range(len(self._cells)):
+            cell = <Cell>self._cells[i]
+            if cell._writer != 0:
+                return None
+            given[i] = <PyObject *>cell.value
+        if self._native_tally is not None and not self._native_tally.repeats_natively():
+            return None
+        for k in range(len(args)):
+            given[self._explicit_inputs[k]] = <PyObject *>args[k]
+            if not (self.trust_input or cnp.PyArray_CheckExact(args[k])):
+                held = [] if held is None else held
+                held.append(self._accepted(self._explicit_inputs[k], args[k]))
+                given[self._explicit_inputs[k]] = <PyObject *>held[len(held) - 1]
+        for i in range(len(self._replays)):
+            replay = <Replay>self._replays[i]
+            if replay._machine is not self._machine or not replay.takes(given):
+                continue
+            results = replay.call(given, self._claimed_cells)
+            if results is not None:
+                self.replayed += 1
+                if self._native_tally is not None:
+                    self._native_tally.repeats += 1
+                return self._set(results)
+            if replay._vain > MOST_VAIN and replay._vain > replay._done:
+                del self._replays[i]
+            return None
+        return None
+
     cdef object _accepted(self, int i, object value):
         """The value as an array of the input's type."""
         cdef Kind *kind = &self._kinds[i]
@@ -220,11 +277,17 @@ cdef class Caller:
             transaction.end()
 
     cdef list _run_and_set(self, list values, Clock clock):
-        cdef Cell cell
         cdef int k, i
         cdef Py_ssize_t at
         cdef list results
-        if type(self._machine) is NativeMachine:
+        cdef Replay replay = self._new_replay(clock)
+        if replay is not None:
+            results = (<NativeMachine>self._machine).execute(
+                values, None, None, None, replay, self._n_outputs, self._updated_inputs
+            )
+            if self._native_tally is not None:
+                self._native_tally.repeats += 1
+        elif type(self._machine) is NativeMachine:
             results = (<NativeMachine>self._machine).execute(
                 values, None, self._native_tally, clock
             )
@@ -232,12 +295,36 @@ cdef class Caller:
             results = self._machine.run(values)
         else:
             results = self._machine.timed(values, self._tally)
-        if self._n_updated == 0:
-            return results
         for k in range(self._n_updated):
             i, at = self._updated_inputs[k], self._n_outputs + k
             if not fits(&self._kinds[i], results[at]):
                 results[at] = self._new_value(i, results[at])
+                replay = None
+        if replay is not None and replay._fits:
+            if len(self._replays) == MOST_REPLAYS:
+                del self._replays[0]
+            self._replays.append(replay)
+        return self._set(results)
+
+    cdef Replay _new_replay(self, Clock clock):
+        """What is to record the call that begins; None if it is not recorded."""
+        if self._replays is None or clock is not None or type(self._machine) is not NativeMachine:
+            return None
+        self._n_run += 1
+        if self._n_run < self._next_recorded:
+            return None
+        if self._native_tally is not None and not self._native_tally.repeats_natively():
+            return None
+        self._next_recorded = 2 * self._n_run
+        return Replay(self._machine)
+
+    cdef list _set(self, list results):
+        """Set what is updated; what is left are the outputs."""
+        cdef Cell cell
+        cdef int k
+        cdef Py_ssize_t at
+        if self._n_updated == 0:
+            return results
         # No Python code runs until all are set: the old values live on in the list.
         for k in range(self._n_updated):
             cell, at = <Cell>self._cells[self._updated_inputs[k]], self._n_outputs + k

@@ -169,7 +169,7 @@ cdef bint is_state(PyObject *value):
 
 cdef bint record_draw(Recording frozen, RandomDraw action, PyObject **store) except -1:
     """Record a draw as the call of a kernel; False if it may fail."""
-    cdef Call *call = frozen._new_call()
+    cdef Call *call = frozen._new_call(KERNEL)
     cdef int state = action._arguments[0]
     cdef int64_t *count
     if action._parameter >= 0 or frozen._place_of[state] < 0 or not is_state(store[state]):
@@ -180,7 +180,7 @@ cdef bint record_draw(Recording frozen, RandomDraw action, PyObject **store) exc
         return False
     count = <int64_t *>frozen._new(sizeof(int64_t))
     count[0] = cnp.PyArray_SIZE(<cnp.ndarray>store[action._numbers])
-    call.kernel, call.n_arrays, call.shape = action._kernel, 3, count
+    call.kernel, call.n_arrays, call.shape, call.threads = action._kernel, 3, count, 1
     call.data = <char **>frozen._new(3 * sizeof(char *))
     call.places = <int *>frozen._new(3 * sizeof(int))
     call.places[0] = frozen._place_of[state]

@@ -13,10 +13,11 @@ from symcomp.core.node import Apply
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import Action, KernelCall
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.contraction import SumOfProducts
+from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.ops.formula import LINE_FOLDS, LINE_OPS, Formula, Result, Step, folded_axes
 from symcomp.ops.fused import Fused
-from symcomp.ops.reduce import Reduce
+from symcomp.ops.reduce import REDUCTIONS, Reduce
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 
@@ -30,12 +31,18 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
     All are compiled together. Where there is no compiler, there are those of common ops alone.
     """
     found: dict[int, tuple[Formula, WholeKernel]] = {}
+    # Equal formulas are written once.
+    written: dict[Any, WholeKernel | None] = {}
     with span("kernels") as stage:
         for position, step in enumerate(code):
             formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
             if formula is None or step.node is None:
                 continue
-            found_kernel = whole_kernel(formula, [x.type.broadcastable for x in step.node.inputs])
+            patterns = tuple(x.type.broadcastable for x in step.node.inputs)
+            key = formula, patterns
+            if key not in written:
+                written[key] = whole_kernel(formula, patterns)
+            found_kernel = written[key]
             if found_kernel is not None and _arrays(formula, found_kernel) <= MOST_ARRAYS:
                 found[position] = formula, found_kernel
         kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}
@@ -63,6 +70,8 @@ def formula_of(node: Apply | None) -> Formula | None:
         formula = _single(op.scalar, node)
     elif isinstance(op, (Reduce, *LINE_FOLDS, *LINE_OPS)):
         formula = _single(op, node)
+    elif isinstance(op, SumOfProducts):
+        formula = _sum_of_products(op.axes, node.inputs[0].dtype)
     else:
         return None
     return formula if node.inputs[0].ndim <= MOST_AXES else None
@@ -80,6 +89,23 @@ def _single(function: Any, node: Apply) -> Formula:
     return Formula(dtypes, (), (step,), (Result(len(dtypes), folded_axes(function)),))
 
 
+def _sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
+    """The formula of ``SumOfProducts``; of float16 it is computed in float32."""
+    work = "float32" if dtype == "float16" else dtype
+    steps = [
+        Step(ROWS["mul"](), (0, 1), work),
+        Step(Reduce(REDUCTIONS["sum"], axes, work, work), (2,), work),
+    ]
+    if work != dtype:
+        cast = ROWS["cast"]
+        steps = [
+            Step(cast(work), (0,), work), Step(cast(work), (1,), work),
+            Step(steps[0].function, (2, 3), work), Step(steps[1].function, (4,), work),
+            Step(cast(dtype), (5,), dtype),
+        ]  # fmt: skip
+    return Formula((dtype, dtype), (), tuple(steps), (Result(1 + len(steps), axes),))
+
+
 def _call(step: Instruction, formula: Formula, whole: WholeKernel, address: int) -> Action:
     node: Any = step.node
     patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
@@ -91,6 +117,7 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, address: int)
         step.outputs,
         step.several,
         address,
+        whole.kernel.elementwise,
         len(step.inputs),
         _places(step, whole),
         [*patterns[: len(formula.inputs)], *(patterns[r.value] for r in results)],

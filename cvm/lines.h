@@ -81,6 +81,14 @@ RUN(products_c16, double _Complex, double _Complex, given, times_c16(last, given
 
 #define RATE(T) AT(const T, second, i, j)
 
+#if HAS_HALVES
+RUN_BOTH(f2, half, half)
+RUN(recurrence_f2, half, half, given, given + (half)(RATE(half) * last))
+#else
+#define sums_f2 0
+#define products_f2 0
+#define recurrence_f2 0
+#endif
 RUN(recurrence_f4, float, float, given, given + RATE(float) * last)
 RUN(recurrence_f8, double, double, given, given + RATE(double) * last)
 RUN(recurrence_c8, float _Complex, float _Complex, given,
@@ -225,6 +233,9 @@ enum { SUMS, PRODUCTS, RECURRENCE, LARGEST, SMALLEST };
         return NAME##_f4;                                                                          \
     if (kind == 'f' && size == 8)                                                                  \
         return NAME##_f8;
+#define OF_HALVES(NAME)                                                                            \
+    if (kind == 'f' && size == 2)                                                                  \
+        return NAME##_f2;
 #define OF_COMPLEX(NAME)                                                                           \
     if (kind == 'c' && size == 8)                                                                  \
         return NAME##_c8;                                                                          \
@@ -241,16 +252,19 @@ static inline line_function *function_of_lines(int what, char kind, int64_t size
 {
     switch (what) {
     case SUMS:
+        OF_HALVES(sums)
         OF_FLOATS(sums)
         OF_COMPLEX(sums)
         OF_INTEGERS(sums, sums_i8)
         return kind == 'b' ? sums_bool : 0;
     case PRODUCTS:
+        OF_HALVES(products)
         OF_FLOATS(products)
         OF_COMPLEX(products)
         OF_INTEGERS(products, products_i8)
         return kind == 'b' ? products_bool : 0;
     case RECURRENCE:
+        OF_HALVES(recurrence)
         OF_FLOATS(recurrence)
         OF_COMPLEX(recurrence)
         return 0;
@@ -287,6 +301,10 @@ static inline int fill_range(char kind, int64_t size, int64_t n, const char *sta
             RANGE(uint32_t, uint32_t);
         RANGE(uint64_t, uint64_t);
     }
+#if HAS_HALVES
+    if (kind == 'f' && size == 2)
+        RANGE(half, float);
+#endif
     if (kind == 'f' && size == 4)
         RANGE(float, float);
     if (kind == 'f' && size == 8)

@@ -164,7 +164,7 @@ cdef class Extreme(Native):
         cdef cnp.npy_intp lengths[MOST_AXES]
         cdef int axis, ndim = 0
         cdef line_function *function
-        cdef cnp.ndarray z, x = plain(store[self._slots[0]])
+        cdef cnp.ndarray z, x = readable(store[self._slots[0]])
         if x is None:
             return False
         function = function_of_lines(

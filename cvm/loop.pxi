@@ -1,5 +1,5 @@
 # The steps of a loop: the store of its body stays from step to step, and what a step gives is copied
-# into rows. `frozen.pxi` has the steps of bodies that need no Python.
+# into rows. `steps.pxi` has the steps of bodies that need no Python.
 
 cdef cnp.ndarray row_of(cnp.ndarray x, cnp.npy_intp place):
     """x[place, ...] as a view."""
@@ -104,7 +104,7 @@ cdef class Loop:
 
     cdef int _steps(self, PyObject **store, int64_t most) except -1:
         cdef bint more = True
-        cdef Recording recording
+        cdef Steps recording
         # The ways through the body that were recorded.
         cdef list ways = []
         # The first step may start from other layouts than those that follow: there are two tries.
@@ -118,7 +118,7 @@ cdef class Loop:
             if not tries or most - self.done <= 2 or len(ways) == MOST_WAYS:
                 more = self._finish(store, None)
                 continue
-            recording = Recording(self._machine)
+            recording = Steps(self._machine)
             self._grown = False
             more = self._finish(store, recording)
             if self._grown:
@@ -133,7 +133,7 @@ cdef class Loop:
         """Do steps that go one of the ways, if the next one does."""
         cdef int64_t done = self.done
         for way in ways:
-            more[0] = (<Frozen>way).run(self, most)
+            more[0] = (<Steps>way).run(self, most)
             if self.done > done:
                 return True
         return False
@@ -162,13 +162,13 @@ cdef class Loop:
             at += 1
         return 0
 
-    cdef bint _finish(self, PyObject **store, Recording frozen) except -1:
+    cdef bint _finish(self, PyObject **store, Steps recording) except -1:
         """Do a step and take what it gives; False if it is the last."""
         cdef int i
         cdef bint more = True
         cdef int *slots = self._machine._output_slots
-        if frozen is not None:
-            frozen.record(self, store)
+        if recording is not None:
+            recording.record(self, store)
         elif self._tally is not None:
             self._counted_step(store)
         else:
@@ -182,7 +182,7 @@ cdef class Loop:
         if self._until:
             more = not PyObject_IsTrue(<object>store[slots[self._n_carried + self._n_rows]])
         self.done += 1
-        if frozen is None:
+        if recording is None:
             self._machine.clear(store)
         return more
 

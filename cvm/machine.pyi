@@ -141,6 +141,19 @@ class Product(Native):
         dtype: Any,
     ) -> None: ...
 
+class Multiplied(Product): ...
+
+class Chain(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        written: Sequence[tuple[int, int]],
+        dtype: Any,
+    ) -> None: ...
+
 class View(Native):
     def __init__(
         self,
@@ -411,4 +424,26 @@ class Range(Native):
         outputs: Sequence[int],
         several: bool,
         dtype: Any,
+    ) -> None: ...
+
+class First(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        axis: int,
+    ) -> None: ...
+
+class Distinct(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        index: bool,
+        inverse: bool,
+        counts: bool,
     ) -> None: ...

@@ -22,7 +22,7 @@ from cpython.object cimport PyObject_IsTrue
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 cimport numpy as cnp
 
@@ -54,7 +54,9 @@ include "moves.pxi"
 include "join.pxi"
 include "places.pxi"
 include "lines.pxi"
+include "order.pxi"
 include "blas.pxi"
+include "products.pxi"
 include "inspected.pxi"
 include "cells.pxi"
 
@@ -88,6 +90,9 @@ cdef struct Step:
 include "tally.pxi"
 
 
+cdef class Replay
+
+
 @cython.final
 @cython.auto_pickle(False)
 cdef class NativeMachine:
@@ -110,6 +115,7 @@ cdef class NativeMachine:
     cdef PyObject **_template
     cdef bint _keep
     cdef bint is_native     # whether kernels, products and views are all there is
+    cdef bint is_replayable     # whether calls may be recorded and replayed
     cdef int _n_slots, _n_steps, _n_constants
     cdef int *_constant_slots
     cdef Step *_steps
@@ -127,6 +133,10 @@ cdef class NativeMachine:
         self._keep = keep
         self.is_native = all(
             recordable(action, step)
+            for action, step in zip(actions, program.instructions, strict=True)
+        )
+        self.is_replayable = not keep and all(
+            replayable(action, step)
             for action, step in zip(actions, program.instructions, strict=True)
         )
         self._n_slots = len(program.variables)
@@ -212,7 +222,11 @@ cdef class NativeMachine:
         was_timed(&tally.sampler, kind, nanoseconds() - began, clock.overhead)
         return results
 
-    cdef list execute(self, values, observe, Tally tally, Clock clock):
+    cdef list execute(
+        self, values, observe, Tally tally, Clock clock, Replay replay=None, int n_outputs=0,
+        int *updated=NULL
+    ):
+        """Run the program; with ``replay``, record what is done (see ``Replay.complete``)."""
         cdef int i
         cdef list results
         cdef PyObject *few[FEW_SLOTS]
@@ -226,7 +240,11 @@ cdef class NativeMachine:
         try:
             for i in range(self._n_inputs):
                 put(store, self._input_slots[i], values[i])
-            self._guarded(store, observe, tally, clock)
+            if replay is None:
+                self._guarded(store, observe, tally, clock)
+            else:
+                replay.record(store)
+                replay.complete(store, n_outputs, updated)
             if self._keep:
                 self.kept = contents(store, self._n_slots)
             results = PyList_New(self._n_outputs)
@@ -281,8 +299,9 @@ cdef class NativeMachine:
 
     cdef int _guarded(self, PyObject **store, observe, Tally tally, Clock clock) except -1:
         cdef int position = 0
+        cdef bint as_before = tally is not None and tally.plain and clock is None
         try:
-            if tally is not None and tally.plain and clock is None:
+            if as_before:
                 self._counted_as_before(store, &position, tally)
             elif tally is not None:
                 self._counted(store, &position, tally, clock)
@@ -290,8 +309,11 @@ cdef class NativeMachine:
                 self._loop(store, &position)
             else:
                 self._observed(store, &position, observe)
-        except Exception as problem:
-            self.blame(problem, store, position)
+        except BaseException as problem:
+            if as_before:
+                tally.ended_at(position)
+            if isinstance(problem, Exception):
+                self.blame(problem, store, position)
             raise
         return 0
 
@@ -335,15 +357,8 @@ cdef class NativeMachine:
         """
         cdef int64_t *entries = symcomp_entries()
         cdef int64_t first = entries[0]
-        cdef int i
-        try:
-            self._loop(store, position)
-        except BaseException:
-            # As one by one: what failed has run, too.
-            for i in range(position[0] + 1):
-                tally.counts[i] += 1
-            raise
         tally.repeats += 1
+        self._loop(store, position)
         if entries[0] - first != tally.entries:
             tally.plain = tally.may_be_plain = False
         return 0
@@ -432,5 +447,7 @@ include "frozen.pxi"
 include "recording.pxi"
 include "draws.pxi"
 include "windows.pxi"
+include "steps.pxi"
+include "replay.pxi"
 include "loop.pxi"
 include "caller.pxi"

@@ -13,6 +13,14 @@
 #define EACH_PROCESSOR
 #endif
 
+/* Numbers of float16, which are computed in float and rounded. */
+#ifdef __FLT16_MAX__
+#define HAS_HALVES 1
+typedef _Float16 half;
+#else
+#define HAS_HALVES 0
+#endif
+
 enum { MOST_MOVED_AXES = 16 };
 
 struct pair { uint64_t low, high; };
@@ -65,6 +73,11 @@ MOVE(add_1, uint8_t, ADD)
 MOVE(add_2, uint16_t, ADD)
 MOVE(add_4, uint32_t, ADD)
 MOVE(add_8, uint64_t, ADD)
+#if HAS_HALVES
+MOVE(add_f2, half, ADD)
+#else
+#define add_f2 0
+#endif
 MOVE(add_f4, float, ADD)
 MOVE(add_f8, double, ADD)
 MOVE(add_c8, float _Complex, ADD)
@@ -111,7 +124,7 @@ static inline move_function *function_that_adds(char kind, int64_t size)
     case 'b': return add_bool;
     case 'i':
     case 'u': return size == 1 ? add_1 : size == 2 ? add_2 : size == 4 ? add_4 : add_8;
-    case 'f': return size == 4 ? add_f4 : size == 8 ? add_f8 : 0;
+    case 'f': return size == 2 ? add_f2 : size == 4 ? add_f4 : size == 8 ? add_f8 : 0;
     case 'c': return size == 8 ? add_c8 : size == 16 ? add_c16 : 0;
     default: return 0;
     }

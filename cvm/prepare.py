@@ -13,16 +13,20 @@ from symcomp.cvm.kernels import MOST_ARRAYS, MOST_AXES, formula_of, kernel_actio
 from symcomp.cvm.machine import (
     DRAWS_OF_NUMPY,
     Action,
+    Chain,
     Convolution,
     Copied,
+    Distinct,
     Extreme,
     Fill,
+    First,
     GateCall,
     Gather,
     Inspected,
     Joined,
     Largest,
     Lengths,
+    Multiplied,
     NativeMachine,
     Nonzeros,
     Passed,
@@ -43,7 +47,8 @@ from symcomp.cvm.machine import (
     Written,
 )
 from symcomp.ops.alloc import Alloc
-from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.contraction import MatrixChain, in_order
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import Stack
 from symcomp.ops.creation import Arange
@@ -55,11 +60,11 @@ from symcomp.ops.index import IncSubtensor, Nonzero, Subtensor
 from symcomp.ops.join import Join, Split
 from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, MaskFits, Pattern, Slice
 from symcomp.ops.plus_scalar import PlusScalar
-from symcomp.ops.products import Dot, SameLengths
+from symcomp.ops.products import BatchedDot, Dot, SameLengths
 from symcomp.ops.random.draw import Draw
 from symcomp.ops.reduce import ArgReduce
 from symcomp.ops.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
-from symcomp.ops.sort import Argsort, SearchSorted, Sort
+from symcomp.ops.sort import Argsort, ArgTopK, SearchSorted, Sort, Unique
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.pooling import MaxPool, ToPositions
 from symcomp.vm import destinations
@@ -71,6 +76,8 @@ Lowering = Callable[[Instruction], Action | None]
 
 # Of what the machine compares lengths with.
 LARGEST_INT = 2**31 - 1
+# Of what chains of products have (see products.h).
+MOST_FACTORS = 64
 
 
 def native_machine(
@@ -246,11 +253,18 @@ def _product(
 ) -> Action | None:
     node: Any = step.node
     out = node.outputs[0]
-    if out.dtype not in ("float32", "float64") or any(x.dtype != out.dtype for x in node.inputs):
-        return None
+    same = all(x.dtype == out.dtype for x in node.inputs)
+    kind = Product if same and out.ndim < 3 and out.dtype in REALS else Multiplied
     transposed = (getattr(node.op, "trans_a", False), getattr(node.op, "trans_b", False))
     into = c if node.op.destroy_map else _into(step)
-    return Product(*_call(step), out.ndim, c, alpha, a, b, beta, transposed, outer, into, out.dtype)
+    return kind(*_call(step), out.ndim, c, alpha, a, b, beta, transposed, outer, into, out.dtype)
+
+
+def _chain(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    if len(step.inputs) > MOST_FACTORS:
+        return None
+    return Chain(*_call(step), in_order(op.brackets), step.node.outputs[0].dtype)  # type: ignore[union-attr]
 
 
 # -- elements moved
@@ -403,6 +417,17 @@ def _search(step: Instruction) -> Action | None:
     return Searched(*_call(step), op.side == "right")
 
 
+def _first(step: Instruction) -> Action | None:
+    return First(*_call(step), step.node.op.axis)  # type: ignore[union-attr]
+
+
+def _distinct(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    if op.axis is not None:
+        return None
+    return Distinct(*_call(step), op.return_index, op.return_inverse, op.return_counts)
+
+
 def _nonzero(step: Instruction) -> Action | None:
     return Nonzeros(*_call(step))
 
@@ -419,8 +444,11 @@ NATIVE: dict[type, Lowering] = {
     Alloc: _fill,
     Arange: _range,
     ArgReduce: _extreme,
+    ArgTopK: _first,
     Argsort: _sort,
     Assert: _assert,
+    BatchedDot: _dot,
+    BatchedGemm: _gemm,
     Contiguous: _contiguous,
     Convolve: _convolution,
     ConvolveInputs: _convolution,
@@ -436,6 +464,7 @@ NATIVE: dict[type, Lowering] = {
     IncSubtensor: _write,
     Join: _join,
     LinearRecurrence: _recurrence,
+    MatrixChain: _chain,
     MaxPool: _largest,
     MaskFits: _mask_fits,
     Nonzero: _nonzero,
@@ -453,4 +482,5 @@ NATIVE: dict[type, Lowering] = {
     Stack: _stack,
     Subtensor: _read,
     ToPositions: _placing,
+    Unique: _distinct,
 }

@@ -1,8 +1,8 @@
-# A step of a loop that is done and recorded: what its instructions do, and where what they make lies.
+# A run that is recorded: what its instructions do, and where what they make lies.
 
-# Actions whose steps can be recorded, and the dtypes of conditions.
+# Actions that can be recorded, and the dtypes of conditions.
 FREEZABLE = (
-    KernelCall, Product, Transpose, View, Lengths, Fill, Written, Reserve, Joined, RandomDraw,
+    KernelCall, Product, Transpose, View, Lengths, Fill, Written, Reserve, Joined, RandomDraw, Copied,
 )
 # Ops whose results are views of their first inputs, or fixed if the inputs are, whatever does them.
 PLAIN = (Reshape, Split, Stack)
@@ -13,7 +13,7 @@ CHOOSING = (
 
 
 cdef bint recordable(Action action, instruction):
-    """Whether steps with this instruction may be done without Python."""
+    """Whether the steps of a loop with this instruction may be done without Python."""
     if type(action) in FREEZABLE or action is None and instruction.opcode > COPY:
         return True
     return instruction.node is not None and type(instruction.node.op) in PLAIN
@@ -31,20 +31,18 @@ cdef bint lies_in(PyObject *part, PyObject *whole) noexcept:
 
 
 cdef class Recording(Frozen):
-    """A ``Frozen`` that is made: by one step, from which the lengths are known."""
+    """A ``Frozen`` that is made: by one run, from which the lengths are known."""
 
     cdef int _position      # of the instruction that is done
+    cdef Tally _tally
+    cdef bint *_late        # places whose addresses are known in the middle of a run
 
-    cdef int record(self, Loop loop, PyObject **store) except -1:
-        """Do a step, and note what is done."""
+    def __cinit__(self, NativeMachine machine):
+        self._late = <bint *>self._new(self._most_places * sizeof(bint))
+
+    cdef int _do_all(self, PyObject **store, Clock clock) except -1:
+        """Do the run, and note what is done."""
         cdef int position = 0
-        cdef Clock clock = None
-        self._tally = loop._tally
-        if self._tally is not None:
-            self._steady = <Steady *>self._new(self._machine._n_steps * sizeof(Steady))
-            if next_run(&self._tally.sampler) == FULL:
-                clock = Clock()
-        self._name_inputs(loop, store)
         try:
             while position < self._machine._n_steps:
                 position = self._do(position, store, clock)
@@ -76,7 +74,7 @@ cdef class Recording(Frozen):
         if not self._fits:
             pass
         elif step.opcode <= COPY:
-            self._fits = self._note(<Action>step.action, step, store)
+            self._fits = self._noted(<Action>step.action, step, store)
         elif step.opcode == MOVE:
             self._fits = self._move(step)
         elif step.opcode == BRANCH:
@@ -87,9 +85,10 @@ cdef class Recording(Frozen):
             Py_XDECREF(value)
         return following
 
-    cdef Call *_new_call(self) noexcept:
+    cdef Call *_new_call(self, Doing kind) noexcept:
         cdef Call *call = &self._calls[self._n_calls]
-        call.position = self._position
+        memset(call, 0, sizeof(Call))
+        call.kind, call.position = kind, self._position
         self._n_calls += 1
         return call
 
@@ -112,15 +111,26 @@ cdef class Recording(Frozen):
         kind = cnp.PyArray_TYPE(<cnp.ndarray>store[slot])
         if kind not in CHOOSING or cnp.PyArray_SIZE(<cnp.ndarray>store[slot]) != 1:
             return False
-        call = self._new_call()
-        call.chooses, call.wanted, call.type = True, wanted, kind
+        call = self._new_call(CHOOSE)
+        call.wanted, call.type = wanted, kind
         call.places = <int *>self._new(sizeof(int))
         call.places[0] = place
         return True
 
+    cdef bint _noted(self, Action action, Step *step, PyObject **store) except -1:
+        """Record an action; False if that cannot be."""
+        cdef int calls = self._n_calls, cuts = self._n_cuts, places = self._n_places
+        if self._note(action, step, store):
+            return True
+        self._n_calls, self._n_cuts, self._n_places = calls, cuts, places
+        return self._note_otherwise(action, step, store)
+
+    cdef bint _note_otherwise(self, Action action, Step *step, PyObject **store) except -1:
+        """Record an action that needs the GIL."""
+        return False
+
     cdef bint _note(self, Action action, Step *step, PyObject **store) except -1:
-        """Record an action; False if it cannot be done without Python."""
-        cdef int slot
+        """Record an action; False if it cannot be done without the GIL."""
         if type(action) is Lengths or (
             (type(action) is KernelCall or type(action) is Product) and self._are_fixed(step, 0)
         ):
@@ -143,6 +153,8 @@ cdef class Recording(Frozen):
             )
         if type(action) is Joined and not (<Joined>action)._stacked:
             return self._join(<Joined>action, store)
+        if type(action) is Copied:
+            return self._copied(<Copied>action, store)
         if type(action) is RandomDraw and self._are_fixed(step, 1):
             return record_draw(self, <RandomDraw>action, store)
         return self._views(step, store)
@@ -159,7 +171,8 @@ cdef class Recording(Frozen):
     cdef bint _views(self, Step *step, PyObject **store) except -1:
         """Views of the first input, where the others are fixed; or what is fixed altogether."""
         cdef int i, slot
-        if type(self._machine.program.instructions[self._position].node.op) not in PLAIN:
+        node = self._machine.program.instructions[self._position].node
+        if node is None or type(node.op) not in PLAIN:
             return False
         if self._are_fixed(step, 0):
             return self._fix(step, 0, store)
@@ -185,40 +198,23 @@ cdef class Recording(Frozen):
             array = cnp.PyArray_NewCopy(<cnp.ndarray>store[slot], cnp.NPY_CORDER)
             self._memory.append(array)
             self._place_of[slot] = self._new_place(
-                FIXED, cnp.PyArray_BYTES(array), 0, cnp.PyArray_NBYTES(array)
+                FIXED, cnp.PyArray_BYTES(array), cnp.PyArray_NBYTES(array)
             )
         return True
 
-    cdef int _name_inputs(self, Loop loop, PyObject **store) except -1:
-        """Give a place to each input and constant that is an array."""
-        cdef int i, slot
-        cdef int *slots = self._machine._input_slots
-        cdef int first = loop._n_reads + loop._n_carried
-        for i in range(self._machine._n_inputs):
-            if loop._n_reads <= i < first:
-                self._name(slots[i], store, STATE, 0)
-            elif i < loop._n_reads:
-                self._name_row(slots[i], store, loop._arrays[loop._read[2 * i]])
-            elif i < first + len(loop._sequences):
-                self._name_row(slots[i], store, loop._sequences[i - first])
-            else:
-                self._name(slots[i], store, FIXED, 0)
-        for slot in self._machine.program.constants:
-            self._name(slot, store, FIXED, 0)
+    cdef int _name_constants(self, PyObject **store) except -1:
+        cdef int i
+        for i in range(self._machine._n_constants):
+            self._name(self._machine._constant_slots[i], store, FIXED)
         return 0
 
-    cdef int _name_row(self, int slot, PyObject **store, cnp.ndarray x) except -1:
-        self._name(slot, store, MOVING, cnp.PyArray_STRIDE(x, 0))
-        # Another row of what is not aligned might be less so.
-        self._fits = self._fits and cnp.PyArray_ISBEHAVED_RO(x)
-        return 0
-
-    cdef int _name(self, int slot, PyObject **store, int kind, int64_t move) except -1:
+    cdef int _name(self, int slot, PyObject **store, int kind) except -1:
+        """Give a place to what is in a slot, if that is an array."""
         cdef cnp.ndarray array
         if cnp.PyArray_Check(<object>store[slot]):
             array = <cnp.ndarray>store[slot]
             self._place_of[slot] = self._new_place(
-                kind, cnp.PyArray_BYTES(array), move, cnp.PyArray_NBYTES(array)
+                kind, cnp.PyArray_BYTES(array), cnp.PyArray_NBYTES(array)
             )
         return 0
 
@@ -230,20 +226,20 @@ cdef class Recording(Frozen):
         if place >= 0 and self._kinds[place] != FIXED:
             if cnp.PyArray_DATA(array) == cnp.PyArray_DATA(<cnp.ndarray>store[into]):
                 self._place_of[slot] = place
-                return self._kinds[self._roots[place]] == OWN
-        self._place_of[slot] = self._new_place(OWN, NULL, 0, cnp.PyArray_NBYTES(array))
+                return self._kinds[self._roots[place]] in (OWN, TAKEN, ACTED)
+        self._place_of[slot] = self._new_place(OWN, NULL, cnp.PyArray_NBYTES(array))
         return cnp.PyArray_IS_C_CONTIGUOUS(array)
 
     cdef bint _kernel(self, KernelCall action, PyObject **store) except -1:
         cdef int axis, at, i, k, n = action._n_inputs + action._n_outputs
         cdef int ndim = action._ndim
-        cdef Call *call = self._new_call()
+        cdef Call *call = self._new_call(KERNEL)
         cdef double size = action._steps
         cdef cnp.ndarray array
         call.n_arrays, call.kernel = n, action._kernel
         call.places = <int *>self._new(n * sizeof(int))
         call.data = <char **>self._new((n + len(action._constants)) * sizeof(char *))
-        call.shape = <int64_t *>self._new(ndim * sizeof(int64_t))
+        call.shape = <int64_t *>self._new(max(ndim, 1) * sizeof(int64_t))
         call.strides = <int64_t *>self._new(n * ndim * sizeof(int64_t))
         for axis in range(ndim):
             call.shape[axis] = -1
@@ -271,10 +267,29 @@ cdef class Recording(Frozen):
         for i in range(len(action._constants)):
             call.data[n + i] = action._addresses[i]
         self._work += size
+        self._join_axes(call, action, store)
         return True
 
+    cdef int _join_axes(self, Call *call, KernelCall action, PyObject **store) except -1:
+        """If all arrays of a kernel lie in order, and none is stretched, one axis is enough."""
+        cdef int k, slot
+        cdef Py_ssize_t size = 1
+        cdef cnp.ndarray array
+        call.threads = 1
+        for k in range(action._ndim):
+            size *= call.shape[k]
+        for k in range(call.n_arrays):
+            slot = action._slots[k] if k < action._n_inputs else action._outputs[k - action._n_inputs]
+            array = <cnp.ndarray>store[slot]
+            if cnp.PyArray_SIZE(array) != size or not cnp.PyArray_IS_C_CONTIGUOUS(array):
+                return 0
+        if action._elementwise and size > 0:
+            call.threads, call.shape[0] = 0, size
+        return 0
+
     cdef bint _product(self, Product action, PyObject **store) except -1:
-        cdef Call *call = self._new_call()
+        cdef Call *call = self._new_call(PRODUCT)
+        cdef double work
         cdef int slot, itemsize = 4 if action._type == cnp.NPY_FLOAT32 else 8
         cdef cnp.ndarray a, b, z
         for slot in (action._a, action._b, action._c, action._alpha, action._beta):
@@ -288,7 +303,7 @@ cdef class Recording(Frozen):
             return False
         if not as_matrix(b, action._trans_b, not action._outer, itemsize, &call.b):
             return False
-        call.kernel, call.type = NULL, action._type
+        call.type = action._type
         call.alpha = action._factor(store, action._alpha, 1.0)
         call.beta = action._factor(store, action._beta, 1.0) if action._c >= 0 else 0.0
         if call.alpha == 0 or not self._name_output(action._outputs[0], action._into, store):
@@ -305,8 +320,24 @@ cdef class Recording(Frozen):
             if self._place_of[action._c] != call.places[3]:
                 call.places[2] = self._place_of[action._c]
                 read_layout(<cnp.ndarray>store[action._c], &call.c)
-        self._work += <double>call.a.rows * call.a.columns * call.b.columns
+        work = <double>call.a.rows * call.a.columns * call.b.columns
+        if work <= FEW_PRODUCTS:
+            call.kind = FEW
+        elif call.b.columns == 1 and call.a.rows > 1:
+            # z^T = b^T a^T
+            self._turn(call)
+        if call.kind == PRODUCT and is_row(call.type, &call.a, &call.b):
+            call.kind = ROW
+        self._work += work
         return call.places[3] != call.places[0] and call.places[3] != call.places[1]
+
+    cdef void _turn(self, Call *call) noexcept:
+        """Exchange the factors of a product, each transposed."""
+        cdef Matrix first = call.a
+        call.a, call.b = call.b, first
+        call.places[0], call.places[1] = call.places[1], call.places[0]
+        turn(&call.a)
+        turn(&call.b)
 
     cdef bint _transpose(self, Transpose action, PyObject **store) except -1:
         cdef int place = self._place_of[action._slots[0]]
@@ -318,8 +349,9 @@ cdef class Recording(Frozen):
 
     cdef bint _part(self, int slot, int output, PyObject **store) except -1:
         """A view of a part of what is in ``slot``."""
-        cdef int source = self._place_of[slot]
+        cdef int place, source = self._place_of[slot]
         cdef cnp.ndarray x, z
+        cdef Call *call
         cdef Cut *cut
         cdef cnp.npy_intp offset
         if source < 0 or not cnp.PyArray_CheckExact(<object>store[slot]):
@@ -328,20 +360,24 @@ cdef class Recording(Frozen):
         offset = cnp.PyArray_BYTES(z) - cnp.PyArray_BYTES(x)
         if self._kinds[source] == FIXED:
             self._place_of[output] = self._new_place(
-                FIXED, self._addresses[source] + offset, 0, cnp.PyArray_NBYTES(z)
+                FIXED, self._addresses[source] + offset, cnp.PyArray_NBYTES(z)
             )
             return True
+        place = self._place_of[output] = self._new_place(PART, NULL, cnp.PyArray_NBYTES(z))
+        self._roots[place], self._late[place] = self._roots[source], self._late[source]
+        if self._late[source]:
+            call = self._new_call(SHIFT)
+            call.places = <int *>self._new(2 * sizeof(int))
+            call.places[0], call.places[1], call.offset = source, place, offset
+            return True
         cut = &self._cuts[self._n_cuts]
-        cut.place = self._new_place(PART, NULL, 0, cnp.PyArray_NBYTES(z))
-        cut.source, cut.offset = source, offset
-        self._roots[cut.place] = self._roots[source]
-        self._place_of[output] = cut.place
+        cut.place, cut.source, cut.offset = place, source, offset
         self._n_cuts += 1
         return True
 
     cdef Writing *_writing(self, int source, int target) except NULL:
         """Record that something of one place is written to another; it says how."""
-        cdef Call *call = self._new_call()
+        cdef Call *call = self._new_call(WRITE)
         call.writing = <Writing *>self._new(sizeof(Writing))
         call.places = <int *>self._new(2 * sizeof(int))
         call.places[0], call.places[1] = source, target
@@ -357,6 +393,21 @@ cdef class Recording(Frozen):
         if cnp.PyArray_TYPE(value) != cnp.PyArray_TYPE(z) or cnp.PyArray_NDIM(value) != 0:
             return False
         write_whole(z, value, self._writing(source, self._place_of[action._outputs[0]]))
+        return True
+
+    cdef bint _copied(self, Copied action, PyObject **store) except -1:
+        cdef int source = self._place_of[action._slots[0]], slot = action._outputs[0]
+        cdef cnp.ndarray x, z
+        if source < 0:
+            return False
+        x, z = <cnp.ndarray>store[action._slots[0]], <cnp.ndarray>store[slot]
+        if x is z:
+            self._place_of[slot] = source
+            return True
+        if not cnp.PyArray_IS_C_CONTIGUOUS(z):
+            return False
+        self._place_of[slot] = self._new_place(OWN, NULL, cnp.PyArray_NBYTES(z))
+        write_whole(z, x, self._writing(source, self._place_of[slot]))
         return True
 
     cdef bint _write(self, Written action, PyObject **store) except -1:
@@ -412,114 +463,16 @@ cdef class Recording(Frozen):
             offset += lengths[action._axis] * cnp.PyArray_STRIDE(z, action._axis)
         return True
 
-    # -- what becomes of the results
-
-    cdef bint complete(self, Loop loop, PyObject **store) except -1:
-        """Say where results go in the steps after the recorded one; False if they differ from it.
-
-        The store is cleared.
-        """
-        cdef int i, at, slot
-        cdef int *slots = self._machine._output_slots
-        self._go_on(loop)
-        for i in range(loop._n_rows):
-            if self._fits:
-                at = i if i < loop._n_states else i + loop._n_carried
-                self._fits = self._into_row(loop, i, slots[at], store)
-        for i in range(loop._n_carried):
-            if self._fits:
-                self._fits = self._into_state(
-                    slots[loop._n_states + i], self._machine._input_slots[loop._n_reads + i], store
-                )
-        if self._fits and loop._until:
-            slot = slots[loop._n_rows + loop._n_carried]
-            self._until = self._place_of[slot]
-            self._fits = (
-                self._until >= 0
-                and cnp.PyArray_TYPE(<cnp.ndarray>store[slot]) == cnp.NPY_BOOL
-                and cnp.PyArray_NDIM(<cnp.ndarray>store[slot]) == 0
-            )
-        if self._fits:
-            self._provide(loop)
-        self._machine.clear(store)
-        return self._fits
-
-    cdef int _go_on(self, Loop loop) except -1:
-        """From the rows that the recorded step read to those of the next one."""
-        cdef int i, place
-        cdef cnp.ndarray rows
-        for i in range(self._n_places):
-            if self._kinds[i] == MOVING:
-                self._addresses[i] += self._moves[i]
-        for i in range(loop._n_reads):
-            # The step may have moved the rows to larger memory.
-            rows = <cnp.ndarray>loop._arrays[loop._read[2 * i]]
-            place = self._place_of[self._machine._input_slots[i]]
-            self._addresses[place] = cnp.PyArray_BYTES(rows)
-            self._addresses[place] += (
-                (loop.done + loop._read[2 * i + 1]) * cnp.PyArray_STRIDE(rows, 0)
-            )
-        return 0
-
-    cdef bint _into_row(self, Loop loop, int i, int slot, PyObject **store) except -1:
-        """What is a row: it is made there, or else copied."""
-        cdef int place = self._place_of[slot]
-        cdef cnp.ndarray rows = <cnp.ndarray>loop._arrays[i]
-        cdef cnp.ndarray row, value
-        cdef cnp.npy_intp at = loop.done + loop._depths[i]
-        cdef int target
-        cdef bint in_order
-        if place < 0 or at >= cnp.PyArray_DIM(rows, 0):
-            return False
-        row, value = row_of(rows, at), <cnp.ndarray>store[slot]
-        if not same_lengths(value, row) or cnp.PyArray_NDIM(value) > MOST_AXES:
-            return False
-        in_order = cnp.PyArray_IS_C_CONTIGUOUS(value) and cnp.PyArray_IS_C_CONTIGUOUS(row)
-        if in_order and self._kinds[place] == OWN and not self._claimed[place]:
-            self._addresses[place] = cnp.PyArray_BYTES(row)
-            self._moves[place] = cnp.PyArray_STRIDE(rows, 0)
-            self._claimed[place] = True
-            return True
-        target = self._new_place(
-            MOVING, cnp.PyArray_BYTES(row), cnp.PyArray_STRIDE(rows, 0), self._sizes[place]
-        )
-        self._copy(place, target, value)
-        return True
-
-    cdef bint _into_state(self, int slot, int before, PyObject **store) except -1:
-        """What is carried: it and the last one change places, or else it is copied."""
-        cdef int place = self._place_of[slot], last = self._place_of[before]
-        if place < 0 or last < 0:
-            return False
-        if not same_layout(<cnp.ndarray>store[slot], <cnp.ndarray>store[before]):
-            return False
-        if place == last:
-            return True
-        if self._kinds[place] == STATE:
-            return False
-        if self._kinds[place] == OWN and not self._claimed[place]:
-            self._claimed[place] = True
-            self._exchanges[2 * self._n_exchanges] = place
-            self._exchanges[2 * self._n_exchanges + 1] = last
-            self._n_exchanges += 1
-        else:
-            self._copy(place, last, <cnp.ndarray>store[slot])
-        return True
-
     cdef int _copy(self, int source, int target, cnp.ndarray value):
+        """Say that a result is copied to where it belongs."""
         cdef Copy *copy = &self._copies[self._n_copies]
         copy.source, copy.target = source, target
         read_layout(value, &copy.layout)
         self._n_copies += 1
 
-    cdef int _provide(self, Loop loop) except -1:
-        """Memory for what a step makes, and for what is carried into the next one."""
-        cdef int place
-        for place in range(self._n_places):
-            if self._kinds[place] == STATE or self._kinds[place] == OWN:
-                if self._moves[place] == 0:
-                    buffer = np.empty(self._sizes[place], np.uint8)
-                    self._memory.append(buffer)
-                    self._addresses[place] = cnp.PyArray_BYTES(<cnp.ndarray>buffer)
-        self._at = loop.done
+    cdef int _provide(self, int place) except -1:
+        """Memory for what a run makes."""
+        buffer = np.empty(self._sizes[place], np.uint8)
+        self._memory.append(buffer)
+        self._addresses[place] = cnp.PyArray_BYTES(<cnp.ndarray>buffer)
         return 0

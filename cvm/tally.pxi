@@ -7,6 +7,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 cdef extern from *:
     """
     /* How often this thread went from the machine into Python. */
+    __attribute__((tls_model("initial-exec")))
     static _Thread_local int64_t symcomp_python_entries = 0;
     static int64_t *symcomp_entries(void) { return &symcomp_python_entries; }
     """
@@ -343,6 +344,13 @@ cdef class Tally:
                 self.in_python[i] += self.repeats * self.went[i]
             self.repeats = 0
 
+    cdef void ended_at(self, int position) noexcept:
+        """A run that was counted as a repeat failed at an instruction."""
+        cdef int i
+        self.repeats -= 1
+        for i in range(position + 1):
+            self.counts[i] += 1
+
     cdef void settle(self, int64_t entries) noexcept:
         """A run was counted one by one, which went into Python so often."""
         if self.entries != entries:
@@ -351,6 +359,10 @@ cdef class Tally:
         else:
             self.plain = self.may_be_plain and self._n > 0 and self.counts[0] > ALWAYS_TIMED
         self.entries = entries
+
+    cdef bint repeats_natively(self) noexcept:
+        """Whether runs repeat the last one, and that without Python."""
+        return self.plain and self.entries == 0
 
     cdef int recognise(self, int position, PyObject **store, Step *step) except -1:
         """Note the shapes of an instruction that was not timed, and whose values are all there."""

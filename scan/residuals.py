@@ -104,8 +104,7 @@ class _Cut:
 
     def result(self) -> tuple[list[Any], dict[Any, Any], dict[Any, Any]]:
         self._outputs = self._without_templates()
-        for f in self._frontier():
-            self._cut(f)
+        self._cut(self._frontier())
         replaced: dict[Variable, Any] = {}
         rows: dict[Any, Any] = {}
         for f in self._used:
@@ -161,13 +160,15 @@ class _Cut:
         used.update((y, None) for y in self._outputs)
         return [x for x in used if x not in varying and not isinstance(x, Constant)]
 
-    def _cut(self, f: Variable) -> None:
-        """Find where to cut ``f`` off."""
-        pending = [f]
+    def _cut(self, frontier: Sequence[Variable]) -> None:
+        """Find where to cut ``frontier`` off."""
+        pending = [*reversed(frontier)]
+        seen: set[Variable] = set()
         while pending:
             x = pending.pop()
-            if isinstance(x, Constant):
+            if x in seen or isinstance(x, Constant):
                 continue
+            seen.add(x)
             if self._is_fixed(x):
                 self._invariant[x] = None
             elif x in self._rows_of:

@@ -76,8 +76,9 @@ OPTIONS = (
     Option(
         "cast_policy",
         "numpy+floatX",
-        ("numpy+floatX", "numpy"),
-        "Dtype of a Python float met by an integer tensor: floatX, or float64 as in NumPy.",
+        ("numpy+floatX", "numpy", "theano"),
+        "Dtype of a Python float met by an integer tensor: floatX, or float64 as in NumPy; theano: "
+        "floatX, which NumPy's float64 scalars and quotients of integers are then, too.",
     ),
     Option("mode", "Mode", str, "The mode of functions compiled without one."),
     Option(
@@ -148,6 +149,13 @@ OPTIONS = (
         "Loops over fewer elements are done by one thread.",
     ),
     Option(
+        "blas_threads",
+        0,
+        int,
+        "How many threads BLAS uses within functions; 0: with openmp as many as kernels, else as "
+        "many as BLAS was started with.",
+    ),
+    Option(
         "on_unused_input",
         "raise",
         ("raise", "warn", "ignore"),
@@ -158,6 +166,12 @@ OPTIONS = (
         "user_ops",
         ("user_ops", "all", "off"),
         "Whose making of a NaN out of numbers is an error: ops written by users, all, none.",
+    ),
+    Option(
+        "exception_verbosity",
+        "low",
+        ("low", "high"),
+        "What errors of calls tell: a screenful; all that f.explain_last_error() tells.",
     ),
     Option("profile", False, bool, "Profile every function compiled; print it at exit."),
     Option(
@@ -171,12 +185,6 @@ OPTIONS = (
         "ignore",
         ("ignore", "warn", "raise"),
         "What to do when a float64 tensor is made while floatX is smaller.",
-    ),
-    Option(
-        "exception_verbosity",
-        "low",
-        ("low", "high"),
-        "Whether the error of a call that fails says all that is known of it.",
     ),
 )
 
@@ -215,10 +223,10 @@ class Config:
     compiledir_size: int
     on_unused_input: str
     nan_guard: str
+    exception_verbosity: str
     profile: bool
     profile_destination: str
     warn_float64: str
-    exception_verbosity: str
 
     def __init__(self, environ: Mapping[str, str], options: tuple[Option, ...] = OPTIONS) -> None:
         object.__setattr__(self, "_options", {option.name: option for option in options})

@@ -57,7 +57,9 @@ def run_page(path: Path) -> int:
 def run_session(block: Block, namespace: dict[str, Any], path: Path) -> None:
     """Compare what a session answers with what the page says."""
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=OPTIONS)
-    session = parser.get_doctest(block.source, namespace, path.name, str(path), block.line)
+    # Tracebacks find lines by the name of the block.
+    name = f"{path.name}:{block.line}"
+    session = parser.get_doctest(block.source, namespace, name, str(path), block.line)
     report: list[str] = []
     runner.run(session, out=report.append, clear_globs=False)
     namespace.update(session.globs)

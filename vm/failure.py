@@ -13,9 +13,13 @@ from symcomp.vm.program import Instruction, Program
 from symcomp.vm.replay import replay
 
 # What fits on a screen with the traceback above it.
-MOST_INPUTS, LONGEST_OP, LONGEST_VALUE = 6, 100, 160
+MOST_INPUTS, LONGEST_OP, LONGEST_NAME, LONGEST_VALUE = 6, 100, 60, 160
 # How much of the graph above the node, and of the program around it, is told in full.
 DEPTH, NEIGHBOURS = 5, 4
+# Where an exception keeps the details of the programs that it came through.
+INSIDE = "_symcomp_details"
+# The files of functions that tracebacks show without their lines.
+COMPILED = (".pxi", ".pyx")
 
 
 @record
@@ -51,6 +55,9 @@ def failure(
 ) -> Failure:
     """Add to an exception what was computed when it was raised; return all that is known.
 
+    Of a loop, what its step told is repeated in the details, and the exception says only where the
+    loop is. With ``config.exception_verbosity="high"`` the exception tells the details, too.
+
     Parameters
     ----------
     program : Program
@@ -61,27 +68,58 @@ def failure(
     """
     step = program.instructions[position]
     notes = list(getattr(problem, "__notes__", ()))
-    explain(problem, step, values)
     error = "\n".join([f"{type(problem).__name__}: {problem}", *notes])
-    summary = _summary(step, values) if step.node is not None else step.line()
-    found = Failure(error, summary, _details(program, position, values))
+    details = _details(program, position, values)
+    inside: Sequence[str] = getattr(problem, INSIDE, ())
+    if inside and step.node is not None:
+        summary = f"It ran inside {_short(str(step.node.op), LONGEST_OP)}{_made(step.node)}"
+    else:
+        summary = _summary(step, values) if step.node is not None else step.line()
+    setattr(problem, INSIDE, (*inside, details))
+    problem.add_note(summary)
     if config.exception_verbosity == "high":
-        problem.add_note(found.details)
-    return found
+        problem.add_note(f"\n{details}\n")
+    else:
+        without_machine(problem)
+    return Failure(error, summary, "\n\n".join([details, *inside[::-1]]))
+
+
+def without_machine(problem: BaseException) -> None:
+    """Drop the machine's functions, which have no lines to show, from below the first frame."""
+    at = problem.__traceback__
+    while at is not None:
+        below = at.tb_next
+        while below is not None and below.tb_frame.f_code.co_filename.endswith(COMPILED):
+            below = below.tb_next
+        at.tb_next = below
+        at = below
 
 
 def _summary(step: Instruction, values: Sequence[Any]) -> str:
     node: Any = step.node
-    lines = [f"This was raised by the op {_short(str(node.op), LONGEST_OP)}, whose inputs were:"]
+    op = _short(str(node.op), LONGEST_OP)
+    lines = [f"This was raised by the op {op}, whose inputs were:"]
     inputs = list(zip(node.inputs, values, strict=False))
     for i, (x, value) in enumerate(inputs[:MOST_INPUTS]):
-        name = _short(str(x), LONGEST_OP)
+        name = _short(_expression(x), LONGEST_NAME)
         lines.append(f"  {i}: {name} ({x.type}) = {_short(_contents(value), LONGEST_VALUE)}")
     if len(inputs) > MOST_INPUTS:
-        lines.append(f"  and {len(inputs) - MOST_INPUTS} more (f.explain_last_error())")
+        lines.append(f"  and {len(inputs) - MOST_INPUTS} more")
     if node.source is not None:
-        lines.append(f"The expression was made at {node.source}")
-    return "\n".join(lines)
+        lines.append(f"It was made at {node.source.quoted()}")
+    return "\n".join([*lines, "f.explain_last_error() tells more."])
+
+
+def _made(node: Any) -> str:
+    """Where the user made a node, in words, with what is written there."""
+    return "" if node.source is None else f", made at {node.source.quoted()}"
+
+
+def _expression(x: Any) -> str:
+    """A variable, or the node that computes it with the names of what it takes."""
+    if x.name is not None or x.owner is None:
+        return str(x)
+    return str(x.owner) if len(x.owner.outputs) == 1 else f"{x.owner}.{x.index}"
 
 
 def _details(program: Program, position: int, values: Sequence[Any]) -> str:
@@ -95,11 +133,11 @@ def _details(program: Program, position: int, values: Sequence[Any]) -> str:
     node = step.node
     lines += ["", f"The op: {node.op}", "Its inputs:"]
     for i, (x, value) in enumerate(zip(node.inputs, values, strict=False)):
-        lines.append(f"  {i}: {x} ({x.type}) = {_contents(value)}")
-        lines += [f"     made at {x.source}"] if x.source is not None else []
+        lines.append(f"  {i}: {_expression(x)} ({x.type}) = {_contents(value)}")
+        lines += [f"     made at {x.source.quoted(' ' * 9)}"] if x.source is not None else []
     lines += [f"Its outputs: {', '.join(str(out.type) for out in node.outputs)}"]
     if node.source is not None:
-        lines.append(f"The expression was made at {node.source}")
+        lines.append(f"It was made at {node.source.quoted()}")
     lines += _steps(node, values)
     tree = Tree(TreeOptions(DEPTH, print_type=True, print_source=True, print_inner_graphs=False))
     tree.add(node.outputs[:1])

@@ -292,9 +292,14 @@ class _ReverseWalk:
         outside = self._regions.get(x.owner, ALWAYS) if x.owner is not None else ALWAYS
         if regions in (ALWAYS, outside) or not isinstance(term.type, TensorType):
             return term
-        active = is_active(regions, self._regions, self._rank, self._active)
         # Zeros like x, not like the term: to know the shape of the term is to compute it.
         zeros = x.zeros_like(term.dtype) if isinstance(x, TensorVariable) else term.zeros_like()
+        (region, *others) = regions
+        if not others and region is not None and self._regions[region[0]] == ALWAYS:
+            # By the condition itself: what flows out of the other branch is of the same choice.
+            choices = (term, zeros) if region[1] == 0 else (zeros, term)
+            return ifelse(region[0].inputs[0], *choices)
+        active = is_active(regions, self._regions, self._rank, self._active)
         return ifelse(active, term, zeros)
 
     def _sum(self, x: Variable) -> Variable:

@@ -59,11 +59,15 @@ def _test(**forms: str) -> Template:
 
 
 _COMPARISONS = {"lt": "<", "gt": ">", "le": "<=", "ge": ">=", "eq": "==", "neq": "!="}
+# C has no order of complex numbers.
+_ORDER = {
+    "lt": "c_gt{s}(y, x)", "gt": "c_gt{s}(x, y)", "le": "c_ge{s}(y, x)", "ge": "c_ge{s}(x, y)",
+}  # fmt: skip
 
 
-def _kinds_compared(sign: str) -> str:
-    """Complex numbers have no order in C."""
-    return "biufc" if sign in ("==", "!=") else "biuf"
+def _compared(name: str, sign: str) -> Template:
+    form = f"x {sign} y"
+    return Template("loop", {"biuf": form, "c": _ORDER.get(name, form)}, truth=True)
 
 
 def _of_complex(name: str) -> dict[str, str]:
@@ -80,13 +84,15 @@ TEMPLATES: dict[str, Template] = {
     "int_div": _loop(i="floor_div_i(x, y)", u="floor_div_u(x, y)", f="floor_div_f{s}(x, y)"),
     "mod": _loop(i="mod_i(x, y)", u="mod_u(x, y)", f="mod_f{s}(x, y)"),
     "reciprocal": Template("result", {"f": "1 / x", "c": "c_reciprocal{s}(x)"}),
-    "pow": _loop(u="pow_u(x, y)", f="pow{s}(x, y)"),
+    "pow": _loop(u="pow_u(x, y)", f="m_pow{s}(x, y)", c="c_pow{s}(x, y)"),
     "sqr": _loop(iuf="x * x", c="c_mul{s}(x, x)"),
     "sqrt": _loop(f="sqrt{s}(x)", c="csqrt{s}(x)"),
     "maximum": Template("result", {"b": "x | y", "iu": "x > y ? x : y",
-                                   "f": "(x >= y) | (x != x) ? x : y"}),
+                                   "f": "(x >= y) | (x != x) ? x : y",
+                                   "c": "c_maximum{s}(x, y)"}),
     "minimum": Template("result", {"b": "x & y", "iu": "x < y ? x : y",
-                                   "f": "(x <= y) | (x != x) ? x : y"}),
+                                   "f": "(x <= y) | (x != x) ? x : y",
+                                   "c": "c_minimum{s}(x, y)"}),
     "abs": _loop(bu="x", i="x < 0 ? -x : x", f="fabs{s}(x)", c="c_abs{s}(x)"),
     "sgn": _loop(u="x > 0", i="(x > 0) - (x < 0)", f="x != x ? x : ({T})((x > 0) - (x < 0))",
                  c="c_sign{s}(x)"),
@@ -97,10 +103,7 @@ TEMPLATES: dict[str, Template] = {
     "round_half_away_from_zero": Template("result", {"iu": "x", "f": "round_away{s}(x)"}),
     "deg2rad": Template("result", {"f": "x * (PI{s} / 180)"}),
     "rad2deg": Template("result", {"f": "x * (180 / PI{s})"}),
-    **{
-        name: Template("loop", {_kinds_compared(sign): f"x {sign} y"}, truth=True)
-        for name, sign in _COMPARISONS.items()
-    },
+    **{name: _compared(name, sign) for name, sign in _COMPARISONS.items()},
     "isnan": _test(biu="0", f="x != x", c="c_isnan{s}(x)"),
     "isinf": _test(biu="0", f="fabs{s}(x) == INFINITY", c="c_isinf{s}(x)"),
     "isfinite": _test(biu="1", f="fabs{s}(x) < INFINITY", c="c_isfinite{s}(x)"),

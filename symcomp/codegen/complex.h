@@ -37,6 +37,26 @@ INLINE COMPLEX F(c_reciprocal)(COMPLEX x)
     return F(c_div)(F(complex_of)(1, 0), x);
 }
 
+/* Small whole powers by products, which lose less than logarithms; 0 has powers with a positive real
+   part alone, as in NumPy. */
+INLINE COMPLEX F(c_pow)(COMPLEX x, COMPLEX y)
+{
+    REAL real = F(creal)(y), far = F(fabs)(real);
+    COMPLEX power = F(complex_of)(1, 0);
+    if (y == 0)
+        return power;
+    if (x == 0)
+        return real > 0 ? F(complex_of)(0, 0) : F(complex_of)(NAN, NAN);
+    if (F(cimag)(y) != 0 || far >= 100 || far != F(trunc)(far))
+        return F(cpow)(x, y);
+    for (int n = (int)far; n; n >>= 1) {
+        if (n & 1)
+            power = F(c_mul)(power, x);
+        x = F(c_mul)(x, x);
+    }
+    return real < 0 ? F(c_reciprocal)(power) : power;
+}
+
 INLINE REAL F(c_abs)(COMPLEX x)
 {
     return F(hypot)(F(creal)(x), F(cimag)(x));
@@ -61,6 +81,29 @@ INLINE int F(c_isinf)(COMPLEX x)
 INLINE int F(c_isfinite)(COMPLEX x)
 {
     return (F(fabs)(F(creal)(x)) < INFINITY) & (F(fabs)(F(cimag)(x)) < INFINITY);
+}
+
+/* By the real parts, then by the imaginary ones; with NaN there is no order. */
+INLINE int F(c_gt)(COMPLEX x, COMPLEX y)
+{
+    REAL a = F(creal)(x), b = F(cimag)(x), c = F(creal)(y), d = F(cimag)(y);
+    return ((a > c) & (b == b) & (d == d)) | ((a == c) & (b > d));
+}
+
+INLINE int F(c_ge)(COMPLEX x, COMPLEX y)
+{
+    REAL a = F(creal)(x), b = F(cimag)(x), c = F(creal)(y), d = F(cimag)(y);
+    return ((a > c) & (b == b) & (d == d)) | ((a == c) & (b >= d));
+}
+
+INLINE COMPLEX F(c_maximum)(COMPLEX x, COMPLEX y)
+{
+    return F(c_ge)(x, y) | F(c_isnan)(x) ? x : y;
+}
+
+INLINE COMPLEX F(c_minimum)(COMPLEX x, COMPLEX y)
+{
+    return F(c_ge)(y, x) | F(c_isnan)(x) ? x : y;
 }
 
 INLINE COMPLEX F(c_sign)(COMPLEX x)

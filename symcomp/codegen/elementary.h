@@ -224,3 +224,20 @@ INLINE float m_tanhf(float x)
     float lost = MADF(p, s, s - 1 - e) - z * (e > 2 ? 2 - (d - e) : e - (d - 2));
     return copysignf(MADF(lost + MADF(-z, d, e), r, z), x);
 }
+
+INLINE double m_pow(double x, double y)
+{
+    return pow(x, y);
+}
+
+/* In double, where a logarithm that is rounded is good enough; the C library's version for vectors of
+   float has errors of 3 ulp. Negative numbers have whole powers alone, of which odd ones are negative
+   (C99, F.9.4.4). */
+INLINE float m_powf(float x, float y)
+{
+    double power = y, base = fabs((double)x), z = m_exp(power * m_log(base));
+    int whole = rint(power) == power, odd = whole & (rint(power * 0.5) != power * 0.5);
+    z = (y == 0) | (x == 1) | ((base == 1) & (fabs(power) == INFINITY)) ? 1 : z;
+    z = (x < 0) & (base < INFINITY) & !whole & (y == y) ? NAN : z;
+    return (float)(odd ? copysign(z, x) : z);
+}

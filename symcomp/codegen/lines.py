@@ -38,10 +38,16 @@ from symcomp.ops.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.stable_reduce import Centered, Norm, Variance
 
 Pattern = tuple[bool, ...]
 # What positions in lines are counted in.
 POSITION = "int32"
+# What these compute their values in: in a wider dtype large parts may cancel, and squares neither
+# over- nor underflow; float16 is computed in float32 by all.
+_LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
+_WIDER: dict[Any, dict[str, str]] = {Norm: {"float16": "float32", "float32": "float64"}}
+_WIDER |= {op: {"float16": "float64", "float32": "float64"} for op in _LOGARITHMS}
 # The largest of no elements is minus infinity.
 _LARGEST = replace(REDUCTIONS["max"], identity=True)
 
@@ -125,7 +131,7 @@ def _has_form(formula: Formula, step: Step) -> bool:
     in the wider type, there is one."""
     if isinstance(step.function, Pick | Put):
         return step.arguments[1] < len(formula.inputs)
-    return not isinstance(step.function, LINE_FOLDS) or step.dtype != "float64"
+    return not isinstance(step.function, _LOGARITHMS) or step.dtype != "float64"
 
 
 class _Writer:
@@ -184,6 +190,10 @@ class _Writer:
         total = Reduce(REDUCTIONS["sum"], axes, POSITION, POSITION)
         return self.cast(self.apply(total, POSITION, test), dtype)
 
+    def length(self, x: Value, axes: tuple[int, ...]) -> Value:
+        """How many elements lines have."""
+        return self.sum(self("second", x, self.number(1, x)), axes)
+
     # -- steps
 
     def step(self, step: Step) -> None:
@@ -196,9 +206,8 @@ class _Writer:
         if isinstance(step.function, Pick | Put):
             self.values.append(write(self, step.function, *arguments))
             return
-        work = {"float16": "float32"}.get(step.dtype, step.dtype)
-        if isinstance(step.function, LINE_FOLDS):
-            work = "float64"
+        wider = _WIDER.get(type(step.function), {"float16": "float32"})
+        work = wider.get(step.dtype, step.dtype)
         arguments = [self.cast(a, work) for a in arguments]
         z = write(self, step.function, *arguments)
         self.values.append(self.cast(z, step.dtype))
@@ -270,7 +279,7 @@ class _Writer:
     def log_mean_exp(self, function: LogMeanExp, x: Value) -> Value:
         axes = function.axes
         top, finite = self.top(x, axes)
-        n = self.sum(self("second", x, self.number(1, x)), axes)
+        n = self.length(x, axes)
         mean = self.sum(self("exp_of_sum", x, self("neg", finite)), axes)
         mean = self("true_div", mean, n)
         near = self("true_div", self.sum(self("expm1", self("sub", x, finite)), axes), n)
@@ -281,6 +290,41 @@ class _Writer:
     def weighted_log_sum_exp(self, function: WeightedLogSumExp, x: Value, w: Value) -> Value:
         top, _, total = self.weighted_terms(function.axes, x, w)
         return self("add", top, self("log", total))
+
+    # -- what neither cancels nor leaves the range
+
+    def norm(self, function: Norm, x: Value) -> Value:
+        axes = function.axes
+        scale = None
+        # A number that was cast is in the range of a narrower dtype.
+        if x.dtype == "float64" and getattr(x.source, "name", None) != "cast":
+            one, near, far = (self.number(2.0**n, x) for n in (0, -600, 600))
+            top = self.max(self("abs", x), axes)
+            small = self("switch", self("lt", top, self.number(1e-100, x)), far, one)
+            scale = self("switch", self("gt", top, self.number(1e100, x)), near, small)
+            x = self("mul", x, scale)
+        z = self("sqrt", self.sum(self("sqr", x), axes))
+        return z if scale is None else self("true_div", z, scale)
+
+    def about_mean(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
+        """(x - the mean but for its rounding error, the sum of these, how many there are)."""
+        n = self.length(x, axes)
+        # Halves of extreme values have a mean that does not overflow.
+        half = self("true_div", self.sum(self("mul", x, self.number(0.5, x)), axes), n)
+        d = self("sub", x, self("mul", half, self.number(2, x)))
+        return d, self.sum(d, axes), n
+
+    def centered(self, function: Centered, x: Value) -> Value:
+        d, total, n = self.about_mean(x, function.axes)
+        return self("sub", d, self("true_div", total, n))
+
+    def variance(self, function: Variance, x: Value) -> Value:
+        # What the mean's rounding error adds to the squares is taken out again (Chan, Golub and
+        # LeVeque, The American Statistician 37, 1983).
+        d, total, n = self.about_mean(x, function.axes)
+        squares = self.sum(self("sqr", d), function.axes)
+        error = self("true_div", self("sqr", total), n)
+        return self("true_div", self("sub", squares, error), n)
 
     # -- positions
 
@@ -386,5 +430,8 @@ _FORMS: dict[type, Callable[..., Value]] = {
     LogSumExp: _Writer.log_sum_exp,
     LogMeanExp: _Writer.log_mean_exp,
     WeightedLogSumExp: _Writer.weighted_log_sum_exp,
+    Norm: _Writer.norm,
+    Variance: _Writer.variance,
+    Centered: _Writer.centered,
     Pick: _Writer.pick,
 }

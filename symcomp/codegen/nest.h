@@ -34,10 +34,11 @@ static inline int nest_writes(int role)
     return role == WRITE || role == CHANGE;
 }
 
-/* Reductions ask for memory so many bytes before they read it: processors do not look that far. */
+/* Reductions ask for memory so many bytes before they read it: processors do not look that far. A
+   function that was called for it would let totals go to memory. */
 enum { AHEAD = 8192, CACHE_LINE = 64 };
 
-static inline void ask_for(const void *array, int64_t bytes)
+INLINE void ask_for(const void *array, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += CACHE_LINE)
         __builtin_prefetch((const char *)array + AHEAD + i);

@@ -36,6 +36,8 @@ extern double log10(double);
 #pragma omp declare simd notinbranch
 extern double log2(double);
 #pragma omp declare simd notinbranch
+extern double pow(double, double);
+#pragma omp declare simd notinbranch
 extern float cosf(float);
 #pragma omp declare simd notinbranch
 extern float sinf(float);

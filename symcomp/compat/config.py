@@ -114,6 +114,20 @@ CHOICES = {"compute_test_value": ("off", "ignore", "warn", "raise", "pdb")}
 OPEN_GROUPS = ("warn",)
 
 
+class ConfigVariable:
+    """One option, in the list of all: what it is called, and how it is read and set."""
+
+    def __init__(self, fullname: str, owner: TheanoConfig) -> None:
+        self.fullname = fullname
+        self._owner = owner
+
+    def __get__(self, instance: Any, kind: Any = None) -> Any:
+        return self._owner.get(self.fullname)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        self._owner.set(self.fullname, value)
+
+
 class TheanoConfig:
     """The options as attributes, those with a dot in nested groups.
 
@@ -126,6 +140,8 @@ class TheanoConfig:
         object.__setattr__(self, "_target", target)
         object.__setattr__(self, "_own", own)
         object.__setattr__(self, "_choices", dict(CHOICES))
+        variables = [ConfigVariable(name, self) for name in sorted([*SAME, *own])]
+        object.__setattr__(self, "_variables", variables)
 
     # -- by full name
     # -------------------------------------------------------------------------------------
@@ -168,18 +184,22 @@ class TheanoConfig:
         if name in SAME or name in self._own:
             raise AttributeError(f"theano.config has the option {name!r} already")
         self._own[name] = default
+        self._variables.append(ConfigVariable(name, self))
         if choices:
             self._choices[name] = choices
 
     def remove(self, name: str) -> None:
         """Take away an option of the user's."""
         del self._own[name]
+        self._variables[:] = [option for option in self._variables if option.fullname != name]
         self._choices.pop(name, None)
 
     # -- as attributes
     # ------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # asked by copy, before there are options
+            raise AttributeError(name)
         if name in SAME or name in self._own:
             return self.get(name)
         if name in OPEN_GROUPS or any(known.startswith(name + ".") for known in self._own):

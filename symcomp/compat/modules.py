@@ -26,9 +26,9 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.ops.elemwise import Elemwise
 
 NAMES = TENSOR | OTHERS
-# Users' ops may make NaN in Theano. And what is passed to a loop that makes no use of it is used
-# there, as here it is not.
-DEFAULTS = {"nan_guard": "off", "on_unused_input": "warn"}
+# Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what
+# is passed to a loop that makes no use of it is used there, as here it is not.
+DEFAULTS = {"cast_policy": "theano", "nan_guard": "off", "on_unused_input": "warn"}
 # What classes of symcomp have beside what is theirs.
 PATCHES: dict[type, Mapping[str, Any]] = {
     Apply: {"fgraph": property(graph_of)},

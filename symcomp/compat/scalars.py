@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+import symcomp.tensor as T
 from symcomp.compat.missing import StandIn
 from symcomp.compat.op import MethodNotDefined
 from symcomp.compat.op_functions import OpFunction
@@ -262,13 +263,30 @@ _SAME = (
 ).split()
 
 
-def _no_instances(*parameters: Any, **named: Any) -> Any:
-    raise NotImplementedError("theano.scalar: use the function instead of its class")
+@cache
+def _functions() -> dict[str, ScalarFunction]:
+    """The functions of symcomp.tensor that apply a row, by its name."""
+    found = (f for f in vars(T).values() if isinstance(getattr(f, "op", None), Elemwise))
+    return {function.op.scalar.name: ScalarFunction(function) for function in found}
+
+
+def _instance_of(row: str) -> Callable[..., Any]:
+    """The constructor of a class: its only instance, whatever type is preferred for the result."""
+
+    def make(output_types_preference: Any = None, name: str | None = None) -> ScalarFunction:
+        preferred = output_types_preference in (None, *PREFERENCES.values())
+        if row not in _functions() or not preferred:
+            raise NotImplementedError(
+                "theano.scalar: use the function instead of an instance of its class"
+            )
+        return _functions()[row]
+
+    return make
 
 
 SCALAR_CLASSES: dict[str, Any] = {
     **{
-        name: _Without(name, _no_instances, _is_row(row))
+        name: _Without(name, _instance_of(row), _is_row(row))
         for name, row in (_ROWS | {name: name.lower() for name in _SAME}).items()
     },
     "Scalar": _Without(

@@ -79,9 +79,37 @@ def sparse_grad(var: Any) -> Any:
     return var
 
 
+def param(
+    variable: Any,
+    default: Any = None,
+    name: str | None = None,
+    mutable: bool = False,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    implicit: bool | None = None,
+    borrow: bool | None = None,
+) -> io.In:
+    """``theano.Param``, which ``In`` was called before, and ``value`` was ``default``."""
+    return io.In(
+        variable, name, default, mutable=mutable, strict=strict, allow_downcast=allow_downcast,
+        implicit=implicit, borrow=borrow,
+    )  # fmt: skip
+
+
+def hashtype(thing: Any) -> int:
+    """A hash of what class something is of, as ops without ``__props__`` have."""
+    kind = type(thing)
+    return hash((kind.__module__, kind.__name__))
+
+
 def _never(*args: Any, **kwargs: Any) -> bool:
     """Whether there is a GPU: no."""
     return False
+
+
+def _no_contexts() -> list[str]:
+    """The names of the GPUs in use: none."""
+    return []
 
 
 CORE: Namespace = {
@@ -94,6 +122,7 @@ CORE: Namespace = {
     "FunctionGraph": rewriting.FunctionGraph,
     "Generic": special_types.GenericType,
     "generic": special_types.generic,
+    "hashtype": hashtype,
     "MethodNotDefined": op.MethodNotDefined,
     "MissingInputError": errors.MissingInputError,
     "null_type": special_types.NullType(""),
@@ -123,7 +152,7 @@ COMPILE: Namespace = {
     "OpFromGraph": differing.OpFromGraph,
     "optdb": optdb.optdb,
     "function_dump": dump.function_dump,
-    "Param": io.In,
+    "Param": param,
     "pfunc": language.with_first_named("params", compiling.function),
     "ProfileStats": PROFILE_STATS,
     "predefined_linkers": dict.fromkeys(mode.LINKERS),
@@ -141,6 +170,8 @@ TENSOR: Namespace = {
     **as_ops(names_of(symcomp_tensor)),
     **as_ops(names_of(later)),
     "grad": grad,
+    "pow": differing.power,
+    "power": differing.power,
     "Rebroadcast": differing.Rebroadcast,
     "tensor": differing.tensor,
     "TensorType": differing.TensorType,
@@ -213,6 +244,7 @@ OWN: dict[str, Namespace] = {
     "theano.compile.debugmode": names_of(debugmode) | {"InvalidValueError": InvalidValueError},
     "theano.compile.function": {"function": compiling.function},
     "theano.configparser": {
+        "_config_var_list": options.config._variables,
         "change_flags": options.change_flags,
         "config": options.config,
         "THEANO_FLAGS": os.environ.get("THEANO_FLAGS", ""),
@@ -230,6 +262,7 @@ OWN: dict[str, Namespace] = {
     },
     "theano.gpuarray": {"pygpu_activated": False},
     "theano.gpuarray.dnn": {"dnn_available": _never, "dnn_present": _never},
+    "theano.gpuarray.type": {"list_contexts": _no_contexts},
     "theano.gradient": {
         "numeric_grad": gradient.NumericGradient,
         "verify_grad": differing.verify_grad,

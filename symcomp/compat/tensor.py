@@ -19,9 +19,10 @@ from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import GradientError, NotScalarConstantError
 from symcomp.ops import scalar_logic, scalar_math, variables
+from symcomp.ops.axes import dimshuffle
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype, stack_first_axis
-from symcomp.ops.index import inc_subtensor, set_subtensor
+from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
 from symcomp.ops.known import get_scalar_constant_value
 from symcomp.ops.linalg import norm as norm_of
 from symcomp.ops.scalar_logic import eq
@@ -33,7 +34,8 @@ from symcomp.rewrite.rule import elementwise
 
 __all__ = [
     "CASTS", "CONSTRUCTORS_OF_SEVERAL", "DTYPES", "make_vector", "norm", "ONLY_THEANOS",
-    "OpFromGraph", "PlainTensorVariable", "Rebroadcast", "tensor", "TensorType", "verify_grad",
+    "OpFromGraph", "PlainTensorVariable", "power", "Rebroadcast", "tensor", "TensorType",
+    "verify_grad",
 ]  # fmt: skip
 
 
@@ -114,8 +116,58 @@ def is_there(self: TensorVariable) -> bool:
     return True
 
 
+def by_index(self: TensorVariable, key: Any) -> TensorVariable:
+    """``self[key]``, where a list with slices in it is taken as a tuple, as NumPy once did.
+
+    As in Theano, a key with a new axis, ``mask[:, None]``, drops the axes after its own if they are
+    known to have length 1.
+    """
+    if isinstance(key, list) and any(isinstance(entry, slice) for entry in key):
+        key = tuple(key)
+    parts = key if isinstance(key, tuple) else (key,)
+    known = sum(part is not None for part in parts)
+    rest = self.broadcastable[known:]
+    if known < len(parts) and rest and all(rest) and all(map(_is_basic, parts)):
+        return getitem(dimshuffle(self, *range(known)), key)
+    return getitem(self, key)
+
+
+def _is_basic(part: Any) -> bool:
+    """Whether it is None, a slice or an integer: neither an array of indices nor ``...``."""
+    if isinstance(part, TensorVariable):
+        return part.ndim == 0 and part.dtype != "bool"
+    return part is None or isinstance(part, slice | int | np.integer)
+
+
+_numpy_function = TensorVariable.__array_function__
+
+
+def as_numpy_function(self: TensorVariable, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's functions; ``np.atleast_1d(x)`` is a vector of one object, to go through."""
+    if func is not np.atleast_1d or len(args) > 1:
+        return _numpy_function(self, func, types, args, kwargs)
+    objects = np.empty(1, object)
+    objects[0] = self
+    return objects
+
+
+def power(x: Any, y: Any) -> TensorVariable:
+    """``x ** y``; of integers to a negative constant power, which symcomp refuses, as floats."""
+    base, exponent = as_tensor_variable(x), as_tensor_variable(y)
+    whole = dtypes.is_discrete(base.dtype) and dtypes.is_discrete(exponent.dtype)
+    if whole and isinstance(exponent, Constant) and np.any(exponent.data < 0):
+        return scalar_math.pow(cast(base, "floatX"), y)
+    return scalar_math.pow(x, y)
+
+
 # Methods of variables that differ; those of symcomp refuse.
-MEMBERS = {"__array__": as_array, "__bool__": is_there}
+MEMBERS = {
+    "__array__": as_array,
+    "__array_function__": as_numpy_function,
+    "__bool__": is_there,
+    "__getitem__": by_index,
+    "__pow__": power,
+}
 
 
 class Rebroadcast:

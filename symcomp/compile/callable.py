@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from symcomp.compile.blas_threads import BlasLimit, blas_threads_to_use
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
@@ -60,6 +61,10 @@ class Function(Caller):
         What was counted of this function.
     name : str
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Function:
+        """Of another class where BLAS is told how many threads to use: others pay nothing."""
+        return super().__new__(_Limited if cls is Function and blas_threads_to_use() else cls)
 
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
         self.maker = maker
@@ -283,7 +288,8 @@ class Function(Caller):
         ...
         """
         failure = self._machine.failure
-        text = "No call has failed." if failure is None else str(failure)
+        none = "No call has failed while it computed."
+        text = none if failure is None else str(failure)
         return written(text, file)
 
     def kept_values(self) -> list[Any] | None:
@@ -349,6 +355,22 @@ class Function(Caller):
 
     def __repr__(self) -> str:
         return f"<Function {self._usage()}>"
+
+
+class _Limited(Function):
+    """A function in which BLAS uses as many threads as options said when it was compiled."""
+
+    def __init__(self, maker: Maker, trust_input: bool = False) -> None:
+        super().__init__(maker, trust_input)
+        self._limit = BlasLimit(blas_threads_to_use())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with self._limit:
+            return super().__call__(*args, **kwargs)
+
+    def _repeat(self, n_calls: int) -> list[Any]:
+        with self._limit:
+            return super()._repeat(n_calls)
 
 
 def _own_input(spec: Input) -> Input:

@@ -327,8 +327,9 @@ class MRG_RandomStreams(RandomStreams):
         ndim: Any = None,
         dtype: Any = None,
         nstreams: Any = None,
+        target: Any = None,
     ) -> TensorVariable:
-        """Uniform on [low, high). ``nstreams`` has no effect, here and below."""
+        """Uniform on [low, high). ``nstreams`` and ``target`` have no effect, here and below."""
         return super().uniform(size, low, high, ndim, dtype)
 
     def normal(
@@ -340,6 +341,7 @@ class MRG_RandomStreams(RandomStreams):
         dtype: Any = None,
         nstreams: Any = None,
         truncate: bool = False,
+        target: Any = None,
     ) -> TensorVariable:
         """Normal; with ``truncate`` within two standard deviations of the mean."""
         if truncate:
@@ -354,6 +356,7 @@ class MRG_RandomStreams(RandomStreams):
         ndim: Any = None,
         dtype: Any = None,
         nstreams: Any = None,
+        target: Any = None,
     ) -> TensorVariable:
         """Normal, known to lie within two standard deviations of the mean."""
         return self._draw(continuous.truncated_normal, avg, std, size=size, ndim=ndim, dtype=dtype)
@@ -366,6 +369,7 @@ class MRG_RandomStreams(RandomStreams):
         ndim: Any = None,
         dtype: Any = "int64",
         nstreams: Any = None,
+        target: Any = None,
     ) -> TensorVariable:
         """How many of ``n`` trials succeed, each with probability ``p``."""
         return super().binomial(size, n, p, ndim, dtype)
@@ -378,6 +382,7 @@ class MRG_RandomStreams(RandomStreams):
         ndim: Any = None,
         dtype: Any = "int64",
         nstreams: Any = None,
+        target: Any = None,
     ) -> TensorVariable:
         """How often each outcome occurs among ``n``, for each row of ``pvals``."""
         if pvals is None:
@@ -393,6 +398,7 @@ class MRG_RandomStreams(RandomStreams):
         ndim: Any = None,
         dtype: Any = "int64",
         nstreams: Any = None,
+        target: Any = None,
     ) -> TensorVariable:
         """``size`` outcomes for each row of ``p``: a matrix. With ``a``, as in
         ``RandomStreams``.
@@ -418,6 +424,7 @@ class MRG_RandomStreams(RandomStreams):
         ndim: Any = None,
         dtype: Any = "int64",
         nstreams: Any = None,
+        target: Any = None,
     ) -> TensorVariable:
         """``n`` different outcomes for each row of ``pvals``."""
         return self.choice(n, None, False, pvals, ndim, dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,16 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"
+
+    @property
+    def text(self) -> str:
+        """What is written in the line; empty where the file cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+    def quoted(self, indent: str = "    ") -> str:
+        """The place and, below it, what is written there."""
+        text = self.text
+        return f"{self}\n{indent}{text}" if text else str(self)
 
 
 @cache

@@ -340,7 +340,8 @@ class TensorConstant(Constant, TensorVariable):
 def describe_value(value: Any) -> str:
     """Words for a value in an error message: its kind, dtype and shape, not its contents."""
     if isinstance(value, np.ndarray):
-        return f"a {value.dtype} array of shape {value.shape}"
+        article = "an" if value.dtype.kind in "iO" else "a"
+        return f"{article} {value.dtype} array of shape {value.shape}"
     if isinstance(value, np.generic):
         return f"the {value.dtype} scalar {value!r}"
     text = repr(value)

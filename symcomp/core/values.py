@@ -32,8 +32,9 @@ def range_of(array: Any) -> str:
     parts = []
     if size.size:
         least, most = size.min(), size.max()
-        same = f"{of}{least:.6g}"
-        parts.append(same if least == most else f"{same} to {most:.6g}")
+        form = "" if array.dtype.kind in "iu" else ".6g"
+        same = f"{of}{least:{form}}"
+        parts.append(same if least == most else f"{same} to {most:{form}}")
     if array.dtype.kind in "fc":
         nan = int(np.isnan(array).sum())
         infinite = int(np.isinf(array).sum())

@@ -122,7 +122,7 @@ def expand_dims(x: Any, axis: Any) -> TensorVariable:
     TensorType(float64, (None, 1))
     """
     x = as_tensor_variable(x)
-    several = axis if isinstance(axis, list | tuple) else [axis]
+    several = axis if isinstance(axis, list | tuple | range) else [axis]
     ndim = x.ndim + len(several)
     new = normalize_axes("expand_dims", several, ndim)
     old = iter(range(x.ndim))

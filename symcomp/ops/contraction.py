@@ -213,6 +213,21 @@ def bracketed(
     return done[0]
 
 
+def in_order(brackets: Brackets) -> list[tuple[int, int]]:
+    """What each product takes, by number, in an order in which they can be made: the n factors come
+    first, then the products.
+    """
+    factors = 1 + str(brackets).count(",")
+    made: list[tuple[int, int]] = []
+
+    def multiply(x: int, y: int) -> int:
+        made.append((x, y))
+        return factors + len(made) - 1
+
+    bracketed(multiply, brackets, range(factors))
+    return made
+
+
 @lru_cache(maxsize=4096)
 def best_brackets(lengths: tuple[int, ...]) -> Brackets:
     """The brackets with the fewest multiplications, for factor k of shape (lengths[k], lengths[k +
@@ -237,4 +252,4 @@ def best_brackets(lengths: tuple[int, ...]) -> Brackets:
     return best[0, n - 1][1]
 
 
-__all__ = ["MatrixChain", "SumOfProducts", "best_brackets", "bracketed"]
+__all__ = ["MatrixChain", "SumOfProducts", "best_brackets", "bracketed", "in_order"]

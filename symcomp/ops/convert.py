@@ -41,9 +41,9 @@ def note_float64(dtype: str, stacklevel: int = 3) -> None:
 
 def is_python_number(x: Any) -> bool:
     """True for bool, int, float and complex themselves: the numbers that adapt to the dtype they
-    meet.
+    meet. For Theano NumPy's float64 scalars are floats, as Python says.
     """
-    return type(x) in NUMBERS
+    return type(x) in NUMBERS or (type(x) is np.float64 and config.cast_policy == "theano")
 
 
 def constant(
@@ -86,7 +86,7 @@ def constant(
     if dtype is not None:
         array = array.astype(resolve_dtype(dtype))
     elif array.dtype == np.float64:
-        if isinstance(x, np.ndarray | np.generic):
+        if isinstance(x, np.ndarray | np.generic) and not is_python_number(x):
             note_float64("float64")
         else:
             array = array.astype(config.floatX)
@@ -197,8 +197,8 @@ def as_common(*args: Any, like: Sequence[Any] = ()) -> list[TensorVariable]:
     if not known:
         return [as_tensor_variable(a) for a in args]
     met = dtypes.upcast(*known)
-    fractional = any(type(a) in (float, complex) for a in args)
-    if dtypes.is_discrete(met) and fractional and config.cast_policy == "numpy+floatX":
+    fractional = any(is_python_number(a) and isinstance(a, float | complex) for a in args)
+    if dtypes.is_discrete(met) and fractional and config.cast_policy != "numpy":
         # NumPy would widen int32 with float32 to float64; here floatX rules.
         if config.floatX != "float64":
             strong = [v if v is None else cast_to(v, config.floatX) for v in strong]
@@ -212,6 +212,8 @@ def _number_as(number: Any, met: str) -> TensorConstant:
         return constant(number)
     if isinstance(number, int):
         name = "int64" if met == "bool" else met
+        if config.cast_policy == "theano" and dtypes.is_discrete(met):
+            name = _wide_enough(number, met)
         if dtypes.is_discrete(name):
             limits = np.iinfo(name)
             if not limits.min <= number <= limits.max:
@@ -226,6 +228,17 @@ def _number_as(number: Any, met: str) -> TensorConstant:
         name = dtypes.to_complex("float64" if dtypes.is_discrete(met) else met)
     with np.errstate(over="ignore"):
         return constant(np.asarray(number).astype(name))
+
+
+def _wide_enough(number: int, met: str) -> str:
+    """For Theano: the first dtype that a tensor of ``met`` and an integer that is as small as the
+    number have in common.
+    """
+    for name in dtypes.INTEGERS:
+        common = dtypes.upcast(met, name)
+        if dtypes.is_discrete(common) and np.iinfo(common).min <= number <= np.iinfo(common).max:
+            return common
+    return met
 
 
 @record

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
@@ -23,7 +24,7 @@ from symcomp.core.special_types import NullType
 from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.lazy import lazy_module
-from symcomp.ops.convert import as_common
+from symcomp.ops.convert import as_common, cast_to, is_python_number
 from symcomp.ops.dimshuffle import DimShuffle
 
 special = lazy_module("scipy.special")
@@ -175,6 +176,8 @@ class Elemwise(Op):
                 f"{len(args)}"
             )
         tensors = self.scalar.adapt(*args)
+        if config.cast_policy == "theano":
+            tensors = self._cast_for_theano(args, tensors)
         rank = max(x.ndim for x in tensors)
         return [
             x
@@ -182,6 +185,21 @@ class Elemwise(Op):
             else DimShuffle(x.ndim, ("x",) * (rank - x.ndim) + tuple(range(x.ndim)))(x)
             for x in tensors
         ]
+
+    def _cast_for_theano(self, args: Sequence[Any], tensors: Sequence[Any]) -> Sequence[Any]:
+        """Integers of which the function makes floats: what is of Python numbers, or a quotient, is
+        floatX, and nothing float16.
+        """
+        if not all(dtypes.is_discrete(x.dtype) for x in tensors):
+            return tensors
+        result = self.scalar.dtype(*(x.dtype for x in tensors))
+        if not dtypes.is_float(result) or self.scalar.parameters:  # these say their dtype: cast
+            return tensors
+        if self.scalar.name == "true_div" or all(map(is_python_number, args)):
+            result = config.floatX
+        elif result == "float16":
+            result = "float32"
+        return [cast_to(x, result) for x in tensors]
 
     def output_types(self, *inputs: TensorVariable) -> list[TensorType]:
         dtype = self.scalar.dtype(*(x.dtype for x in inputs))

@@ -29,10 +29,11 @@ from symcomp.ops.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.stable_reduce import Centered, Norm, Variance
 
 # Ops that map each line along some axes to a line, and those that map it to a number.
-LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred, Put)
-LINE_FOLDS = (LogSumExp, LogMeanExp, WeightedLogSumExp, Pick)
+LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred, Centered, Put)
+LINE_FOLDS = (LogSumExp, LogMeanExp, WeightedLogSumExp, Norm, Variance, Pick)
 
 # Longer expressions get a name in the text of a formula.
 LONGEST_EXPRESSION = 400
@@ -217,7 +218,7 @@ def folded_axes(function: Any) -> tuple[int, ...]:
 def line_axes(function: Any) -> tuple[int, ...]:
     """The axes along which the function must see all elements at once."""
     if isinstance(function, LINE_OPS):
-        return function.axes if isinstance(function, Put) else function.lines
+        return function.axes if isinstance(function, Put | Centered) else function.lines
     return folded_axes(function)
 
 

@@ -74,14 +74,13 @@ class Fused(Op):
 
     def bind_into(self, node: Apply) -> Any:
         evaluator = self._evaluator(node)
-        types = [x.type for x in node.inputs]
-        count = len(types)
+        count = len(node.inputs)
 
         def compute(*values_and_targets: Any) -> Any:
             values, targets = values_and_targets[:count], values_and_targets[count:]
             shape = evaluator.shape(values)
             if shape is None:
-                self._refuse(values, types)
+                self._refuse(values, node.inputs)
             return evaluator(values, shape, targets)
 
         return compute
@@ -99,17 +98,18 @@ class Fused(Op):
     def _evaluator(self, node: Apply) -> Evaluator:
         return _evaluator(self.formula, tuple(x.type.broadcastable for x in node.inputs))
 
-    def _refuse(self, values: Sequence[Any], types: Sequence[TensorType]) -> NoReturn:
+    def _refuse(self, values: Sequence[Any], arguments: Sequence[Any]) -> NoReturn:
         """Raise what the first step that does not fit raises, with the user's line."""
-        inputs = [kind() for kind in types]
+        inputs = [x.type(name=str(x)) for x in arguments]
         store: dict[Any, Any] = dict(zip(inputs, values, strict=True))
         for node in toposort(self._unfolded_with_sources(inputs)):
             given = [x.data if isinstance(x, Constant) else store[x] for x in node.inputs]
             try:
                 store[node.outputs[0]] = node.op.bind(node)(*given)
             except ValueError as problem:
-                if node.source is not None:
-                    problem.add_note(f"This step of {self} was made at {node.source}")
+                shapes = ", ".join(str(v.shape) for v in given)
+                made = f", made at {node.source.quoted()}" if node.source is not None else ""
+                problem.add_note(f"In {self}, it is the step {node} on shapes {shapes}{made}")
                 raise
         shapes = ", ".join(str(v.shape) for v in values)
         raise ShapeError(f"{self}: inputs of shapes {shapes} do not belong to one loop")

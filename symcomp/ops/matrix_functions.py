@@ -265,7 +265,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     x = as_tensor_variable(x)
     if ord is None and axis is None:
         return vector_norm(x, 2, None, keepdims)
-    several = axis if isinstance(axis, list | tuple) else range(x.ndim) if axis is None else [axis]
+    several = (
+        axis
+        if isinstance(axis, list | tuple | range)
+        else range(x.ndim)
+        if axis is None
+        else [axis]
+    )
     axes = [normalize_axis("norm", a, x.ndim) for a in several]
     if len(axes) not in (1, 2) or len(set(axes)) != len(axes):
         raise ShapeError(

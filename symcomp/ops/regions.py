@@ -52,21 +52,29 @@ def place(order: Sequence[Apply], outputs: Iterable[Variable]) -> Placement:
 
 
 def _simplify(wanted: set[Region], regions: Placement) -> frozenset[Region]:
-    """Join both branches of one ifelse into where it stands, and drop what lies inside another
-    region.
+    """Join both branches of one ifelse, or of two by the same condition, into where it stands, and
+    drop what lies inside another region.
     """
     if ROOT in wanted:
         return ALWAYS
-    pending = [region[0] for region in wanted if region is not None]
+    pending = [region for region in wanted if region is not None]
+    known: dict[Any, list[set[Region]]] = {}
     while pending:
-        chooser = pending.pop()
-        if (chooser, 0) in wanted and (chooser, 1) in wanted:
-            wanted -= {(chooser, 0), (chooser, 1)}
-            outer = regions[chooser]
+        region = pending.pop()
+        chooser, side = region
+        condition, outer = chooser.inputs[0], regions[chooser]
+        if all(r is not None and (r[0].inputs[0], r[1]) == (condition, side) for r in outer):
+            joined = {region}  # a choice that is made already where it stands
+        else:
+            sides = known.setdefault((condition, outer), [set(), set()])
+            sides[side].add(region)
+            joined = sides[0] | sides[1] if all(sides) else set()
+        if joined:
+            wanted -= joined
             if ROOT in outer:
                 return ALWAYS
+            pending.extend(r for r in outer - wanted if r is not None)
             wanted |= outer
-            pending.extend(region[0] for region in outer if region is not None)
     return frozenset(r for r in wanted if not _covered(r, wanted, regions))
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.alloc import alloc, full
+from symcomp.ops.alloc import alloc, full, ones
 from symcomp.ops.axes import expand_dims
+from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_tensor_variable, with_rank
 from symcomp.ops.creation import arange, linspace
 from symcomp.ops.cumulative import along, cumsum
@@ -26,12 +27,14 @@ from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import ge, switch
 from symcomp.ops.scalar_math import cast, maximum, mod
 from symcomp.ops.shape import (
+    as_lengths,
     flatten,
     normalize_axes,
     normalize_axis,
     product_of,
     reshape,
     shape_tuple,
+    specify_shape,
 )
 from symcomp.ops.sort import median
 
@@ -42,11 +45,11 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:
     Parameters
     ----------
     x : tensor_like
-    reps : int, integer scalar or sequence of them
+    reps : int, integer scalar, sequence of them or integer vector
         How many along each axis; the shorter of ``reps`` and the shape is extended in front with
         ones.
     ndim : int, optional
-        Rank of the result, at least.
+        Rank of the result, at least; needed where ``reps`` is a vector of unknown length.
 
     Examples
     --------
@@ -56,13 +59,32 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:
     array([1., 2., 1., 2.])
     """
     x = as_tensor_variable(x)
-    counts = list(reps) if isinstance(reps, list | tuple) else [reps]
+    counts = _counts(reps, ndim)
     rank = max(x.ndim, len(counts), ndim or 0)
     x, counts = with_rank(x, rank), [1] * (rank - len(counts)) + counts
     lengths = shape_tuple(x)
     spread = dimshuffle(x, *[e for a in range(rank) for e in ("x", a)])
     stretched = alloc(spread, *[e for c, n in zip(counts, lengths, strict=True) for e in (c, n)])
     return reshape(stretched, [product_of([n, c]) for c, n in zip(counts, lengths, strict=True)])
+
+
+def _counts(reps: Any, ndim: int | None) -> list[Any]:
+    """The entries of ``reps``; of a vector of unknown length, ``ndim`` with ones in front."""
+    if isinstance(reps, list | tuple) or (isinstance(reps, np.ndarray) and reps.ndim == 1):
+        return list(reps)
+    counts = as_tensor_variable(reps)
+    if counts.ndim == 0:
+        return [counts]
+    if counts.ndim == 1 and counts.type.shape[0] is None:
+        if ndim is None:
+            raise ShapeError(
+                f"tile: the length of reps={counts} ({counts.type}) is not known, "
+                "so pass ndim, the rank of the result"
+            )
+        missing = ndim - shape_tuple(counts)[0]
+        missing = Assert(f"tile: reps has more entries than ndim={ndim}")(missing, ge(missing, 0))
+        counts = specify_shape(concatenate([ones(missing, counts.dtype), counts]), (ndim,))
+    return as_lengths(counts, "tile")
 
 
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
@@ -131,7 +153,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
             if x.ndim != 1
             else roll(x, shift, 0)
         )
-    axes = list(axis) if isinstance(axis, list | tuple) else [axis]
+    axes = list(axis) if isinstance(axis, list | tuple | range) else [axis]
     shifts = list(shift) if isinstance(shift, list | tuple) else [shift] * len(axes)
     if len(shifts) == 1:
         shifts *= len(axes)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError
@@ -139,12 +140,18 @@ def _switch_into(c: Any, x: Any, y: Any, z: Any) -> Any:
     return z
 
 
+def _as_switched(c: Any, x: Any, y: Any) -> list[Any]:
+    # For Theano the integers of switch(c, 1, 0) are small: such a mask leaves float32 as it is.
+    small = config.cast_policy == "theano" and is_python_number(x) and is_python_number(y)
+    return [as_tensor_variable(c), *as_common(x, y, like=["bool"] if small else ())]
+
+
 _switch = scalar(
     "switch", "condition x y", "x where the condition is true (not 0), else y.",
     lambda c, x, y: np.where(c, x, y),
     dtype=lambda c, x, y: dtypes.upcast(x, y),
     d=(ZERO, lambda c, x, y, z, g: guarded(c, g), lambda c, x, y, z, g: guarded(eq(c, 0), g)),
-    adapt=lambda c, x, y: [as_tensor_variable(c), *as_common(x, y)],
+    adapt=_as_switched,
     into=_switch_into,
 )  # fmt: skip
 guarded = scalar(

@@ -119,7 +119,7 @@ def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     axis = axis.tolist() if isinstance(axis, np.ndarray) else axis
-    several = axis if isinstance(axis, list | tuple) else [axis]
+    several = axis if isinstance(axis, list | tuple | range) else [axis]
     axes = [normalize_axis(name, a, ndim) for a in several]
     if len(set(axes)) != len(axes):
         raise ShapeError(f"{name}: an axis is given twice in {axis}")
@@ -228,7 +228,7 @@ class Reshape(Op):
         except ValueError:
             raise ShapeError(
                 f"reshape: an array of shape {x.shape} ({x.size} elements) does not fit shape "
-                f"{tuple(lengths)}"
+                f"{tuple(map(int, lengths))}"
             ) from None
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:

@@ -207,9 +207,8 @@ class _Drawn:
         yield "op", str(node.op)
         if node.source is not None:
             yield "made at", str(node.source)
-            line = _line_of(node.source.file, node.source.line)
-            if line:
-                yield "line", line
+            if node.source.text:
+                yield "line", node.source.text
         for i, x in enumerate(node.inputs):
             yield f"input {i}", f"{shortened(str(x), 60)}: {x.type}"
         for k, y in enumerate(node.outputs):
@@ -274,14 +273,6 @@ def _memory(node: Apply, counted: Counted | None) -> int | None:
 
 def _shapes(shapes: Sequence[Any]) -> str:
     return ", ".join("?" if s is None else str(tuple(s)) for s in shapes)
-
-
-def _line_of(file: str, number: int) -> str:
-    """A line of the user's program, where its file is still there."""
-    if not os.path.isfile(file):
-        return ""
-    with open(file, encoding="utf-8", errors="replace") as opened:
-        return next((text.strip() for i, text in enumerate(opened, 1) if i == number), "")
 
 
 def _rewrites(f: Function) -> Table:

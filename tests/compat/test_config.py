@@ -1,5 +1,6 @@
 """``theano.config``: what is passed on, what has no effect, and where it is read."""
 
+import copy
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,14 @@ from typing import Any
 import pytest
 
 import symcomp
-from symcomp.compat.config import AddConfigVar, BoolParam, EnumStr, TheanoConfig, read_environment
+from symcomp.compat.config import (
+    AddConfigVar,
+    BoolParam,
+    EnumStr,
+    IntParam,
+    TheanoConfig,
+    read_environment,
+)
 from symcomp.config import Config, ConfigError
 
 
@@ -109,3 +117,25 @@ def test_users_add_options() -> None:
     finally:
         theano.config.remove("mylib.verbose")
         theano.config.remove("mylib.level")
+
+
+def test_a_copy_is_of_the_same_options(config: TheanoConfig) -> None:
+    twin = copy.copy(config)
+    twin.floatX = "float32"
+    assert config.floatX == "float32"
+
+
+def test_the_list_of_all_options() -> None:
+    theano: Any = sys.modules["theano"]
+    options = theano.configparser._config_var_list
+    names = [option.fullname for option in options]
+    assert "floatX" in names and "scan.allow_gc" in names and len(set(names)) == len(names)
+    AddConfigVar("mylib.depth", "How deep.", IntParam(1))
+    try:
+        depth = options[-1]
+        assert (depth.fullname, depth.__get__(True, None)) == ("mylib.depth", 1)
+        depth.__set__(None, 3)
+        assert theano.config.mylib.depth == 3
+    finally:
+        theano.config.remove("mylib.depth")
+    assert [option.fullname for option in options] == names

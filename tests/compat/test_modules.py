@@ -155,6 +155,7 @@ class TestInstalling:
                 install_as_theano()
 
     def test_options_that_differ_in_theano(self) -> None:
+        assert symcomp.config.cast_policy == "theano"
         assert symcomp.config.nan_guard == "off"
         assert symcomp.config.on_unused_input == "warn"
 
@@ -228,11 +229,67 @@ class TestDifferences:
         with pytest.raises(TypeError, match="truth of the comparison"):
             bool(x < 1)
 
+    def test_float32_stays_float32(self) -> None:
+        x, i, b = T.fvector("x"), T.ivector("i"), T.bvector("b")
+        with symcomp.config.change_flags(floatX="float32"):
+            kept = [
+                np.float64(2) * x,
+                x + np.sqrt(2),
+                x * T.constant(np.float64(2)),
+                x * (i / i),
+                x * (i / 3),
+                x / T.sqrt(9),
+                x * T.log(10),
+                x * T.sqrt(b),
+                x * T.switch(x > 0, 1, 0),
+                x * (2 * (x > 0) - 1),
+                x * T.switch(x > 0, 300, -1),
+                T.maximum(x, np.float64(0)),
+                T.set_subtensor(x[:1], np.float64(1)),
+            ]
+        assert {z.dtype for z in kept} == {"float32"}
+        f = lookup("function")([x, i, b], kept)
+        values = f(np.float32([4, -4]), np.int32([2, 4]), np.int8([4, 9]))
+        wanted = [
+            [8, -8], [4 + 2**0.5, -4 + 2**0.5], [8, -8], [4, -4], [8 / 3, -16 / 3], [4 / 3, -4 / 3],
+            [4 * np.log(10), -4 * np.log(10)], [8, -12], [4, 0], [4, 4], [1200, 4], [4, 0], [1, -4],
+        ]  # fmt: skip
+        for value, expected in zip(values, wanted, strict=True):
+            assert np.allclose(value, np.float32(expected), rtol=1e-6)
+
+    def test_small_integers_widen_for_a_number(self) -> None:
+        b = T.bvector("b")
+        assert (b + 300).dtype == "int16"
+        assert ((b > 0) + 1).dtype == "int8"
+        assert (T.ivector("i") * 2).dtype == "int32"
+        assert np.array_equal((b + 300).eval({b: np.int8([1, -1])}), [301, 299])
+        assert np.array_equal(T.cast(b, "float16").eval({b: np.int8([1, -1])}), [1, -1])
+
+    def test_a_new_axis_drops_axes_of_length_1_that_the_key_leaves_out(self) -> None:
+        mask, i = T.alloc(1.0, 3, 1), T.constant(0)
+        assert mask[:, None].type.shape == (3, 1)
+        assert np.array_equal(mask[:, None].eval(), np.ones((3, 1)))
+        assert mask[None].ndim == 3  # the axis of length 3 stays
+        assert mask[i, None].type.shape == (1,)
+        assert mask[:, None, :].type.shape == (3, 1, 1)
+        assert mask[..., None].type.shape == (3, 1, 1)
+        assert mask[[0, 2], None].type.shape == (2, 1, 1)
+        assert T.dmatrix("x")[:, None].ndim == 3
+
     def test_linkers_of_theano(self) -> None:
         for linker in ("py", "c", "c|py", "c|py_nogc", "vm", "cvm", "vm_nogc", "cvm_nogc"):
             mode = lookup("compile.mode.Mode")(linker=linker, optimizer="fast_run")
             x = T.dscalar("x")
             assert lookup("function")([x], x + 1, mode=mode)(1.0) == 2.0
+
+    def test_param_is_an_input_with_a_default(self) -> None:
+        x, n = T.dscalar("x"), T.dscalar("n")
+        f = lookup("function")([x, lookup("Param")(n, default=2.0)], x**n)
+        assert (f(3.0), f(3.0, 3.0), f(3.0, n=1.0)) == (9.0, 27.0, 3.0)
+
+    def test_hash_of_a_class(self) -> None:
+        assert lookup("tensor.hashtype")(1) == lookup("gof.hashtype")(2)
+        assert lookup("tensor.hashtype")(1) != lookup("tensor.hashtype")("1")
 
     def test_rebroadcast(self) -> None:
         x = T.dmatrix("x")
@@ -267,6 +324,7 @@ class TestDifferences:
         assert lookup("sandbox.cuda.cuda_enabled") is False
         assert lookup("gpuarray.pygpu_activated") is False
         assert lookup("sandbox.cuda.dnn.dnn_available")() is False
+        assert lookup("gpuarray.type.list_contexts")() == []
 
     def test_python_2_names(self) -> None:
         assert list(lookup("compat.six.moves.xrange")(2)) == [0, 1]

@@ -92,3 +92,15 @@ def test_function_as_op_is_pickled(theano):
     x = theano.tensor.dvector("x")
     assert again == theano.tensor.exp
     assert again(x).eval({x: [0.0]}) == [1.0]
+
+
+def test_an_instance_of_a_class_is_its_function(theano):
+    from theano.scalar.basic_scipy import GammaLn
+
+    row = GammaLn(theano.scalar.upgrade_to_float, name="own name")
+    assert row == theano.scalar.gammaln
+    x = theano.tensor.dvector("x")
+    z = theano.tensor.Elemwise(row, name="gammaln")(x)
+    assert z.eval({x: [4.0]}) == pytest.approx(np.log(6.0))
+    with pytest.raises(NotImplementedError, match="use the function"):
+        theano.scalar.Exp(lambda *types: types)

@@ -375,7 +375,7 @@ def test_errors_fit_a_screen_and_the_rest_can_be_asked_for(linker):
     for x in xs[1:]:
         total = total * T.tanh(x) + x
     f = symcomp.function(xs, total, mode=symcomp.Mode(linker=linker))
-    assert f.explain_last_error(file="str") == "No call has failed."
+    assert f.explain_last_error(file="str") == "No call has failed while it computed."
     values = [np.ones(3)] * 19 + [np.ones(4)]
     with pytest.raises(ValueError) as caught:
         f(*values)
@@ -387,6 +387,71 @@ def test_errors_fit_a_screen_and_the_rest_can_be_asked_for(linker):
     assert "-->" in rest and "19: " in rest and "The graph above it:" in rest
     assert "x19" in rest and "Its steps, one by one:" in rest
     f(*[np.ones(3)] * 20)
+
+
+def told(f, *values):
+    """What is written above a call's error: its words and notes."""
+    with pytest.raises(Exception) as caught:
+        f(*values)
+    return "\n".join([str(caught.value), *caught.value.__notes__])
+
+
+def test_errors_quote_the_line_and_name_the_step(linker):
+    x, y = T.dmatrices("x", "y")
+    w = symcomp.shared(np.ones((3, 3)), name="w")
+    hidden = T.tanh(x.dot(w) + 1)
+    difference = hidden - y  # of the line that is quoted
+    mode = symcomp.Mode(linker=linker)
+    f = symcomp.function([x, y], T.sqr(difference).sum(), mode=mode)
+    text = told(f, np.ones((4, 3)), np.ones((5, 3)))
+    assert "it is the step sub(tanh, y) on shapes (4, 3), (5, 3), made at" in text
+    assert "\n    difference = hidden - y  # of the line that is quoted" in text
+    assert "0: Dot(x, w) (float64 matrix) = a float64 array of shape (4, 3): 3" in text
+    assert text.count("f.explain_last_error() tells more.") == 1
+
+
+def test_errors_in_loops_say_where_the_loops_are_and_the_rest_in_full(linker):
+    xs, w = T.dtensor3("xs"), symcomp.shared(np.ones((4, 4)), name="w")
+
+    def outer(x, s):
+        states, _ = symcomp.scan(lambda row, h: T.tanh(h.dot(w) * row), sequences=x, outputs_info=s)
+        return states[-1]
+
+    states, _ = symcomp.scan(outer, sequences=xs, outputs_info=T.zeros(4))
+    mode = symcomp.Mode(linker=linker).excluding("scan")
+    f = symcomp.function([xs], states, mode=mode)
+    text = told(f, np.ones((2, 3, 5)))
+    assert text.count("It ran inside scan") == 2 and text.count("whose inputs were") == 1
+    assert "states, _ = symcomp.scan(outer" in text
+    assert len(text.split("\n")) <= 24
+    rest = f.explain_last_error(file="str")
+    assert rest.count("-->") == 3 and rest.count("The graph above it:") == 3
+    again = told(f, np.ones((2, 3, 5)))
+    assert again == text
+
+
+def test_all_that_is_known_can_be_told_at_once(linker):
+    x, y = T.dvectors("x", "y")
+    f = symcomp.function([x, y], T.exp(x) + y, mode=symcomp.Mode(linker=linker))
+    with symcomp.config.change_flags(exception_verbosity="high"):
+        text = told(f, [1.0], [1.0, 2.0])
+    assert "The graph above it:" in text and "Its steps, one by one:" in text
+    assert "The graph above it:" not in told(f, [1.0], [1.0, 2.0])
+
+
+def test_tracebacks_show_no_functions_without_lines(linker):
+    @symcomp.as_op(itypes=[T.dvector], otypes=[T.dvector])
+    def refuse(x):
+        raise RuntimeError("as it should")
+
+    x = T.dvector("x")
+    states, _ = symcomp.scan(lambda s: refuse(s), outputs_info=[x], n_steps=3)
+    f = symcomp.function([x], states, mode=symcomp.Mode(linker=linker))
+    with pytest.raises(RuntimeError) as caught:
+        f([1.0])
+    names = [entry.path.name for entry in caught.traceback]
+    compiled = [name for name in names if name.endswith((".pyx", ".pxi"))]
+    assert len(compiled) <= 6 and names[-1] == "test_checking_modes.py"
 
 
 def test_inspected_functions_can_be_profiled(linker):
@@ -407,17 +472,3 @@ def test_ops_made_of_graphs_are_looked_into(linker):
         f([-1.0])
     g = symcomp.function([x], op(x) + 1, mode=DebugMode(linker=linker))
     np.testing.assert_allclose(g([2.0]), np.log([2.0]) * 2 + 1, rtol=1e-14)
-
-
-@pytest.mark.parametrize("linker", ["cvm", "vm"])
-def test_verbose_exceptions(linker):
-    x, y = T.dvectors("x", "y")
-    f = symcomp.function([x, y], T.exp(x) + y, mode=symcomp.Mode(linker))
-    for verbosity in ("low", "high"):
-        with (
-            symcomp.config.change_flags(exception_verbosity=verbosity),
-            pytest.raises(ValueError) as caught,
-        ):
-            f([1.0, 2.0], [1.0])
-        told = "\n".join(caught.value.__notes__)
-        assert ("Its inputs:" in told) == (verbosity == "high")

@@ -323,13 +323,13 @@ def test_signatures_of_mrg_random_streams() -> None:
     n, p = T.lscalar("n"), T.dmatrix("p")
     cases = [
         (s.uniform((2, n), -1.0, 0.0, None, "float32", 7), (2, 3), "float32"),
-        (s.uniform(size=p.shape, nstreams=3), (2, 4), "float64"),
+        (s.uniform(size=p.shape, nstreams=3, target=None), (2, 4), "float64"),
         (s.normal((n,), avg=1.0, std=2.0, truncate=True), (3,), "float64"),
         (s.truncated_normal((n,), dtype="float32"), (3,), "float32"),
         (s.binomial(size=p.shape, n=1, p=0.5, dtype="float32"), (2, 4), "float32"),
         (s.multinomial(pvals=p), (2, 4), "int64"),
         (s.multinomial(n=10, pvals=p, dtype="float32"), (2, 4), "float32"),
-        (s.choice(size=2, replace=False, p=p), (2, 2), "int64"),
+        (s.choice(size=2, replace=False, p=p, target="cpu"), (2, 2), "int64"),
         (s.choice(size=6, p=p), (2, 6), "int64"),
         (s.choice((3, 2), a=5), (3, 2), "int64"),
         (s.multinomial_wo_replacement(n=3, pvals=p), (2, 3), "int64"),

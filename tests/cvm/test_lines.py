@@ -8,6 +8,7 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.cvm.kernels import formula_of, kernel_actions
 from symcomp.ops.fused import Fused
+from symcomp.ops.stable_reduce import Centered, Norm, Variance
 
 RNG = np.random.default_rng(2)
 
@@ -97,3 +98,34 @@ def test_lines_of_length_one_and_stretched_lines():
     for n in (1, 5):
         values = [RNG.normal(size=s) for s in ((n, 1), (1, n), (n, n))]
         compare(both, values[0], values[1], np.zeros(n, "int32"), values[2], rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("op", [Norm, Variance, Centered])
+def test_what_neither_cancels_nor_leaves_the_range(op, dtype):
+    x = T.matrix(dtype=dtype)
+    both = pair([x], [op(axes)(x) for axes in ((0,), (1,), (0, 1))])
+    rtol = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-14}[dtype]
+    for shape in ((4, 7), (1, 1), (300, 40), (0, 3), (3, 0)):
+        compare(both, (RNG.normal(size=shape) + 3).astype(dtype), rtol=rtol)
+    with_nan = np.ones((3, 3), dtype)
+    with_nan[1, 1], with_nan[2, 2] = np.nan, np.inf
+    compare(both, with_nan, rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_norms_of_extreme_values(dtype):
+    x = T.vector(dtype=dtype)
+    both = pair([x], [Norm((0,))(x)])
+    info = np.finfo(dtype)
+    sizes = (info.max / 8, info.smallest_normal, info.smallest_subnormal, 1e30, 1e-30, 0)
+    for size in sizes:
+        compare(both, np.full(20, size, dtype), rtol=4 * info.eps)
+        compare(both, np.array([size, 1, -size], dtype), rtol=4 * info.eps)
+
+
+def test_variances_do_not_cancel():
+    x = T.dvector("x")
+    native, _ = pair([x], [Variance((0,))(x)])
+    value = 1e9 + np.array([4.0, 7, 13, 16])
+    assert native(value)[0] == 22.5

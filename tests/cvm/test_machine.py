@@ -1,6 +1,7 @@
 """The native machine gives what the Python machine gives, for every program."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.cvm.machine import Product, PythonCall, Transpose, View
 from symcomp.cvm.prepare import NATIVE, native_machine
@@ -182,11 +184,18 @@ def test_observer_and_kept_values():
 
 
 def test_long_programs():
+    """A hundred thousand instructions, in two threads at once."""
     x = T.dvector("x")
     y = x
-    for _ in range(20_000):
-        y = -y
-    assert native_machine(lower(FunctionGraph([x], [y]))).run([np.ones(2)])[0].tolist() == [1, 1]
+    with config.change_flags(kernels=False):
+        for _ in range(100_000):
+            y = T.sort(y)
+        machine = native_machine(lower(FunctionGraph([x], [y])))
+    assert len(machine.program.instructions) == 100_000
+    values = [np.array([2.0, 1.0]), np.array([4.0, 3.0])]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda value: machine.run([value])[0].tolist(), values))
+    assert found == [[1, 2], [3, 4]]
 
 
 def test_threads_do_not_meet():

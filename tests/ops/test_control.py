@@ -173,6 +173,21 @@ def test_only_what_is_chosen_is_computed(mode):
             symcomp.function([c, x], z, mode=mode)(0, 2.0)
 
 
+def test_a_chain_of_choices_has_a_program_of_its_length():
+    x = T.dvector("x")
+    y = x
+    for _ in range(40):
+        y = ifelse(y.sum() > 0, y * 0.5, y * -1.5)
+    f = symcomp.function([x], [y, symcomp.grad(y.sum(), x)])
+    value = np.array([1.0, -1.5])
+    expected, slope = value, 1.0
+    for _ in range(40):
+        factor = 0.5 if expected.sum() > 0 else -1.5
+        expected, slope = factor * expected, factor * slope
+    for found, wanted in zip(f(value), (expected, np.full(2, slope)), strict=True):
+        assert np.allclose(found, wanted)
+
+
 def test_tangents_are_lazy():
     c, x = T.bscalar("c"), T.dscalar("x")
     z = ifelse(c, x**2, failing(x) ** 2)

@@ -254,6 +254,21 @@ def test_tile(reps):
     check(lambda x: T.tile(x, reps), A, expected=lambda x: np.tile(x, reps))
 
 
+def test_tile_by_a_vector():
+    x, reps = T.dmatrix("x"), T.lvector("reps")
+    f = symcomp.function([x, reps], T.tile(x, reps, ndim=3))
+    for counts in ([2], [2, 3], [2, 0, 3]):
+        expected = np.tile(A, [1] * (3 - len(counts)) + counts)
+        np.testing.assert_array_equal(f(A, counts), expected)
+    with pytest.raises(AssertionError, match="more entries than ndim=3"):
+        f(A, [1, 1, 1, 1])
+    with pytest.raises(ShapeError, match="pass ndim"):
+        T.tile(x, reps)
+    like_shape = T.tile(x, T.concatenate([[2], x.shape[1:]]))
+    np.testing.assert_array_equal(like_shape.eval({x: A}), np.tile(A, (2, A.shape[1])))
+    assert T.tile(T.tensor("a", shape=(4,)), np.array([2, 3])).type.shape == (2, 12)
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 def test_repeat_roll_flip(axis):
     check(lambda x: T.repeat(x, 2, axis), A, expected=lambda x: np.repeat(x, 2, axis))
@@ -417,3 +432,9 @@ def test_second_derivatives_through_joins():
     y = T.concatenate([x, x**2], axis=1).reshape((-1,))
     symcomp.gradient.verify_grad(lambda v: symcomp.grad((T.join(0, v, v**2).T ** 2).sum(), v), [A])
     assert symcomp.grad(y.sum(), x).eval({x: A}).shape == A.shape
+
+
+def test_axes_may_be_a_range():
+    check(lambda x: T.sum(x, axis=range(1, 3)), B, expected=lambda x: x.sum((1, 2)))
+    check(lambda x: T.flip(x, range(2)), B, expected=lambda x: np.flip(x, (0, 1)))
+    check(lambda x: T.expand_dims(x, range(2)), B, expected=lambda x: np.expand_dims(x, (0, 1)))

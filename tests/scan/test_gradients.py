@@ -290,6 +290,22 @@ def test_gradient_is_one_more_scan_and_stores_no_product() -> None:
     assert len(products) == 1  # g W^T; that of the forward loop is not done again
 
 
+def test_a_step_that_uses_its_values_twice_many_times_over() -> None:
+    def step(h: Any) -> Any:
+        for _ in range(60):  # each value on twice as many paths as the next
+            h = h * T.cos(h)
+        return h
+
+    h = T.dvector("h")
+    gh = symcomp.grad(symcomp.scan(step, outputs_info=h, n_steps=2)[0][-1].sum(), h)
+    values = np.array([0.5, -1.0])
+    expected, value = np.ones(2), values
+    for _ in range(120):
+        expected = expected * (np.cos(value) - value * np.sin(value))
+        value = value * np.cos(value)
+    assert np.allclose(gh.eval({h: values}), expected)
+
+
 def test_values_of_which_the_shape_alone_is_used_are_not_kept() -> None:
     x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
     (y, total), _ = symcomp.scan(lambda x, h: [T.sin(h) + x, (T.dot(h, w) + x).sum()], x, [h, None])

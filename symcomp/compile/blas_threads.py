@@ -1,0 +1,69 @@
+"""How many threads BLAS uses while compiled functions run.
+
+The number is one for the whole process, and BLAS reads it when a product begins: it is set when a
+function begins and set back when it ends. Of several that run at once, the last that began decides.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Any
+
+from symcomp.config import config
+from symcomp.cvm.kernels import threads_to_use
+from symcomp.lazy import import_alone, lazy_module
+
+threadpoolctl = lazy_module("threadpoolctl")
+
+
+def blas_threads_to_use() -> int:
+    """How many threads products may use; 0: as many as BLAS uses anyhow."""
+    if config.blas_threads > 0:
+        return config.blas_threads
+    return threads_to_use() if config.openmp else 0
+
+
+@cache
+def _libraries() -> list[Any]:
+    """What controls each BLAS that is loaded, that of SciPy among them."""
+    import_alone("scipy", "linalg", "cython_blas")
+    found = threadpoolctl.ThreadpoolController().lib_controllers
+    return [library for library in found if library.user_api == "blas"]
+
+
+_lock = threading.Lock()
+# Those that are in force, the last one being what counts; and what was before the first.
+_limits: list[BlasLimit] = []
+_before: list[int | None] = []
+
+
+class BlasLimit:
+    """A context in which BLAS uses so many threads. It can be entered again within itself.
+
+    Parameters
+    ----------
+    threads : int
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def __enter__(self) -> None:
+        with _lock:
+            if not _limits:
+                _before[:] = [library.get_num_threads() for library in _libraries()]
+            _limits.append(self)
+            _use([self.threads] * len(_before))
+
+    def __exit__(self, *problem: object) -> None:
+        with _lock:
+            # The last that is equal to this one: two entries of one limit are the same.
+            del _limits[len(_limits) - 1 - _limits[::-1].index(self)]
+            _use([_limits[-1].threads] * len(_before) if _limits else _before)
+
+
+def _use(threads: list[Any]) -> None:
+    for library, count in zip(_libraries(), threads, strict=True):
+        if count is not None and library.get_num_threads() != count:
+            library.set_num_threads(count)

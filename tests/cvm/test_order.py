@@ -1,0 +1,77 @@
+"""The first elements of lines and the distinct ones: natively what Python gives, bit for bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.core.tensor import TensorType
+from symcomp.errors import ShapeError
+from symcomp.ops.sort import ArgTopK, Unique
+from symcomp.tests.cvm.test_native import asked, in_python, layouts
+from symcomp.tests.cvm.test_other_products import DTYPES
+
+RNG = np.random.default_rng(5)
+
+
+def array(shape, dtype):
+    """Numbers of which some are equal, and NaN, infinity and -0 where there are such."""
+    x = RNG.integers(-6, 7, shape).astype("complex128")
+    if dtype.startswith("c"):
+        x += 1j * RNG.integers(-2, 3, shape)
+    if dtype[0] in "fc" and x.size > 9:
+        x.flat[::9], x.flat[1::7], x.flat[2::8] = np.nan, np.inf, -0.0
+        x.flat[5] = complex(1, np.nan)
+    return (x if dtype.startswith("c") else x.real).astype(dtype)
+
+
+def compare(build, *values):
+    inputs = [TensorType(v.dtype, (None,) * v.ndim)() for v in values]
+    outputs = build(*inputs)
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    native, python = (
+        symcomp.function(inputs, outputs, mode=symcomp.Mode(m)) for m in ("cvm", "vm")
+    )
+    assert not in_python(native)
+    for placed in layouts(list(values)):
+        for got, want in zip(native(*placed), python(*placed), strict=True):
+            assert got.dtype == want.dtype and got.shape == want.shape
+            np.testing.assert_array_equal(got, want)
+        assert asked(native, placed) == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 7), (3, 200)])
+def test_the_first(dtype, shape):
+    x = array(shape, dtype)
+    for axis in (0, 1):
+        for k in {1, min(3, shape[axis]), shape[axis]}:
+            compare(lambda v: [ArgTopK(axis)(v, T.constant(s * k)) for s in (1, -1)], x)  # noqa: B023
+
+
+@pytest.mark.parametrize("k", [0, 4, -4])
+def test_there_are_not_so_many(k):
+    x, n = T.dvector("x"), T.lscalar("n")
+    f = symcomp.function([x, n], T.topk(x, n), mode=symcomp.Mode("cvm"))
+    with pytest.raises(ShapeError, match="topk: kth="):
+        f(np.ones(3), k)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=60), st.data())
+def test_the_first_of_any(values, data):
+    k = data.draw(st.integers(1, len(values)))
+    x, n = T.lvector("x"), T.lscalar("n")
+    f = symcomp.function([x, n], ArgTopK(0)(x, n), mode=symcomp.Mode("cvm", optimizer=None))
+    array = np.array(values)
+    assert f(array, k).tolist() == np.argsort(-array, kind="stable")[:k].tolist()
+    assert f(array, -k).tolist() == np.argsort(array, kind="stable")[:k].tolist()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("flags", [(False,) * 3, (True,) * 3, (False, True, False)])
+def test_the_distinct(dtype, flags):
+    for shape in ((5, 7), (1, 1), (0, 3), (30, 40)):
+        compare(lambda v: Unique(None, *flags)(v), array(shape, dtype))

@@ -1,0 +1,276 @@
+"""Calls that repeat a recorded one: the same results as those that run the instructions."""
+
+import threading
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symcomp
+import symcomp.tensor as T
+from symcomp import config
+from symcomp.errors import ShapeError
+from symcomp.ifelse import ifelse
+
+CALLS = 12
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def kernels():
+    with config.change_flags(kernels=True):
+        yield
+
+
+def both(build, calls, updated=()):
+    """Results of calls, and what is updated then, natively and in Python; returns the function.
+
+    ``build`` returns inputs, outputs, updates and the shared variables among these.
+    """
+    found = []
+    for linker in ("cvm", "vm"):
+        with config.change_flags(linker=linker):
+            inputs, outputs, updates = build()
+            f = symcomp.function(inputs, outputs, updates=updates)
+        results = []
+        for values in calls:
+            results.append(f(*values))
+            results.append([variable.get_value() for variable, _ in updates])
+        found.append((f, results))
+    (native, got), (_, expected) = found
+    for one, other in zip(got, expected, strict=True):
+        for x, y in zip(one, other, strict=True):
+            assert x.dtype == y.dtype and x.shape == y.shape
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+    return native
+
+
+def vectors(n, count=CALLS):
+    return [(RNG.normal(size=n),) for _ in range(count)]
+
+
+def test_elementwise_chain():
+    def build():
+        x = T.dvector()
+        return [x], [T.tanh(x) + 1, T.exp(-x).sum(), x * 2], []
+
+    assert both(build, vectors(5)).replayed == CALLS - 3
+
+
+def test_products_views_and_positions():
+    w = RNG.normal(size=(6, 4))
+
+    def build():
+        x, k, at = T.dmatrix(), T.lscalar(), T.lvector()
+        z = T.dot(x[k : k + 3], w)
+        picked = z[T.arange(3), at]
+        scattered = T.inc_subtensor(T.zeros_like(z)[T.arange(3), at], picked)
+        return [x, k, at], [z, picked, scattered, z.reshape((4, 3)), z.T.argmax(axis=0)], []
+
+    calls = [
+        (RNG.normal(size=(9, 6)), np.int64(i % 6), RNG.integers(0, 4, 3)) for i in range(CALLS)
+    ]
+    assert both(build, calls).replayed == CALLS - 3
+
+
+def test_another_length_is_another_way():
+    def build():
+        x, k = T.dvector(), T.lscalar()
+        return [x, k], [x[:k] * 2, x[k:].sum()], []
+
+    calls = [(RNG.normal(size=7), np.int64(k)) for k in [3] * 6 + [5] * 6 + [3] * 4 + [-2, 20]]
+    assert 0 < both(build, calls).replayed < len(calls)
+
+
+def test_shapes_take_turns():
+    def build():
+        x = T.dmatrix()
+        return [x], [T.dot(x, x.T), x.sum(axis=0)], []
+
+    calls = [(RNG.normal(size=(2 + i % 2, 3)),) for i in range(40)]
+    assert both(build, calls).replayed > 20
+
+
+def test_branches():
+    def build():
+        x = T.dvector()
+        return [x], [ifelse(T.gt(x.sum(), 0), T.exp(x), T.tanh(x) - 1)], []
+
+    assert both(build, vectors(4, 40)).replayed > 5
+
+
+def test_updates_are_new_values_or_written_over():
+    start = RNG.normal(size=(3, 3))
+
+    def build():
+        w, count = symcomp.shared(start.copy()), symcomp.shared(np.int64(0))
+        x = T.dvector()
+        loss = T.sqr(T.dot(x, w)).sum()
+        step = symcomp.grad(loss, w)
+        return [x], [loss, count * 2], [(w, w - 0.01 * step), (count, count + 1)]
+
+    assert both(build, vectors(3)).replayed == CALLS - 3
+
+
+def test_who_holds_the_old_value_keeps_it():
+    w = symcomp.shared(np.zeros(4))
+    f = symcomp.function([], [], updates=[(w, w + 1)])
+    f.fn(n_calls=10)
+    before = f.replayed
+    held = w.get_value(borrow=True)
+    view = held[1:]
+    f()
+    assert (held == 10).all() and (view == 10).all() and (w.get_value() == 11).all()
+    assert f.replayed == before
+    del held, view
+    f()
+    assert (w.get_value() == 12).all() and f.replayed == before + 1
+
+
+def test_results_are_nobodys():
+    x = T.dvector()
+    f = symcomp.function([x], [x + 1, symcomp.Out(x, borrow=True)])
+    value = np.arange(3.0)
+    results = [f(value) for _ in range(6)]
+    assert f.replayed > 0
+    assert all(same is value for _, same in results)
+    results[-2][0][:] = 7
+    assert (results[-1][0] == [1, 2, 3]).all()
+    assert all(not np.shares_memory(a, b) for (a, _), (b, _) in pairwise(results))
+
+
+def test_a_call_that_fails_changes_nothing():
+    w = symcomp.shared(np.zeros(3))
+    i = T.lscalar()
+    f = symcomp.function([i], w[i], updates=[(w, w + 1)])
+    for _ in range(6):
+        f(1)
+    assert f.replayed > 0
+    with pytest.raises(IndexError):
+        f(3)
+    assert (w.get_value() == 6).all()
+    assert f(2) == 6
+
+
+def test_conditions_are_checked():
+    x = T.dvector()
+    f = symcomp.function([x], T.Assert("not positive")(T.exp(x), T.gt(x.sum(), 0)) + 1)
+    for _ in range(6):
+        np.testing.assert_allclose(f(np.ones(3)), np.exp(1) + 1)
+    assert f.replayed > 0
+    with pytest.raises(AssertionError, match="not positive"):
+        f(-np.ones(3))
+    np.testing.assert_allclose(f(np.ones(3)), np.exp(1) + 1)
+
+
+@pytest.mark.parametrize("value", [[1.0, 2.0], (1, 2), np.arange(2), np.arange(4.0)[::2]])
+def test_arguments_of_other_kinds(value):
+    x = T.dvector()
+    f = symcomp.function([x], x * 2)
+    for _ in range(6):
+        np.testing.assert_array_equal(f(np.array([1.0, 2.0])), [2, 4])
+    assert f.replayed > 0
+    np.testing.assert_array_equal(f(value), 2 * np.asarray(value, "float64"))
+    with pytest.raises(ShapeError):
+        f(np.zeros((2, 2)))
+
+
+def test_numbers_of_python():
+    x = T.dscalar()
+    f = symcomp.function([x], T.exp(x))
+    np.testing.assert_allclose([f(k) for k in range(8)], np.exp(np.arange(8.0)), rtol=1e-15)
+    assert f.replayed > 0
+
+
+def test_random_draws_go_on():
+    def build():
+        stream = T.random.RandomStream(3)
+        x = stream.normal(size=(5,))
+        return [], [x * 2], list(stream.updates())
+
+    found = []
+    for linker in ("cvm", "vm"):
+        with config.change_flags(linker=linker):
+            inputs, outputs, updates = build()
+            f = symcomp.function(inputs, outputs, updates=updates)
+        found.append(np.array([f()[0] for _ in range(10)]))
+    np.testing.assert_array_equal(*found)
+    assert len(np.unique(found[0])) == 50
+
+
+def test_long_calls_and_loops_are_not_recorded():
+    x = T.dmatrix()
+    f = symcomp.function([x], T.dot(x, x))
+    for _ in range(8):
+        f(np.ones((200, 200)))
+    assert f.replayed == 0
+    outputs = symcomp.scan(lambda v, s: s + v, x, T.zeros(3), return_updates=False)
+    f = symcomp.function([x], outputs)
+    for _ in range(8):
+        np.testing.assert_array_equal(f(np.ones((4, 3)))[-1], [4, 4, 4])
+    assert f.replayed == 0
+
+
+def test_profiles_count_replayed_calls():
+    x = T.dvector()
+    f = symcomp.function([x], T.tanh(x) + x, profile=True)
+    for _ in range(500):
+        f(np.ones(3))
+    assert f.replayed > 0
+    counted = f.profiled.tally.counted()
+    assert f.profiled.calls.count == 500
+    assert {c.runs for c in counted} == {500}
+
+
+def test_threads_share_a_function():
+    w = symcomp.shared(np.zeros(8))
+    x = T.dvector()
+    f = symcomp.function([x], T.tanh(x).sum() + w.sum(), updates=[(w, w + 1)])
+    wrong = []
+
+    def work(k):
+        value = np.full(8, 0.1 * k)
+        for _ in range(300):
+            rest = f(value) - 8 * np.tanh(0.1 * k)
+            if abs(rest / 8 - round(rest / 8)) > 1e-6:
+                wrong.append(rest)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong and f.replayed > 0
+    final = w.get_value()
+    assert (final == final[0]).all() and 0 < final[0] <= 1200
+
+
+NAMES = ("tanh", "exp", "neg", "sqr")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=4),
+    st.lists(st.integers(0, 5), min_size=6, max_size=14),
+    st.booleans(),
+)
+def test_any_lengths_in_any_order(names, lengths, sums):
+    x = T.dvector()
+    z = x
+    for name in names:
+        z = getattr(T, name)(z) * 0.1
+    f = symcomp.function([x], [z, z.sum(), T.concatenate([z, x])] if sums else [z[::-1]])
+    for n in lengths:
+        value = np.linspace(-1, 1, n)
+        want = value
+        for name in names:
+            want = {"tanh": np.tanh, "exp": np.exp, "neg": np.negative, "sqr": np.square}[name](
+                want
+            ) * 0.1
+        got = f(value)
+        if sums:
+            np.testing.assert_allclose(got[0], want, rtol=1e-12)
+            np.testing.assert_allclose(got[1], want.sum(), rtol=1e-12, atol=1e-15)
+            np.testing.assert_array_equal(got[2][n:], value)
+        else:
+            np.testing.assert_allclose(got[0], want[::-1], rtol=1e-12)
