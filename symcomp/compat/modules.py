@@ -19,6 +19,7 @@ from symcomp.compat.storage import CONTAINER
 from symcomp.compat.tensor import MEMBERS
 from symcomp.compat.test_values import note, unheard
 from symcomp.compile.container import Container
+from symcomp.compile.evaluation import eval_variable
 from symcomp.config import config as symcomp_config
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
@@ -35,7 +36,7 @@ PATCHES: dict[type, Mapping[str, Any]] = {
     Container: CONTAINER,
     Elemwise: {"name": property(elemwise_name), "scalar_op": property(lambda op: op.scalar)},
     Op: {"applied": staticmethod(note)},
-    TensorVariable: {**MEMBERS, "eval": unheard(TensorVariable.eval)},
+    TensorVariable: {**MEMBERS, "eval": unheard(eval_variable)},
     Variable: {"clients": property(clients_of), "fgraph": property(graph_of)},
 }
 # Packages of which programs import everything: submodules, and `theano` itself, are among it.

@@ -129,7 +129,7 @@ def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 #: The reductions of ``CAReduce``, by the scalar function that two elements are put together with.
-_BY_SCALAR = {
+_BY_SCALAR: dict[str, Callable[..., Any]] = {
     "add": T.sum, "and_": T.all, "logical_and": T.all, "logical_or": T.any, "maximum": T.max,
     "minimum": T.min, "mul": T.prod, "or_": T.any,
 }  # fmt: skip

@@ -28,7 +28,7 @@ class OpFunction:
     @property
     def op(self) -> Elemwise:
         """The op."""
-        return self._function.op  # type: ignore[attr-defined, no-any-return]
+        return self._function.op  # type: ignore[attr-defined]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -168,7 +168,7 @@ class FromFunctionOptimizer(Optimizer):
     """An optimizer made of a function of the graph."""
 
     def __init__(self, fn: Callable[[Any], Any], requirements: Sequence[Callable] = ()) -> None:
-        self.apply = fn  # type: ignore[method-assign]
+        self.apply = fn  # type: ignore[method-assign, assignment]
         self.requirements = requirements
         self.name = self.__name__ = getattr(fn, "__name__", "optimizer")
 
@@ -236,7 +236,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
     def __init__(
         self, fn: Callable[[Apply], Any], tracks: Any = None, requirements: Sequence[Callable] = ()
     ) -> None:
-        self.transform = fn  # type: ignore[method-assign]
+        self.transform = fn  # type: ignore[method-assign, assignment]
         self.requirements = requirements
         self._tracks = None if tracks is None else list(tracks)
         self.__name__ = getattr(fn, "__name__", "local_optimizer")

@@ -168,7 +168,7 @@ class OwnScalarOp:
     def output_types(self, types: Sequence[Any]) -> Sequence[Any]:
         """The type of the result, by those of the arguments."""
         preference = getattr(self, "output_types_preference", PREFERENCES["upcast_out"])
-        return preference(*types)  # type: ignore[no-any-return]
+        return preference(*types)
 
     def impl(self, *inputs: Any) -> Any:
         """The function of numbers."""
@@ -199,7 +199,7 @@ class OwnScalarOp:
         return Elemwise(row_of(self))(*inputs)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash((type(self), self._key()))

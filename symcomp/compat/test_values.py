@@ -215,4 +215,4 @@ def _of_sequence(value: Any, taps: list[int] | None) -> list[Any]:
 def _of_state(value: Any, taps: list[int] | None) -> list[Any]:
     if taps in (None, [-1]):
         return [value]
-    return [None if value is None else value[tap - min(taps)] for tap in taps]  # type: ignore
+    return [None if value is None else value[tap - min(taps)] for tap in taps]

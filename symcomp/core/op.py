@@ -41,8 +41,8 @@ class Op:
     destroy_map: Mapping[int, tuple[int, ...]] = {}
     gives_part: ClassVar[bool] = False
     runs_users_code: ClassVar[bool] = False
-    # What hears of every node that a call makes.
-    applied: ClassVar[Callable[[Apply], None] | None] = None
+    # A function that hears of every node that a call makes; or None.
+    applied: ClassVar[Any] = None
 
     # -- building
     # ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply, Variable
+from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
@@ -233,7 +233,7 @@ def _fitted(place: Any, n: Any, mode: str) -> Any:
 def _numbering(name: str, dims: Any, order: str, ndim: int | None) -> list[Any]:
     if order not in ("C", "F"):
         raise ValueError(f"{name}: order={order!r}: must be 'C' or 'F'")
-    if isinstance(dims, Variable) and ndim is not None and dims.type.shape == (None,):
+    if isinstance(dims, TensorVariable) and ndim is not None and dims.type.shape == (None,):
         dims = [dims[i] for i in range(ndim)]
     lengths = as_lengths(dims, name)
     return lengths if order == "C" else lengths[::-1]

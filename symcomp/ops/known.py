@@ -108,9 +108,9 @@ def _element(node: Apply) -> Variable | None:
     if whole is None or others or not isinstance(entry, int) or node.inputs[1:]:
         return None
     if isinstance(whole.op, Stack):
-        return whole.inputs[entry]  # type: ignore[no-any-return]
+        return whole.inputs[entry]
     if isinstance(whole.op, Shape):
-        return ShapeI(entry % whole.inputs[0].ndim)(whole.inputs[0])  # type: ignore[no-any-return]
+        return ShapeI(entry % whole.inputs[0].ndim)(whole.inputs[0])
     return None
 
 

@@ -82,7 +82,7 @@ class PythonOp(Op):
 
 def _named(module: str, name: str) -> PythonOp:
     """The op that a module has under a name."""
-    return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+    return getattr(importlib.import_module(module), name)
 
 
 def as_op(
