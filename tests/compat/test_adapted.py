@@ -208,3 +208,9 @@ def test_more_old_names(theano):
     np.testing.assert_allclose(costs.eval(), -np.log(p.eval()[np.arange(3), labels]))
     np.testing.assert_array_equal(where.eval(), M.argmax(1))
     np.testing.assert_allclose(largest.eval(), p.eval().max(1))
+
+
+def test_eigenvalues_without_a_second_matrix(theano):
+    symmetric = M @ M.T
+    found = theano.tensor.slinalg.eigvalsh(symmetric, theano.tensor.NoneConst).eval()
+    np.testing.assert_allclose(found, np.linalg.eigvalsh(symmetric), atol=1e-12)
