@@ -16,7 +16,8 @@ from symcomp.core.tensor import TensorType
 from symcomp.cvm.machine import Loop, NativeMachine
 from symcomp.cvm.prepare import native_machine
 from symcomp.errors import ShapeError
-from symcomp.rewrite.phases import rewrite
+from symcomp.rewrite.phases import PHASES, rewrite
+from symcomp.rewrite.registry import extended
 from symcomp.rewrite.trace import Trace
 from symcomp.scan.layout import Layout
 from symcomp.vm.guard import Binder
@@ -48,7 +49,7 @@ def machine_of(
         graph = FunctionGraph(body.inputs, body.outputs)
 
         def apply(one: FunctionGraph) -> Trace:
-            return rewrite(one, selects, config.on_opt_error)
+            return rewrite(one, selects, config.on_opt_error, extended(PHASES))
 
         # What a step gives is copied into its row, or lives until the next step: nothing outlives
         # it.

@@ -32,7 +32,7 @@ def main() -> None:
     VIEW.mkdir(parents=True, exist_ok=True)
     links = wanted_links()
     for link in VIEW.iterdir():
-        if link not in links:
+        if link not in links or link.readlink() != links[link]:
             link.unlink()
     for link, target in links.items():
         if not link.is_symlink():

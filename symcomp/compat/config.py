@@ -200,6 +200,8 @@ class TheanoConfig:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # asked by copy, before there are options
             raise AttributeError(name)
+        if name in SAME or name in self._own:
+            return self.get(name)
         if name in OPEN_GROUPS or any(known.startswith(name + ".") for known in self._own):
             return _Group(self, name)
         return self.get(name)

@@ -15,8 +15,11 @@ from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
 from symcomp.compat.op_functions import elemwise_name
 from symcomp.compat.rewriting import clients_of, graph_of
 from symcomp.compat.sources import BUILDERS, EVERYWHERE, OWN, SOURCES, Namespace
+from symcomp.compat.storage import CONTAINER
 from symcomp.compat.tensor import MEMBERS
 from symcomp.compat.test_values import note, unheard
+from symcomp.compile.container import Container
+from symcomp.compile.evaluation import eval_variable
 from symcomp.config import config as symcomp_config
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
@@ -24,17 +27,16 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.ops.elemwise import Elemwise
 
 NAMES = TENSOR | OTHERS
-# Set where functions are compiled.
-EVAL: Any = TensorVariable.eval  # type: ignore[attr-defined]
 # Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what
 # is passed to a loop that makes no use of it is used there, as here it is not.
 DEFAULTS = {"cast_policy": "theano", "nan_guard": "off", "on_unused_input": "warn"}
 # What classes of symcomp have beside what is theirs.
 PATCHES: dict[type, Mapping[str, Any]] = {
     Apply: {"fgraph": property(graph_of)},
+    Container: CONTAINER,
     Elemwise: {"name": property(elemwise_name), "scalar_op": property(lambda op: op.scalar)},
     Op: {"applied": staticmethod(note)},
-    TensorVariable: {**MEMBERS, "eval": unheard(EVAL)},
+    TensorVariable: {**MEMBERS, "eval": unheard(eval_variable)},
     Variable: {"clients": property(clients_of), "fgraph": property(graph_of)},
 }
 # Packages of which programs import everything: submodules, and `theano` itself, are among it.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops import nnet
-from symcomp.ops.alloc import full
+from symcomp.ops import classification, nnet
+from symcomp.ops.alloc import full, zeros
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.extra import to_one_hot
@@ -15,8 +15,10 @@ from symcomp.ops.scalar_math import exp
 from symcomp.ops.windows import convolve
 
 __all__ = [
-    "crossentropy_softmax_1hot_with_bias_dx", "logsoftmax", "logsoftmax_op",
-    "prepend_to_each_row", "softmax", "softmax_grad", "softmax_graph", "softmax_op",
+    "abstract_conv2d", "crossentropy_softmax_1hot_with_bias_dx",
+    "crossentropy_softmax_max_and_argmax_1hot", "logsoftmax", "logsoftmax_op",
+    "prepend_0_to_each_row", "prepend_1_to_each_row", "prepend_to_each_row", "softmax",
+    "softmax_grad", "softmax_graph", "softmax_op",
 ]  # fmt: skip
 
 
@@ -31,6 +33,7 @@ def logsoftmax(c: Any) -> TensorVariable:
 
 
 softmax_op, logsoftmax_op = softmax, logsoftmax
+abstract_conv2d = convolve.conv2d
 
 # What says how the C code of ``theano.tensor.nnet.conv.conv2d`` is written.
 _OF_C_CODE = frozenset(
@@ -78,6 +81,23 @@ def crossentropy_softmax_1hot_with_bias_dx(dy: Any, sm: Any, y_idx: Any) -> Tens
     """The gradient of the cross-entropies of rows with respect to what goes into ``softmax``."""
     dy, sm, y_idx = (as_tensor_variable(v) for v in (dy, sm, y_idx))
     return dy.dimshuffle(0, "x") * (sm - to_one_hot(y_idx, sm.shape[1], dtype=sm.dtype))
+
+
+def crossentropy_softmax_max_and_argmax_1hot(x: Any, y_idx: Any, **kwargs: Any) -> Any:
+    """The cross-entropies of rows, the probabilities, and the largest of them and where it is."""
+    x = as_tensor_variable(x)
+    bias = zeros(x.shape[1], dtype=x.dtype)
+    return classification.crossentropy_softmax_max_and_argmax_1hot_with_bias(x, bias, y_idx)
+
+
+def prepend_0_to_each_row(x: Any) -> TensorVariable:
+    """A matrix with a first column of zeros."""
+    return prepend_to_each_row(0, x)
+
+
+def prepend_1_to_each_row(x: Any) -> TensorVariable:
+    """A matrix with a first column of ones."""
+    return prepend_to_each_row(1, x)
 
 
 def prepend_to_each_row(value: Any, matrix: Any) -> TensorVariable:

@@ -280,6 +280,10 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "AllocEmpty": (lambda dtype: lambda *shape: T.empty(shape, dtype), _nothing),
     "Alloc": (_no_parameters(T.alloc), _all_of(T.Alloc)),
     "Any": (_reduced(T.any), _reduction("any")),
+    "ArgSortOp": (
+        lambda kind="quicksort", order=None: lambda x, axis=-1: T.argsort(x, axis, kind, order),
+        _nothing,
+    ),
     "ARange": (
         lambda dtype: lambda start, stop, step: T.arange(start, stop, step, dtype),
         _nothing,
@@ -302,6 +306,8 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         lambda **of_c_code: T.nnet.crossentropy_softmax_argmax_1hot_with_bias,
         _nothing,
     ),
+    "CumprodOp": (lambda axis=None: lambda x: T.cumprod(x, axis), _nothing),
+    "CumsumOp": (lambda axis=None: lambda x: T.cumsum(x, axis), _nothing),
     "DiffOp": (lambda n=1, axis=-1: lambda x: T.diff(x, n, axis), _nothing),
     "DimShuffle": (
         lambda input_broadcastable, new_order, inplace=True: lambda x: T.dimshuffle(x, *new_order),
@@ -350,6 +356,10 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     ),
     "Shape": (_no_parameters(T.shape), _all_of(T.Shape)),
     "Shape_i": (lambda i: lambda x: T.shape_i(x, i), _all_of(T.ShapeI)),
+    "SortOp": (
+        lambda kind="quicksort", order=None: lambda x, axis=-1: T.sort(x, axis, kind, order),
+        _nothing,
+    ),
     "Softmax": (_no_parameters(old_nnet.softmax), _all_of(Softmax)),
     "SoftmaxGrad": (_no_parameters(old_nnet.softmax_grad), _nothing),
     "SoftmaxWithBias": (_no_parameters(nnet.softmax_with_bias), _nothing),

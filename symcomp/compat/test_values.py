@@ -104,7 +104,7 @@ def _given(v: Variable) -> Any:
     if isinstance(v, Constant):
         return v.data
     if isinstance(v, SharedVariable):
-        return v.get_value(borrow=True, return_internal_type=True)
+        return v.container.value
     where = f" It was made at {v.source}" if v.source else ""
     raise MissingTestValueError(
         f"{v} of type {v.type} has no test value: set its tag.test_value.{where}"

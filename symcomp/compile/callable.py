@@ -218,6 +218,8 @@ class Function(Caller):
     # -------------------------------------------------------------------------------------
 
     def _container(self, key: Any) -> Container:
+        if isinstance(key, int) and 0 <= key < len(self.maker.inputs):
+            return self.maker.inputs[key].container
         for spec in self.maker.inputs:
             same = key is spec.variable or key is spec.shared or key is spec.container
             if same or (isinstance(key, str) and key == spec.name):
@@ -225,7 +227,9 @@ class Function(Caller):
         raise KeyError(f"{self.name} has no input {key!r}")
 
     def __getitem__(self, key: Any) -> Any:
-        """The stored value of an input, by its variable or name: a default or shared value."""
+        """The stored value of an input, by its variable, name or position: a default or shared
+        value.
+        """
         return self._container(key).read()
 
     def __setitem__(self, key: Any, value: Any) -> None:

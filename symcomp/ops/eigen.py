@@ -12,7 +12,7 @@ from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.cholesky import Cholesky
-from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.ops.convert import NoneConst, as_tensor_variable, cast_to
 from symcomp.ops.matrices import (
     MatrixOp,
     adjoint,
@@ -178,7 +178,7 @@ def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
     array([1., 4.])
     """
     a, lower = as_tensor_variable(a), bool(lower)
-    if b is None:
+    if b is None or b is NoneConst:
         return narrowed(Eigvalsh(lower)(a), a)
     b = as_tensor_variable(b)
     square_length("eigvalsh", "a", a)

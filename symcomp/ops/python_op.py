@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -67,8 +69,20 @@ class PythonOp(Op):
             raise NotImplementedError(f"{self} was given no infer_shape")
         return list(self.shape_function(node, shapes))
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """By its name, where the decorator has put the op in the place of the function."""
+        module, name = self.function.__module__, self.function.__qualname__
+        if getattr(sys.modules.get(module), name, None) == self:
+            return _named, (module, name)
+        return super().__reduce_ex__(protocol)
+
     def __str__(self) -> str:
         return f"PythonOp({getattr(self.function, '__name__', self.function)})"
+
+
+def _named(module: str, name: str) -> PythonOp:
+    """The op that a module has under a name."""
+    return getattr(importlib.import_module(module), name)
 
 
 def as_op(

@@ -176,3 +176,41 @@ def test_small_differences(theano):
     assert float(T.elemwise.ProdWithoutZeros()(zeros).eval()) == 6
     assert np.isclose(T.nlinalg.Eig()(np.diag([1.0, 2.0]))[0].eval().real.sum(), 3)
     assert theano.misc.may_share_memory.may_share_memory(M, M[0])
+
+
+def test_storage_of_containers(theano):
+    s = theano.shared(1.0, name="s")
+    assert s.container.storage[0] == 1 and s.container.data == 1
+    s.container.storage[0] = np.array(3.0)
+    assert s.get_value() == 3 and len(s.container.storage) == 1
+    s.container.data = 4
+    assert s.get_value() == 4 and s.get_value().dtype == "float64"
+    with pytest.raises(IndexError, match="one element"):
+        s.container.storage[1] = 0
+    x = theano.tensor.dscalar("x")
+    f = theano.function([x, theano.In(theano.tensor.dscalar("y"), value=2.0)], x * s)
+    assert f.container[1].storage[0] == 2 and f.value[2] == 4 and f.container[2] is s.container
+    assert f.container["y"].storage == f.container[1].storage
+    with pytest.raises(KeyError):
+        f.container[3]
+
+
+def test_more_old_names(theano):
+    T = theano.tensor
+    from theano.tensor.sort import SortOp
+
+    np.testing.assert_array_equal(SortOp("quicksort", None)(M, 0).eval(), np.sort(M, 0))
+    np.testing.assert_array_equal(T.extra_ops.CumsumOp(1)(M).eval(), M.cumsum(1))
+    np.testing.assert_array_equal(T.nnet.prepend_1_to_each_row(M).eval()[:, 0], [1, 1, 1])
+    labels = np.array([0, 3, 1])
+    costs, p, largest, where = T.nnet.crossentropy_softmax_max_and_argmax_1hot(M, labels)
+    np.testing.assert_allclose(p.eval(), T.nnet.softmax(M).eval())
+    np.testing.assert_allclose(costs.eval(), -np.log(p.eval()[np.arange(3), labels]))
+    np.testing.assert_array_equal(where.eval(), M.argmax(1))
+    np.testing.assert_allclose(largest.eval(), p.eval().max(1))
+
+
+def test_eigenvalues_without_a_second_matrix(theano):
+    symmetric = M @ M.T
+    found = theano.tensor.slinalg.eigvalsh(symmetric, theano.tensor.NoneConst).eval()
+    np.testing.assert_allclose(found, np.linalg.eigvalsh(symmetric), atol=1e-12)

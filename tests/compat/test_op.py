@@ -270,3 +270,19 @@ class TestAsOp:
         )
         with pytest.raises(TypeError, match="float32.*float64"):
             f(np.ones(2, "float32"))
+
+
+@symcomp.as_op([T.dvector], [T.dvector])
+def reversed_values(values: np.ndarray) -> np.ndarray:
+    return values[::-1].copy()
+
+
+def test_an_op_made_by_the_decorator_is_pickled_by_its_name() -> None:
+    x = T.dvector("x")
+    assert pickle.loads(pickle.dumps(reversed_values)) is reversed_values
+    y = pickle.loads(pickle.dumps(reversed_values(x) + 1))
+    assert y.owner.inputs[0].owner.op is reversed_values
+    f = pickle.loads(pickle.dumps(symcomp.function([x], reversed_values(x))))
+    assert f([1.0, 2.0]).tolist() == [2.0, 1.0]
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(symcomp.as_op(T.dvector, T.dvector)(lambda v: v))

@@ -187,7 +187,21 @@ def test_rewriting_of_symcomp_by_query(theano):
 def test_unknown_feature_is_refused(theano):
     x = theano.tensor.dvector("x")
     graph = theano.gof.FunctionGraph([x], [x + 1])
-    with pytest.raises(NotImplementedError, match="attach_feature: Mine"):
-        graph.attach_feature(type("Mine", (), {})())
+    for base in (object, theano.gof.toolbox.Feature, theano.gof.toolbox.ReplaceValidate):
+        with pytest.raises(NotImplementedError, match="attach_feature: Mine"):
+            graph.attach_feature(type("Mine", (base,), {})())
     with pytest.raises(AttributeError):
         x.clients  # noqa: B018
+
+
+def test_local_optimizer_in_the_step_of_a_loop(theano, seven):
+    @theano.tensor.opt.register_canonicalize
+    @theano.gof.local_optimizer([seven])
+    def local_ten(node):
+        return [node.inputs[0] * 10]
+
+    x = theano.tensor.dvector("x")
+    rows, _ = theano.scan(lambda row: seven(row) + 1, sequences=[x])
+    np.testing.assert_array_equal(theano.function([x], rows)([1, 2]), [11, 21])
+    last, _ = theano.scan(lambda h: seven(h) - 1, outputs_info=[x], n_steps=2)
+    np.testing.assert_array_equal(theano.function([x], last[-1])([1, 2]), [89, 189])

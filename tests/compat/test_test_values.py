@@ -138,8 +138,29 @@ def test_error_in_a_step_is_raised_there(theano, x):
     assert "step" in [entry.name for entry in caught.traceback]
 
 
-def test_draws(theano):
-    streams = theano.tensor.shared_randomstreams.RandomStreams(seed=1)
-    z = streams.uniform((3,))
-    assert z.tag.test_value.shape == (3,)
-    np.testing.assert_array_equal(z.tag.test_value, theano.function([], z)())
+def test_draws(theano, x):
+    from theano.tensor.shared_randomstreams import RandomStreams
+
+    streams = RandomStreams(5)
+    mask = streams.binomial(size=x.shape, p=0.5)
+    assert mask.tag.test_value.shape == (2, 3)
+    kept, updates = theano.scan(
+        lambda row: row * streams.uniform(size=row.shape), sequences=[x * mask]
+    )
+    assert kept.tag.test_value.shape == (2, 3)
+    assert (kept.tag.test_value >= 0).all()
+    f = theano.function([x], kept, updates=updates)
+    assert not np.array_equal(f(np.ones((9, 9))), f(np.ones((9, 9))))
+
+
+def test_choices_and_loops_of_other_kinds(theano, x):
+    from theano.ifelse import ifelse
+
+    chosen = ifelse(theano.tensor.gt(x.sum(), 0), x, -x)
+    np.testing.assert_array_equal(chosen.tag.test_value, x.tag.test_value)
+    squares, _ = theano.map(lambda row: row**2, [x])
+    np.testing.assert_array_equal(squares.tag.test_value, x.tag.test_value**2)
+    total, _ = theano.reduce(lambda row, so_far: so_far + row.sum(), [x], 0.0)
+    assert total.tag.test_value == 15
+    tangent = theano.tensor.Rop(x**2, x, theano.tensor.ones_like(x))
+    np.testing.assert_array_equal(tangent.tag.test_value, 2 * x.tag.test_value)
