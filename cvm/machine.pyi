@@ -255,6 +255,7 @@ class Transaction:
     def end(self) -> None: ...
 
 class Caller:
+    replayed: int
     trust_input: bool
     profile: Any
     _machine: Any

@@ -56,6 +56,8 @@ class Function(Caller):
         What runs; print it to read it.
     trust_input : bool
         Pass arguments on unchecked.
+    replayed : int
+        How many calls repeated a recorded one, which takes least time.
     profile : ProfileStats or None
     profiled : Profiled or None
         What was counted of this function.
