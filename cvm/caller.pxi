@@ -243,16 +243,30 @@ cdef class Caller:
             replay = <Replay>self._replays[i]
             if replay._machine is not self._machine or not replay.takes(given):
                 continue
-            results = replay.call(given, self._claimed_cells)
+            results = self._replay(replay, given)
             if results is not None:
                 self.replayed += 1
                 if self._native_tally is not None:
                     self._native_tally.repeats += 1
-                return self._set(results)
+                return results
             if replay._vain > MOST_VAIN and replay._vain > replay._done:
                 del self._replays[i]
             return None
         return None
+
+    cdef list _replay(self, Replay replay, PyObject **given):
+        """Do what was recorded, and set what is updated; None if it goes another way."""
+        cdef list results
+        cdef Transaction transaction
+        if not replay._frees_gil:
+            results = replay.call(given, self._claimed_cells, None)
+            return None if results is None else self._set(results)
+        transaction = Transaction(self._claimed_cells)
+        try:
+            results = replay.call(given, self._claimed_cells, transaction)
+            return None if results is None else self._set(results)
+        finally:
+            transaction.end()
 
     cdef object _accepted(self, int i, object value):
         """The value as an array of the input's type."""

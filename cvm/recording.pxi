@@ -275,15 +275,15 @@ cdef class Recording(Frozen):
         cdef int k, slot
         cdef Py_ssize_t size = 1
         cdef cnp.ndarray array
-        call.threads = 1
         for k in range(action._ndim):
             size *= call.shape[k]
+        call.threads = 1 if is_forked or size < action._least else action._threads
         for k in range(call.n_arrays):
             slot = action._slots[k] if k < action._n_inputs else action._outputs[k - action._n_inputs]
             array = <cnp.ndarray>store[slot]
             if cnp.PyArray_SIZE(array) != size or not cnp.PyArray_IS_C_CONTIGUOUS(array):
                 return 0
-        if action._elementwise and size > 0:
+        if action._elementwise and size > 0 and call.threads == 1:
             call.threads, call.shape[0] = 0, size
         return 0
 

@@ -1,10 +1,10 @@
 # Calls of a function that do what one did that was recorded, where their arguments have the same
 # layouts: no instruction is looked up, no array is made but the results.
 
-# Of calls with more work (elements times operations) the machine gives up the GIL, and its share is
-# small. So much memory is kept for the next call at most.
-cdef double MOST_WORK = 3e5
-cdef size_t MOST_MEMORY = 1 << 20
+# Of calls with more work (elements times operations) the share of the machine is small. So much memory
+# is kept for the next call at most.
+cdef double MOST_WORK = 1e8
+cdef size_t MOST_MEMORY = 4 << 20
 # A way that is not gone to the end so often, and more often than it is, is forgotten.
 cdef int64_t MOST_VAIN = 8
 
@@ -82,7 +82,8 @@ cdef cnp.ndarray stand_in(cnp.ndarray x, bint writeable):
 cdef class Replay(Recording):
     """A call that is recorded, and those that do the same.
 
-    The GIL is held throughout, and no Python code runs: nobody else sees a call half done.
+    No Python code runs. Where there is little work the GIL is held throughout, and nobody else sees a
+    call half done; else what is written over is marked by a transaction, as in other calls.
     """
 
     cdef Given *_given
@@ -90,6 +91,8 @@ cdef class Replay(Recording):
     cdef PyObject **_store      # stand-ins for what is in slots, where actions need them
     cdef int _n_given, _n_results, _n_slots
     cdef bint _is_behind_gate
+    cdef bint _frees_gil, _is_busy
+    cdef int _threads               # the most that a kernel has
     cdef int64_t _done, _vain
 
     def __cinit__(self, NativeMachine machine):
@@ -190,6 +193,7 @@ cdef class Replay(Recording):
     cdef bint _gate(self, GateCall action, PyObject **store) except -1:
         """The arrays that are written over from here on, if nobody else holds them."""
         cdef int k, place, slot
+        cdef Call *call
         for k in range(action._n_arrays):
             slot = action._slots[1 + k]
             place = self._place_of[slot]
@@ -197,7 +201,10 @@ cdef class Replay(Recording):
                 return False
             self._kinds[place] = TAKEN
             self._place_of[action._slots[action._n_inputs + k]] = place
-        self._new_call(GATE)
+        call = self._new_call(GATE)
+        call.places = <int *>self._new(max(action._n_arrays, 1) * sizeof(int))
+        for k in range(action._n_arrays):
+            call.places[k] = self._place_of[action._slots[1 + k]]
         self._is_behind_gate = True
         return True
 
@@ -286,6 +293,9 @@ cdef class Replay(Recording):
         for place in range(self._n_places):
             if self._fits and self._kinds[place] == OWN and not self._claimed[place]:
                 self._provide(place)
+        self._frees_gil = self._work >= WORTH_RELEASING
+        for j in range(self._n_calls):
+            self._threads = max(self._threads, self._calls[j].threads)
         return self._fits
 
     cdef bint _result(self, int j, int input, PyObject **store) except -1:
@@ -332,34 +342,87 @@ cdef class Replay(Recording):
     # -- replaying
 
     cdef bint takes(self, PyObject **given) noexcept:
-        """Whether values are laid out as those that were recorded."""
+        """Whether values are laid out as those that were recorded, and it is not at work."""
         cdef int i
+        if self._is_busy or self._threads > 1 and is_forked:
+            return False
         for i in range(self._n_given):
             if not is_as_given(&self._given[i], given[self._given[i].input]):
                 return False
         return True
 
-    cdef list call(self, PyObject **given, list claimed):
-        """The results, or None if the call goes another way; nothing is changed then."""
+    cdef list call(self, PyObject **given, list claimed, Transaction transaction):
+        """The results, or None if the call goes another way; nothing is changed then.
+
+        With ``transaction`` the GIL is given up.
+        """
+        cdef list results = self._begin(given)
+        cdef int done
+        self._is_busy = True
+        try:
+            if transaction is None:
+                done = self._run(claimed, None)
+            else:
+                done = self._run_apart(given, claimed, transaction)
+        finally:
+            self._is_busy = False
+        if done:
+            self._done += 1
+            return results
+        self._vain += 1
+        return None
+
+    cdef bint _run_apart(
+        self, PyObject **given, list claimed, Transaction transaction
+    ) except -1:
+        """``_run``, holding the arguments: other threads may replace them meanwhile."""
         cdef int i
+        for i in range(self._n_given):
+            Py_XINCREF(given[self._given[i].input])
+        try:
+            return self._run(claimed, transaction)
+        finally:
+            for i in range(self._n_given):
+                Py_XDECREF(given[self._given[i].input])
+
+    cdef bint _run(self, list claimed, Transaction transaction) except -1:
+        """Do what is recorded; False if this call goes another way."""
+        cdef int i = 0, failed
         cdef bint is_behind_gate = False
         cdef Call *call
-        cdef list results = self._begin(given)
         self._cut()
-        for i in range(self._n_calls):
+        while i < self._n_calls:
             call = &self._calls[i]
-            if (
-                self._call(call) if call.kind <= SHIFT
-                else self._act(call, claimed)
-            ) == UNDONE:
-                if is_behind_gate:
+            if call.kind == GATE:
+                failed = self._take(call, claimed, transaction)
+                is_behind_gate = True
+                i += 1
+            elif call.kind > SHIFT:
+                failed = self._act(call)
+                i += 1
+            elif transaction is None:
+                i = self._run_calls(i, &failed)
+            else:
+                with nogil:
+                    i = self._run_calls(i, &failed)
+            if failed:
+                if is_behind_gate and call.kind != GATE:
                     raise RuntimeError("an instruction failed that cannot, as updates were made")
-                self._vain += 1
-                return None
-            is_behind_gate = is_behind_gate or call.kind == GATE
+                return False
         self._copy_results()
-        self._done += 1
-        return results
+        return True
+
+    cdef int _run_calls(self, int first, int *failed) noexcept nogil:
+        """Do calls until one needs the GIL or fails; return the position of the next."""
+        cdef int i
+        failed[0] = DONE
+        for i in range(first, self._n_calls):
+            if self._calls[i].kind > SHIFT:
+                return i
+            failed[0] = self._call(&self._calls[i])
+            if failed[0]:
+                return i
+        return self._n_calls
 
     cdef list _begin(self, PyObject **given):
         """The addresses of arguments and results; these are made."""
@@ -384,12 +447,9 @@ cdef class Replay(Recording):
             PyList_SET_ITEM(results, j, value)
         return results
 
-    cdef int _act(self, Call *call, list claimed) except -1:
+    cdef int _act(self, Call *call) except -1:
         """What needs the GIL."""
-        cdef Native action
-        if call.kind == GATE:
-            return DONE if self._may_take(claimed) else UNDONE
-        action = <Native>call.action
+        cdef Native action = <Native>call.action
         self._stand_in(action)
         if call.kind == REGION:
             return self._find_region(call, <View>action)
@@ -399,20 +459,28 @@ cdef class Replay(Recording):
             return UNDONE
         return self._find_results(call, action)
 
-    cdef bint _may_take(self, list claimed) except -1:
-        """Whether nobody but its cell, and the results, hold an array that is written over."""
+    cdef int _take(self, Call *call, list claimed, Transaction transaction) except -1:
+        """Mark the arrays that are written over, if nobody but its cell and this call hold one."""
         cdef Cell cell
         cdef cnp.ndarray array
+        cdef int k = 0
+        if transaction is not None:
+            transaction.mark()
         for cell in claimed:
-            # One more for the name that it has here.
+            if not cnp.PyArray_CheckExact(cell.value):
+                return UNDONE
             array = <cnp.ndarray>cell.value
-            if Py_REFCNT(<PyObject *>array) != 3:
-                return False
+            if cnp.PyArray_BYTES(array) != self._addresses[call.places[k]]:
+                return UNDONE
+            # The cell, the results, the name that it has here, and who runs it apart.
+            if Py_REFCNT(<PyObject *>array) != 3 + (transaction is not None):
+                return UNDONE
             if not cnp.PyArray_CHKFLAGS(array, cnp.NPY_ARRAY_OWNDATA):
-                return False
+                return UNDONE
             if not cnp.PyArray_ISWRITEABLE(array):
-                return False
-        return True
+                return UNDONE
+            k += 1
+        return DONE
 
     cdef int _stand_in(self, Native action) except -1:
         """Let the arrays that stand for arguments lie where these are."""
