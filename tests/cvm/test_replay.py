@@ -204,7 +204,7 @@ def test_long_calls_and_loops_are_not_recorded():
     x = T.dmatrix()
     f = symcomp.function([x], T.dot(x, x))
     for _ in range(8):
-        f(np.ones((200, 200)))
+        f(np.ones((500, 500)))
     assert f.replayed == 0
     outputs = symcomp.scan(lambda v, s: s + v, x, T.zeros(3), return_updates=False)
     f = symcomp.function([x], outputs)
@@ -243,6 +243,42 @@ def test_threads_share_a_function():
     assert not wrong and f.replayed > 0
     final = w.get_value()
     assert (final == final[0]).all() and 0 < final[0] <= 1200
+
+
+def test_larger_calls_give_up_the_gil():
+    """Threads that replay at once, and replace what others read, never see half of an update."""
+    w = symcomp.shared(np.zeros((200, 200)))
+    x = T.dmatrix()
+    f = symcomp.function([x], [T.dot(x, w)[0, 0], w.min(), w.max()], updates=[(w, w + x.mean())])
+    ones = np.ones((200, 200))
+    for _ in range(6):
+        f(ones)
+    assert f.replayed > 0
+    wrong, stop = [], threading.Event()
+
+    def look():
+        while not stop.is_set():
+            value = w.get_value()
+            if (value != value[0, 0]).any():
+                wrong.append(value)
+
+    def work():
+        for _ in range(100):
+            total, low, high = f(ones)
+            if low != high or total != 200 * low:
+                wrong.append((total, low, high))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    looking = threading.Thread(target=look)
+    for thread in (looking, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    looking.join()
+    assert not wrong
+    value = w.get_value()
+    assert (value == value[0, 0]).all() and 6 < value[0, 0] <= 306
 
 
 NAMES = ("tanh", "exp", "neg", "sqr")
