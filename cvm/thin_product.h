@@ -89,9 +89,11 @@ TARGET static void NAME(thin)(int64_t n, int64_t k, int64_t m, T alpha, const T 
     /* B is read once where there are few rows, z where there are few terms. What is read goes down
        the rows and what is changed goes up: training reads weights, then changes them, and finds the
        rows that it read last in the cache. */
+    if (n == 0 || m == 0)
+        return;
     int few = n <= k;
-    int64_t block = few ? n : TALLEST, part = few ? SLICE(ld) : k;
-    for (int64_t p = 0; p < k; p += part)
+    int64_t block = few ? n : TALLEST, part = few ? SLICE(ld) : k + 1;
+    for (int64_t p = 0; p == 0 || p < k; p += part)
         for (int64_t i = (n - 1) / block * block; i >= 0; i -= block) {
             int64_t rows = n - i < block ? n - i : block, terms = k - p < part ? k - p : part;
             for (int64_t j = 0; j < m; j += 2 * WIDTH) {
