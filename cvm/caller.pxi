@@ -187,6 +187,11 @@ cdef class Caller:
                     pass
         return results
 
+    def _drop_results(self):
+        """Keep no results to be used again."""
+        for replay in self._replays or ():
+            (<Replay>replay).drop_results()
+
     cdef list _stored(self):
         """The values of the cells, and the place of the transaction if there is one."""
         cdef Py_ssize_t i, n = len(self._cells)

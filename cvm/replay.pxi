@@ -5,6 +5,11 @@
 # is kept for the next call at most.
 cdef double MOST_WORK = 1e8
 cdef size_t MOST_MEMORY = 4 << 20
+# Results of so many bytes are kept, two of each, to be used again when nobody else has them: new memory
+# of that size comes page by page, which can take longer than computing. No more than so many of one
+# function.
+cdef size_t LARGE_RESULT = 1 << 20
+cdef size_t MOST_KEPT = 1 << 28
 # A way that is not gone to the end so often, and more often than it is, is forgotten.
 cdef int64_t MOST_VAIN = 8
 
@@ -44,6 +49,8 @@ cdef struct Result:
     int ndim
     bint fortran
     cnp.npy_intp *lengths
+    size_t size
+    int turn        # which of the two that are kept was made last
 
 
 cdef inline bint is_as_given(Given *given, PyObject *value) noexcept:
@@ -94,6 +101,8 @@ cdef class Replay(Recording):
     cdef bint _frees_gil, _is_busy
     cdef int _threads               # the most that a kernel has
     cdef int64_t _done, _vain
+    cdef list _kept                 # two large arrays for each result, or None
+    cdef size_t _large              # the bytes of all large results
 
     def __cinit__(self, NativeMachine machine):
         cdef size_t size = max(machine._n_slots, 1) * sizeof(PyObject *)
@@ -104,12 +113,18 @@ cdef class Replay(Recording):
         if self._store == NULL:
             raise MemoryError()
         self._n_slots = machine._n_slots
+        self.drop_results()
 
     def __dealloc__(self):
         cdef int slot
         for slot in range(self._n_slots):
             Py_XDECREF(self._store[slot])
         PyMem_Free(self._store)
+
+    cdef int drop_results(self) except -1:
+        """Keep no results for later calls."""
+        self._kept = [None] * (2 * self._machine._n_outputs)
+        return 0
 
     # -- recording
 
@@ -318,6 +333,9 @@ cdef class Replay(Recording):
         result.type, result.ndim = cnp.PyArray_TYPE(z), cnp.PyArray_NDIM(z)
         result.fortran = not cnp.PyArray_IS_C_CONTIGUOUS(z)
         result.lengths = self._axes(cnp.PyArray_DIMS(z), result.ndim)
+        result.size = cnp.PyArray_NBYTES(z)
+        if result.size >= LARGE_RESULT:
+            self._large += result.size
         if (
             self._kinds[place] == OWN
             and not self._claimed[place]
@@ -439,13 +457,39 @@ cdef class Replay(Recording):
             if result.place < 0:
                 value = <object>given[result.input]
             else:
-                value = cnp.PyArray_EMPTY(
-                    result.ndim, result.lengths, result.type, result.fortran
-                )
+                value = self._new_result(result, j)
                 self._addresses[result.place] = cnp.PyArray_BYTES(<cnp.ndarray>value)
             Py_INCREF(value)
             PyList_SET_ITEM(results, j, value)
         return results
+
+    cdef cnp.ndarray _new_result(self, Result *result, int j):
+        """An array for a result: one that was a result before, if it is large and nobody has it."""
+        cdef cnp.ndarray array
+        cdef int k
+        # What becomes the value of a variable has its only owner there.
+        if result.input >= 0 or result.size < LARGE_RESULT or 2 * self._large > MOST_KEPT:
+            return cnp.PyArray_EMPTY(result.ndim, result.lengths, result.type, result.fortran)
+        for k in (2 * j, 2 * j + 1):
+            # The list has it, and this name.
+            array = self._kept[k]
+            if array is not None and Py_REFCNT(<PyObject *>array) == 2:
+                if self._is_whole(result, array):
+                    return array
+        array = cnp.PyArray_EMPTY(result.ndim, result.lengths, result.type, result.fortran)
+        result.turn = 1 - result.turn
+        self._kept[2 * j + result.turn] = array
+        return array
+
+    cdef bint _is_whole(self, Result *result, cnp.ndarray array):
+        """Whether an array is still as it was made."""
+        if fitting(<PyObject *>array, result.type, result.ndim, result.lengths) is None:
+            return False
+        if not cnp.PyArray_CHKFLAGS(array, cnp.NPY_ARRAY_OWNDATA):
+            return False
+        if result.fortran:
+            return cnp.PyArray_IS_F_CONTIGUOUS(array)
+        return cnp.PyArray_IS_C_CONTIGUOUS(array)
 
     cdef int _act(self, Call *call) except -1:
         """What needs the GIL."""

@@ -46,19 +46,12 @@ TARGET ALWAYS_INLINE void NAME(columns)(const int count, const int parts, int64_
         NAME(columns)(n, (n) < 4 ? 4 : 2 * (n) <= MOST ? 2 : 1, k, x, step, w, ld, alpha, beta, z, mask);  \
         break;
 
-/* z <- beta z + alpha x W, x of k numbers `step` apart, W of k rows `ld` apart and m columns. */
-TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
+/* z <- beta z + alpha x W, a panel of columns after the other. */
+TARGET static void NAME(row_panels)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
                                    const T *w, int64_t ld, T beta, T *z)
 {
     int64_t vectors = (m + WIDTH - 1) / WIDTH, panels = (vectors + MOST - 1) / MOST;
     int64_t width = panels ? (vectors + panels - 1) / panels : 0;
-    if (panels > 1 && k > SLICE(ld)) {
-        int64_t part = SLICE(ld);
-        for (int64_t p = 0; p < k; p += part)
-            NAME(row_times)(k - p < part ? k - p : part, m, alpha, x + p * step, step, w + p * ld, ld,
-                            p ? 1 : beta, z);
-        return;
-    }
     for (; m > 0; m -= width * WIDTH, w += width * WIDTH, z += width * WIDTH) {
         int64_t left = (m + WIDTH - 1) / WIDTH, count = left < width ? left : width;
         int64_t rest = m - (count - 1) * WIDTH;
@@ -74,6 +67,16 @@ TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, in
     }
 }
 #undef CASE
+
+/* z <- beta z + alpha x W, x of k numbers `step` apart, W of k rows `ld` apart and m columns. */
+TARGET static void NAME(row_times)(int64_t k, int64_t m, T alpha, const T *x, int64_t step,
+                                   const T *w, int64_t ld, T beta, T *z)
+{
+    int64_t part = m > MOST * WIDTH && k > SLICE(ld) ? SLICE(ld) : k + 1;
+    for (int64_t p = 0; p == 0 || p < k; p += part)
+        NAME(row_panels)(k - p < part ? k - p : part, m, alpha, x + p * step, step, w + p * ld, ld,
+                         p ? 1 : beta, z);
+}
 
 /* z[i] <- beta z[i] + alpha (row i of W) x for `count` rows, a constant. */
 TARGET ALWAYS_INLINE void NAME(rows)(const int count, int64_t k, const T *x, const T *w, int64_t ld,

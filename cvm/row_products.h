@@ -11,6 +11,9 @@ enum { LARGEST_MATRIX = 4 << 20 };
 /* So many bytes of a matrix are used up before the next rows are read. */
 enum { LARGEST_SLICE = 1 << 18 };
 
+/* Of so many rows of results, as these are read and written again for each slice. */
+enum { FEW_ROWS = 16 };
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 /* As arrays of vectors must stay in registers. */

@@ -92,7 +92,7 @@ TARGET static void NAME(thin)(int64_t n, int64_t k, int64_t m, T alpha, const T 
     if (n == 0 || m == 0)
         return;
     int few = n <= k;
-    int64_t block = few ? n : TALLEST, part = few ? SLICE(ld) : k + 1;
+    int64_t block = few ? n : TALLEST, part = n <= FEW_ROWS && few ? SLICE(ld) : k + 1;
     for (int64_t p = 0; p == 0 || p < k; p += part)
         for (int64_t i = (n - 1) / block * block; i >= 0; i -= block) {
             int64_t rows = n - i < block ? n - i : block, terms = k - p < part ? k - p : part;

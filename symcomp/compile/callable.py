@@ -299,8 +299,13 @@ class Function(Caller):
         return self._machine.kept
 
     def free(self) -> None:
-        """Drop the intermediate values kept from the last call (``allow_gc=False``)."""
+        """Drop what is kept from the last calls.
+
+        These are intermediate values (``allow_gc=False``), and large results, whose memory is used
+        again when nobody else has them.
+        """
         self._machine.free()
+        self._drop_results()
 
     # -- copies
     # --------------------------------------------------------------------------------------

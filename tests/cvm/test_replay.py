@@ -1,5 +1,6 @@
 """Calls that repeat a recorded one: the same results as those that run the instructions."""
 
+import sys
 import threading
 from itertools import pairwise
 
@@ -243,6 +244,36 @@ def test_threads_share_a_function():
     assert not wrong and f.replayed > 0
     final = w.get_value()
     assert (final == final[0]).all() and 0 < final[0] <= 1200
+
+
+def test_large_results_are_used_again_when_nobody_has_them():
+    x = T.dvector()
+    f = symcomp.function([x], T.exp(x) * 2)
+    value = np.zeros(300_000)
+    for _ in range(4):
+        f(value)
+    assert f.replayed > 0
+    held = [f(value + k) for k in range(4)]
+    for k, result in enumerate(held):
+        np.testing.assert_allclose(result, 2 * np.exp(float(k)), rtol=1e-14)
+    assert len({result.ctypes.data for result in held}) == 4
+    part = f(value)[5:]
+    others = [f(value + 1) for _ in range(3)]
+    assert (part == 2).all()
+    del others, held, result
+    changed = f(value)
+    changed.shape = (3, 100_000)
+    places = set()
+    del changed
+    for k in range(6):
+        result = f(value + k)
+        assert result.shape == (300_000,)
+        np.testing.assert_allclose(result, 2 * np.exp(float(k)), rtol=1e-14)
+        places.add(result.ctypes.data)
+    assert len(places) <= 3
+    kept = sys.getrefcount(result)
+    f.free()
+    assert sys.getrefcount(result) == kept - 1
 
 
 def test_larger_calls_give_up_the_gil():
