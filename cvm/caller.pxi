@@ -89,6 +89,7 @@ cdef class Caller:
     cdef int *_updated_inputs
     cdef list _replays          # of calls that were recorded; None: none are
     cdef int64_t _n_run, _next_recorded
+    cdef bint _frees_gil        # whether one of them gives up the GIL
     cdef readonly int64_t replayed
 
     def __init__(
@@ -132,7 +133,7 @@ cdef class Caller:
             subset = kwargs.pop("output_subset", None)
         if self._calls is None or (kind := self._kind()) == UNTIMED:
             results = None
-            if self._replays and not kwargs and len(args) == self._n_explicit:
+            if not kwargs and len(args) == self._n_explicit and self._may_replay():
                 results = self._replayed(args)
             if results is None:
                 results = self._run(self._collect(args, kwargs), None)
@@ -175,7 +176,7 @@ cdef class Caller:
         cdef int kind
         for k in range(n_calls):
             if self._calls is None or (kind := self._kind()) == UNTIMED:
-                results = self._replayed(()) if self._replays else None
+                results = self._replayed(()) if self._may_replay() else None
                 if results is None:
                     results = self._run(self._stored(), None)
             else:
@@ -224,54 +225,58 @@ cdef class Caller:
             self._separate(values)
         return values
 
+    cdef inline bint _may_replay(self) noexcept:
+        """Whether a call may be replayed: there are records, and a profile counts it as the others."""
+        return bool(self._replays) and (
+            self._native_tally is None or self._native_tally.repeats_natively()
+        )
+
     cdef list _replayed(self, tuple args):
         """Do what a recorded call did; None if there is none like this, or another thread writes."""
         cdef PyObject *given[FEW_SLOTS]
-        cdef Cell cell
-        cdef Replay replay
         cdef Py_ssize_t i, k
         cdef list held = None, results
+        cdef Cell cell
+        cdef Replay replay
+        # Python code may run here: in conversions, and when what has no owner is collected.
+        for k in range(len(args)):
+            if not (self.trust_input or cnp.PyArray_CheckExact(args[k])):
+                held = list(args) if held is None else held
+                held[k] = self._accepted(self._explicit_inputs[k], args[k])
+        transaction = Transaction(self._claimed_cells) if self._frees_gil else None
+        results = PyList_New(self._n_outputs + self._n_updated)
+        # None runs from here on, so that what the cells hold stays.
         for i in range(len(self._cells)):
             cell = <Cell>self._cells[i]
             if cell._writer != 0:
                 return None
             given[i] = <PyObject *>cell.value
-        if self._native_tally is not None and not self._native_tally.repeats_natively():
-            return None
         for k in range(len(args)):
-            given[self._explicit_inputs[k]] = <PyObject *>args[k]
-            if not (self.trust_input or cnp.PyArray_CheckExact(args[k])):
-                held = [] if held is None else held
-                held.append(self._accepted(self._explicit_inputs[k], args[k]))
-                given[self._explicit_inputs[k]] = <PyObject *>held[len(held) - 1]
+            given[self._explicit_inputs[k]] = <PyObject *>(args[k] if held is None else held[k])
         for i in range(len(self._replays)):
             replay = <Replay>self._replays[i]
-            if replay._machine is not self._machine or not replay.takes(given):
-                continue
-            results = self._replay(replay, given)
-            if results is not None:
+            if replay._machine is self._machine and replay.takes(given):
+                return self._replay(replay, given, results, transaction)
+        return None
+
+    cdef list _replay(
+        self, Replay replay, PyObject **given, list results, Transaction transaction
+    ):
+        """Do what was recorded, and set what is updated; None if it goes another way."""
+        cdef bint done
+        try:
+            done = replay.call(given, results, self._claimed_cells, transaction)
+            if done:
                 self.replayed += 1
                 if self._native_tally is not None:
                     self._native_tally.repeats += 1
-                return results
-            if replay._vain > MOST_VAIN and replay._vain > replay._done:
-                del self._replays[i]
-            return None
-        return None
-
-    cdef list _replay(self, Replay replay, PyObject **given):
-        """Do what was recorded, and set what is updated; None if it goes another way."""
-        cdef list results
-        cdef Transaction transaction
-        if not replay._frees_gil:
-            results = replay.call(given, self._claimed_cells, None)
-            return None if results is None else self._set(results)
-        transaction = Transaction(self._claimed_cells)
-        try:
-            results = replay.call(given, self._claimed_cells, transaction)
-            return None if results is None else self._set(results)
+                return self._set(results)
         finally:
-            transaction.end()
+            if transaction is not None:
+                transaction.end()
+        if replay._vain > MOST_VAIN and replay._vain > replay._done:
+            self._replays.remove(replay)
+        return None
 
     cdef object _accepted(self, int i, object value):
         """The value as an array of the input's type."""
@@ -323,6 +328,7 @@ cdef class Caller:
             if len(self._replays) == MOST_REPLAYS:
                 del self._replays[0]
             self._replays.append(replay)
+            self._frees_gil = self._frees_gil or replay._frees_gil
         return self._set(results)
 
     cdef Replay _new_replay(self, Clock clock):

@@ -369,26 +369,25 @@ cdef class Replay(Recording):
                 return False
         return True
 
-    cdef list call(self, PyObject **given, list claimed, Transaction transaction):
-        """The results, or None if the call goes another way; nothing is changed then.
-
-        With ``transaction`` the GIL is given up.
+    cdef bint call(
+        self, PyObject **given, list results, list claimed, Transaction transaction
+    ) except -1:
+        """Do the call and fill the list of its results; False if it goes another way, and nothing is
+        changed then. ``transaction`` marks what is written over while the GIL is given up.
         """
-        cdef list results = self._begin(given)
-        cdef int done
+        cdef bint done
         self._is_busy = True
         try:
-            if transaction is None:
-                done = self._run(claimed, None)
-            else:
+            self._begin(given, results)
+            if self._frees_gil:
                 done = self._run_apart(given, claimed, transaction)
+            else:
+                done = self._run(claimed, None)
         finally:
             self._is_busy = False
-        if done:
-            self._done += 1
-            return results
-        self._vain += 1
-        return None
+        self._done += done
+        self._vain += not done
+        return done
 
     cdef bint _run_apart(
         self, PyObject **given, list claimed, Transaction transaction
@@ -418,11 +417,11 @@ cdef class Replay(Recording):
             elif call.kind > SHIFT:
                 failed = self._act(call)
                 i += 1
-            elif transaction is None:
-                i = self._run_calls(i, &failed)
-            else:
+            elif self._frees_gil:
                 with nogil:
                     i = self._run_calls(i, &failed)
+            else:
+                i = self._run_calls(i, &failed)
             if failed:
                 if is_behind_gate and call.kind != GATE:
                     raise RuntimeError("an instruction failed that cannot, as updates were made")
@@ -442,10 +441,9 @@ cdef class Replay(Recording):
                 return i
         return self._n_calls
 
-    cdef list _begin(self, PyObject **given):
+    cdef int _begin(self, PyObject **given, list results) except -1:
         """The addresses of arguments and results; these are made."""
         cdef int j
-        cdef list results = PyList_New(self._n_results)
         cdef Result *result
         cdef object value
         for j in range(self._n_given):
@@ -461,7 +459,7 @@ cdef class Replay(Recording):
                 self._addresses[result.place] = cnp.PyArray_BYTES(<cnp.ndarray>value)
             Py_INCREF(value)
             PyList_SET_ITEM(results, j, value)
-        return results
+        return 0
 
     cdef cnp.ndarray _new_result(self, Result *result, int j):
         """An array for a result: one that was a result before, if it is large and nobody has it."""
@@ -504,7 +502,9 @@ cdef class Replay(Recording):
         return self._find_results(call, action)
 
     cdef int _take(self, Call *call, list claimed, Transaction transaction) except -1:
-        """Mark the arrays that are written over, if nobody but its cell and this call hold one."""
+        """Mark the arrays that are written over, if nobody but its cell and this call hold one; with
+        the GIL held, nobody sees them.
+        """
         cdef Cell cell
         cdef cnp.ndarray array
         cdef int k = 0
@@ -517,7 +517,7 @@ cdef class Replay(Recording):
             if cnp.PyArray_BYTES(array) != self._addresses[call.places[k]]:
                 return UNDONE
             # The cell, the results, the name that it has here, and who runs it apart.
-            if Py_REFCNT(<PyObject *>array) != 3 + (transaction is not None):
+            if Py_REFCNT(<PyObject *>array) != 3 + self._frees_gil:
                 return UNDONE
             if not cnp.PyArray_CHKFLAGS(array, cnp.NPY_ARRAY_OWNDATA):
                 return UNDONE
