@@ -114,12 +114,16 @@ def _several(word: str, make: Callable[..., TensorVariable]) -> Callable[..., An
         wanted: Sequence[Any] = names
         if len(names) == 1 and isinstance(names[0], int):
             wanted = [None] * names[0]
+        elif len(names) == 1 and names[0] is not None:
+            wanted = names[0]
         options = {} if dtype is None else {"dtype": dtype}
         made = [make(n, **options) for n in wanted]
         return made[0] if len(made) == 1 else made
 
     make_several.__name__ = make_several.__qualname__ = word
-    make_several.__doc__ = f"Several of them: ``{word}(3)`` or ``{word}('x', 'y')``; a list."
+    make_several.__doc__ = (
+        f"Several of them: ``{word}(3)``, ``{word}('x', 'y')`` or ``{word}('xy')``; a list."
+    )
     return make_several
 
 

@@ -214,3 +214,11 @@ def test_eigenvalues_without_a_second_matrix(theano):
     symmetric = M @ M.T
     found = theano.tensor.slinalg.eigvalsh(symmetric, theano.tensor.NoneConst).eval()
     np.testing.assert_allclose(found, np.linalg.eigvalsh(symmetric), atol=1e-12)
+
+
+def test_several_variables_by_one_word(theano):
+    tensor = theano.tensor
+    assert [x.name for x in tensor.dvectors("xyz")] == ["x", "y", "z"]
+    assert [x.name for x in tensor.fmatrices("a", "bc")] == ["a", "bc"]
+    assert [x.name for x in tensor.lscalars(["ab", "c"])] == ["ab", "c"]
+    assert tensor.dvectors("x").name == "x" and len(tensor.dvectors(2)) == 2
