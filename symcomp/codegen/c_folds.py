@@ -16,6 +16,7 @@ from symcomp.ops.reduce import Reduce
 # So many parts of one result are added up side by side, as they stay in registers; so many bytes
 # of what is not a sum or product.
 PARTS, PARTS_BYTES = 32, 256
+_MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
 
 
 class Fold:
@@ -115,6 +116,11 @@ class Fold:
     def merge(self) -> list[str]:
         """Totals of other elements to these."""
         v, kind = self.number, self._kind
+        if self.has_error and self.work in _MERGED:
+            arrays = (f"data[{self._total}]", f"data[{self._error}]")
+            more = (f"other[{self._total}]", f"other[{self._error}]")
+            arguments = ", ".join(f"(void *){array}" for array in (*arrays, *more))
+            return [f"    {_MERGED[self.work]}(n, {arguments});"]
         lines = [f"    {kind} *t{v} = ({kind} *)data[{self._total}];"]
         if self.has_error:
             lines += [f"    {kind} *e{v} = ({kind} *)data[{self._error}];"]

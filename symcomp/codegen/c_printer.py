@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 
 from symcomp.codegen.c_folds import Fold, functions_of_totals, parts_of_one
@@ -50,6 +51,9 @@ _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
     "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
 }
+# The loops around bodies, and how files have them.
+_EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
+_LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _OF_GAMMA = re.compile(r"\bg_\w+\(")
 # Sums are in parts of so many elements, whose rounding errors grow, before they are added up with
 # errors kept.
@@ -121,8 +125,16 @@ def nest_overwrites(formula: Formula, patterns: Sequence[Pattern]) -> set[tuple[
     return found
 
 
-def translation_unit(kernels: Sequence[Kernel]) -> str:
-    """The text of a C file with these kernels, each once."""
+def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
+    """The text of a C file with these kernels, each once.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+    nest : {"own", "shared", "exported"}
+        Whether the loops around bodies are in the file, are functions of another, or are in this
+        file for others.
+    """
     sources = dict.fromkeys(kernel.source for kernel in kernels)
     parts = [_header(name) for name in _HEADERS]
     for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
@@ -134,13 +146,26 @@ def translation_unit(kernels: Sequence[Kernel]) -> str:
         parts += [_header("stable.h")]
         parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
-    parts += [_header("stable_double.h"), _header("nest.h"), _header("reduction.h")]
+    parts += [_header("stable_double.h")]
+    if nest != "own":
+        parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
+    parts += [f"#define NEST {_LINKAGE[nest]}\n", _header("nest.h")]
+    if nest != "shared":
+        parts += [_header("nest_loops.h"), _header("reduction.h")]
     if any(_OF_GAMMA.search(text) for text in sources):
         parts += [gamma_tables(), _header("gamma.h")]
     parts += [_header("lines.h")]
     return "\n".join((*parts, *sources))
 
 
+@cache
+def nest_version() -> str:
+    """What the names of exported loops end with: another for other loops."""
+    text = "".join(map(_header, (*_HEADERS, "stable.h", "nest.h", "nest_loops.h", "reduction.h")))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
 def _header(name: str) -> str:
     return (files("symcomp.codegen") / name).read_text(encoding="utf-8")
 

@@ -217,9 +217,8 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
     w->plain = nest_plain(d->kernel, d->across ? &stage->across : &stage->along, d->step);
 }
 
-/* 1 if a reduced axis is empty that must not be. */
-static inline int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,
-                                 const int64_t *strides, int threads)
+NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,
+                        const int64_t *strides, int threads)
 {
     int total = k->total, most = k->rank + 2;
     int64_t lengths[most], steps[most * total], row_steps[k->count * total];
@@ -271,3 +270,18 @@ static inline int nest_reduction(const struct kernel *k, char *const *data, cons
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
+
+#define MERGE_SUMS(name, T, error)                                                                 \
+    NEST void name(int64_t n, T *t, T *e, const T *p, const T *more)                               \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T s = t[i] + p[i];                                                                     \
+            e[i] += error(t[i], p[i], s);                                                          \
+            e[i] += more[i];                                                                       \
+            t[i] = s;                                                                              \
+        }                                                                                          \
+    }
+
+MERGE_SUMS(merge_sums, double, sum_error)
+MERGE_SUMS(merge_sumsf, float, sum_errorf)
+#undef MERGE_SUMS
