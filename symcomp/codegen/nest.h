@@ -17,14 +17,14 @@ enum { CHUNK = 65536 };
    for each row; has lanes there, the same for each row; reads and writes one element for each i. */
 enum role { UNUSED, READ, WRITE, NUMBER, LANE, CHANGE };
 
-/* Reductions ask for memory so many bytes before they read it: processors do not look that far. A
-   function that was called for it would let totals go to memory. */
+/* Reductions ask for memory before they read it, along rows so many bytes: processors do not look
+   that far. A function that was called for it would let totals go to memory. */
 enum { AHEAD = 8192, CACHE_LINE = 64 };
 
 INLINE void ask_for(const void *array, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += CACHE_LINE)
-        __builtin_prefetch((const char *)array + AHEAD + i);
+        __builtin_prefetch((const char *)array + i);
 }
 
 /* For r < rows and i < n: element i of row r of an array is at data[array] + r * step[array], i
@@ -38,10 +38,13 @@ struct body {
 
 /* One pass over the reduced axes: `along` or `across` for every element, `section` for every result.
    Lanes of `across` are parts of one result; values of which there is one for each result are its.
-   `parts` is how many there are at most; 0 for any number. `merge` adds other totals to these. */
+   `parts` is how many there are at most; 0 for any number. `lanes` is `across` of so many, and of
+   `rest` of them in one row more; it begins totals if they are `fresh`. `merge` adds other totals to
+   these. */
 struct stage {
     struct body along, across, section;
     int parts;
+    void (*lanes)(int64_t rows, int64_t rest, int fresh, char *const *data, const int64_t *step);
     void (*begin)(int64_t n, char *const *data);
     void (*merge)(int64_t n, char *const *data, char *const *other);
     void (*finish)(int64_t n, int across, char *const *data);
