@@ -241,10 +241,12 @@ def _together(name: str, work: str, parts: int) -> list[str]:
         return [
             *lines,
             "} else if (across) {",
-            f"    {c_type} z0 = t[0];",
-            "    for (int64_t i = 1; i < n; i++)",
-            f"        z0 = {_joined(name, work, 'z0', 't[i]')};",
-            "    t[0] = z0;",
+            f"    {c_type} s[4] = {{{', '.join([_identity(name, work)] * 4)}}};",
+            "    for (int64_t i = 0; i < n; i++)",
+            f"        s[i % 4] = {_joined(name, work, 's[i % 4]', 't[i]')};",
+            f"    s[0] = {_joined(name, work, 's[0]', 's[2]')};",
+            f"    s[1] = {_joined(name, work, 's[1]', 's[3]')};",
+            f"    t[0] = {_joined(name, work, 's[0]', 's[1]')};",
             "}",
         ]
     return [
