@@ -19,7 +19,7 @@ enum role { UNUSED, READ, WRITE, NUMBER, LANE, CHANGE };
 
 /* Reductions ask for memory before they read it, along rows so many bytes: processors do not look
    that far. A function that was called for it would let totals go to memory. */
-enum { AHEAD = 8192, CACHE_LINE = 64 };
+enum { AHEAD = 12288, CACHE_LINE = 64 };
 
 INLINE void ask_for(const void *array, int64_t bytes)
 {
