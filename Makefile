@@ -8,7 +8,7 @@ SANITIZE = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefin
 
 BIN := $(VENV)/bin
 # What an installation depends on: an edited Cython module is compiled again, an edited .py is not.
-INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h)
+INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h symcomp/codegen/*.h)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
