@@ -58,6 +58,7 @@ from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.extra import Contiguous
 from symcomp.ops.index import IncSubtensor, Nonzero, Subtensor
 from symcomp.ops.join import Join, Split
+from symcomp.ops.labels import Labels
 from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, MaskFits, Pattern, Slice
 from symcomp.ops.plus_scalar import PlusScalar
 from symcomp.ops.products import BatchedDot, Dot, SameLengths
@@ -203,6 +204,10 @@ def _specify(step: Instruction) -> Action | None:
 def _same_lengths(step: Instruction) -> Action | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     return Passed(*_call(step), 1, [("lengths", 0, i, 1, j) for i, j in op.pairs])
+
+
+def _labels(step: Instruction) -> Action | None:
+    return Passed(*_call(step), 0, [("below", 0, 0, 1, 0)])
 
 
 def _mask_fits(step: Instruction) -> Action | None:
@@ -463,6 +468,7 @@ NATIVE: dict[type, Lowering] = {
     Ger: _ger,
     IncSubtensor: _write,
     Join: _join,
+    Labels: _labels,
     LinearRecurrence: _recurrence,
     MatrixChain: _chain,
     MaxPool: _largest,

@@ -11,6 +11,7 @@ from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.extra import to_one_hot
 from symcomp.ops.join import concatenate
+from symcomp.ops.labels import Labels
 from symcomp.ops.scalar_math import exp
 from symcomp.ops.windows import convolve
 
@@ -80,6 +81,7 @@ def softmax_grad(dy: Any, sm: Any) -> TensorVariable:
 def crossentropy_softmax_1hot_with_bias_dx(dy: Any, sm: Any, y_idx: Any) -> TensorVariable:
     """The gradient of the cross-entropies of rows with respect to what goes into ``softmax``."""
     dy, sm, y_idx = (as_tensor_variable(v) for v in (dy, sm, y_idx))
+    y_idx = Labels("crossentropy_softmax_1hot_with_bias_dx: y_idx")(y_idx, sm.shape[1])
     return dy.dimshuffle(0, "x") * (sm - to_one_hot(y_idx, sm.shape[1], dtype=sm.dtype))
 
 
