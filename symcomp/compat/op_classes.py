@@ -14,6 +14,7 @@ from typing import Any
 import symcomp.tensor as T
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
+from symcomp.compat.composite import elementwise
 from symcomp.compat.missing import Missing, StandIn
 from symcomp.compat.scalars import as_row
 from symcomp.ops import nnet
@@ -176,7 +177,7 @@ def _elemwise(
     nfunc_spec: Any = None,
     openmp: Any = None,
 ) -> Any:
-    return T.Elemwise(as_row(scalar_op))
+    return elementwise(scalar_op)
 
 
 def _solve(

@@ -28,11 +28,13 @@ from symcomp.compat import (
     optdb,
     patterns,
     rewriting,
+    sandbox_scan,
     test_values,
     testing,
 )
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
+from symcomp.compat.composite import Composite
 from symcomp.compat.missing import Adapted
 from symcomp.compat.modes import PREDEFINED, AnyMode
 from symcomp.compat.op_classes import OP_CLASSES
@@ -202,6 +204,7 @@ SCALAR: Namespace = {
     **differing.DTYPES,
     **SCALAR_CLASSES,
     **SCALARS,
+    "Composite": Composite,
 }
 GRAPHS = names_of(graph)
 # The ops that change lists, whose constructors say whether in place: the values are the same.
@@ -281,6 +284,7 @@ OWN: dict[str, Namespace] = {
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
     "theano.sandbox.linalg": {"psd": psd},
     "theano.sandbox.linalg.ops": {"psd": psd},
+    "theano.sandbox.scan": {"scan": sandbox_scan.scan},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
     "theano.tensor.opt": {
         "Assert": Assert,
