@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import symcomp.tensor as T
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import classification, nnet
 from symcomp.ops.alloc import full, zeros
@@ -106,3 +107,16 @@ def prepend_to_each_row(value: Any, matrix: Any) -> TensorVariable:
     """A matrix with a first column of one number."""
     x = as_tensor_variable(matrix)
     return concatenate([full((x.shape[0], 1), value, dtype=x.dtype), x], axis=1)
+
+
+def ctc(activations: Any, labels: Any, input_lengths: Any) -> TensorVariable:
+    """``theano.tensor.nnet.ctc.ctc``: connectionist temporal classification."""
+    return T.nnet.ctc.ctc(activations, labels, input_lengths)
+
+
+def ctc_available() -> bool:
+    """Whether it is there without a library: yes."""
+    return True
+
+
+CTC = {"ctc": ctc, "ctc_available": ctc_available, "ctc_present": ctc_available}

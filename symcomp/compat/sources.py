@@ -35,6 +35,8 @@ from symcomp.compat import (
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
 from symcomp.compat.composite import Composite
+from symcomp.compat.convolutions import ABSTRACT_CONV, conv3d_of_series
+from symcomp.compat.map_variables import map_variables
 from symcomp.compat.missing import Adapted
 from symcomp.compat.modes import PREDEFINED, AnyMode
 from symcomp.compat.op_classes import OP_CLASSES
@@ -217,7 +219,11 @@ LISTS: Namespace = {
         typed_list.Reverse,
     )
 }  # fmt: skip
-SCAN = {**names_of(scan_module), "clone": walk.clone_replace}
+SCAN = {
+    **names_of(scan_module),
+    "clone": walk.clone_replace,
+    "map_variables": map_variables,
+}
 TOP: Namespace = {
     "clone": walk.clone_replace,
     "dot": symcomp_tensor.dot,
@@ -325,12 +331,18 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.inplace": (names_of(inplace),),
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
-    "theano.tensor.nnet.abstract_conv": (OP_CLASSES, names_of(nnet.abstract_conv)),
-    "theano.tensor.nnet.conv": ({"conv2d": old_nnet.legacy_conv2d},),
+    "theano.tensor.nnet.abstract_conv": (
+        OP_CLASSES,
+        ABSTRACT_CONV,
+        names_of(nnet.abstract_conv),
+    ),
+    "theano.tensor.nnet.conv": ({"conv2d": old_nnet.legacy_conv2d}, OP_CLASSES),
+    "theano.tensor.nnet.conv3d2d": ({"conv3d": conv3d_of_series},),
+    "theano.tensor.nnet.ctc": (OP_CLASSES, old_nnet.CTC),
     "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),
     "theano.tensor.signal": (),
     "theano.tensor.signal.conv": (names_of(signal.conv),),
-    "theano.tensor.signal.downsample": (names_of(signal.downsample),),
+    "theano.tensor.signal.downsample": (OP_CLASSES, names_of(signal.downsample)),
     "theano.tensor.signal.pool": (OP_CLASSES, names_of(signal.pool)),
     "theano.tensor.raw_random": (RAW_RANDOM,),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),
