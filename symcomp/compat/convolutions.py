@@ -115,11 +115,11 @@ def conv3d_of_series(
     """``theano.tensor.nnet.conv3d2d.conv3d``: time comes before channels, in all three."""
     order = (0, 2, 1, 3, 4)
     x, w = (T.as_tensor_variable(v).dimshuffle(*order) for v in (signals, filters))
-    shapes = [
+    image, kernels = (
         None if shape is None else tuple(shape[i] for i in order)
         for shape in (signals_shape, filters_shape)
-    ]
-    return T.nnet.conv3d(x, w, *shapes, border_mode=border_mode).dimshuffle(*order)
+    )
+    return T.nnet.conv3d(x, w, image, kernels, border_mode).dimshuffle(*order)
 
 
 # -- pools

@@ -84,7 +84,7 @@ def _with_inner_graphs(replacer: Replacer, node: Apply, inputs: list[Variable]) 
         raise NotImplementedError(
             f"map_variables: the body of {node.op} would need {free}, and takes no other inputs"
         )
-    op: Any = replace(node.op, body=ClosedGraph([*body.inputs, *free], found))  # type: ignore[type-var]
+    op: Any = replace(node.op, body=ClosedGraph([*body.inputs, *free], found))
     return op.make_node(*inputs, *free)
 
 

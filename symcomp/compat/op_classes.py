@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import symcomp.tensor as T
-from symcomp.compat import convolutions
+from symcomp.compat import blocksparse, convolutions
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
 from symcomp.compat.composite import elementwise
@@ -220,6 +220,8 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
             "_gradWeights": "_grad_wrt_weights",
         }.items()
     },
+    "Bartlett": (_no_parameters(T.bartlett), _nothing),
+    "Choose": (lambda mode="raise": lambda a, choices: T.choose(a, choices, mode), _nothing),
     "AveragePoolGrad": (convolutions.average_pool_grad, _nothing),
     "All": (_reduced(T.all), _reduction("all")),
     "AllocDiag": (
@@ -268,6 +270,8 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         _all_of(T.DimShuffle),
     ),
     "Dot": (_no_parameters(T.dot), _all_of(T.Dot)),
+    "FillDiagonal": (_no_parameters(T.fill_diagonal), _nothing),
+    "FillDiagonalOffset": (_no_parameters(T.fill_diagonal_offset), _nothing),
     "Elemwise": (_elemwise, _all_of(T.Elemwise)),
     "ExtractDiag": (
         lambda offset=0, axis1=0, axis2=1, view=False: (
@@ -290,6 +294,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         _all_of(Stack),
     ),
     "MaxAndArgmax": (lambda axis: lambda x: T.max_and_argmax(x, axis), _nothing),
+    "Mean": (_reduced(T.mean), _nothing),
     "MaxPoolGrad": (convolutions.max_pool_grad, _nothing),
     "PermuteRowElements": (_no_parameters(T.permute_row_elements), _nothing),
     "Pool": (convolutions.pool, _nothing),
@@ -300,6 +305,14 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "Prepend_scalar_to_each_row": (_no_parameters(old_nnet.prepend_to_each_row), _nothing),
     "Prod": (_reduced(T.prod), _reduction("prod")),
     "ProdWithoutZeros": (_reduced(_product_without_zeros), _nothing),
+    "QRFull": (lambda mode: lambda x: T.nlinalg.qr(x, mode), _nothing),
+    "QRIncomplete": (lambda mode: lambda x: T.nlinalg.qr(x, mode), _nothing),
+    "RavelMultiIndex": (
+        lambda mode="raise", order="C": (
+            lambda *of: T.ravel_multi_index(of[:-1], of[-1], mode, order)
+        ),
+        _nothing,
+    ),
     "RepeatOp": (lambda axis=None: lambda x, repeats: repeat(x, repeats, axis), _nothing),
     "Reshape": (
         lambda ndim, name=None: lambda x, shape: T.reshape(x, shape, ndim),
@@ -333,9 +346,17 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         ),
         _nothing,
     ),
+    "SparseBlockGemv": (lambda inplace=False: blocksparse.sparse_block_gemv, _nothing),
+    "SparseBlockOuter": (lambda inplace=False: blocksparse.sparse_block_outer, _nothing),
+    "TensorInv": (lambda ind=2: lambda a: T.nlinalg.tensorinv(a, ind), _nothing),
+    "TensorSolve": (lambda axes=None: lambda a, b: T.nlinalg.tensorsolve(a, b, axes), _nothing),
     "TensorFromScalar": (_no_parameters(T.as_tensor_variable), _nothing),
     "Tile": (lambda ndim: lambda x, reps: T.tile(x, reps, ndim), _nothing),
     "Tri": (lambda dtype=None: lambda n, m, k: T.tri(n, m, k, dtype), _nothing),
+    "UnravelIndex": (
+        lambda order="C": lambda indices, dims: list(T.unravel_index(indices, dims, order)),
+        _nothing,
+    ),
     "Unique": (
         lambda return_index=False, return_inverse=False, return_counts=False, axis=None: (
             lambda x: T.unique(x, return_index, return_inverse, return_counts, axis)

@@ -22,7 +22,7 @@ def _lengths(name: str, title: str, given: Any, ndim: int, least: int) -> tuple[
     """A length for each axis: an int, or an integer scalar that is known when the function runs."""
     if isinstance(given, Constant):
         given = given.data.tolist()
-    elif isinstance(given, Variable):
+    elif isinstance(given, TensorVariable):
         given = tuple(given[i] for i in range(ndim)) if given.ndim else (given,) * ndim
     found = tuple(given) if isinstance(given, Sequence | np.ndarray) else (given,) * ndim
     found = tuple(map(_if_known, found))
@@ -44,7 +44,7 @@ def _if_known(n: Any) -> Any:
 
 
 def _is_length(n: Any, least: int) -> bool:
-    if isinstance(n, Variable):
+    if isinstance(n, TensorVariable):
         return n.ndim == 0 and dtypes.is_integer(n.dtype)
     return not isinstance(n, bool) and int(n) == n and n >= least
 
