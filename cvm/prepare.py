@@ -68,6 +68,7 @@ from symcomp.ops.index import IncSubtensor, Nonzero, Subtensor
 from symcomp.ops.join import Join, Split
 from symcomp.ops.labels import Labels
 from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, MaskFits, Pattern, Slice
+from symcomp.ops.pick import AsRows
 from symcomp.ops.plus_scalar import PlusScalar
 from symcomp.ops.products import BatchedDot, Dot, SameLengths
 from symcomp.ops.random.draw import Draw
@@ -219,6 +220,12 @@ def _same_lengths(step: Instruction) -> Action | None:
 
 def _labels(step: Instruction) -> Action | None:
     return Passed(*_call(step), 0, [("below", 0, 0, 1, 0)])
+
+
+def _as_rows(step: Instruction) -> Action | None:
+    count = step.node.op.count  # type: ignore[union-attr]
+    long = [] if count is None else [("length", 1, 0, 1, count)]
+    return Passed(*_call(step), 1, [("lengths", 0, 0, 1, 0), *long])
 
 
 def _mask_fits(step: Instruction) -> Action | None:
@@ -474,6 +481,7 @@ NATIVE: dict[type, Lowering] = {
     ArgReduce: _extreme,
     ArgTopK: _first,
     Argsort: _sort,
+    AsRows: _as_rows,
     Assert: _assert,
     BatchedDot: _dot,
     BatchedGemm: _gemm,

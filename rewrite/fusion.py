@@ -32,7 +32,7 @@ from symcomp.ops.formula import (
 from symcomp.ops.fused import Fused
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.regions import Placement, place
-from symcomp.rewrite.levels import Components, Kind, assign_levels
+from symcomp.rewrite.levels import Components, Kind, assign_levels, bring_together
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.trace import Firing
 
@@ -58,6 +58,9 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
     order = graph.toposort()
     kinds = _kinds(order, place(order, graph.outputs), shapes_of(graph))
     levels = assign_levels(order, kinds)
+    passes = {kinds[node] for node in order if isinstance(node.op, LINE_OPS)} - {None}
+    if passes:
+        bring_together(order, kinds, levels, lambda node: _users(graph, node), passes)
     components = Components()
     for node in order:
         kind, level = kinds[node], levels[node]
@@ -74,6 +77,10 @@ def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
         for part in _parts(group, graph):
             if len(part) > 1:
                 _replace(graph, part, firings)
+
+
+def _users(graph: FunctionGraph, node: Apply) -> Iterator[Apply]:
+    return (client for z in node.outputs for client, _ in graph.clients[z] if client != "output")
 
 
 def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[Apply, Kind]:

@@ -7,12 +7,21 @@ these are grouped along such paths, nothing between two members of a group is le
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 
 from symcomp.core.node import Apply, Variable
 
 Kind = Hashable | None
 INFINITE = 1 << 60
+MOST_RAISED = 64
 
 
 def assign_levels(order: Sequence[Apply], kinds: Mapping[Apply, Kind]) -> dict[Apply, int]:
@@ -58,6 +67,72 @@ def assign_levels(order: Sequence[Apply], kinds: Mapping[Apply, Kind]) -> dict[A
             bounds = (levels[p] + gap(p, node) for p in _producers(node, kinds))
             levels[node] = max(bounds, default=0)
     return levels
+
+
+def bring_together(
+    order: Sequence[Apply],
+    kinds: Mapping[Apply, Kind],
+    levels: dict[Apply, int],
+    users: Callable[[Apply], Iterable[Apply]],
+    wanted: Container[Kind],
+) -> None:
+    """Bring nodes of the ``wanted`` kinds to the level of a later user of their kind, with what
+    depends on them, where these are few and nothing that was together is parted.
+
+    Parameters
+    ----------
+    order : sequence of Apply
+        Each node after those it depends on.
+    kinds, levels : mapping
+        As of ``assign_levels``; levels are changed in place.
+    users : callable
+        Node -> the nodes that take what it gives.
+    wanted : container
+    """
+    for node in order:
+        kind = kinds[node]
+        if kind not in wanted:
+            continue
+        for producer in _producers(node, kinds):
+            if kinds[producer] == kind and levels[producer] < levels[node]:
+                raised = _raised(producer, levels[node], kinds, levels, users)
+                if raised is not None and node not in raised:
+                    levels.update(raised)
+
+
+def _raised(
+    node: Apply,
+    level: int,
+    kinds: Mapping[Apply, Kind],
+    levels: Mapping[Apply, int],
+    users: Callable[[Apply], Iterable[Apply]],
+) -> dict[Apply, int] | None:
+    """The levels of what has to be raised with a node; None if these are many, or are together
+    with others that are not.
+    """
+    raised = {node: level}
+    waiting = [node]
+    while waiting:
+        producer = waiting.pop()
+        for user in users(producer):
+            apart = kinds[producer] is None or kinds[producer] != kinds[user]
+            least = raised[producer] + apart
+            if raised.get(user, levels[user]) >= least:
+                continue
+            if len(raised) == MOST_RAISED:
+                return None
+            raised[user] = least
+            waiting.append(user)
+    for user in raised:
+        if any(
+            kinds[p] is not None
+            and kinds[p] == kinds[user]
+            and levels[p] == levels[user]
+            and p not in raised
+            for p in _producers(user, kinds)
+        ):
+            return None
+    return raised
 
 
 def _producers(node: Apply, known: Mapping[Apply, Kind]) -> Iterator[Apply]:

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.tensor import TensorType
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.creation import Arange
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.pattern import ARRAY
-from symcomp.ops.pick import Pick, Put
+from symcomp.ops.pick import AsRows, Pick, Put, nowhere
 from symcomp.ops.products import SameLengths
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.scalar_math import cast
+from symcomp.ops.shape import ShapeI, shape_tuple
+from symcomp.ops.softmax import LogSoftmax, Softmax
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes
 from symcomp.rewrite.views import number
@@ -27,14 +30,20 @@ ONE_OF_EACH_ROW = (ARRAY, ARRAY)
 
 @rule(Subtensor, why="the n-th row is read at the n-th position")
 def pick_from_rows(node: Apply, graph: Any) -> Any:
-    """x[arange(n), index] -> Pick(x, index), if both are as long as x has rows"""
+    """x[arange(n), index] -> Pick(x, index), if both are as long as x has rows; else
+    Pick(x, index filled up)[:n]
+    """
     if node.op.pattern != ONE_OF_EACH_ROW or node.inputs[0].ndim != 2:
         return None
     x, rows, index = node.inputs
     shapes = Shapes()
-    if not _counts_rows(rows, x, shapes) or not _as_long(index, x, shapes):
+    if _counts_rows(rows, x, shapes) and _as_long(index, x, shapes):
+        return Pick((1,))(x, _column(index))
+    places = _filled_up(x, rows, index, shapes)
+    if places is None:
         return None
-    return Pick((1,))(x, _column(index))
+    n = places.owner.op.count
+    return Pick((1,))(x, _column(places))[: shape_tuple(index)[0] if n is None else n]
 
 
 @rule(IncSubtensor, why="the n-th row is written at the n-th position")
@@ -44,16 +53,22 @@ def put_into_rows(node: Apply, graph: Any) -> Any:
     if node.op.pattern != ONE_OF_EACH_ROW or node.op.inplace or zeros is None:
         return None
     z, y, rows, index = node.inputs
-    checked = computed_by(index, SameLengths)
-    if z.ndim != 2 or number(zeros.inputs[0]) != 0 or checked is None or y.type.shape[0] == 1:
+    if z.ndim != 2 or number(zeros.inputs[0]) != 0 or y.type.shape[0] == 1:
         return None
-    x, shapes = checked.inputs[0], Shapes()
-    alike = x.ndim == 2 and all(shapes.same(x, a, z, a) for a in (0, 1))
-    if not alike or not _counts_rows(rows, x, shapes):
+    shapes = Shapes()
+    x = _of_shape(z, index, graph, shapes)
+    if x is None:
         return None
-    if not _as_long(index, x, shapes) or not shapes.same(y, 0, x, 0):
+    y = _one_for_all(y)
+    if _counts_rows(rows, x, shapes) and _as_long(index, x, shapes):
+        if y.type.shape[0] != 1 and not shapes.same(y, 0, x, 0):
+            return None
+        return Put((1,))(x, _column(index), _column(y))
+    places = _filled_up(x, rows, index, shapes)
+    if places is None:
         return None
-    return Put((1,))(x, _column(index), _column(_one_for_all(y)))
+    y = y if y.type.shape[0] == 1 else AsRows(0.0)(_first_with_rows(x, shapes), y)
+    return Put((1,))(x, _column(places), _column(y))
 
 
 @rule(SameLengths, why="what has the length is known before what has it too")
@@ -70,6 +85,66 @@ def lengths_of_inputs(node: Apply, graph: Any) -> Any:
     axes = [n.op.axis for n in nodes if n is not None]
     pairs = tuple((axis, j) for axis, (_, j) in zip(axes, node.op.pairs, strict=True))
     return SameLengths(node.op.name, pairs)(roots.pop(), y)
+
+
+def _of_shape(z: Any, index: Any, graph: Any, shapes: Shapes) -> Any:
+    """A matrix with the shape of z that was there before: what the positions were compared with,
+    or what is read there.
+    """
+    checked = computed_by(index, SameLengths)
+    found = [] if checked is None else [checked.inputs[0]]
+    waiting = [index]
+    while waiting:
+        for client, _ in graph.clients[waiting.pop()]:
+            if client == "output":
+                continue
+            passes_on = isinstance(client.op, DimShuffle | AsRows)
+            if passes_on or elementwise(client.outputs[0], "cast") is not None:
+                waiting += client.outputs
+            elif isinstance(client.op, Subtensor | Pick):
+                found.append(client.inputs[0])
+    for x in found:
+        if x.ndim == 2 and all(shapes.same(x, a, z, a) for a in (0, 1)):
+            return _before_lines(x)
+    return None
+
+
+def _before_lines(x: Any) -> Any:
+    """What x is a function of lines of: it has the same shape."""
+    while x.owner is not None and isinstance(x.owner.op, LogSoftmax | Softmax):
+        x = x.owner.inputs[0]
+    return x
+
+
+def _filled_up(x: Any, rows: Any, index: Any, shapes: Shapes) -> Any:
+    """The positions in all rows of x of which the first, one for each of ``rows``, are given; None
+    if that is not known to be what indexing does.
+    """
+    if index.ndim != 1 or index.type.shape[0] == 1:
+        return None
+    count = None
+    if isinstance(rows, Constant):
+        count = rows.data.size
+        if count < 2 or not np.array_equal(rows.data, np.arange(count)):
+            return None
+    elif _ends(rows, shapes) is not shapes.of(index)[0]:
+        return None
+    if index.dtype not in ("int32", "int64"):
+        if index.dtype == "uint64":
+            return None
+        index = cast(index, "int64")
+    return AsRows(nowhere(index.dtype), count)(_first_with_rows(x, shapes), index)
+
+
+def _first_with_rows(x: Any, shapes: Shapes) -> Any:
+    """What has as many rows as x and comes first: passes need not wait for its length."""
+    while x.owner is not None:
+        before = (v for v in x.owner.inputs if isinstance(v.type, TensorType) and v.ndim)
+        alike = next((v for v in before if shapes.same(v, 0, x, 0)), None)
+        if alike is None:
+            return x
+        x = alike
+    return x
 
 
 def _one_for_all(y: Any) -> Any:
@@ -93,15 +168,20 @@ def _counts_rows(rows: Any, x: Any, shapes: Shapes) -> bool:
     if isinstance(rows, Constant):
         counted = rows.data.ndim == 1 and np.array_equal(rows.data, np.arange(rows.data.size))
         return counted and shapes.same(rows, 0, x, 0)
+    found, length = _ends(rows, shapes), shapes.of(x)[0]
+    return found is length or (isinstance(found, int) and found == length)
+
+
+def _ends(rows: Any, shapes: Shapes) -> Any:
+    """The length n, where ``rows`` is arange(n); else None."""
     node = computed_by(rows, Arange)
     if node is None or number(node.inputs[0]) != 0 or number(node.inputs[1]) != 1:
-        return False
+        return None
     n = node.inputs[2]
     bounded = elementwise(n, "maximum")
     if bounded is not None and any(number(v) == 0 for v in bounded.inputs):
         n = next((v for v in bounded.inputs if number(v) is None), n)
-    found, length = shapes.intern(n), shapes.of(x)[0]
-    return found is length or (isinstance(found, int) and found == length)
+    return shapes.intern(n)
 
 
 def _as_long(index: Any, x: Any, shapes: Shapes) -> bool:

@@ -146,6 +146,10 @@ class Shapes:
         inputs = [self.intern(x) for x in node.inputs]
         if _is_scalar(node, "switch") and _never(inputs[0], inputs[2]):
             return inputs[2]
+        if _is_scalar(node, "maximum") and 0 in inputs:
+            n = inputs[1 - inputs.index(0)]
+            if isinstance(n, Variable) and is_natural(n):
+                return n
         twin = node.op(*(_as_type(n, x) for n, x in zip(inputs, node.inputs, strict=True)))
         values = folded(twin.owner) if all(isinstance(n, int) for n in inputs) else []
         return (
@@ -182,11 +186,11 @@ def _never(condition: Any, x: Any) -> bool:
     if owner is None or not _is_scalar(owner, "lt"):
         return False
     a, b = owner.inputs
-    return a is x and isinstance(b, Constant) and int(b.data) == 0 and _is_natural(x)
+    return a is x and isinstance(b, Constant) and int(b.data) == 0 and is_natural(x)
 
 
-def _is_natural(x: Any) -> bool:
-    """True for a product of lengths and numbers that are not negative."""
+def is_natural(x: Any) -> bool:
+    """True for a product of lengths and whole numbers that are not negative."""
     pending = [x]
     while pending:
         v = pending.pop()

@@ -19,7 +19,7 @@ from symcomp.ops.reduce import Reduce
 from symcomp.ops.scalar_math import cast, neg
 from symcomp.ops.shape import Reshape, Shape, ShapeI, SpecifyShape, length_vector
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
-from symcomp.rewrite.shapes import shapes_of
+from symcomp.rewrite.shapes import is_natural, shapes_of
 from symcomp.rewrite.views import number
 
 
@@ -65,6 +65,18 @@ def reshape_chain(node: Apply, graph: Any) -> Any:
     named = isinstance(lengths, TensorConstant) and (lengths.data >= 0).all()
     if size == shapes.size(source) or (named and size == shapes.size(out)):
         return node.op(source, lengths)
+    return None
+
+
+@rule("maximum", why="lengths are not negative")
+def bounded_length(node: Apply, graph: Any) -> Any:
+    """maximum(n, 0) -> n, for a length or a product of lengths"""
+    z = node.outputs[0]
+    if z.ndim or not dtypes.is_integer(z.dtype):
+        return None
+    for n, bound in (node.inputs, node.inputs[::-1]):
+        if number(bound) == 0 and n.dtype == z.dtype and is_natural(n):
+            return n
     return None
 
 
@@ -254,8 +266,9 @@ def zeros_in(x: Any) -> bool:
 
 STRUCTURE = RuleSet(
     [
-        dimshuffle_chain, dimshuffle_of_elemwise, reshape_chain, length_of, shape_of, known_claim,
-        join_of_one, join_of_join, alloc_of_filled, reduce_short_axes, reduce_of_reduce,
-        reduce_of_dimshuffle, sum_of_neg, constant_stack, assert_true, ifelse_known,
+        dimshuffle_chain, dimshuffle_of_elemwise, reshape_chain, bounded_length, length_of,
+        shape_of, known_claim, join_of_one, join_of_join, alloc_of_filled, reduce_short_axes,
+        reduce_of_reduce, reduce_of_dimshuffle, sum_of_neg, constant_stack, assert_true,
+        ifelse_known,
     ]
 )  # fmt: skip

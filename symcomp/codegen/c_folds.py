@@ -16,6 +16,7 @@ from symcomp.ops.reduce import Reduce
 # So many parts of one result are added up side by side, as they stay in registers; so many bytes
 # of what is not a sum or product.
 PARTS, PARTS_BYTES = 32, 256
+_MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
 
 
 class Fold:
@@ -49,32 +50,48 @@ class Fold:
         return self.name == "sum" and np.dtype(self.work).kind in "fc"
 
     @property
+    def is_extreme(self) -> bool:
+        """Whether it is an extreme of floats: NaN, which passes by comparisons, is kept apart."""
+        return self.name in ("max", "min") and np.dtype(self.work).kind == "f"
+
+    @property
     def adds(self) -> bool:
         """Whether it is a sum or product."""
         return self.name in ("sum", "prod")
-
-    @property
-    def joins_first(self) -> bool:
-        """Whether the elements of rows are joined first: not where tests for NaN take the time."""
-        return self.adds or np.dtype(self.work).kind in "iu"
 
     def totals(self) -> list[str]:
         """The names of the arrays of totals in a function."""
         v, kind = self.number, self._kind
         lines = [f"{kind} *t{v} = ({kind} *)data[{self._total}];"]
         lines += [f"_Alignas(64) {kind} p{v}[LANES];"]
+        if self.is_extreme:
+            lines += [f"_Alignas(64) {kind} u{v}[LANES];"]
         if self.has_error:
             lines += [f"{kind} *e{v} = ({kind} *)data[{self._error}];"]
         return lines
 
-    def start(self) -> str:
+    def start(self, part: str = "p") -> list[str]:
         """What a part begins with."""
-        return f"p{self.number}[i] = {_identity(self.name, self.work)};"
+        array = f"{part}{self.number}"
+        lines = [f"_Alignas(64) {self._kind} {array}[LANES];"] if part == "q" else []
+        identity = _identity(self.name, self.work)
+        lines += ["for (int64_t i = 0; i < n; i++)", f"    {array}[i] = {identity};"]
+        if self.is_extreme:
+            lines += ["for (int64_t i = 0; i < n; i++)", f"    u{self.number}[i] = 0;"]
+        return lines
+
+    def join(self) -> list[str]:
+        """Add a part to those that are settled with it."""
+        v = self.number
+        joined = _joined(self.name, self.work, f"q{v}[i]", f"p{v}[i]")
+        return ["for (int64_t i = 0; i < n; i++)", f"    q{v}[i] = {joined};"]
 
     def fold(self, suffixes: Sequence[str]) -> list[str]:
         """Join the elements of rows, two by two, and these to the part."""
         v, name, work, kind = self.number, self.name, self.work, self._kind
         if len(suffixes) == 1:
+            if self.is_extreme:
+                return self._extreme([f"v{self.argument}{suffixes[0]}"])
             text = converted(f"v{self.argument}{suffixes[0]}", self._given, work)
             return [f"p{v}[i] = {_joined(name, work, f'p{v}[i]', text)};"]
         lines, names = [], []
@@ -82,23 +99,39 @@ class Fold:
             names.append(f"w{v}{suffix}")
             element = converted(f"v{self.argument}{suffix}", self._given, work)
             lines.append(f"const {kind} {names[-1]} = {element};")
+        if self.is_extreme:
+            return [*lines, *self._extreme(names)]
         while len(names) > 1:
             x, y, *names = names
             names.append(x + y.removeprefix(f"w{v}"))
             lines.append(f"const {kind} {names[-1]} = {_joined(name, work, x, y)};")
         return [*lines, f"p{v}[i] = {_joined(name, work, f'p{v}[i]', names[0])};"]
 
-    def settle(self) -> list[str]:
+    def _extreme(self, names: Sequence[str]) -> list[str]:
+        """Elements compared with the part, and NaN noted: of two at once."""
+        v, sign = self.number, ">" if self.name == "max" else "<"
+        lines = []
+        for x, y in zip(names[::2], [*names[1::2], names[-1]], strict=False):
+            lines.append(f"u{v}[i] = __builtin_isunordered({x}, {y}) ? NAN : u{v}[i];")
+        for x in names:
+            lines.append(f"p{v}[i] = {x} {sign} p{v}[i] ? {x} : p{v}[i];")
+        return lines
+
+    def settle(self, part: str = "p") -> list[str]:
         """Add parts to totals; for sums of floats, keeping the rounding errors."""
         v, kind = self.number, self._kind
+        if self.is_extreme:
+            best = f"(u{v}[i] != u{v}[i] ? u{v}[i] : p{v}[i])"
+            joined = _joined(self.name, self.work, f"t{v}[i]", best)
+            return ["for (int64_t i = 0; i < n; i++)", f"    t{v}[i] = {joined};"]
         if not self.has_error:
             joined = _joined(self.name, self.work, f"t{v}[i]", f"p{v}[i]")
             return ["for (int64_t i = 0; i < n; i++)", f"    t{v}[i] = {joined};"]
         suffix = ("_c" if self.work in COMPLEX else "") + ("f" if kind.startswith("float") else "")
         return [
             "for (int64_t i = 0; i < n; i++) {",
-            f"    {kind} s = t{v}[i] + p{v}[i];",
-            f"    e{v}[i] += sum_error{suffix}(t{v}[i], p{v}[i], s);",
+            f"    {kind} s = t{v}[i] + {part}{v}[i];",
+            f"    e{v}[i] += sum_error{suffix}(t{v}[i], {part}{v}[i], s);",
             f"    t{v}[i] = s;",
             "}",
         ]
@@ -107,18 +140,26 @@ class Fold:
         """What totals begin with."""
         lines = []
         for array in (self._total, self._error) if self.has_error else (self._total,):
+            lines += [f"    {self._kind} *b{array} = ({self._kind} *)data[{array}];"]
             lines += ["    for (int64_t i = 0; i < n; i++)"]
-            identity = _identity(self.name, self.work)
-            lines += [f"        (({self._kind} *)data[{array}])[i] = {identity};"]
+            lines += [f"        b{array}[i] = {_identity(self.name, self.work)};"]
         return lines
 
     def merge(self) -> list[str]:
         """Totals of other elements to these."""
         v, kind = self.number, self._kind
+        if self.has_error and self.work in _MERGED:
+            arrays = (f"data[{self._total}]", f"data[{self._error}]")
+            more = (f"other[{self._total}]", f"other[{self._error}]")
+            arguments = ", ".join(f"(void *){array}" for array in (*arrays, *more))
+            return [f"    {_MERGED[self.work]}(n, {arguments});"]
         lines = [f"    {kind} *t{v} = ({kind} *)data[{self._total}];"]
         if self.has_error:
             lines += [f"    {kind} *e{v} = ({kind} *)data[{self._error}];"]
         lines += [f"    const {kind} *p{v} = (const {kind} *)other[{self._total}];"]
+        if self.is_extreme:
+            joined = _joined(self.name, self.work, f"t{v}[i]", f"p{v}[i]")
+            return [*lines, "    for (int64_t i = 0; i < n; i++)", f"        t{v}[i] = {joined};"]
         lines += [f"    {line}" for line in self.settle()]
         if self.has_error:
             lines += [f"    p{v} = (const {kind} *)other[{self._error}];"]
@@ -189,31 +230,31 @@ def _joined(name: str, work: str, total: str, x: str) -> str:
 
 def _together(name: str, work: str, parts: int) -> list[str]:
     """Join n parts, across, in the first; they are mostly ``parts``."""
-    sign = {"sum": "+", "prod": "*", "any": "|", "all": "&"}.get(name)
-    if sign is None or work == "bool" or work in COMPLEX:
-        lines = [f"if (across && n == {parts}) {{"]
-        half = parts // 2
-        while half:
-            lines += [f"    for (int i = 0; i < {half}; i++)"]
-            lines += [f"        t[i] = {_joined(name, work, 't[i]', f't[{half} + i]')};"]
-            half //= 2
+    lines = [f"if (across && n == {parts}) {{"]
+    half = parts // 2
+    while half:
+        lines += [f"    for (int i = 0; i < {half}; i++)"]
+        lines += [f"        t[i] = {_joined(name, work, 't[i]', f't[{half} + i]')};"]
+        half //= 2
+    if name in ("sum", "prod"):
+        c_type = C_TYPES[work]
         return [
             *lines,
-            "} else {",
-            "    for (int64_t m = n, half; across && m > 1; m = half) {",
-            "        half = (m + 1) / 2;",
-            "        for (int64_t i = 0; i < m / 2; i++)",
-            f"            t[i] = {_joined(name, work, 't[i]', 't[half + i]')};",
-            "    }",
+            "} else if (across) {",
+            f"    {c_type} z0 = t[0];",
+            "    for (int64_t i = 1; i < n; i++)",
+            f"        z0 = {_joined(name, work, 'z0', 't[i]')};",
+            "    t[0] = z0;",
             "}",
         ]
     return [
-        "if (across) {",
-        f"    {C_TYPES[work]} z0 = {_identity(name, work)};",
-        f"#pragma omp simd reduction({sign}:z0)",
-        "    for (int64_t i = 0; i < n; i++)",
-        f"        z0 {sign}= t[i];",
-        "    t[0] = z0;",
+        *lines,
+        "} else {",
+        "    for (int64_t m = n, half; across && m > 1; m = half) {",
+        "        half = (m + 1) / 2;",
+        "        for (int64_t i = 0; i < m / 2; i++)",
+        f"            t[i] = {_joined(name, work, 't[i]', 't[half + i]')};",
+        "    }",
         "}",
     ]
 

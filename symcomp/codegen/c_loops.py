@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 # The elements of such a block: a vector of floats.
 TAIL = 16
+# The elements that are asked for together.
+TILE = 64
 _FUNCTION = re.compile(r"\b(?!sizeof|half)[a-z]\w+\(")
 _NAME = re.compile(r"\b[av]\d+\b")
 # What a function of a body takes.
 ARGUMENTS = "(int64_t rows, int64_t n, char *const *data, const int64_t *step)"
+LANE_ARGUMENTS = ARGUMENTS.replace("int64_t n,", "int64_t rest, int fresh,")
 
 
 def needed(lines: Sequence[tuple[int, str]], after: Sequence[str], prefix: str = "v") -> list[str]:
@@ -29,23 +32,30 @@ def inline_head(number: int) -> str:
     return f"INLINE void NAME_rows{number}{arguments}"
 
 
-def versions(number: int, parts: int, values: bool) -> list[str]:
-    """A body compiled for results side by side and, where that is another or faster code, for parts
-    of one: as many as stay in registers, and any number."""
-    run = f"    NAME_rows{number}(rows, %s, %d, data, step);"
-    usual = [f"    if (n == {parts})", f"    {run % (parts, 1)}", "    else"] if parts else []
-    if not values:
-        either = [*usual, ("    " if parts else "") + run % ("n", 0)]
-        return [f"static void NAME_{number}{ARGUMENTS}", "{", *either, "}", ""]
-    across = [*usual, ("    " if parts else "") + run % ("n", 1)]
-    lines = [f"static void NAME_{number}{ARGUMENTS}", "{", run % ("n", 0), "}", ""]
-    return [*lines, f"static void NAME_across{number}{ARGUMENTS}", "{", *across, "}", ""]
+def versions(number: int, values: bool) -> list[str]:
+    """A body for results side by side and, where that is another code, for parts of one."""
+    run = f"    NAME_rows{number}(rows, n, %d, data, step);"
+    lines = [f"static void NAME_{number}{ARGUMENTS}", "{", run % 0, "}", ""]
+    if values:
+        lines += [f"static void NAME_across{number}{ARGUMENTS}", "{", run % 1, "}", ""]
+    return lines
 
 
 def loop(lines: Sequence[str]) -> list[str]:
     """The loop over elements."""
     head = ["#pragma omp simd", "for (int64_t i = 0; i < n; i++) {"]
     return [*head, *(f"    {line}" for line in lines), "}"]
+
+
+def loop_of_tiles(lines: Sequence[str], ahead: Sequence[str]) -> list[str]:
+    """The loop over elements, before each some of which, from k to ``last``, is ``ahead``."""
+    over = (line.replace("int64_t i = 0; i < n", "int64_t i = k; i < last") for line in loop(lines))
+    return [
+        f"for (int64_t k = 0; k < n; k += {TILE}) {{",
+        f"    const int64_t last = n - k < {TILE} ? n : k + {TILE};",
+        *(indented(line, 1) for line in (*ahead, *over)),
+        "}",
+    ]
 
 
 def loop_of_blocks(lines: Sequence[str]) -> list[str]:

@@ -14,16 +14,19 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 
 from symcomp.codegen.c_folds import Fold, functions_of_totals, parts_of_one
 from symcomp.codegen.c_loops import (
     ARGUMENTS,
+    LANE_ARGUMENTS,
     indented,
     inline_head,
     is_light,
     loop,
     loop_of_blocks,
+    loop_of_tiles,
     needed,
     of_row,
     versions,
@@ -50,10 +53,15 @@ _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
     "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
 }
+# The loops around bodies, and how files have them.
+_EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
+_LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _OF_GAMMA = re.compile(r"\bg_\w+\(")
 # Sums are in parts of so many elements, whose rounding errors grow, before they are added up with
 # errors kept.
 PART = 16
+# Where parts stay in registers, so many are added up before.
+PARTS_JOINED = 4
 # So many rows are added up at once where elements take little time: the part is read less often.
 ROWS = 4
 
@@ -121,8 +129,16 @@ def nest_overwrites(formula: Formula, patterns: Sequence[Pattern]) -> set[tuple[
     return found
 
 
-def translation_unit(kernels: Sequence[Kernel]) -> str:
-    """The text of a C file with these kernels, each once."""
+def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
+    """The text of a C file with these kernels, each once.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+    nest : {"own", "shared", "exported"}
+        Whether the loops around bodies are in the file, are functions of another, or are in this
+        file for others.
+    """
     sources = dict.fromkeys(kernel.source for kernel in kernels)
     parts = [_header(name) for name in _HEADERS]
     for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
@@ -134,13 +150,26 @@ def translation_unit(kernels: Sequence[Kernel]) -> str:
         parts += [_header("stable.h")]
         parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
-    parts += [_header("stable_double.h"), _header("nest.h"), _header("reduction.h")]
+    parts += [_header("stable_double.h")]
+    if nest != "own":
+        parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
+    parts += [f"#define NEST {_LINKAGE[nest]}\n", _header("nest.h")]
+    if nest != "shared":
+        parts += [_header("nest_loops.h"), _header("reduction.h")]
     if any(_OF_GAMMA.search(text) for text in sources):
         parts += [gamma_tables(), _header("gamma.h")]
     parts += [_header("lines.h")]
     return "\n".join((*parts, *sources))
 
 
+@cache
+def nest_version() -> str:
+    """What the names of exported loops end with: another for other loops."""
+    text = "".join(map(_header, (*_HEADERS, "stable.h", "nest.h", "nest_loops.h", "reduction.h")))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
 def _header(name: str) -> str:
     return (files("symcomp.codegen") / name).read_text(encoding="utf-8")
 
@@ -152,6 +181,7 @@ class _Printer:
         self.nest, self.formula = nest, nest.formula
         self.dtypes = nest.dtypes
         self.folds = {v: Fold(nest, v) for v in nest.totals}
+        self.light: set[int] = set()  # the bodies that have a function of lanes
 
     def _folds_of(self, body: Body) -> list[Fold]:
         return [self.folds[v] for v in body.folds]
@@ -202,7 +232,7 @@ class _Printer:
         lines += ["    }", "}", ""]
         if not values:
             return [f"static void NAME_{number}{ARGUMENTS}", "{", *lines]
-        return [inline_head(number), "{", *lines, *versions(number, 0, True)]
+        return [inline_head(number), "{", *lines, *versions(number, True)]
 
     def _reads_values(self, number: int, body: Body) -> bool:
         """Whether it is of a pass and reads what there is one of for each result."""
@@ -219,26 +249,75 @@ class _Printer:
     ) -> list[str]:
         """A body that reduces: parts of rows, then what they are added up to."""
         folds = self._folds_of(body)
-        sums = any(fold.has_error for fold in folds)
-        values = self._reads_values(number, body)
         light = is_light(inside)
-        lines = [inline_head(number), "{"]
-        lines += [f"    {line}" for fold in folds for line in fold.totals()]
-        lines += [f"    for (int64_t part = 0; part < rows; part += {PART if sums else 'rows'}) {{"]
-        end = f"rows - part < {PART} ? rows : part + {PART}" if sums else "rows"
-        lines += [f"        int64_t r = part, end = {end};"]
-        for fold in folds:
-            lines += ["        for (int64_t i = 0; i < n; i++)", f"            {fold.start()}"]
-        if light and not stores and all(fold.joins_first for fold in folds):
-            # Across, parts are in registers anyhow.
-            lines += ["        if (!across)"]
-            lines += self._rows(body, before, inside, stores, [f"_{row}" for row in range(ROWS)])
-        lines += self._rows(
-            body, [*before, *self._ahead(body, before)] if light else before, inside, stores, [""]
-        )
-        lines += [f"        {line}" for fold in folds for line in fold.settle()]
-        parts = light and parts_of_one(folds)
-        return [*lines, "    }", "}", "", *versions(number, parts, values)]
+        rows = self._rows(body, before, inside, stores, [""])
+        several = rows
+        if light and not stores and (len(folds) == 1 or all(fold.adds for fold in folds)):
+            suffixes = [f"_{row}" for row in range(ROWS)]
+            several = [*self._rows(body, before, inside, stores, suffixes), *rows]
+        values = self._reads_values(number, body)
+        lines = [inline_head(number), "{", *self._parts(folds, several), "}", ""]
+        lines += versions(number, values)
+        if not light:
+            return lines
+        self.light.add(number)
+        return [*lines, *self._lanes(number, body, before, inside, stores)]
+
+    def _parts(self, folds: Sequence[Fold], rows: Sequence[str], joined: int = 1) -> list[str]:
+        """All rows, by ``rows``, in parts; so many ``joined`` are added to the totals."""
+        sums = [fold for fold in folds if fold.has_error]
+        size, joined = (PART, joined) if sums else (0, 1)
+        lines = [f"    {line}" for fold in folds for line in fold.totals()]
+        inner = [f"        {line}" for fold in folds for line in fold.start()]
+        inner += rows
+        if joined == 1:
+            inner += [f"        {line}" for fold in folds for line in fold.settle()]
+            return [*lines, *_portions("part", "0", "rows", size, inner)]
+        inner += [f"        {line}" for fold in sums for line in fold.join()]
+        inner += [f"        {line}" for f in folds if not f.has_error for line in f.settle()]
+        outer = [f"        {line}" for fold in sums for line in fold.start("q")]
+        outer += [f"    {line}" for line in _portions("part", "whole", "last", size, inner)]
+        outer += [f"        {line}" for fold in sums for line in fold.settle("q")]
+        text = _portions("whole", "0", "rows", size * joined, outer)
+        return [*lines, *(line.replace("r = whole, end", "last") for line in text)]
+
+    def _lanes(
+        self,
+        number: int,
+        body: Body,
+        before: Sequence[str],
+        inside: Sequence[str],
+        stores: Sequence[str],
+    ) -> list[str]:
+        """The same for parts of one result, as many as stay in registers, and what is left over."""
+        folds = self._folds_of(body)
+        lanes = parts_of_one(folds)
+        across = [line.replace("across ? 0 : i", "0") for line in inside]
+        ahead = [*before, *self._ahead(body, before)]
+        inner = [*across, *(line for fold in folds for line in fold.fold(("",))), *stores]
+        rows = [
+            *self._rows(body, ahead, across, stores, [""]),
+            "        if (rest && end == rows) {",
+            *(indented(line.replace("r * step", "rows * step"), 3) for line in before),
+            "#pragma omp simd",
+            "            for (int64_t i = 0; i < n; i++) {",
+            "                if (i < rest) {",
+            *(f"                    {line}" for line in inner),
+            "                }",
+            "            }",
+            "        }",
+        ]
+        return [
+            f"static void NAME_lanes{number}{LANE_ARGUMENTS}",
+            "{",
+            f"    enum {{ n = {lanes} }};",
+            "    if (fresh) {",
+            *(f"    {line}" for fold in folds for line in fold.begin()),
+            "    }",
+            *self._parts(folds, rows, PARTS_JOINED),
+            "}",
+            "",
+        ]
 
     def _rows(
         self,
@@ -253,21 +332,36 @@ class _Printer:
         work = [of_row(line, row, s) for row, s in enumerate(suffixes) for line in inside]
         work += [line for fold in self._folds_of(body) for line in fold.fold(suffixes)]
         count = len(suffixes)
+        over = loop([*work, *stores])
+        if count > 1 and any(fold.is_extreme for fold in self._folds_of(body)):
+            # Comparisons leave little room to look ahead.
+            over = loop_of_tiles(
+                [*work, *stores],
+                [
+                    f"ask_for((const char *)(a{a}{s} + k) + {count} * step[{a}], "
+                    f"(last - k) * (int64_t)sizeof *a{a}{s});"
+                    for a in self._read_in_order(body, before)
+                    for s in suffixes
+                ],
+            )
         return [
             f"        for (; r + {count - 1} < end; r += {count}) {{",
-            *(indented(line, 3) for line in (*ahead, *loop([*work, *stores]))),
+            *(indented(line, 3) for line in (*ahead, *over)),
             "        }",
         ]
 
     def _ahead(self, body: Body, before: Sequence[str]) -> list[str]:
-        """Ask early for what lies next to each other, where there are pointers to it."""
+        """Ask early for what lies next to each other."""
+        return [
+            f"ask_for((const char *)a{a} + AHEAD, n * (int64_t)sizeof *a{a});"
+            for a in self._read_in_order(body, before)
+        ]
+
+    def _read_in_order(self, body: Body, before: Sequence[str]) -> list[int]:
+        """The arrays whose elements are read, and that there are pointers to."""
         text = "\n".join(before)
         arrays = [a for _, a in body.loads if a not in body.numbers and a < self.nest.temporaries]
-        return [
-            f"if (across)\n    ask_for(a{a}, n * (int64_t)sizeof *a{a});"
-            for a in arrays
-            if f" *a{a} = " in text
-        ]
+        return [a for a in arrays if f" *a{a} = " in text]
 
     def _pointer(self, array: int, const: bool) -> str:
         kind = f"{'const ' if const else ''}{STORED[self.dtypes[array]]}"
@@ -320,9 +414,10 @@ class _Printer:
                 a, b = 2 * number, 2 * number + 1
                 across = "across" if self._reads_values(a, body) else ""
                 parts = parts_of_one(self._folds_of(body)) if body.folds else 0
+                lanes = f"NAME_lanes{a}" if a in self.light else "0"
                 entries.append(
                     f"{{{{NAME_{a}, NAME_role{a}}}, {{NAME_{across}{a}, NAME_role{a}}}, "
-                    f"{{NAME_{b}, NAME_role{b}}}, {parts}, {names.format(number)}}}"
+                    f"{{NAME_{b}, NAME_role{b}}}, {parts}, {lanes}, {names.format(number)}}}"
                 )
             count = len(entries)
             lines += [f"static const struct stage NAME_stages[] = {{{', '.join(entries)}}};"]
@@ -378,6 +473,17 @@ class _Printer:
             "(&NAME_kernel, data, shape, strides, threads);",
             "}",
         ]
+
+
+def _portions(name: str, first: str, last: str, size: int, inner: Sequence[str]) -> list[str]:
+    """The rows from ``first`` to before ``last`` in portions of a size, or at once if it is 0."""
+    end = f"{last} - {name} < {size} ? {last} : {name} + {size}" if size else last
+    return [
+        f"    for (int64_t {name} = {first}; {name} < {last}; {name} += {size or last}) {{",
+        f"        int64_t r = {name}, end = {end};",
+        *inner,
+        "    }",
+    ]
 
 
 def _table(name: str, entries: Sequence[int]) -> str:

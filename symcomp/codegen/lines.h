@@ -27,7 +27,7 @@ static inline char *kept_arrays(int count, int rank, const uint8_t *size, const 
     }
 
 /* Positions in lines of n elements, from the end where they are negative, as positions from the
-   beginning, in an array without gaps; 1 if one is not in the line. `kind` is the size of an
+   beginning, in an array without gaps; -1 for that of no element; 1 if one is not in the line. `kind` is the size of an
    integer, negative if it has no sign. */
 static inline int read_positions(int kind, int rank, int axis, const uint8_t *stretched,
                                  const int64_t *shape, const char *from, const int64_t *strides,
@@ -53,10 +53,11 @@ static inline int read_positions(int kind, int rank, int axis, const uint8_t *st
         case -4: POSITION_OF(uint32_t) break;
         default: POSITION_OF(uint64_t)
         }
+        int none = kind > 0 && position == 1 - ((uint64_t)1 << (8 * kind - 1));
         position += negative ? (uint64_t)n : 0;
-        if (position >= (uint64_t)n)
+        if (position >= (uint64_t)n && !none)
             return 1;
-        to[i] = (int32_t)position;
+        to[i] = none ? -1 : (int32_t)position;
         for (int a = rank - 1; a >= 0; a--) {
             if (stretched[a])
                 continue;

@@ -147,6 +147,8 @@ class _Writer:
         self.literals: dict[Literal, Value] = {}
         self.known: dict[Any, Value] = {}
         self.largest_weights: dict[Value, Value] = {}
+        self.parts: dict[Value, tuple[Value, Value, Value]] = {}
+        self.put_at: dict[Value, tuple[int, Value]] = {}
         self.places: dict[tuple[int, int], Value] = {}
         self.counters: dict[int, Value] = {}
         self.values = [*self.inputs, *(self.literal(literal) for literal in formula.literals)]
@@ -236,6 +238,7 @@ class _Writer:
         largest = self("true_div", self.number(1, x), total)
         unknown = self.number(np.nan, x)
         self.largest_weights[z] = self("switch", self("isfinite", top), largest, unknown)
+        self.parts[z] = (top, terms, total)
         return z
 
     def log_softmax(self, function: LogSoftmax, x: Value) -> Value:
@@ -259,6 +262,10 @@ class _Writer:
 
     def centred(self, function: Centred, x: Value, w: Value) -> Value:
         axes, zero = function.axes, self.number(0, x)
+        if function.transposed and w in self.parts and x in self.put_at:
+            axis, at = self.put_at[x]
+            if axes == (axis,):
+                return self._one_centred(axis, x, at, w)
         largest = self.largest_weights.get(w) or self.max(w, axes)
         most = self("eq", w, largest)
         if not function.transposed:
@@ -272,6 +279,18 @@ class _Writer:
         at = self("sub", self("mul", x, others[0]), self("mul", w, others[1]))
         z = self("sub", x, self("mul", w, self.sum(x, axes)))
         return self("switch", self("logical_and", most, alone), at, z)
+
+    def _one_centred(self, axis: int, x: Value, at: Value, w: Value) -> Value:
+        """x - w sum(x) of a softmax w and an x that is not 0 ``at`` one place of a line at most:
+        there it has the weight of the others, which does not cancel.
+        """
+        top, terms, total = self.parts[w]
+        zero = self.number(0, x)
+        others = self.sum(self("switch", at, zero, terms), (axis,))
+        rest = self("true_div", others, total)
+        rest = self("switch", self("isfinite", top), rest, self("sub", self.number(1, x), w))
+        less = self("neg", self.sum(x, (axis,)))
+        return self("switch", at, self("mul", x, rest), self("mul", less, w))
 
     def log_sum_exp(self, function: LogSumExp, x: Value) -> Value:
         return self("add", *self.log_total(x, function.axes))
@@ -367,7 +386,11 @@ class _Writer:
         return self.max(chosen, (axis,))
 
     def put(self, function: Put, x: Value, index: Value, y: Value) -> Value:
-        return self("switch", self.at(function.axes[0], index), y, self.number(0, y))
+        (axis,) = function.axes
+        at = self.at(axis, index)
+        z = self("switch", at, y, self.number(0, y))
+        self.put_at[z] = (axis, at)
+        return z
 
     # -- the end
 

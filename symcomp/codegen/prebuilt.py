@@ -1,20 +1,23 @@
-"""Kernels of common ops, compiled when symcomp is installed, for machines without a compiler.
+"""What is compiled when symcomp is installed: the loops around the bodies of kernels, which others
+then need not have, and kernels of common ops, for machines without a compiler.
 
 ``source`` is the C file that setup.py compiles, for any processor of its kind. A kernel is found by
-its name, which is that of its text: one that has changed since is not found.
+its name, which is that of its text, and so are the loops: what has changed since is not found.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from symcomp.codegen.c_printer import Kernel, translation_unit
+from symcomp.codegen.c_printer import Kernel, nest_version, translation_unit
 from symcomp.codegen.kernel import whole_kernel
 from symcomp.codegen.loops import Pattern
+from symcomp.config import config
 from symcomp.ops import nnet as _nnet  # noqa: F401 - its rows
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step, folded_axes
@@ -56,15 +59,26 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
+def shares_loops() -> bool:
+    """Whether C files can have their loops from here: they are called by name, with the threads and
+    checks of config.openmp and config.cflags only where they are compiled with these.
+    """
+    if config.openmp or config.cflags or not sys.platform.startswith("linux"):
+        return False
+    return hasattr(_library(), f"nest_reduction_{nest_version()}")
+
+
 @cache
 def _library() -> ctypes.CDLL | None:
     spec = find_spec(LIBRARY)
-    return None if spec is None or spec.origin is None else ctypes.CDLL(spec.origin)
+    if spec is None or spec.origin is None:
+        return None
+    return ctypes.CDLL(spec.origin, mode=ctypes.RTLD_GLOBAL)
 
 
 def source() -> str:
     """The C file of all of them."""
-    return translation_unit(list(kernels()))
+    return translation_unit(list(kernels()), nest="exported")
 
 
 def kernels() -> Iterator[Kernel]:

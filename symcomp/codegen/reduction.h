@@ -5,7 +5,7 @@
    slower axes. */
 struct sweep {
     int64_t rows, n, rest, *row_step;
-    int rank, plain;
+    int rank, plain, lanes;
 };
 
 struct reduction {
@@ -36,34 +36,42 @@ static inline void reduction_run(const struct reduction *d, const struct sweep *
                  d->across ? 0 : d->few ? 1 : MANY_LANES, d->buffer);
 }
 
-/* One pass over all reduced elements, for n results. */
-static inline void reduction_pass(const struct reduction *d, const struct sweep *w,
-                                  const struct body *body, int64_t n, char *const *data)
+/* The rows, and the one that is not whole. */
+static inline void reduction_rows(const struct reduction *d, const struct sweep *w,
+                                  const struct stage *stage, int64_t n, char *const *at)
 {
-    int total = d->kernel->total;
-    if (w->rank == 0 && !w->rest) {
-        reduction_run(d, w, body, w->rows, n, data);
+    const struct body *body = d->across ? &stage->across : &stage->along;
+    if (w->lanes) {
+        stage->lanes(w->rows, w->rest, 0, at, w->row_step);
         return;
     }
-    char *at[total], *end[total];
+    reduction_run(d, w, body, w->rows, n, at);
+    if (!w->rest)
+        return;
+    char *end[d->kernel->total];
+    for (int a = 0; a < d->kernel->total; a++)
+        end[a] = at[a] + w->rows * w->row_step[a];
+    reduction_run(d, w, body, 1, w->rest, end);
+}
+
+/* One pass over all reduced elements, for n results. */
+static inline void reduction_pass(const struct reduction *d, const struct sweep *w,
+                                  const struct stage *stage, int64_t n, char *const *data)
+{
+    int total = d->kernel->total;
+    char *at[total];
     memcpy(at, data, sizeof at);
     memset(d->index, 0, (size_t)w->rank * sizeof *d->index);
-    do {
-        reduction_run(d, w, body, w->rows, n, at);
-        if (w->rest) {
-            for (int a = 0; a < total; a++)
-                end[a] = at[a] + w->rows * w->row_step[a];
-            reduction_run(d, w, body, 1, w->rest, end);
-        }
-    } while (nest_next(total, w->rank, d->lengths, d->steps, d->index, at));
+    do
+        reduction_rows(d, w, stage, n, at);
+    while (nest_next(total, w->rank, d->lengths, d->steps, d->index, at));
 }
 
 /* A pass over a part of the elements: `unit` of the slowest rows or axis, the c-th of such. `own` is
    memory for the temporaries, `size` bytes for each. */
 static inline void reduction_chunk(const struct reduction *given, const struct sweep *sweep,
-                                   const struct stage *stage, const struct body *body, int64_t n,
-                                   char *const *data, int64_t unit, int64_t c, char *own,
-                                   int64_t size)
+                                   const struct stage *stage, int64_t n, char *const *data,
+                                   int64_t unit, int64_t c, char *own, int64_t size)
 {
     const struct kernel *k = given->kernel;
     struct reduction d = *given;
@@ -91,13 +99,12 @@ static inline void reduction_chunk(const struct reduction *given, const struct s
         memcpy(at[a], data[a], (size_t)size);
     }
     stage->begin(n, at);
-    reduction_pass(&d, &w, body, n, at);
+    reduction_pass(&d, &w, stage, n, at);
 }
 
 /* One pass in chunks, whose totals are added up in their order; 0 if that is not worth it. */
 static inline int reduction_in_chunks(const struct reduction *d, const struct sweep *w,
-                                      const struct stage *stage, const struct body *body,
-                                      int64_t n, char *const *data)
+                                      const struct stage *stage, int64_t n, char *const *data)
 {
     const struct kernel *k = d->kernel;
     int64_t rows = w->rank ? d->lengths[0] : w->rows, elements = n, own;
@@ -119,7 +126,7 @@ static inline int reduction_in_chunks(const struct reduction *d, const struct sw
 #pragma omp parallel for num_threads(d->threads) if (d->threads > 1) schedule(static)
 #endif
     for (int64_t c = 0; c < count; c++)
-        reduction_chunk(d, w, stage, body, n, data, unit, c, memory + c * own, size);
+        reduction_chunk(d, w, stage, n, data, unit, c, memory + c * own, size);
     for (int64_t c = 0; c < count; c++) {
         char *other[k->total];
         for (int a = 0; a < k->total; a++)
@@ -138,12 +145,15 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
     for (int s = 0; s < k->count; s++) {
         const struct stage *stage = k->stages + s;
         const struct sweep *w = d->sweeps + s;
-        const struct body *body = d->across ? &stage->across : &stage->along;
         int64_t lanes = d->across ? w->n : n;
-        if (stage->begin)
-            stage->begin(lanes, data);
-        if (!empty && !reduction_in_chunks(d, w, stage, body, lanes, data))
-            reduction_pass(d, w, body, lanes, data);
+        if (w->lanes && !w->rank && !empty && w->rows * lanes < 2 * CHUNK) {
+            stage->lanes(w->rows, w->rest, 1, data, w->row_step);
+        } else {
+            if (stage->begin)
+                stage->begin(lanes, data);
+            if (!empty && !reduction_in_chunks(d, w, stage, lanes, data))
+                reduction_pass(d, w, stage, lanes, data);
+        }
         if (!stage->begin)
             continue;
         stage->finish(lanes, d->across, data);
@@ -203,7 +213,7 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
     if (!d->across) {
         w->rows = length;
     } else if (stage->parts && length >= 2 * FEW_PARTS) {
-        parts = w->n = length >= 2 * stage->parts ? stage->parts : FEW_PARTS;
+        parts = w->n = length >= (stage->lanes ? 1 : 2) * stage->parts ? stage->parts : FEW_PARTS;
         w->rows = length / parts;
         w->rest = length % parts;
     } else {
@@ -212,14 +222,16 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
         w->rows = d->lengths[w->rank];
         inner -= total;
     }
+    if (w->rank == 1 && d->lengths[0] == 1)
+        w->rank = 0;
     for (int a = 0; a < total; a++)
         w->row_step[a] = parts * inner[a];
     w->plain = nest_plain(d->kernel, d->across ? &stage->across : &stage->along, d->step);
+    w->lanes = d->across && stage->lanes && w->plain && w->n == stage->parts;
 }
 
-/* 1 if a reduced axis is empty that must not be. */
-static inline int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,
-                                 const int64_t *strides, int threads)
+NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,
+                        const int64_t *strides, int threads)
 {
     int total = k->total, most = k->rank + 2;
     int64_t lengths[most], steps[most * total], row_steps[k->count * total];
@@ -271,3 +283,18 @@ static inline int nest_reduction(const struct kernel *k, char *const *data, cons
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
+
+#define MERGE_SUMS(name, T, error)                                                                 \
+    NEST void name(int64_t n, T *t, T *e, const T *p, const T *more)                               \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T s = t[i] + p[i];                                                                     \
+            e[i] += error(t[i], p[i], s);                                                          \
+            e[i] += more[i];                                                                       \
+            t[i] = s;                                                                              \
+        }                                                                                          \
+    }
+
+MERGE_SUMS(merge_sums, double, sum_error)
+MERGE_SUMS(merge_sumsf, float, sum_errorf)
+#undef MERGE_SUMS

@@ -17,7 +17,8 @@ def load_kernels(kernels: Iterable[Kernel]) -> dict[str, int]:
     """The addresses of kernels by name; without a compiler, of those that were built before."""
     units = units_of({kernel.name: kernel for kernel in kernels}.values(), processors())
     with span("print C") as stage:
-        files = [(translation_unit(unit), [kernel.name for kernel in unit]) for unit in units]
+        nest = "shared" if prebuilt.shares_loops() else "own"
+        files = [(translation_unit(unit, nest), [kernel.name for kernel in unit]) for unit in units]
         stage.note = f"{sum(text.count(chr(10)) for text, _ in files)} lines"
     with span("C compiler"):
         addresses = load_all(files)

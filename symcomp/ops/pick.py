@@ -1,4 +1,6 @@
-"""One element of each line, by its position: read, or written among zeros."""
+"""One element of each line, by its position: read, or written among zeros. A position that is
+``nowhere`` is that of no element.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,14 @@ from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.errors import DTypeError, ShapeError
+from symcomp.errors import DTypeError, IndexOutOfRangeError, ShapeError
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import broadcast_static, unbroadcast
+
+
+def nowhere(dtype: str) -> int:
+    """The position of no element, of a signed dtype: next to what NaN is cast to."""
+    return int(np.iinfo(dtype).min) + 1
 
 
 @record
@@ -40,6 +47,11 @@ class _AtPosition(Op):
                 f"{self}: positions of shape {index.shape}; for x of shape {x.shape}, {shape}"
             )
 
+    def _split(self, index: Any) -> tuple[Any, Any]:
+        """The positions with others in the place of ``nowhere``, and where these are."""
+        none = index == nowhere(index.dtype) if index.dtype.kind == "i" else np.False_
+        return np.where(none, 0, index), none
+
     def _keep(self, z: Any, rank: int) -> Any:
         rest = iter(range(z.ndim))
         return DimShuffle(
@@ -50,7 +62,9 @@ class _AtPosition(Op):
 @record
 class Pick(_AtPosition):
     """z[i] = x[i, index[i, 0]]: from each line along an axis the element at a position, counted
-    from the end if it is negative.   (.., n, ..), (.., 1, ..) -> (.., ..)
+    from the end if it is negative; anything, where the position is that of none.
+
+    (.., n, ..), (.., 1, ..) -> (.., ..)
     """
 
     def output_types(self, x: TensorVariable, index: TensorVariable) -> list[TensorType]:
@@ -59,7 +73,8 @@ class Pick(_AtPosition):
 
     def perform(self, x: Any, index: Any) -> Any:
         self._check_lengths(x, index)
-        return np.take_along_axis(x, index, self.axes[0]).squeeze(self.axes)
+        found, _ = self._split(index)
+        return np.take_along_axis(x, found, self.axes[0]).squeeze(self.axes)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
@@ -94,7 +109,8 @@ class Put(_AtPosition):
     def perform(self, x: Any, index: Any, y: Any) -> Any:
         self._check_lengths(x, index)
         z = np.zeros(x.shape, y.dtype)
-        np.put_along_axis(z, index, y, self.axes[0])
+        found, none = self._split(index)
+        np.put_along_axis(z, found, np.where(none, 0, y).astype(y.dtype), self.axes[0])
         return z
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
@@ -110,3 +126,52 @@ class Put(_AtPosition):
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         dy = tangents[2]
         return [None if dy is None else self(inputs[0], inputs[1], dy)]
+
+
+@record
+class AsRows(Op):
+    """y made as long as x has rows, n of them being known: ``fill`` after its elements.
+    (n, ..), (m) -> (n)
+
+    m is at most n; it is ``count``, if that is not None, and one element is repeated so often.
+    """
+
+    fill: float
+    count: int | None = None
+
+    def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
+        if not x.ndim or y.ndim != 1:
+            raise ShapeError(f"{self}: an array and a vector are needed, got {x.type}, {y.type}")
+        return [TensorType(y.dtype, x.type.shape[:1])]
+
+    def perform(self, x: Any, y: Any) -> Any:
+        n, m = len(x), len(y) if self.count is None else self.count
+        if m > n:
+            raise IndexOutOfRangeError(
+                f"index {m - 1} is out of bounds for axis 0 with size {n}: there are {m} positions "
+                f"for the rows of an array of shape {x.shape}"
+            )
+        if len(y) not in (1, m):
+            raise IndexOutOfRangeError(
+                f"shape mismatch: indexing arrays could not be broadcast together with shapes "
+                f"({m},) {y.shape}"
+            )
+        z = np.full(n, self.fill, y.dtype)
+        z[:m] = y
+        return z
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        return [shapes[0][:1]]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[False], [self.count is None]]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        y = inputs[1]
+        return [None, None if self.count is not None else output_grads[0][: y.shape[0]]]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        dy = tangents[1]
+        return [None if dy is None else AsRows(0)(inputs[0], dy)]
+
+    view_map = {0: (1,)}

@@ -10,7 +10,7 @@ from symcomp.codegen.kernel import whole_kernel
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.exact import WIDER
 from symcomp.ops.formula import Formula, Result, Step, folded_axes
-from symcomp.ops.pick import Pick, Put
+from symcomp.ops.pick import Pick, Put, nowhere
 from symcomp.ops.reduce import REDUCTIONS, Reduce
 from symcomp.ops.softmax import (
     Centred,
@@ -217,6 +217,32 @@ def test_pick_and_put(dtype, axis, indices):
                     index = index.copy()
                     index.flat[-1] = wrong
                     assert run.attempt(i, x, index)[0] == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradient_of_cross_entropy(dtype):
+    """A softmax minus one of the classes, where a chance is nearly 1 too; rows without a class."""
+    steps = (
+        Step(Softmax(1), (0,), dtype),
+        Step(Put((1,)), (0, 1, 2), dtype),
+        Step(Centred((1,), transposed=True), (4, 3), dtype),
+    )
+    formula = Formula((dtype, "int32", dtype), (), steps, (Result(5),))
+    run = Compiled([formula], [[(False, False), (False, True), (False, True)]])
+    rng = np.random.default_rng(2)
+    for shape in ((50, 10), (300, 3), (2, 1000), (5, 1), (0, 4)):
+        x = lines_of(shape, dtype, rng)
+        index = rng.integers(-shape[1], shape[1], (shape[0], 1)).astype("int32")
+        x[::3, 0] = 30
+        if shape[1] > 1:
+            x[1::7], x[2::7, -1], x[4::7, 1] = -np.inf, np.inf, np.nan
+        index[::5] = nowhere("int32")
+        c = lines_of((shape[0], 1), dtype, rng)
+        with np.errstate(all="ignore"):
+            w = Softmax(1).perform(x.astype(WIDER[dtype]))
+            put = Put((1,)).perform(x, index, c)
+            want = Centred((1,), transposed=True).perform(put.astype(w.dtype), w)
+        agree(run(0, x, index, c)[0], want)
 
 
 def test_positions_that_are_computed_have_no_kernel():

@@ -92,3 +92,90 @@ def test_known_lengths():
     assert "pick_from_rows" in rules
     value = np.arange(10.0).reshape(2, 5)
     np.testing.assert_array_equal(run(graph, value)[0], np.exp([1.0, 9.0]))
+
+
+# What programs write: as many rows as there are labels, or as a minibatch has.
+ROWS = {"labels": lambda labels: T.arange(labels.shape[0]), "number": lambda labels: T.arange(4)}
+
+
+def loss_of_rows(rows, dtype="int64", weights=None):
+    x, labels = T.dmatrix("x"), T.vector("labels", dtype=dtype)
+    losses = -T.log(T.nnet.softmax(2 * x))[ROWS[rows](labels), labels]
+    loss = losses.mean() if weights is None else (losses * weights).sum()
+    return [x, labels], [loss, symcomp.grad(loss, x)]
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint16"])
+@pytest.mark.parametrize("n", [4, 6])
+def test_some_of_the_rows(rows, dtype, n):
+    inputs, outputs = loss_of_rows(rows, dtype)
+    graph, rules = picked(inputs, outputs)
+    assert rules.count("pick_from_rows") == 1 and rules.count("put_into_rows") == 1
+    names = functions(graph)
+    assert {"AsRows", "Pick", "Put"} <= {*names} and not {"IncSubtensor", "Alloc"} & {*names}
+    values = [np.random.default_rng(0).normal(size=(n, 3)), np.array([2, 0, 1, 1], dtype)]
+    plain = evaluate(outputs, dict(zip(inputs, values, strict=True)))
+    for got, want in zip(run(graph, *values), plain, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
+    np.testing.assert_array_equal(plain[1][4:], 0)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("n", [4, 5])
+def test_rows_with_weights(rows, n):
+    inputs, outputs = loss_of_rows(rows, weights=T.constant([1.0, 2.0, 0.5, -1.0]))
+    graph, rules = picked(inputs, outputs)
+    assert "put_into_rows" in rules
+    values = [np.random.default_rng(0).normal(size=(n, 3)), np.array([2, -1, 1, 1])]
+    plain = evaluate(outputs, dict(zip(inputs, values, strict=True)))
+    for got, want in zip(run(graph, *values), plain, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
+
+
+def test_one_label_for_all_rows():
+    inputs, outputs = loss_of_rows("number")
+    graph, _ = picked(inputs, outputs)
+    values = [np.random.default_rng(0).normal(size=(5, 3)), np.array([2])]
+    plain = evaluate(outputs, dict(zip(inputs, values, strict=True)))
+    for got, want in zip(run(graph, *values), plain, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize(
+    "n, labels, message",
+    [
+        (3, [0, 1, 2, 0], "index 3 is out of bounds for axis 0 with size 3"),
+        (4, [0, 1, 3, 0], "index 3 is out of bounds for axis 1 with size 3"),
+        (5, [0, 1, -4, 0], "index -4 is out of bounds for axis 1 with size 3"),
+        (4, [0, 1, np.iinfo("int64").min, 0], "out of bounds for axis 1 with size 3"),
+    ],
+)
+def test_positions_that_are_not_there(rows, n, labels, message):
+    inputs, outputs = loss_of_rows(rows)
+    graph, _ = picked(inputs, outputs)
+    with pytest.raises(IndexError, match=message):
+        run(graph, np.zeros((n, 3)), np.array(labels))
+    f = symcomp.function(inputs, outputs, mode=symcomp.Mode(linker="cvm", optimizer="fast_run"))
+    with pytest.raises(IndexError, match=message):
+        f(np.zeros((n, 3)), np.array(labels))
+
+
+def test_more_labels_than_a_minibatch_has_rows():
+    inputs, outputs = loss_of_rows("number")
+    graph, _ = picked(inputs, outputs)
+    with pytest.raises(IndexError, match="shape mismatch"):
+        run(graph, np.zeros((6, 3)), np.array([0, 1, 2, 0, 1]))
+
+
+def test_loss_and_gradient_are_one_pass():
+    inputs, outputs = loss_of_rows("labels")
+    graph, _ = picked(inputs, outputs)
+    passes = [
+        node
+        for node in graph.nodes
+        if isinstance(node.op, Fused)
+        and any(type(s.function).__name__ in ("Pick", "Put") for s in node.op.formula.steps)
+    ]
+    assert len(passes) == 1

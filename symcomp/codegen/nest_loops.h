@@ -1,0 +1,294 @@
+/* The loops around the bodies of kernels: axes in the order of memory, joined where they are one;
+   blocks of elements that do not lie next to each other are copied to where they do. */
+
+/* Loops over arrays and axes have few turns: vectors would only make them longer. Ends in
+   `reduction.h`. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-loop-vectorize", "no-peel-loops")
+#endif
+
+static inline int nest_reads(int role)
+{
+    return role == READ || role == CHANGE;
+}
+
+static inline int nest_writes(int role)
+{
+    return role == WRITE || role == CHANGE;
+}
+
+static inline int64_t nest_weight(int total, const int64_t *steps)
+{
+    int64_t weight = 0;
+    for (int a = 0; a < total; a++)
+        weight += steps[a] < 0 ? -steps[a] : steps[a];
+    return weight;
+}
+
+/* Collect the axes whose `reduced` is `which`, slowest first and joined; return how many are left,
+   or -1 if there are no elements. */
+static inline int nest_axes(const struct kernel *k, int which, const int64_t *shape,
+                            const int64_t *strides, int64_t *lengths, int64_t *steps)
+{
+    int total = k->total, rank = 0, joined = 0;
+    for (int axis = 0; axis < k->rank; axis++) {
+        if (k->reduced[axis] != which || shape[axis] == 1)
+            continue;
+        if (shape[axis] == 0)
+            return -1;
+        int64_t row[total];
+        for (int a = 0; a < total; a++)
+            row[a] = a >= k->arrays || k->stretched[axis * total + a] ? 0 : strides[a * k->rank + axis];
+        int place = rank++;
+        int64_t weight = nest_weight(total, row);
+        for (; place > 0 && nest_weight(total, steps + (place - 1) * total) < weight; place--) {
+            lengths[place] = lengths[place - 1];
+            memcpy(steps + place * total, steps + (place - 1) * total, sizeof row);
+        }
+        lengths[place] = shape[axis];
+        memcpy(steps + place * total, row, sizeof row);
+    }
+    for (int axis = 1; axis < rank; axis++) {
+        int64_t *outer = steps + joined * total, *inner = steps + axis * total;
+        int same = 1;
+        for (int a = 0; a < total; a++)
+            same &= outer[a] == inner[a] * lengths[axis];
+        if (same) {
+            lengths[joined] *= lengths[axis];
+        } else {
+            joined++;
+            lengths[joined] = lengths[axis];
+        }
+        memmove(steps + joined * total, inner, (size_t)total * sizeof *steps);
+    }
+    return rank ? joined + 1 : 0;
+}
+
+/* Put axes of length 1 before the others, so that there are at least `wanted`. */
+static inline int nest_pad(int total, int rank, int wanted, int64_t *lengths, int64_t *steps)
+{
+    int more = rank < wanted ? wanted - rank : 0;
+    memmove(lengths + more, lengths, (size_t)rank * sizeof *lengths);
+    memmove(steps + more * total, steps, (size_t)(rank * total) * sizeof *steps);
+    memset(steps, 0, (size_t)(more * total) * sizeof *steps);
+    for (int axis = 0; axis < more; axis++)
+        lengths[axis] = 1;
+    return rank + more;
+}
+
+/* Go to the next index of `rank` axes; 0 after the last. */
+static inline int nest_next(int total, int rank, const int64_t *lengths, const int64_t *steps,
+                            int64_t *index, char **data)
+{
+    for (int axis = rank - 1; axis >= 0; axis--) {
+        const int64_t *step = steps + axis * total;
+        int64_t move = ++index[axis] < lengths[axis] ? 1 : 1 - lengths[axis];
+        for (int a = 0; a < total; a++)
+            data[a] += step[a] * move;
+        if (move == 1)
+            return 1;
+        index[axis] = 0;
+    }
+    return 0;
+}
+
+struct pair {
+    uint64_t low, high;
+};
+
+#define NEST_COPY(T)                                                                               \
+    for (int64_t r = 0; r < rows; r++)                                                             \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            *(T *)(to + r * to_row + i * to_step) = *(const T *)(from + r * from_row + i * from_step)
+
+static inline void nest_copy(int size, int64_t rows, int64_t n, char *to, int64_t to_row,
+                             int64_t to_step, const char *from, int64_t from_row, int64_t from_step)
+{
+    if (size == 16)
+        NEST_COPY(struct pair);
+    else if (size == 8)
+        NEST_COPY(uint64_t);
+    else if (size == 4)
+        NEST_COPY(uint32_t);
+    else if (size == 2)
+        NEST_COPY(uint16_t);
+    else
+        NEST_COPY(uint8_t);
+}
+
+/* Whether a body can run where the elements are, as neighbours are next to each other. */
+static inline int nest_plain(const struct kernel *k, const struct body *body, const int64_t *step)
+{
+    int plain = 1;
+    for (int a = 0; a < k->total; a++)
+        plain &= (!nest_reads(body->role[a]) && !nest_writes(body->role[a])) || step[a] == k->size[a];
+    return plain;
+}
+
+enum { MANY_LANES = 2 };
+
+/* Run a body on rows * n elements, of which neighbours are `step` apart, through `buffer` where
+   that is not their size. `along` is whether lanes are those of the elements;
+   MANY_LANES, that more than BLOCK are: then rows are not counted by those that are here. */
+static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows, int64_t n,
+                            char *const *data, const int64_t *row_step, const int64_t *step,
+                            int along, char *buffer)
+{
+    if (n == 1 || nest_plain(k, body, step)) {
+        body->run(rows, n, data, row_step);
+        return;
+    }
+    int total = k->total, limited = 0;
+    uint8_t copies[total];
+    for (int a = 0; a < total; a++) {
+        int role = body->role[a];
+        copies[a] = (nest_reads(role) || nest_writes(role)) && step[a] != k->size[a];
+        limited |= copies[a] && (nest_writes(role) || step[a] || row_step[a]);
+    }
+    int64_t width = n < BLOCK ? n : BLOCK;
+    int64_t height = !limited ? rows : along == MANY_LANES ? 1 : BLOCK / width;
+    for (int64_t r = 0; r < rows; r += height) {
+        int64_t h = rows - r < height ? rows - r : height;
+        for (int64_t i = 0; i < n; i += width) {
+            int64_t w = n - i < width ? n - i : width, by[total];
+            char *at[total];
+            for (int a = 0; a < total; a++) {
+                char *here = data[a];
+                if (body->role[a] == LANE)
+                    here += along ? i * k->size[a] : 0;
+                else if (body->role[a] != UNUSED)
+                    here += r * row_step[a] + i * step[a];
+                at[a] = copies[a] ? buffer + a * BLOCK * k->width : here;
+                by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
+                if (copies[a] && nest_reads(body->role[a]))
+                    nest_copy(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a], here,
+                              row_step[a], step[a]);
+            }
+            body->run(h, w, at, by);
+            for (int a = 0; a < total; a++)
+                if (copies[a] && nest_writes(body->role[a]))
+                    nest_copy(k->size[a], h, w, data[a] + r * row_step[a] + i * step[a], row_step[a],
+                              step[a], at[a], by[a], k->size[a]);
+        }
+    }
+}
+
+/* The first of the bodies whose numbers are the same for all i. */
+static inline const struct body *nest_choose(const struct kernel *k, const int64_t *step)
+{
+    int b = 0;
+    for (; b < k->count - 1; b++) {
+        int fits = 1;
+        for (int a = 0; a < k->total; a++)
+            fits &= k->bodies[b].role[a] != NUMBER || step[a] == 0;
+        if (fits)
+            break;
+    }
+    return k->bodies + b;
+}
+
+/* The memory of a thread, on its stack. */
+#define NEST_BUFFER(k)                                                                             \
+    char nest_memory[(k)->buffer + 64];                                                            \
+    char *buffer = nest_memory + (64 - (uintptr_t)nest_memory % 64)
+
+struct elementwise {
+    const struct kernel *kernel;
+    const struct body *body;
+    char *const *data;
+    const int64_t *lengths, *steps;
+    int rank, split;
+};
+
+/* The elements whose index along the axis `split` is from `first` to before `last`. */
+static inline void nest_chunk(const struct elementwise *e, int64_t first, int64_t last)
+{
+    int total = e->kernel->total, rank = e->rank;
+    int64_t lengths[rank], index[rank];
+    const int64_t *inner = e->steps + (rank - 1) * total, *rows = e->steps + (rank - 2) * total;
+    NEST_BUFFER(e->kernel);
+    char *at[total];
+    for (int a = 0; a < total; a++)
+        at[a] = a < e->kernel->temporaries ? e->data[a] + first * e->steps[e->split * total + a] : 0;
+    memcpy(lengths, e->lengths, sizeof lengths);
+    lengths[e->split] = last - first;
+    memset(index, 0, sizeof index);
+    do
+        nest_run(e->kernel, e->body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, 1,
+                 buffer);
+    while (nest_next(total, rank - 2, lengths, e->steps, index, at));
+}
+
+/* Whether all arrays lie in C order, and none is stretched; `size` becomes that of each. */
+static inline int nest_in_order(const struct kernel *k, const int64_t *shape,
+                                const int64_t *strides, int64_t *size)
+{
+    *size = 1;
+    for (int axis = 0; axis < k->rank; axis++)
+        *size *= shape[axis];
+    for (int a = 0; a < k->arrays; a++) {
+        int64_t step = k->size[a];
+        for (int axis = k->rank - 1; axis >= 0; axis--) {
+            if (shape[axis] == 1)
+                continue;
+            if (k->stretched[axis * k->total + a] || strides[a * k->rank + axis] != step)
+                return 0;
+            step *= shape[axis];
+        }
+    }
+    return 1;
+}
+
+/* One run of a body over `size` elements that lie next to each other. */
+static inline void nest_at_once(const struct kernel *k, char *const *data, int64_t size)
+{
+    int total = k->total;
+    int64_t step[total], row_step[total];
+    char *at[total];
+    for (int a = 0; a < total; a++) {
+        step[a] = a < k->arrays ? k->size[a] : 0;
+        row_step[a] = 0;
+        at[a] = a < k->temporaries ? data[a] : 0;
+    }
+    nest_choose(k, step)->run(1, size, at, row_step);
+}
+
+NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
+                          const int64_t *strides, int threads)
+{
+    int total = k->total, split = 0;
+    int64_t whole;
+    if (nest_in_order(k, shape, strides, &whole) && whole <= CHUNK) {
+        if (whole > 0)
+            nest_at_once(k, data, whole);
+        return 0;
+    }
+    int64_t lengths[k->rank + 2], steps[(k->rank + 2) * total], size = 1;
+    int rank = nest_axes(k, 0, shape, strides, lengths, steps);
+    if (rank < 0)
+        return 0;
+    rank = nest_pad(total, rank, 2, lengths, steps);
+    for (int axis = 0; axis < rank; axis++) {
+        size *= lengths[axis];
+        split = lengths[axis] > lengths[split] ? axis : split;
+    }
+    struct elementwise e = {k, nest_choose(k, steps + (rank - 1) * total), data, lengths, steps,
+                            rank, split};
+    int64_t length = lengths[split], unit = CHUNK / (size / length);
+    unit = unit < 1 ? 1 : unit;
+    if (split == rank - 1)
+        unit = (unit + BLOCK - 1) / BLOCK * BLOCK;
+    int64_t count = (length + unit - 1) / unit;
+    if (count == 1) {
+        nest_chunk(&e, 0, length);
+        return 0;
+    }
+    (void)threads;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+#endif
+    for (int64_t c = 0; c < count; c++)
+        nest_chunk(&e, c * unit, c == count - 1 ? length : (c + 1) * unit);
+    return 0;
+}
