@@ -96,13 +96,15 @@ class Convolution(Action):
         dilation: Sequence[int],
         groups: int,
         dtype: Any,
+        threads: int,
+        alone: Any,
     ) -> None: ...
 
-class Largest(Action):
+class _Pool(Action):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
-        input: int,
+        arguments: Sequence[int],
         outputs: Sequence[int],
         ndim: int,
         window: Sequence[int],
@@ -110,17 +112,28 @@ class Largest(Action):
         padding: Sequence[int],
         partial: bool,
         dtype: Any,
+        threads: int,
+        *rest: Any,
     ) -> None: ...
 
-class Placing(Action):
+class Largest(_Pool): ...
+class Placing(_Pool): ...
+
+class Sums(_Pool):
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
-        output: int,
+        outputs: Sequence[int],
         ndim: int,
-        spatial: int,
+        window: Sequence[int],
+        strides: Sequence[int],
+        padding: Sequence[int],
+        partial: bool,
         dtype: Any,
+        threads: int,
+        divided: int,
+        back: bool,
     ) -> None: ...
 
 class Product(Native):

@@ -9,7 +9,14 @@ import numpy as np
 
 from symcomp.config import config
 from symcomp.core.node import Apply
-from symcomp.cvm.kernels import MOST_ARRAYS, MOST_AXES, formula_of, kernel_actions
+from symcomp.cvm.blas_threads import BlasLimit
+from symcomp.cvm.kernels import (
+    MOST_ARRAYS,
+    MOST_AXES,
+    formula_of,
+    kernel_actions,
+    threads_to_use,
+)
 from symcomp.cvm.machine import (
     DRAWS_OF_NUMPY,
     Action,
@@ -42,6 +49,7 @@ from symcomp.cvm.machine import (
     Scatter,
     Searched,
     Sorted,
+    Sums,
     Transpose,
     View,
     Written,
@@ -58,6 +66,7 @@ from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.extra import Contiguous
 from symcomp.ops.index import IncSubtensor, Nonzero, Subtensor
 from symcomp.ops.join import Join, Split
+from symcomp.ops.labels import Labels
 from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, MaskFits, Pattern, Slice
 from symcomp.ops.pick import AsRows
 from symcomp.ops.plus_scalar import PlusScalar
@@ -67,7 +76,8 @@ from symcomp.ops.reduce import ArgReduce
 from symcomp.ops.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
 from symcomp.ops.sort import Argsort, ArgTopK, SearchSorted, Sort, Unique
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
-from symcomp.ops.windows.pooling import MaxPool, ToPositions
+from symcomp.ops.windows.pooling import MODES as POOL_MODES
+from symcomp.ops.windows.pooling import MaxPool, SumPool, SumPoolInputs, ToPositions
 from symcomp.vm import destinations
 from symcomp.vm.inspection import Inspector, is_inspected
 from symcomp.vm.opcodes import Opcode
@@ -77,6 +87,8 @@ Lowering = Callable[[Instruction], Action | None]
 
 # Of what the machine compares lengths with.
 LARGEST_INT = 2**31 - 1
+# Of images: see windows.h.
+MOST_SPATIAL_AXES = 3
 # Of what chains of products have (see products.h).
 MOST_FACTORS = 64
 
@@ -204,6 +216,10 @@ def _specify(step: Instruction) -> Action | None:
 def _same_lengths(step: Instruction) -> Action | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     return Passed(*_call(step), 1, [("lengths", 0, i, 1, j) for i, j in op.pairs])
+
+
+def _labels(step: Instruction) -> Action | None:
+    return Passed(*_call(step), 0, [("below", 0, 0, 1, 0)])
 
 
 def _as_rows(step: Instruction) -> Action | None:
@@ -348,7 +364,7 @@ def _convolution(step: Instruction) -> Action | None:
     """A convolution, or an adjoint of one, over lines or planes."""
     node: Any = step.node
     op, out = node.op, node.outputs[0]
-    if op.ndim > 2 or out.dtype not in REALS:
+    if op.ndim > MOST_SPATIAL_AXES or out.dtype not in REALS:
         return None
     part = (Convolve, ConvolveInputs, ConvolveKernels).index(type(op))
     geometry = op.geometry
@@ -356,29 +372,41 @@ def _convolution(step: Instruction) -> Action | None:
     padding = [named[p] if isinstance(p, str) else p for p in geometry.padding]
     return Convolution(
         part, step.compute, step.arguments, step.outputs[0], padding, geometry.strides,
-        geometry.dilation, op.groups, out.dtype,
+        geometry.dilation, op.groups, out.dtype, threads_to_use(), BlasLimit(1),
     )  # fmt: skip
+
+
+def _pool(kind: type[Any], step: Instruction, *rest: Any) -> Action | None:
+    """A pool, or an adjoint of one, over lines, planes or volumes."""
+    node: Any = step.node
+    op, x = node.op, node.inputs[0]
+    if not 0 < op.ndim <= MOST_SPATIAL_AXES or x.dtype not in REALS or x.ndim > MOST_AXES:
+        return None
+    ones, zeros = (1,) * op.ndim, (0,) * op.ndim
+    has_windows = not isinstance(op, ToPositions)
+    geometry = (
+        (op.window, op.strides, op.padding, op.partial)
+        if has_windows
+        else (ones, ones, zeros, False)
+    )
+    found: Action = kind(
+        step.compute, step.arguments, step.outputs, x.ndim, *geometry, x.dtype, threads_to_use(),
+        *rest,
+    )  # fmt: skip
+    return found
 
 
 def _largest(step: Instruction) -> Action | None:
-    node: Any = step.node
-    op, x = node.op, node.inputs[0]
-    if op.ndim != 2 or x.dtype not in REALS or x.ndim > MOST_AXES:
-        return None
-    return Largest(
-        step.compute, step.inputs[0], step.outputs, x.ndim, op.window, op.strides, op.padding,
-        op.partial, x.dtype,
-    )  # fmt: skip
+    return _pool(Largest, step)
+
+
+def _sums(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return _pool(Sums, step, POOL_MODES.index(op.mode), isinstance(op, SumPoolInputs))
 
 
 def _placing(step: Instruction) -> Action | None:
-    node: Any = step.node
-    g = node.inputs[0]
-    if g.dtype not in REALS:
-        return None
-    return Placing(
-        step.compute, step.arguments, step.outputs[0], g.ndim, node.op.ndim, g.dtype
-    )  # fmt: skip
+    return _pool(Placing, step)
 
 
 def _draw(step: Instruction) -> Action | None:
@@ -471,6 +499,7 @@ NATIVE: dict[type, Lowering] = {
     Ger: _ger,
     IncSubtensor: _write,
     Join: _join,
+    Labels: _labels,
     LinearRecurrence: _recurrence,
     MatrixChain: _chain,
     MaxPool: _largest,
@@ -489,6 +518,8 @@ NATIVE: dict[type, Lowering] = {
     Split: _pieces,
     Stack: _stack,
     Subtensor: _read,
+    SumPool: _sums,
+    SumPoolInputs: _sums,
     ToPositions: _placing,
     Unique: _distinct,
 }

@@ -368,6 +368,23 @@ cdef enum:
     NUMBERS_EQUAL = 2   # arguments i and j
     TRUE = 3            # argument i
     FALSE = 4
+    BELOW = 5           # no element of argument i is negative, or not below argument j
+
+
+cdef extern from "labels.h":
+    int all_labels_below(
+        const char *data, int64_t count, int64_t stride, int size, int has_signs, int64_t n
+    ) noexcept nogil
+
+
+cdef bint all_below(cnp.ndarray labels, Py_ssize_t n):
+    """Whether a vector of integers has classes 0 to n - 1 alone."""
+    if labels is None or cnp.PyArray_NDIM(labels) != 1 or kind_of(labels) not in (b"i", b"u"):
+        return False
+    return all_labels_below(
+        cnp.PyArray_BYTES(labels), cnp.PyArray_DIM(labels, 0), cnp.PyArray_STRIDE(labels, 0),
+        cnp.PyArray_ITEMSIZE(labels), kind_of(labels) == b"i", n
+    )
 
 
 cdef class Passed(Native):
@@ -380,7 +397,7 @@ cdef class Passed(Native):
     which : int
         The argument that is passed on.
     conditions : sequence of (kind, i, a, j, b)
-        A kind is "length", "lengths", "numbers", "true" or "false"; the rest as above.
+        A kind is "length", "lengths", "numbers", "true", "false" or "below"; the rest as above.
     """
 
     cdef int *_conditions
@@ -389,7 +406,7 @@ cdef class Passed(Native):
     def __cinit__(self, compute, arguments, outputs, several, int which, conditions):
         kinds = {
             "length": LENGTH_IS, "lengths": LENGTHS_EQUAL, "numbers": NUMBERS_EQUAL, "true": TRUE,
-            "false": FALSE,
+            "false": FALSE, "below": BELOW,
         }
         self._which, self._n_conditions = which, len(conditions)
         self._conditions = numbers(
@@ -415,6 +432,8 @@ cdef class Passed(Native):
         first.slot, second.slot = self._slots[condition[1]], self._slots[condition[3]]
         if condition[0] == NUMBERS_EQUAL:
             return whole_number(store, &first, &m) and whole_number(store, &second, &n) and m == n
+        if condition[0] == BELOW:
+            return whole_number(store, &second, &n) and all_below(plain(x), n)
         if not cnp.PyArray_Check(<object>x):
             return False
         if condition[0] == TRUE or condition[0] == FALSE:

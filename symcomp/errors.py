@@ -47,6 +47,10 @@ class IndexOutOfRangeError(SymcompError, IndexError):
     """An index does not exist in the tensor that it is used on."""
 
 
+class LabelError(SymcompError, ValueError, IndexError):
+    """A label names no class: it is negative, or not below the number of classes."""
+
+
 class MissingInputError(SymcompError, ValueError):
     """The outputs depend on a variable that is neither an input, nor shared, nor constant."""
 

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from symcomp.compat.op import Op
+from symcomp.compile.function import function
 from symcomp.core import walk
 from symcomp.core.node import Apply, Constant, Type, Variable
 
@@ -163,3 +166,14 @@ def view_roots(r: Variable) -> list[Variable]:
     node = r.owner
     viewed = node.op.view_map.get(node.outputs.index(r), ())
     return [root for i in viewed for root in view_roots(node.inputs[i])] or [r]
+
+
+def shape_of_variables(
+    fgraph: Any, input_shapes: Mapping[Variable, Sequence[int]]
+) -> dict[Variable, tuple[int, ...]]:
+    """The shapes of all tensors of a graph, from those of its inputs."""
+    known = [v for v in variables(fgraph.inputs, fgraph.outputs) if hasattr(v, "shape")]
+    f = function(fgraph.inputs, [v.shape for v in known], on_unused_input="ignore")
+    # Their values are not looked at: all elements are one.
+    values = [np.broadcast_to(np.ones((), v.dtype), input_shapes[v]) for v in fgraph.inputs]
+    return {v: tuple(map(int, n)) for v, n in zip(known, f(*values), strict=True)}

@@ -13,6 +13,7 @@ from symcomp.compat.config import read_environment
 from symcomp.compat.missing import Missing, never_raised
 from symcomp.compat.names import CONSTRUCTORS, OPEN, OTHERS, SAME, TENSOR
 from symcomp.compat.op_functions import elemwise_name
+from symcomp.compat.profiles import PROFILE
 from symcomp.compat.rewriting import clients_of, graph_of
 from symcomp.compat.sources import BUILDERS, EVERYWHERE, OWN, SOURCES, Namespace
 from symcomp.compat.storage import CONTAINER
@@ -25,6 +26,7 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.elemwise import Elemwise
+from symcomp.profiling.stats import ProfileStats
 
 NAMES = TENSOR | OTHERS
 # Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what
@@ -36,6 +38,7 @@ PATCHES: dict[type, Mapping[str, Any]] = {
     Container: CONTAINER,
     Elemwise: {"name": property(elemwise_name), "scalar_op": property(lambda op: op.scalar)},
     Op: {"applied": staticmethod(note)},
+    ProfileStats: PROFILE,
     TensorVariable: {**MEMBERS, "eval": unheard(eval_variable)},
     Variable: {"clients": property(clients_of), "fgraph": property(graph_of)},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import symcomp.tensor as T
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import classification, nnet
 from symcomp.ops.alloc import full, zeros
@@ -11,6 +12,7 @@ from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.extra import to_one_hot
 from symcomp.ops.join import concatenate
+from symcomp.ops.labels import Labels
 from symcomp.ops.scalar_math import exp
 from symcomp.ops.windows import convolve
 
@@ -80,6 +82,7 @@ def softmax_grad(dy: Any, sm: Any) -> TensorVariable:
 def crossentropy_softmax_1hot_with_bias_dx(dy: Any, sm: Any, y_idx: Any) -> TensorVariable:
     """The gradient of the cross-entropies of rows with respect to what goes into ``softmax``."""
     dy, sm, y_idx = (as_tensor_variable(v) for v in (dy, sm, y_idx))
+    y_idx = Labels("crossentropy_softmax_1hot_with_bias_dx: y_idx")(y_idx, sm.shape[1])
     return dy.dimshuffle(0, "x") * (sm - to_one_hot(y_idx, sm.shape[1], dtype=sm.dtype))
 
 
@@ -104,3 +107,16 @@ def prepend_to_each_row(value: Any, matrix: Any) -> TensorVariable:
     """A matrix with a first column of one number."""
     x = as_tensor_variable(matrix)
     return concatenate([full((x.shape[0], 1), value, dtype=x.dtype), x], axis=1)
+
+
+def ctc(activations: Any, labels: Any, input_lengths: Any) -> TensorVariable:
+    """``theano.tensor.nnet.ctc.ctc``: connectionist temporal classification."""
+    return T.nnet.ctc.ctc(activations, labels, input_lengths)
+
+
+def ctc_available() -> bool:
+    """Whether it is there without a library: yes."""
+    return True
+
+
+CTC = {"ctc": ctc, "ctc_available": ctc_available, "ctc_present": ctc_available}

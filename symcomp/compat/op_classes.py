@@ -7,13 +7,15 @@ variables. Where one op of symcomp is that of Theano, it is an instance of the c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 import symcomp.tensor as T
+from symcomp.compat import blocksparse, convolutions
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
+from symcomp.compat.composite import elementwise
 from symcomp.compat.missing import Missing, StandIn
 from symcomp.compat.scalars import as_row
 from symcomp.ops import nnet
@@ -24,8 +26,6 @@ from symcomp.ops.join import Join, Split
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.repeat import repeat
 from symcomp.ops.softmax import LogSoftmax, Softmax
-from symcomp.ops.windows.pool import pooled
-from symcomp.ops.windows.pooling import MaxPool
 
 Test = Callable[[Any], bool]
 
@@ -176,7 +176,7 @@ def _elemwise(
     nfunc_spec: Any = None,
     openmp: Any = None,
 ) -> Any:
-    return T.Elemwise(as_row(scalar_op))
+    return elementwise(scalar_op)
 
 
 def _solve(
@@ -200,63 +200,6 @@ def _by_index(idx_list: Any, *parameters: Any, **named: Any) -> Any:
     raise NotImplementedError("theano.tensor.Subtensor, as a constructor: write x[index]")
 
 
-# What the constructors of convolutions of two axes have beyond those of three.
-_PARAMETERS = ("imshp", "kshp", "border_mode", "subsample", "filter_flip", "filter_dilation")
-
-
-def _convolution(ndim: int, which: str) -> Callable[..., Any]:
-    """The constructor of AbstractConv2d and of its gradients: shapes first, then the geometry."""
-
-    def make(*parameters: Any, **named: Any) -> Callable[..., Any]:
-        given = dict(zip((*_PARAMETERS, "num_groups", "unshared"), parameters, strict=False))
-        given |= named
-        shapes = {"input_shape": given.pop("imshp", None), "filter_shape": given.pop("kshp", None)}
-        function = getattr(T.nnet.abstract_conv, f"conv{ndim}d{which}")
-        if not which:
-            return lambda img, kern: function(img, kern, **shapes, **given)
-
-        def adjoint(first: Any, topgrad: Any, shape: Any) -> Any:
-            lengths = (None, None, *(shape[i] for i in range(ndim)))
-            if which == "_grad_wrt_inputs":
-                return function(topgrad, first, lengths, shapes["filter_shape"], **given)
-            return function(first, topgrad, lengths, shapes["input_shape"], **given)
-
-        return adjoint
-
-    return make
-
-
-def _pool(ignore_border: bool = False, mode: str = "max", ndim: int = 2) -> Callable[..., Any]:
-    def pool(x: Any, ws: Any, stride: Any = None, pad: Any = None) -> Any:
-        pad = (0,) * ndim if pad is None else pad
-        return pooled("Pool", ndim, x, ws, ignore_border, stride, pad, mode, {})
-
-    return pool
-
-
-def pool_out_shape(
-    imgshape: Sequence[Any],
-    ws: Sequence[int] | None = None,
-    ignore_border: bool = False,
-    stride: Sequence[int] | None = None,
-    pad: Sequence[int] | None = None,
-    ndim: int = 2,
-    ds: Any = None,
-    st: Any = None,
-    padding: Any = None,
-) -> list[Any]:
-    """``Pool.out_shape``: the shape of what pooling gives, from that of images."""
-    window = tuple(ds if ws is None else ws)
-    strides = st if stride is None else stride
-    strides = window if strides is None else tuple(strides)
-    given = padding if pad is None else pad
-    pooling = MaxPool(
-        window, strides, (0,) * ndim if given is None else tuple(given), not ignore_border
-    )
-    lengths = [pooling.count(axis, n) for axis, n in enumerate(imgshape[-ndim:])]
-    return [*imgshape[:-ndim], *(max(0, n) if isinstance(n, int) else n for n in lengths)]
-
-
 # Name -> constructor, and what is one of them.
 _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "AdvancedIncSubtensor": (_written, _nothing),
@@ -264,14 +207,22 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "AdvancedSubtensor": (lambda: lambda x, *index: x[index], _nothing),
     "AdvancedSubtensor1": (lambda: lambda x, index: x[index], _nothing),
     **{
-        f"AbstractConv{n}d{suffix}": (_convolution(n, which), _nothing)
-        for n in (2, 3)
+        f"{name}{suffix}": (make(n, which), _nothing)
+        for n, name, make in (
+            (2, "AbstractConv2d", convolutions.convolution),
+            (3, "AbstractConv3d", convolutions.convolution),
+            (2, "CorrMM", convolutions.correlation),
+            (3, "Corr3dMM", convolutions.correlation),
+        )
         for suffix, which in {
             "": "",
             "_gradInputs": "_grad_wrt_inputs",
             "_gradWeights": "_grad_wrt_weights",
         }.items()
     },
+    "Bartlett": (_no_parameters(T.bartlett), _nothing),
+    "Choose": (lambda mode="raise": lambda a, choices: T.choose(a, choices, mode), _nothing),
+    "AveragePoolGrad": (convolutions.average_pool_grad, _nothing),
     "All": (_reduced(T.all), _reduction("all")),
     "AllocDiag": (
         lambda offset=0, axis1=0, axis2=1: lambda v: T.alloc_diag(v, offset, axis1, axis2),
@@ -306,6 +257,11 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         lambda **of_c_code: T.nnet.crossentropy_softmax_argmax_1hot_with_bias,
         _nothing,
     ),
+    "ConnectionistTemporalClassification": (
+        lambda compute_grad=True, openmp=None: T.nnet.ctc.ctc,
+        _nothing,
+    ),
+    "ConvOp": (convolutions.conv_op, _nothing),
     "CumprodOp": (lambda axis=None: lambda x: T.cumprod(x, axis), _nothing),
     "CumsumOp": (lambda axis=None: lambda x: T.cumsum(x, axis), _nothing),
     "DiffOp": (lambda n=1, axis=-1: lambda x: T.diff(x, n, axis), _nothing),
@@ -314,6 +270,8 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         _all_of(T.DimShuffle),
     ),
     "Dot": (_no_parameters(T.dot), _all_of(T.Dot)),
+    "FillDiagonal": (_no_parameters(T.fill_diagonal), _nothing),
+    "FillDiagonalOffset": (_no_parameters(T.fill_diagonal_offset), _nothing),
     "Elemwise": (_elemwise, _all_of(T.Elemwise)),
     "ExtractDiag": (
         lambda offset=0, axis1=0, axis2=1, view=False: (
@@ -325,6 +283,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "Eigh": (lambda UPLO="L": lambda x: T.nlinalg.eigh(x, UPLO), _nothing),
     "Eye": (lambda dtype=None: lambda n, m, k: T.eye(n, m, k, dtype), _nothing),
     "Flatten": (lambda outdim=1: lambda x: T.flatten(x, outdim), _nothing),
+    "Images2Neibs": (convolutions.images_to_neighbours, _nothing),
     "IfElse": (_if_else, _all_of(IfElse)),
     "IncSubtensor": (_by_index, _all_of(T.IncSubtensor)),
     "Join": (lambda view=-1: T.join, _all_of(Join)),
@@ -335,8 +294,10 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         _all_of(Stack),
     ),
     "MaxAndArgmax": (lambda axis: lambda x: T.max_and_argmax(x, axis), _nothing),
+    "Mean": (_reduced(T.mean), _nothing),
+    "MaxPoolGrad": (convolutions.max_pool_grad, _nothing),
     "PermuteRowElements": (_no_parameters(T.permute_row_elements), _nothing),
-    "Pool": (_pool, _nothing),
+    "Pool": (convolutions.pool, _nothing),
     "Prepend_scalar_constant_to_each_row": (
         lambda val=0: lambda mat: old_nnet.prepend_to_each_row(val, mat),
         _nothing,
@@ -344,6 +305,14 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "Prepend_scalar_to_each_row": (_no_parameters(old_nnet.prepend_to_each_row), _nothing),
     "Prod": (_reduced(T.prod), _reduction("prod")),
     "ProdWithoutZeros": (_reduced(_product_without_zeros), _nothing),
+    "QRFull": (lambda mode: lambda x: T.nlinalg.qr(x, mode), _nothing),
+    "QRIncomplete": (lambda mode: lambda x: T.nlinalg.qr(x, mode), _nothing),
+    "RavelMultiIndex": (
+        lambda mode="raise", order="C": (
+            lambda *of: T.ravel_multi_index(of[:-1], of[-1], mode, order)
+        ),
+        _nothing,
+    ),
     "RepeatOp": (lambda axis=None: lambda x, repeats: repeat(x, repeats, axis), _nothing),
     "Reshape": (
         lambda ndim, name=None: lambda x, shape: T.reshape(x, shape, ndim),
@@ -377,9 +346,17 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         ),
         _nothing,
     ),
+    "SparseBlockGemv": (lambda inplace=False: blocksparse.sparse_block_gemv, _nothing),
+    "SparseBlockOuter": (lambda inplace=False: blocksparse.sparse_block_outer, _nothing),
+    "TensorInv": (lambda ind=2: lambda a: T.nlinalg.tensorinv(a, ind), _nothing),
+    "TensorSolve": (lambda axes=None: lambda a, b: T.nlinalg.tensorsolve(a, b, axes), _nothing),
     "TensorFromScalar": (_no_parameters(T.as_tensor_variable), _nothing),
     "Tile": (lambda ndim: lambda x, reps: T.tile(x, reps, ndim), _nothing),
     "Tri": (lambda dtype=None: lambda n, m, k: T.tri(n, m, k, dtype), _nothing),
+    "UnravelIndex": (
+        lambda order="C": lambda indices, dims: list(T.unravel_index(indices, dims, order)),
+        _nothing,
+    ),
     "Unique": (
         lambda return_index=False, return_inverse=False, return_counts=False, axis=None: (
             lambda x: T.unique(x, return_index, return_inverse, return_counts, axis)
@@ -388,5 +365,11 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     ),
 }
 
+_ALIASES = {
+    "DownsampleFactorMax": "Pool",
+    "DownsampleFactorMaxGrad": "MaxPoolGrad",
+    "PoolGrad": "MaxPoolGrad",
+}
 OP_CLASSES = {name: OpClass(name, make, is_one) for name, (make, is_one) in _TABLE.items()}
-OP_CLASSES["Pool"].out_shape = pool_out_shape  # type: ignore[attr-defined]
+OP_CLASSES["Pool"].out_shape = convolutions.pool_out_shape  # type: ignore[attr-defined]
+OP_CLASSES |= {old: OP_CLASSES[new] for old, new in _ALIASES.items()}

@@ -21,7 +21,7 @@ from symcomp.ops.convert import as_tensor_variable, constant, resolve_dtype
 from symcomp.ops.elemwise import Elemwise, ScalarOp
 from symcomp.ops.scalar_math import cast
 
-__all__ = ["SCALAR_CLASSES", "SCALARS"]
+__all__ = ["SCALAR_CLASSES", "SCALARS", "SIGMOIDS"]
 
 
 class _Without(StandIn):
@@ -266,7 +266,8 @@ _SAME = (
 @cache
 def _functions() -> dict[str, ScalarFunction]:
     """The functions of symcomp.tensor that apply a row, by its name."""
-    found = (f for f in vars(T).values() if isinstance(getattr(f, "op", None), Elemwise))
+    every = {**vars(T), **vars(T.nnet)}
+    found = (f for f in every.values() if isinstance(getattr(f, "op", None), Elemwise))
     return {function.op.scalar.name: ScalarFunction(function) for function in found}
 
 
@@ -311,13 +312,28 @@ SCALARS: dict[str, Any] = {
     "as_scalar": as_scalar,
     "BinaryScalarOp": BinaryScalarOp,
     "cast": cast,
+    "chi2sf": T.chi2sf,
+    "complex_from_polar": T.complex_from_polar,
     "complexs": _several("complex128"),
     "constant": constant,
     "floats": _several("float64"),
     "ints": _several("int64"),
+    "gammal": T.gammal,
+    "gammau": T.gammau,
+    "pow": T.pow,
     "get_scalar_type": scalar_type,
     "ScalarOp": OwnScalarOp,
     "UnaryScalarOp": UnaryScalarOp,
     "upcast": dtypes.upcast,
     **{f"convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.ALL},
+}
+#: ``theano.tensor.nnet.sigm``: what is elementwise.
+SIGMOIDS: dict[str, Any] = {
+    **{
+        name: _Without(name, _instance_of(row), _is_row(row))
+        for name, row in (("ScalarSigmoid", "sigmoid"), ("ScalarSoftplus", "softplus"))
+    },
+    "scalar_sigmoid": _instance_of("sigmoid")(),
+    "scalar_softplus": _instance_of("softplus")(),
+    "sigmoid_inplace": T.nnet.sigmoid,
 }

@@ -27,21 +27,28 @@ from symcomp.compat import (
     op,
     optdb,
     patterns,
+    plain,
     rewriting,
+    sandbox_scan,
     test_values,
     testing,
 )
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
+from symcomp.compat.blocksparse import BLOCKSPARSE
+from symcomp.compat.composite import Composite
+from symcomp.compat.convolutions import ABSTRACT_CONV, conv3d_of_series
+from symcomp.compat.map_variables import map_variables
 from symcomp.compat.missing import Adapted
 from symcomp.compat.modes import PREDEFINED, AnyMode
 from symcomp.compat.op_classes import OP_CLASSES
 from symcomp.compat.op_functions import as_ops
 from symcomp.compat.raw_random import RAW_RANDOM
-from symcomp.compat.scalars import SCALAR_CLASSES, SCALARS, ScalarFunction
+from symcomp.compat.scalars import SCALAR_CLASSES, SCALARS, SIGMOIDS, ScalarFunction
 from symcomp.compile import debugmode, dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import node, special_types, tensor, walk
+from symcomp.ops import debugging
 from symcomp.ops.control import Assert
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
@@ -202,6 +209,7 @@ SCALAR: Namespace = {
     **differing.DTYPES,
     **SCALAR_CLASSES,
     **SCALARS,
+    "Composite": Composite,
 }
 GRAPHS = names_of(graph)
 # The ops that change lists, whose constructors say whether in place: the values are the same.
@@ -214,7 +222,11 @@ LISTS: Namespace = {
         typed_list.Reverse,
     )
 }  # fmt: skip
-SCAN = {**names_of(scan_module), "clone": walk.clone_replace}
+SCAN = {
+    **names_of(scan_module),
+    "clone": walk.clone_replace,
+    "map_variables": map_variables,
+}
 TOP: Namespace = {
     "clone": walk.clone_replace,
     "dot": symcomp_tensor.dot,
@@ -263,6 +275,13 @@ OWN: dict[str, Namespace] = {
         "local_bitwidth": lambda: 64,
         "python_int_bitwidth": lambda: 64,
     },
+    "theano.gof.fg": {"OrderedSet": plain.OrderedSet},
+    "theano.gof.graph": {
+        "general_toposort": plain.general_toposort,
+        "io_connection_pattern": plain.io_connection_pattern,
+        "OrderedSet": plain.OrderedSet,
+    },
+    "theano.gof.utils": plain.UTILS,
     "theano.gof.op": {
         "get_debug_values": test_values.get_debug_values,
         "get_test_value": test_values.get_test_value,
@@ -274,13 +293,17 @@ OWN: dict[str, Namespace] = {
         "numeric_grad": gradient.NumericGradient,
         "verify_grad": differing.verify_grad,
     },
+    "theano.misc.cpucount": {"cpuCount": plain.cpu_count},
     "theano.misc.may_share_memory": {"may_share_memory": np.may_share_memory},
+    "theano.misc.ordered_set": {"OrderedSet": plain.OrderedSet},
     "theano.misc.pkl_utils": names_of(files),
     "theano.misc.safe_asarray": {"_asarray": _asarray},
+    "theano.raise_op": {"Raise": debugging.Raise},
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
     "theano.sandbox.linalg": {"psd": psd},
     "theano.sandbox.linalg.ops": {"psd": psd},
+    "theano.sandbox.scan": {"scan": sandbox_scan.scan},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
     "theano.tensor.opt": {
         "Assert": Assert,
@@ -289,6 +312,9 @@ OWN: dict[str, Namespace] = {
         **optdb.REGISTRARS,
         **REWRITING,
     },
+    "theano.tensor.nnet.sigm": {**SIGMOIDS, "ultra_fast_sigmoid_inplace": nnet.ultra_fast_sigmoid},
+    "theano.tensor.type": plain.VALUES_EQUAL,
+    "theano.tensor.utils": {"shape_of_variables": graph.shape_of_variables},
     "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
     "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
@@ -321,12 +347,19 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.inplace": (names_of(inplace),),
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
-    "theano.tensor.nnet.abstract_conv": (OP_CLASSES, names_of(nnet.abstract_conv)),
-    "theano.tensor.nnet.conv": ({"conv2d": old_nnet.legacy_conv2d},),
+    "theano.tensor.nnet.abstract_conv": (
+        OP_CLASSES,
+        ABSTRACT_CONV,
+        names_of(nnet.abstract_conv),
+    ),
+    "theano.tensor.nnet.blocksparse": (OP_CLASSES, BLOCKSPARSE, TENSOR),
+    "theano.tensor.nnet.conv": ({"conv2d": old_nnet.legacy_conv2d}, OP_CLASSES),
+    "theano.tensor.nnet.conv3d2d": ({"conv3d": conv3d_of_series},),
+    "theano.tensor.nnet.ctc": (OP_CLASSES, old_nnet.CTC),
     "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),
     "theano.tensor.signal": (),
     "theano.tensor.signal.conv": (names_of(signal.conv),),
-    "theano.tensor.signal.downsample": (names_of(signal.downsample),),
+    "theano.tensor.signal.downsample": (OP_CLASSES, names_of(signal.downsample)),
     "theano.tensor.signal.pool": (OP_CLASSES, names_of(signal.pool)),
     "theano.tensor.raw_random": (RAW_RANDOM,),
     "theano.tensor.sharedvar": (COMPILE, CORE, TENSOR),

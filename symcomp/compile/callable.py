@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from symcomp.compile.blas_threads import BlasLimit, blas_threads_to_use
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
 from symcomp.core.spans import recorded, span
+from symcomp.cvm.blas_threads import BlasLimit, blas_threads_to_use
 from symcomp.cvm.machine import Caller, Calls
 from symcomp.cvm.prepare import native_machine
 from symcomp.profiling.profiled import Profiled

@@ -12,6 +12,7 @@ from symcomp.ops.creation import arange
 from symcomp.ops.dimshuffle import dimshuffle
 from symcomp.ops.index import getitem
 from symcomp.ops.join import concatenate
+from symcomp.ops.labels import Labels
 from symcomp.ops.linalg import batched_dot, dot, tensordot
 from symcomp.ops.nnet import log_softmax, softmax
 from symcomp.ops.products import same_lengths
@@ -28,6 +29,7 @@ def _scores(name: str, x: Any, y_idx: Any) -> tuple[TensorVariable, TensorVariab
         raise ShapeError(f"{name}: a matrix and a vector are needed, got {x.type} and {y.type}")
     if not dtypes.is_integer(y.dtype):
         raise DTypeError(f"{name}: the classes must be integers, got {y.type}: cast them to int64")
+    y = Labels(f"{name}: y_idx")(y, shape_tuple(x)[1])
     return x, same_lengths(name, x, y, [(0, 0)])
 
 
@@ -119,6 +121,7 @@ def h_softmax(
     wanted = flatten(as_tensor_variable(target))
     if not dtypes.is_integer(wanted.dtype):
         raise DTypeError(f"h_softmax: target is {wanted.type}; integers are needed")
+    wanted = Labels("h_softmax: target")(wanted, n_outputs)
     which, inner = wanted // n_outputs_per_class, wanted % n_outputs_per_class
     scores = batched_dot(x, getitem(W2, which)) + getitem(b2, which)
     rows = arange(shape_tuple(x)[0])

@@ -10,6 +10,7 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_common, as_tensor_variable
 from symcomp.ops.creation import arange
 from symcomp.ops.index import getitem
+from symcomp.ops.labels import Labels
 from symcomp.ops.products import same_lengths
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import clip, gt, switch
@@ -195,6 +196,7 @@ def crossentropy_categorical_1hot(coding_dist: Any, true_one_of_n: Any) -> Tenso
             f"crossentropy_categorical_1hot: the classes must be integers, got {true.type}: cast "
             "them to int64"
         )
+    true = Labels("crossentropy_categorical_1hot: true_one_of_n")(true, shape_tuple(coding)[1])
     # An index of length 1 would be stretched to all rows.
     true = same_lengths("crossentropy_categorical_1hot", coding, true, [(0, 0)])
     return -log(getitem(coding, (arange(shape_tuple(coding)[0]), true)))

@@ -11,8 +11,8 @@ import threadpoolctl
 import symcomp
 import symcomp.tensor as T
 from symcomp import as_op
-from symcomp.compile.blas_threads import blas_threads_to_use
 from symcomp.config import config
+from symcomp.cvm.blas_threads import blas_threads_to_use
 
 # So that SciPy's BLAS is there from the beginning.
 scipy.linalg.get_blas_funcs("gemm")

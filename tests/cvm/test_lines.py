@@ -50,7 +50,7 @@ def test_cross_entropy(dtype, index):
     rtol = {"float16": 4e-3, "float32": 2e-6, "float64": 1e-14}[dtype]
     for n, m in ((60, 10), (1, 1), (3, 200), (300, 7)):
         values = [RNG.normal(size=s).astype(dtype) for s in ((n, 5), (5, m), (m,))]
-        classes = RNG.integers(-m, m, n).astype(index)
+        classes = RNG.integers(0, min(m, 127), n).astype(index)
         compare(both, *values, classes, rtol=rtol)
     with pytest.raises(IndexError, match="out of bounds"):
         both[0](*values, np.full(n, m, index))

@@ -1,6 +1,7 @@
 """Convolution and pooling in the native machine give what Python gives."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.cvm import prepare
-from symcomp.cvm.machine import Convolution, Largest, Placing
+from symcomp.cvm.machine import Convolution, Largest, Placing, Sums
 from symcomp.errors import ShapeError
 from symcomp.ops.windows.convolution import Convolve
 from symcomp.ops.windows.convolve import read_geometry
-from symcomp.ops.windows.pooling import MaxPool
+from symcomp.ops.windows.pooling import MaxPool, SumPool, SumPoolInputs
 
 RNG = np.random.default_rng(0)
 
@@ -106,7 +107,84 @@ def test_pooling(partial: bool, dtype: str) -> None:
             slope = symcomp.grad(T.switch(T.isnan(z), 1, z).sum(), x)
             both([x], [z, where, slope], a, wants=[Largest, Placing])
     volume = T.signal.pool.pool_3d(x, (2, 2, 2))
-    both([x], [volume, symcomp.grad(volume.sum(), x)], abs(a[2:]), wants=[Placing])
+    both([x], [volume, symcomp.grad(volume.sum(), x)], abs(a[2:]), wants=[Largest, Placing])
+
+
+@pytest.mark.parametrize("mode", ["sum", "average_inc_pad", "average_exc_pad"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_and_means(mode: str, dtype: str) -> None:
+    x, g = T.tensor4("x", dtype=dtype), T.tensor4("g", dtype=dtype)
+    a = RNG.normal(size=(3, 2, 7, 9)).astype(dtype)
+    for window in [(2, 2), (3, 1), (1, 4), (2, 2, 3), (3,)]:
+        n, ones, zeros = len(window), (1,) * len(window), (0,) * len(window)
+        half = tuple(k // 2 for k in window)
+        for strides, padding, partial in itertools.product(
+            [window, ones, (4,) * n], [zeros, half], [False, True]
+        ):
+            if (
+                partial
+                and any(padding)
+                or any(k > s for k, s in zip(window, (2, 7, 9)[-n:], strict=True))
+            ):
+                continue
+            pool = SumPool(window, strides, padding, partial, mode)
+            z = pool(x)
+            b = RNG.normal(size=z.eval({x: a}).shape).astype(dtype)
+            outputs = [z, symcomp.Lop(z, x, g)]
+            found = both([x, g], outputs, a, b, wants=[Sums])
+            # Sums are added up in the same order.
+            np.testing.assert_array_equal(found[0], pool.perform(a))
+    f = symcomp.function([g], SumPoolInputs((2, 2), (2, 2), (0, 0), False, mode)(g, 7, 9))
+    with pytest.raises(ShapeError, match="the gradient has shape"):
+        f(a)
+
+
+@pytest.mark.parametrize("padding", ["valid", "full", "half", (0, 2, 1)], ids=str)
+@pytest.mark.parametrize("steps", [((1, 1, 1), (1, 1, 1)), ((2, 1, 3), (1, 2, 1))], ids=str)
+def test_volumes(padding: Any, steps: Any) -> None:
+    geometry = read_geometry("test", padding, *steps, 3)
+    volumes = T.TensorType("float64", (None,) * 5)
+    x, w, g = (volumes(n) for n in "xwg")
+    y = Convolve(geometry, 2)(x, w)
+    outputs = [y, *symcomp.Lop(y, [x, w], g)]
+    counts = geometry.counts((5, 7, 6), (2, 3, 2))
+    shapes = ((3, 4, 5, 7, 6), (6, 2, 2, 3, 2), (3, 6, *counts))
+    values = [RNG.normal(size=s) for s in shapes]
+    native = both([x, w, g], outputs, *values, wants=[Convolution])
+    np.testing.assert_allclose(native[0], Convolve(geometry, 2).perform(*values[:2]), rtol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_threads_change_no_bit(dtype: str) -> None:
+    x, w, v = (T.tensor4(n, dtype=dtype) for n in "xwv")
+    y = T.nnet.conv2d(x, w, border_mode="half")
+    largest = T.signal.pool.pool_2d(y, (2, 2), ignore_border=True)
+    mean = T.signal.pool.pool_2d(y, (3, 3), mode="average_exc_pad")
+    cost = (largest**2).sum() + (mean**3).sum()
+    outputs = [y, largest, mean, *symcomp.grad(cost, [x, w])]
+    a = RNG.normal(size=(37, 8, 21, 20)).astype(dtype)
+    b = RNG.normal(size=(16, 8, 5, 5)).astype(dtype)
+    found = []
+    for threads in (1, 2, 5):
+        with symcomp.config.change_flags(openmp=True, openmp_threads=threads):
+            f = symcomp.function([x, w], outputs)
+            assert {Convolution, Largest, Sums, Placing} <= set(actions_of(f))
+            found.append(f(a, b))
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_threads_within_threads() -> None:
+    x, w = T.ftensor4("x"), T.ftensor4("w")
+    a = RNG.normal(size=(40, 8, 16, 16)).astype("f4")
+    b = RNG.normal(size=(16, 8, 5, 5)).astype("f4")
+    with symcomp.config.change_flags(openmp=True, openmp_threads=3):
+        f = symcomp.function([x, w], T.nnet.conv2d(x, w))
+    expected = f(a, b)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: f(a, b), range(8)):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_windows_that_do_not_fit() -> None:

@@ -8,7 +8,8 @@ from scipy.special import log_softmax, softmax
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.errors import DTypeError, ShapeError
+from symcomp.errors import DTypeError, LabelError, ShapeError
+from symcomp.ops.labels import Labels
 from symcomp.tests.harness import check
 
 RNG = np.random.default_rng(0)
@@ -140,3 +141,59 @@ def test_images_of_parts() -> None:
     np.testing.assert_array_equal(back.eval({v: x}), wanted)
     with pytest.raises(ValueError, match="mode is 'full'"):
         T.nnet.neighbours.neibs2images(rows, (4, 3), x.shape, "full")
+
+
+LOSSES = {
+    "categorical_crossentropy": lambda p, y: T.nnet.categorical_crossentropy(p, y),
+    "of softmax": lambda x, y: T.nnet.categorical_crossentropy(T.nnet.softmax(x), y),
+    "1hot": lambda x, y: T.nnet.crossentropy_softmax_1hot(x, y)[0],
+    "argmax_1hot": lambda x, y: T.nnet.crossentropy_softmax_argmax_1hot_with_bias(
+        x, T.zeros(3, x.dtype), y
+    )[0],
+}
+
+
+@pytest.mark.parametrize("machine", ["vm", "cvm"])
+@pytest.mark.parametrize("kernels", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_labels_that_name_no_class(loss: str, kernels: bool, machine: str) -> None:
+    x, y = T.dmatrix("x"), T.ivector("y")
+    value = np.array([[0.2, 0.3, 0.5]] * 4)
+    with symcomp.config.change_flags(kernels=kernels, linker=machine):
+        cost = LOSSES[loss](x, y)
+        functions = [
+            symcomp.function([x, y], out) for out in (cost, T.grad(cost.sum(), x), cost.mean())
+        ]
+    for f in functions:
+        good = [np.asarray(f(value, [0, 2, 1, 0])) for _ in range(4)]
+        for label in (-1, 3, -3, -(2**31), 2**31 - 1):
+            with pytest.raises(LabelError, match=rf"\[2\] is {label}, .* 3 classes, 0 to 2"):
+                f(value, [0, 2, label, 0])
+        np.testing.assert_array_equal(f(value, [0, 2, 1, 0]), good[0])
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
+def test_labels_of_every_dtype(dtype: str) -> None:
+    y, n = T.vector("y", dtype=dtype), T.lscalar("n")
+    f = symcomp.function([y, n], Labels("f: y")(y, n))
+    info = np.iinfo(dtype)
+    strided = np.arange(10).astype(dtype)[::-3]
+    for n_classes in (10, info.max if info.max < 2**63 else 2**63 - 1):
+        np.testing.assert_array_equal(f(strided, n_classes), strided)
+    assert f(np.zeros(0, dtype), 0).shape == (0,)
+    for wrong in {9, info.max, info.min if info.min else info.max}:
+        with pytest.raises(LabelError, match=f"f: y.1. is {wrong}, "):
+            f(np.array([1, wrong], dtype), 9)
+    with pytest.raises(LabelError, match="0 to -1"):
+        f(np.zeros(1, dtype), 0)
+    check(lambda a: Labels("f: y")(a, 10), strided, expected=lambda a: a)
+
+
+def test_labels_of_hierarchical_softmax() -> None:
+    values = [RNG.normal(size=s) for s in ((2, 4), (4, 3), (3,), (3, 4, 2), (3, 2))]
+    target = T.lvector()
+    f = symcomp.function([target], T.nnet.h_softmax(values[0], 2, 5, 3, 2, *values[1:], target))
+    with pytest.raises(LabelError, match="h_softmax: target.1. is 5"):
+        f([4, 5])

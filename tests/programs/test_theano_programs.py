@@ -131,6 +131,60 @@ def test_hamiltonian_monte_carlo() -> None:
     assert 0.8 < rate < 0.97
 
 
+def test_stacked_autoencoders() -> None:
+    pretraining, costs, error, stack = program("stacked_autoencoders").train()
+    assert pretraining[5] < 0.8 * pretraining[0] and pretraining[11] < 0.9 * pretraining[6]
+    assert costs[-1] < 0.2 * costs[0]
+    assert error < 0.1
+    x, y = program("stacked_autoencoders").noisy_patterns(np.random.RandomState(1), 5)
+    check_gradient(stack.cost, [stack.x, stack.y], [x, y.astype("int32")], stack.params)
+
+
+def test_attention() -> None:
+    module = program("attention")
+    costs, alphas, tparams, cost, inputs = module.train()
+    assert falls(costs, 0.6)
+    assert alphas.shape == (4, 5, 4)
+    np.testing.assert_allclose(alphas.sum(axis=2), 1)
+    values = module.batch(np.random.RandomState(1), 3, 6)
+    check_gradient(cost, inputs, values, tparams.values())
+
+
+def test_mixture_density_network() -> None:
+    before, after, samples, network = program("mixture_density").train()
+    assert before > 0 and after < -1
+    # At 0.5, the function has three values.
+    shares = [((samples > low) & (samples < low + 0.2)).mean() for low in (0.05, 0.4, 0.75)]
+    assert min(shares) > 0.1, shares
+    x, y = program("mixture_density").points(np.random.RandomState(1), 5)
+    check_gradient(network.cost, [network.x, network.y], [x, y], [network.theta])
+
+
+def test_gaussian_process() -> None:
+    process, found, x, y = program("gaussian_process").train()
+    for h in (np.zeros(3), found):
+        *losses, first, second, third = process.forms(h, x, y)
+        np.testing.assert_allclose(losses, losses[0], rtol=1e-6)
+        np.testing.assert_allclose([second, third], [first, first], rtol=1e-4, atol=1e-6)
+    slopes = [process.loss(found + 1e-5 * e, x, y)[1] for e in np.vstack([np.eye(3), -np.eye(3)])]
+    curvature = (np.array(slopes[:3]) - np.array(slopes[3:])) / 2e-5
+    np.testing.assert_allclose(process.curvature(found, x, y), curvature, rtol=1e-4, atol=1e-3)
+    assert np.linalg.eigvalsh(curvature).min() > 0
+    mean, variance = process.predict(found, x, y, x)
+    assert abs(mean - np.sin(2 * x[:, 0])).max() < 0.2 and (variance > 0).all()
+
+
+def test_gauss_newton() -> None:
+    costs, network, product, (x, y) = program("gauss_newton").train()
+    assert costs[0] > 1 and costs[-1] < 0.1
+    rng = np.random.RandomState(1)
+    v, w = ([rng.randn(*p.get_value().shape) for p in network.params] for _ in range(2))
+    one, other = product(x, y, 0.0, *v), product(x, y, 0.0, *w)
+    dot = program("gauss_newton").dot
+    assert dot(one, w) == pytest.approx(dot(v, other), rel=1e-8)
+    assert dot(one, v) >= 0
+
+
 def test_a_script_is_run_with_its_arguments() -> None:
     script = str(PROGRAMS / "logistic_regression.py")
     command = [sys.executable, "-m", "symcomp.compat", script, "2"]

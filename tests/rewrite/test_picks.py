@@ -52,7 +52,7 @@ def test_cross_entropy_of_labels_and_its_gradient(n):
     assert [node.op for node in graph.nodes if type(node.op).__name__ in ("Pick", "Put")] == []
     rng = np.random.default_rng(0)
     shapes = ((n, 5), (5, 10), (10,))
-    values = [*(rng.standard_normal(shape) for shape in shapes), rng.integers(-10, 10, n)]
+    values = [*(rng.standard_normal(shape) for shape in shapes), rng.integers(0, 10, n)]
     plain = evaluate(outputs, dict(zip(inputs, values, strict=True)))
     for got, want in zip(run(graph, *values), plain, strict=True):
         assert got.dtype == want.dtype and got.shape == want.shape
@@ -63,7 +63,7 @@ def test_errors_stay():
     inputs, outputs = classifier()
     graph, _ = picked(inputs, outputs)
     values = [np.ones((4, 5)), np.ones((5, 3)), np.ones(3)]
-    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 1 with size 3"):
+    with pytest.raises(IndexError, match="is 3, out of bounds: there are 3 classes"):
         run(graph, *values, np.array([0, 3, 1, 1]))
     with pytest.raises(ShapeError, match="crossentropy_categorical_1hot"):
         run(graph, *values, np.array([0, 1, 1]))

@@ -16,6 +16,7 @@ from symcomp.ops.shape import (
 )
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.geometry import Geometry, Padding
+from symcomp.ops.windows.unshared import convolve_unshared, unshared_inputs, unshared_kernels
 
 MODES = ("valid", "full", "half")
 
@@ -88,11 +89,6 @@ def _common(*xs: TensorVariable) -> list[TensorVariable]:
     return [cast_to(x, kind) for x in xs]
 
 
-def _refuse_unshared(name: str, unshared: Any) -> None:
-    if unshared:
-        raise NotImplementedError(f"{name}: unshared=True, kernels that differ from place to place")
-
-
 def _convolved(
     name: str,
     ndim: int,
@@ -105,12 +101,16 @@ def _convolved(
     filter_flip: bool,
     filter_dilation: Any,
     num_groups: int,
+    unshared: bool = False,
 ) -> TensorVariable:
     geometry = read_geometry(name, border_mode, subsample, filter_dilation, ndim)
     x = _with_shape(name, "input_shape", x, input_shape)
     w = _with_shape(name, "filter_shape", w, filter_shape)
     x, w = _common(x, w)
-    return Convolve(geometry, num_groups)(x, _turned(w, ndim) if filter_flip else w)
+    w = _turned(w, ndim) if filter_flip else w
+    if unshared:
+        return convolve_unshared(name, geometry, num_groups, x, w)
+    return Convolve(geometry, num_groups)(x, w)
 
 
 def conv2d(
@@ -149,7 +149,8 @@ def conv2d(
     num_groups : int
         The channels, and the kernels, are in so many groups that do not meet.
     unshared : bool
-        Not implemented.
+        Kernels differ from place to place: ``filters`` are (kernels, rows of the result, columns of
+        the result, channels / num_groups, rows, columns).
 
     Returns
     -------
@@ -171,10 +172,9 @@ def conv2d(
     array([[[[ 8., 12.],
              [20., 24.]]]])
     """
-    _refuse_unshared("conv2d", unshared)
     return _convolved(
         "conv2d", 2, input, filters, input_shape if image_shape is None else image_shape,
-        filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups,
+        filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups, unshared,
     )  # fmt: skip
 
 
@@ -214,12 +214,21 @@ def causal_conv1d(
     input : tensor of 3 axes
         (series, channels, time).
     filters : tensor of 3 axes
-        (kernels, channels / num_groups, time), of the shape ``filter_shape``.
+        (kernels, channels / num_groups, time), of the shape ``filter_shape``; with ``unshared``
+        (kernels, time of the result, channels / num_groups, time).
     input_shape, subsample, filter_flip, filter_dilation, num_groups
         As for ``conv2d``.
     """
-    _refuse_unshared("causal_conv1d", unshared)
     before = (int(constant_scalar(filter_shape[-1])) - 1) * filter_dilation
+    if unshared:
+        x = _with_shape("causal_conv1d", "input_shape", input, input_shape)
+        w = _with_shape("causal_conv1d", "filter_shape", filters, filter_shape)
+        y = conv2d(
+            x.dimshuffle(0, 1, 2, "x"), w.dimshuffle(0, 1, "x", 2, 3, "x"),
+            border_mode=((before, 0), (0, 0)), subsample=(subsample, 1), filter_flip=filter_flip,
+            filter_dilation=(filter_dilation, 1), num_groups=num_groups, unshared=True,
+        )  # fmt: skip
+        return getitem(y, (..., 0))
     return _convolved(
         "causal_conv1d", 1, input, filters, input_shape, filter_shape, [(before, 0)],
         [subsample], filter_flip, [filter_dilation], num_groups,
@@ -250,6 +259,27 @@ def separable_conv2d(
     return conv2d(each, pointwise_filters, None, pointwise_filter_shape)
 
 
+def separable_conv3d(
+    input: Any,
+    depthwise_filters: Any,
+    pointwise_filters: Any,
+    num_channels: int,
+    input_shape: Any = None,
+    depthwise_filter_shape: Any = None,
+    pointwise_filter_shape: Any = None,
+    border_mode: Any = "valid",
+    subsample: Any = (1, 1, 1),
+    filter_flip: bool = True,
+    filter_dilation: Any = (1, 1, 1),
+) -> TensorVariable:
+    """``separable_conv2d`` with three spatial axes."""
+    each = conv3d(
+        input, depthwise_filters, input_shape, depthwise_filter_shape, border_mode, subsample,
+        filter_flip, filter_dilation, num_channels,
+    )  # fmt: skip
+    return conv3d(each, pointwise_filters, None, pointwise_filter_shape)
+
+
 # -- the adjoints
 
 
@@ -265,12 +295,15 @@ def _grad_wrt_inputs(
     filter_flip: bool,
     filter_dilation: Any,
     num_groups: int,
+    unshared: bool = False,
 ) -> TensorVariable:
     geometry = read_geometry(name, border_mode, subsample, filter_dilation, ndim)
     g, w = as_tensor_variable(g), _with_shape(name, "filter_shape", w, filter_shape)
     g, w = _common(g, w)
     w = _turned(w, ndim) if filter_flip else w
     lengths = _spatial(name, "input_shape", input_shape, ndim)
+    if unshared:
+        return unshared_inputs(name, geometry, num_groups, w, g, lengths)
     return ConvolveInputs(geometry, num_groups)(w, g, *lengths)
 
 
@@ -304,10 +337,9 @@ def conv2d_grad_wrt_inputs(
     filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups
         As for ``conv2d``.
     """
-    _refuse_unshared("conv2d_grad_wrt_inputs", unshared)
     return _grad_wrt_inputs(
         "conv2d_grad_wrt_inputs", 2, output_grad, filters, input_shape, filter_shape, border_mode,
-        subsample, filter_flip, filter_dilation, num_groups,
+        subsample, filter_flip, filter_dilation, num_groups, unshared,
     )  # fmt: skip
 
 
@@ -345,10 +377,9 @@ def conv2d_transpose(
     ``input_dilation``. The filters are those of the convolution that it turns around:
     (channels of the input, channels of the output / num_groups, rows, columns).
     """
-    _refuse_unshared("conv2d_transpose", unshared)
     return _grad_wrt_inputs(
         "conv2d_transpose", 2, input, filters, output_shape, filter_shape, border_mode,
-        input_dilation, filter_flip, filter_dilation, num_groups,
+        input_dilation, filter_flip, filter_dilation, num_groups, unshared,
     )  # fmt: skip
 
 
@@ -364,11 +395,15 @@ def _grad_wrt_weights(
     filter_flip: bool,
     filter_dilation: Any,
     num_groups: int,
+    unshared: bool = False,
 ) -> TensorVariable:
     geometry = read_geometry(name, border_mode, subsample, filter_dilation, ndim)
     x, g = _common(_with_shape(name, "input_shape", x, input_shape), as_tensor_variable(g))
     lengths = _spatial(name, "filter_shape", filter_shape, ndim)
-    gw = ConvolveKernels(geometry, num_groups)(x, g, *lengths)
+    if unshared:
+        gw = unshared_kernels(name, geometry, num_groups, x, g, lengths)
+    else:
+        gw = ConvolveKernels(geometry, num_groups)(x, g, *lengths)
     return _turned(gw, ndim) if filter_flip else gw
 
 
@@ -385,10 +420,9 @@ def conv2d_grad_wrt_weights(
     unshared: bool = False,
 ) -> TensorVariable:
     """The gradient of a cost in the filters of ``conv2d``, from that in its output."""
-    _refuse_unshared("conv2d_grad_wrt_weights", unshared)
     return _grad_wrt_weights(
         "conv2d_grad_wrt_weights", 2, input, output_grad, filter_shape, input_shape, border_mode,
-        subsample, filter_flip, filter_dilation, num_groups,
+        subsample, filter_flip, filter_dilation, num_groups, unshared,
     )  # fmt: skip
 
 
@@ -475,5 +509,6 @@ def conv2d_of_planes(
 __all__ = [
     "causal_conv1d", "conv2d", "conv2d_grad_wrt_inputs", "conv2d_grad_wrt_weights",
     "conv2d_transpose", "conv3d", "conv3d_grad_wrt_inputs", "conv3d_grad_wrt_weights",
-    "Convolve", "ConvolveInputs", "ConvolveKernels", "get_conv_output_shape", "separable_conv2d",
+    "Convolve", "ConvolveInputs", "ConvolveKernels", "get_conv_output_shape",
+    "separable_conv2d", "separable_conv3d",
 ]  # fmt: skip

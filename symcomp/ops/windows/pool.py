@@ -5,27 +5,52 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorVariable
-from symcomp.errors import ShapeError
+from symcomp.errors import NotScalarConstantError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.ops.known import get_scalar_constant_value
 from symcomp.ops.shape import shape_tuple
-from symcomp.ops.windows.pooling import MaxPool, SumPool, ToPositions
+from symcomp.ops.windows.pool_symbolic import symbolic_pool
+from symcomp.ops.windows.pooling import MODES, MaxPool, SumPool, ToPositions
 
 
-def _ints(name: str, title: str, given: Any, ndim: int, least: int) -> tuple[int, ...]:
-    if isinstance(given, Variable):
-        given = given.data.tolist() if isinstance(given, Constant) else [given]
-    found = tuple(given) if isinstance(given, Sequence) else (given,) * ndim
-    if any(isinstance(n, Variable) and not isinstance(n, Constant) for n in found):
-        raise NotImplementedError(f"{name}: {title} is {given!r}: {ndim} known lengths are needed")
-    found = tuple(int(n.data) if isinstance(n, Constant) else n for n in found)
-    if len(found) != ndim or any(isinstance(n, bool) or int(n) != n or n < least for n in found):
+def _lengths(name: str, title: str, given: Any, ndim: int, least: int) -> tuple[Any, ...]:
+    """A length for each axis: an int, or an integer scalar that is known when the function runs."""
+    if isinstance(given, Constant):
+        given = given.data.tolist()
+    elif isinstance(given, TensorVariable):
+        given = tuple(given[i] for i in range(ndim)) if given.ndim else (given,) * ndim
+    found = tuple(given) if isinstance(given, Sequence | np.ndarray) else (given,) * ndim
+    found = tuple(map(_if_known, found))
+    if len(found) != ndim or any(not _is_length(n, least) for n in found):
         raise ValueError(
             f"{name}: {title} is {given!r}; {ndim} ints of at least {least} are needed"
         )
-    return tuple(int(n) for n in found)
+    return tuple(n if isinstance(n, Variable) else int(n) for n in found)
+
+
+def _if_known(n: Any) -> Any:
+    """The number that a variable is known to be, else what is given."""
+    if not isinstance(n, Variable):
+        return n
+    try:
+        return int(get_scalar_constant_value(n))
+    except NotScalarConstantError:
+        return n
+
+
+def _is_length(n: Any, least: int) -> bool:
+    if isinstance(n, TensorVariable):
+        return n.ndim == 0 and dtypes.is_integer(n.dtype)
+    return not isinstance(n, bool) and int(n) == n and n >= least
+
+
+def _are_known(*lengths: Sequence[Any]) -> bool:
+    return not any(isinstance(n, Variable) for found in lengths for n in found)
 
 
 def pooled(
@@ -47,17 +72,21 @@ def pooled(
     x = as_tensor_variable(x)
     if x.ndim < ndim:
         raise ShapeError(f"{name}: input is {x.type}; it must have {ndim} axes at least")
-    window = _ints(name, "ws", ws, ndim, 1)
-    strides = window if stride is None else _ints(name, "stride", stride, ndim, 1)
-    padding = _ints(name, "pad", pad, ndim, 0)
+    window = _lengths(name, "ws", ws, ndim, 1)
+    strides = window if stride is None else _lengths(name, "stride", stride, ndim, 1)
+    padding = _lengths(name, "pad", pad, ndim, 0)
+    if mode != "max" and mode not in MODES:
+        raise ValueError(f"{name}: mode is {mode!r}; 'max' or one of {MODES} is needed")
+    if dtypes.is_discrete(x.dtype) and mode.startswith("average"):
+        x = cast_to(x, dtypes.to_float(x.dtype))
+    if not _are_known(window, strides, padding):
+        return symbolic_pool(name, x, window, strides, padding, not ignore_border, mode)
     if any(padding) and not ignore_border:
         raise ValueError(f"{name}: pad is {pad}; padding goes with ignore_border=True alone")
     if any(p >= k for p, k in zip(padding, window, strict=True)):
         raise ValueError(f"{name}: pad is {pad}; it must be smaller than ws, {window}")
     if mode == "max":
         return MaxPool(window, strides, padding, not ignore_border)(x)[0]
-    if dtypes.is_discrete(x.dtype) and mode != "sum":
-        x = cast_to(x, dtypes.to_float(x.dtype))
     return SumPool(window, strides, padding, not ignore_border, mode)(x)
 
 
@@ -77,7 +106,7 @@ def pool_2d(
     Parameters
     ----------
     input : tensor of at least 2 axes
-    ws : int or pair of int
+    ws : int or pair of int or integer scalar, or integer vector
         The rows and columns of a window.
     ignore_border : bool, optional
         True: leave out what is no whole window at the end. By default it is one more, smaller
@@ -156,7 +185,9 @@ def max_pool_2d_same_size(input: Any, patch_size: Any) -> TensorVariable:
            [0., 5., 0., 7.]])
     """
     x = as_tensor_variable(input)
-    window = _ints("max_pool_2d_same_size", "patch_size", patch_size, 2, 1)
+    window = _lengths("max_pool_2d_same_size", "patch_size", patch_size, 2, 1)
+    if not _are_known(window):
+        raise TypeError(f"max_pool_2d_same_size: patch_size is {patch_size}; 2 ints are needed")
     z, where = MaxPool(window, window, (0, 0), True)(x)
     return ToPositions(2)(z, where, *shape_tuple(x)[x.ndim - 2 :])
 

@@ -15,11 +15,25 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.scalar_logic import switch
+from symcomp.ops.scalar_logic import ge, switch
 from symcomp.ops.shape import known_length, shape_tuple
 from symcomp.ops.windows.geometry import Geometry
 
 MODES = ("sum", "average_inc_pad", "average_exc_pad")
+
+
+def count_windows(n: Any, k: Any, step: Any, pad: Any, partial: bool) -> Any:
+    """How many windows of ``k`` elements there are along an axis of length ``n``; ints, or
+    variables.
+    """
+    if not partial:
+        return (n + 2 * pad - k) // step + 1
+    apart = (n - 1) // step + 1
+    rest = (n - 1 - k + step) // step
+    meeting = (max(0, rest) if isinstance(rest, int) else switch(rest > 0, rest, 0)) + 1
+    if isinstance(step, int) and isinstance(k, int):
+        return apart if step >= k else meeting
+    return switch(ge(step, k), apart, meeting)
 
 
 @record
@@ -45,13 +59,9 @@ class _Pooling(Op):
 
     def count(self, axis: int, n: Any) -> Any:
         """How many windows there are along an axis of length ``n``."""
-        k, s, p = self.window[axis], self.strides[axis], self.padding[axis]
-        if not self.partial:
-            return (n + 2 * p - k) // s + 1
-        if s >= k:
-            return (n - 1) // s + 1
-        rest = (n - 1 - k + s) // s
-        return (max(0, rest) if isinstance(n, int) else switch(rest > 0, rest, 0)) + 1
+        return count_windows(
+            n, self.window[axis], self.strides[axis], self.padding[axis], self.partial
+        )
 
     def counts(self, lengths: Sequence[Any]) -> tuple[Any, ...]:
         """How many windows there are along each axis; None where the length is None.

@@ -66,6 +66,13 @@ def bilinear_upsampling(
     return x
 
 
+def frac_bilinear_upsampling(input: Any, frac_ratio: Any) -> TensorVariable:
+    """``bilinear_upsampling`` by ``frac_ratio``: (p, q), or one such pair for rows and one for
+    columns.
+    """
+    return bilinear_upsampling(input, frac_ratio=frac_ratio)
+
+
 def _stretched(x: TensorVariable, axis: int, p: Any, q: Any) -> TensorVariable:
     n = as_tensor_variable(shape_tuple(x)[axis])
     steps = arange(ceil_intdiv(n * p, q)) * q - (p - 1) // 2
@@ -99,4 +106,6 @@ def bilinear_kernel_2D(ratio: Any, normalize: bool = True) -> TensorVariable:
     return outer(kernel, kernel)
 
 
-__all__ = ["bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling"]
+__all__ = [
+    "bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "frac_bilinear_upsampling",
+]  # fmt: skip

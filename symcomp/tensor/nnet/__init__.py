@@ -1,5 +1,6 @@
 """``T.nnet``: softmax, activations, losses, convolution, batch normalization."""
 
+from symcomp.lazy import lazy_module
 from symcomp.ops.classification import *  # noqa: F403
 from symcomp.ops.nnet import *  # noqa: F403
 from symcomp.ops.normalization import *  # noqa: F403
@@ -9,3 +10,5 @@ from symcomp.tensor.nnet import abstract_conv as abstract_conv
 from symcomp.tensor.nnet import bn as bn
 from symcomp.tensor.nnet import conv as conv
 from symcomp.tensor.nnet import neighbours as neighbours
+
+ctc = lazy_module("symcomp.tensor.nnet.ctc")

@@ -204,8 +204,6 @@ def test_bad_arguments() -> None:
         T.nnet.conv2d(T.dmatrix(), w)
     with pytest.raises(DTypeError, match="not bool"):
         T.nnet.conv2d(T.tensor4(dtype="bool"), T.tensor4(dtype="bool"))
-    with pytest.raises(NotImplementedError, match="conv2d: unshared=True"):
-        T.nnet.conv2d(x, w, unshared=True)
     assert T.nnet.conv2d(T.ftensor4(), w).dtype == "float64"
 
 

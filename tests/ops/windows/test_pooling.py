@@ -1,5 +1,6 @@
 """Pooling against windows written out."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -187,3 +188,45 @@ def test_the_same_size() -> None:
     assert (
         z.reshape(3, 2, 2, 7)[..., :3].max((2, 3)) == x.reshape(3, 2, 2, 7)[..., :3].max((2, 3))
     ).all()
+
+
+@pytest.mark.parametrize("mode", ["max", "sum", "average_inc_pad", "average_exc_pad"])
+@pytest.mark.parametrize("ignore_border", [True, False])
+def test_windows_known_when_the_function_runs(mode: str, ignore_border: bool) -> None:
+    x, given = T.dtensor4("x"), [T.lvector(name) for name in ("ws", "stride", "pad")]
+    image = np.random.default_rng(0).integers(0, 4, (2, 3, 7, 8)).astype(float)
+
+    def results(window: Any, stride: Any, pad: Any) -> list[Any]:
+        y = T.signal.pool.pool_2d(x, window, ignore_border, stride, pad, mode)
+        return [y, T.grad((y**2).sum(), x)]
+
+    f = symcomp.function([x, *given], results(*given))
+    for window, stride in itertools.product([(2, 2), (3, 2)], [(2, 2), (1, 3), (3, 3)]):
+        for pad in [(0, 0), (1, 1)] if ignore_border else [(0, 0)]:
+            known = symcomp.function([x], results(window, stride, pad))(image)
+            for got, want in zip(f(image, window, stride, pad), known, strict=True):
+                assert got.shape == want.shape
+                np.testing.assert_allclose(got, want, rtol=1e-12)
+    wrong = [((9, 9), (1, 1), (0, 0)), ((2, 2), (0, 1), (0, 0)), ((2, 2), (1, 1), (2, 2))]
+    for window, stride, pad in wrong[not ignore_border :]:
+        with pytest.raises(AssertionError, match="pool_2d: (windows and steps|pad)"):
+            f(image, window, stride, pad)
+
+
+def test_kinds_of_windows() -> None:
+    x, n = T.lmatrix("x"), T.lscalar("n")
+    image = np.arange(-12, 0).reshape(3, 4)
+    expected = [[-7, -5]]
+    for window in (n, [n, 2], T.stack([n, n]), T.stack([T.constant(2), 2]), np.array([2, 2])):
+        y = T.signal.pool.pool_2d(x, window, ignore_border=True)
+        f = symcomp.function([x, n], y, on_unused_input="ignore")
+        np.testing.assert_array_equal(f(image, 2), expected)
+    volume = T.dtensor4()
+    y = T.signal.pool.pool_3d(volume, n, ignore_border=False)
+    z = np.random.default_rng(0).normal(size=(2, 3, 4, 5))
+    want = T.signal.pool.pool_3d(volume, (2, 2, 2), ignore_border=False).eval({volume: z})
+    np.testing.assert_array_equal(y.eval({volume: z, n: 2}), want)
+    with pytest.raises(ValueError, match="ws is .*2 ints of at least 1"):
+        T.signal.pool.pool_2d(x, T.dscalar())
+    with pytest.raises(ValueError, match="mode is 'largest'"):
+        T.signal.pool.pool_2d(x, n, mode="largest")

@@ -1,0 +1,217 @@
+"""What of Theano is plain Python: of ``gof.utils``, ``misc`` and others."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableSet, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.node import Variable
+from symcomp.core.walk import toposort
+
+
+class OrderedSet(MutableSet[Any]):
+    """A set whose elements are in the order in which they were added."""
+
+    def __init__(self, iterable: Iterable[Any] = ()) -> None:
+        self._elements = dict.fromkeys(iterable)
+
+    def __contains__(self, element: object) -> bool:
+        return element in self._elements
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._elements)
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self._elements)
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def add(self, value: Any) -> None:
+        """Add an element at the end, if it is not there."""
+        self._elements.setdefault(value)
+
+    def discard(self, value: Any) -> None:
+        """Remove an element, if it is there."""
+        self._elements.pop(value, None)
+
+    def update(self, iterable: Iterable[Any]) -> None:
+        """Add several."""
+        for value in iterable:
+            self.add(value)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, OrderedSet):
+            return list(self) == list(other)
+        return isinstance(other, set | frozenset) and set(self) == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"OrderedSet({list(self)})"
+
+
+def memoize(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, which keeps what it gave for each arguments."""
+    return functools.cache(f)
+
+
+def deprecated(filename: str, msg: str = "") -> Callable[..., Any]:
+    """A decorator: the first call warns."""
+
+    def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(f)
+        def warned(*args: Any, **kwargs: Any) -> Any:
+            warnings.warn(f"{filename}.{f.__name__} is deprecated. {msg}", stacklevel=2)
+            return f(*args, **kwargs)
+
+        return warned
+
+    return decorate
+
+
+def uniq(seq: Iterable[Any]) -> list[Any]:
+    """The elements, each once, in the order in which they come first."""
+    return list(dict.fromkeys(seq))
+
+
+def difference(seq1: Iterable[Any], seq2: Iterable[Any]) -> list[Any]:
+    """The elements of the first that are not in the second."""
+    others = set(seq2)
+    return [x for x in seq1 if x not in others]
+
+
+def flatten(a: Any) -> list[Any]:
+    """The elements of lists, tuples and sets within one another."""
+    if isinstance(a, list | tuple | set):
+        return [x for part in a for x in flatten(part)]
+    return [a]
+
+
+def hist(coll: Iterable[Hashable]) -> dict[Any, int]:
+    """How often each element is there."""
+    return dict(Counter(coll))
+
+
+def to_return_values(values: Sequence[Any]) -> Any:
+    """The only one, or all."""
+    return values[0] if len(values) == 1 else values
+
+
+def from_return_values(values: Any) -> list[Any]:
+    """A list of what may be one value or several."""
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def give_variables_names(variables: Sequence[Variable]) -> list[str]:
+    """Give each variable a name of its own, those that have one already included."""
+    names = [v.name or "" for v in variables]
+    often = Counter(names)
+    for i, (v, name) in enumerate(zip(variables, names, strict=True)):
+        if not name or often[name] > 1:
+            v.name = f"{name}_{i}"
+    return [str(v.name) for v in variables]
+
+
+def general_toposort(
+    outputs: Iterable[Any],
+    deps: Callable[[Any], Iterable[Any]],
+    debug_print: bool = False,
+    compute_deps_cache: Any = None,
+    deps_cache: dict[Any, Any] | None = None,
+    clients: dict[Any, list[Any]] | None = None,
+) -> list[Any]:
+    """What ``outputs`` depend on, by ``deps(x)``, and themselves, each after what it depends on."""
+    found: dict[Any, None] = {}
+    waiting = [(x, iter(deps(x) or ())) for x in reversed(list(outputs))]
+    open_now = set()
+    while waiting:
+        x, rest = waiting[-1]
+        if x in found:
+            waiting.pop()
+            continue
+        open_now.add(x)
+        missing = next((y for y in rest if y not in found), None)
+        if missing is None:
+            found[x] = None
+            open_now.discard(x)
+            waiting.pop()
+        elif missing in open_now:
+            raise ValueError("general_toposort: the graph contains cycles")
+        else:
+            waiting.append((missing, iter(deps(missing) or ())))
+    return list(found)
+
+
+def io_connection_pattern(
+    inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> list[list[bool]]:
+    """For each input and each output whether the gradient flows between them."""
+    reached: dict[Variable, set[Variable]] = {v: {v} for v in inputs}
+    for node in toposort(outputs, inputs):
+        pattern = node.op.connection_pattern(node)
+        for k, out in enumerate(node.outputs):
+            found = reached.setdefault(out, set())
+            for i, x in enumerate(node.inputs):
+                if pattern[i][k]:
+                    found |= reached.get(x, set())
+    return [[x in reached.get(out, ()) for out in outputs] for x in inputs]
+
+
+def always_equal(a: Any, b: Any) -> bool:
+    """``values_eq_approx_always_true``."""
+    return True
+
+
+def nearly_equal(
+    a: Any,
+    b: Any,
+    allow_remove_inf: bool = False,
+    allow_remove_nan: bool = False,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> bool:
+    """``values_eq_approx``: equal but for rounding errors of the dtype; NaN equals NaN."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind not in "fc":
+        return bool(np.array_equal(a, b))
+    keep = np.ones(a.shape, bool)
+    if allow_remove_inf:
+        keep &= ~(np.isinf(a) | np.isinf(b))
+    if allow_remove_nan:
+        keep &= ~(np.isnan(a) | np.isnan(b))
+    loose = a.dtype.name in ("float16", "float32", "complex64")
+    rtol = rtol if rtol is not None else 1e-4 if loose else 1e-5
+    atol = atol if atol is not None else 1e-5 if loose else 1e-8
+    return bool(np.allclose(a[keep], b[keep], rtol, atol, equal_nan=True))
+
+
+def cpu_count() -> int:
+    """How many processors there are."""
+    return os.cpu_count() or 1
+
+
+UTILS: Mapping[str, Any] = {
+    function.__name__: function
+    for function in (
+        deprecated, difference, flatten, from_return_values, give_variables_names, hist, memoize,
+        to_return_values, uniq,
+    )
+} | {"PY3": True, "unique": lambda x: len(set(x)) == len(x)}  # fmt: skip
+VALUES_EQUAL: Mapping[str, Any] = {
+    "values_eq_approx": nearly_equal,
+    "values_eq_approx_always_true": always_equal,
+    "values_eq_approx_remove_inf": functools.partial(nearly_equal, allow_remove_inf=True),
+    "values_eq_approx_remove_inf_nan": functools.partial(
+        nearly_equal, allow_remove_inf=True, allow_remove_nan=True
+    ),
+    "values_eq_approx_remove_nan": functools.partial(nearly_equal, allow_remove_nan=True),
+}
