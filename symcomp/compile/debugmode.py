@@ -20,7 +20,7 @@ from symcomp.vm.guard import InvalidValueError
 from symcomp.vm.inspection import Inspector, Work
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Instruction
-from symcomp.vm.replay import Replayed, recompute, replay
+from symcomp.vm.replay import Replayed, as_before, first_bad, recompute, replay, told
 
 
 class BadThunkOutput(DebugModeError):
@@ -73,15 +73,16 @@ class Debugger(Inspector):
     ) -> Sequence[Any]:
         node: Any = step.node
         if node.op.has_effects:
+            before = as_before(node, values)
             results = work(values)
-            self._check_types(node, results)
+            self._check_types(node, before, results)
             return results
         kept = _twins(node, values)
         first = [_copy(out, z) for out, z in _pairs(node, work(_twins(node, kept)))]
         if self._layouts:
             self._check_layouts(node, kept, first, work)
         results = work(values)
-        self._check_types(node, results)
+        self._check_types(node, kept, results)
         _check_destroyed(node, kept, values)
         _check_views(node, values, results)
         for k, (out, z) in enumerate(_pairs(node, results)):
@@ -94,7 +95,7 @@ class Debugger(Inspector):
             self._check_reference(node, kept, results)
         return results
 
-    def _check_types(self, node: Apply, results: Sequence[Any]) -> None:
+    def _check_types(self, node: Apply, kept: Sequence[Any], results: Sequence[Any]) -> None:
         for k, (out, value) in enumerate(_pairs(node, results)):
             if not self._types:
                 continue
@@ -105,10 +106,12 @@ class Debugger(Inspector):
                     f"{_named(node)} gave, as output {k}, {describe_contents(value)}, but its "
                     f"type is {out.type}: {problem}"
                 ) from None
-            if self._finite and _inexact(value) and not np.isfinite(value).all():
+            if self._finite and _not_finite(value):
+                first = first_bad(node, kept, _not_finite)
+                step = "" if first is None else f"; {told(first)}"
                 raise InvalidValueError(
-                    f"{_named(node)} gave, as output {k}, {describe_contents(value)}. If that is "
-                    "meant, pass DebugMode(check_isfinite=False)"
+                    f"{_named(node)} gave, as output {k}, {describe_contents(value)}{step}. If "
+                    "that is meant, pass DebugMode(check_isfinite=False)"
                 )
 
     def _check_reference(self, node: Apply, kept: Sequence[Any], results: Sequence[Any]) -> None:
@@ -206,8 +209,10 @@ def _pairs(node: Apply, values: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     return zip(node.outputs, values, strict=True)
 
 
-def _inexact(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+def _not_finite(value: Any) -> bool:
+    """Whether there is NaN or infinity in a value."""
+    floating = isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+    return floating and not np.isfinite(value).all()
 
 
 def _copy(variable: Any, value: Any) -> Any:
