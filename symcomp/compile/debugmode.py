@@ -22,6 +22,12 @@ from symcomp.vm.lower import lower
 from symcomp.vm.program import Instruction
 from symcomp.vm.replay import Replayed, as_before, first_bad, recompute, replay, told
 
+# What DebugMode is made of, as its constructor calls it.
+OPTIONS = (
+    "stability_patience", "check_c_code", "check_py_code", "check_isfinite",
+    "check_preallocated_output",
+)  # fmt: skip
+
 
 class BadThunkOutput(DebugModeError):
     """What the machine computed for a node is not what its NumPy code computes."""
@@ -198,7 +204,13 @@ class DebugMode(Mode):
         if patience < 1:
             raise ValueError(f"DebugMode: stability_patience={patience}: must be at least 1")
         flags = (check_c_code, check_py_code, check_isfinite, check_preallocated_output)
-        self.inspector = Debugger(patience, *(flag is None or bool(flag) for flag in flags))
+        checks = [flag is None or bool(flag) for flag in flags]
+        self._checks = (patience, *checks)
+        self.inspector = Debugger(patience, *checks)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(zip(OPTIONS, self._checks, strict=True))
 
 
 def _named(node: Apply) -> str:
