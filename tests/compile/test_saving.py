@@ -249,6 +249,12 @@ HOSTILE = [
         lambda t: t["graph"]["nodes"][0]["op"].update({"class": "symcomp.ops.matrices:MatrixOp"}),
         "is no op by itself",
     ),
+    (
+        lambda t: t["graph"]["nodes"][0].update(
+            op={"class": "symcomp.ops.join:Join", "fields": {"axis": -1}}
+        ),
+        "Join.axis is -1: axes are counted from the start",
+    ),
     (lambda t: t["graph"]["nodes"][0].update(inputs=[0, 2]), "no value number 2"),
     (lambda t: t["graph"]["nodes"][0].update(inputs=[True, 1]), "no value number True"),
     (lambda t: t["graph"].update(inputs=[-5]), "no value number -5"),

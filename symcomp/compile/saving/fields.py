@@ -68,9 +68,19 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biuf" else value
 
 
+def _flat(value: Any) -> list[int]:
+    """The numbers in nested tuples."""
+    if isinstance(value, tuple):
+        return [n for part in value for n in _flat(part)]
+    return [value] if isinstance(value, int) else []
+
+
 def misfit(cls: type, name: str, value: Any) -> str:
     """What is wrong with the value of a field; empty if nothing is."""
     kind = kinds_of(cls)[name]
     if fits(kind, value):
+        if name in ("axis", "axes") and any(part < 0 for part in _flat(value)):
+            # What computes takes an axis on trust; the functions of users count from the start.
+            return f"{cls.__name__}.{name} is {value}: axes are counted from the start"
         return ""
     return f"{cls.__name__}.{name} is {value!r:.80}, which is no {getattr(kind, '__name__', kind)}"
