@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 
 from symcomp.compile.mode import Mode
-from symcomp.compile.rewritecheck import BadOptimization, DebugModeError, RewriteCheck
+from symcomp.compile.rewritecheck import (
+    BadOptimization,
+    DebugModeError,
+    RewriteCheck,
+    RewriteCheckWarning,
+)
 from symcomp.compile.rounding import Perturb, disagreement
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
@@ -152,7 +157,8 @@ class DebugMode(Mode):
     While compiling, rewriting is done twice and must give the same graph. In each call:
 
     - every replacement that rewriting did is computed before and after, and compared
-      (``BadOptimization``);
+      (``BadOptimization``; one that takes an error away, as where only the shape of a value is
+      needed, is told by a ``RewriteCheckWarning``);
     - every node is computed twice, which must give the same bits (``StochasticOrder``), from arrays
       of other strides, and with NumPy, which must agree with the compiled kernel
       (``BadThunkOutput``; of a fused kernel the step that differs is named);
@@ -363,5 +369,6 @@ __all__ = [
     "DebugMode",
     "DebugModeError",
     "InvalidValueError",
+    "RewriteCheckWarning",
     "StochasticOrder",
 ]
