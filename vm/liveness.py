@@ -13,6 +13,7 @@ def add_frees(
     blocks: Sequence[tuple[int, int]],
     block_of: Sequence[int],
     keep: Collection[int],
+    given_away: Collection[int] = (),
 ) -> None:
     """Fill in ``frees`` of every instruction.
 
@@ -25,9 +26,12 @@ def add_frees(
         The block of each instruction.
     keep : collection of int
         Slots that are tested for having a value, so must keep it.
+    given_away : collection of int
+        Slots of inputs whose arrays may be overwritten.
     """
-    kept = {*program.inputs, *program.outputs, *program.constants, *keep}
-    born: dict[int, int] = {}
+    inputs = set(program.inputs) - set(given_away)
+    kept = {*inputs, *program.outputs, *program.constants, *keep}
+    born: dict[int, int] = dict.fromkeys(given_away, 0)
     last: dict[int, int] = {}
     for position, step in enumerate(program.instructions):
         for slot in step.outputs:

@@ -29,6 +29,8 @@ from symcomp.vm.storage import plan_storage
 def lower(
     graph: FunctionGraph,
     destroyable: Collection[Variable] = (),
+    given_away: Collection[Variable] = (),
+    stored: Collection[int] = (),
     borrowed: Collection[int] = (),
     collect: bool = True,
     bind: Binder = UNCHECKED,
@@ -44,6 +46,11 @@ def lower(
     graph : FunctionGraph
     destroyable : collection of Variable
         Inputs whose values may be overwritten.
+    given_away : collection of Variable
+        Inputs whose arrays any instruction may take for its results, when they are not needed any
+        more: each is writable, in row-major order, and shares no memory with others.
+    stored : collection of int
+        Outputs that are not put into such arrays.
     borrowed : collection of int
         Outputs that may share memory with inputs, constants or other outputs; the others are
         copied if they would.
@@ -97,9 +104,12 @@ def lower(
         tuple(graph.inputs.index(v) for v in emitter.overwritten),
     )
     if collect:
-        add_frees(program, emitter.blocks, emitter.block_of, emitter.shared_slots)
+        blocks, own = emitter.block_of, {emitter.slot_of[v] for v in given_away}
+        add_frees(program, emitter.blocks, blocks, emitter.shared_slots, own)
         if inplace or sharing:
-            plan_storage(program, emitter.block_of, shapes_of(graph), bind, inplace, sharing)
+            facts = shapes_of(graph)
+            apart = [outputs[i] for i in stored]
+            plan_storage(program, blocks, facts, bind, inplace, sharing, own, apart)
     return program
 
 

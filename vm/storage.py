@@ -24,6 +24,8 @@ def plan_storage(
     bind: Binder,
     inplace: bool = True,
     sharing: bool = True,
+    given_away: Collection[int] = (),
+    stored: Collection[int] = (),
 ) -> None:
     """Fill in ``into`` of the instructions that can write into arrays that are there already.
 
@@ -40,8 +42,13 @@ def plan_storage(
         Gives what writes into arrays.
     inplace, sharing : bool
         Write over inputs that die; write over what died earlier.
+    given_away : collection of int
+        Slots of the program's inputs whose arrays may be overwritten, as if made here.
+    stored : collection of int
+        Slots of outputs that are kept when the call has ended: none may lie in such an array.
     """
-    planner = _Planner(program, block_of, shapes, bind)
+    planner = _Planner(program, block_of, shapes, bind, given_away)
+    planner.keep_apart(stored)
     for position, step in enumerate(program.instructions):
         block = block_of[position]
         pool = planner.pools.setdefault(block, _Pool(planner.key))
@@ -67,23 +74,31 @@ class _Pool:
         if isinstance(variable.type, TensorType):
             self._unsorted.setdefault(variable.type, []).append((slot, variable))
 
-    def take(self, variable: Variable) -> int:
-        """A slot whose array fits ``variable``; -1 if there is none."""
+    def take(self, variable: Variable, barred: Collection[int]) -> int:
+        """A slot whose array fits ``variable``, none of those barred; -1 if there is none."""
         kind = variable.type
         if kind in self._unsorted:
             for slot, dead in self._unsorted.pop(kind):
                 self._sorted.setdefault((kind, self._key(dead)), []).append(slot)
         if not self._sorted:
             return -1
-        found = self._sorted.get((kind, self._key(variable)))
-        return found.pop() if found else -1
+        found = self._sorted.get((kind, self._key(variable)), [])
+        slot = next((slot for slot in reversed(found) if slot not in barred), -1)
+        if slot >= 0:
+            found.remove(slot)
+        return slot
 
 
 class _Planner:
     """What is known of every slot: its memory, whether it is dead."""
 
     def __init__(
-        self, program: Program, block_of: Sequence[int], shapes: Shapes, bind: Binder
+        self,
+        program: Program,
+        block_of: Sequence[int],
+        shapes: Shapes,
+        bind: Binder,
+        given_away: Collection[int],
     ) -> None:
         self.program = program
         self._bind = bind
@@ -93,10 +108,13 @@ class _Planner:
         # Slots that may share memory form a group; a group is dead when all its slots are freed.
         self._leader = list(range(n))
         # The block in which an array of its own was made for the slot; -1: it has none.
-        self._home = [-1] * n
+        self._home = [0 if slot in given_away else -1 for slot in range(n)]
         self._freed_at = [-1] * n
         for step, block in zip(program.instructions, block_of, strict=True):
             self._read_aliases(step, block)
+        # Slots in arrays of the caller, and the groups that must not be in these.
+        self._foreign = set(given_away)
+        self._apart: set[int] = set()
         self._living = [0] * n
         self._arrays: dict[int, list[int]] = {}
         for slot in range(n):
@@ -104,6 +122,10 @@ class _Planner:
             self._living[leader] += 1
             if self._home[slot] >= 0:
                 self._arrays.setdefault(leader, []).append(slot)
+
+    def keep_apart(self, slots: Collection[int]) -> None:
+        """Put no array of the caller's there, nor where they are views of."""
+        self._apart = {self._group(slot) for slot in slots}
 
     def key(self, variable: Variable) -> Any:
         """Equal for variables that are known to have equal lengths."""
@@ -168,10 +190,15 @@ class _Planner:
             return
         into = [-1] * len(step.outputs)
         for j, output in enumerate(node.outputs):
+            apart = self._group(step.outputs[j]) in self._apart
+            barred = self._foreign if apart else frozenset()
             if may_overwrite:
-                into[j] = self._dying_input(step, node.op.overwritable(node, j), into)
+                places = node.op.overwritable(node, j)
+                into[j] = self._dying_input(step, places, {*into, *barred})
             if into[j] < 0 and pool is not None and isinstance(output.type, TensorType):
-                into[j] = pool.take(output)
+                into[j] = pool.take(output, barred)
+            if into[j] in self._foreign:
+                self._foreign.add(step.outputs[j])
         if any(slot >= 0 for slot in into):
             step.compute, step.into = compute, tuple(into)
             self._keep_until(step)

@@ -95,6 +95,7 @@ class Function(Caller):
             if name and names.count(name) == 1
         }
         self._overwritten = [i for i, spec in enumerate(maker.inputs) if spec.mutable]
+        self._given_away = frozenset(maker.given_away)
         self.fn = RawFunction(self)
 
     # -- calling: what ``Caller`` does not do itself
@@ -149,10 +150,15 @@ class Function(Caller):
         return f"{self.name} takes ({', '.join(words)})"
 
     def _separate(self, values: list[Any]) -> None:
-        """Copy the arguments that may be overwritten and that overlap with others."""
+        """Copy the arguments that may be overwritten, but that overlap with others or are no arrays
+        that all can write into.
+        """
         for i in self._overwritten:
             kind = self.maker.inputs[i].type
-            if any(j != i and kind.may_share_memory(values[i], v) for j, v in enumerate(values)):
+            unfit = i in self._given_away and not values[i].flags.carray
+            if unfit or any(
+                j != i and kind.may_share_memory(values[i], v) for j, v in enumerate(values)
+            ):
                 values[i] = kind.copy_value(values[i])
 
     def _new_value(self, i: int, value: Any) -> Any:

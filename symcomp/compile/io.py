@@ -21,7 +21,8 @@ class In:
     update : Variable, optional
         The default is set to the value of this expression after each call.
     mutable : bool, optional
-        The function may overwrite the array passed.
+        The function may overwrite the array passed, with results of whatever ops, and may return
+        it; without an ``update``, as defaults are kept.
     borrow : bool, optional
         The function may keep and return the array passed; implied by ``mutable``.
     strict : bool

@@ -17,6 +17,7 @@ from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
 from symcomp.core.spans import span
+from symcomp.core.tensor import TensorType
 from symcomp.profiling.stats import ProfileStats
 from symcomp.rewrite.phases import FULL
 from symcomp.rewrite.trace import Trace
@@ -135,6 +136,8 @@ class Maker:
             destroyable=[
                 v for v, spec in zip(self.fgraph.inputs, self.inputs, strict=True) if spec.mutable
             ],
+            given_away=[self.fgraph.inputs[i] for i in self.given_away] if reuse else (),
+            stored=range(self.n_outputs, len(self.fgraph.outputs)),
             borrowed=self.borrowed,
             collect=collect and not self.keeps,
             bind=Binder(self.nan_guard, self.inspector),
@@ -143,6 +146,17 @@ class Maker:
             frugal=reuse,
             updated=self._overwritable() if reuse and self.inspector is None else None,
         )
+
+    @property
+    def given_away(self) -> list[int]:
+        """The inputs whose arguments belong to the function: not those whose values are kept."""
+        return [
+            i
+            for i, spec in enumerate(self.inputs)
+            if spec.mutable
+            and not (spec.implicit or spec.has_default or i in self.updated)
+            and isinstance(spec.type, TensorType)
+        ]
 
     def other_programs(self) -> tuple[Program, Program]:
         """The program without a storage plan, and the one without frees, too."""
