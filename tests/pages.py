@@ -5,6 +5,7 @@ anything but Python (`text`, `console`, `c` ...) is not run.
 """
 
 import doctest
+import linecache
 import re
 import textwrap
 from collections.abc import Iterator
@@ -63,6 +64,11 @@ def run_session(block: Block, namespace: dict[str, Any], path: Path) -> None:
     report: list[str] = []
     runner.run(session, out=report.append, clear_globs=False)
     namespace.update(session.globs)
+    for number, example in enumerate(session.examples):
+        # Later blocks may quote these lines.
+        lines = example.source.splitlines(keepends=True)
+        entry = (len(example.source), None, lines, f"<doctest {name}[{number}]>")
+        linecache.cache[entry[-1]] = entry
     assert not runner.failures, "".join(report)
 
 

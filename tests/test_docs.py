@@ -70,6 +70,18 @@ def test_wrong_answer_is_told_with_its_line(tmp_path: Path) -> None:
         run_page(page)
 
 
+def test_lines_of_earlier_blocks_are_quoted(tmp_path: Path) -> None:
+    """Each block has its own name, so a line is not taken from the block that runs."""
+    page = write_page(
+        tmp_path,
+        "```python\n>>> import symcomp.tensor as T\n>>> x = T.dvector('x')\n"
+        ">>> y = T.exp(x)  # the first\n```\n"
+        "```python\n>>> 1\n1\n>>> 2\n2\n>>> 'none of these'\n'none of these'\n"
+        ">>> y.owner.source.text\n'y = T.exp(x)  # the first'\n```\n",
+    )
+    assert run_page(page) == 2
+
+
 def test_plain_block_that_fails_is_told_with_its_line(tmp_path: Path) -> None:
     page = write_page(tmp_path, "# Title\n\n```python\nx = 1\nx / 0\n```\n")
     with pytest.raises(ZeroDivisionError) as caught:

@@ -47,7 +47,7 @@ class Failure:
 def explain(problem: BaseException, step: Instruction, values: Sequence[Any]) -> None:
     """Add to an exception which node failed, on what, and the user's line that made it."""
     if step.node is not None:
-        problem.add_note(_summary(step, values))
+        problem.add_note(_summary(step, values, getattr(problem, "__notes__", ())))
 
 
 def failure(
@@ -74,7 +74,7 @@ def failure(
     if inside and step.node is not None:
         summary = f"It ran inside {_short(str(step.node.op), LONGEST_OP)}{_made(step.node)}"
     else:
-        summary = _summary(step, values) if step.node is not None else step.line()
+        summary = _summary(step, values, notes)
     setattr(problem, INSIDE, (*inside, details))
     problem.add_note(summary)
     if config.exception_verbosity == "high":
@@ -95,8 +95,10 @@ def without_machine(problem: BaseException) -> None:
         at = below
 
 
-def _summary(step: Instruction, values: Sequence[Any]) -> str:
+def _summary(step: Instruction, values: Sequence[Any], notes: Sequence[str]) -> str:
     node: Any = step.node
+    if node is None:
+        return "This was found before any shared variable was written: none has changed."
     op = _short(str(node.op), LONGEST_OP)
     lines = [f"This was raised by the op {op}, whose inputs were:"]
     inputs = list(zip(node.inputs, values, strict=False))
@@ -105,7 +107,7 @@ def _summary(step: Instruction, values: Sequence[Any]) -> str:
         lines.append(f"  {i}: {name} ({x.type}) = {_short(_contents(value), LONGEST_VALUE)}")
     if len(inputs) > MOST_INPUTS:
         lines.append(f"  and {len(inputs) - MOST_INPUTS} more")
-    if node.source is not None:
+    if node.source is not None and not any(node.source.quoted() in note for note in notes):
         lines.append(f"It was made at {node.source.quoted()}")
     return "\n".join([*lines, "f.explain_last_error() tells more."])
 
