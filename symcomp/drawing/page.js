@@ -24,8 +24,9 @@ function paint(name) {
       const rect = g.querySelector("rect");
       rect.style.fill = value === undefined ? "" : colour(value / (measure.largest || 1));
     }
-    if (measure && other === figure) {
-      byId("legend").querySelector("span").textContent = `0 to ${measure.shown}`;
+    if (other === figure) {
+      byId("legend").hidden = !measure;
+      byId("legend").querySelector("span").textContent = measure ? `0 to ${measure.shown}` : "";
     }
   }
 }
@@ -132,19 +133,45 @@ function reveal(title, id) {
   figure.scrollIntoView({ block: "nearest" });
 }
 
+function has(node, wanted) {
+  const all = [node.label, ...node.details.map((pair) => pair[1])].join("\n").toLowerCase();
+  return all.includes(wanted);
+}
+
+// The graphs and nodes with the text that is looked for, those inside others too.
+let matches = [], next = 0;
+
 function find(text) {
   const wanted = text.toLowerCase();
   for (const other of shown()) {
     const nodes = data.graphs[other.dataset.graph].nodes;
     for (const g of other.querySelectorAll(".node")) {
-      const node = nodes[g.dataset.node];
-      const all = [node.label, ...node.details.map((pair) => pair[1])].join("\n").toLowerCase();
-      g.classList.toggle("faded", wanted !== "" && !all.includes(wanted));
+      g.classList.toggle("faded", wanted !== "" && !has(nodes[g.dataset.node], wanted));
     }
   }
+  matches = wanted === "" ? [] : Object.entries(data.graphs).flatMap(([title, graph]) =>
+    Object.entries(graph.nodes).filter(([, node]) => has(node, wanted)).map(([id]) => [title, id]));
+  byId("found").textContent = wanted === "" ? "" : `${matches.length} in all graphs`;
+}
+
+function goOn() {
+  if (!matches.length) return;
+  const place = next % matches.length;
+  reveal(...matches[place]);
+  next = place + 1;
+  byId("found").textContent = `${next} of ${matches.length} in all graphs`;
+}
+
+function above(title) {
+  const holds = ([, graph]) => Object.values(graph.nodes).some((node) => node.opens === title);
+  const found = Object.entries(data.graphs).find(holds);
+  return found ? found[0] : "";
 }
 
 // -- graphs
+
+// What nodes are coloured by: time, where it was taken, unless something else is chosen.
+let measured = "time";
 
 function show(title) {
   const beside = byId("beside").value;
@@ -153,14 +180,13 @@ function show(title) {
   }
   figure = figures.find((other) => other.dataset.graph === title);
   byId("graph").value = title;
+  byId("up").disabled = above(title) === "";
   const measures = data.graphs[title].measures;
-  const before = byId("measure").value;
-  byId("measure").replaceChildren(...measures.map((m) => new Option(m.name, m.name)));
-  const chosen = measures.find((m) => m.name === before) || measures[0];
-  if (chosen) {
-    byId("measure").value = chosen.name;
-    paint(chosen.name);
-  }
+  byId("measure").replaceChildren(
+    ...measures.map((m) => new Option(m.name, m.name)), new Option("nothing", ""),
+  );
+  byId("measure").value = measures.some((m) => m.name === measured) ? measured : "";
+  paint(byId("measure").value);
   for (const other of shown()) fit(other.querySelector("svg"));
   find(byId("find").value);
 }
@@ -172,8 +198,21 @@ byId("beside").replaceChildren(
 byId("beside").value = data.beside;
 byId("graph").addEventListener("change", (event) => show(event.target.value));
 byId("beside").addEventListener("change", () => show(figure.dataset.graph));
-byId("measure").addEventListener("change", (event) => paint(event.target.value));
-byId("find").addEventListener("input", (event) => find(event.target.value));
+byId("measure").addEventListener("change", (event) => {
+  measured = event.target.value;
+  paint(measured);
+});
+byId("find").addEventListener("input", (event) => {
+  next = 0;
+  find(event.target.value);
+});
+byId("find").addEventListener("keydown", (event) => {
+  if (event.key === "Enter") goOn();
+});
+byId("up").addEventListener("click", () => {
+  const title = above(figure.dataset.graph);
+  if (title) show(title);
+});
 byId("fit").addEventListener("click", () => {
   for (const other of shown()) fit(other.querySelector("svg"));
 });

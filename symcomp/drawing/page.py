@@ -90,12 +90,15 @@ def _resource(name: str) -> str:
 def _controls() -> str:
     return (
         '<nav><label>Graph <select id="graph"></select></label>'
+        '<button id="up" type="button">Up</button>'
         '<label>Beside <select id="beside"></select></label>'
         '<label>Colour <select id="measure"></select></label>'
         '<span id="legend"><i></i><span></span></span>'
         '<label>Find <input id="find" type="search" placeholder="text of a node"></label>'
+        '<span id="found"></span>'
         '<button id="fit" type="button">Fit</button>'
-        "<small>drag to move, wheel to zoom, double click to open what is inside</small></nav>"
+        "<small>drag to move, wheel to zoom, double click to open what is inside, "
+        "Enter to go to what is found</small></nav>"
     )
 
 

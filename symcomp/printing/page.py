@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from symcomp.codegen.kernel import whole_kernel
 from symcomp.compile.callable import Function
@@ -20,6 +20,7 @@ from symcomp.printing.plain import pp
 from symcomp.printing.values import min_informative_str
 from symcomp.profiling.text import duration, shortened, size
 from symcomp.vm.opcodes import Opcode
+from symcomp.vm.program import Program
 from symcomp.vm.tally import Counted
 
 AFTER, BEFORE = "after rewriting", "before rewriting"
@@ -97,6 +98,33 @@ def _outputs(obj: Any) -> list[Variable]:
     return outputs
 
 
+class Ran(NamedTuple):
+    """What is known of the nodes of a program: what was counted of each, its instruction, and what
+    was counted of the program inside it.
+    """
+
+    counted: Mapping[Apply, Counted]
+    steps: Mapping[Apply, str]
+    inner: Mapping[Apply, Any]
+
+    @classmethod
+    def of(cls, program: Program, tally: Any) -> Ran:
+        """Of a program and its tally; None: nothing was counted."""
+        positions = {
+            step.node: i
+            for i, step in enumerate(program.instructions)
+            if step.node is not None and step.opcode in (Opcode.CALL, Opcode.BRANCH)
+        }
+        steps = {node: f"{i}: {program.instructions[i].line()}" for node, i in positions.items()}
+        if tally is None:
+            return cls({}, steps, {})
+        found = {entry.position: entry for entry in tally.counted()}
+        counted = {node: found[i] for node, i in positions.items() if i in found}
+        inside = {position: inner for (position, _), (_, inner) in tally.inner.items()}
+        inner = {node: inside[i] for node, i in positions.items() if i in inside}
+        return cls(counted, steps, inner)
+
+
 class _Pages:
     """The graphs of a page; those inside ops follow the one they are in."""
 
@@ -106,40 +134,42 @@ class _Pages:
 
     def add_function(self, f: Function) -> None:
         """The graphs of a function, with what was counted of its instructions."""
-        positions = {
-            step.node: i
-            for i, step in enumerate(f.program.instructions)
-            if step.node is not None and step.opcode in (Opcode.CALL, Opcode.BRANCH)
-        }
-        counted = {}
-        if f.profiled is not None:
-            found = {entry.position: entry for entry in f.profiled.tally.counted()}
-            counted = {node: found[i] for node, i in positions.items() if i in found}
-        steps = {node: f"{i}: {f.program.instructions[i].line()}" for node, i in positions.items()}
-        self.add(AFTER, f.maker.fgraph.outputs, counted, steps)
+        tally = None if f.profiled is None else f.profiled.tally
+        names = _output_names(f)
+        self.add(AFTER, f.maker.fgraph.outputs, Ran.of(f.program, tally), names)
         if f.maker.original:
-            self.add(BEFORE, f.maker.original)
+            self.add(BEFORE, f.maker.original, names=names)
 
     def add(
         self,
         title: str,
         outputs: Sequence[Any],
-        counted: Mapping[Apply, Counted] | None = None,
-        steps: Mapping[Apply, str] | None = None,
+        ran: Ran | None = None,
+        names: Sequence[str] = (),
+        outside: Mapping[Variable, str] | None = None,
     ) -> str:
         """A graph, and those inside it; its title, which may get a number."""
         title = self._unused(title)
         place = len(self.graphs)
         order = toposort(outputs)[-MOST_DRAWN:]
-        drawn = _Drawn(order, counted or {}, steps or {})
+        ran = ran or Ran({}, {}, {})
+        drawn = _Drawn(order, ran, outside or {})
         self.graphs.append(DrawnGraph(title, (), ()))
         for node in order:
-            for i, (_, inner) in enumerate(node.op.inner_graphs_of(node)):
+            graphs = zip(node.op.inner_graphs_of(node), node.op.inner_sources(node), strict=True)
+            for i, ((inputs, inner), sources) in enumerate(graphs):
                 name = f"{title} / {shortened(str(node.op), LONGEST_LABEL)}"
-                opened = self.add(name, inner)
+                inside = None
+                if node in ran.inner:  # the graph that was run, with what was counted
+                    tally = ran.inner[node]
+                    program, inside = tally.program, Ran.of(tally.program, tally)
+                    inputs, inner = _inputs_of(program), _outputs_of(program)
+                given = zip(inputs, sources, strict=False)
+                outer = {x: _edge_text(y) for x, y in given if y is not None}
+                opened = self.add(name, inner, inside, outside=outer)
                 if i == 0:
                     drawn.opens[node] = opened
-        self.graphs[place] = drawn.graph(title, outputs)
+        self.graphs[place] = drawn.graph(title, outputs, names)
         return title
 
     def _unused(self, title: str) -> str:
@@ -155,15 +185,19 @@ class _Drawn:
     """One graph: its nodes in order."""
 
     def __init__(
-        self, order: Sequence[Apply], counted: Mapping[Apply, Counted], steps: Mapping[Apply, str]
+        self,
+        order: Sequence[Apply],
+        ran: Ran,
+        outside: Mapping[Variable, str],
     ) -> None:
         self.opens: dict[Apply, str] = {}
-        self._order, self._counted, self._steps = order, counted, steps
+        self._order, self._counted, self._steps = order, ran.counted, ran.steps
+        self._outside = outside
         self._names: dict[Any, str] = {node: f"n{i}" for i, node in enumerate(order)}
         self._nodes: list[DrawnNode] = []
         self._edges: list[DrawnEdge] = []
 
-    def graph(self, title: str, outputs: Sequence[Any]) -> DrawnGraph:
+    def graph(self, title: str, outputs: Sequence[Any], names: Sequence[str]) -> DrawnGraph:
         """The drawing."""
         for node in self._order:
             for x in node.inputs:
@@ -172,7 +206,8 @@ class _Drawn:
         for k, y in enumerate(outputs):
             name = f"out{k}"
             self._edges.append(DrawnEdge(self._source(y), name, _edge_text(y)))
-            label = f"{shortened(y.name or f'output {k}', LONGEST_LABEL)}\n{y.type}"
+            known = names[k] if k < len(names) else ""
+            label = f"{shortened(known or y.name or f'output {k}', LONGEST_LABEL)}\n{y.type}"
             self._nodes.append(DrawnNode(name, label, "output", {}, [("type", str(y.type))]))
         measures = [MEMORY]
         if self._counted:
@@ -184,7 +219,7 @@ class _Drawn:
         key = x if x.owner is None or x.owner not in self._names else x.owner
         if key not in self._names:
             self._names[key] = f"v{len(self._names)}"
-            self._nodes.append(_leaf(self._names[key], x))
+            self._nodes.append(_leaf(self._names[key], x, self._outside.get(x, "")))
         return self._names[key]
 
     def _node(self, node: Apply) -> DrawnNode:
@@ -239,8 +274,25 @@ def generated_c(node: Apply) -> str:
     return "" if whole is None else whole.kernel.source
 
 
-def _leaf(name: str, x: Variable) -> DrawnNode:
+def _inputs_of(program: Program) -> list[Variable]:
+    return [program.variables[slot] for slot in program.inputs]
+
+
+def _outputs_of(program: Program) -> list[Variable]:
+    return [program.variables[slot] for slot in program.outputs]
+
+
+def _output_names(f: Function) -> list[str]:
+    """What each output is, where it is the new value of something; else empty."""
+    maker = f.maker
+    updated = [maker.inputs[i].name or str(maker.inputs[i].variable) for i in maker.updated]
+    return [""] * maker.n_outputs + [f"new {name}" for name in updated]
+
+
+def _leaf(name: str, x: Variable, outside: str) -> DrawnNode:
     details = [("type", str(x.type))]
+    if outside:
+        details.append(("is, or is part of", outside))
     if x.source is not None:
         details.append(("made at", str(x.source)))
     kind = "input"

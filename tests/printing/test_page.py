@@ -141,3 +141,72 @@ def test_in_a_browser(tmp_path):
     assert found["faded"] > 5 and found["zoomed"]
     (inside,) = found["visible"]
     assert inside.startswith("after rewriting / Fused")
+
+
+def loop(**options):
+    xs, u = T.dmatrix("xs"), symcomp.shared(np.ones((4, 4)) / 8, "u")
+    states, _ = symcomp.scan(lambda v, s: T.tanh(v + s.dot(u)), xs, [T.zeros(4)], name="steps")
+    f = symcomp.function([xs], states[-1], updates=[(u, u * 0.5)], **options)
+    for _ in range(3):
+        f(np.ones((6, 4)))
+    return f
+
+
+def test_what_is_inside_has_times_and_says_what_it_reads():
+    graphs = Page(html(loop(profile=True))).data["graphs"]
+    inside = next(g for title, g in graphs.items() if title.startswith("after rewriting / steps"))
+    assert [m["name"] for m in inside["measures"]] == ["time", "memory", "runs"]
+    nodes = inside["nodes"].values()
+    assert all(n["values"]["runs"] == 18 for n in nodes if "time" in n["values"])
+    assert any("time" in n["values"] for n in nodes)
+    given = {n["label"].split("\n")[0]: dict(n["details"]) for n in nodes}
+    assert given["u"]["is, or is part of"] == "u: float64 matrix"
+    plain = Page(html(loop())).data["graphs"]
+    inside = next(g for title, g in plain.items() if title.startswith("after rewriting / steps"))
+    assert [m["name"] for m in inside["measures"]] == ["memory"]
+    assert any("is, or is part of" in dict(n["details"]) for n in inside["nodes"].values())
+
+
+def test_new_values_are_named():
+    for graph in list(Page(html(loop())).data["graphs"].items()):
+        if graph[0] in ("after rewriting", "before rewriting"):
+            labels = [n["label"].split("\n")[0] for n in graph[1]["nodes"].values()]
+            assert "new u" in labels and "output 0" in labels
+
+
+def test_what_is_found_is_gone_to_in_a_browser(tmp_path):
+    path = tmp_path / "page.html"
+    html(loop(), path)
+    page = in_browser(
+        path,
+        """
+        const result = document.createElement("pre");
+        result.id = "result";
+        document.body.append(result);
+        const start = byId("graph").value, down = byId("up").disabled;
+        const colours = byId("measure").value, legend = byId("legend").hidden;
+        const input = byId("find");
+        input.value = "dot";
+        input.dispatchEvent(new Event("input"));
+        const visited = [];
+        for (let i = 0; i < matches.length; i++) {
+          input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+          visited.push([byId("graph").value, figure.querySelectorAll(".selected").length]);
+        }
+        const told = byId("found").textContent;
+        const body = figures.find((f) => f.dataset.graph.startsWith("after rewriting / steps"));
+        show(body.dataset.graph);
+        const up = byId("up").disabled;
+        byId("up").click();
+        result.textContent = JSON.stringify(
+          { start, down, colours, legend, visited, told, up, end: byId("graph").value });
+        """,
+    )
+    ((_, _, text),) = page.of("pre", id="result")
+    found = json.loads(text)
+    assert found["start"] == found["end"] == "after rewriting"
+    assert found["down"] and not found["up"] and found["colours"] == "" and found["legend"]
+    assert len(found["visited"]) > 1 and all(n == 1 for _, n in found["visited"])
+    assert any("/ steps" in title for title, _ in found["visited"])
+    n = len(found["visited"])
+    assert found["told"] == f"{n} of {n} in all graphs"
