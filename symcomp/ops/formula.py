@@ -33,7 +33,8 @@ from symcomp.ops.stable_reduce import Centered, Norm, Variance
 
 # Ops that map each line along some axes to a line, and those that map it to a number.
 LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred, Centered, Put)
-LINE_FOLDS = (LogSumExp, LogMeanExp, WeightedLogSumExp, Norm, Variance, Pick)
+LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
+LINE_FOLDS = (*LOGARITHMS, Norm, Variance, Pick)
 
 # Longer expressions get a name in the text of a formula.
 LONGEST_EXPRESSION = 400
