@@ -20,7 +20,6 @@ from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.formula import (
     LINE_FOLDS,
     LINE_OPS,
-    LOGARITHMS,
     Formula,
     Literal,
     Result,
@@ -29,6 +28,7 @@ from symcomp.ops.formula import (
     joint_pattern,
     line_axes,
     restoring,
+    stands_alone,
 )
 from symcomp.ops.fused import Fused
 from symcomp.ops.reduce import Reduce
@@ -167,8 +167,8 @@ def _loop(node: Apply) -> Pattern | None:
     it does.
     """
     if isinstance(node.op, (Reduce, *LINE_OPS, *LINE_FOLDS)) and line_axes(node.op):
-        if isinstance(node.op, LOGARITHMS) and node.inputs[0].dtype == "float64":
-            return None  # it goes over some lines again
+        if stands_alone(node.op, node.inputs[0].dtype):
+            return None
         return _pattern(node.inputs[0].type.shape)
     if isinstance(node.op, DimShuffle):
         if _lines(node):

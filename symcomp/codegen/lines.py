@@ -26,6 +26,7 @@ from symcomp.ops.formula import (
     folded_axes,
     joint_pattern,
     line_axes,
+    stands_alone,
     whole_arguments,
 )
 from symcomp.ops.pick import Pick, Put
@@ -131,7 +132,7 @@ def _has_form(formula: Formula, step: Step) -> bool:
     in the wider type, there is one."""
     if isinstance(step.function, Pick | Put):
         return step.arguments[1] < len(formula.inputs)
-    return not isinstance(step.function, LOGARITHMS) or step.dtype != "float64"
+    return not stands_alone(step.function, step.dtype)
 
 
 class _Writer:

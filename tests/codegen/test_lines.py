@@ -23,6 +23,7 @@ from symcomp.ops.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.stable_reduce import LogProd
 from symcomp.tests.codegen.running import addresses, attempt
 
 FLOATS = ("float16", "float32", "float64")
@@ -188,6 +189,23 @@ def test_logarithms_of_sums_where_parts_cancel(dtype):
             for z, exact in zip(got[0], want, strict=True):
                 # The wider type has 64 bits at least.
                 assert abs(float(z) - exact) <= 2e-19 * 20 + np.finfo(dtype).eps * abs(exact)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logarithms_of_products(dtype):
+    rng = np.random.default_rng(8)
+    functions = [LogProd((1,)), LogProd((0, 2)), LogProd((0, 1, 2))]
+    run = compiled([formula_of(f, [dtype]) for f in functions])
+    for shape in SHAPES:
+        for special in (False, True):
+            x = lines_of(shape, dtype, rng, special)
+            x = x if special else np.exp(x)
+            for i, function in enumerate(functions):
+                for v in (x, np.asfortranarray(x), np.repeat(x, 2, axis=2)[::-1, :, ::2]):
+                    agree(run(i, v)[0], function.perform(v), 1, (function, special))
+    ends = np.asarray([[[np.inf, 2], [-0.0, 2], [-np.inf, -1], [np.inf, 0], [1e-300, 1e300]]])
+    (got,) = compiled([formula_of(LogProd((2,)), ["float64"])])(0, ends)
+    np.testing.assert_array_equal(got, LogProd((2,)).perform(ends))
 
 
 INDICES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")

@@ -1,7 +1,7 @@
-/* Logarithms of sums of exponentials of lines of doubles, computed again in the wider type where
-   large parts cancel. As functions of lines they have a kernel each. */
+/* Logarithms of products of lines, and of sums of exponentials of lines of doubles, which are computed
+   again in the wider type where large parts cancel. As functions of lines they have a kernel each. */
 
-enum log_of { LOG_SUM, LOG_MEAN, LOG_WEIGHTED };
+enum log_of { LOG_SUM, LOG_MEAN, LOG_WEIGHTED, LOG_PROD };
 enum { EXP_LANES = 16, EXP_BLOCK = 256 };
 
 /* Add a number to a total, whose rounding errors are kept in `e`. */
@@ -110,8 +110,33 @@ static double log_of_line(enum log_of kind, int64_t n, const double *x, const do
     return finite && fabs(z) < parts / 2 ? log_wide(kind, n, x, w, top) : z;
 }
 
+/* Mantissas with their rounding errors, and exponents: nothing leaves the range, and where the product
+   is near 1 nothing cancels. */
+static double log_of_product(int64_t n, const double *x)
+{
+    double high = 1, low = 0;
+    int64_t power = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int mine, both;
+        double m = frexp(x[i], &mine), p = high * m, e = product_error(high, m, p) + low * m;
+        high = frexp(p, &both);
+        low = ldexp(e, -both);
+        power += mine + both;
+    }
+    if (!isfinite(high) || high == 0)
+        return log(high);
+    if (high < 0.70710678118654752440) {
+        high *= 2;
+        low *= 2;
+        power--;
+    }
+    if (power == 0 && high > 0)
+        return log1p((high - 1) + low);
+    return log(high) + (double)power * 0.69314718055994530942;
+}
+
 /* A line, at its place if its elements lie next to each other, else as a copy in `to`. */
-static const double *log_line(int rank, const uint8_t *reduced, const int64_t *shape,
+static const double *log_line(int size, int rank, const uint8_t *reduced, const int64_t *shape,
                               const int64_t *strides, const char *from, double *to)
 {
     int inner = -1, several = 0;
@@ -120,7 +145,7 @@ static const double *log_line(int rank, const uint8_t *reduced, const int64_t *s
             several |= inner >= 0;
             inner = a;
         }
-    if (!several && (inner < 0 || strides[inner] == sizeof *to))
+    if (size == 8 && !several && (inner < 0 || strides[inner] == size))
         return (const double *)from;
     int64_t index[rank], count = 1;
     for (int a = 0; a < rank; a++) {
@@ -128,7 +153,7 @@ static const double *log_line(int rank, const uint8_t *reduced, const int64_t *s
         index[a] = 0;
     }
     for (int64_t i = 0; i < count; i++) {
-        to[i] = *(const double *)from;
+        to[i] = size == 8 ? *(const double *)from : *(const float *)from;
         for (int a = rank - 1; a >= 0; a--) {
             if (!reduced[a])
                 continue;
@@ -143,8 +168,8 @@ static const double *log_line(int rank, const uint8_t *reduced, const int64_t *s
 }
 
 /* All lines; 1 if memory is short. */
-static int log_lines(enum log_of kind, int rank, const uint8_t *reduced, char *const *data,
-                     const int64_t *shape, const int64_t *strides)
+static int log_lines(enum log_of kind, int size, int rank, const uint8_t *reduced,
+                     char *const *data, const int64_t *shape, const int64_t *strides)
 {
     int arrays = kind == LOG_WEIGHTED ? 3 : 2;
     int64_t n = 1, lines = 1, index[rank];
@@ -157,10 +182,14 @@ static int log_lines(enum log_of kind, int rank, const uint8_t *reduced, char *c
         return 1;
     char *at[3] = {data[0], data[1], data[arrays - 1]};
     for (int64_t line = 0; line < lines; line++) {
-        const double *x = log_line(rank, reduced, shape, strides, at[0], buffer), *w = x;
+        const double *x = log_line(size, rank, reduced, shape, strides, at[0], buffer), *w = x;
         if (kind == LOG_WEIGHTED)
-            w = log_line(rank, reduced, shape, strides + rank, at[1], buffer + n);
-        *(double *)at[arrays - 1] = log_of_line(kind, n, x, w);
+            w = log_line(size, rank, reduced, shape, strides + rank, at[1], buffer + n);
+        double z = kind == LOG_PROD ? log_of_product(n, x) : log_of_line(kind, n, x, w);
+        if (size == 8)
+            *(double *)at[arrays - 1] = z;
+        else
+            *(float *)at[arrays - 1] = (float)z;
         for (int a = rank - 1; a >= 0; a--) {
             if (reduced[a])
                 continue;

@@ -1,5 +1,5 @@
-"""Kernels of logarithms of sums in the widest type: their lines are passed over by a function of
-their own, as some of them are computed again (`log_sums.h`).
+"""Kernels of logarithms of products, and of sums in the widest type: their lines are passed over by
+functions of their own (`log_lines.h`), as some are computed again, or numbers are taken apart.
 """
 
 from __future__ import annotations
@@ -9,19 +9,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from symcomp.codegen.c_printer import Kernel
-from symcomp.ops.formula import Formula
+from symcomp.ops.formula import Formula, stands_alone
 from symcomp.ops.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
+from symcomp.ops.stable_reduce import LogProd
 
 _KINDS: dict[Any, str] = {
     LogSumExp: "LOG_SUM", LogMeanExp: "LOG_MEAN", WeightedLogSumExp: "LOG_WEIGHTED",
+    LogProd: "LOG_PROD",
 }  # fmt: skip
 
 
-def log_sums(formula: Formula, patterns: Sequence[tuple[bool, ...]]) -> Kernel | None:
-    """The kernel of one such function of doubles; None of other formulas."""
+def log_lines(formula: Formula, patterns: Sequence[tuple[bool, ...]]) -> Kernel | None:
+    """The kernel of one such function; None of other formulas."""
     (step, *more) = formula.steps
     kind = _KINDS.get(type(step.function))
-    if more or kind is None or step.dtype != "float64" or len({*patterns}) != 1:
+    size = {"float32": 4, "float64": 8}.get(step.dtype)
+    if more or kind is None or size is None or not stands_alone(step.function, step.dtype):
+        return None
+    if len({*patterns}) != 1:
         return None
     rank = len(patterns[0])
     reduced = ", ".join(str(int(a in step.function.axes)) for a in range(rank))
@@ -32,7 +37,7 @@ def log_sums(formula: Formula, patterns: Sequence[tuple[bool, ...]]) -> Kernel |
             "{",
             f"    static const uint8_t reduced[] = {{{reduced}}};",
             "    (void)threads;",
-            f"    return log_lines({kind}, {rank}, reduced, data, shape, strides);",
+            f"    return log_lines({kind}, {size}, {rank}, reduced, data, shape, strides);",
             "}",
             "",
         ]
