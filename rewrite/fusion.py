@@ -186,7 +186,6 @@ def _loop(node: Apply) -> Pattern | None:
     return None
 
 
-@cache
 def _has_c(row: ScalarOp, dtypes: tuple[str, ...]) -> bool:
     names = [f"x{i}" for i in range(len(dtypes) - 1)]
     return expression(row, names, dtypes[:-1], dtypes[-1]) is not None

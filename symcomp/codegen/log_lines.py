@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from symcomp.codegen.c_printer import Kernel
-from symcomp.ops.formula import Formula, stands_alone
+from symcomp.ops.formula import Formula, folded_axes, stands_alone
 from symcomp.ops.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
 from symcomp.ops.stable_reduce import LogProd
 
@@ -23,13 +23,14 @@ def log_lines(formula: Formula, patterns: Sequence[tuple[bool, ...]]) -> Kernel 
     """The kernel of one such function; None of other formulas."""
     (step, *more) = formula.steps
     kind = _KINDS.get(type(step.function))
+    axes = folded_axes(step.function)
     size = {"float32": 4, "float64": 8}.get(step.dtype)
     if more or kind is None or size is None or not stands_alone(step.function, step.dtype):
         return None
     if len({*patterns}) != 1:
         return None
     rank = len(patterns[0])
-    reduced = ", ".join(str(int(a in step.function.axes)) for a in range(rank))
+    reduced = ", ".join(str(int(a in axes)) for a in range(rank))
     text = "\n".join(
         [
             "int NAME(KERNEL_ARGUMENTS);",
