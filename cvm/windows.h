@@ -129,12 +129,21 @@ static int64_t nearest(const Windows *w, int axis, int64_t window)
 
 /* The largest element of each window of an image, and where it is: the first of equal ones; NaN is
    the largest. Windows are cut at the ends of the image. Without branches: which element is the
-   largest cannot be foreseen. */
-#define LARGEST(name, Real)                                                                       \
+   largest cannot be foreseen. Where there is no NaN, it is the greater one of two. */
+#define LARGEST(name, has_nan, Real)                                                              \
+    static int has_nan(const Real *x, int64_t n)                                                  \
+    {                                                                                             \
+        int found = 0;                                                                            \
+        int64_t i;                                                                                \
+        for (i = 0; i < n; i++)                                                                   \
+            found |= x[i] != x[i];                                                                \
+        return found;                                                                             \
+    }                                                                                             \
     static void name(const Windows *w, const Real *image, Real *largest, int64_t *where)          \
     {                                                                                             \
         int64_t p, q, r, at[SPATIAL], first[SPATIAL], end[SPATIAL];                               \
         const int64_t along = w->counts[2], step = w->strides[2];                                 \
+        const int nan = has_nan(image, product(w->lengths));                                      \
         for (p = 0; p < w->counts[0]; p++)                                                        \
             for (q = 0; q < w->counts[1]; q++) {                                                  \
                 const int64_t plane = nearest(w, 0, p), to = (p * w->counts[1] + q) * along;      \
@@ -150,20 +159,28 @@ static int64_t nearest(const Windows *w, int axis, int64_t window)
             for (p = first[0]; p < end[0]; p++)                                                   \
                 for (q = first[1]; q < end[1]; q++) {                                             \
                     const int64_t from = origin + way_to(w, p, q);                                \
-                    Real *top = largest + (p * w->counts[1] + q) * along;                         \
-                    int64_t *place = where + (p * w->counts[1] + q) * along;                      \
-                    for (r = first[2]; r < end[2]; r++) {                                         \
-                        const Real value = image[from + r * step], best = top[r];                 \
-                        const int better = !(value <= best) & (best == best);                     \
-                        top[r] = better ? value : best;                                           \
-                        place[r] = better ? from + r * step : place[r];                           \
-                    }                                                                             \
+                    Real *restrict top = largest + (p * w->counts[1] + q) * along;                \
+                    int64_t *restrict place = where + (p * w->counts[1] + q) * along;             \
+                    if (nan)                                                                      \
+                        for (r = first[2]; r < end[2]; r++) {                                     \
+                            const Real value = image[from + r * step], best = top[r];             \
+                            const int better = !(value <= best) & (best == best);                 \
+                            top[r] = better ? value : best;                                       \
+                            place[r] = better ? from + r * step : place[r];                       \
+                        }                                                                         \
+                    else                                                                          \
+                        for (r = first[2]; r < end[2]; r++) {                                     \
+                            const Real value = image[from + r * step], best = top[r];             \
+                            const int64_t better = -(int64_t)(value > best);                      \
+                            top[r] = value > best ? value : best;                                 \
+                            place[r] += better & (from + r * step - place[r]);                    \
+                        }                                                                         \
                 }                                                                                 \
         }                                                                                         \
     }
 
-LARGEST(largest_64, double)
-LARGEST(largest_32, float)
+LARGEST(largest_64, has_nan_64, double)
+LARGEST(largest_32, has_nan_32, float)
 
 /* sum: the sums of windows of an image, each times a factor, if there are any. spread: the adjoint,
    the numbers of windows times factors added to their elements. */

@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from symcomp.codegen.c_scalars import expression
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.blocks import Pattern
 from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elemwise import Elemwise, ScalarOp
 from symcomp.ops.formula import (
     LINE_FOLDS,
     LINE_OPS,
@@ -28,6 +29,7 @@ from symcomp.ops.formula import (
     joint_pattern,
     line_axes,
     restoring,
+    stands_alone,
 )
 from symcomp.ops.fused import Fused
 from symcomp.ops.reduce import Reduce
@@ -166,17 +168,27 @@ def _loop(node: Apply) -> Pattern | None:
     it does.
     """
     if isinstance(node.op, (Reduce, *LINE_OPS, *LINE_FOLDS)) and line_axes(node.op):
+        if stands_alone(node.op, node.inputs[0].dtype):
+            return None
         return _pattern(node.inputs[0].type.shape)
     if isinstance(node.op, DimShuffle):
         if _lines(node):
             return _pattern(node.inputs[0].owner.inputs[0].type.shape)
         return _pattern(node.outputs[0].type.shape) if _changes_nothing(node.op) else None
     if type(node.op) is Elemwise and not node.op.inplace and not all(map(_is_literal, node.inputs)):
+        dtypes = tuple(x.type.dtype for x in (*node.inputs, *node.outputs))
+        if not _has_c(node.op.scalar, dtypes):
+            return None  # what it is fused with would run without a kernel, too
         pattern = _pattern(node.outputs[0].type.shape)
         # A type may know more than the inputs say: what it stands for is not stretched then.
         same = joint_pattern(_pattern(x.type.shape) for x in node.inputs) == pattern
         return pattern if same else None
     return None
+
+
+def _has_c(row: ScalarOp, dtypes: tuple[str, ...]) -> bool:
+    names = [f"x{i}" for i in range(len(dtypes) - 1)]
+    return expression(row, names, dtypes[:-1], dtypes[-1]) is not None
 
 
 @cache

@@ -87,7 +87,12 @@ class StableForm:
     def _stabilize(
         self, order: list[Apply], outputs: list[Variable], fixed: set[Variable], rules: RuleSet
     ) -> None:
-        images: dict[Variable, Variable] = {}
+        # A constant that derivatives are taken with respect to has no value for rules.
+        images: dict[Variable, Variable] = {
+            v: v.type() for n in order for v in n.inputs if isinstance(v, Constant) and v in fixed
+        }
+        self._image.update(images)
+        self._back.update({new: old for old, new in images.items()})
         for node in order:
             twin = node.clone_with_new_inputs([images.get(v, v) for v in node.inputs])
             for old, new in zip(node.outputs, twin.outputs, strict=True):
@@ -97,7 +102,7 @@ class StableForm:
                     self._image[old] = new
                     self._back[new] = old
                 images[old] = new
-        leaves = {x: None for node in order for x in node.inputs if x.owner is None}
+        leaves = {images.get(x, x): None for node in order for x in node.inputs if x.owner is None}
         pins = [*self._image.values(), *(v for v in outputs if v.owner is None)]
         inputs = [x for x in leaves if not isinstance(x, Constant)]
         inputs += [v for v in outputs if v.owner is None and v not in leaves]

@@ -159,6 +159,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     if any(_OF_GAMMA.search(text) for text in sources):
         parts += [gamma_tables(), _header("gamma.h")]
     parts += [_header("lines.h")]
+    parts += [_header("log_lines.h")] if any("log_lines(" in text for text in sources) else []
     return "\n".join((*parts, *sources))
 
 

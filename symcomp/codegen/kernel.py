@@ -15,6 +15,7 @@ import numpy as np
 from symcomp.codegen import c_printer
 from symcomp.codegen.c_printer import Kernel, nest_overwrites
 from symcomp.codegen.lines import Pattern, Plain, plain
+from symcomp.codegen.log_lines import log_lines
 from symcomp.codegen.parts import Part, parts_of
 from symcomp.core.record import record
 from symcomp.ops.formula import Formula, joint_pattern
@@ -45,6 +46,9 @@ def whole_kernel(formula: Formula, patterns: Sequence[Pattern]) -> WholeKernel |
     patterns : sequence of tuple of bool
         For each input, the axes along which it is stretched: its strides there are not read.
     """
+    own = log_lines(formula, patterns) if patterns else None
+    if own is not None:
+        return WholeKernel(own, frozenset())
     form = plain(formula, patterns) if patterns else None
     if form is None:
         return None

@@ -18,6 +18,7 @@ from symcomp.ops.elemwise import ROWS, ScalarOp
 from symcomp.ops.formula import (
     LINE_FOLDS,
     LINE_OPS,
+    LOGARITHMS,
     Formula,
     Literal,
     Result,
@@ -25,6 +26,7 @@ from symcomp.ops.formula import (
     folded_axes,
     joint_pattern,
     line_axes,
+    stands_alone,
     whole_arguments,
 )
 from symcomp.ops.pick import Pick, Put
@@ -45,9 +47,8 @@ Pattern = tuple[bool, ...]
 POSITION = "int32"
 # What these compute their values in: in a wider dtype large parts may cancel, and squares neither
 # over- nor underflow; float16 is computed in float32 by all.
-_LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
 _WIDER: dict[Any, dict[str, str]] = {Norm: {"float16": "float32", "float32": "float64"}}
-_WIDER |= {op: {"float16": "float64", "float32": "float64"} for op in _LOGARITHMS}
+_WIDER |= {op: {"float16": "float64", "float32": "float64"} for op in LOGARITHMS}
 # The largest of no elements is minus infinity.
 _LARGEST = replace(REDUCTIONS["max"], identity=True)
 
@@ -131,7 +132,7 @@ def _has_form(formula: Formula, step: Step) -> bool:
     in the wider type, there is one."""
     if isinstance(step.function, Pick | Put):
         return step.arguments[1] < len(formula.inputs)
-    return not isinstance(step.function, _LOGARITHMS) or step.dtype != "float64"
+    return not stands_alone(step.function, step.dtype)
 
 
 class _Writer:

@@ -16,13 +16,15 @@ from symcomp.compat.op_functions import elemwise_name
 from symcomp.compat.profiles import PROFILE
 from symcomp.compat.rewriting import clients_of, graph_of
 from symcomp.compat.sources import BUILDERS, EVERYWHERE, OWN, SOURCES, Namespace
-from symcomp.compat.storage import CONTAINER
+from symcomp.compat.storage import CONTAINER, FUNCTION, MAKER, TYPE
 from symcomp.compat.tensor import MEMBERS
 from symcomp.compat.test_values import note, unheard
+from symcomp.compile.callable import Function
 from symcomp.compile.container import Container
 from symcomp.compile.evaluation import eval_variable
+from symcomp.compile.maker import Maker
 from symcomp.config import config as symcomp_config
-from symcomp.core.node import Apply, Variable
+from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.elemwise import Elemwise
@@ -37,9 +39,12 @@ PATCHES: dict[type, Mapping[str, Any]] = {
     Apply: {"fgraph": property(graph_of)},
     Container: CONTAINER,
     Elemwise: {"name": property(elemwise_name), "scalar_op": property(lambda op: op.scalar)},
+    Function: FUNCTION,
+    Maker: MAKER,
     Op: {"applied": staticmethod(note)},
     ProfileStats: PROFILE,
     TensorVariable: {**MEMBERS, "eval": unheard(eval_variable)},
+    Type: TYPE,
     Variable: {"clients": property(clients_of), "fgraph": property(graph_of)},
 }
 # Packages of which programs import everything: submodules, and `theano` itself, are among it.

@@ -53,10 +53,29 @@ def legacy_conv2d(
     **options: Any,
 ) -> TensorVariable:
     """``theano.tensor.nnet.conv.conv2d``, the first one, whose options are about its C code."""
-    for name, value in options.items():
-        if name not in _OF_C_CODE and value is not None:
-            raise NotImplementedError(f"theano.tensor.nnet.conv.conv2d: {name}={value!r}")
+    _check_options("nnet.conv.conv2d", options)
     return convolve.conv2d(input, filters, image_shape, filter_shape, border_mode, subsample)
+
+
+def legacy_conv2d_of_planes(
+    input: Any,
+    filters: Any,
+    image_shape: Any = None,
+    filter_shape: Any = None,
+    border_mode: str = "valid",
+    subsample: Any = (1, 1),
+    **options: Any,
+) -> TensorVariable:
+    """``theano.tensor.signal.conv.conv2d``, with the same options."""
+    _check_options("signal.conv.conv2d", options)
+    shapes = (image_shape, filter_shape)
+    return convolve.conv2d_of_planes(input, filters, *shapes, border_mode, subsample)
+
+
+def _check_options(name: str, options: dict[str, Any]) -> None:
+    for option, value in options.items():
+        if option not in _OF_C_CODE and value is not None:
+            raise NotImplementedError(f"theano.tensor.{name}: {option}={value!r}")
 
 
 def _as_rows(name: str, c: Any) -> TensorVariable:

@@ -155,6 +155,11 @@ PROFILE_STATS = Adapted(
     compiling.ProfileStats,
     lambda atexit_print=True, **options: compiling.ProfileStats(options.get("message")),
 )
+STREAMS = Adapted(
+    "theano.sandbox.rng_mrg.MRG_RandomStreams",
+    rng_mrg.MRG_RandomStreams,
+    lambda seed=12345, use_cuda=None: rng_mrg.MRG_RandomStreams(seed),
+)
 MODES = {name: mode.get_mode(name) for name in ("FAST_RUN", "FAST_COMPILE")}
 COMPILE: Namespace = {
     **MODES,
@@ -333,7 +338,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.ifelse": (OP_CLASSES, names_of(ifelse)),
     "theano.printing": (names_of(printing),),
     "theano.sandbox.neighbours": (names_of(nnet),),
-    "theano.sandbox.rng_mrg": (names_of(rng_mrg),),
+    "theano.sandbox.rng_mrg": ({"MRG_RandomStreams": STREAMS}, names_of(rng_mrg)),
     "theano.sandbox.linalg": (names_of(nlinalg), names_of(slinalg)),
     "theano.scalar": (SCALAR,),
     "theano.scan_module": (SCAN,),
@@ -358,7 +363,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.tensor.nnet.ctc": (OP_CLASSES, old_nnet.CTC),
     "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),
     "theano.tensor.signal": (),
-    "theano.tensor.signal.conv": (names_of(signal.conv),),
+    "theano.tensor.signal.conv": ({"conv2d": old_nnet.legacy_conv2d_of_planes},),
     "theano.tensor.signal.downsample": (OP_CLASSES, names_of(signal.downsample)),
     "theano.tensor.signal.pool": (OP_CLASSES, names_of(signal.pool)),
     "theano.tensor.raw_random": (RAW_RANDOM,),

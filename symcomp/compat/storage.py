@@ -1,10 +1,12 @@
-"""``container.storage[0]`` and ``container.data``: what Theano's containers call their value."""
+"""What Theano calls the values that functions and containers hold: ``container.storage[0]``."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from symcomp.compile.container import Container
+from symcomp.compile.io import Out
+from symcomp.core.node import Type
 
 
 class Storage:
@@ -42,3 +44,21 @@ CONTAINER = {
     "data": property(lambda container: container.value, Container.set),
     "storage": property(Storage),
 }
+
+
+def _is_valid_value(kind: Type, value: Any) -> bool:
+    """Whether a value is one of the type as it is."""
+    try:
+        kind.filter(value, strict=True)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+#: Members of functions, of their makers, and of types that are Theano's.
+FUNCTION = {"input_storage": property(lambda function: list(function.container))}
+MAKER = {
+    "expanded_inputs": property(lambda maker: maker.inputs),
+    "outputs": property(lambda maker: [Out(v) for v in maker.fgraph.outputs[: maker.n_outputs]]),
+}
+TYPE = {"is_valid_value": _is_valid_value}

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from symcomp.compile.random_state import RandomSharedVariable
+from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.random import continuous, discrete, vectors
 from symcomp.ops.random.state import RandomType, seeded
+from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import shape_tuple
 
 
@@ -237,7 +239,8 @@ class RandomStreams(Streams):
     def random_integers(
         self, size: Any = None, low: Any = 0, high: Any = 1, ndim: Any = None, dtype: Any = "int64"
     ) -> TensorVariable:
-        """Whole numbers from ``low`` to ``high``, both included."""
+        """Whole numbers from ``low`` to ``high``, both included; of real bounds the whole part."""
+        low, high = (_whole_part(v) for v in (low, high))
         return self._draw(
             discrete.integers, low, high, size=size, ndim=ndim, dtype=dtype, endpoint=True
         )
@@ -287,6 +290,11 @@ class RandomStreams(Streams):
     def _draw(self, distribution: Any, *args: Any, size: Any, **more: Any) -> Any:
         absent = isinstance(size, tuple | list) and not size
         return self.gen(distribution, *args, size=None if absent else size, **more)
+
+
+def _whole_part(bound: Any) -> Any:
+    bound = as_tensor_variable(bound)
+    return bound if dtypes.is_integer(bound.dtype) else cast(bound, "int64")
 
 
 class MRG_RandomStreams(RandomStreams):

@@ -29,11 +29,12 @@ from symcomp.ops.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
-from symcomp.ops.stable_reduce import Centered, Norm, Variance
+from symcomp.ops.stable_reduce import Centered, LogProd, Norm, Variance
 
 # Ops that map each line along some axes to a line, and those that map it to a number.
 LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred, Centered, Put)
-LINE_FOLDS = (LogSumExp, LogMeanExp, WeightedLogSumExp, Norm, Variance, Pick)
+LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
+LINE_FOLDS = (*LOGARITHMS, LogProd, Norm, Variance, Pick)
 
 # Longer expressions get a name in the text of a formula.
 LONGEST_EXPRESSION = 400
@@ -213,6 +214,15 @@ class Formula:
 def folded_axes(function: Any) -> tuple[int, ...]:
     """The axes that the function reduces."""
     return function.axes if isinstance(function, (Reduce, *LINE_FOLDS)) else ()
+
+
+def stands_alone(function: Any, dtype: str) -> bool:
+    """Whether a function of lines has loops of its own: it goes over some lines again, or takes
+    numbers apart.
+    """
+    return isinstance(function, LogProd) or (
+        isinstance(function, LOGARITHMS) and dtype == "float64"
+    )
 
 
 def line_axes(function: Any) -> tuple[int, ...]:

@@ -184,4 +184,5 @@ def _log_prod(x: Any) -> Any:
     power = power - small
     high, low = np.where(small, 2 * high, high), np.where(small, 2 * low, low)
     near = np.log1p((high - 1) + low)
-    return np.where((power == 0) & (high > 0), near, np.log(high) + power * np.log(2.0))
+    near_one = (power == 0) & (high > 0) & np.isfinite(high)
+    return np.where(near_one, near, np.log(high) + power * np.log(2.0))

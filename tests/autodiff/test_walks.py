@@ -332,3 +332,14 @@ def test_verify_grad_at_the_edges():
         verify_grad(T.exp, [np.array([None])])
     with pytest.raises(TypeError, match="not a tensor variable"):
         verify_grad(lambda x, y: [x, y], [X, X])
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 2.0])
+def test_derivatives_with_respect_to_constants(value):
+    # Rules of stabilization know numbers, and would leave out what they make vanish.
+    c, x = T.constant(value), T.dvector("x")
+    y = T.log(T.nnet.sigmoid(x + c * x)).sum() + T.switch(x > T.constant(value), x, 0).sum()
+    at = np.array([1.5, 2.5])
+    expected = (at / (1 + np.exp(at * (1 + value)))).sum()
+    assert T.grad(y, c).eval({x: at}) == pytest.approx(expected)
+    assert T.Rop(y, c, T.constant(1.0)).eval({x: at}) == pytest.approx(expected)

@@ -1,7 +1,9 @@
 """Functions of lines in C give what they give with NumPy."""
 
+from functools import partial
 from types import SimpleNamespace
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ from symcomp.ops.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
+from symcomp.ops.stable_reduce import LogProd
 from symcomp.tests.codegen.running import addresses, attempt
 
 FLOATS = ("float16", "float32", "float64")
@@ -151,7 +154,7 @@ def test_centred_where_one_weight_is_nearly_one(dtype):
         agree(run(i, x, w)[0], function.perform(x, w))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_logarithms_of_sums(dtype):
     rng = np.random.default_rng(5)
     one = [LogSumExp((1,)), LogSumExp((0, 2)), LogMeanExp((1,)), LogMeanExp((0, 1, 2))]
@@ -165,15 +168,44 @@ def test_logarithms_of_sums(dtype):
             w[rng.random(shape) < 0.2] = 0
             for i, function in enumerate((*one, *two)):
                 values = (x, w) if function in two else (x,)
-                agree(run(i, *values)[0], wide(function, *values), 0, (function, special))
+                turned = tuple(np.repeat(v, 2, axis=2)[::-1, :, ::2] for v in values)
+                for given in (values, turned, tuple(map(np.asfortranarray, values))):
+                    # In the widest type it computes such lines again itself.
+                    reference = function.perform if dtype == "float64" else partial(wide, function)
+                    scale = dtype == "float64"
+                    agree(run(i, *given)[0], reference(*given), scale, (function, special))
 
 
-def test_logarithms_of_sums_where_parts_cancel():
-    x = np.log(np.asarray([[[0.25, 0.5, 0.25]]])).astype("float32")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logarithms_of_sums_where_parts_cancel(dtype):
+    x = np.log(np.asarray([[[0.25, 0.5, 0.25], [1e-9, 0.3, 0.7 + 1e-9]]])).astype(dtype)
     for function in (LogSumExp((2,)), WeightedLogSumExp((2,))):
         values = (x,) if isinstance(function, LogSumExp) else (x, np.ones_like(x))
-        (got,) = compiled([formula_of(function, ["float32"] * len(values))])(0, *values)
-        agree(got, wide(function, *values))
+        (got,) = compiled([formula_of(function, [dtype] * len(values))])(0, *values)
+        with mpmath.workdps(50):
+            want = [
+                mpmath.log(sum(mpmath.exp(mpmath.mpf(float(v))) for v in line)) for line in x[0]
+            ]
+            for z, exact in zip(got[0], want, strict=True):
+                # The wider type has 64 bits at least.
+                assert abs(float(z) - exact) <= 2e-19 * 20 + np.finfo(dtype).eps * abs(exact)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logarithms_of_products(dtype):
+    rng = np.random.default_rng(8)
+    functions = [LogProd((1,)), LogProd((0, 2)), LogProd((0, 1, 2))]
+    run = compiled([formula_of(f, [dtype]) for f in functions])
+    for shape in SHAPES:
+        for special in (False, True):
+            x = lines_of(shape, dtype, rng, special)
+            x = x if special else np.exp(x)
+            for i, function in enumerate(functions):
+                for v in (x, np.asfortranarray(x), np.repeat(x, 2, axis=2)[::-1, :, ::2]):
+                    agree(run(i, v)[0], function.perform(v), 1, (function, special))
+    ends = np.asarray([[[np.inf, 2], [-0.0, 2], [-np.inf, -1], [np.inf, 0], [1e-300, 1e300]]])
+    (got,) = compiled([formula_of(LogProd((2,)), ["float64"])])(0, ends)
+    np.testing.assert_array_equal(got, LogProd((2,)).perform(ends))
 
 
 INDICES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")

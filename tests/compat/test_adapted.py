@@ -222,3 +222,28 @@ def test_several_variables_by_one_word(theano):
     assert [x.name for x in tensor.fmatrices("a", "bc")] == ["a", "bc"]
     assert [x.name for x in tensor.lscalars(["ab", "c"])] == ["ab", "c"]
     assert tensor.dvectors("x").name == "x" and len(tensor.dvectors(2)) == 2
+
+
+def test_what_functions_hold(theano):
+    x = theano.tensor.dmatrix("x")
+    w = theano.shared(np.eye(2), name="w")
+    f = theano.function([theano.In(x, value=M[:2, :2])], [x.dot(w), x * 2], updates=[(w, w * 2)])
+    assert [container.name for container in f.input_storage] == ["x", "w"]
+    np.testing.assert_array_equal(f.input_storage[1].data, np.eye(2))
+    assert [out.variable.ndim for out in f.maker.outputs] == [2, 2]
+    assert x.type.is_valid_value(M) and not x.type.is_valid_value(M[0])
+    assert not x.type.is_valid_value(M.astype("float32"))
+
+
+def test_options_of_long_ago(theano):
+    from theano.sandbox.rng_mrg import MRG_RandomStreams
+    from theano.tensor.signal.conv import conv2d
+
+    streams = MRG_RandomStreams(seed=4, use_cuda=False)
+    assert isinstance(streams, MRG_RandomStreams)
+    assert streams.uniform((2,)).eval().shape == (2,)
+    x = theano.tensor.dmatrix()
+    y = conv2d(x, np.ones((2, 2)), (3, 4), (2, 2), border_mode="full", unroll_patch=True)
+    assert y.eval({x: M}).shape == (4, 5)
+    with pytest.raises(NotImplementedError, match="signal.conv.conv2d: precision"):
+        conv2d(x, x, precision=3)

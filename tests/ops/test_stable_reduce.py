@@ -114,7 +114,8 @@ def test_random_variances(line, shift):
         (Norm, [inf, 1.0], inf), (Norm, [-inf, inf], inf), (Norm, [nan, 1.0], nan),
         (Variance, [inf, 1.0], nan), (Variance, [nan, 1.0], nan),
         (LogProd, [0.0, 2.0], -inf), (LogProd, [-0.0, 2.0], -inf), (LogProd, [-1.0, 2.0], nan),
-        (LogProd, [inf, 2.0], inf), (LogProd, [inf, -inf], nan), (LogProd, [-inf, -1.0], inf),
+        (LogProd, [inf, 2.0], inf), (LogProd, [inf, inf], inf),
+        (LogProd, [inf, -inf], nan), (LogProd, [-inf, -1.0], inf),
         (LogProd, [inf, 0.0], nan), (LogProd, [nan, 1.0], nan), (LogProd, [-0.0, -2.0], -inf),
     ],
 )  # fmt: skip

@@ -1,0 +1,47 @@
+"""Kernels of logarithms of products, and of sums in the widest type: their lines are passed over by
+functions of their own (`log_lines.h`), as some are computed again, or numbers are taken apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from symcomp.codegen.c_printer import Kernel
+from symcomp.ops.formula import Formula, folded_axes, stands_alone
+from symcomp.ops.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
+from symcomp.ops.stable_reduce import LogProd
+
+_KINDS: dict[Any, str] = {
+    LogSumExp: "LOG_SUM", LogMeanExp: "LOG_MEAN", WeightedLogSumExp: "LOG_WEIGHTED",
+    LogProd: "LOG_PROD",
+}  # fmt: skip
+
+
+def log_lines(formula: Formula, patterns: Sequence[tuple[bool, ...]]) -> Kernel | None:
+    """The kernel of one such function; None of other formulas."""
+    (step, *more) = formula.steps
+    kind = _KINDS.get(type(step.function))
+    axes = folded_axes(step.function)
+    size = {"float32": 4, "float64": 8}.get(step.dtype)
+    if more or kind is None or size is None or not stands_alone(step.function, step.dtype):
+        return None
+    if len({*patterns}) != 1:
+        return None
+    rank = len(patterns[0])
+    reduced = ", ".join(str(int(a in axes)) for a in range(rank))
+    text = "\n".join(
+        [
+            "int NAME(KERNEL_ARGUMENTS);",
+            "int NAME(KERNEL_ARGUMENTS)",
+            "{",
+            f"    static const uint8_t reduced[] = {{{reduced}}};",
+            "    (void)threads;",
+            f"    return log_lines({kind}, {size}, {rank}, reduced, data, shape, strides);",
+            "}",
+            "",
+        ]
+    )
+    name = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    return Kernel(name, text.replace("NAME", name), ())
