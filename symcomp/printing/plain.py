@@ -8,15 +8,27 @@ import numpy as np
 
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.alloc import Alloc
+from symcomp.ops.cholesky import Cholesky
+from symcomp.ops.convert import Stack
+from symcomp.ops.creation import Arange
+from symcomp.ops.determinant import Det
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.inverse import MatrixInverse
+from symcomp.ops.join import Join
 from symcomp.ops.pattern import ARRAY, FLAG, NEW, SYMBOL, Slice
-from symcomp.ops.products import Dot
+from symcomp.ops.products import BatchedDot, Dot
 from symcomp.ops.reduce import ArgReduce, Reduce
-from symcomp.ops.shape import Reshape, ShapeI
+from symcomp.ops.shape import Reshape, Shape, ShapeI
+from symcomp.ops.softmax import LogSoftmax, Softmax
+from symcomp.ops.solve import Solve
 from symcomp.printing.formulas import Formulas, Level, Rule, Text, is_negative
 from symcomp.printing.values import min_informative_str
+from symcomp.rewrite.views import number
+
+# So many elements of a constant are shown.
+FEW = 6
 
 
 def infix(sign: str, level: Level) -> Rule:
@@ -102,6 +114,31 @@ def _changed_part(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Tex
     return Text(f"{name}({inner}[{index_text(node, parts[2:])}], {parts[1].text})")
 
 
+def _joined(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    given = ", ".join(part.text for part in parts)
+    return Text(f"concatenate([{given}], axis={node.op.axis})")
+
+
+def _stacked(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    return Text(f"stack([{', '.join(part.text for part in parts)}])")
+
+
+def _along(name: str) -> Rule:
+    """A function of lines along an axis."""
+    return lambda node, parts, formulas: Text(f"{name}({parts[0].text}, axis={node.op.axis})")
+
+
+def _counted(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    """Numbers from a start in steps."""
+    start, step, n = node.inputs
+    text = f"arange({parts[2].text})"
+    if number(step) != 1:
+        text = f"{formulas.fit(parts[1], Level.PRODUCT)} * {text}"
+    if number(start) != 0:
+        return Text(f"{formulas.fit(parts[0], Level.SUM)} + {text}", Level.SUM)
+    return Text(text, Level.ATOM if number(step) == 1 else Level.PRODUCT)
+
+
 def _filled(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
     lengths = ", ".join(part.text for part in parts[1:])
     return Text(f"full(({lengths}{',' * (len(parts) == 2)}), {parts[0].text})")
@@ -123,8 +160,14 @@ def leaf(x: Variable) -> Text:
         return Text(str(x))
     if not isinstance(x.data, np.ndarray):
         return Text(repr(x.data))
-    text = str(x.data.item()) if x.data.size == 1 else min_informative_str(x.data)
+    text = str(x.data.item()) if x.data.size == 1 else elements(x.data)
     return Text(text, Level.SIGN if is_negative(x) else Level.ATOM)
+
+
+def elements(array: np.ndarray) -> str:
+    """An array in brackets, or what is known of a larger one."""
+    few = array.ndim == 1 and array.size <= FEW
+    return f"[{', '.join(map(str, array.tolist()))}]" if few else min_informative_str(array)
 
 
 def _lines(names: Sequence[tuple[str, str]], results: Sequence[str]) -> str:
@@ -159,13 +202,24 @@ SCALARS: dict[str, Rule] = {
 }
 OPS: dict[type, Rule] = {
     Alloc: _filled,
+    Arange: _counted,
     ArgReduce: _reduced,
+    BatchedDot: called("batched_dot"),
+    Cholesky: called("cholesky"),
+    Det: called("det"),
     DimShuffle: _transposed,
     Dot: infix("@", Level.PRODUCT),
     IncSubtensor: _changed_part,
+    Join: _joined,
+    LogSoftmax: _along("logsoftmax"),
+    MatrixInverse: called("matrix_inverse"),
     Reduce: _reduced,
     Reshape: called("reshape"),
+    Shape: lambda node, parts, formulas: Text(f"{formulas.fit(parts[0], Level.ATOM)}.shape"),
     ShapeI: _length,
+    Softmax: _along("softmax"),
+    Solve: called("solve"),
+    Stack: _stacked,
     Subtensor: _part,
 }
 

@@ -7,17 +7,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.alloc import Alloc
+from symcomp.ops.creation import Arange
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import Subtensor
+from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.inverse import MatrixInverse
 from symcomp.ops.products import Dot
 from symcomp.ops.reduce import ArgReduce, Reduce
 from symcomp.ops.shape import ShapeI
 from symcomp.printing.formulas import Formulas, Level, Rule, Text, is_negative
-from symcomp.printing.plain import index_text, infix, prefix
+from symcomp.printing.plain import FEW, index_text, infix, prefix
+from symcomp.rewrite.views import number
 
 GREEK = {
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
@@ -140,6 +143,30 @@ def _part(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
     return Text(f"{{{formulas.fit(parts[0], Level.ATOM)}}}_{{[{index_text(node, parts[1:])}]}}")
 
 
+def _changed_part(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    """An array in which a part is another, or was added to."""
+    sign = r"\leftarrow" if node.op.set else r"\mathrel{+}="
+    change = f"[{index_text(node, parts[2:])}] {sign} {parts[1].text}"
+    return Text(f"{{{formulas.fit(parts[0], Level.ATOM)}}}_{{{change}}}")
+
+
+def _cast(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    """What it is of, unless it drops a fraction or an imaginary part."""
+    old, new = node.inputs[0].type.dtype, node.outputs[0].type.dtype
+    rounds = dtypes.is_discrete(new) and not dtypes.is_discrete(old)
+    drops = dtypes.is_complex(old) and not dtypes.is_complex(new)
+    return applied(operator(new), parts) if rounds or drops else parts[0]
+
+
+def _counted(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
+    """Numbers from a start in steps: the next, and how many."""
+    start, step, n = (part.text for part in parts)
+    first, second = number(node.inputs[0]), number(node.inputs[1])
+    known = first is not None and second is not None
+    following = f"{first + second:g}" if known else f"{start} + {step}"  # type: ignore[operator]
+    return Text(rf"\left({start}, {following}, \ldots\right)_{{{n}}}")
+
+
 def _length(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
     return Text(rf"\operatorname{{len}}_{{{node.op.axis}}} {formulas.fit(parts[0], Level.ATOM)}")
 
@@ -165,6 +192,8 @@ def _leaf(x: Variable) -> Text:
 
 def _number(x: Constant) -> Text:
     if x.data.size != 1:
+        if x.data.ndim == 1 and x.data.size <= FEW:
+            return Text(rf"\left({', '.join(map(str, x.data.tolist()))}\right)")
         shape = r" \times ".join(map(str, x.data.shape))
         return Text(f"C_{{{shape}}}")
     value = x.data.item()
@@ -202,7 +231,7 @@ SCALARS: dict[str, Rule] = {
     "floor": _between(r"\lfloor ", r"\rfloor "),
     "ceil": _between(r"\lceil ", r"\rceil "),
     "conj": lambda node, parts, formulas: Text(rf"\overline{{{parts[0].text}}}"),
-    "cast": _same,
+    "cast": _cast,
     "identity": _same,
     "second": lambda node, parts, formulas: parts[1],
     "switch": _cases,
@@ -219,9 +248,11 @@ SCALARS: dict[str, Rule] = {
 }
 OPS: dict[type, Rule] = {
     Alloc: _filled,
+    Arange: _counted,
     ArgReduce: _reduced,
     DimShuffle: _transposed,
     Dot: infix(r"\,", Level.PRODUCT),
+    IncSubtensor: _changed_part,
     MatrixInverse: _to("-1"),
     Reduce: _reduced,
     ShapeI: _length,
@@ -235,7 +266,8 @@ def latex(*variables: Variable) -> str:
     """Expressions as a formula for TeX, without the dollars around it.
 
     Products of matrices stand side by side and elementwise products of arrays have a circled dot;
-    casts and broadcasting are left out. Notebooks show expressions so.
+    broadcasting is left out, and so are casts that drop no fraction and no imaginary part.
+    Notebooks show expressions so.
 
     Examples
     --------

@@ -40,6 +40,13 @@ PLAIN = [
     (T.zeros((3,)), "full((3,), 0.0)"),
     (X.dimshuffle(0, "x", 1), "X.dimshuffle(0, 'x', 1)"),
     (x + np.arange(10.0), "x + float64 (10,), 0 to 9"),
+    (x.reshape((2, -1)), "reshape(x, [2, -1])"),
+    (T.concatenate([x, y]), "concatenate([x, y], axis=0)"),
+    (T.stack([x, y]), "stack([x, y])"),
+    (T.arange(T.lscalar("n")) * 2, "arange(maximum(n, 0)) * 2"),
+    (T.arange(3, 10, 2) * T.lvector("k"), "(3 + 2 * arange(4)) * k"),
+    (T.nnet.softmax(X), "softmax(X, axis=1)"),
+    (T.slinalg.cholesky(X), "cholesky(X)"),
 ]
 
 
@@ -112,6 +119,11 @@ TEX = [
     (T.exp(T.dvector("learning_rate")), r"\exp\left(\mathrm{learning\_rate}\right)"),
     (T.dvector("alpha_1") + T.dvector("W2"), r"\alpha_{1} + W_{2}"),
     (T.switch(x > 0, x, y), CASES),
+    (T.set_subtensor(x[0], 1.0), r"{x}_{[0] \leftarrow 1}"),
+    (T.inc_subtensor(x[1:], y), r"{x}_{[1:] \mathrel{+}= y}"),
+    (T.cast(x, "int32"), r"\operatorname{int32}\left(x\right)"),
+    (x + np.array([1.5, 2.0]), r"x + \left(1.5, 2.0\right)"),
+    (T.arange(3, 10, 2, dtype="int64") + T.lvector("k"), r"\left(3, 5, \ldots\right)_{4} + k"),
 ]  # fmt: skip
 
 
