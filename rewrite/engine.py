@@ -77,11 +77,14 @@ class Engine(Watcher):
         RewriteError
             With ``on_error="raise"``.
         """
-        self._queue.extend(self.graph.toposort())
-        self._waiting.update(self._queue)
-        budget = MOST_REWRITES * _size(self._queue) + 1000
+        order = self.graph.toposort()
+        budget = MOST_REWRITES * _size(order) + 1000
         self.graph.watcher = self
         try:
+            if self._rules.from_above and self._descend(order):
+                order = self.graph.toposort()
+            self._queue.extend(order)
+            self._waiting.update(order)
             while self._queue:
                 node = self._queue.popleft()
                 self._waiting.discard(node)
@@ -97,6 +100,22 @@ class Engine(Watcher):
         finally:
             self.graph.watcher = None
         return self.firings
+
+    def _descend(self, order: Sequence[Apply]) -> bool:
+        """Apply the rules that come from above, each to what it made itself first; whether any
+        did.
+        """
+        rules, before = self._rules.from_above, len(self.firings)
+        for node in reversed(order):
+            waiting = [node] if rules.for_node(node) else []
+            while waiting:
+                next_node = waiting.pop()
+                if next_node in self.graph.nodes:
+                    with made_for(next_node.source):
+                        any(self._apply(rule, next_node) for rule in rules.for_node(next_node))
+                    waiting += [touched for touched in self._touched if rules.for_node(touched)]
+                    self._touched.clear()
+        return len(self.firings) > before
 
     # -- hearing of changes
 

@@ -56,6 +56,9 @@ class Rule:
     subclasses : bool
         Whether to look at subclasses of the classes in ``kinds`` too: a subclass may compute
         something else.
+    from_above : bool
+        Whether it is applied from the outputs to the inputs, before others: for what moves towards
+        the inputs and meets its like on the way.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Rule:
     tags: frozenset[str] = field(default=frozenset())
     before_after: str = ""
     subclasses: bool = False
+    from_above: bool = False
 
     def tagged(self, tags: Iterable[str]) -> Rule:
         """The same rule with more tags."""
@@ -75,7 +79,11 @@ class Rule:
 
 
 def rule(
-    *kinds: Kind, why: str, tags: Iterable[str] = (), subclasses: bool = False
+    *kinds: Kind,
+    why: str,
+    tags: Iterable[str] = (),
+    subclasses: bool = False,
+    from_above: bool = False,
 ) -> Callable[[Function], Rule]:
     """Make a rule of the function below.
 
@@ -85,7 +93,7 @@ def rule(
         See Rule.
     why : str
     tags : iterable of str
-    subclasses : bool
+    subclasses, from_above : bool
         See Rule.
     """
 
@@ -93,7 +101,7 @@ def rule(
         name = getattr(function, "__name__", "rule")
         first_line = inspect.cleandoc(function.__doc__ or "").split("\n\n")[0]
         every_tag = frozenset([name, *tags])
-        return Rule(name, kinds, function, why, every_tag, first_line, subclasses)
+        return Rule(name, kinds, function, why, every_tag, first_line, subclasses, from_above)
 
     return decorate
 
@@ -104,6 +112,8 @@ class RuleSet:
     def __init__(self, rules: Iterable[Rule], tags: Iterable[str] = ()) -> None:
         self.rules = tuple(r.tagged(tags) for r in rules)
         self.names = frozenset(r.name for r in self.rules)
+        early = [r for r in self.rules if r.from_above]
+        self.from_above = self if len(early) == len(self.rules) else RuleSet(early)
         self._by_kind: dict[Kind, list[Rule]] = {}
         for r in self.rules:
             for kind in r.kinds:

@@ -18,7 +18,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.shape import ShapeI
 from symcomp.scan.forward import pushed
-from symcomp.scan.layout import Layout
+from symcomp.scan.layout import Layout, Step, flat_step
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
 from symcomp.scan.run import FIRST_ROWS, Rows, Steps, by_fast_run, copy_of, machine_of
@@ -197,6 +197,11 @@ class Scan(Op):
 
     def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
         return [(self.body.inputs, self.body.outputs)]
+
+    def inner_sources(self, node: Apply) -> Sequence[Sequence[Variable | None]]:
+        given = self.layout.arguments(node.inputs)
+        lagged = [[x] * len(lags) for x, lags in zip(given.traced, self.layout.lags, strict=True)]
+        return [flat_step(Step(lagged, given.carried, given.sequences, given.captured))]
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what was compiled stays here."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.core.source import made_for
 from symcomp.core.tensor import TensorConstant, TensorType
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.control import Assert, IfElse
@@ -23,7 +24,11 @@ from symcomp.rewrite.shapes import is_natural, shapes_of
 from symcomp.rewrite.views import number
 
 
-@rule(DimShuffle, why="permutations compose; one that changes nothing is not needed")
+@rule(
+    DimShuffle,
+    why="permutations compose; one that changes nothing is not needed",
+    from_above=True,
+)
 def dimshuffle_chain(node: Apply, graph: Any) -> Any:
     """dimshuffle(dimshuffle(x)) -> dimshuffle(x);   dimshuffle(x, 0, 1, ..) -> x"""
     op, x = node.op, node.inputs[0]
@@ -37,7 +42,11 @@ def dimshuffle_chain(node: Apply, graph: Any) -> Any:
     return DimShuffle(source.ndim, order)(source)
 
 
-@rule(DimShuffle, why="elementwise functions that meet can be fused; what is moved is as large")
+@rule(
+    DimShuffle,
+    why="elementwise functions that meet can be fused; what is moved is as large",
+    from_above=True,
+)
 def dimshuffle_of_elemwise(node: Apply, graph: Any) -> Any:
     """dimshuffle(f(x, y)) -> f(dimshuffle(x), dimshuffle(y)), where f(x, y) is used only here"""
     inner = node.inputs[0].owner
@@ -45,7 +54,9 @@ def dimshuffle_of_elemwise(node: Apply, graph: Any) -> Any:
         return None
     if len(graph.clients[node.inputs[0]]) > 1 or node.op.dropped:
         return None
-    return inner.op(*(node.op(x) for x in inner.inputs))
+    moved = [node.op(x) for x in inner.inputs]
+    with made_for(inner.source):
+        return inner.op(*moved)
 
 
 @rule(Reshape, why="only the last shape shows; the shape that it has already needs no reshape")

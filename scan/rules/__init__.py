@@ -42,17 +42,16 @@ from symcomp.scan.rules.shortening import (
 
 CLEANING = RuleSet(
     [
-        scan_drop_unused, scan_inline_constants, scan_merge_equal, scan_hoist_invariant,
-        scan_unroll_one_step, scan_skip_last_steps, scan_shorten_traces, scan_read_last_rows,
-        scan_read_leading_rows, scan_last_of_continued,
+        scan_of_map_rows, scan_drop_unused, scan_inline_constants, scan_merge_equal,
+        scan_hoist_invariant, scan_unroll_one_step, scan_skip_last_steps, scan_shorten_traces,
+        scan_read_last_rows, scan_read_leading_rows, scan_last_of_continued,
     ],
     ["scan", *QUICK],
 )  # fmt: skip
 MOVING = RuleSet(
     [
-        scan_of_map_rows, scan_merge, scan_split_unread, scan_push_out_sums,
-        scan_push_out_sequences, scan_push_out_outputs, scan_merge_products,
-        scan_merge_sums_of_products,
+        scan_merge, scan_split_unread, scan_push_out_sums, scan_push_out_sequences,
+        scan_push_out_outputs, scan_merge_products, scan_merge_sums_of_products,
     ],
     ["scan", *FULL],
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.source import made_for
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.ops.alloc import Alloc, alloc
@@ -56,6 +57,11 @@ def batch_node(node: Apply, found: Known) -> bool:
         if x not in found and not isinstance(x, Constant):
             return False
         inputs.append(found.get(x, (x, False)))
+    with made_for(node.source):
+        return _batched(node, inputs, found)
+
+
+def _batched(node: Apply, inputs: list[tuple[Any, bool]], found: Known) -> bool:
     if not any(batched for _, batched in inputs):
         twins = node.op.make_node(*(x for x, _ in inputs)).outputs
         found.update((y, (twin, False)) for y, twin in zip(node.outputs, twins, strict=True))

@@ -23,6 +23,8 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import rebuild, toposort
 from symcomp.ops.convert import as_tensor_variable
 
+Run = Callable[[Sequence[Any]], list[Any]]
+
 
 @record
 class MapRows(Op):
@@ -50,15 +52,25 @@ class MapRows(Op):
         ]
 
     def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
+        return self._rows(self.body.run, int(n), rest)
+
+    def bind_inspected(self, node: Apply, inspector: Any) -> Callable[..., Any]:
+        """The inspector sees the nodes of every row."""
+        run = inspector.inner_run(self.body)
+        return lambda n, *rest: self._rows(run, int(n), rest)
+
+    def _rows(self, run: Run, n: int, rest: Sequence[Any]) -> tuple[Any, ...]:
         shapes, captured = rest[: len(self.summed)], rest[len(self.summed) :]
         results = []
         for out, summed, shape in zip(self.body.outputs, self.summed, shapes, strict=True):
             item = tuple(int(k) for k in shape)
-            results.append(
-                np.zeros(item, out.dtype) if summed else np.empty((int(n), *item), out.dtype)
-            )
-        for i in range(int(n)):
-            row = self.body.run([np.asarray(i, np.int64), *captured])
+            results.append(np.zeros(item, out.dtype) if summed else np.empty((n, *item), out.dtype))
+        for i in range(n):
+            try:
+                row = run([np.asarray(i, np.int64), *captured])
+            except Exception as problem:
+                problem.add_note(f"This was in row {i} (of {n}) of {self}")
+                raise
             for result, summed, value in zip(results, self.summed, row, strict=True):
                 if summed:
                     result += value
@@ -115,6 +127,9 @@ class MapRows(Op):
 
     def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
         return [(self.body.inputs, self.body.outputs)]
+
+    def inner_sources(self, node: Apply) -> Sequence[Sequence[Variable | None]]:
+        return [[None, *node.inputs[self._first :]]]
 
     def __str__(self) -> str:
         return f"MapRows{{{len(self.body.outputs)} outputs}}"

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 
 from symcomp.compile.mode import Mode
-from symcomp.compile.rewritecheck import BadOptimization, DebugModeError, RewriteCheck
+from symcomp.compile.rewritecheck import (
+    BadOptimization,
+    DebugModeError,
+    RewriteCheck,
+    RewriteCheckWarning,
+)
 from symcomp.compile.rounding import Perturb, disagreement
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
@@ -20,7 +25,13 @@ from symcomp.vm.guard import InvalidValueError
 from symcomp.vm.inspection import Inspector, Work
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Instruction
-from symcomp.vm.replay import Replayed, recompute, replay
+from symcomp.vm.replay import Replayed, as_before, first_bad, recompute, replay, told
+
+# What DebugMode is made of, as its constructor calls it.
+OPTIONS = (
+    "stability_patience", "check_c_code", "check_py_code", "check_isfinite",
+    "check_preallocated_output",
+)  # fmt: skip
 
 
 class BadThunkOutput(DebugModeError):
@@ -73,15 +84,16 @@ class Debugger(Inspector):
     ) -> Sequence[Any]:
         node: Any = step.node
         if node.op.has_effects:
+            before = as_before(node, values)
             results = work(values)
-            self._check_types(node, results)
+            self._check_types(node, before, results)
             return results
         kept = _twins(node, values)
         first = [_copy(out, z) for out, z in _pairs(node, work(_twins(node, kept)))]
         if self._layouts:
             self._check_layouts(node, kept, first, work)
         results = work(values)
-        self._check_types(node, results)
+        self._check_types(node, kept, results)
         _check_destroyed(node, kept, values)
         _check_views(node, values, results)
         for k, (out, z) in enumerate(_pairs(node, results)):
@@ -94,7 +106,7 @@ class Debugger(Inspector):
             self._check_reference(node, kept, results)
         return results
 
-    def _check_types(self, node: Apply, results: Sequence[Any]) -> None:
+    def _check_types(self, node: Apply, kept: Sequence[Any], results: Sequence[Any]) -> None:
         for k, (out, value) in enumerate(_pairs(node, results)):
             if not self._types:
                 continue
@@ -105,10 +117,12 @@ class Debugger(Inspector):
                     f"{_named(node)} gave, as output {k}, {describe_contents(value)}, but its "
                     f"type is {out.type}: {problem}"
                 ) from None
-            if self._finite and _inexact(value) and not np.isfinite(value).all():
+            if self._finite and _not_finite(value):
+                first = first_bad(node, kept, _not_finite)
+                step = "" if first is None else f"; {told(first)}"
                 raise InvalidValueError(
-                    f"{_named(node)} gave, as output {k}, {describe_contents(value)}. If that is "
-                    "meant, pass DebugMode(check_isfinite=False)"
+                    f"{_named(node)} gave, as output {k}, {describe_contents(value)}{step}. If "
+                    "that is meant, pass DebugMode(check_isfinite=False)"
                 )
 
     def _check_reference(self, node: Apply, kept: Sequence[Any], results: Sequence[Any]) -> None:
@@ -143,7 +157,8 @@ class DebugMode(Mode):
     While compiling, rewriting is done twice and must give the same graph. In each call:
 
     - every replacement that rewriting did is computed before and after, and compared
-      (``BadOptimization``);
+      (``BadOptimization``; one that takes an error away, as where only the shape of a value is
+      needed, is told by a ``RewriteCheckWarning``);
     - every node is computed twice, which must give the same bits (``StochasticOrder``), from arrays
       of other strides, and with NumPy, which must agree with the compiled kernel
       (``BadThunkOutput``; of a fused kernel the step that differs is named);
@@ -195,7 +210,13 @@ class DebugMode(Mode):
         if patience < 1:
             raise ValueError(f"DebugMode: stability_patience={patience}: must be at least 1")
         flags = (check_c_code, check_py_code, check_isfinite, check_preallocated_output)
-        self.inspector = Debugger(patience, *(flag is None or bool(flag) for flag in flags))
+        checks = [flag is None or bool(flag) for flag in flags]
+        self._checks = (patience, *checks)
+        self.inspector = Debugger(patience, *checks)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(zip(OPTIONS, self._checks, strict=True))
 
 
 def _named(node: Apply) -> str:
@@ -206,8 +227,10 @@ def _pairs(node: Apply, values: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     return zip(node.outputs, values, strict=True)
 
 
-def _inexact(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+def _not_finite(value: Any) -> bool:
+    """Whether there is NaN or infinity in a value."""
+    floating = isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+    return floating and not np.isfinite(value).all()
 
 
 def _copy(variable: Any, value: Any) -> Any:
@@ -346,5 +369,6 @@ __all__ = [
     "DebugMode",
     "DebugModeError",
     "InvalidValueError",
+    "RewriteCheckWarning",
     "StochasticOrder",
 ]

@@ -75,12 +75,22 @@ class Mode:
         """Linker, optimizer, tags included and excluded: what ``of_parts`` makes the mode of."""
         return [self.linker, self.optimizer, list(self._included), list(self._excluded)]
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What else the constructor was given, by name: numbers, texts and None."""
+        return {}
+
     @classmethod
     def of_parts(
-        cls, linker: str, optimizer: str, included: Iterable[str], excluded: Iterable[str]
+        cls,
+        linker: str,
+        optimizer: str,
+        included: Iterable[str],
+        excluded: Iterable[str],
+        **options: Any,
     ) -> Mode:
         """The mode of these parts, whatever the configuration says."""
-        mode = cls(linker, optimizer)
+        mode = cls(linker=linker, optimizer=optimizer, **options)
         mode._included, mode._excluded = tuple(included), tuple(excluded)
         return mode
 

@@ -134,7 +134,13 @@ class NanGuardMode(Mode):
         )
         if not (nan or inf or big):
             raise ValueError("NanGuardMode: nothing is an error: one of the three must be true")
+        self._checks = (nan, inf, big, action)
         self.inspector = NanGuard(nan, inf, big, action)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        names = ("nan_is_error", "inf_is_error", "big_is_error", "action")
+        return dict(zip(names, self._checks, strict=True))
 
 
 def _is_big(value: Any) -> Any:

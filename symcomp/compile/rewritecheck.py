@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -27,11 +28,25 @@ class BadOptimization(DebugModeError):
     """A rewrite changed a value."""
 
 
-class _Unknown:
-    """Stands for the value of what could not be computed, as in a branch that is not chosen."""
+class RewriteCheckWarning(UserWarning):
+    """A rewrite took an error away."""
 
 
-UNKNOWN: Any = _Unknown()
+class _Failed:
+    """Stands for the value of what raised; what needs it has it for its value, too."""
+
+    def __init__(self, node: Apply, problem: Exception) -> None:
+        self.node, self.problem = node, problem
+
+    def __str__(self) -> str:
+        return f"{self.node.op} raised {type(self.problem).__name__}: {self.problem}"
+
+
+class _Effect:
+    """Stands for the value of what would do more than to compute, and was not run for that."""
+
+
+EFFECT = _Effect()
 Plan = list[tuple[Apply, Callable[..., Any]]]
 Store = dict[Variable, Any]
 
@@ -67,7 +82,7 @@ class RewriteCheck:
         Raises
         ------
         BadOptimization
-            If a replacement changed a value.
+            If a replacement changed a value, or made an error.
         """
         store: Store = dict(zip(self._inputs, values, strict=True))
         store.update((v, v.data) for v in self._constants)
@@ -98,15 +113,31 @@ class RewriteCheck:
             return  # the values of what reads them are compared
         expected = _value(old, before, store, None)
         found = _value(new, after, store, None)
-        if expected is UNKNOWN or found is UNKNOWN:
+        if isinstance(expected, _Effect) or isinstance(found, _Effect):
+            return
+        if isinstance(expected, _Failed) or isinstance(found, _Failed):
+            self._compare_failures(entry, expected, old, found, new)
             return
 
         def again(perturb: Perturb) -> Any:
-            return _value(old, before, store, perturb)
+            value = _value(old, before, store, perturb)
+            # What a rounding makes fail has no digits that could be compared.
+            return np.full_like(expected, np.inf) if isinstance(value, _Failed) else value
 
         wrong = disagreement(expected, found, again, entry.reason.startswith(STABILIZING))
         if wrong:
-            raise BadOptimization(_message(entry, old, new, wrong))
+            raise BadOptimization(_message(entry, old, new, f"changed a value: {wrong}"))
+
+    @staticmethod
+    def _compare_failures(
+        entry: Replacement, expected: Any, old: Any, found: Any, new: Any
+    ) -> None:
+        """Where something raised: both must, unless an error is taken away, of which is told."""
+        if not isinstance(expected, _Failed):
+            raise BadOptimization(_message(entry, old, new, f"made an error: {found}"))
+        if not isinstance(found, _Failed):
+            words = _message(entry, old, new, f"took an error away: {expected}")
+            warnings.warn(words, RewriteCheckWarning, stacklevel=2)
 
 
 def _final(old: Variable, replaced: dict[Variable, Variable], known: Any) -> Variable:
@@ -140,32 +171,43 @@ class _Layer(dict[Variable, Any]):
         self._below, self._perturb = below, perturb
 
     def __missing__(self, key: Variable) -> Any:
-        value = key.data if isinstance(key, Constant) else self._below.get(key, UNKNOWN)
+        value = key.data if isinstance(key, Constant) else self._below[key]
         self[key] = value if self._perturb is None else self._perturb(value)
         return self[key]
 
 
 def _compute(plan: Plan, store: Store, perturb: Perturb | None) -> None:
-    """Add the values of the nodes; what cannot be computed, and what needs that, is unknown."""
+    """Add the values of the nodes."""
     for node, compute in plan:
         given = [store[x] for x in node.inputs]
-        results: Sequence[Any] = [UNKNOWN] * len(node.outputs)
-        if not any(value is UNKNOWN for value in given) and not node.op.has_effects:
-            if node.op.destroy_map or is_users(node.op):
-                given = [
-                    x.type.copy_value(value) for x, value in zip(node.inputs, given, strict=True)
-                ]
-            try:
-                with np.errstate(all="ignore"):
-                    found = compute(*given)
-                results = found if node.op.multiple_outputs else [found]
-            except Exception:  # noqa: BLE001, S110  (in the program it fails, or is not needed)
-                pass
-        for out, value in zip(node.outputs, results, strict=True):
+        for out, value in zip(node.outputs, _results(node, compute, given), strict=True):
             store[out] = value if perturb is None else perturb(value)
 
 
-def _message(entry: Replacement, old: Variable, new: Variable, wrong: str) -> str:
+def _results(node: Apply, compute: Callable[..., Any], given: list[Any]) -> Sequence[Any]:
+    """The values of a node's outputs, or what stands for them.
+
+    The errors are not raised: in the program they are, or the values are not needed, as in a branch
+    that is not chosen.
+    """
+    n = len(node.outputs)
+    failed = [value for value in given if isinstance(value, _Failed | _Effect)]
+    if failed:
+        return failed[:1] * n
+    if node.op.has_effects:
+        return [EFFECT] * n
+    if node.op.destroy_map or is_users(node.op):
+        given = [x.type.copy_value(value) for x, value in zip(node.inputs, given, strict=True)]
+    try:
+        with np.errstate(all="ignore"):
+            found = compute(*given)
+    except Exception as problem:  # noqa: BLE001  (whatever an op may raise)
+        return [_Failed(node, problem)] * n
+    results: Sequence[Any] = found if node.op.multiple_outputs else [found]
+    return results
+
+
+def _message(entry: Replacement, old: Variable, new: Variable, deed: str) -> str:
     source: Source | None = old.owner.source if old.owner is not None else old.source
     made = f"\n  made at {source}" if source is not None else ""
     phase, _, rule = entry.reason.partition(": ")
@@ -173,4 +215,4 @@ def _message(entry: Replacement, old: Variable, new: Variable, wrong: str) -> st
     before = old.owner if old.owner is not None else old
     after = new.owner if new.owner is not None else new
     exclude = f"Mode.excluding({rule or phase!r}) leaves it out"
-    return f"{name} changed a value: {wrong}\n  from {before}\n  to   {after}{made}\n{exclude}"
+    return f"{name} {deed}\n  from {before}\n  to   {after}{made}\n{exclude}"

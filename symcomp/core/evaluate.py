@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from symcomp.core.node import Constant, Variable
+from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import graph_inputs, toposort
 from symcomp.errors import MissingInputError
 
 
+def _bound(position: int, node: Apply) -> Callable[..., Any]:
+    compute: Callable[..., Any] = node.op.bind(node)
+    return compute
+
+
 def evaluator(
-    inputs: Sequence[Variable], outputs: Sequence[Variable]
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    bind: Callable[[int, Apply], Callable[..., Any]] = _bound,
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a function from the values of ``inputs`` to those of ``outputs``; it may be called
-    many times.
+    many times. ``bind`` gives what computes a node, from its number in the order and itself.
     """
     known = set(inputs)
     constants: dict[Variable, Any] = {}
@@ -23,7 +30,7 @@ def evaluator(
             constants[variable] = variable.data
         elif variable not in known:
             raise MissingInputError(f"no value is given for {variable} of type {variable.type}")
-    steps = [(node.op.bind(node), node) for node in toposort(outputs, known)]
+    steps = [(bind(i, node), node) for i, node in enumerate(toposort(outputs, known))]
 
     def run(values: Sequence[Any]) -> list[Any]:
         store = dict(constants)

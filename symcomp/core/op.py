@@ -188,6 +188,14 @@ class Op:
         """The same for one application, where the graph depends on the types of the inputs."""
         return self.inner_graphs()
 
+    def inner_sources(self, node: Apply) -> Sequence[Sequence[Variable | None]]:
+        """For each graph of ``inner_graphs_of``, what its inputs stand for: an input of ``node``,
+        or part of it, each; None for what is not from outside.
+        """
+        counts = [len(inputs) for inputs, _ in self.inner_graphs_of(node)]
+        n = len(node.inputs)
+        return [node.inputs if count == n else [None] * count for count in counts]
+
     def __str__(self) -> str:
         names = getattr(self, "__match_args__", ())
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)

@@ -70,14 +70,20 @@ class Tree:
 
     def _add_inner(self, node: Apply) -> None:
         label = self.labels[node]
-        for inputs, outputs in node.op.inner_graphs_of(node):
+        graphs = zip(node.op.inner_graphs_of(node), node.op.inner_sources(node), strict=True)
+        for (inputs, outputs), sources in graphs:
             self.lines += ["", f"{node.op}{label}"]
-            for outer, x in zip(node.inputs, inputs, strict=False):
-                # Only where they correspond one by one is it known which is which.
-                given = f" ← {outer}{self.labels.get(_key(outer), '')}"
-                given = given if len(inputs) == len(node.inputs) else ""
+            for outer, x in zip(sources, inputs, strict=True):
+                given = "" if outer is None else f" ← {self._outside(outer)}"
                 self.lines.append(f"  ← {self._line(x)}{given}")
             self._add_trees(outputs, "  → ")
+
+    def _outside(self, variable: Variable) -> str:
+        """What an inner graph reads, in words: its op or name, and its label."""
+        node = variable.owner
+        index = f".{variable.index}" if node is not None and len(node.outputs) > 1 else ""
+        text = variable if node is None else f"{node.op}{index}"
+        return f"{' '.join(str(text).split())}{self.labels.get(_key(variable), '')}"
 
     def _add_trees(self, outputs: Sequence[Variable], head: str) -> None:
         if self.options.print_clients:

@@ -5,6 +5,7 @@ input.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -354,10 +355,28 @@ def index_shape(
     return tuple(result)
 
 
+@cache
+def _places(pattern: Pattern) -> tuple[str, ...]:
+    """The marks of what is given as an input, in order."""
+    parts = [part for entry in pattern for part in (entry if isinstance(entry, Slice) else [entry])]
+    return tuple(part for part in parts if part in (SYMBOL, ARRAY, FLAG))
+
+
+def _fills(place: str, x: TensorVariable) -> bool:
+    """Whether an input is what a mark says."""
+    if place == FLAG:
+        return x.ndim == 0 and x.dtype == "bool"
+    return dtypes.is_integer(x.dtype) and (x.ndim > 0) == (place == ARRAY)
+
+
 def static_shape(
     x: TensorVariable, pattern: Pattern, inputs: Sequence[TensorVariable]
 ) -> StaticShape:
-    """The part of the shape of ``x[key]`` that is known."""
+    """The part of the shape of ``x[key]`` that is known; the inputs are checked."""
+    places = _places(pattern)
+    if len(places) != len(inputs) or not all(map(_fills, places, inputs)):
+        given = ", ".join(str(v.type) for v in inputs)
+        raise DTypeError(f"the index [{describe(pattern)}] needs {places}; given is ({given})")
     arrays = [
         _flag_shape(v, None) if v.dtype == "bool" else v.type.shape
         for v in inputs

@@ -1,6 +1,7 @@
 """DebugMode, NanGuardMode, MonitorMode: what they find, on both machines."""
 
 import pickle
+import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,7 @@ from symcomp.compile.debugmode import (
     DebugMode,
     DebugModeError,
     InvalidValueError,
+    RewriteCheckWarning,
     StochasticOrder,
 )
 from symcomp.compile.monitormode import MonitorMode, detect_nan
@@ -249,6 +251,31 @@ def test_a_wrong_rewrite_is_named(linker):
     message = str(caught.value)
     assert "from exp(x)" in message and "test_checking_modes.py:" in message
     assert "Mode.excluding('exp_is_expm1')" in message
+
+
+def test_a_rewrite_that_makes_an_error_is_named(linker, monkeypatch):
+    @rule("sgn", why="a wrong rule, for tests")
+    def sgn_of_the_third(node, graph):
+        return node.inputs[0][T.constant(3)] * T.ones_like(node.inputs[0])
+
+    wrong = phases.Phase("wrong", "for tests", RuleSet([sgn_of_the_third], phases.EVERY))
+    monkeypatch.setattr("symcomp.compile.mode.PHASES_WITH_LOOPS", (wrong,))
+    x = T.dvector("x")
+    mode = DebugMode(linker=linker).including("merge_only")
+    f = symcomp.function([x], ifelse(x[0] > 0, T.sgn(x), x), mode=mode)
+    with pytest.raises(BadOptimization, match=r"(?s)'sgn_of_the_third' .*made an error: .*Index"):
+        f([-1.0, 2.0])
+
+
+def test_a_rewrite_that_takes_an_error_away_is_told(linker):
+    x, y = T.dvectors("x", "y")
+    f = symcomp.function([x, y], (x + y).shape[0], mode=DebugMode(linker=linker))
+    words = "(?s)'length_of' .*took an error away: add raised .*Mode.excluding"
+    with pytest.warns(RewriteCheckWarning, match=words):
+        assert f([1.0, 2.0], [1.0, 2.0, 3.0]) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert f([1.0, 2.0], [1.0, 2.0]) == 2
 
 
 def test_rewriting_that_is_not_deterministic_is_found(monkeypatch):

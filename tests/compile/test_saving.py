@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import zipfile
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.compile.debugmode import DebugMode
+from symcomp.compile.monitormode import MonitorMode, detect_nan
+from symcomp.compile.nanguardmode import NanGuardError, NanGuardMode
 from symcomp.compile.saving.archive import TEXT
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.op import Op
@@ -198,6 +202,62 @@ HOSTILE = [
     (lambda t: t["graph"]["roots"][1].update(data={"array": 9}), "there is no array 9"),
     (lambda t: t["outputs"].update(variable=5), "no value number 5"),
     (lambda t: t.update(outputs={"nothing": 1}), "no kind of output"),
+    (lambda t: t.update(functions={}), "stands where a list"),
+    (lambda t: t.update(functions=[{}]), "stands where a dict"),
+    (lambda t: t.__delitem__("functions"), "'functions' is missing"),
+    (lambda t: t["graph"]["roots"][0].update(name=3), "the name of a variable is a str"),
+    (lambda t: t["graph"]["roots"][0]["type"]["fields"].update(dtype="float96"), "float96"),
+    (lambda t: t["graph"]["roots"][0]["type"]["fields"].update(dtype="object"), "object"),
+    (lambda t: t["graph"]["roots"][0]["type"]["fields"].update(shape=3), "TensorType.shape is 3"),
+    (
+        lambda t: t["graph"]["roots"][0]["type"]["fields"].update(shape={"tuple": [-1]}),
+        "describes what cannot be|shape",
+    ),
+    (
+        lambda t: t["graph"]["roots"][0]["type"]["fields"].update(shape={"tuple": [True]}),
+        "which is no tuple",
+    ),
+    (
+        lambda t: t["graph"]["roots"][1]["type"]["fields"].update(dtype="float32"),
+        "describes what cannot be: DTypeError",
+    ),
+    (
+        lambda t: t["graph"]["roots"][1]["type"]["fields"].update(shape={"tuple": [4]}),
+        "describes what cannot be: ShapeError",
+    ),
+    (
+        lambda t: t["graph"]["nodes"][0]["op"]["fields"].update(scalar={"float": "0x1p+0"}),
+        "Elemwise.scalar is 1.0, which is no ScalarOp",
+    ),
+    (
+        lambda t: t["graph"]["nodes"][0]["op"]["fields"].update(
+            scalar={"scalar": "cast", "parameters": ["double; evil()"]}
+        ),
+        "evil",
+    ),
+    (
+        lambda t: t["graph"]["nodes"][0]["op"]["fields"].update(
+            scalar={"scalar": "exp_moment", "parameters": [{"int": "9" * 40}]}
+        ),
+        "no parameters of exp_moment",
+    ),
+    (
+        lambda t: t["graph"]["nodes"][0]["op"]["fields"].update(inplace={"int": "9" * 6000}),
+        "stands where a text is expected",
+    ),
+    (
+        lambda t: t["graph"]["nodes"][0]["op"].update({"class": "symcomp.ops.matrices:MatrixOp"}),
+        "is no op by itself",
+    ),
+    (
+        lambda t: t["graph"]["nodes"][0].update(
+            op={"class": "symcomp.ops.join:Join", "fields": {"axis": -1}}
+        ),
+        "Join.axis is -1: axes are counted from the start",
+    ),
+    (lambda t: t["graph"]["nodes"][0].update(inputs=[0, 2]), "no value number 2"),
+    (lambda t: t["graph"]["nodes"][0].update(inputs=[True, 1]), "no value number True"),
+    (lambda t: t["graph"].update(inputs=[-5]), "no value number -5"),
 ]
 
 
@@ -223,6 +283,20 @@ def array_file(header):
         ("../evil", b"", "does not belong"),
         ("/etc/passwd", b"", "does not belong"),
         ("arrays/00.npy", b"", "does not belong"),
+        ("arrays/../graph.json", b"", "does not belong"),
+        ("arrays\\0.npy", b"", "does not belong"),
+        ("C:/arrays/0.npy", b"", "does not belong"),
+        ("arrays/", b"", "does not belong"),
+        ("arrays/0.npy", array_file("{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }"),
+         "claims to be float64 of shape"),
+        ("arrays/0.npy",
+         array_file("{'descr': '<f8', 'fortran_order': False, 'shape': (%s,), }" % ("9" * 40)),
+         "claims to be float64 of shape"),
+        ("arrays/0.npy", array_file("{'descr': '<M8[s]', 'fortran_order': False, 'shape': (3,), }"),
+         "numbers are expected"),
+        ("arrays/0.npy", array_file("{'descr': [('a', '<f8')], 'fortran_order': 0, 'shape': (3,)}"),
+         "is no array|numbers are expected"),
+        ("arrays/0.npy", array_file("__import__('os').system('true')"), "is no array"),
         ("arrays/5.npy", b"", "is missing"),
         ("arrays/0.npy", b"no array", "is no array"),
         ("arrays/0.npy", array_file("{'descr': '<f8', 'fortran_order': False, 'shape': (10**12,)}"),
@@ -259,6 +333,139 @@ def test_hostile_archives(path):
         symcomp.load(path)
     with pytest.raises(FileNotFoundError):
         symcomp.load(path.parent / "none.zip")
+
+
+def archive_of(path, *members):
+    """An archive of what symcomp would not write."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for info, data in members:
+            archive.writestr(info, data)
+    return path
+
+
+def test_archives_with_tricks(path):
+    symcomp.save(path, T.dvector("x") + np.ones(3))
+    with zipfile.ZipFile(path) as archive:
+        text = archive.read(TEXT)
+        arrays = [("arrays/0.npy", archive.read("arrays/0.npy"))]
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        archive_of(path, (TEXT, text), (TEXT, text))
+    with pytest.raises(LoadError, match=r"'graph\.json' is there twice"):
+        symcomp.load(path)
+    link = zipfile.ZipInfo("arrays/0.npy")
+    link.external_attr = 0o120777 << 16  # a symbolic link: its content is a path
+    with pytest.raises(LoadError, match="is no array"):
+        symcomp.load(archive_of(path, (TEXT, text), (link, b"/etc/passwd")))
+    entry = b'"outputs":{"variable":0}'
+    deep = text.replace(entry, b'"outputs":' + b'{"list":[' * 900 + entry[10:] + b"]}" * 900)
+    assert deep != text
+    with pytest.raises(LoadError, match="is not JSON|describes what cannot be: RecursionError"):
+        symcomp.load(archive_of(path, (TEXT, deep), *arrays))
+    with pytest.raises(LoadError, match="nan stands where"):
+        symcomp.load(archive_of(path, (TEXT, text.replace(b"null", b"NaN", 1))))
+
+
+def test_parts_that_overlap_are_refused(path):
+    """Two members that are one place in the file: what some bombs are made of."""
+    symcomp.save(path, T.dvector("x") + np.ones(3) * T.constant(np.arange(3.0)))
+    data = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        first = archive.getinfo("arrays/0.npy").header_offset
+        second = archive.getinfo("arrays/1.npy").header_offset
+    place = data.rindex(b"arrays/1.npy") - 4
+    assert data[place : place + 4] == second.to_bytes(4, "little")
+    path.write_bytes(data[:place] + first.to_bytes(4, "little") + data[place + 4 :])
+    with pytest.raises(LoadError, match="no archive that|lie over each other"):
+        symcomp.load(path)
+
+
+MODES = [
+    symcomp.Mode(linker="vm", optimizer="fast_compile").excluding("fusion"),
+    NanGuardMode(True, False, False, action="raise"),
+    DebugMode(check_isfinite=False, stability_patience=1).including("unsafe"),
+    DebugMode(linker="vm"),
+]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+def test_modes_are_kept(path, mode):
+    x = T.dvector("x")
+    states, _ = symcomp.scan(lambda s: T.log(s), outputs_info=[x], n_steps=2)
+    f = symcomp.function([x], states[-1], mode=mode)
+    g = round_trip(path, f)
+    assert type(g.maker.mode) is type(mode) and repr(g.maker.mode) == repr(mode)
+    assert g.maker.mode.options == mode.options
+    np.testing.assert_array_equal(g([3.0]), f([3.0]))
+    if isinstance(mode, NanGuardMode):
+        with pytest.raises(NanGuardError, match="1 NaN in log.*made at .*test_saving.py"):
+            g([0.5])
+
+
+class Loud(symcomp.Mode):
+    """A user's mode."""
+
+
+@pytest.mark.parametrize("mode", [MonitorMode(post_func=detect_nan), Loud()])
+def test_modes_that_cannot_be_saved(path, mode):
+    x = T.dvector("x")
+    f = symcomp.function([x], x * 2, mode=mode)
+    with pytest.raises(SaveError, match="cannot be saved: what loads the file would not"):
+        symcomp.save(path, f)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        None, [], ["cvm"], ["no linker", "fast_run", [], []], {"mode": "os.system"},
+        {"mode": "DebugMode", "parts": ["cvm", "None", [], []], "options": {"evil": 1}},
+        {"mode": "MonitorMode", "parts": ["cvm", "None", [], []], "options": {}},
+        {"mode": "NanGuardMode", "parts": ["cvm", "None", [], []], "options": {"action": "x"}},
+    ],
+)  # fmt: skip
+def test_hostile_modes(path, mode):
+    x = T.dvector("x")
+    symcomp.save(path, symcomp.function([x], x * 2))
+    rewrite(path, lambda text: text["functions"][0].update(mode=mode))
+    with pytest.raises(LoadError, match="is no mode"):
+        symcomp.load(path)
+
+
+def subtrees(text, place=()):
+    """The places in a JSON text."""
+    yield place
+    entries = text.items() if isinstance(text, dict) else []
+    for key, value in enumerate(text) if isinstance(text, list) else entries:
+        yield from subtrees(value, (*place, key))
+
+
+EVIL = [
+    None, -1, 3, 10**30, 2.5, float("nan"), "", "x", "float32", True, [], {}, {"array": 0}, [0],
+    {"tuple": [1, 2]}, {"int": "9" * 4000}, {"float": "nan"}, {"list": [1]}, {"slice": [1, 2, 3]},
+    {"scalar": "exp", "parameters": []}, {"reduction": "max"}, {"dtype": "bool"},
+]  # fmt: skip
+
+
+def test_whatever_is_changed_gives_a_graph_or_a_load_error(path):
+    _, _, train, *_ = network()
+    x = T.dmatrix("x")
+    symcomp.save(path, [train, T.sort(x[1:, ::2]).reshape((1, -1))])
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    rng = random.Random(0)
+    refused = 0
+    for _ in range(150):
+        text = json.loads(members[TEXT])
+        *way, key = rng.choice([p for p in subtrees(text) if p and "source" not in p[-1:]])
+        parent = text
+        for step in way:
+            parent = parent[step]
+        parent[key] = rng.choice(EVIL)
+        changed = [(name, data) for name, data in members.items() if name != TEXT]
+        try:
+            symcomp.load(archive_of(path, (TEXT, json.dumps(text)), *changed))
+        except LoadError:
+            refused += 1
+    assert refused > 100
 
 
 def test_damage_is_found(path):

@@ -1,6 +1,7 @@
 """debugprint: what is on its lines."""
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -127,3 +128,13 @@ def test_min_informative_str():
     assert min_informative_str(values) == "float64 (2, 4), -2 to 1, 2 NaN, 2 inf"
     assert min_informative_str(np.zeros((0, 3))) == "[]"
     assert min_informative_str(None) == "NoneType None"
+
+
+def test_inner_graphs_say_what_they_read():
+    x, xs = T.dvector("x"), T.dmatrix("xs")
+    shown = text(symcomp.gradient.jacobian(T.tanh(x) * x, x))
+    inner = shown[shown.index("Inner graphs:") :]
+    assert "← x [id" in inner and "← tanh [id" in inner and re.search(r"← i \[id \w+\]\n", inner)
+    states, _ = symcomp.scan(lambda row, s, w: T.tanh(row * w + s), xs, [x], T.exp(x))
+    inner = text(states, print_inner_graphs=True).split("Inner graphs:")[1]
+    assert re.search(r"← xs.* ← xs \[id", inner) and re.search(r"← .* ← exp \[id", inner)

@@ -7,6 +7,7 @@ import symcomp.tensor as T
 from symcomp.core.graph import FunctionGraph
 from symcomp.ops.control import ifelse
 from symcomp.ops.convert import Stack
+from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.join import Join
 from symcomp.ops.shape import ShapeI, SpecifyShape
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
@@ -163,3 +164,21 @@ def test_rule_does_not_fire(name):
     graph = FunctionGraph(inputs, built if isinstance(built, list) else [built])
     firings = Engine(graph, RuleSet([RULES[rule]]), folding=False, on_error="raise").run()
     assert [f.rule for f in firings if f.rule == rule] == []
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 0, 1)])
+@pytest.mark.parametrize("users", [1, 2])
+def test_many_transposes_meet_in_as_many_rewrites(order, users):
+    """Each moves down to the next, and not all of them to the input."""
+    x = T.dtensor3("x")
+    counts = []
+    for n in (30, 60):
+        y = x
+        for _ in range(n):
+            y = y.dimshuffle(*order)
+            y = T.tanh(y) if users == 1 else T.tanh(y) * y
+        graph = FunctionGraph([x], [y])
+        counts.append(len(Engine(graph, STRUCTURE, on_error="raise").run()))
+        moved = [node for node in graph.toposort() if isinstance(node.op, DimShuffle)]
+        assert users == 2 or not moved  # 30 and 60 are multiples of 2 and of 3
+    assert counts[1] <= 2.2 * counts[0]

@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from symcomp.compile.callable import Function
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
 from symcomp.compile.saving.archive import read_archive, write_archive
 from symcomp.compile.saving.graphs import GraphReader, GraphWriter, expect, member, pick
-from symcomp.compile.saving.values import mode_from
+from symcomp.compile.saving.values import mode_from, mode_to
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Variable
-from symcomp.errors import LoadError, SaveError
+from symcomp.errors import LoadError, SaveError, SymcompError
 
+# What functions raise of arguments that do not fit.
+MISUSE = (
+    TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError,
+    AssertionError,
+)  # fmt: skip
 FORMAT, VERSION = "symcomp", 1
 
 
@@ -103,7 +110,19 @@ def load(path: str | os.PathLike[str]) -> Any:
     array(9.)
     """
     text, arrays = read_archive(path)
-    text = expect(text, dict)
+    try:
+        return _read(path, expect(text, dict), arrays)
+    except LoadError:
+        raise
+    except (*MISUSE, SymcompError) as problem:
+        # What the file says is in the right form, but nothing that symcomp can do.
+        raise LoadError(
+            f"{os.fspath(path)} describes what cannot be: {type(problem).__name__}: {problem}"
+        ) from problem
+
+
+def _read(path: str | os.PathLike[str], text: Any, arrays: list[np.ndarray]) -> Any:
+    """What the text of a file stands for."""
     if text.get("format") != FORMAT:
         raise LoadError(f"{os.fspath(path)} was not written by symcomp.save")
     if text.get("version") != VERSION:
@@ -162,7 +181,7 @@ def _write_function(function: Function, writer: GraphWriter) -> dict[str, Any]:
         "n_outputs": maker.n_outputs,
         "updated": list(maker.updated),
         "borrowed": list(maker.borrowed),
-        "mode": maker.mode.parts,
+        "mode": mode_to(maker.mode),
         "name": maker.name,
         "nan_guard": maker.nan_guard,
         "trust_input": function.trust_input,
@@ -201,7 +220,7 @@ def _read_function(text: Any, reader: GraphReader) -> Function:
         n_outputs,
         updated,
         [expect(i, int) for i in member(text, "borrowed", list)],
-        mode_from(member(text, "mode", list)),
+        mode_from(text.get("mode")),
         member(text, "name", str),
         member(text, "nan_guard", str),
     )

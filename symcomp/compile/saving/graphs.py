@@ -177,8 +177,8 @@ class GraphReader:
 
 
 def expect(value: Any, kind: type) -> Any:
-    """``value``, which must be of ``kind``."""
-    if not isinstance(value, kind):
+    """``value``, which must be of ``kind``; a bool is no int."""
+    if type(value) is not kind:
         raise LoadError(f"{value!r:.80} stands where a {kind.__name__} is expected")
     return value
 
@@ -192,7 +192,7 @@ def member(text: dict[str, Any], name: str, kind: type) -> Any:
 
 def pick(values: Sequence[Any], number: Any) -> Any:
     """The value with this number."""
-    if not isinstance(number, int) or not 0 <= number < len(values):
+    if type(number) is not int or not 0 <= number < len(values):
         raise LoadError(f"there is no value number {number!r} at that place, only {len(values)}")
     return values[number]
 

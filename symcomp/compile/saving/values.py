@@ -7,6 +7,7 @@ named is fixed here, so that a file can ask for nothing but graphs.
 from __future__ import annotations
 
 import base64
+import builtins
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -15,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.compile.debugmode import DebugMode
 from symcomp.compile.mode import Mode
+from symcomp.compile.nanguardmode import NanGuardMode
+from symcomp.compile.saving.fields import fits, misfit, plain
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Type
@@ -35,6 +39,16 @@ PLACES = (
     "symcomp.autodiff.", "symcomp.compile.", "symcomp.core.", "symcomp.ops.", "symcomp.scan.",
     "symcomp.sparse.",
 )  # fmt: skip
+# The modes that are saved; all else that a mode could do is not symcomp's.
+MODES: dict[str, type[Mode]] = {cls.__name__: cls for cls in (Mode, NanGuardMode, DebugMode)}
+# Of scalar functions that come in families.
+LARGEST_PARAMETER = 1000
+# Those that Python defines.
+EXCEPTIONS = {
+    name: value
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, Exception) and value.__name__ == name
+}
 RECORDS = {cls.__name__: cls for cls in (Formula, Geometry, Layout, Literal, Result, Step)}
 Encode = Callable[[Any], Any]
 
@@ -85,6 +99,8 @@ class Encoder:
             return {"reduction": value.name}
         if isinstance(value, ClosedGraph):
             return {"graph": self._graph(value)}
+        if value in EXCEPTIONS.values():
+            return {"exception": value.__name__}
         if type(value) in RECORDS.values():
             return {"record": type(value).__name__, "fields": self._fields(value)}
         if isinstance(value, Op | Type):
@@ -109,7 +125,10 @@ class Encoder:
         found = {}
         known = type(value).__fields__
         for name in known.names:
-            field = getattr(value, name)
+            field = plain(getattr(value, name))
+            problem = misfit(type(value), name, field)
+            if problem:
+                raise SaveError(f"{value}: {problem}")
             if callable(field) and field is known.defaults.get(name):
                 continue  # what loads the file has it
             found[name] = self(field)
@@ -142,6 +161,7 @@ class Decoder:
             "reduction": lambda x: REDUCTIONS[x],
             "graph": graph,
             "variable": variable,
+            "exception": lambda x: EXCEPTIONS[x],
             "selects": lambda x: mode_from(x).selects,
         }
 
@@ -152,10 +172,10 @@ class Decoder:
             raise LoadError(f"{_short(value)} stands where a value is expected")
         try:
             if "scalar" in value:
-                return ROWS[value["scalar"]](*(self(p) for p in value["parameters"]))
+                return _row(value["scalar"], [self(p) for p in value["parameters"]])
             if "record" in value:
                 cls = RECORDS[value["record"]]
-                return _checked_record(cls(**self._fields(value)))
+                return _checked_record(cls(**self._fields(cls, value)))
             if "class" in value:
                 return self._named(value)
             (key,) = value
@@ -179,21 +199,30 @@ class Decoder:
             raise LoadError(f"{_short(value)} is no type of variables")
         return found
 
-    def _fields(self, value: Any) -> dict[str, Any]:
-        return {str(name): self(field) for name, field in value["fields"].items()}
-
-    def _named(self, value: Any) -> Any:
-        cls = named_class(value["class"], Op, Type)
-        known: Any = cls.__fields__
-        given = self._fields(value)
+    def _fields(self, cls: Any, value: Any) -> dict[str, Any]:
+        """Those that the file gives, each of its type."""
+        known, given = cls.__fields__, value["fields"]
         unknown = [name for name in given if name not in known.names]
         absent = [n for n in known.names if n not in given and n not in known.defaults]
         absent = [n for n in absent if n not in known.factories]
         if unknown or absent:
             raise LoadError(
-                f"{value['class']}: this version of symcomp has the fields {list(known.names)}; "
+                f"{cls.__name__}: this version of symcomp has the fields {list(known.names)}; "
                 f"unknown are {unknown}, missing {absent}"
             )
+        found = {name: self(field) for name, field in given.items()}
+        for name, field in found.items():
+            problem = misfit(cls, name, field)
+            if problem:
+                raise LoadError(problem)
+        return found
+
+    def _named(self, value: Any) -> Any:
+        cls = named_class(value["class"], Op, Type)
+        known: Any = getattr(cls, "__fields__", None)
+        if known is None:
+            raise LoadError(f"{value['class']} is no op by itself")
+        given = self._fields(cls, value)
         if issubclass(cls, Type):
             return cls(**given)
         made = cls.__new__(cls)
@@ -237,12 +266,43 @@ def mode_of(value: Any) -> Mode | None:
     return owner if isinstance(owner, Mode) and value == owner.selects else None
 
 
-def mode_from(parts: Any) -> Mode:
-    """The mode that ``Mode.parts`` described."""
-    linker, optimizer, included, excluded = parts
-    return Mode.of_parts(
-        _string(linker), _string(optimizer), map(_string, included), map(_string, excluded)
-    )
+def mode_to(mode: Mode) -> Any:
+    """A mode as JSON: its parts, and for one that checks its class and options, too."""
+    if type(mode) is Mode:
+        return mode.parts
+    if MODES.get(type(mode).__name__) is not type(mode):
+        raise SaveError(
+            f"{mode} cannot be saved: what loads the file would not have what it does to values. "
+            f"Compile the function with one of {', '.join(MODES)} to save it"
+        )
+    return {"mode": type(mode).__name__, "parts": mode.parts, "options": mode.options}
+
+
+def mode_from(text: Any) -> Mode:
+    """The mode that ``mode_to`` described."""
+    name, parts, options = "Mode", text, {}
+    try:
+        if isinstance(text, dict):
+            name, parts, options = text["mode"], text["parts"], text["options"]
+        linker, optimizer, included, excluded = parts
+        made: Mode = MODES[name].of_parts(
+            _string(linker), _string(optimizer), [*map(_string, included)],
+            [*map(_string, excluded)], **options,
+        )  # fmt: skip
+        return made
+    except (KeyError, TypeError, ValueError) as problem:
+        raise LoadError(f"{_short(text)} is no mode: {problem}") from None
+
+
+def _row(name: Any, parameters: list[Any]) -> ScalarOp:
+    """A scalar function; the parameters of families are names of dtypes and small numbers."""
+    if name == "cast":
+        (dtype,) = parameters
+        if dtypes.canonical(_string(dtype)) != dtype:
+            raise LoadError(f"{_short(dtype)} is no dtype")
+    elif any(not fits(int, n) or not 0 <= n <= LARGEST_PARAMETER for n in parameters):
+        raise LoadError(f"{_short(parameters)} are no parameters of {name}")
+    return ROWS[name](*parameters)
 
 
 def _checked_record(value: Any) -> Any:
