@@ -15,7 +15,7 @@ from symcomp.ops.creation import Arange
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.pattern import ARRAY
+from symcomp.ops.pattern import ARRAY, SYMBOL, Slice
 from symcomp.ops.pick import AsRows, Pick, Put, nowhere
 from symcomp.ops.products import SameLengths
 from symcomp.ops.scalar_math import cast
@@ -53,7 +53,7 @@ def put_into_rows(node: Apply, graph: Any) -> Any:
     if node.op.pattern != ONE_OF_EACH_ROW or node.op.inplace or zeros is None:
         return None
     z, y, rows, index = node.inputs
-    if z.ndim != 2 or number(zeros.inputs[0]) != 0 or y.type.shape[0] == 1:
+    if z.ndim != 2 or number(zeros.inputs[0]) != 0:
         return None
     shapes = Shapes()
     x = _of_shape(z, index, graph, shapes)
@@ -120,12 +120,15 @@ def _filled_up(x: Any, rows: Any, index: Any, shapes: Shapes) -> Any:
     """The positions in all rows of x of which the first, one for each of ``rows``, are given; None
     if that is not known to be what indexing does.
     """
-    if index.ndim != 1 or index.type.shape[0] == 1:
+    if index.ndim != 1:
         return None
     count = None
     if isinstance(rows, Constant):
-        count = rows.data.size
-        if count < 2 or not np.array_equal(rows.data, np.arange(count)):
+        if not np.array_equal(rows.data, np.arange(rows.data.size)):
+            return None
+        if rows.data.size != 1:
+            count = rows.data.size
+        elif not _at_most_one(index):
             return None
     elif _ends(rows, shapes) is not shapes.of(index)[0]:
         return None
@@ -134,6 +137,21 @@ def _filled_up(x: Any, rows: Any, index: Any, shapes: Shapes) -> Any:
             return None
         index = cast(index, "int64")
     return AsRows(nowhere(index.dtype), count)(_first_with_rows(x, shapes), index)
+
+
+def _at_most_one(x: Any) -> bool:
+    """Whether a vector is known to have one element or none."""
+    node = computed_by(x, Subtensor)
+    if node is None or x.type.shape[0] is not None:
+        return x.type.shape[0] in (0, 1)
+    (part,) = node.op.pattern if len(node.op.pattern) == 1 else (None,)
+    if part != Slice(SYMBOL, SYMBOL):
+        return False
+    start, stop = node.inputs[1:]
+    after = elementwise(stop, "add")
+    return after is not None and any(
+        a is start and number(b) == 1 for a, b in (after.inputs, after.inputs[::-1])
+    )
 
 
 def _first_with_rows(x: Any, shapes: Shapes) -> Any:

@@ -5,6 +5,7 @@ changed; `make fuzz` tries new ones.
 """
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -21,3 +22,7 @@ DEFAULTS = {"kernels": "False", "cflags": WARNINGS}
 _flags = os.environ.get("SYMCOMP_FLAGS", "")
 _added = [f"{name}={value}" for name, value in DEFAULTS.items() if f"{name}=" not in _flags]
 os.environ["SYMCOMP_FLAGS"] = ",".join(filter(None, [_flags, *_added]))
+
+# A shell that starts them in the background has them ignore Ctrl-C, which some tests press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -175,7 +175,7 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> TensorVariable
     if true.ndim == coding.ndim:
         return -sum_(true * log(coding), axis=coding.ndim - 1)
     if true.ndim == coding.ndim - 1 and dtypes.is_discrete(true.dtype):
-        return crossentropy_categorical_1hot(coding, true)
+        return _of_classes("categorical_crossentropy", "true_dist", coding, true)
     raise ShapeError(
         f"categorical_crossentropy: true_dist ({true.type}) must have as many axes as coding_dist "
         f"({coding.type}), or be "
@@ -185,20 +185,24 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> TensorVariable
 
 def crossentropy_categorical_1hot(coding_dist: Any, true_one_of_n: Any) -> TensorVariable:
     """``-log(coding_dist[i, true_one_of_n[i]])`` for every row i."""
-    coding, true = as_tensor_variable(coding_dist), as_tensor_variable(true_one_of_n)
+    name = "crossentropy_categorical_1hot"
+    return _of_classes(name, "true_one_of_n", coding_dist, true_one_of_n)
+
+
+def _of_classes(name: str, title: str, coding_dist: Any, classes: Any) -> TensorVariable:
+    """The loss of classes; ``name`` is the function that is asked, ``title`` its argument."""
+    coding, true = as_tensor_variable(coding_dist), as_tensor_variable(classes)
     if coding.ndim != 2 or true.ndim != 1:
         raise ShapeError(
-            f"crossentropy_categorical_1hot: a matrix and a vector are needed, got {coding.type} "
-            f"and {true.type}"
+            f"{name}: a matrix and a vector are needed, got {coding.type} and {true.type}"
         )
-    if not dtypes.is_discrete(true.dtype) or true.dtype == "bool":
+    if not dtypes.is_integer(true.dtype):
         raise DTypeError(
-            f"crossentropy_categorical_1hot: the classes must be integers, got {true.type}: cast "
-            "them to int64"
+            f"{name}: the classes must be integers, got {true.type}: cast them to int64"
         )
-    true = Labels("crossentropy_categorical_1hot: true_one_of_n")(true, shape_tuple(coding)[1])
+    true = Labels(f"{name}: {title}")(true, shape_tuple(coding)[1])
     # An index of length 1 would be stretched to all rows.
-    true = same_lengths("crossentropy_categorical_1hot", coding, true, [(0, 0)])
+    true = same_lengths(name, coding, true, [(0, 0)])
     return -log(getitem(coding, (arange(shape_tuple(coding)[0]), true)))
 
 

@@ -1,10 +1,14 @@
 """Kernels are put into files that compilers work on at once."""
 
 import ctypes
+import sys
 
+import numpy as np
 import pytest
 
-from symcomp.codegen import driver, units
+import symcomp
+import symcomp.tensor as T
+from symcomp.codegen import driver, prebuilt, units
 from symcomp.codegen.c_printer import Kernel, kernel_of
 from symcomp.config import config
 from symcomp.ops.elemwise import ROWS
@@ -43,6 +47,23 @@ def test_every_kernel_has_its_address(monkeypatch, tmp_path, processors) -> None
         assert (len(driver.entries()) > 1) == (processors > 1)
         driver._libraries.clear()
         assert units.load_kernels(kernels).keys() == addresses.keys()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="each file has its own loops")
+def test_loops_that_were_compiled_before_give_the_same_bits(tmp_path) -> None:
+    x = T.fmatrix("x")
+    outputs = [x.sum(axis=0), x.sum(axis=1), x.max(), T.nnet.softmax(x), T.exp(x), x.T + 1]
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=n).astype("float32") for n in ((3, 5), (200, 70), (1, 9000))]
+    found = []
+    for flags in ("", "-DNOTHING"):
+        with config.change_flags(compiledir=str(tmp_path / "kernels"), kernels=True, cflags=flags):
+            assert prebuilt.shares_loops() == (not flags)
+            f = symcomp.function([x], outputs, mode="FAST_RUN")
+            found.append([f(v[::-1, ::k]) for v in values for k in (1, 2)])
+    for got, want in zip(*found, strict=True):
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 def test_one_file_that_is_refused_fails_all(tmp_path) -> None:
