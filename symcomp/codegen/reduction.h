@@ -250,7 +250,7 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
     const int64_t *inner = reduced_steps + (reduced - 1) * total;
     int64_t length = reduced_lengths[reduced - 1], beside = lengths[rank - 1];
     int across = beside == 1 || (nest_weight(total, inner) <= nest_weight(total, step) &&
-                                 (length >= LONG || length >= beside));
+                                 (length >= LONG || length >= 4 * beside));
     struct reduction d = {k, across, reduced, reduced_lengths, reduced_steps, 0,
                           across ? inner : step, sweeps, 0, threads, across || beside <= BLOCK};
     int64_t size = 1, outer = 1, width = across ? 1 : LANES;
