@@ -37,11 +37,13 @@ function look(svg, box) {
   svg.setAttribute("viewBox", `${box.x} ${box.y} ${box.width} ${box.height}`);
 }
 
-function fit(svg) {
+function fit(svg, whole = false) {
   const width = Number(svg.dataset.width), height = Number(svg.dataset.height);
   const room = svg.parentElement.getBoundingClientRect();
-  // Letters are never larger than they are written, nor so small that nobody can read them.
-  const scale = Math.min(Math.max(width / room.width, height / room.height, 1), 2.2);
+  // Letters are never larger than they are written, nor, unless all is asked for, so small that
+  // nobody can read them.
+  const most = whole ? Infinity : 2.2;
+  const scale = Math.min(Math.max(width / room.width, height / room.height, 1), most);
   const shown = { width: scale * room.width, height: scale * room.height };
   const y = shown.height > height ? (height - shown.height) / 2 : 0;
   look(svg, { x: (width - shown.width) / 2, y, ...shown });
@@ -214,7 +216,7 @@ byId("up").addEventListener("click", () => {
   if (title) show(title);
 });
 byId("fit").addEventListener("click", () => {
-  for (const other of shown()) fit(other.querySelector("svg"));
+  for (const other of shown()) fit(other.querySelector("svg"), true);
 });
 byId("legend").querySelector("i").style.background =
   `linear-gradient(to right, ${[0, 0.0625, 0.25, 0.5625, 1].map(colour).join(",")})`;
