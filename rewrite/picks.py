@@ -10,6 +10,7 @@ import numpy as np
 
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType
+from symcomp.core.walk import depends_on
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.creation import Arange
 from symcomp.ops.dimshuffle import DimShuffle
@@ -56,7 +57,7 @@ def put_into_rows(node: Apply, graph: Any) -> Any:
     if z.ndim != 2 or number(zeros.inputs[0]) != 0:
         return None
     shapes = Shapes()
-    x = _of_shape(z, index, graph, shapes)
+    x = _of_shape(node, index, graph, shapes)
     if x is None:
         return None
     y = _one_for_all(y)
@@ -87,10 +88,11 @@ def lengths_of_inputs(node: Apply, graph: Any) -> Any:
     return SameLengths(node.op.name, pairs)(roots.pop(), y)
 
 
-def _of_shape(z: Any, index: Any, graph: Any, shapes: Shapes) -> Any:
-    """A matrix with the shape of z that was there before: what the positions were compared with,
-    or what is read there.
+def _of_shape(node: Apply, index: Any, graph: Any, shapes: Shapes) -> Any:
+    """A matrix with the shape of what the node gives, on which it does not depend: what the
+    positions were compared with, or what is read there.
     """
+    (z,) = node.outputs
     checked = computed_by(index, SameLengths)
     found = [] if checked is None else [checked.inputs[0]]
     waiting = [index]
@@ -104,7 +106,8 @@ def _of_shape(z: Any, index: Any, graph: Any, shapes: Shapes) -> Any:
             elif isinstance(client.op, Subtensor | Pick):
                 found.append(client.inputs[0])
     for x in found:
-        if x.ndim == 2 and all(shapes.same(x, a, z, a) for a in (0, 1)):
+        alike = x.ndim == 2 and all(shapes.same(x, a, z, a) for a in (0, 1))
+        if alike and not depends_on([x], [z]):
             return _before_lines(x)
     return None
 

@@ -208,3 +208,20 @@ def test_several_columns_of_the_first_row_are_no_rows():
     assert "pick_from_rows" not in rules
     (z,) = run(graph, np.zeros((2, 5)), np.array([0, 4, 2]))
     np.testing.assert_array_equal(z, np.ones(3))
+
+
+@pytest.mark.parametrize("also", ["alone", "loss", "derivative"])
+def test_gradients_that_are_read_at_the_labels(also):
+    """What is read there depends on what is written there, and has its shape."""
+    x, w, labels = T.dmatrix("x"), T.dmatrix("w"), T.lvector("labels")
+    scores, rows = T.dot(x, w), T.arange(labels.shape[0])
+    loss = -T.nnet.log_softmax(scores)[rows, labels].mean()
+    found = T.sqr(symcomp.grad(loss, scores))[rows, labels].sum()
+    more = {"alone": [], "loss": [loss], "derivative": [symcomp.grad(found, w)]}
+    outputs = [found, *more[also]]
+    graph, _ = picked([x, w, labels], outputs)
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=(5, 4)), rng.normal(size=(4, 3)), np.array([0, 1, 2, 0, -1])]
+    plain = evaluate(outputs, dict(zip([x, w, labels], values, strict=True)))
+    for got, want in zip(run(graph, *values), plain, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-13)
