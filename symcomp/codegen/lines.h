@@ -19,6 +19,24 @@ static inline char *kept_arrays(int count, int rank, const uint8_t *size, const 
     return (char *)malloc((size_t)end + 64);
 }
 
+/* Where the next element is, in C order of the axes a with flags[a] == which; after the last, the
+   first. */
+static inline const char *next_element(int rank, const uint8_t *flags, int which,
+                                       const int64_t *shape, const int64_t *strides, int64_t *index,
+                                       const char *from)
+{
+    for (int a = rank - 1; a >= 0; a--) {
+        if (flags[a] != which)
+            continue;
+        from += strides[a];
+        if (++index[a] < shape[a])
+            break;
+        from -= strides[a] * shape[a];
+        index[a] = 0;
+    }
+    return from;
+}
+
 #define POSITION_OF(T)                                                                             \
     {                                                                                              \
         T value = *(const T *)from;                                                                \
@@ -58,15 +76,7 @@ static inline int read_positions(int kind, int rank, int axis, const uint8_t *st
         if (position >= (uint64_t)n && !none)
             return 1;
         to[i] = none ? -1 : (int32_t)position;
-        for (int a = rank - 1; a >= 0; a--) {
-            if (stretched[a])
-                continue;
-            from += strides[a];
-            if (++index[a] < shape[a])
-                break;
-            from -= strides[a] * shape[a];
-            index[a] = 0;
-        }
+        from = next_element(rank, stretched, 0, shape, strides, index, from);
     }
     return 0;
 }

@@ -154,15 +154,7 @@ static const double *log_line(int size, int rank, const uint8_t *reduced, const 
     }
     for (int64_t i = 0; i < count; i++) {
         to[i] = size == 8 ? *(const double *)from : *(const float *)from;
-        for (int a = rank - 1; a >= 0; a--) {
-            if (!reduced[a])
-                continue;
-            from += strides[a];
-            if (++index[a] < shape[a])
-                break;
-            from -= strides[a] * shape[a];
-            index[a] = 0;
-        }
+        from = next_element(rank, reduced, 1, shape, strides, index, from);
     }
     return to;
 }
