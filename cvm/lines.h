@@ -151,12 +151,26 @@ enum { AHEAD = 8192 };
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
                 odd[k] = row[k] == row[k] ? odd[k] : (T)1;                                         \
         }                                                                                          \
-        for (int k = 1; k < SIDE_BY_SIDE; k++) {                                                   \
-            side[0] = side[k] SIGN side[0] ? side[k] : side[0];                                    \
-            odd[0] += odd[k];                                                                      \
-        }                                                                                          \
+        for (int half = SIDE_BY_SIDE / 2; half; half /= 2)                                         \
+            for (int k = 0; k < half; k++) {                                                       \
+                side[k] = side[half + k] SIGN side[k] ? side[half + k] : side[k];                  \
+                odd[k] += odd[half + k];                                                           \
+            }                                                                                      \
         *strange = odd[0] != 0;                                                                    \
         return side[0];                                                                            \
+    }                                                                                              \
+    /* How many numbers next to each other come before the block that has one. */                  \
+    static EACH_PROCESSOR int64_t before_##NAME(int64_t count, const T *x, T one)                  \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + SIDE_BY_SIDE <= count; i += SIDE_BY_SIDE) {                                     \
+            int found = 0;                                                                         \
+            for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
+                found |= x[i + k] == one;                                                          \
+            if (found)                                                                             \
+                break;                                                                             \
+        }                                                                                          \
+        return i;                                                                                  \
     }                                                                                              \
     /* Of one line: the chunk that holds the best, then where in it. */                            \
     static int64_t line_##NAME(int64_t n, const char *x, int64_t x_step)                           \
@@ -187,6 +201,8 @@ enum { AHEAD = 8192 };
                 found = start;                                                                     \
             }                                                                                      \
         }                                                                                          \
+        if (!strange && x_step == sizeof(T))                                                       \
+            found += before_##NAME(n - found, (const T *)x + found, best);                         \
         for (i = found;; i++) {                                                                    \
             T value = *(const T *)(x + i * x_step);                                                \
             if (value != value || (value == best && !strange))                                     \

@@ -13,9 +13,9 @@ from symcomp.codegen.c_scalars import C_TYPES, COMPLEX, STORED, converted
 from symcomp.codegen.loops import Nest, work_dtype
 from symcomp.ops.reduce import Reduce
 
-# So many parts of one result are added up side by side, as they stay in registers; so many bytes
-# of what is not a sum or product.
-PARTS, PARTS_BYTES = 32, 256
+# Parts of one result are added up side by side: so many bytes, which stay in registers, but not
+# fewer or more elements than these.
+PARTS_BYTES, FEWEST, MOST = 512, 32, 256
 _MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
 
 
@@ -55,6 +55,11 @@ class Fold:
         return self.name in ("max", "min") and np.dtype(self.work).kind == "f"
 
     @property
+    def is_pair(self) -> bool:
+        """Whether beside totals there is another array: of errors, or of NaN where one was met."""
+        return self.has_error or self.is_extreme
+
+    @property
     def adds(self) -> bool:
         """Whether it is a sum or product."""
         return self.name in ("sum", "prod")
@@ -66,7 +71,7 @@ class Fold:
         lines += [f"_Alignas(64) {kind} p{v}[LANES];"]
         if self.is_extreme:
             lines += [f"_Alignas(64) {kind} u{v}[LANES];"]
-        if self.has_error:
+        if self.is_pair:
             lines += [f"{kind} *e{v} = ({kind} *)data[{self._error}];"]
         return lines
 
@@ -86,63 +91,80 @@ class Fold:
         joined = _joined(self.name, self.work, f"q{v}[i]", f"p{v}[i]")
         return ["for (int64_t i = 0; i < n; i++)", f"    q{v}[i] = {joined};"]
 
-    def fold(self, suffixes: Sequence[str]) -> list[str]:
-        """Join the elements of rows, two by two, and these to the part."""
+    def element(self, suffix: str = "") -> str:
+        """An element that is reduced, in the dtype of totals."""
+        return converted(f"v{self.argument}{suffix}", self._given, self.work)
+
+    def maybe(self, suffix: str) -> str:
+        """The name of an element that may be missing: then it changes nothing."""
+        return f"x{self.number}{suffix}"
+
+    def missing(self, suffix: str) -> str:
+        """Its declaration."""
+        return f"{self._kind} {self.maybe(suffix)} = {_identity(self.name, self.work)};"
+
+    def there(self, suffix: str) -> str:
+        """What it becomes where there is an element."""
+        return f"{self.maybe(suffix)} = {self.element(suffix)};"
+
+    def fold(self, elements: Sequence[str]) -> list[str]:
+        """Join elements two by two, and these to the part."""
         v, name, work, kind = self.number, self.name, self.work, self._kind
-        if len(suffixes) == 1:
-            if self.is_extreme:
-                return self._extreme([f"v{self.argument}{suffixes[0]}"])
-            text = converted(f"v{self.argument}{suffixes[0]}", self._given, work)
-            return [f"p{v}[i] = {_joined(name, work, f'p{v}[i]', text)};"]
-        lines, names = [], []
-        for suffix in suffixes:
-            names.append(f"w{v}{suffix}")
-            element = converted(f"v{self.argument}{suffix}", self._given, work)
-            lines.append(f"const {kind} {names[-1]} = {element};")
+        if len(elements) == 1 and not self.is_extreme:
+            return [f"p{v}[i] = {_joined(name, work, f'p{v}[i]', elements[0])};"]
+        names = [f"w{v}_{row}" for row in range(len(elements))]
+        lines = [f"const {kind} {x} = {e};" for x, e in zip(names, elements, strict=True)]
         if self.is_extreme:
-            return [*lines, *self._extreme(names)]
+            lines += self._unordered(names)
         while len(names) > 1:
             x, y, *names = names
             names.append(x + y.removeprefix(f"w{v}"))
             lines.append(f"const {kind} {names[-1]} = {_joined(name, work, x, y)};")
         return [*lines, f"p{v}[i] = {_joined(name, work, f'p{v}[i]', names[0])};"]
 
-    def _extreme(self, names: Sequence[str]) -> list[str]:
-        """Elements compared with the part, and NaN noted: of two at once."""
-        v, sign = self.number, ">" if self.name == "max" else "<"
-        lines = []
-        for x, y in zip(names[::2], [*names[1::2], names[-1]], strict=False):
-            lines.append(f"u{v}[i] = __builtin_isunordered({x}, {y}) ? NAN : u{v}[i];")
-        for x in names:
-            lines.append(f"p{v}[i] = {x} {sign} p{v}[i] ? {x} : p{v}[i];")
-        return lines
+    def _unordered(self, names: Sequence[str]) -> list[str]:
+        """NaN noted: of two elements at once."""
+        u = f"u{self.number}[i]"
+        pairs = zip(names[::2], [*names[1::2], names[-1]], strict=False)
+        return [f"{u} = __builtin_isunordered({x}, {y}) ? NAN : {u};" for x, y in pairs]
 
     def settle(self, part: str = "p") -> list[str]:
         """Add parts to totals; for sums of floats, keeping the rounding errors."""
         v, kind = self.number, self._kind
+        lines = ["for (int64_t i = 0; i < n; i++) {"]
+        if self.has_error:
+            suffix = "_c" if self.work in COMPLEX else ""
+            suffix += "f" if kind.startswith("float") else ""
+            lines += [
+                f"    {kind} s = t{v}[i] + {part}{v}[i];",
+                f"    e{v}[i] += sum_error{suffix}(t{v}[i], {part}{v}[i], s);",
+                f"    t{v}[i] = s;",
+            ]
+        else:
+            joined = _joined(self.name, self.work, f"t{v}[i]", f"{part}{v}[i]")
+            lines += [f"    t{v}[i] = {joined};"]
         if self.is_extreme:
-            best = f"(u{v}[i] != u{v}[i] ? u{v}[i] : p{v}[i])"
-            joined = _joined(self.name, self.work, f"t{v}[i]", best)
-            return ["for (int64_t i = 0; i < n; i++)", f"    t{v}[i] = {joined};"]
-        if not self.has_error:
-            joined = _joined(self.name, self.work, f"t{v}[i]", f"p{v}[i]")
-            return ["for (int64_t i = 0; i < n; i++)", f"    t{v}[i] = {joined};"]
-        suffix = ("_c" if self.work in COMPLEX else "") + ("f" if kind.startswith("float") else "")
-        return [
-            "for (int64_t i = 0; i < n; i++) {",
-            f"    {kind} s = t{v}[i] + {part}{v}[i];",
-            f"    e{v}[i] += sum_error{suffix}(t{v}[i], {part}{v}[i], s);",
-            f"    t{v}[i] = s;",
-            "}",
-        ]
+            lines += [f"    e{v}[i] += u{v}[i];"]
+        return [*lines, "}"]
+
+    def keep(self, part: str = "p") -> list[str]:
+        """Parts that are the totals."""
+        v = self.number
+        lines = ["for (int64_t i = 0; i < n; i++)", f"    t{v}[i] = {part}{v}[i];"]
+        if self.is_pair:
+            second = f"u{v}[i]" if self.is_extreme else "0"
+            lines += ["for (int64_t i = 0; i < n; i++)", f"    e{v}[i] = {second};"]
+        return lines
 
     def begin(self) -> list[str]:
         """What totals begin with."""
+        arrays = {self._total: _identity(self.name, self.work)}
+        if self.is_pair:
+            arrays[self._error] = "0"
         lines = []
-        for array in (self._total, self._error) if self.has_error else (self._total,):
+        for array, first in arrays.items():
             lines += [f"    {self._kind} *b{array} = ({self._kind} *)data[{array}];"]
-            lines += ["    for (int64_t i = 0; i < n; i++)"]
-            lines += [f"        b{array}[i] = {_identity(self.name, self.work)};"]
+            lines += ["    for (int64_t i = 0; i < n; i++)", f"        b{array}[i] = {first};"]
         return lines
 
     def merge(self) -> list[str]:
@@ -154,12 +176,11 @@ class Fold:
             arguments = ", ".join(f"(void *){array}" for array in (*arrays, *more))
             return [f"    {_MERGED[self.work]}(n, {arguments});"]
         lines = [f"    {kind} *t{v} = ({kind} *)data[{self._total}];"]
-        if self.has_error:
+        if self.is_pair:
             lines += [f"    {kind} *e{v} = ({kind} *)data[{self._error}];"]
         lines += [f"    const {kind} *p{v} = (const {kind} *)other[{self._total}];"]
         if self.is_extreme:
-            joined = _joined(self.name, self.work, f"t{v}[i]", f"p{v}[i]")
-            return [*lines, "    for (int64_t i = 0; i < n; i++)", f"        t{v}[i] = {joined};"]
+            lines += [f"    const {kind} *u{v} = (const {kind} *)other[{self._error}];"]
         lines += [f"    {line}" for line in self.settle()]
         if self.has_error:
             lines += [f"    p{v} = (const {kind} *)other[{self._error}];"]
@@ -170,43 +191,76 @@ class Fold:
         """Totals to results: added up, where they are parts of one, mostly as many as ``parts``."""
         kind, stored = self._kind, STORED[self._dtype]
         lines = ["    {", f"        {kind} *t = ({kind} *)data[{self._total}];"]
+        if self.is_pair:
+            lines += [f"        {kind} *e = ({kind} *)data[{self._error}];"]
         if self.has_error:
-            lines += [f"        const {kind} *e = (const {kind} *)data[{self._error}];"]
             lines += ["        for (int64_t i = 0; i < n; i++)", "            t[i] += e[i];"]
+        joined = [("t", self.name)]
+        if self.is_extreme:
+            joined += [("e", "sum")]
+        result = "e[i] != e[i] ? e[i] : t[i]" if self.is_extreme else "t[i]"
         return [
             *lines,
             f"        {stored} *z = ({stored} *)data[{self._result}];",
-            *(indented(line, 2) for line in _together(self.name, self.work, parts)),
+            *(indented(line, 2) for line in self._together(joined, parts)),
             "        for (int64_t i = 0; i < (across ? 1 : n); i++)",
-            f"            z[i] = ({stored}){converted('t[i]', self.work, self._dtype)};",
+            f"            z[i] = ({stored}){converted(f'({result})', self.work, self._dtype)};",
             "    }",
         ]
+
+    def _together(self, arrays: Sequence[tuple[str, str]], parts: int) -> list[str]:
+        """Join n parts, across, in the first of their array; they are mostly ``parts``."""
+        lines = [f"if (across && n == {parts}) {{"]
+        half = parts // 2
+        while half:
+            for t, name in arrays:
+                joined = _joined(name, self.work, f"{t}[i]", f"{t}[{half} + i]")
+                lines += [f"    for (int i = 0; i < {half}; i++)", f"        {t}[i] = {joined};"]
+            half //= 2
+        lines += ["} else if (across) {"]
+        for t, name in arrays:
+            first = ", ".join([_identity(name, self.work)] * 4)
+            joined = _joined(name, self.work, "s[i % 4]", f"{t}[i]")
+            lines += [
+                "    {",
+                f"        {self._kind} s[4] = {{{first}}};",
+                "        for (int64_t i = 0; i < n; i++)",
+                f"            s[i % 4] = {joined};",
+                *(
+                    f"        s[{i}] = {_joined(name, self.work, f's[{i}]', f's[{i + 2}]')};"
+                    for i in range(2)
+                ),
+                f"        {t}[0] = {_joined(name, self.work, 's[0]', 's[1]')};",
+                "    }",
+            ]
+        return [*lines, "}"]
 
 
 def parts_of_one(folds: Sequence[Fold]) -> int:
     """How many parts of one result are added up side by side: what stays in registers."""
-    if all(fold.adds for fold in folds):
-        return PARTS
-    # These wait for one another longer: more of them.
     sizes = [np.dtype(fold.work).itemsize for fold in folds]
-    return max(PARTS, min(2 * PARTS, PARTS_BYTES // max(sizes)))
+    return max(FEWEST, min(MOST, PARTS_BYTES // max(sizes)))
 
 
-def functions_of_totals(number: int, folds: Sequence[Fold]) -> list[str]:
-    """The functions that begin totals, add others to them, and make results of them."""
-    parts = parts_of_one(folds)
+def functions_of_totals(number: int, folds: Sequence[Fold], lanes: bool) -> list[str]:
+    """The functions that begin totals, add others to them, and make results of them; ``lanes``:
+    whether there is a function of lanes, which calls the last.
+    """
+    parts = parts_of_one(folds) // (4 if lanes else 1)
+    linkage = "INLINE" if lanes else "static"
+    data = "char *const *data"
     functions = {
-        f"NAME_begin{number}(int64_t n, char *const *data)": [f.begin() for f in folds],
-        f"NAME_merge{number}(int64_t n, char *const *data, char *const *other)": [
+        f"static void NAME_begin{number}(int64_t n, {data})": [f.begin() for f in folds],
+        f"static void NAME_merge{number}(int64_t n, {data}, char *const *other)": [
             f.merge() for f in folds
         ],
-        f"NAME_finish{number}(int64_t n, int across, char *const *data)": [
+        f"{linkage} void NAME_finish{number}(int64_t n, int across, {data})": [
             f.finish(parts) for f in folds
         ],
     }
     lines = []
     for head, bodies in functions.items():
-        lines += [f"static void {head}", "{", *(line for body in bodies for line in body), "}", ""]
+        lines += [head, "{", *(line for body in bodies for line in body), "}", ""]
     return lines
 
 
@@ -218,47 +272,13 @@ def _joined(name: str, work: str, total: str, x: str) -> str:
     if name in ("max", "min"):
         if kind == "b":
             return f"(uint8_t)({total} {'|' if name == 'max' else '&'} {x})"
-        sign = ">" if name == "max" else "<"
-        test = f"({x} {sign} {total}) | ({x} != {x})" if kind == "f" else f"{x} {sign} {total}"
-        return f"{test} ? {x} : {total}"
+        # NaN, which fails the test, is kept apart.
+        return f"{x} {'>' if name == 'max' else '<'} {total} ? {x} : {total}"
     if kind == "b":
         return f"(uint8_t)({total} {'|' if name == 'sum' else '&'} {x})"
     if kind == "c" and name == "prod":
         return f"c_mul{'f' if work == 'complex64' else ''}({total}, {x})"
     return f"({c_type})({total} {'+' if name == 'sum' else '*'} {x})"
-
-
-def _together(name: str, work: str, parts: int) -> list[str]:
-    """Join n parts, across, in the first; they are mostly ``parts``."""
-    lines = [f"if (across && n == {parts}) {{"]
-    half = parts // 2
-    while half:
-        lines += [f"    for (int i = 0; i < {half}; i++)"]
-        lines += [f"        t[i] = {_joined(name, work, 't[i]', f't[{half} + i]')};"]
-        half //= 2
-    if name in ("sum", "prod"):
-        c_type = C_TYPES[work]
-        return [
-            *lines,
-            "} else if (across) {",
-            f"    {c_type} s[4] = {{{', '.join([_identity(name, work)] * 4)}}};",
-            "    for (int64_t i = 0; i < n; i++)",
-            f"        s[i % 4] = {_joined(name, work, 's[i % 4]', 't[i]')};",
-            f"    s[0] = {_joined(name, work, 's[0]', 's[2]')};",
-            f"    s[1] = {_joined(name, work, 's[1]', 's[3]')};",
-            f"    t[0] = {_joined(name, work, 's[0]', 's[1]')};",
-            "}",
-        ]
-    return [
-        *lines,
-        "} else {",
-        "    for (int64_t m = n, half; across && m > 1; m = half) {",
-        "        half = (m + 1) / 2;",
-        "        for (int64_t i = 0; i < m / 2; i++)",
-        f"            t[i] = {_joined(name, work, 't[i]', 't[half + i]')};",
-        "    }",
-        "}",
-    ]
 
 
 def _identity(name: str, work: str) -> str:

@@ -13,7 +13,10 @@ _FUNCTION = re.compile(r"\b(?!sizeof|half)[a-z]\w+\(")
 _NAME = re.compile(r"\b[av]\d+\b")
 # What a function of a body takes.
 ARGUMENTS = "(int64_t rows, int64_t n, char *const *data, const int64_t *step)"
-LANE_ARGUMENTS = ARGUMENTS.replace("int64_t n,", "int64_t rest, int fresh,")
+LANE_ARGUMENTS = (
+    "(int added, int64_t count, int64_t rows, int64_t rest, char *const *given, "
+    "const int64_t *step, const int64_t *next)"
+)
 
 
 def needed(lines: Sequence[tuple[int, str]], after: Sequence[str], prefix: str = "v") -> list[str]:
@@ -77,11 +80,21 @@ def loop_of_blocks(lines: Sequence[str]) -> list[str]:
     ]
 
 
-def of_row(line: str, row: int, suffix: str) -> str:
-    """A line for one of several rows."""
-    if not suffix:
-        return line
-    return _NAME.sub(rf"\g<0>{suffix}", line).replace("+ r * step", f"+ (r + {row}) * step")
+def of_row(line: str, suffix: str, row: int = 0) -> str:
+    """A line for one of several rows, whose variables end in ``suffix``."""
+    line = _NAME.sub(rf"\g<0>{suffix}", line)
+    return line.replace("+ r * step", f"+ (r + {row}) * step") if row else line
+
+
+def portions(size: int, inner: Sequence[str]) -> list[str]:
+    """All rows, in portions of a size, or at once if it is 0."""
+    end = f"rows - part < {size} ? rows : part + {size}" if size else "rows"
+    return [
+        f"    for (int64_t part = 0; part < rows; part += {size or 'rows'}) {{",
+        f"        int64_t r = part, end = {end};",
+        *inner,
+        "    }",
+    ]
 
 
 def is_light(lines: Sequence[str]) -> bool:

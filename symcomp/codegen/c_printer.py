@@ -18,9 +18,9 @@ from functools import cache
 from importlib.resources import files
 
 from symcomp.codegen.c_folds import Fold, functions_of_totals, parts_of_one
+from symcomp.codegen.c_lanes import PART, Pass, function_of_lanes
 from symcomp.codegen.c_loops import (
     ARGUMENTS,
-    LANE_ARGUMENTS,
     indented,
     inline_head,
     is_light,
@@ -29,6 +29,7 @@ from symcomp.codegen.c_loops import (
     loop_of_tiles,
     needed,
     of_row,
+    portions,
     versions,
 )
 from symcomp.codegen.c_scalars import C_TYPES, STORED, expression
@@ -57,11 +58,6 @@ _REAL = {
 _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _OF_GAMMA = re.compile(r"\bg_\w+\(")
-# Sums are in parts of so many elements, whose rounding errors grow, before they are added up with
-# errors kept.
-PART = 16
-# Where parts stay in registers, so many are added up before.
-PARTS_JOINED = 4
 # So many rows are added up at once where elements take little time: the part is read less often.
 ROWS = 4
 
@@ -182,7 +178,7 @@ class _Printer:
         self.nest, self.formula = nest, nest.formula
         self.dtypes = nest.dtypes
         self.folds = {v: Fold(nest, v) for v in nest.totals}
-        self.light: set[int] = set()  # the bodies that have a function of lanes
+        self.lanes: dict[int, list[str]] = {}  # functions of lanes, by their bodies
 
     def _folds_of(self, body: Body) -> list[Fold]:
         return [self.folds[v] for v in body.folds]
@@ -199,7 +195,9 @@ class _Printer:
         if reduces:
             for number, (body, _) in enumerate(stages(self.nest)):
                 if body.folds:
-                    lines += functions_of_totals(number, self._folds_of(body))
+                    folds = self._folds_of(body)
+                    lines += functions_of_totals(number, folds, 2 * number in self.lanes)
+        lines += [line for function in self.lanes.values() for line in function]
         return [*lines, *self._tables(reduces), *self._entry(reduces)]
 
     # -- bodies
@@ -211,7 +209,7 @@ class _Printer:
         numbers = [pair for pair in body.loads if pair[1] in body.numbers]
         vectors = [pair for pair in body.loads if pair[1] not in body.numbers]
         stores = [f"a{a}[i] = {self._stored(v)};" for v, a in body.stores]
-        ends = [*(line for f in self._folds_of(body) for line in f.fold(("",))), *stores]
+        ends = [*(line for f in self._folds_of(body) for line in f.fold([f.element()])), *stores]
         values = self._reads_values(number, body)
         inside = needed([*((v, self._load(v, a, "i", values)) for v, a in vectors), *steps], ends)
         outside = needed([(v, self._load(v, a, "0")) for v, a in numbers], [*inside, *ends])
@@ -232,7 +230,8 @@ class _Printer:
         lines += [indented(line, 2) for line in (*pointers, *outside, *over)]
         lines += ["    }", "}", ""]
         if not values:
-            return [f"static void NAME_{number}{ARGUMENTS}", "{", *lines]
+            linkage = "INLINE" if number - 1 in self.lanes else "static"
+            return [f"{linkage} void NAME_{number}{ARGUMENTS}", "{", *lines]
         return [inline_head(number), "{", *lines, *versions(number, True)]
 
     def _reads_values(self, number: int, body: Body) -> bool:
@@ -259,28 +258,17 @@ class _Printer:
         values = self._reads_values(number, body)
         lines = [inline_head(number), "{", *self._parts(folds, several), "}", ""]
         lines += versions(number, values)
-        if not light:
-            return lines
-        self.light.add(number)
-        return [*lines, *self._lanes(number, body, before, inside, stores)]
+        if light:
+            self.lanes[number] = self._lanes(number, body, before, inside, stores)
+        return lines
 
-    def _parts(self, folds: Sequence[Fold], rows: Sequence[str], joined: int = 1) -> list[str]:
-        """All rows, by ``rows``, in parts; so many ``joined`` are added to the totals."""
-        sums = [fold for fold in folds if fold.has_error]
-        size, joined = (PART, joined) if sums else (0, 1)
+    def _parts(self, folds: Sequence[Fold], rows: Sequence[str]) -> list[str]:
+        """All rows, by ``rows``, in parts that are added to the totals."""
+        size = PART if any(fold.has_error for fold in folds) else 0
         lines = [f"    {line}" for fold in folds for line in fold.totals()]
         inner = [f"        {line}" for fold in folds for line in fold.start()]
-        inner += rows
-        if joined == 1:
-            inner += [f"        {line}" for fold in folds for line in fold.settle()]
-            return [*lines, *_portions("part", "0", "rows", size, inner)]
-        inner += [f"        {line}" for fold in sums for line in fold.join()]
-        inner += [f"        {line}" for f in folds if not f.has_error for line in f.settle()]
-        outer = [f"        {line}" for fold in sums for line in fold.start("q")]
-        outer += [f"    {line}" for line in _portions("part", "whole", "last", size, inner)]
-        outer += [f"        {line}" for fold in sums for line in fold.settle("q")]
-        text = _portions("whole", "0", "rows", size * joined, outer)
-        return [*lines, *(line.replace("r = whole, end", "last") for line in text)]
+        inner += [*rows, *(f"        {line}" for fold in folds for line in fold.settle())]
+        return [*lines, *portions(size, inner)]
 
     def _lanes(
         self,
@@ -290,35 +278,17 @@ class _Printer:
         inside: Sequence[str],
         stores: Sequence[str],
     ) -> list[str]:
-        """The same for parts of one result, as many as stay in registers, and what is left over."""
-        folds = self._folds_of(body)
-        lanes = parts_of_one(folds)
-        across = [line.replace("across ? 0 : i", "0") for line in inside]
-        ahead = [*before, *self._ahead(body, before)]
-        inner = [*across, *(line for fold in folds for line in fold.fold(("",))), *stores]
-        rows = [
-            *self._rows(body, ahead, across, stores, [""]),
-            "        if (rest && end == rows) {",
-            *(indented(line.replace("r * step", "rows * step"), 3) for line in before),
-            "#pragma omp simd",
-            "            for (int64_t i = 0; i < n; i++) {",
-            "                if (i < rest) {",
-            *(f"                    {line}" for line in inner),
-            "                }",
-            "            }",
-            "        }",
-        ]
-        return [
-            f"static void NAME_lanes{number}{LANE_ARGUMENTS}",
-            "{",
-            f"    enum {{ n = {lanes} }};",
-            "    if (fresh) {",
-            *(f"    {line}" for fold in folds for line in fold.begin()),
-            "    }",
-            *self._parts(folds, rows, PARTS_JOINED),
-            "}",
-            "",
-        ]
+        """The same for parts of results, as many as stay in registers, and what is left over; with
+        what comes before and after.
+        """
+        across = (line.replace("across ? 0 : i", "0") for line in inside)
+        arrays = {a for _, a in (*body.loads, *body.stores)} - body.numbers
+        moving = frozenset(a for a in arrays if a < self.nest.temporaries)
+        read = frozenset(self._read_in_order(body, before))
+        given = Pass(
+            tuple(self._folds_of(body)), tuple(before), tuple(across), tuple(stores), moving, read
+        )
+        return function_of_lanes(number, len(self.dtypes), given)
 
     def _rows(
         self,
@@ -329,9 +299,10 @@ class _Printer:
         suffixes: Sequence[str],
     ) -> list[str]:
         """The loop over rows, several at once; suffixes tell their variables apart."""
-        ahead = [of_row(line, row, s) for row, s in enumerate(suffixes) for line in before]
-        work = [of_row(line, row, s) for row, s in enumerate(suffixes) for line in inside]
-        work += [line for fold in self._folds_of(body) for line in fold.fold(suffixes)]
+        ahead = [of_row(line, s, row) for row, s in enumerate(suffixes) for line in before]
+        work = [of_row(line, s, row) for row, s in enumerate(suffixes) for line in inside]
+        for fold in self._folds_of(body):
+            work += fold.fold([fold.element(suffix) for suffix in suffixes])
         count = len(suffixes)
         over = loop([*work, *stores])
         if count > 1 and any(fold.is_extreme for fold in self._folds_of(body)):
@@ -349,13 +320,6 @@ class _Printer:
             f"        for (; r + {count - 1} < end; r += {count}) {{",
             *(indented(line, 3) for line in (*ahead, *over)),
             "        }",
-        ]
-
-    def _ahead(self, body: Body, before: Sequence[str]) -> list[str]:
-        """Ask early for what lies next to each other."""
-        return [
-            f"ask_for((const char *)a{a} + AHEAD, n * (int64_t)sizeof *a{a});"
-            for a in self._read_in_order(body, before)
         ]
 
     def _read_in_order(self, body: Body, before: Sequence[str]) -> list[int]:
@@ -415,7 +379,7 @@ class _Printer:
                 a, b = 2 * number, 2 * number + 1
                 across = "across" if self._reads_values(a, body) else ""
                 parts = parts_of_one(self._folds_of(body)) if body.folds else 0
-                lanes = f"NAME_lanes{a}" if a in self.light else "0"
+                lanes = f"NAME_lanes{a}" if a in self.lanes else "0"
                 entries.append(
                     f"{{{{NAME_{a}, NAME_role{a}}}, {{NAME_{across}{a}, NAME_role{a}}}, "
                     f"{{NAME_{b}, NAME_role{b}}}, {parts}, {lanes}, {names.format(number)}}}"
@@ -474,17 +438,6 @@ class _Printer:
             "(&NAME_kernel, data, shape, strides, threads);",
             "}",
         ]
-
-
-def _portions(name: str, first: str, last: str, size: int, inner: Sequence[str]) -> list[str]:
-    """The rows from ``first`` to before ``last`` in portions of a size, or at once if it is 0."""
-    end = f"{last} - {name} < {size} ? {last} : {name} + {size}" if size else last
-    return [
-        f"    for (int64_t {name} = {first}; {name} < {last}; {name} += {size or last}) {{",
-        f"        int64_t r = {name}, end = {end};",
-        *inner,
-        "    }",
-    ]
 
 
 def _table(name: str, entries: Sequence[int]) -> str:

@@ -3,8 +3,9 @@
 
 /* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
    by side, where these are results; parts of one result, where there are few elements; elements next
-   to each other of which one result is made alone, not with others beside it. */
-enum { BLOCK = 512, LANES = 4096, FEW_PARTS = 32, LONG = 64 };
+   to each other of which one result is made alone, not with others beside it; rows of parts that
+   are added up before errors are noted. */
+enum { BLOCK = 512, LANES = 4096, FEW_PARTS = 32, LONG = 64, SECTION = 256 };
 
 #define KERNEL_ARGUMENTS                                                                           \
     char *const *data, const int64_t *shape, const int64_t *strides, int threads
@@ -27,6 +28,15 @@ INLINE void ask_for(const void *array, int64_t bytes)
         __builtin_prefetch((const char *)array + i);
 }
 
+/* For functions that use twice what they read: a compiler that knows the vectors of a processor, but
+   not the processor, thinks that to read it again takes no time. It does where vectors lie in two
+   lines of the cache, as those of NumPy's arrays do. */
+#if defined(__tune_znver3__) && defined(__AVX512F__)
+#define READ_ONCE __attribute__((target("tune=icelake-server,prefer-vector-width=512")))
+#else
+#define READ_ONCE
+#endif
+
 /* For r < rows and i < n: element i of row r of an array is at data[array] + r * step[array], i
    elements on. */
 typedef void body_function(int64_t rows, int64_t n, char *const *data, const int64_t *step);
@@ -39,12 +49,13 @@ struct body {
 /* One pass over the reduced axes: `along` or `across` for every element, `section` for every result.
    Lanes of `across` are parts of one result; values of which there is one for each result are its.
    `parts` is how many there are at most; 0 for any number. `lanes` is `across` of so many, and of
-   `rest` of them in one row more; it begins totals if they are `fresh`. `merge` adds other totals to
-   these. */
+   `rest` of them in one row more, at most SECTION rows; `count` times, `next` apart: of results, from
+   their beginning to their end, or of what is `added` to the totals there are. `merge` adds other totals to these. */
 struct stage {
     struct body along, across, section;
     int parts;
-    void (*lanes)(int64_t rows, int64_t rest, int fresh, char *const *data, const int64_t *step);
+    void (*lanes)(int added, int64_t count, int64_t rows, int64_t rest, char *const *data,
+                  const int64_t *step, const int64_t *next);
     void (*begin)(int64_t n, char *const *data);
     void (*merge)(int64_t n, char *const *data, char *const *other);
     void (*finish)(int64_t n, int across, char *const *data);

@@ -22,7 +22,7 @@ struct reduction {
 struct results {
     char *const *data;
     int64_t *lengths, *steps, beside, width;
-    int rank, empty;
+    int rank, empty, several;           /* whether several blocks are computed together */
 };
 
 static inline void reduction_run(const struct reduction *d, const struct sweep *w,
@@ -41,17 +41,22 @@ static inline void reduction_rows(const struct reduction *d, const struct sweep 
                                   const struct stage *stage, int64_t n, char *const *at)
 {
     const struct body *body = d->across ? &stage->across : &stage->along;
+    int total = d->kernel->total;
+    int64_t sections = w->lanes ? (w->rows - 1) / SECTION : 0, step[total];
+    int64_t rows = w->lanes ? sections * SECTION : w->rows;
+    char *end[total];
+    for (int a = 0; a < total; a++) {
+        step[a] = SECTION * w->row_step[a];
+        end[a] = at[a] + rows * w->row_step[a];
+    }
     if (w->lanes) {
-        stage->lanes(w->rows, w->rest, 0, at, w->row_step);
+        stage->lanes(1, sections, SECTION, 0, at, w->row_step, step);
+        stage->lanes(1, 1, w->rows - rows, w->rest, end, w->row_step, step);
         return;
     }
-    reduction_run(d, w, body, w->rows, n, at);
-    if (!w->rest)
-        return;
-    char *end[d->kernel->total];
-    for (int a = 0; a < d->kernel->total; a++)
-        end[a] = at[a] + w->rows * w->row_step[a];
-    reduction_run(d, w, body, 1, w->rest, end);
+    reduction_run(d, w, body, rows, n, at);
+    if (w->rest)
+        reduction_run(d, w, body, 1, w->rest, end);
 }
 
 /* One pass over all reduced elements, for n results. */
@@ -137,7 +142,14 @@ static inline int reduction_in_chunks(const struct reduction *d, const struct sw
     return 1;
 }
 
-/* All stages for n results next to each other, `step` apart; or for one, across. */
+/* Whether all elements of a result are few enough to be added up in one call. */
+static inline int reduction_at_once(const struct sweep *w)
+{
+    return w->lanes && !w->rank && w->rows <= SECTION;
+}
+
+/* All stages for n results next to each other, `step` apart; across for one, or for all of which
+   one call makes each. */
 static inline void reduction_stages(const struct reduction *d, int64_t n, char *const *data,
                                     const int64_t *step, int empty)
 {
@@ -146,14 +158,14 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
         const struct stage *stage = k->stages + s;
         const struct sweep *w = d->sweeps + s;
         int64_t lanes = d->across ? w->n : n;
-        if (w->lanes && !w->rank && !empty && w->rows * lanes < 2 * CHUNK) {
-            stage->lanes(w->rows, w->rest, 1, data, w->row_step);
-        } else {
-            if (stage->begin)
-                stage->begin(lanes, data);
-            if (!empty && !reduction_in_chunks(d, w, stage, lanes, data))
-                reduction_pass(d, w, stage, lanes, data);
+        if (!empty && reduction_at_once(w)) {
+            stage->lanes(0, n, w->rows, w->rest, data, w->row_step, step);
+            continue;
         }
+        if (stage->begin)
+            stage->begin(lanes, data);
+        if (!empty && !reduction_in_chunks(d, w, stage, lanes, data))
+            reduction_pass(d, w, stage, lanes, data);
         if (!stage->begin)
             continue;
         stage->finish(lanes, d->across, data);
@@ -188,11 +200,13 @@ static inline void reduction_results(const struct reduction *given, const struct
         for (int a = 0; a < k->temporaries; a++)
             at[a] += index[axis] * r->steps[axis * total + a];
     }
-    for (; first < last; first++) {
-        int64_t n = r->beside - i < r->width ? r->beside - i : r->width;
+    while (first < last) {
+        int64_t together = r->several ? last - first : 1, most = together * r->width;
+        int64_t n = r->beside - i < most ? r->beside - i : most;
         for (int a = 0; a < total; a++)
             here[a] = at[a] + i * step[a];
         reduction_stages(&d, n, here, step, r->empty);
+        first += (n + r->width - 1) / r->width;
         i += n;
         if (i == r->beside) {
             nest_next(total, r->rank - 1, r->lengths, r->steps, index, at);
@@ -264,7 +278,8 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
         size *= reduced_lengths[axis];
     if (!across && threads > 1 && outer < threads && beside < threads * LANES)
         width = (beside / threads + BLOCK) / BLOCK * BLOCK;
-    struct results r = {data, lengths, steps, beside, width, rank, empty};
+    int several = k->count == 1 && !empty && reduction_at_once(sweeps);
+    struct results r = {data, lengths, steps, beside, width, rank, empty, several};
     int64_t count = outer * ((beside + width - 1) / width);
 #ifdef _OPENMP
     if (threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK) {

@@ -1,0 +1,134 @@
+"""Passes in C over elements next to each other, whose totals stay in registers: there are as many
+lanes as fit, and rows of two elements for each. So there is one comparison for two that tells
+whether one is NaN, one wait for two that are added up, and little is left over after the last row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from symcomp.codegen.c_folds import Fold, parts_of_one
+from symcomp.codegen.c_loops import LANE_ARGUMENTS, indented, loop, of_row, portions
+from symcomp.core.record import record
+
+# Sums are in parts of so many rows, whose rounding errors grow, before these are added up.
+PART = 16
+WAYS = ("_0", "_1", "_2", "_3")
+
+
+@record
+class Pass:
+    """The lines of a body that reduces.
+
+    Attributes
+    ----------
+    folds : tuple of Fold
+    before : tuple of str
+        What comes before the loop over elements: pointers, and numbers that are the same for all.
+    inside : tuple of str
+        What is computed for each element.
+    stores : tuple of str
+        What is written.
+    moving : frozenset of int
+        The arrays that have an element for each that is reduced.
+    read : frozenset of int
+        Those of them that are read.
+    """
+
+    folds: tuple[Fold, ...]
+    before: tuple[str, ...]
+    inside: tuple[str, ...]
+    stores: tuple[str, ...]
+    moving: frozenset[int]
+    read: frozenset[int]
+
+
+def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
+    """The function of body ``number``, from the beginning of totals to results; there are ``total``
+    arrays.
+    """
+    folds = given.folds
+    sums = [fold for fold in folds if fold.has_error]
+    others = [fold for fold in folds if not fold.has_error]
+    # Errors of sums grow with the rows of a part, and then with the number of parts.
+    begin = [line for fold in sums for line in fold.start()]
+    join = [line for fold in sums for line in fold.join()]
+    part = _deep(2, (*begin, *_rows(given), *join))
+    first = [line for fold in folds for line in fold.totals()]
+    first += [line for fold in others for line in fold.start()]
+    first += [line for fold in sums for line in fold.start("q")]
+    parts = [*((fold, "p") for fold in others), *((fold, "q") for fold in sums)]
+    once = "READ_ONCE " if any(fold.is_extreme for fold in folds) else ""
+    return [
+        f"{once}static void NAME_lanes{number}{LANE_ARGUMENTS}",
+        "{",
+        f"    enum {{ n = {parts_of_one(folds) // len(WAYS)}, total = {total} }};",
+        "    char *data[total];",
+        "    memcpy(data, given, sizeof data);",
+        "    while (count--) {",
+        *_deep(2, first),
+        *_deep(1, portions(PART if sums else 0, part)),
+        "        if (rest) {",
+        *_deep(3, (*begin, *_rest(given), *join)),
+        "        }",
+        "        if (added) {",
+        *_deep(3, (line for fold, array in parts for line in fold.settle(array))),
+        "        } else {",
+        *_deep(3, (line for fold, array in parts for line in fold.keep(array))),
+        f"            NAME_finish{number // 2}(n, 1, data);",
+        f"            NAME_{number + 1}(1, 1, data, next);",
+        "        }",
+        "        for (int a = 0; a < total; a++)",
+        "            data[a] += next[a];",
+        "    }",
+        "}",
+        "",
+    ]
+
+
+def _rows(given: Pass) -> list[str]:
+    """The whole rows of a part."""
+    inside = [of_row(line, way) for way in WAYS for line in given.inside]
+    for fold in given.folds:
+        inside += fold.fold([fold.element(way) for way in WAYS])
+    inside += [of_row(line, way) for way in WAYS for line in given.stores]
+    return [
+        "for (; r < end; r++) {",
+        *_deep(1, (*_starts(given), *loop(inside))),
+        "}",
+    ]
+
+
+def _rest(given: Pass) -> list[str]:
+    """What is left over after the last whole row."""
+    folds = given.folds
+    inside = [fold.missing(way) for way in WAYS for fold in folds]
+    for i, way in enumerate(WAYS):
+        there = [of_row(line, way) for line in given.inside]
+        there += [fold.there(way) for fold in folds]
+        there += [of_row(line, way) for line in given.stores]
+        inside += [f"if (i + {i} * n < rest) {{", *_deep(1, there), "}"]
+    for fold in folds:
+        inside += fold.fold([fold.maybe(way) for way in WAYS])
+    return [*(line.replace("r * step", "rows * step") for line in _starts(given)), *loop(inside)]
+
+
+def _starts(given: Pass) -> list[str]:
+    """What comes before the loop: for the elements of a row that each lane has; and memory is asked
+    for early.
+    """
+    lines = []
+    for i, way in enumerate(WAYS):
+        for line in given.before:
+            text = of_row(line, way)
+            moves = any(f" *a{a}{way} = " in text for a in given.moving)
+            lines.append(f"{text[:-1]} + {i} * n;" if i and moves else text)
+    for a in sorted(given.read):
+        first = f"a{a}{WAYS[0]}"
+        size = f"{len(WAYS)} * n * (int64_t)sizeof *{first}"
+        lines.append(f"ask_for((const char *){first} + AHEAD, {size});")
+    return lines
+
+
+def _deep(depth: int, lines: Iterable[str]) -> list[str]:
+    return [indented(line, depth) for line in lines]
