@@ -18,7 +18,7 @@ SHAPE = (2000, 3000)
 NAMES = ("sum", "prod", "max", "mean", "argmax")
 AXES = (0, 1, None)
 DTYPES = ("float64", "float32", "int64", "int32")
-ROUNDS = 2
+ROUNDS = 4
 
 
 def best(call, seconds=0.06):

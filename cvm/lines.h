@@ -97,11 +97,18 @@ RUN(recurrence_c16, double _Complex, double _Complex, given,
     given + times_c16(RATE(double _Complex), last))
 
 /* The first largest element, or the first NaN, as `best` is replaced by what is better than it. */
-enum { CHUNK = 512, SIDE_BY_SIDE = 32 };
+enum { CHUNK = 1024, SIDE_BY_SIDE = 32 };
 /* So many bytes before they are read, memory is asked for: processors do not look that far. */
 enum { AHEAD = 8192 };
 
 #define IS_BETTER(x, best, SIGN) (((x) SIGN (best)) | (((x) != (x)) & ((best) == (best))))
+
+/* Half of what is side by side with the other half. */
+#define TOGETHER(HALF, SIGN)                                                                       \
+    for (int k = 0; k < HALF; k++) {                                                               \
+        side[k] = side[HALF + k] SIGN side[k] ? side[HALF + k] : side[k];                          \
+        odd[k] += odd[HALF + k];                                                                   \
+    }
 
 #define EXTREME(NAME, T, SIGN)                                                                     \
     /* For each of m <= CHUNK lines, row after row. */                                             \
@@ -133,7 +140,8 @@ enum { AHEAD = 8192 };
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    /* The best of numbers next to each other; `strange` is whether there is a NaN. */             \
+    /* The best of count >= SIDE_BY_SIDE numbers next to each other; `strange` is whether there is \
+       a NaN. */                                                                                   \
     static EACH_PROCESSOR T best_##NAME(int64_t count, const T *x, int *strange)                   \
     {                                                                                              \
         T side[SIDE_BY_SIDE];                                                                      \
@@ -143,7 +151,8 @@ enum { AHEAD = 8192 };
             odd[k] = (T)(x[k] != x[k]);                                                            \
         }                                                                                          \
         for (int64_t i = SIDE_BY_SIDE; i < count; i += SIDE_BY_SIDE) {                             \
-            const T *row = x + i;                                                                  \
+            /* The last are looked at with some of those before them. */                           \
+            const T *row = x + (i + SIDE_BY_SIDE <= count ? i : count - SIDE_BY_SIDE);             \
             for (int k = 0; k < SIDE_BY_SIDE; k += 64 / (int)sizeof(T))                            \
                 __builtin_prefetch(row + AHEAD / sizeof(T) + k);                                   \
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
@@ -151,39 +160,47 @@ enum { AHEAD = 8192 };
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
                 odd[k] = row[k] == row[k] ? odd[k] : (T)1;                                         \
         }                                                                                          \
-        for (int half = SIDE_BY_SIDE / 2; half; half /= 2)                                         \
-            for (int k = 0; k < half; k++) {                                                       \
-                side[k] = side[half + k] SIGN side[k] ? side[half + k] : side[k];                  \
-                odd[k] += odd[half + k];                                                           \
-            }                                                                                      \
+        TOGETHER(16, SIGN)                                                                         \
+        TOGETHER(8, SIGN)                                                                          \
+        TOGETHER(4, SIGN)                                                                          \
+        TOGETHER(2, SIGN)                                                                          \
+        TOGETHER(1, SIGN)                                                                          \
         *strange = odd[0] != 0;                                                                    \
         return side[0];                                                                            \
     }                                                                                              \
-    /* How many numbers next to each other come before the block that has one. */                  \
-    static EACH_PROCESSOR int64_t before_##NAME(int64_t count, const T *x, T one)                  \
+    /* The first of n >= SIDE_BY_SIDE numbers next to each other that is `one`. */                 \
+    static EACH_PROCESSOR int64_t first_##NAME(int64_t n, const T *x, T one)                       \
     {                                                                                              \
-        int64_t i = 0;                                                                             \
-        for (; i + SIDE_BY_SIDE <= count; i += SIDE_BY_SIDE) {                                     \
-            int found = 0;                                                                         \
+        for (int64_t i = 0; i < n; i += SIDE_BY_SIDE) {                                            \
+            uint32_t places = 0;                                                                   \
+            i = i + SIDE_BY_SIDE <= n ? i : n - SIDE_BY_SIDE;                                      \
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
-                found |= x[i + k] == one;                                                          \
-            if (found)                                                                             \
-                break;                                                                             \
+                places |= x[i + k] == one ? (uint32_t)1 << k : 0;                                  \
+            if (places)                                                                            \
+                return i + __builtin_ctz(places);                                                  \
         }                                                                                          \
-        return i;                                                                                  \
+        return 0;                                                                                  \
     }                                                                                              \
     /* Of one line: the chunk that holds the best, then where in it. */                            \
     static int64_t line_##NAME(int64_t n, const char *x, int64_t x_step)                           \
     {                                                                                              \
-        T buffer[CHUNK], best = *(const T *)x;                                                     \
-        int64_t found = 0, i, start = 0, count;                                                    \
+        T buffer[CHUNK + SIDE_BY_SIDE], best = *(const T *)x;                                      \
+        int64_t found = 0, start = 0, count;                                                       \
         int strange = best != best;                                                                \
-        for (; start + SIDE_BY_SIDE <= n && !strange; start += count) {                            \
+        if (n < SIDE_BY_SIDE) {                                                                    \
+            for (int64_t i = 1; i < n; i++) {                                                      \
+                T value = *(const T *)(x + i * x_step);                                            \
+                int better = IS_BETTER(value, best, SIGN);                                         \
+                best = better ? value : best;                                                      \
+                found = better ? i : found;                                                        \
+            }                                                                                      \
+            return found;                                                                          \
+        }                                                                                          \
+        for (; start < n && !strange; start += count) {                                            \
             const T *values = (const T *)(x + start * x_step);                                     \
-            count = n - start < CHUNK ? n - start : CHUNK;                                         \
-            count -= count % SIDE_BY_SIDE;                                                         \
+            count = n - start < CHUNK + SIDE_BY_SIDE ? n - start : CHUNK;                          \
             if (x_step != sizeof(T)) {                                                             \
-                for (i = 0; i < count; i++)                                                        \
+                for (int64_t i = 0; i < count; i++)                                                \
                     buffer[i] = *(const T *)(x + (start + i) * x_step);                            \
                 values = buffer;                                                                   \
             }                                                                                      \
@@ -193,17 +210,11 @@ enum { AHEAD = 8192 };
                 found = start;                                                                     \
             }                                                                                      \
         }                                                                                          \
-        for (; start < n && !strange; start++) {                                                   \
-            T value = *(const T *)(x + start * x_step);                                            \
-            strange = value != value;                                                              \
-            if (strange || value SIGN best) {                                                      \
-                best = value;                                                                      \
-                found = start;                                                                     \
-            }                                                                                      \
+        if (!strange && x_step == sizeof(T)) {                                                     \
+            found = found + SIDE_BY_SIDE <= n ? found : n - SIDE_BY_SIDE;                          \
+            return found + first_##NAME(n - found, (const T *)x + found, best);                    \
         }                                                                                          \
-        if (!strange && x_step == sizeof(T))                                                       \
-            found += before_##NAME(n - found, (const T *)x + found, best);                         \
-        for (i = found;; i++) {                                                                    \
+        for (int64_t i = found;; i++) {                                                            \
             T value = *(const T *)(x + i * x_step);                                                \
             if (value != value || (value == best && !strange))                                     \
                 return i;                                                                          \

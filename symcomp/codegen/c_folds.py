@@ -107,8 +107,10 @@ class Fold:
         """What it becomes where there is an element."""
         return f"{self.maybe(suffix)} = {self.element(suffix)};"
 
-    def fold(self, elements: Sequence[str]) -> list[str]:
-        """Join elements two by two, and these to the part."""
+    def fold(self, elements: Sequence[str], settled: bool = False) -> list[str]:
+        """Join elements two by two, and these to the part or, where they are ``settled``, to the
+        total.
+        """
         v, name, work, kind = self.number, self.name, self.work, self._kind
         if len(elements) == 1 and not self.is_extreme:
             return [f"p{v}[i] = {_joined(name, work, f'p{v}[i]', elements[0])};"]
@@ -120,6 +122,8 @@ class Fold:
             x, y, *names = names
             names.append(x + y.removeprefix(f"w{v}"))
             lines.append(f"const {kind} {names[-1]} = {_joined(name, work, x, y)};")
+        if settled:
+            return [*lines, *self._added(names[0])]
         return [*lines, f"p{v}[i] = {_joined(name, work, f'p{v}[i]', names[0])};"]
 
     def _unordered(self, names: Sequence[str]) -> list[str]:
@@ -129,23 +133,25 @@ class Fold:
         return [f"{u} = __builtin_isunordered({x}, {y}) ? NAN : {u};" for x, y in pairs]
 
     def settle(self, part: str = "p") -> list[str]:
-        """Add parts to totals; for sums of floats, keeping the rounding errors."""
-        v, kind = self.number, self._kind
+        """Add parts to totals."""
+        v = self.number
         lines = ["for (int64_t i = 0; i < n; i++) {"]
-        if self.has_error:
-            suffix = "_c" if self.work in COMPLEX else ""
-            suffix += "f" if kind.startswith("float") else ""
-            lines += [
-                f"    {kind} s = t{v}[i] + {part}{v}[i];",
-                f"    e{v}[i] += sum_error{suffix}(t{v}[i], {part}{v}[i], s);",
-                f"    t{v}[i] = s;",
-            ]
-        else:
-            joined = _joined(self.name, self.work, f"t{v}[i]", f"{part}{v}[i]")
-            lines += [f"    t{v}[i] = {joined};"]
+        lines += [f"    {line}" for line in self._added(f"{part}{v}[i]")]
         if self.is_extreme:
             lines += [f"    e{v}[i] += u{v}[i];"]
         return [*lines, "}"]
+
+    def _added(self, x: str) -> list[str]:
+        """Add to a total; for sums of floats, keeping the rounding error."""
+        v, kind = self.number, self._kind
+        if not self.has_error:
+            return [f"t{v}[i] = {_joined(self.name, self.work, f't{v}[i]', x)};"]
+        suffix = ("_c" if self.work in COMPLEX else "") + ("f" if kind.startswith("float") else "")
+        return [
+            f"const {kind} s{v} = t{v}[i] + {x};",
+            f"e{v}[i] += sum_error{suffix}(t{v}[i], {x}, s{v});",
+            f"t{v}[i] = s{v};",
+        ]
 
     def keep(self, part: str = "p") -> list[str]:
         """Parts that are the totals."""

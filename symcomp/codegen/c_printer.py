@@ -59,7 +59,8 @@ _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _OF_GAMMA = re.compile(r"\bg_\w+\(")
 # So many rows are added up at once where elements take little time: the part is read less often.
-ROWS = 4
+# More where there are many rows, but not many arrays: these are not a part first.
+ROWS, MORE_ROWS, MANY_ROWS = 4, 16, 64
 
 
 @record
@@ -250,23 +251,33 @@ class _Printer:
         """A body that reduces: parts of rows, then what they are added up to."""
         folds = self._folds_of(body)
         light = is_light(inside)
-        rows = self._rows(body, before, inside, stores, [""])
-        several = rows
+        counts = [1]
         if light and not stores and (len(folds) == 1 or all(fold.adds for fold in folds)):
-            suffixes = [f"_{row}" for row in range(ROWS)]
-            several = [*self._rows(body, before, inside, stores, suffixes), *rows]
+            counts = self._at_once(body, before)
+        rows = {count: self._rows(body, before, inside, stores, count) for count in counts}
+        settled = rows.pop(counts[0]) if counts[0] > ROWS else []
+        others = [line for loop_of_some in rows.values() for line in loop_of_some]
         values = self._reads_values(number, body)
-        lines = [inline_head(number), "{", *self._parts(folds, several), "}", ""]
+        lines = [inline_head(number), "{", *self._parts(folds, settled, others), "}", ""]
         lines += versions(number, values)
         if light:
             self.lanes[number] = self._lanes(number, body, before, inside, stores)
         return lines
 
-    def _parts(self, folds: Sequence[Fold], rows: Sequence[str]) -> list[str]:
-        """All rows, by ``rows``, in parts that are added to the totals."""
+    def _at_once(self, body: Body, before: Sequence[str]) -> list[int]:
+        """How many rows are read at once; what is left over of as many, in fewer; then one."""
+        more = MORE_ROWS // max(1, len(self._read_in_order(body, before)))
+        compared = any(fold.is_extreme for fold in self._folds_of(body))
+        return [ROWS, 1] if compared or more <= ROWS else [more, ROWS, 1]
+
+    def _parts(
+        self, folds: Sequence[Fold], settled: Sequence[str], rows: Sequence[str]
+    ) -> list[str]:
+        """All rows: in loops that add to the totals, and in parts that are added to them."""
         size = PART if any(fold.has_error for fold in folds) else 0
         lines = [f"    {line}" for fold in folds for line in fold.totals()]
-        inner = [f"        {line}" for fold in folds for line in fold.start()]
+        inner = [*settled, "        if (r == end)", "            continue;"] if settled else []
+        inner += [f"        {line}" for fold in folds for line in fold.start()]
         inner += [*rows, *(f"        {line}" for fold in folds for line in fold.settle())]
         return [*lines, *portions(size, inner)]
 
@@ -296,14 +307,14 @@ class _Printer:
         before: Sequence[str],
         inside: Sequence[str],
         stores: Sequence[str],
-        suffixes: Sequence[str],
+        count: int,
     ) -> list[str]:
-        """The loop over rows, several at once; suffixes tell their variables apart."""
+        """The loop over rows, so many at once; suffixes tell their variables apart."""
+        suffixes = [f"_{row}" for row in range(count)] if count > 1 else [""]
         ahead = [of_row(line, s, row) for row, s in enumerate(suffixes) for line in before]
         work = [of_row(line, s, row) for row, s in enumerate(suffixes) for line in inside]
         for fold in self._folds_of(body):
-            work += fold.fold([fold.element(suffix) for suffix in suffixes])
-        count = len(suffixes)
+            work += fold.fold([fold.element(suffix) for suffix in suffixes], count > ROWS)
         over = loop([*work, *stores])
         if count > 1 and any(fold.is_extreme for fold in self._folds_of(body)):
             # Comparisons leave little room to look ahead.
@@ -316,8 +327,9 @@ class _Printer:
                     for s in suffixes
                 ],
             )
+        many = f"rows >= {MANY_ROWS} && " if count > ROWS else ""
         return [
-            f"        for (; r + {count - 1} < end; r += {count}) {{",
+            f"        for (; {many}r + {count - 1} < end; r += {count}) {{",
             *(indented(line, 3) for line in (*ahead, *over)),
             "        }",
         ]
