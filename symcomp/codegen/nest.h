@@ -4,8 +4,9 @@
 /* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
    by side, where these are results; parts of one result, where there are few elements; elements next
    to each other of which one result is made alone, not with others beside it; rows of parts that
-   are added up before errors are noted. */
-enum { BLOCK = 512, LANES = 4096, FEW_PARTS = 32, LONG = 64, SECTION = 256 };
+   are added up before errors are noted; so many results that it matters where they lie. */
+enum { BLOCK = 512, LANES = 4096, FEW_PARTS = 32, LONG = 64, SECTION = 256,
+       MANY = 1024 };
 
 #define KERNEL_ARGUMENTS                                                                           \
     char *const *data, const int64_t *shape, const int64_t *strides, int threads

@@ -18,10 +18,11 @@ struct reduction {
     int threads, few;                   /* whether there are few lanes, so that totals take no time */
 };
 
-/* The results that are computed, in blocks of `width` next to each other. */
+/* The results that are computed, in blocks of `width` next to each other; the first block lacks what
+   is before its `shift`. */
 struct results {
     char *const *data;
-    int64_t *lengths, *steps, beside, width;
+    int64_t *lengths, *steps, beside, width, shift;
     int rank, empty, several;           /* whether several blocks are computed together */
 };
 
@@ -183,8 +184,9 @@ static inline void reduction_results(const struct reduction *given, const struct
     const struct kernel *k = given->kernel;
     int total = k->total;
     struct reduction d = *given;
-    int64_t reduced_index[d.rank], index[r->rank], blocks = (r->beside + r->width - 1) / r->width;
-    int64_t i = first % blocks * r->width, outer = first / blocks;
+    int64_t reduced_index[d.rank], index[r->rank];
+    int64_t blocks = (r->beside + r->shift + r->width - 1) / r->width;
+    int64_t block = first % blocks, outer = first / blocks;
     const int64_t *step = r->steps + (r->rank - 1) * total;
     NEST_BUFFER(k);
     char *at[total], *here[total];
@@ -201,18 +203,32 @@ static inline void reduction_results(const struct reduction *given, const struct
             at[a] += index[axis] * r->steps[axis * total + a];
     }
     while (first < last) {
-        int64_t together = r->several ? last - first : 1, most = together * r->width;
-        int64_t n = r->beside - i < most ? r->beside - i : most;
+        int64_t together = r->several ? last - first : 1, left = blocks - block;
+        together = together < left ? together : left;
+        int64_t i = block * r->width - r->shift, end = i + together * r->width;
+        i = i < 0 ? 0 : i;
+        int64_t n = (end < r->beside ? end : r->beside) - i;
         for (int a = 0; a < total; a++)
             here[a] = at[a] + i * step[a];
         reduction_stages(&d, n, here, step, r->empty);
-        first += (n + r->width - 1) / r->width;
-        i += n;
-        if (i == r->beside) {
+        first += together;
+        block += together;
+        if (block == blocks) {
             nest_next(total, r->rank - 1, r->lengths, r->steps, index, at);
-            i = 0;
+            block = 0;
         }
     }
+}
+
+/* How far blocks are moved for the vectors of the first array in them to be lines of the cache: if
+   there are many, as what is split off takes time. */
+static inline int64_t reduction_shift(const struct kernel *k, char *const *data,
+                                      const int64_t *step, int64_t beside, int64_t width)
+{
+    int64_t off = (int64_t)((uintptr_t)data[0] % CACHE_LINE);
+    if (beside < MANY || step[0] != k->size[0] || off % k->size[0])
+        return 0;
+    return off ? width - (CACHE_LINE - off) / k->size[0] : 0;
 }
 
 /* Which axes rows and vectors are of, in one stage. */
@@ -278,9 +294,11 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
         size *= reduced_lengths[axis];
     if (!across && threads > 1 && outer < threads && beside < threads * LANES)
         width = (beside / threads + BLOCK) / BLOCK * BLOCK;
+    int64_t shift = across ? 0 : reduction_shift(k, data, step, beside, width);
+    int64_t count = outer * ((beside + shift + width - 1) / width);
     int several = k->count == 1 && !empty && reduction_at_once(sweeps);
-    struct results r = {data, lengths, steps, beside, width, rank, empty, several};
-    int64_t count = outer * ((beside + width - 1) / width);
+    struct results r = {data, lengths, steps, beside, width, shift,
+                        rank, empty, several};
 #ifdef _OPENMP
     if (threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK) {
         int64_t teams = count < threads ? count : threads;
