@@ -1,12 +1,15 @@
 /* What a kernel is for the loops around its bodies. Those are in `nest_loops.h` and `reduction.h`;
    NEST says whether a file has them, or another that was compiled before. */
 
-/* Elements in such a block, and lanes of a reduction: the most that one call of a body adds up side
-   by side, where these are results; parts of one result, where there are few elements; elements next
-   to each other of which one result is made alone, not with others beside it; rows of parts that
-   are added up before errors are noted; so many results that it matters where they lie. */
-enum { BLOCK = 512, LANES = 4096, FEW_PARTS = 32, LONG = 64, SECTION = 256,
-       MANY = 1024 };
+enum {
+    BLOCK = 512,    /* elements that are copied together */
+    LANES = 4096,   /* results that one call of a body adds up side by side, at most */
+    FEW_PARTS = 32, /* parts of one result, where there are few elements */
+    LONG = 64,      /* elements next to each other of which one result is made alone, not with others
+                       beside it; half as many where one call makes several results */
+    SECTION = 256,  /* rows of parts that are added up before rounding errors are noted */
+    MANY = 1024,    /* results of which it matters where they lie */
+};
 
 #define KERNEL_ARGUMENTS                                                                           \
     char *const *data, const int64_t *shape, const int64_t *strides, int threads
@@ -21,7 +24,7 @@ enum role { UNUSED, READ, WRITE, NUMBER, LANE, CHANGE };
 
 /* Reductions ask for memory before they read it, along rows so many bytes: processors do not look
    that far. A function that was called for it would let totals go to memory. */
-enum { AHEAD = 12288, CACHE_LINE = 64 };
+enum { AHEAD = 16384, CACHE_LINE = 64 };
 
 INLINE void ask_for(const void *array, int64_t bytes)
 {

@@ -242,8 +242,8 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
     w->rank = d->rank - 1;
     if (!d->across) {
         w->rows = length;
-    } else if (stage->parts && length >= 2 * FEW_PARTS) {
-        parts = w->n = length >= (stage->lanes ? 1 : 2) * stage->parts ? stage->parts : FEW_PARTS;
+    } else if (stage->lanes || (stage->parts && length >= 2 * FEW_PARTS)) {
+        parts = w->n = stage->lanes || length >= 2 * stage->parts ? stage->parts : FEW_PARTS;
         w->rows = length / parts;
         w->rest = length % parts;
     } else {
@@ -279,8 +279,9 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
     const int64_t *step = steps + (rank - 1) * total;
     const int64_t *inner = reduced_steps + (reduced - 1) * total;
     int64_t length = reduced_lengths[reduced - 1], beside = lengths[rank - 1];
+    int one_call = k->count == 1 && k->stages[0].lanes;
     int across = beside == 1 || (nest_weight(total, inner) <= nest_weight(total, step) &&
-                                 (length >= LONG || length >= 4 * beside));
+                                 (length >= LONG / (1 + one_call) || length >= 4 * beside));
     struct reduction d = {k, across, reduced, reduced_lengths, reduced_steps, 0,
                           across ? inner : step, sweeps, 0, threads, across || beside <= BLOCK};
     int64_t size = 1, outer = 1, width = across ? 1 : LANES;
@@ -296,9 +297,8 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
         width = (beside / threads + BLOCK) / BLOCK * BLOCK;
     int64_t shift = across ? 0 : reduction_shift(k, data, step, beside, width);
     int64_t count = outer * ((beside + shift + width - 1) / width);
-    int several = k->count == 1 && !empty && reduction_at_once(sweeps);
-    struct results r = {data, lengths, steps, beside, width, shift,
-                        rank, empty, several};
+    int several = one_call && !empty && reduction_at_once(sweeps);
+    struct results r = {data, lengths, steps, beside, width, shift, rank, empty, several};
 #ifdef _OPENMP
     if (threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK) {
         int64_t teams = count < threads ? count : threads;
