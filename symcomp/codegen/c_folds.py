@@ -16,6 +16,8 @@ from symcomp.ops.reduce import Reduce
 # Parts of one result are added up side by side: so many bytes, which stay in registers, but not
 # fewer or more elements than these.
 PARTS_BYTES, FEWEST, MOST = 512, 32, 256
+# Where a function of lanes adds them up, each lane has so many parts.
+WAYS = 4
 _MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
 
 
@@ -252,7 +254,7 @@ def functions_of_totals(number: int, folds: Sequence[Fold], lanes: bool) -> list
     """The functions that begin totals, add others to them, and make results of them; ``lanes``:
     whether there is a function of lanes, which calls the last.
     """
-    parts = parts_of_one(folds) // (4 if lanes else 1)
+    parts = parts_of_one(folds) // (WAYS if lanes else 1)
     linkage = "INLINE" if lanes else "static"
     data = "char *const *data"
     functions = {

@@ -1,19 +1,20 @@
 """Passes in C over elements next to each other, whose totals stay in registers: there are as many
-lanes as fit, and rows of two elements for each. So there is one comparison for two that tells
-whether one is NaN, one wait for two that are added up, and little is left over after the last row.
+lanes as fit, and rows of some elements for each. So there is one comparison for two that tells
+whether one is NaN, and one wait for all that are added up before they are added to the lane.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from symcomp.codegen.c_folds import Fold, parts_of_one
+from symcomp.codegen.c_folds import WAYS, Fold, parts_of_one
 from symcomp.codegen.c_loops import LANE_ARGUMENTS, indented, loop, of_row, portions
 from symcomp.core.record import record
 
 # Sums are in parts of so many rows, whose rounding errors grow, before these are added up.
 PART = 16
-WAYS = ("_0", "_1", "_2", "_3")
+# What names of variables of each element of a lane end with.
+ENDINGS = tuple(f"_{way}" for way in range(WAYS))
 
 
 @record
@@ -62,7 +63,7 @@ def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
     return [
         f"{once}static void NAME_lanes{number}{LANE_ARGUMENTS}",
         "{",
-        f"    enum {{ n = {parts_of_one(folds) // len(WAYS)}, total = {total} }};",
+        f"    enum {{ n = {parts_of_one(folds) // WAYS}, total = {total} }};",
         "    char *data[total];",
         "    memcpy(data, given, sizeof data);",
         "    while (count--) {",
@@ -88,10 +89,10 @@ def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
 
 def _rows(given: Pass) -> list[str]:
     """The whole rows of a part."""
-    inside = [of_row(line, way) for way in WAYS for line in given.inside]
+    inside = [of_row(line, way) for way in ENDINGS for line in given.inside]
     for fold in given.folds:
-        inside += fold.fold([fold.element(way) for way in WAYS])
-    inside += [of_row(line, way) for way in WAYS for line in given.stores]
+        inside += fold.fold([fold.element(way) for way in ENDINGS])
+    inside += [of_row(line, way) for way in ENDINGS for line in given.stores]
     return [
         "for (; r < end; r++) {",
         *_deep(1, (*_starts(given), *loop(inside))),
@@ -102,14 +103,14 @@ def _rows(given: Pass) -> list[str]:
 def _rest(given: Pass) -> list[str]:
     """What is left over after the last whole row."""
     folds = given.folds
-    inside = [fold.missing(way) for way in WAYS for fold in folds]
-    for i, way in enumerate(WAYS):
+    inside = [fold.missing(way) for way in ENDINGS for fold in folds]
+    for i, way in enumerate(ENDINGS):
         there = [of_row(line, way) for line in given.inside]
         there += [fold.there(way) for fold in folds]
         there += [of_row(line, way) for line in given.stores]
         inside += [f"if (i + {i} * n < rest) {{", *_deep(1, there), "}"]
     for fold in folds:
-        inside += fold.fold([fold.maybe(way) for way in WAYS])
+        inside += fold.fold([fold.maybe(way) for way in ENDINGS])
     return [*(line.replace("r * step", "rows * step") for line in _starts(given)), *loop(inside)]
 
 
@@ -118,14 +119,14 @@ def _starts(given: Pass) -> list[str]:
     for early.
     """
     lines = []
-    for i, way in enumerate(WAYS):
+    for i, way in enumerate(ENDINGS):
         for line in given.before:
             text = of_row(line, way)
             moves = any(f" *a{a}{way} = " in text for a in given.moving)
             lines.append(f"{text[:-1]} + {i} * n;" if i and moves else text)
     for a in sorted(given.read):
-        first = f"a{a}{WAYS[0]}"
-        size = f"{len(WAYS)} * n * (int64_t)sizeof *{first}"
+        first = f"a{a}{ENDINGS[0]}"
+        size = f"{WAYS} * n * (int64_t)sizeof *{first}"
         lines.append(f"ask_for((const char *){first} + AHEAD, {size});")
     return lines
 

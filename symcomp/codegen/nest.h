@@ -35,7 +35,7 @@ INLINE void ask_for(const void *array, int64_t bytes)
 /* For functions that use twice what they read: a compiler that knows the vectors of a processor, but
    not the processor, thinks that to read it again takes no time. It does where vectors lie in two
    lines of the cache, as those of NumPy's arrays do. */
-#if defined(__tune_znver3__) && defined(__AVX512F__)
+#if defined(__tune_znver3__) && defined(__AVX512F__) && !defined(__clang__)
 #define READ_ONCE __attribute__((target("tune=icelake-server,prefer-vector-width=512")))
 #else
 #define READ_ONCE

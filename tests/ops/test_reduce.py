@@ -220,6 +220,23 @@ def test_positions_of_extremes(axis):
     assert values.eval().shape == places.eval().shape == (3, 1)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64"])
+@pytest.mark.parametrize("n", [1, 2, 10, 31, 32, 33, 63, 64, 65, 100, 1023, 1056, 1057, 3000])
+def test_positions_of_extremes_in_lines_of_any_length(n, dtype):
+    rng = np.random.default_rng(n)
+    x = rng.integers(-100, 100, (60, n)).astype(dtype)
+    x[np.arange(20), rng.integers(0, n, 20)] = 120  # one place, and the rest have equal ones
+    if dtype.startswith("float"):
+        x[np.arange(40, 50), rng.integers(0, n, 10)] = np.nan
+        x[50] = -np.inf
+    v = T.tensor(dtype, shape=(None, None))
+    f = symcomp.function([v], [T.argmax(v, axis=1), T.argmin(v, axis=1)])
+    for y in (x, x[::-1, ::-1], np.repeat(x, 2, axis=1)[:, ::2]):
+        got = f(y)
+        np.testing.assert_array_equal(got[0], y.argmax(1))
+        np.testing.assert_array_equal(got[1], y.argmin(1))
+
+
 def test_dtypes_that_the_user_chooses():
     truth = np.array([True, True, False])
     check(lambda v: T.sum(v, dtype="bool"), truth, expected=np.array(True))
