@@ -15,9 +15,7 @@ from symcomp.ops.reduce import Reduce
 
 # Parts of one result are added up side by side: so many bytes, which stay in registers, but not
 # fewer or more elements than these.
-PARTS_BYTES, FEWEST, MOST = 512, 32, 256
-# Where a function of lanes adds them up, each lane has so many parts.
-WAYS = 4
+PARTS_BYTES, FEWEST, MOST = 128, 32, 256
 _MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
 
 
@@ -244,18 +242,18 @@ class Fold:
         return [*lines, "}"]
 
 
-def parts_of_one(folds: Sequence[Fold]) -> int:
-    """How many parts of one result are added up side by side: what stays in registers."""
+def parts_of_one(folds: Sequence[Fold], ways: int) -> int:
+    """How many parts of one result are added up side by side, ``ways`` of them before the lanes."""
     sizes = [np.dtype(fold.work).itemsize for fold in folds]
-    return max(FEWEST, min(MOST, PARTS_BYTES // max(sizes)))
+    return max(FEWEST, min(MOST, max(1, ways) * PARTS_BYTES // max(sizes)))
 
 
-def functions_of_totals(number: int, folds: Sequence[Fold], lanes: bool) -> list[str]:
-    """The functions that begin totals, add others to them, and make results of them; ``lanes``:
-    whether there is a function of lanes, which calls the last.
+def functions_of_totals(number: int, folds: Sequence[Fold], ways: int) -> list[str]:
+    """The functions that begin totals, add others to them, and make results of them; ``ways``: how
+    many elements each lane has, if there is a function of lanes: it calls the last.
     """
-    parts = parts_of_one(folds) // (WAYS if lanes else 1)
-    linkage = "INLINE" if lanes else "static"
+    parts = parts_of_one(folds, ways) // max(1, ways)
+    linkage = "INLINE" if ways else "static"
     data = "char *const *data"
     functions = {
         f"static void NAME_begin{number}(int64_t n, {data})": [f.begin() for f in folds],

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from symcomp.codegen.c_folds import WAYS, Fold, parts_of_one
+from symcomp.codegen.c_folds import Fold, parts_of_one
 from symcomp.codegen.c_loops import LANE_ARGUMENTS, indented, loop, of_row, portions
 from symcomp.core.record import record
 
 # Sums are in parts of so many rows, whose rounding errors grow, before these are added up.
 PART = 16
-# What names of variables of each element of a lane end with.
-ENDINGS = tuple(f"_{way}" for way in range(WAYS))
 
 
 @record
@@ -34,6 +32,8 @@ class Pass:
         The arrays that have an element for each that is reduced.
     read : frozenset of int
         Those of them that are read.
+    ways : int
+        How many elements of a row each lane has.
     """
 
     folds: tuple[Fold, ...]
@@ -42,6 +42,12 @@ class Pass:
     stores: tuple[str, ...]
     moving: frozenset[int]
     read: frozenset[int]
+    ways: int
+
+    @property
+    def endings(self) -> list[str]:
+        """What names of variables end with, for each element of a lane."""
+        return [f"_{way}" for way in range(self.ways)]
 
 
 def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
@@ -63,7 +69,7 @@ def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
     return [
         f"{once}static void NAME_lanes{number}{LANE_ARGUMENTS}",
         "{",
-        f"    enum {{ n = {parts_of_one(folds) // WAYS}, total = {total} }};",
+        f"    enum {{ n = {parts_of_one(folds, given.ways) // given.ways}, total = {total} }};",
         "    char *data[total];",
         "    memcpy(data, given, sizeof data);",
         "    while (count--) {",
@@ -89,10 +95,10 @@ def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
 
 def _rows(given: Pass) -> list[str]:
     """The whole rows of a part."""
-    inside = [of_row(line, way) for way in ENDINGS for line in given.inside]
+    inside = [of_row(line, way) for way in given.endings for line in given.inside]
     for fold in given.folds:
-        inside += fold.fold([fold.element(way) for way in ENDINGS])
-    inside += [of_row(line, way) for way in ENDINGS for line in given.stores]
+        inside += fold.fold([fold.element(way) for way in given.endings])
+    inside += [of_row(line, way) for way in given.endings for line in given.stores]
     return [
         "for (; r < end; r++) {",
         *_deep(1, (*_starts(given), *loop(inside))),
@@ -103,14 +109,14 @@ def _rows(given: Pass) -> list[str]:
 def _rest(given: Pass) -> list[str]:
     """What is left over after the last whole row."""
     folds = given.folds
-    inside = [fold.missing(way) for way in ENDINGS for fold in folds]
-    for i, way in enumerate(ENDINGS):
+    inside = [fold.missing(way) for way in given.endings for fold in folds]
+    for i, way in enumerate(given.endings):
         there = [of_row(line, way) for line in given.inside]
         there += [fold.there(way) for fold in folds]
         there += [of_row(line, way) for line in given.stores]
         inside += [f"if (i + {i} * n < rest) {{", *_deep(1, there), "}"]
     for fold in folds:
-        inside += fold.fold([fold.maybe(way) for way in ENDINGS])
+        inside += fold.fold([fold.maybe(way) for way in given.endings])
     return [*(line.replace("r * step", "rows * step") for line in _starts(given)), *loop(inside)]
 
 
@@ -119,14 +125,14 @@ def _starts(given: Pass) -> list[str]:
     for early.
     """
     lines = []
-    for i, way in enumerate(ENDINGS):
+    for i, way in enumerate(given.endings):
         for line in given.before:
             text = of_row(line, way)
             moves = any(f" *a{a}{way} = " in text for a in given.moving)
             lines.append(f"{text[:-1]} + {i} * n;" if i and moves else text)
     for a in sorted(given.read):
-        first = f"a{a}{ENDINGS[0]}"
-        size = f"{WAYS} * n * (int64_t)sizeof *{first}"
+        first = f"a{a}{given.endings[0]}"
+        size = f"{given.ways} * n * (int64_t)sizeof *{first}"
         lines.append(f"ask_for((const char *){first} + AHEAD, {size});")
     return lines
 

@@ -61,6 +61,9 @@ _OF_GAMMA = re.compile(r"\bg_\w+\(")
 # So many rows are added up at once where elements take little time: the part is read less often.
 # More where there are many rows, but not many arrays: these are not a part first.
 ROWS, MORE_ROWS, MANY_ROWS = 4, 16, 64
+# Where a function of lanes adds up elements, each lane has so many of a row, if they are computed
+# in few lines: compilers take long for many.
+WAYS, FEW_LINES = 4, 6
 
 
 @record
@@ -179,7 +182,9 @@ class _Printer:
         self.nest, self.formula = nest, nest.formula
         self.dtypes = nest.dtypes
         self.folds = {v: Fold(nest, v) for v in nest.totals}
-        self.lanes: dict[int, list[str]] = {}  # functions of lanes, by their bodies
+        # Functions of lanes, by their bodies, and how many elements of a row each lane has.
+        self.lanes: dict[int, list[str]] = {}
+        self.ways: dict[int, int] = {}
 
     def _folds_of(self, body: Body) -> list[Fold]:
         return [self.folds[v] for v in body.folds]
@@ -197,7 +202,7 @@ class _Printer:
             for number, (body, _) in enumerate(stages(self.nest)):
                 if body.folds:
                     folds = self._folds_of(body)
-                    lines += functions_of_totals(number, folds, 2 * number in self.lanes)
+                    lines += functions_of_totals(number, folds, self.ways.get(2 * number, 0))
         lines += [line for function in self.lanes.values() for line in function]
         return [*lines, *self._tables(reduces), *self._entry(reduces)]
 
@@ -253,7 +258,7 @@ class _Printer:
         light = is_light(inside)
         counts = [1]
         if light and not stores and (len(folds) == 1 or all(fold.adds for fold in folds)):
-            counts = self._at_once(body, before)
+            counts = self._at_once(body, before, len(inside))
         rows = {count: self._rows(body, before, inside, stores, count) for count in counts}
         settled = rows.pop(counts[0]) if counts[0] > ROWS else []
         others = [line for loop_of_some in rows.values() for line in loop_of_some]
@@ -261,14 +266,16 @@ class _Printer:
         lines = [inline_head(number), "{", *self._parts(folds, settled, others), "}", ""]
         lines += versions(number, values)
         if light:
+            self.ways[number] = 1 if stores or len(inside) > FEW_LINES else WAYS
             self.lanes[number] = self._lanes(number, body, before, inside, stores)
         return lines
 
-    def _at_once(self, body: Body, before: Sequence[str]) -> list[int]:
+    def _at_once(self, body: Body, before: Sequence[str], lines: int) -> list[int]:
         """How many rows are read at once; what is left over of as many, in fewer; then one."""
         more = MORE_ROWS // max(1, len(self._read_in_order(body, before)))
         compared = any(fold.is_extreme for fold in self._folds_of(body))
-        return [ROWS, 1] if compared or more <= ROWS else [more, ROWS, 1]
+        few = compared or lines > FEW_LINES or more <= ROWS
+        return [ROWS, 1] if few else [more, ROWS, 1]
 
     def _parts(
         self, folds: Sequence[Fold], settled: Sequence[str], rows: Sequence[str]
@@ -297,7 +304,13 @@ class _Printer:
         moving = frozenset(a for a in arrays if a < self.nest.temporaries)
         read = frozenset(self._read_in_order(body, before))
         given = Pass(
-            tuple(self._folds_of(body)), tuple(before), tuple(across), tuple(stores), moving, read
+            tuple(self._folds_of(body)),
+            tuple(before),
+            tuple(across),
+            tuple(stores),
+            moving,
+            read,
+            self.ways[number],
         )
         return function_of_lanes(number, len(self.dtypes), given)
 
@@ -390,7 +403,7 @@ class _Printer:
                 names = "NAME_begin{0}, NAME_merge{0}, NAME_finish{0}" if body.folds else "0, 0, 0"
                 a, b = 2 * number, 2 * number + 1
                 across = "across" if self._reads_values(a, body) else ""
-                parts = parts_of_one(self._folds_of(body)) if body.folds else 0
+                parts = parts_of_one(self._folds_of(body), self.ways.get(a, 0)) if body.folds else 0
                 lanes = f"NAME_lanes{a}" if a in self.lanes else "0"
                 entries.append(
                     f"{{{{NAME_{a}, NAME_role{a}}}, {{NAME_{across}{a}, NAME_role{a}}}, "
