@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 # The elements of such a block: a vector of floats.
 TAIL = 16
-# The elements that are asked for together.
-TILE = 64
 _FUNCTION = re.compile(r"\b(?!sizeof|half)[a-z]\w+\(")
 _NAME = re.compile(r"\b[av]\d+\b")
 # What a function of a body takes.
@@ -48,17 +46,6 @@ def loop(lines: Sequence[str]) -> list[str]:
     """The loop over elements."""
     head = ["#pragma omp simd", "for (int64_t i = 0; i < n; i++) {"]
     return [*head, *(f"    {line}" for line in lines), "}"]
-
-
-def loop_of_tiles(lines: Sequence[str], ahead: Sequence[str]) -> list[str]:
-    """The loop over elements, before each some of which, from k to ``last``, is ``ahead``."""
-    over = (line.replace("int64_t i = 0; i < n", "int64_t i = k; i < last") for line in loop(lines))
-    return [
-        f"for (int64_t k = 0; k < n; k += {TILE}) {{",
-        f"    const int64_t last = n - k < {TILE} ? n : k + {TILE};",
-        *(indented(line, 1) for line in (*ahead, *over)),
-        "}",
-    ]
 
 
 def loop_of_blocks(lines: Sequence[str]) -> list[str]:

@@ -26,7 +26,6 @@ from symcomp.codegen.c_loops import (
     is_light,
     loop,
     loop_of_blocks,
-    loop_of_tiles,
     needed,
     of_row,
     portions,
@@ -58,9 +57,9 @@ _REAL = {
 _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _OF_GAMMA = re.compile(r"\bg_\w+\(")
-# So many rows are added up at once where elements take little time: the part is read less often.
-# More where there are many rows, but not many arrays: these are not a part first.
-ROWS, MORE_ROWS, MANY_ROWS = 4, 16, 64
+# So many rows are added up, or compared, at once where elements take little time: the part is read
+# less often. More where there are many rows, but not many arrays: these are not a part first.
+ROWS, ROWS_COMPARED, MORE_ROWS, MANY_ROWS = 4, 8, 16, 64
 # Where a function of lanes adds up elements, each lane has so many of a row, if they are computed
 # in few lines: compilers take long for many.
 WAYS, FEW_LINES = 4, 6
@@ -256,26 +255,31 @@ class _Printer:
         """A body that reduces: parts of rows, then what they are added up to."""
         folds = self._folds_of(body)
         light = is_light(inside)
-        counts = [1]
+        settled, counts = 0, [1]
         if light and not stores and (len(folds) == 1 or all(fold.adds for fold in folds)):
-            counts = self._at_once(body, before, len(inside))
-        rows = {count: self._rows(body, before, inside, stores, count) for count in counts}
-        settled = rows.pop(counts[0]) if counts[0] > ROWS else []
-        others = [line for loop_of_some in rows.values() for line in loop_of_some]
+            settled, counts = self._at_once(body, before, len(inside))
+        rows = [self._rows(body, before, inside, stores, count) for count in counts]
+        first = self._rows(body, before, inside, stores, settled, True) if settled else []
         values = self._reads_values(number, body)
-        lines = [inline_head(number), "{", *self._parts(folds, settled, others), "}", ""]
+        lines = [
+            inline_head(number),
+            "{",
+            *self._parts(folds, first, [line for loops in rows for line in loops]),
+            "}",
+            "",
+        ]
         lines += versions(number, values)
         if light:
             self.ways[number] = 1 if stores or len(inside) > FEW_LINES else WAYS
             self.lanes[number] = self._lanes(number, body, before, inside, stores)
         return lines
 
-    def _at_once(self, body: Body, before: Sequence[str], lines: int) -> list[int]:
-        """How many rows are read at once; what is left over of as many, in fewer; then one."""
+    def _at_once(self, body: Body, before: Sequence[str], lines: int) -> tuple[int, list[int]]:
+        """How many rows are read at once and added to the totals, if any; how many to a part."""
+        if any(fold.is_extreme for fold in self._folds_of(body)):
+            return 0, [ROWS_COMPARED, 1]
         more = MORE_ROWS // max(1, len(self._read_in_order(body, before)))
-        compared = any(fold.is_extreme for fold in self._folds_of(body))
-        few = compared or lines > FEW_LINES or more <= ROWS
-        return [ROWS, 1] if few else [more, ROWS, 1]
+        return (more if more > ROWS and lines <= FEW_LINES else 0), [ROWS, 1]
 
     def _parts(
         self, folds: Sequence[Fold], settled: Sequence[str], rows: Sequence[str]
@@ -321,29 +325,20 @@ class _Printer:
         inside: Sequence[str],
         stores: Sequence[str],
         count: int,
+        settled: bool = False,
     ) -> list[str]:
-        """The loop over rows, so many at once; suffixes tell their variables apart."""
+        """The loop over rows, so many at once, which are a part or, where there are many rows, are
+        ``settled``; suffixes tell their variables apart.
+        """
         suffixes = [f"_{row}" for row in range(count)] if count > 1 else [""]
         ahead = [of_row(line, s, row) for row, s in enumerate(suffixes) for line in before]
         work = [of_row(line, s, row) for row, s in enumerate(suffixes) for line in inside]
         for fold in self._folds_of(body):
-            work += fold.fold([fold.element(suffix) for suffix in suffixes], count > ROWS)
-        over = loop([*work, *stores])
-        if count > 1 and any(fold.is_extreme for fold in self._folds_of(body)):
-            # Comparisons leave little room to look ahead.
-            over = loop_of_tiles(
-                [*work, *stores],
-                [
-                    f"ask_for((const char *)(a{a}{s} + k) + {count} * step[{a}], "
-                    f"(last - k) * (int64_t)sizeof *a{a}{s});"
-                    for a in self._read_in_order(body, before)
-                    for s in suffixes
-                ],
-            )
-        many = f"rows >= {MANY_ROWS} && " if count > ROWS else ""
+            work += fold.fold([fold.element(suffix) for suffix in suffixes], settled)
+        many = f"rows >= {MANY_ROWS} && " if settled else ""
         return [
             f"        for (; {many}r + {count - 1} < end; r += {count}) {{",
-            *(indented(line, 3) for line in (*ahead, *over)),
+            *(indented(line, 3) for line in (*ahead, *loop([*work, *stores]))),
             "        }",
         ]
 

@@ -14,9 +14,10 @@ enum {
 #define KERNEL_ARGUMENTS                                                                           \
     char *const *data, const int64_t *shape, const int64_t *strides, int threads
 
-/* What is longer is cut in chunks, of about so many elements, that threads share. Where the cuts are
-   depends on lengths alone, so that results do not depend on how many threads there are. */
-enum { CHUNK = 65536 };
+/* What is longer is cut in chunks, of about so many elements, that threads share; or in larger pieces
+   where elements take little time. Where the cuts are depends on lengths alone, so that results do
+   not depend on how many threads there are. */
+enum { CHUNK = 65536, PIECE = 4 * CHUNK };
 
 /* What a body does with an array: nothing; reads one element for each i; writes it; reads one number
    for each row; has lanes there, the same for each row; reads and writes one element for each i. */

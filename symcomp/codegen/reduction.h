@@ -114,14 +114,15 @@ static inline int reduction_in_chunks(const struct reduction *d, const struct sw
 {
     const struct kernel *k = d->kernel;
     int64_t rows = w->rank ? d->lengths[0] : w->rows, elements = n, own;
+    int64_t piece = stage->lanes ? PIECE : CHUNK;
     if (!stage->merge || !d->few)
         return 0;
     for (int axis = 0; axis < w->rank; axis++)
         elements *= d->lengths[axis];
     elements *= w->rows;
-    if (elements < 2 * CHUNK || rows < 2)
+    if (elements < 2 * piece || rows < 2)
         return 0;
-    int64_t unit = CHUNK / (elements / rows), size = n * k->width;
+    int64_t unit = piece / (elements / rows), size = n * k->width;
     unit = unit < 16 ? 16 : (unit + 15) / 16 * 16;
     int64_t count = (rows + unit - 1) / unit;
     own = size * (k->total - k->temporaries);
