@@ -43,7 +43,7 @@ FORMULAS = [
     elementwise(),
     *(reduction(name, axes) for name in ("sum", "max") for axes in ((0,), (1,), (0, 1))),
 ]
-SHAPES = ((1, 300_001), (300_001, 1), (601, 700), (3, 150_001), (150_001, 3))
+SHAPES = ((1, 600_001), (600_001, 1), (601, 900), (3, 150_001), (150_001, 3))
 
 
 def functions():
