@@ -1,20 +1,20 @@
 """Reductions over each axis of a matrix, beside NumPy and, where it is given, JAX: milliseconds.
 
-Run as ``python benchmarks/reductions.py [PYTHON]``, on one core; PYTHON is an interpreter that has
-JAX. Several rounds, each of all, and the best of each, so that all meet the same machine.
+Run as ``python benchmarks/reductions.py [--jax PYTHON] [--shape LENGTH LENGTH]``, on one core;
+PYTHON is an interpreter that has JAX. Several rounds, each of all, and the best of each, so that all
+meet the same machine.
 """
 
+import argparse
 import importlib
 import json
 import subprocess
-import sys
 import time
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-SHAPE = (2000, 3000)
 NAMES = ("sum", "prod", "max", "mean", "argmax")
 AXES = (0, 1, None)
 DTYPES = ("float64", "float32", "int64", "int32")
@@ -32,40 +32,40 @@ def best(call, seconds=0.06):
     return min(times) * 1e3
 
 
-def cases():
+def cases(shape):
     """(name, axis, dtype, matrix)"""
     rng = np.random.default_rng(1)
     for dtype in DTYPES:
-        x = np.round(rng.random(SHAPE) * 100).astype(dtype) if "int" in dtype else None
-        x = rng.random(SHAPE).astype(dtype) if x is None else x
+        x = np.round(rng.random(shape) * 100).astype(dtype) if "int" in dtype else None
+        x = rng.random(shape).astype(dtype) if x is None else x
         for name in NAMES:
             for axis in AXES:
                 yield name, axis, dtype, x
 
 
-def of_numpy():
+def of_numpy(shape):
     """A time for each case."""
-    return [best(partial(getattr(np, name), x, axis=axis)) for name, axis, _, x in cases()]
+    return [best(partial(getattr(np, name), x, axis=axis)) for name, axis, _, x in cases(shape)]
 
 
-def of_jax():
+def of_jax(shape):
     """The same, in an interpreter that has it."""
     jax: Any = importlib.import_module("jax")
     jax.config.update("jax_enable_x64", True)
     times = []
-    for name, axis, _, x in cases():
+    for name, axis, _, x in cases(shape):
         reduce = jax.jit(partial(getattr(jax.numpy, name), axis=axis))
         value = jax.device_put(x)
         times.append(best(lambda f=reduce, v=value: f(v).block_until_ready()))
     return times
 
 
-def of_symcomp():
+def of_symcomp(shape):
     """The same."""
     symcomp: Any = importlib.import_module("symcomp")
     tensor: Any = importlib.import_module("symcomp.tensor")
     times = []
-    for name, axis, dtype, x in cases():
+    for name, axis, dtype, x in cases(shape):
         v = tensor.tensor(dtype, shape=(None, None))
         f = symcomp.function([v], getattr(tensor, name)(v, axis=axis))
         f.trust_input = True
@@ -73,13 +73,13 @@ def of_symcomp():
     return times
 
 
-def rounds(python):
+def rounds(python, shape):
     """The best times of all rounds, by who."""
     found = {}
     for _ in range(ROUNDS):
-        now = {"symcomp": of_symcomp(), "NumPy": of_numpy()}
+        now = {"symcomp": of_symcomp(shape), "NumPy": of_numpy(shape)}
         if python:
-            command = [python, __file__, "--jax"]
+            command = [python, __file__, "--alone", "--shape", *map(str, shape)]
             now["JAX"] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
         for who, times in now.items():
             found[who] = [min(t) for t in zip(times, found.get(who, times), strict=True)]
@@ -87,15 +87,20 @@ def rounds(python):
 
 
 def main():
-    if sys.argv[1:] == ["--jax"]:
-        print(json.dumps(of_jax()))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jax", metavar="PYTHON", help="an interpreter that has JAX")
+    parser.add_argument("--shape", nargs=2, type=int, default=(2000, 3000), metavar="LENGTH")
+    parser.add_argument("--alone", action="store_true", help="print the times of JAX as JSON")
+    given = parser.parse_args()
+    if given.alone:
+        print(json.dumps(of_jax(given.shape)))
         return
-    found = rounds(*sys.argv[1:2] or [None])
+    found = rounds(given.jax, given.shape)
     others = [who for who in found if who != "symcomp"]
     print(
         f"{'':30} symcomp " + " ".join(f"{who:>8}" for who in others) + "   how many times faster"
     )
-    for i, (name, axis, dtype, _) in enumerate(cases()):
+    for i, (name, axis, dtype, _) in enumerate(cases(given.shape)):
         mine = found["symcomp"][i]
         times = " ".join(f"{found[who][i]:8.3f}" for who in others)
         ratios = " ".join(f"{found[who][i] / mine:6.2f}" for who in others)
