@@ -1,8 +1,8 @@
 """Reductions over each axis of a matrix, beside NumPy and, where it is given, JAX: milliseconds.
 
 Run as ``python benchmarks/reductions.py [--jax PYTHON] [--shape LENGTH LENGTH]``, on one core;
-PYTHON is an interpreter that has JAX. Several rounds, each of all, and the best of each, so that all
-meet the same machine.
+PYTHON is an interpreter that has JAX. Several rounds, each of all, and the best of each, so that
+all meet the same machine.
 """
 
 import argparse
