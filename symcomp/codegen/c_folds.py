@@ -95,17 +95,17 @@ class Fold:
         """An element that is reduced, in the dtype of totals."""
         return converted(f"v{self.argument}{suffix}", self._given, self.work)
 
-    def maybe(self, suffix: str) -> str:
+    def maybe(self) -> str:
         """The name of an element that may be missing: then it changes nothing."""
-        return f"x{self.number}{suffix}"
+        return f"x{self.number}"
 
-    def missing(self, suffix: str) -> str:
+    def missing(self) -> str:
         """Its declaration."""
-        return f"{self._kind} {self.maybe(suffix)} = {_identity(self.name, self.work)};"
+        return f"{self._kind} {self.maybe()} = {_identity(self.name, self.work)};"
 
-    def there(self, suffix: str) -> str:
+    def there(self) -> str:
         """What it becomes where there is an element."""
-        return f"{self.maybe(suffix)} = {self.element(suffix)};"
+        return f"{self.maybe()} = {self.element()};"
 
     def fold(self, elements: Sequence[str], settled: bool = False) -> list[str]:
         """Join elements two by two, and these to the part or, where they are ``settled``, to the
@@ -215,15 +215,15 @@ class Fold:
         ]
 
     def _together(self, arrays: Sequence[tuple[str, str]], parts: int) -> list[str]:
-        """Join n parts, across, in the first of their array; they are mostly ``parts``."""
-        lines = [f"if (across && n == {parts}) {{"]
+        """Join n parts, across, in the first of their array; if not 0, mostly so many."""
+        lines = [f"if (across && n == {parts}) {{"] if parts else []
         half = parts // 2
         while half:
             for t, name in arrays:
                 joined = _joined(name, self.work, f"{t}[i]", f"{t}[{half} + i]")
                 lines += [f"    for (int i = 0; i < {half}; i++)", f"        {t}[i] = {joined};"]
             half //= 2
-        lines += ["} else if (across) {"]
+        lines += ["} else if (across) {"] if parts else ["if (across) {"]
         for t, name in arrays:
             first = ", ".join([_identity(name, self.work)] * 4)
             joined = _joined(name, self.work, "s[i % 4]", f"{t}[i]")
@@ -252,8 +252,9 @@ def functions_of_totals(number: int, folds: Sequence[Fold], ways: int) -> list[s
     """The functions that begin totals, add others to them, and make results of them; ``ways``: how
     many elements each lane has, if there is a function of lanes: it calls the last.
     """
-    parts = parts_of_one(folds, ways) // max(1, ways)
-    linkage = "INLINE" if ways else "static"
+    # Several folds would take the compiler long.
+    parts = parts_of_one(folds, ways) // max(1, ways) if len(folds) == 1 else 0
+    linkage = "INLINE" if ways > 1 else "static"
     data = "char *const *data"
     functions = {
         f"static void NAME_begin{number}(int64_t n, {data})": [f.begin() for f in folds],

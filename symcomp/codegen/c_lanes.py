@@ -44,11 +44,6 @@ class Pass:
     read: frozenset[int]
     ways: int
 
-    @property
-    def endings(self) -> list[str]:
-        """What names of variables end with, for each element of a lane."""
-        return [f"_{way}" for way in range(self.ways)]
-
 
 def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
     """The function of body ``number``, from the beginning of totals to results; there are ``total``
@@ -65,7 +60,8 @@ def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
     first += [line for fold in others for line in fold.start()]
     first += [line for fold in sums for line in fold.start("q")]
     parts = [*((fold, "p") for fold in others), *((fold, "q") for fold in sums)]
-    once = "READ_ONCE " if any(fold.is_extreme for fold in folds) else ""
+    compared = given.ways > 1 and any(fold.is_extreme for fold in folds)
+    once = "READ_ONCE " if compared else ""
     return [
         f"{once}static void NAME_lanes{number}{LANE_ARGUMENTS}",
         "{",
@@ -95,45 +91,40 @@ def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
 
 def _rows(given: Pass) -> list[str]:
     """The whole rows of a part."""
-    inside = [of_row(line, way) for way in given.endings for line in given.inside]
+    endings = [f"_{way}" for way in range(given.ways)]
+    starts = [line for i, way in enumerate(endings) for line in _starts(given, way, f"{i} * n")]
+    inside = [of_row(line, way) for way in endings for line in given.inside]
     for fold in given.folds:
-        inside += fold.fold([fold.element(way) for way in given.endings])
-    inside += [of_row(line, way) for way in given.endings for line in given.stores]
-    return [
-        "for (; r < end; r++) {",
-        *_deep(1, (*_starts(given), *loop(inside))),
-        "}",
-    ]
+        inside += fold.fold([fold.element(way) for way in endings])
+    inside += [of_row(line, way) for way in endings for line in given.stores]
+    return ["for (; r < end; r++) {", *_deep(1, (*starts, *loop(inside))), "}"]
 
 
 def _rest(given: Pass) -> list[str]:
-    """What is left over after the last whole row."""
+    """What is left over after the last whole row, one element for each lane at a time."""
     folds = given.folds
-    inside = [fold.missing(way) for way in given.endings for fold in folds]
-    for i, way in enumerate(given.endings):
-        there = [of_row(line, way) for line in given.inside]
-        there += [fold.there(way) for fold in folds]
-        there += [of_row(line, way) for line in given.stores]
-        inside += [f"if (i + {i} * n < rest) {{", *_deep(1, there), "}"]
+    starts = [line.replace("r * step", "rows * step") for line in _starts(given, "", "first")]
+    inside = [fold.missing() for fold in folds]
+    there = (*given.inside, *(fold.there() for fold in folds), *given.stores)
+    inside += ["if (first + i < rest) {", *_deep(1, there), "}"]
     for fold in folds:
-        inside += fold.fold([fold.maybe(way) for way in given.endings])
-    return [*(line.replace("r * step", "rows * step") for line in _starts(given)), *loop(inside)]
+        inside += fold.fold([fold.maybe()])
+    head = "for (int64_t first = 0; first < rest; first += n) {"
+    return [head, *_deep(1, (*starts, *loop(inside))), "}"]
 
 
-def _starts(given: Pass) -> list[str]:
-    """What comes before the loop: for the elements of a row that each lane has; and memory is asked
+def _starts(given: Pass, ending: str, offset: str) -> list[str]:
+    """What comes before the loop, for elements ``offset`` from the first of a row; memory is asked
     for early.
     """
     lines = []
-    for i, way in enumerate(given.endings):
-        for line in given.before:
-            text = of_row(line, way)
-            moves = any(f" *a{a}{way} = " in text for a in given.moving)
-            lines.append(f"{text[:-1]} + {i} * n;" if i and moves else text)
+    for line in given.before:
+        text = of_row(line, ending)
+        moves = any(f" *a{a}{ending} = " in text for a in given.moving)
+        lines.append(f"{text[:-1]} + {offset};" if moves else text)
     for a in sorted(given.read):
-        first = f"a{a}{given.endings[0]}"
-        size = f"{given.ways} * n * (int64_t)sizeof *{first}"
-        lines.append(f"ask_for((const char *){first} + AHEAD, {size});")
+        size = f"n * (int64_t)sizeof *a{a}{ending}"
+        lines.append(f"ask_for((const char *)a{a}{ending} + AHEAD, {size});")
     return lines
 
 

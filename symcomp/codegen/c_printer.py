@@ -235,7 +235,7 @@ class _Printer:
         lines += [indented(line, 2) for line in (*pointers, *outside, *over)]
         lines += ["    }", "}", ""]
         if not values:
-            linkage = "INLINE" if number - 1 in self.lanes else "static"
+            linkage = "INLINE" if self.ways.get(number - 1, 0) > 1 else "static"
             return [f"{linkage} void NAME_{number}{ARGUMENTS}", "{", *lines]
         return [inline_head(number), "{", *lines, *versions(number, True)]
 
