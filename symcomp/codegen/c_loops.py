@@ -33,10 +33,13 @@ def inline_head(number: int) -> str:
     return f"INLINE void NAME_rows{number}{arguments}"
 
 
-def versions(number: int, values: bool) -> list[str]:
-    """A body for results side by side and, where that is another code, for parts of one."""
+def versions(number: int, values: bool, once: bool = False) -> list[str]:
+    """A body for results side by side and, where that is another code, for parts of one; ``once``:
+    whether it should not read twice what it uses twice.
+    """
     run = f"    NAME_rows{number}(rows, n, %d, data, step);"
-    lines = [f"static void NAME_{number}{ARGUMENTS}", "{", run % 0, "}", ""]
+    head = f"{'READ_ONCE ' if once else ''}static void NAME_{number}{ARGUMENTS}"
+    lines = [head, "{", run % 0, "}", ""]
     if values:
         lines += [f"static void NAME_across{number}{ARGUMENTS}", "{", run % 1, "}", ""]
     return lines

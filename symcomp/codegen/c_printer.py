@@ -268,7 +268,7 @@ class _Printer:
             "}",
             "",
         ]
-        lines += versions(number, values)
+        lines += versions(number, values, len(counts) > 1 and folds[0].is_extreme)
         if light:
             self.ways[number] = 1 if stores or len(inside) > FEW_LINES else WAYS
             self.lanes[number] = self._lanes(number, body, before, inside, stores)
