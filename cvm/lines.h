@@ -160,11 +160,11 @@ enum { AHEAD = 8192 };
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
                 odd[k] = row[k] == row[k] ? odd[k] : (T)1;                                         \
         }                                                                                          \
-        TOGETHER(16, SIGN)                                                                         \
-        TOGETHER(8, SIGN)                                                                          \
-        TOGETHER(4, SIGN)                                                                          \
-        TOGETHER(2, SIGN)                                                                          \
-        TOGETHER(1, SIGN)                                                                          \
+        TOGETHER(SIDE_BY_SIDE / 2, SIGN)                                                           \
+        TOGETHER(SIDE_BY_SIDE / 4, SIGN)                                                           \
+        TOGETHER(SIDE_BY_SIDE / 8, SIGN)                                                           \
+        TOGETHER(SIDE_BY_SIDE / 16, SIGN)                                                          \
+        TOGETHER(SIDE_BY_SIDE / 32, SIGN)                                                          \
         *strange = odd[0] != 0;                                                                    \
         return side[0];                                                                            \
     }                                                                                              \

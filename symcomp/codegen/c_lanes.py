@@ -5,7 +5,7 @@ whether one is NaN, and one wait for all that are added up before they are added
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from symcomp.codegen.c_folds import Fold, parts_of_one
 from symcomp.codegen.c_loops import LANE_ARGUMENTS, indented, loop, of_row, portions
@@ -43,6 +43,20 @@ class Pass:
     moving: frozenset[int]
     read: frozenset[int]
     ways: int
+
+
+def folded(
+    folds: Sequence[Fold],
+    inside: Sequence[str],
+    stores: Sequence[str],
+    endings: Sequence[str],
+    settled: bool = False,
+) -> list[str]:
+    """What a loop does with several elements at once, whose variables have these ``endings``."""
+    lines = [of_row(line, ending) for ending in endings for line in inside]
+    for fold in folds:
+        lines += fold.fold([fold.element(ending) for ending in endings], settled)
+    return lines + [of_row(line, ending) for ending in endings for line in stores]
 
 
 def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
@@ -93,10 +107,7 @@ def _rows(given: Pass) -> list[str]:
     """The whole rows of a part."""
     endings = [f"_{way}" for way in range(given.ways)]
     starts = [line for i, way in enumerate(endings) for line in _starts(given, way, f"{i} * n")]
-    inside = [of_row(line, way) for way in endings for line in given.inside]
-    for fold in given.folds:
-        inside += fold.fold([fold.element(way) for way in endings])
-    inside += [of_row(line, way) for way in endings for line in given.stores]
+    inside = folded(given.folds, given.inside, given.stores, endings)
     return ["for (; r < end; r++) {", *_deep(1, (*starts, *loop(inside))), "}"]
 
 

@@ -18,7 +18,7 @@ from functools import cache
 from importlib.resources import files
 
 from symcomp.codegen.c_folds import Fold, functions_of_totals, parts_of_one
-from symcomp.codegen.c_lanes import PART, Pass, function_of_lanes
+from symcomp.codegen.c_lanes import PART, Pass, folded, function_of_lanes
 from symcomp.codegen.c_loops import (
     ARGUMENTS,
     indented,
@@ -276,10 +276,12 @@ class _Printer:
 
     def _at_once(self, body: Body, before: Sequence[str], lines: int) -> tuple[int, list[int]]:
         """How many rows are read at once and added to the totals, if any; how many to a part."""
-        if any(fold.is_extreme for fold in self._folds_of(body)):
-            return 0, [ROWS_COMPARED, 1]
-        more = MORE_ROWS // max(1, len(self._read_in_order(body, before)))
-        return (more if more > ROWS and lines <= FEW_LINES else 0), [ROWS, 1]
+        compared = any(fold.is_extreme for fold in self._folds_of(body))
+        arrays = max(1, len(self._read_in_order(body, before)))
+        more = (ROWS_COMPARED if compared else MORE_ROWS) // arrays
+        if lines > FEW_LINES or more <= ROWS:
+            return 0, [ROWS, 1]
+        return (0, [more, 1]) if compared else (more, [ROWS, 1])
 
     def _parts(
         self, folds: Sequence[Fold], settled: Sequence[str], rows: Sequence[str]
@@ -332,13 +334,11 @@ class _Printer:
         """
         suffixes = [f"_{row}" for row in range(count)] if count > 1 else [""]
         ahead = [of_row(line, s, row) for row, s in enumerate(suffixes) for line in before]
-        work = [of_row(line, s, row) for row, s in enumerate(suffixes) for line in inside]
-        for fold in self._folds_of(body):
-            work += fold.fold([fold.element(suffix) for suffix in suffixes], settled)
+        work = folded(self._folds_of(body), inside, stores, suffixes, settled)
         many = f"rows >= {MANY_ROWS} && " if settled else ""
         return [
             f"        for (; {many}r + {count - 1} < end; r += {count}) {{",
-            *(indented(line, 3) for line in (*ahead, *loop([*work, *stores]))),
+            *(indented(line, 3) for line in (*ahead, *loop(work))),
             "        }",
         ]
 

@@ -55,7 +55,8 @@ struct body {
    Lanes of `across` are parts of one result; values of which there is one for each result are its.
    `parts` is how many there are at most; 0 for any number. `lanes` is `across` of so many, and of
    `rest` of them in one row more, at most SECTION rows; `count` times, `next` apart: of results, from
-   their beginning to their end, or of what is `added` to the totals there are. `merge` adds other totals to these. */
+   their beginning to their end, or of what is `added` to the totals there are. `merge` adds other
+   totals to these. */
 struct stage {
     struct body along, across, section;
     int parts;
