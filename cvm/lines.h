@@ -98,19 +98,24 @@ RUN(recurrence_c16, double _Complex, double _Complex, given,
 
 /* The first largest element, or the first NaN, as `best` is replaced by what is better than it. */
 enum { CHUNK = 1024, SIDE_BY_SIDE = 32 };
-/* So many bytes before they are read, memory is asked for: processors do not look that far. */
+/* So many bytes before they are read, memory is asked for where that saves time. */
 enum { AHEAD = 8192 };
 
 #define IS_BETTER(x, best, SIGN) (((x) SIGN (best)) | (((x) != (x)) & ((best) == (best))))
 
-/* Half of what is side by side with the other half. */
-#define TOGETHER(HALF, SIGN)                                                                       \
-    for (int k = 0; k < HALF; k++) {                                                               \
-        side[k] = side[HALF + k] SIGN side[k] ? side[HALF + k] : side[k];                          \
-        odd[k] += odd[HALF + k];                                                                   \
-    }
+/* Whether one of two numbers is NaN. */
+#define NEVER(x, y) 0
+#define UNORDERED(x, y) __builtin_isunordered(x, y)
 
-#define EXTREME(NAME, T, SIGN)                                                                     \
+/* The best of the parts of what is side by side, and what is noted there. */
+#define TOGETHER(COUNT, PART, SIGN)                                                                \
+    for (int part = PART; part < COUNT; part += PART)                                              \
+        for (int k = 0; k < PART; k++) {                                                           \
+            side[k] = side[part + k] SIGN side[k] ? side[part + k] : side[k];                      \
+            odd[k] += odd[part + k];                                                               \
+        }
+
+#define EXTREME(NAME, T, BITS, SIGN, ODD)                                                          \
     /* For each of m <= CHUNK lines, row after row. */                                             \
     static EACH_PROCESSOR void rows_##NAME(int64_t n, int64_t m, const char *x, int64_t x_step,    \
                                            int64_t x_line, int64_t *place)                         \
@@ -140,44 +145,58 @@ enum { AHEAD = 8192 };
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    /* The best of count >= SIDE_BY_SIDE numbers next to each other; `strange` is whether there is \
-       a NaN. */                                                                                   \
-    static EACH_PROCESSOR T best_##NAME(int64_t count, const T *x, int *strange)                   \
+    /* Whether one of count >= SIDE_BY_SIDE numbers next to each other is better than the best until \
+       now, which it then becomes; or is NaN, which is `strange`. */                               \
+    static EACH_PROCESSOR int better_##NAME(int64_t count, const T *x, T *best, int *strange)      \
     {                                                                                              \
-        T side[SIDE_BY_SIDE];                                                                      \
-        T odd[SIDE_BY_SIDE];                                                                       \
-        for (int k = 0; k < SIDE_BY_SIDE; k++) {                                                   \
-            side[k] = x[k];                                                                        \
-            odd[k] = (T)(x[k] != x[k]);                                                            \
+        /* As many as stay in registers, with what is noted of them. */                            \
+        enum { LANES = sizeof(T) == 8 ? 24 : SIDE_BY_SIDE };                                       \
+        T side[LANES], odd[LANES];                                                                 \
+        const T last = *best;                                                                      \
+        int early = ASKS_EARLY;                                                                    \
+        BITS better = 0;                                                                           \
+        for (int k = 0; k < LANES; k++) {                                                          \
+            side[k] = last;                                                                        \
+            odd[k] = 0;                                                                            \
         }                                                                                          \
-        for (int64_t i = SIDE_BY_SIDE; i < count; i += SIDE_BY_SIDE) {                             \
+        for (int64_t i = 0; i < count; i += 2 * LANES) {                                           \
             /* The last are looked at with some of those before them. */                           \
-            const T *row = x + (i + SIDE_BY_SIDE <= count ? i : count - SIDE_BY_SIDE);             \
-            for (int k = 0; k < SIDE_BY_SIDE; k += 64 / (int)sizeof(T))                            \
-                __builtin_prefetch(row + AHEAD / sizeof(T) + k);                                   \
-            for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
-                side[k] = row[k] SIGN side[k] ? row[k] : side[k];                                  \
-            for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
-                odd[k] = row[k] == row[k] ? odd[k] : (T)1;                                         \
+            const T *one = x + (i < count - LANES ? i : count - LANES);                            \
+            const T *two = x + (i + LANES < count - LANES ? i + LANES : count - LANES);            \
+            if (early)                                                                             \
+                for (int k = 0; k < 2 * LANES; k += 64 / (int)sizeof(T))                           \
+                    __builtin_prefetch(one + AHEAD / sizeof(T) + k);                               \
+            for (int k = 0; k < LANES; k++) {                                                      \
+                odd[k] = ODD(one[k], two[k]) ? (T)1 : odd[k];                                      \
+                side[k] = one[k] SIGN side[k] ? one[k] : side[k];                                  \
+                side[k] = two[k] SIGN side[k] ? two[k] : side[k];                                  \
+            }                                                                                      \
         }                                                                                          \
-        TOGETHER(SIDE_BY_SIDE / 2, SIGN)                                                           \
-        TOGETHER(SIDE_BY_SIDE / 4, SIGN)                                                           \
-        TOGETHER(SIDE_BY_SIDE / 8, SIGN)                                                           \
-        TOGETHER(SIDE_BY_SIDE / 16, SIGN)                                                          \
-        TOGETHER(SIDE_BY_SIDE / 32, SIGN)                                                          \
+        for (int k = 0; k < LANES; k++)                                                            \
+            better |= (side[k] SIGN last ? 1 : 0) | (odd[k] != 0 ? 1 : 0);                         \
+        if (!better)                                                                               \
+            return 0;                                                                              \
+        TOGETHER(LANES, 8, SIGN)                                                                   \
+        TOGETHER(8, 4, SIGN)                                                                       \
+        TOGETHER(4, 2, SIGN)                                                                       \
+        TOGETHER(2, 1, SIGN)                                                                       \
+        *best = side[0];                                                                           \
         *strange = odd[0] != 0;                                                                    \
-        return side[0];                                                                            \
+        return 1;                                                                                  \
     }                                                                                              \
     /* The first of n >= SIDE_BY_SIDE numbers next to each other that is `one`. */                 \
     static EACH_PROCESSOR int64_t first_##NAME(int64_t n, const T *x, T one)                       \
     {                                                                                              \
+        BITS bit[SIDE_BY_SIDE];                                                                    \
+        for (int k = 0; k < SIDE_BY_SIDE; k++)                                                     \
+            bit[k] = (BITS)1 << k;                                                                 \
         for (int64_t i = 0; i < n; i += SIDE_BY_SIDE) {                                            \
-            uint32_t places = 0;                                                                   \
+            BITS places = 0;                                                                       \
             i = i + SIDE_BY_SIDE <= n ? i : n - SIDE_BY_SIDE;                                      \
             for (int k = 0; k < SIDE_BY_SIDE; k++)                                                 \
-                places |= x[i + k] == one ? (uint32_t)1 << k : 0;                                  \
+                places |= x[i + k] == one ? bit[k] : 0;                                           \
             if (places)                                                                            \
-                return i + __builtin_ctz(places);                                                  \
+                return i + __builtin_ctzll(places);                                                \
         }                                                                                          \
         return 0;                                                                                  \
     }                                                                                              \
@@ -204,11 +223,8 @@ enum { AHEAD = 8192 };
                     buffer[i] = *(const T *)(x + (start + i) * x_step);                            \
                 values = buffer;                                                                   \
             }                                                                                      \
-            T other = best_##NAME(count, values, &strange);                                        \
-            if (strange || other SIGN best) {                                                      \
-                best = other;                                                                      \
+            if (better_##NAME(count, values, &best, &strange))                                     \
                 found = start;                                                                     \
-            }                                                                                      \
         }                                                                                          \
         if (!strange && x_step == sizeof(T)) {                                                     \
             found = found + SIDE_BY_SIDE <= n ? found : n - SIDE_BY_SIDE;                          \
@@ -237,20 +253,20 @@ enum { AHEAD = 8192 };
         }                                                                                          \
     }
 
-#define EXTREMES(NAME, T)                                                                          \
-    EXTREME(argmax_##NAME, T, >)                                                                   \
-    EXTREME(argmin_##NAME, T, <)
+#define EXTREMES(NAME, T, BITS, ODD)                                                               \
+    EXTREME(argmax_##NAME, T, BITS, >, ODD)                                                        \
+    EXTREME(argmin_##NAME, T, BITS, <, ODD)
 
-EXTREMES(i1, int8_t)
-EXTREMES(i2, int16_t)
-EXTREMES(i4, int32_t)
-EXTREMES(i8, int64_t)
-EXTREMES(u1, uint8_t)
-EXTREMES(u2, uint16_t)
-EXTREMES(u4, uint32_t)
-EXTREMES(u8, uint64_t)
-EXTREMES(f4, float)
-EXTREMES(f8, double)
+EXTREMES(i1, int8_t, uint32_t, NEVER)
+EXTREMES(i2, int16_t, uint32_t, NEVER)
+EXTREMES(i4, int32_t, uint32_t, NEVER)
+EXTREMES(i8, int64_t, uint64_t, NEVER)
+EXTREMES(u1, uint8_t, uint32_t, NEVER)
+EXTREMES(u2, uint16_t, uint32_t, NEVER)
+EXTREMES(u4, uint32_t, uint32_t, NEVER)
+EXTREMES(u8, uint64_t, uint64_t, NEVER)
+EXTREMES(f4, float, uint32_t, UNORDERED)
+EXTREMES(f8, double, uint64_t, UNORDERED)
 
 /* What is computed along lines. */
 enum { SUMS, PRODUCTS, RECURRENCE, LARGEST, SMALLEST };

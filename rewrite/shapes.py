@@ -116,67 +116,84 @@ class Shapes:
         )
 
     def _shared(self, length: Variable) -> Length:
-        """The one variable for the node of ``length``, whose inputs are interned."""
+        """The one variable for all nodes with the op and the inputs of that of ``length``."""
         assert length.owner is not None
         return self._interned.setdefault((length.owner.op, *length.owner.inputs), length)
 
     def intern(self, length: Any) -> Length:
         """The one int or variable for all expressions of an integer that are equal to this."""
+        pending = [length]
+        while pending:
+            n = pending.pop()
+            if self._found(n) is not None:
+                continue
+            parts = self._parts(n)
+            missing = [x for x in parts if self._found(x) is None]
+            if missing:
+                pending += [n, *missing]
+                continue
+            found = self._interned[n] = self._made_of(n, [self._found(x) for x in parts])
+            if isinstance(found, Variable):
+                self._interned[found] = found
+        return self._found(length)
+
+    def _found(self, length: Any) -> Length | None:
+        """What the length is interned as; None if it is not yet."""
         if not isinstance(length, Variable):
             return int(length)
-        if isinstance(length, Constant):
-            return int(length.data)
-        node = length.owner
-        if node is None or length in self._interned:
-            return self._interned.get(length, length)
-        found: Length = length
-        if isinstance(node.op, ShapeI):
-            found = self.of(node.inputs[0])[node.op.axis]
-        elif _is_scalar(node):
-            found = self._intern_scalar(node)
-        elif isinstance(node.op, Subtensor) and len(node.inputs) == 1:
-            entry = self._entry(node.inputs[0], node.op.pattern[0])
-            found = length if entry is None else self.intern(entry)
-        self._interned[length] = found
-        if isinstance(found, Variable):
-            self._interned[found] = found
-        return found
+        return int(length.data) if isinstance(length, Constant) else self._interned.get(length)
 
-    def _intern_scalar(self, node: Apply) -> Length:
-        inputs = [self.intern(x) for x in node.inputs]
-        if _is_scalar(node, "switch") and _never(inputs[0], inputs[2]):
-            return inputs[2]
-        if _is_scalar(node, "maximum") and 0 in inputs:
-            n = inputs[1 - inputs.index(0)]
+    def _parts(self, length: Variable) -> Sequence[Length]:
+        """The lengths that a length is computed from."""
+        node = length.owner
+        if node is None or _is_scalar(node):
+            return () if node is None else node.inputs
+        entry = self._entry(node)
+        return () if entry is None else [entry]
+
+    def _made_of(self, length: Variable, parts: Sequence[Length]) -> Length:
+        """The one for ``length``, from those for its parts."""
+        node = length.owner
+        if node is not None and isinstance(node.op, ShapeI):
+            return self.of(node.inputs[0])[node.op.axis]
+        if node is None or not parts:
+            return length
+        if not _is_scalar(node):
+            return parts[0]
+        if _is_scalar(node, "switch") and _never(parts[0], parts[2]):
+            return parts[2]
+        if _is_scalar(node, "maximum") and 0 in parts:
+            n = parts[1 - parts.index(0)]
             if isinstance(n, Variable) and is_natural(n):
                 return n
-        twin = node.op(*(_as_type(n, x) for n, x in zip(inputs, node.inputs, strict=True)))
-        values = folded(twin.owner) if all(isinstance(n, int) for n in inputs) else []
-        return (
-            int(values[0].data) if values else self._interned.setdefault((node.op, *inputs), twin)
-        )
+        twin = node.op(*(_as_type(n, x) for n, x in zip(parts, node.inputs, strict=True)))
+        values = folded(twin.owner) if all(isinstance(n, int) for n in parts) else []
+        return int(values[0].data) if values else self._interned.setdefault((node.op, *parts), twin)
 
-    def _entry(self, vector: Any, position: Any) -> Length | None:
-        """An entry of a vector of lengths, if it can be named."""
-        node, n = vector.owner, vector.type.shape[0]
-        if vector.ndim != 1 or not isinstance(position, int) or n is None:
+    def _entry(self, node: Apply) -> Length | None:
+        """What a node reads of a vector of lengths, if it can be named."""
+        if not isinstance(node.op, Subtensor) or len(node.inputs) != 1:
+            return None
+        vector: Any = node.inputs[0]
+        if vector.ndim != 1 or vector.type.shape[0] is None:
+            return None
+        position, source, n = node.op.pattern[0], vector.owner, vector.type.shape[0]
+        if not isinstance(position, int) or not -n <= position < n:
             return None
         if isinstance(vector, Constant):
             return int(vector.data[position])
-        if node is None or not -n <= position < n:
+        if source is None:
             return None
-        if isinstance(node.op, Stack):
-            return node.inputs[position]
-        if isinstance(node.op, Shape):
-            return self.of(node.inputs[0])[position]
-        if isinstance(node.op, DimShuffle) and node.inputs[0].ndim == 0:
-            return node.inputs[0]
-        if type(node.op) is Elemwise and not node.op.inplace:
-            alike = [(x, position if x.type.shape == (n,) else 0) for x in node.inputs]
-            entries = [self._entry(x, p) for x, p in alike]
-            if None not in entries:
-                pairs = zip(entries, node.inputs, strict=True)
-                return node.op(*(_as_type(m, x) for m, x in pairs))
+        if isinstance(source.op, Stack):
+            return source.inputs[position]
+        if isinstance(source.op, Shape):
+            return self.of(source.inputs[0])[position]
+        if isinstance(source.op, DimShuffle) and source.inputs[0].ndim == 0:
+            return source.inputs[0]
+        if type(source.op) is Elemwise and not source.op.inplace:
+            places = (0 if x.type.shape == (1,) else position for x in source.inputs)
+            entries = (Subtensor((p,))(x) for p, x in zip(places, source.inputs, strict=True))
+            return self._shared(source.op(*map(self._shared, entries)))
         return None
 
 

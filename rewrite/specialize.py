@@ -9,13 +9,21 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.reduce import Reduce
+from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import mul, neg, reciprocal, sqr, sqrt
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import is_power_of_two, number
 
+
+def _times_root(x: Any) -> Any:
+    """x sqrt(x), and infinity for -infinity, too, as the power is."""
+    infinity = np.asarray(np.inf, x.dtype)
+    return switch(eq(x, -infinity), infinity, mul(x, sqrt(x)))
+
+
 # Within 2 ulp of x ** e, at the ends of the range and for 0, infinity and NaN, too.
 POWERS = {
-    1.5: lambda x: mul(x, sqrt(x)),
+    1.5: _times_root,
     3.0: lambda x: mul(x, sqr(x)),
     4.0: lambda x: sqr(sqr(x)),
     -2.0: lambda x: sqr(reciprocal(x)),

@@ -104,7 +104,8 @@ def check_writing(outputs: list[Any], values: dict[Variable, Any]) -> None:
                 for got, z in zip(
                     results if node.op.multiple_outputs else (results,), wants, strict=True
                 ):
-                    assert got.dtype == z.dtype, f"{node} into an array gave {got.dtype}"
+                    kind = type(got), got.dtype
+                    assert kind == (type(z), z.dtype), f"{node} into an array gave {kind}"
                     # NumPy computes by other instructions into arrays that lie otherwise.
                     slack = 4 * np.finfo(z.dtype).eps if z.dtype.kind in "fc" else 0
                     limit = slack * np.abs(z).max(initial=0, where=np.isfinite(z))

@@ -165,7 +165,10 @@ class Search:
         if self._known_bytes(z) < FEWEST_BYTES:
             return None
         makers = dict.fromkeys(self._makers(join))
-        makers = {node: None for node in makers if self._may_wait(node, join, makers)}
+        last = end = self._position[join]
+        while last and self._order[last - 1] in makers:
+            last -= 1
+        makers = {node: None for node in makers if self._may_wait(node, end, last)}
         if not makers:
             return None
         sources: dict[Variable, int] = {}
@@ -173,7 +176,11 @@ class Search:
             for held in x.owner.inputs if x.owner in makers else [x]:
                 if isinstance(held.type, TensorType):
                     sources.setdefault(held, len(sources))
-        parts = [self._measure(x, sources) for x in join.inputs]
+        places: dict[Any, tuple[int, int]] = {}
+        for source, number in sources.items():
+            for axis, length in enumerate(self._shapes.of(source)):
+                places.setdefault(length, (number, axis))
+        parts = [self._measure(x, places) for x in join.inputs]
         if any(part is None for part in parts):
             return None
         op = Reserve(join.op.axis, z.type, tuple(parts))  # type: ignore[arg-type]
@@ -205,14 +212,15 @@ class Search:
                 found.append(node)
         return found
 
-    def _may_wait(self, node: Apply, join: Apply, others: Collection[Apply]) -> bool:
-        """Whether the node may run directly before the join: nothing that it reads is overwritten
-        before, and what it reads is not kept much longer only for it.
+    def _may_wait(self, node: Apply, end: int, last: int) -> bool:
+        """Whether the node may run directly before the join, which is at ``end``: nothing that it
+        reads is overwritten before, and what it reads is not kept much longer only for it. From
+        ``last`` on there are only nodes of which this is asked.
         """
-        here, end = self._position[node], self._position[join]
+        here = self._position[node]
         if self._limit.get(node, len(self._order)) < end or here < self._start <= end:
             return False
-        if all(other in others for other in self._order[here + 1 : end]):
+        if here + 1 >= last:
             return True
         dying = sum(assumed_bytes(x) for x in set(node.inputs) if self._dies_at(x, here))
         return dying <= assumed_bytes(node.outputs[0])
@@ -221,21 +229,10 @@ class Search:
         users = (self._position.get(client, -1) for client, _ in self._graph.clients[x])
         return x.owner is not None and x not in self._shown and max(users) <= position
 
-    def _measure(self, x: Any, sources: Mapping[Variable, int]) -> tuple[Measure, ...] | None:
-        """The lengths of a part, by those of ``sources``; None if they are not among them."""
-        found: list[Measure] = []
-        for length in self._shapes.of(x):
-            if isinstance(length, int):
-                found.append(length)
-                continue
-            for source, number in sources.items():
-                axes = [a for a, n in enumerate(self._shapes.of(source)) if n is length]
-                if axes:
-                    found.append((number, axes[0]))
-                    break
-            else:
-                return None
-        return tuple(found)
+    def _measure(self, x: Any, places: Mapping[Any, tuple[int, int]]) -> tuple[Measure, ...] | None:
+        """The lengths of a part, by where they are found; None if one is not."""
+        found = [n if isinstance(n, int) else places.get(n) for n in self._shapes.of(x)]
+        return None if None in found else tuple(found)  # type: ignore[arg-type]
 
 
 def _views(reserved: Apply, join: Apply, makers: Collection[Apply]) -> dict[Apply, Apply]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from symcomp.core.dtype import is_float
 from symcomp.core.node import Apply, Variable
+from symcomp.core.source import made_for
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
@@ -22,6 +23,8 @@ from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.views import is_point, number, same, scaled
 
 WHOLE = Slice()
+# Through more functions slices do not move to meet another.
+MOST_PASSED = 8
 
 
 def _basic(pattern: Any) -> bool:
@@ -66,21 +69,70 @@ def _in_range(pattern: Any, shape: Any) -> bool:
 def read_of_elemwise(node: Apply, graph: Any) -> Any:
     """f(x, y)[i] -> f(x[i], y[i]), where f(x, y) is used only here and nothing broadcasts"""
     inner = node.inputs[0].owner
-    if inner is None or type(inner.op) is not Elemwise or inner.op.inplace:
+    return None if inner is None or type(inner.op) is not Elemwise else _read_first(node, graph)
+
+
+@rule(Subtensor, why="of a product only the rows that are read are computed")
+def read_of_product(node: Apply, graph: Any) -> Any:
+    """(a b)[i] -> a[i] b, for a matrix a and where a b is used only here"""
+    return None if computed_by(node.inputs[0], Dot) is None else _read_first(node, graph)
+
+
+def _read_first(node: Apply, graph: Any) -> Any:
+    """What ``node`` reads, computed from what it would read of what that is computed from: through
+    as many functions and products as there are.
+    """
+    through: list[tuple[Apply, list[int]]] = []
+    sources: list[Variable] = []
+    pending = [node.inputs[0]]
+    while pending:
+        x = pending.pop()
+        places = _read_instead(node, x, graph)
+        if places:
+            through.append((x.owner, places))
+            pending += [x.owner.inputs[i] for i in places]
+        else:
+            sources.append(x)
+    if not through or any(_piles_up(node, x, len(through)) for x in sources):
         return None
-    if len(graph.clients[node.inputs[0]]) > 1 or not _basic(node.op.pattern):
-        return None
-    shapes = shapes_of(graph)
-    wide = [x for x in inner.inputs if not is_point(x)]
-    out = node.inputs[0]
-    # Only where no check of shapes is dropped, and no axis is stretched.
-    alike = all(shapes.same(x, a, out, a) for x in wide for a in range(x.ndim))
-    if not alike or not wide:
-        return None
+    read = {x: node.op(x, *node.inputs[1:]) for x in sources}
     ndim = node.outputs[0].ndim
-    return inner.op(
-        *(_point(x, ndim) if is_point(x) else node.op(x, *node.inputs[1:]) for x in inner.inputs)
-    )
+    for inner, places in reversed(through):
+        others = _point if type(inner.op) is Elemwise else lambda x, ndim: x
+        with made_for(inner.source):
+            read[inner.outputs[0]] = inner.op(
+                *(read[x] if i in places else others(x, ndim) for i, x in enumerate(inner.inputs))
+            )
+    return read[node.inputs[0]]
+
+
+def _read_instead(node: Apply, x: Any, graph: Any) -> list[int]:
+    """Which inputs of the node that computes ``x`` can be read in the place of it; none: it stays
+    as it is.
+    """
+    inner, pattern = x.owner, node.op.pattern
+    if inner is None or len(graph.clients.get(x, ())) != 1 or not _basic(pattern):
+        return []
+    if type(inner.op) is Dot:
+        return [0] if inner.inputs[0].ndim == 2 and len(pattern) == 1 and pattern[0] != NEW else []
+    if type(inner.op) is not Elemwise or inner.op.inplace:
+        return []
+    wide = [i for i, y in enumerate(inner.inputs) if not is_point(y)]
+    shapes = shapes_of(graph)
+    # Only where no check of shapes is dropped, and no axis is stretched.
+    alike = all(shapes.same(inner.inputs[i], a, x, a) for i in wide for a in range(x.ndim))
+    return wide if alike else []
+
+
+def _piles_up(node: Apply, x: Any, passed: int) -> bool:
+    """True for slices of ``x``, which another index reads that they do not compose with, or that is
+    far away: where each slice leaves out a little, all would move to where the first is, and little
+    be saved.
+    """
+    inner = computed_by(x, Subtensor)
+    if inner is None or not all(isinstance(e, Slice) for e in node.op.pattern):
+        return False
+    return passed > MOST_PASSED or _composed(inner, node) is None
 
 
 def _point(x: Any, ndim: int) -> Any:
@@ -89,20 +141,23 @@ def _point(x: Any, ndim: int) -> Any:
 
 @rule(Subtensor, why="one index after the other is one index, where it is known how they compose")
 def read_of_read(node: Apply, graph: Any) -> Any:
-    """x[a:][i] -> x[a + i], for known a >= 0, i >= 0, slices too;   x[:, a:][i, j] likewise"""
+    """x[a:][i] -> x[a + i], for known a >= 0, i >= 0, slices too;   x[:-a][:-b] -> x[:-a-b];
+    x[:, a:][i, j] likewise
+    """
     inner = computed_by(node.inputs[0], Subtensor)
-    if inner is None or len(node.inputs) > 1 or len(inner.inputs) > 1:
+    pattern = None if inner is None else _composed(inner, node)
+    return None if inner is None or pattern is None else Subtensor(pattern)(inner.inputs[0])
+
+
+def _composed(first: Apply, second: Apply) -> Any:
+    """The pattern that reads at once what ``second`` reads of what ``first`` reads, or None."""
+    if len(first.inputs) > 1 or len(second.inputs) > 1:
         return None
-    first, second = inner.op.pattern, node.op.pattern
-    if not all(isinstance(e, Slice) for e in first):
+    if not all(isinstance(e, Slice) for e in first.op.pattern):
         return None
-    composed: list[Any] = []
-    for outer, e in zip_longest(first, second, fillvalue=WHOLE):
-        entry = _compose(outer, e)
-        if entry is None:
-            return None
-        composed.append(entry)
-    return Subtensor(tuple(composed))(inner.inputs[0])
+    pairs = zip_longest(first.op.pattern, second.op.pattern, fillvalue=WHOLE)
+    entries = tuple(_compose(outer, e) for outer, e in pairs)
+    return None if None in entries else entries
 
 
 def _compose(outer: Any, e: Any) -> Any:
@@ -111,17 +166,33 @@ def _compose(outer: Any, e: Any) -> Any:
         return e if isinstance(e, int | Slice) else None
     if e == WHOLE:
         return outer
-    start = outer.start or 0
-    open_ended = outer.stop is None and outer.step in (None, 1)
-    if not isinstance(start, int) or start < 0 or not open_ended:
+    left_out, more = _left_out(outer), _left_out(e)
+    if left_out is None:
+        return None
+    a, b = left_out
+    if more is not None:
+        return Slice(a + more[0] or None, -(b + more[1]) or None)
+    if b:
         return None
     if isinstance(e, int):
-        return start + e if e >= 0 else None
+        return a + e if e >= 0 else None
     if isinstance(e, Slice) and e.step in (None, 1):
-        a, b = e.start or 0, e.stop
-        if isinstance(a, int) and a >= 0 and (b is None or (isinstance(b, int) and b >= 0)):
-            return Slice(start + a, None if b is None else start + b, None)
+        start, stop = e.start or 0, e.stop
+        if isinstance(start, int) and start >= 0 and isinstance(stop, int) and stop >= 0:
+            return Slice(a + start, a + stop)
     return None
+
+
+def _left_out(e: Any) -> tuple[int, int] | None:
+    """How many elements at the start and at the end a slice leaves out, if it says that."""
+    if not isinstance(e, Slice) or e.step not in (None, 1):
+        return None
+    start, stop = e.start or 0, e.stop
+    if not isinstance(start, int) or start < 0:
+        return None
+    if stop is None:
+        return start, 0
+    return (start, -stop) if isinstance(stop, int) and stop < 0 else None
 
 
 @rule(Subtensor, why="there is one place along a new axis")
@@ -138,19 +209,6 @@ def read_of_new_axis(node: Apply, graph: Any) -> Any:
     if order[1:] != tuple(range(x.ndim)):
         x = DimShuffle(x.ndim, order[1:])(x)
     return Subtensor(tuple(rest))(x, *node.inputs[1:]) if rest else x
-
-
-@rule(Subtensor, why="of a product only the rows that are read are computed")
-def read_of_product(node: Apply, graph: Any) -> Any:
-    """(a b)[i] -> a[i] b, for a matrix a and where a b is used only here"""
-    x, pattern = node.inputs[0], node.op.pattern
-    product = computed_by(x, Dot)
-    if product is None or product.inputs[0].ndim != 2 or len(graph.clients[x]) > 1:
-        return None
-    if len(pattern) != 1 or pattern[0] == NEW or not _basic(pattern):
-        return None
-    a, b = product.inputs
-    return Dot()(node.op(a, *node.inputs[1:]), b)
 
 
 @rule(Subtensor, why="only the part that is read needs to be there")

@@ -138,15 +138,17 @@ def join_of_one(node: Apply, graph: Any) -> Any:
     return full[0] if len(full) == 1 else Join(axis)(*full)
 
 
-@rule(Join, why="joining is associative")
+@rule(Join, why="joining is associative", from_above=True)
 def join_of_join(node: Apply, graph: Any) -> Any:
     """join(join(x, y), z) -> join(x, y, z), where join(x, y) is used only here"""
     parts: list[Any] = []
-    for x in node.inputs:
+    pending = node.inputs[::-1]
+    while pending:
+        x = pending.pop()
         inner = computed_by(x, Join)
         whole = inner is not None and inner.op.axis == node.op.axis
         if inner is not None and whole and len(graph.clients[x]) == 1:
-            parts += inner.inputs
+            pending += inner.inputs[::-1]
         else:
             parts.append(x)
     return Join(node.op.axis)(*parts) if len(parts) > len(node.inputs) else None
@@ -260,6 +262,18 @@ def ifelse_known(node: Apply, graph: Any) -> Any:
     return chosen if any(x is not None for x in chosen) else None
 
 
+@rule(IfElse, why="what nobody reads need not be chosen, and so not computed")
+def ifelse_drop_unused(node: Apply, graph: Any) -> Any:
+    """ifelse(c, [x, y], [u, v]), of which only the first is used -> ifelse(c, [x], [u])"""
+    n = node.op.n_outputs
+    live = [k for k, out in enumerate(node.outputs) if graph.clients[out]]
+    if len(live) == n:
+        return None
+    chosen = [node.inputs[1 + side * n + k] for side in (0, 1) for k in live]
+    outputs = dict(zip(live, IfElse(len(live))(node.inputs[0], *chosen), strict=True))
+    return [outputs.get(k) for k in range(n)]
+
+
 def zeros_in(x: Any) -> bool:
     """True if ``x`` is known to hold nothing but zeros."""
     value = number(x)
@@ -280,6 +294,6 @@ STRUCTURE = RuleSet(
         dimshuffle_chain, dimshuffle_of_elemwise, reshape_chain, bounded_length, length_of,
         shape_of, known_claim, join_of_one, join_of_join, alloc_of_filled, reduce_short_axes,
         reduce_of_reduce, reduce_of_dimshuffle, sum_of_neg, constant_stack, assert_true,
-        ifelse_known,
+        ifelse_known, ifelse_drop_unused,
     ]
 )  # fmt: skip

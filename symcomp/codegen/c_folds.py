@@ -50,9 +50,14 @@ class Fold:
         return self.name == "sum" and np.dtype(self.work).kind in "fc"
 
     @property
+    def compares(self) -> bool:
+        """Whether it chooses elements, and so may read them twice."""
+        return self.name in ("max", "min")
+
+    @property
     def is_extreme(self) -> bool:
         """Whether it is an extreme of floats: NaN, which passes by comparisons, is kept apart."""
-        return self.name in ("max", "min") and np.dtype(self.work).kind == "f"
+        return self.compares and np.dtype(self.work).kind == "f"
 
     @property
     def is_pair(self) -> bool:

@@ -74,7 +74,7 @@ def function_of_lanes(number: int, total: int, given: Pass) -> list[str]:
     first += [line for fold in others for line in fold.start()]
     first += [line for fold in sums for line in fold.start("q")]
     parts = [*((fold, "p") for fold in others), *((fold, "q") for fold in sums)]
-    compared = given.ways > 1 and any(fold.is_extreme for fold in folds)
+    compared = given.ways > 1 and any(fold.compares for fold in folds)
     once = "READ_ONCE " if compared else ""
     return [
         f"{once}static void NAME_lanes{number}{LANE_ARGUMENTS}",
@@ -112,16 +112,21 @@ def _rows(given: Pass) -> list[str]:
 
 
 def _rest(given: Pass) -> list[str]:
-    """What is left over after the last whole row, one element for each lane at a time."""
+    """What is left over after the last whole row, an element for each lane at a time; the last time
+    for some of the lanes.
+    """
     folds = given.folds
     starts = [line.replace("r * step", "rows * step") for line in _starts(given, "", "first")]
+    lines = ["int64_t first = 0;"]
+    if given.ways > 1:
+        whole = loop(folded(folds, given.inside, given.stores, [""]))
+        lines += ["for (; first + n <= rest; first += n) {", *_deep(1, (*starts, *whole)), "}"]
     inside = [fold.missing() for fold in folds]
     there = (*given.inside, *(fold.there() for fold in folds), *given.stores)
     inside += ["if (first + i < rest) {", *_deep(1, there), "}"]
     for fold in folds:
         inside += fold.fold([fold.maybe()])
-    head = "for (int64_t first = 0; first < rest; first += n) {"
-    return [head, *_deep(1, (*starts, *loop(inside))), "}"]
+    return [*lines, "if (first < rest) {", *_deep(1, (*starts, *loop(inside))), "}"]
 
 
 def _starts(given: Pass, ending: str, offset: str) -> list[str]:

@@ -132,7 +132,7 @@ static double log_of_product(int64_t n, const double *x)
     }
     if (power == 0 && high > 0)
         return log1p((high - 1) + low);
-    return log(high) + (double)power * 0.69314718055994530942;
+    return (double)power * LN2_HIGH + (log(high) + (low / high + (double)power * LN2_LOW));
 }
 
 /* A line, at its place if its elements lie next to each other, else as a copy in `to`. */

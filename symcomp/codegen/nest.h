@@ -23,21 +23,28 @@ enum { CHUNK = 65536, PIECE = 4 * CHUNK };
    for each row; has lanes there, the same for each row; reads and writes one element for each i. */
 enum role { UNUSED, READ, WRITE, NUMBER, LANE, CHANGE };
 
-/* Reductions ask for memory before they read it, along rows so many bytes: processors do not look
-   that far. A function that was called for it would let totals go to memory. */
+/* Reductions ask for memory before they read it, along rows so many bytes, on processors whose
+   vectors are as long as lines of the cache: there it was measured to help, elsewhere to take a fifth
+   more time. A function that was called for it would let totals go to memory. */
 enum { AHEAD = 16384, CACHE_LINE = 64 };
 
 INLINE void ask_for(const void *array, int64_t bytes)
 {
+#ifdef __AVX512F__
     for (int64_t i = 0; i < bytes; i += CACHE_LINE)
         __builtin_prefetch((const char *)array + i);
+#else
+    (void)array, (void)bytes;
+#endif
 }
 
-/* For functions that use twice what they read: a compiler that knows the vectors of a processor, but
-   not the processor, thinks that to read it again takes no time. It does where vectors lie in two
-   lines of the cache, as those of NumPy's arrays do. */
+/* For functions that use twice what they read: for this processor the compiler thinks that to read it
+   again takes no time. It does where vectors lie in two lines of the cache, as those of NumPy's
+   arrays do. */
 #if defined(__tune_znver3__) && defined(__AVX512F__) && !defined(__clang__)
 #define READ_ONCE __attribute__((target("tune=icelake-server,prefer-vector-width=512")))
+#elif defined(__tune_znver3__) && !defined(__clang__)
+#define READ_ONCE __attribute__((target("tune=icelake-server")))
 #else
 #define READ_ONCE
 #endif

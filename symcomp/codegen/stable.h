@@ -63,10 +63,12 @@ INLINE REAL F(exp_square)(REAL x, REAL c)
     return F(m_exp)(c * square) * (1 + c * F(product_error)(x, x, square));
 }
 
+/* Where the exponential is below 1/2, the rounding errors of a quotient weigh less in what is taken
+   from it. */
 INLINE REAL F(r_sigmoid)(REAL x)
 {
-    REAL small = F(m_exp)(-F(fabs)(x));
-    return (x >= 0 ? 1 : small) / (1 + small);
+    REAL small = F(m_exp)(-F(fabs)(x)), share = (x >= 0 ? 1 : small) / (1 + small);
+    return x < C(-0.7) ? small - small * share : share;
 }
 
 INLINE REAL F(r_softplus)(REAL x)

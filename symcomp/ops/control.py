@@ -178,8 +178,7 @@ def _matched(x: Any, y: Any) -> tuple[Any, Any]:
 
 @record
 class Assert(Op):
-    """z = x, a view; an AssertionError with ``message`` if a condition is false.   Inputs: x,
-    conditions.
+    """z = x, a view; raises ``exc(message)`` if a condition is false.   Inputs: x, conditions.
 
     Examples
     --------
@@ -190,6 +189,7 @@ class Assert(Op):
     """
 
     message: str = "Assert failed"
+    exc: type[Exception] = AssertionError
 
     def as_inputs(self, *args: Any) -> list[Variable]:
         x, *conditions = (as_tensor_variable(a) for a in args)
@@ -200,7 +200,7 @@ class Assert(Op):
 
     def perform(self, x: Any, *conditions: Any) -> Any:
         if not np.all(conditions):
-            raise AssertionError(self.message)
+            raise self.exc(self.message)
         return x
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:

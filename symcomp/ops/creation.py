@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_common, as_tensor_variable, resolve_dtype
 from symcomp.ops.scalar_logic import eq, ge, le, switch
 from symcomp.ops.scalar_math import abs_, cast, ceil, floor, maximum, pow, sgn
-from symcomp.ops.shape import as_length, known_length, shape_tuple
+from symcomp.ops.shape import ShapeI, as_length, known_length, shape_tuple
 
 
 @record
@@ -70,7 +71,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     Raises
     ------
     ShapeError
-        If ``step`` is 0, or an argument is no scalar.
+        If an argument is no scalar, or ``step`` is 0: here or, where it is not known before, when
+        a function runs.
 
     Examples
     --------
@@ -84,8 +86,6 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     for name, v in (("start", first), ("stop", last), ("step", stride)):
         if v.ndim != 0:
             raise ShapeError(f"arange: {name} must be a scalar, got {v} ({v.type})")
-    if isinstance(stride, TensorConstant) and stride.data == 0:
-        raise ShapeError("arange: step must not be 0")
     common = dtypes.upcast(first.dtype, last.dtype, stride.dtype)
     if dtypes.is_complex(common):
         raise DTypeError("arange: complex numbers have no order")
@@ -96,8 +96,18 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
         if dtypes.is_discrete(common)
         else common
     )
-    n = _arange_length(first, last, stride)
+    checked = _checked(stride, lambda v: (v > 0) | (v < 0), "arange: step must not be 0 or NaN")
+    n = _arange_length(first, last, checked)
     return Arange(kind)(cast(first, kind), cast(stride, kind), n)
+
+
+def _checked(v: TensorVariable, holds: Callable[[Any], Any], message: str) -> TensorVariable:
+    """``v``; a ShapeError where a condition does not hold: at once if that is known."""
+    if not isinstance(v, TensorConstant):
+        return Assert(message, ShapeError)(v, holds(v))
+    if not holds(v.data):
+        raise ShapeError(message)
+    return v
 
 
 def _arange_length(
@@ -207,6 +217,11 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
     dtype : optional
         By default floatX.
 
+    Raises
+    ------
+    ShapeError
+        If n or m is negative: here or, where they are not known before, when a function runs.
+
     Examples
     --------
     >>> import symcomp.tensor as T
@@ -214,8 +229,16 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
     array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    rows, columns = _rows_columns(as_length(n, "eye"), None if m is None else as_length(m, "eye"))
+    rows, columns = _rows_columns(_side(n), None if m is None else _side(m))
     return cast(eq(columns - rows, k), resolve_dtype(dtype))
+
+
+def _side(n: Any) -> TensorVariable:
+    """A length of ``eye``, which must not be negative."""
+    length = as_length(n, "eye")
+    if length.owner is not None and isinstance(length.owner.op, ShapeI):
+        return length
+    return _checked(length, lambda v: v >= 0, "eye: rows and columns must not be negative")
 
 
 def identity_like(x: Any, dtype: Any = None) -> TensorVariable:

@@ -113,7 +113,8 @@ class Dot(Op):
         def compute(x: Any, y: Any, z: Any) -> Any:
             if x.shape[-1] != y.shape[0] or not z.flags.c_contiguous:
                 return self.perform(x, y)
-            return np.dot(x, y, z)
+            np.dot(x, y, z)  # what it returns is z, except for one number
+            return z
 
         return compute
 

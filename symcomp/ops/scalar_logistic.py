@@ -18,8 +18,11 @@ LN2_LOW = 2.319046813846299e-17
 
 
 def _sigmoid(x: Any) -> Any:
+    # Where the exponential is below 1/2, the rounding errors of a quotient weigh less in what is
+    # taken from it.
     small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, small) / (1 + small)
+    share = np.where(x >= 0, 1, small) / (1 + small)
+    return np.where(x < -0.7, small - small * share, share)
 
 
 def _softplus(x: Any) -> Any:

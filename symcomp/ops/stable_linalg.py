@@ -36,7 +36,7 @@ from symcomp.ops.matrices import (
 )
 from symcomp.ops.scalar_math import conj
 from symcomp.ops.solve import Solve, check_systems
-from symcomp.ops.stable_reduce import LogProd
+from symcomp.ops.stable_reduce import log_prod
 
 blas, lapack = lazy_module("scipy.linalg.blas"), lazy_module("scipy.linalg.lapack")
 
@@ -131,8 +131,10 @@ class Factored:
         # The power of two that scaling took out, in equal parts, which are far inside the range.
         part, left = divmod(int(self.rows.sum() + self.columns.sum()), 2 * len(d))
         powers = np.ldexp(1.0, np.repeat([part, part + 1], [2 * len(d) - left, left]))
-        logabs = LogProd((0,)).perform(np.concatenate([np.abs(d), powers]))
-        return sign, logabs + (np.log1p(change) if abs(change) < 0.5 else 0.0)
+        factors = np.concatenate([np.abs(d), powers, [1.0]])
+        left_out = np.zeros_like(factors)
+        left_out[-1] = change if abs(change) < 0.5 else 0.0
+        return sign, log_prod(factors, left_out)
 
 
 def _largest_ratio(x: Any, y: Any) -> Any:

@@ -23,6 +23,9 @@ from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import ShapeI
 
+# log 2, cut after 32 bits, so that its products with exponents are exact, and the rest.
+LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
+
 
 def _require_float(op: Op, x: TensorVariable) -> None:
     if not dtypes.is_float(x.dtype):
@@ -148,7 +151,7 @@ class LogProd(_FloatReduction):
             kept = [a for a in range(x.ndim) if a not in self.axes]
             shape = [x.shape[a] for a in kept], math.prod(x.shape[a] for a in self.axes)
             lines = x.transpose(*kept, *self.axes).reshape(*shape[0], shape[1])
-            return np.asarray(_log_prod(lines), x.dtype)
+            return np.asarray(log_prod(lines.astype(np.float64)), x.dtype)
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x,), (gz,) = inputs, output_grads
@@ -159,14 +162,16 @@ class LogProd(_FloatReduction):
         return [sum_(dx / x, axis=self.axes)]
 
 
-def _log_prod(x: Any) -> Any:
-    """Along the last axis: a product of mantissas with their rounding errors, halving the number of
-    factors, and a sum of exponents.
+def log_prod(x: Any, left_out: Any = 0) -> Any:
+    """log(prod_i (x_i + left_out_i)) of float64 along the last axis; what is left out is small.
+
+    A product of mantissas with their rounding errors, halving the number of factors, and a sum of
+    exponents.
     """
     if not x.shape[-1]:
-        return np.zeros(x.shape[:-1], x.dtype)
-    high, exponents = np.frexp(x.astype(np.float32) if x.dtype == np.float16 else x)
-    low = np.zeros_like(high)
+        return np.zeros(x.shape[:-1])
+    high, exponents = np.frexp(x)
+    low = np.ldexp(left_out, -exponents)
     power = exponents.sum(axis=-1, dtype=np.int64)
     while high.shape[-1] > 1:
         if high.shape[-1] % 2:
@@ -183,6 +188,7 @@ def _log_prod(x: Any) -> Any:
     small = high < np.sqrt(0.5)
     power = power - small
     high, low = np.where(small, 2 * high, high), np.where(small, 2 * low, low)
-    near = np.log1p((high - 1) + low)
-    near_one = (power == 0) & (high > 0) & np.isfinite(high)
-    return np.where(near_one, near, np.log(high) + power * np.log(2.0))
+    inside = (high > 0) & np.isfinite(high)
+    rest = np.where(inside, low / high, 0) + power * LN2_LOW
+    far = power * LN2_HIGH + (np.log(high) + rest)
+    return np.where((power == 0) & inside, np.log1p((high - 1) + low), far)

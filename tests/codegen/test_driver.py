@@ -1,13 +1,14 @@
-"""The compiler and its cache: broken and foreign entries, killed writers, many writers."""
+"""The compiler and its cache: broken and foreign entries, what cannot be used, what is told."""
 
 import ctypes
 import os
-import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -41,7 +42,7 @@ def count_builds(monkeypatch):
 
     def counted(*arguments):
         builds.append(arguments)
-        build(*arguments)
+        return build(*arguments)
 
     monkeypatch.setattr(driver, "_build", counted)
     return builds
@@ -124,57 +125,106 @@ def test_what_killed_writers_left_is_removed(directory):
     assert not old.exists() and new.exists()
 
 
-WRITER = """
-    import ctypes, sys
-    from symcomp.codegen.driver import load
-    for n in range(int(sys.argv[1]), int(sys.argv[2])):
-        source = f"int answer(void);\\nint answer(void)\\n{{\\n    return {n};\\n}}\\n"
-        (address,) = load(source, ["answer"])
-        assert ctypes.CFUNCTYPE(ctypes.c_int)(address)() == n
-        print(n, flush=True)
-"""
+FOREIGN = ("mine.so", "sub.so", f"{'0' * 63}.so", f"{'A' * 64}.so", f"{'0' * 64}.so.bak", "new")
 
 
-def writer(directory, start, stop):
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(WRITER), str(start), str(stop)],
-        env={**os.environ, "SYMCOMP_FLAGS": f"compiledir={directory}"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def test_what_else_is_in_the_directory_stays(directory, monkeypatch):
+    answer()
+    (entry,) = driver.entries()
+    for name in FOREIGN:
+        (directory / name).mkdir() if name == "sub.so" else (directory / name).write_text("mine")
+    (directory / f"{'1' * 64}.so").mkdir()
+    (directory / "new-directory").mkdir()
+    os.utime(directory / "new-directory", (1, 1))
+    assert driver.entries() == [entry]
+    with config.change_flags(compiledir_size=0):
+        answer(SOURCE.replace("42", "45"))
+    assert len(driver.clear()) == 1
+    left = {path.name for path in directory.iterdir()}
+    assert left == {*FOREIGN, f"{'1' * 64}.so", "new-directory"}
 
 
-def test_processes_share_the_directory(directory):
-    processes = [writer(directory, 0, 4), writer(directory, 0, 4)]
-    for process in processes:
-        output, _ = process.communicate(timeout=120)
-        assert process.returncode == 0 and output.split() == ["0", "1", "2", "3"]
-    assert len(driver.entries()) == 4
+def test_a_directory_in_the_place_of_an_entry(directory):
+    """What cannot be kept is used nevertheless."""
+    place = directory / f"{driver.key_of(SOURCE, driver.find_compiler(''))}.so"
+    place.mkdir(parents=True)
+    directory.chmod(0o700)
+    assert answer() == 42
+    assert [*directory.iterdir()] == [place]
 
 
-def test_a_killed_writer_leaves_nothing_broken(directory):
-    process = writer(directory, 0, 10_000)
-    for _ in range(3):
-        process.stdout.readline()
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    complete = len(driver.entries())
-    assert complete >= 3
-    for entry in driver.entries():
-        assert driver._open(entry.path, entry.path.stem) is not None
-    second = writer(directory, 0, complete + 2)
-    output, _ = second.communicate(timeout=120)
-    assert second.returncode == 0 and len(output.split()) == complete + 2
+def test_entries_that_vanish_at_once(directory, monkeypatch):
+    """Another process may remove an entry between any two steps of this one."""
+    replace, load = os.replace, ctypes.CDLL
+
+    def replaced(*paths):
+        replace(*paths)
+        driver.clear()
+
+    monkeypatch.setattr(os, "replace", replaced)
+    assert answer() == 42
+    assert driver.entries() == []
+    monkeypatch.setattr(os, "replace", replace)
+    forget()
+    answer()
+    forget()
+
+    def loaded(name):
+        library = load(name)
+        driver.clear()
+        return library
+
+    monkeypatch.setattr(ctypes, "CDLL", loaded)
+    assert answer() == 42
+    assert driver.entries() == []
 
 
 def test_no_compiler(monkeypatch):
     with config.change_flags(cc="no-such-compiler"):
-        driver._warn_no_compiler.cache_clear()
+        driver._warn_once.cache_clear()
         with pytest.warns(RuntimeWarning, match=r"no-such-compiler.*apt install gcc"):
             assert driver.load(SOURCE, ["answer"]) is None
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert driver.load(SOURCE, ["answer"]) is None
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """A compiler without the headers of the C library, and how often it was called."""
+    path, calls = tmp_path / "broken-cc", tmp_path / "calls"
+    path.write_text(f"#!/bin/sh\necho >> {calls}\necho 'math.h: No such file' >&2\nexit 1\n")
+    path.chmod(0o700)
+    with config.change_flags(cc=str(path)):
+        yield lambda: len(calls.read_text())
+
+
+def test_a_compiler_that_compiles_nothing_is_none(directory, broken):
+    with pytest.warns(RuntimeWarning, match=r"(?s)broken-cc.*apt install gcc.*math.h: No such"):
+        assert driver.load(SOURCE, ["answer"]) is None
+    assert [*directory.iterdir()] == []
+    assert broken() == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert driver.load(SOURCE.replace("42", "43"), ["answer"]) is None
+    assert broken() == 2
+
+
+def test_a_compiler_that_cannot_be_started_is_none(directory, tmp_path):
+    path = tmp_path / "no-program"
+    path.write_bytes(b"\x7fELF")
+    path.chmod(0o700)
+    with (
+        config.change_flags(cc=str(path)),
+        pytest.warns(RuntimeWarning, match="no-program does not work.*Exec format error"),
+    ):
+        assert driver.load(SOURCE, ["answer"]) is None
+
+
+def test_all_that_kernels_include_is_tried():
+    texts = [path.read_text() for path in Path(driver.__file__).parent.glob("*.h")]
+    included = {line for text in texts for line in text.splitlines() if "#include <" in line}
+    assert included == {*driver.TRIAL.splitlines()}
 
 
 def test_what_the_compiler_refuses_is_shown(directory):
@@ -252,4 +302,62 @@ def test_a_directory_that_cannot_be(tmp_path):
         config.change_flags(compiledir=str(tmp_path / "file" / "kernels")),
         pytest.raises(driver.CompilerError, match="compiledir"),
     ):
+        answer()
+
+
+@pytest.fixture
+def default(tmp_path, monkeypatch):
+    """A place for the default directory; there is another for temporary files."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(driver, "_default_directory", lambda: tmp_path / "home" / "kernels")
+    driver._warn_once.cache_clear()
+    with config.change_flags(compiledir=""):
+        yield tmp_path / "home" / "kernels"
+    assert [*temporary.iterdir()] == []
+
+
+def check_nothing_is_kept():
+    """There is one warning for two kernels."""
+    with pytest.warns(RuntimeWarning, match=r"config\.compiledir") as caught:
+        assert answer() == 42
+        assert answer(SOURCE.replace("42", "46")) == 46
+    assert len(caught) == 1
+    forget()
+    assert answer() == 42
+
+
+def test_a_default_directory_that_cannot_be(default):
+    default.parent.write_text("")
+    check_nothing_is_kept()
+
+
+def test_a_default_directory_of_another_user(default, monkeypatch):
+    default.mkdir(mode=0o700, parents=True)
+    monkeypatch.setattr(os, "getuid", lambda: default.stat().st_uid + 1)
+    check_nothing_is_kept()
+    assert [*default.iterdir()] == []
+
+
+def test_a_default_directory_that_can_only_be_read(default, monkeypatch):
+    other = SOURCE.replace("42", "47")
+    answer(other)
+    forget()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    builds = count_builds(monkeypatch)
+    monkeypatch.setattr(os, "utime", refuse)
+    assert answer(other) == 47
+    assert builds == []
+    check_nothing_is_kept()
+    assert len([*default.iterdir()]) == 1
+
+
+def refuse(*_):
+    raise PermissionError("only to be read")
+
+
+def test_a_directory_that_can_only_be_read(directory, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(driver.CompilerError, match=r"cannot be written: .*compiledir"):
         answer()

@@ -78,7 +78,7 @@ def test_one_file_that_is_refused_fails_all(tmp_path) -> None:
 
 def test_without_a_compiler_there_are_those_built_before() -> None:
     with config.change_flags(cc="no-such-compiler"):
-        driver._warn_no_compiler.cache_clear()
+        driver._warn_once.cache_clear()
         with pytest.warns(RuntimeWarning, match="no-such-compiler"):
             found = units.load_kernels([kernel("exp"), kernel("arctan")])
     assert found.keys() == {kernel("exp").name}

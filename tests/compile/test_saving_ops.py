@@ -187,7 +187,8 @@ def of_lines():
 def of_control():
     """Branches, checks, gradients changed on the way."""
     return [
-        ifelse(k > 1, x, x * 2), assert_op(x, k > 0), disconnected_grad(x) * x, zero_grad(x) * x,
+        ifelse(k > 1, x, x * 2), assert_op(x, k > 0),
+        T.eye(k), disconnected_grad(x) * x, zero_grad(x) * x,
         undefined_grad(x), grad_clip(x, -0.1, 0.1) ** 2, grad_scale(x, 2.0) ** 2, T.clip(x, -1, 1),
         Print("seen", ("shape",))(x), PdbBreakpoint("stop", 1)(T.constant(False), x)[0],
         ifelse(k > 1, x, Raise("never", KeyError)(x)), T.cast(x, "float32"), T.switch(x > 0, x, -x),

@@ -132,6 +132,47 @@ def test_counts_of_profiles():
     assert {c.runs for c in f.profiled.tally.counted()} == {CALLERS * CALLS}
 
 
+LARGE = np.random.default_rng(0).normal(size=(400, 400))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: T.tanh(T.exp(x) + 1),
+        lambda x: T.dot(x, x),
+        lambda x: T.sort(x),
+        lambda x: x[::-1].T.copy() + T.concatenate([x[1:], x[:1]]),
+        lambda x: symcomp.scan(lambda s, x: T.dot(x, s) / 400, [], x[0], [x], 50)[0],
+    ],
+    ids=["elementwise", "product", "sort", "moves", "loop"],
+)
+def test_calls_overlap(build):
+    """Threads take no turns of themselves here: that this one goes on while another calls shows
+    that the call lets it, and another call of the same function begins before that one ends."""
+    x = T.dmatrix("x")
+    f = symcomp.function([x], build(x))
+    wanted = f(LARGE)
+    inside, seen = [False], []
+
+    def others():
+        for _ in range(1000):
+            if seen:
+                return
+            inside[0] = True
+            f(LARGE)
+            inside[0] = False
+
+    thread = threading.Thread(target=others)
+    sys.setswitchinterval(1000)
+    thread.start()
+    while thread.is_alive() and not seen:
+        if inside[0]:
+            seen.append(f(LARGE))
+        time.sleep(0)
+    thread.join()
+    np.testing.assert_array_equal(seen[0], wanted)
+
+
 def test_an_interrupt_in_one_of_the_calls():
     """Ctrl-C is raised by the main thread's call, in Python within a loop; the others go on."""
 

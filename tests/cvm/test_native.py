@@ -13,7 +13,17 @@ from symcomp.cvm.prepare import actions_of, native_machine
 from symcomp.errors import SymcompError
 from symcomp.tests.cvm.examples import EXAMPLES, LINES, MOVES, NUMBERS, PRODUCTS
 
-DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "complex64", "complex128")
+DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+# Elements that are only moved are bytes: one dtype of each size.
+SIZES = ("bool", "float16", "int32", "float64", "complex128")
+COMPUTING = [
+    *(name for name in MOVES if name.startswith("inc_")), "plus", "trace", "diff", "cast", "mask",
+    "compress", "choose", "to_one_hot", "cumsum", "cumprod", "sort", "argsort", "argmax", "argmin",
+    "topk",
+]  # fmt: skip
 # What has no native code but kernels, which are off here.
 IN_PYTHON = {"Norm"}
 
@@ -25,11 +35,13 @@ def no_kernels():
 
 
 def layouts(values):
-    """The same values in other places in memory."""
+    """The same values in other places in memory; then values that are repeated along an axis."""
     yield values
     yield [np.array(v, order="F") for v in values]
     yield [v[::-1].copy()[::-1] if v.ndim else v for v in values]
     yield [np.repeat(np.repeat(v, 2, 0), 3, -1)[::2, ..., ::3] if v.ndim > 1 else v for v in values]
+    yield [np.broadcast_to(v[:1], v.shape) if v.ndim else v for v in values]
+    yield [np.broadcast_to(v[..., :1], v.shape) if v.ndim else v for v in values]
 
 
 def functions_of(build, values):
@@ -102,9 +114,10 @@ def test_layouts(name):
         assert asked(native, list(values)) == []
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    "name", [*MOVES, "cumsum", "cumprod", "sort", "argsort", "argmax", "argmin", "topk"]
+    ("name", "dtype"),
+    [(name, dtype) for name in COMPUTING for dtype in DTYPES]
+    + [(name, dtype) for name in MOVES if name not in COMPUTING for dtype in SIZES],
 )
 def test_dtypes(name, dtype):
     build, values = EXAMPLES[name]

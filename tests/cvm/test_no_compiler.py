@@ -53,7 +53,8 @@ def test_one_warning_and_the_same_results(tmp_path) -> None:
     assert expected["warnings"] == []
     without = run(SYMCOMP_FLAGS=flags, PATH=str(tmp_path / "empty"))
     named = run(SYMCOMP_FLAGS=f"{flags},cc=no-such-compiler")
-    for found in (without, named):
+    useless = run(SYMCOMP_FLAGS=f"compiledir={tmp_path / 'empty'},cc=false")
+    for found in (without, named, useless):
         for value, reference in zip(found["results"], expected["results"], strict=True):
             np.testing.assert_allclose(value, reference, rtol=1e-14)
     ((message, file),) = without["warnings"]
@@ -61,11 +62,23 @@ def test_one_warning_and_the_same_results(tmp_path) -> None:
     assert file == "<string>"
     ((message, _),) = named["warnings"]
     assert message.startswith("The C compiler 'no-such-compiler' of config.cc was not found")
+    ((message, _),) = useless["warnings"]
+    assert re.match(
+        r"(?s)The C compiler .*false does not work: .* It says: .* failed \(1\)", message
+    )
+
+
+def test_a_home_where_nothing_can_be_kept(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    found = run(HOME=str(tmp_path / "file"), XDG_CACHE_HOME="", SYMCOMP_FLAGS="")
+    ((message, file),) = found["warnings"]
+    assert "choose another directory by config.compiledir. Until then" in message
+    assert file == "<string>"
 
 
 @pytest.fixture
 def no_compiler():
-    driver._warn_no_compiler.cache_clear()
+    driver._warn_once.cache_clear()
     with (
         config.change_flags(cc="no-such-compiler", kernels=True),
         pytest.warns(RuntimeWarning, match="no-such-compiler"),

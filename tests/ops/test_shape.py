@@ -345,6 +345,35 @@ def test_arange(args):
     check(lambda *v: T.arange(*v), *symbols, expected=lambda *v: np.arange(*args), grad=False)
 
 
+LINKERS = ["py", "vm", "cvm"]
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "float64"])
+def test_arange_without_a_step(linker, dtype):
+    stop, step = T.scalars("stop", "step", dtype=dtype)
+    f = symcomp.function([stop, step], T.arange(0, stop, step), mode=symcomp.Mode(linker))
+    np.testing.assert_array_equal(f(5, 2), [0, 2, 4])
+    for bad in (0, np.nan) if dtype.startswith("f") else (0,):
+        with pytest.raises(ShapeError, match="arange: step must not be 0"):
+            f(5, bad)
+    grad = symcomp.grad(T.arange(0.0, 1.0, step).sum(), step) if dtype == "float64" else None
+    assert grad is None or grad.eval({step: 0.25}) == 6
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_eye_of_negative_lengths(linker):
+    n, m = T.iscalars("n", "m")
+    f = symcomp.function([n, m], T.eye(n, m), mode=symcomp.Mode(linker))
+    np.testing.assert_array_equal(f(2, 3), np.eye(2, 3))
+    assert f(0, 2).shape == (0, 2)
+    for lengths in ((-1, 2), (2, -1)):
+        with pytest.raises(ShapeError, match="eye: rows and columns must not be negative"):
+            f(*lengths)
+        with pytest.raises(ShapeError, match="eye: rows and columns must not be negative"):
+            T.eye(*lengths)
+
+
 def test_other_creations():
     for args in ((0, 1, 5), (2, -3, 4), (0, 1, 1), (1, 2, 0)):
         check(lambda a=args: T.linspace(*a), expected=lambda a=args: np.linspace(*a))

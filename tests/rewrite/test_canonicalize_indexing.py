@@ -5,14 +5,16 @@ where it is mute.
 import numpy as np
 import pytest
 
+import symcomp
 import symcomp.tensor as T
 from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
+from symcomp.rewrite.phases import CANONICALIZE
 from symcomp.rewrite.rule import RuleSet
 from symcomp.tests.harness import variables_for
-from symcomp.tests.rewrite.rules import RULES, Case, check_rule
+from symcomp.tests.rewrite.rules import RULES, Case, check_rule, same_values
 
 V = np.array([0.5, -1.5, 3.0, 8.0])
 W = np.array([2.0, 0.25, -4.0, 1.0])
@@ -58,6 +60,9 @@ CASES = [
     Case("read_of_read", lambda x: x[1:][1], (V,), "Subtensor", note="one"),
     Case("read_of_read", lambda x: x[2:, 1:][0], (M,), "Subtensor", note="row"),
     Case("read_of_read", lambda x: x[2:][1:], (V,), "Subtensor", note="open"),
+    Case("read_of_read", lambda x: x[:-1][:-2], (V,), "Subtensor", note="ends"),
+    Case("read_of_read", lambda x: x[1:-1][1:], (V,), "Subtensor", note="both ends"),
+    Case("read_of_read", lambda x: x[:, 1:][1:, :-3], (M,), "Subtensor", note="inner part"),
     Case("read_of_new_axis", lambda x: x.dimshuffle("x", 0, 1)[0], (M,), ""),
     Case("read_of_new_axis", lambda x: x.dimshuffle("x", 0)[-1, 1:], (V,), "Subtensor",
          note="more"),
@@ -67,6 +72,10 @@ CASES = [
          rtol=1e-12),
     Case("read_of_product", lambda x, y: T.dot(x, y)[1:], (M, R), "Dot Subtensor", note="vector",
          rtol=1e-12),
+    Case("read_of_elemwise", lambda x, y: T.exp(T.dot(x, y) * T.dot(x, y))[1], (M, R),
+         "Dot Subtensor exp mul", rtol=1e-12, extremes=False, note="of products"),
+    Case("read_of_product", lambda x: T.dot(T.dot(x, x.T), x)[1:], (M,),
+         "DimShuffle Dot Dot Subtensor", rtol=1e-12, extremes=False, note="of a product"),
     Case("read_of_product", lambda x, y, i: T.dot(x, y)[i], (M, R, N), "Dot Subtensor",
          note="number", rtol=1e-12),
     Case("read_of_join", lambda x, y: T.join(0, x, y)[4:8], (V, W), "", static="full"),
@@ -132,6 +141,7 @@ STAYS = {
     "may be out of range": ("read_of_write", lambda x, y: replaced(x, 2, y)[2], (V, S)),
     "symbol": ("read_of_write", lambda x, y, i: replaced(x, i, y)[i], (V, S, N)),
     "used elsewhere": ("read_of_elemwise", _used_twice, (V,)),
+    "meets a slice": ("read_of_elemwise", lambda x: T.tanh(T.exp(x[::2]))[1:], (V,)),
     "checks lengths": ("read_of_elemwise", lambda x, y: (x + y)[1], (V, W)),
     "stretched operand": ("read_of_elemwise", lambda x, y: (x + y)[1], (M, R)),
     "gathers": ("read_of_elemwise", lambda x, i: T.exp(x)[i], (V, ROWS)),
@@ -148,6 +158,7 @@ STAYS = {
     ),
     "product with a vector": ("read_of_product", lambda x, y: T.dot(x, y)[0], (V[:3], M)),
     "columns": ("read_of_product", lambda x, y: T.dot(x, y)[0, 1:], (M, M.T)),
+    "rows of a part": ("read_of_product", lambda x, y: T.dot(T.exp(x[:2]), y)[1:], (M, R)),
     "unknown lengths": ("read_of_join", lambda x, y: T.join(0, x, y)[4:8], (V, W)),
     "vector of rows": ("read_of_alloc", lambda x: T.alloc(x, 3, 4)[:, 1:], (V,)),
     "not zeros": ("add_to_zeros", lambda x, y: T.inc_subtensor(x[:], y), (V, W)),
@@ -170,3 +181,39 @@ def test_rule_does_not_fire(name):
     graph = FunctionGraph(inputs, built if isinstance(built, list) else [built])
     firings = Engine(graph, RuleSet([RULES[rule]]), folding=False, on_error="raise").run()
     assert [f.rule for f in firings if f.rule == rule] == []
+
+
+SHORTER = {
+    "end": lambda x: x[:-1],
+    "start": lambda x: x[1:],
+    "steps": lambda x: x[::2],
+    "symbol": lambda x: x[: x.shape[0] - 1],
+}
+
+
+@pytest.mark.parametrize("name", SHORTER)
+@pytest.mark.parametrize("product", [False, True])
+def test_many_slices_take_as_many_rewrites(name, product):
+    """Each meets the next, and not all of them the first."""
+    x = T.dmatrix("x")
+    counts = []
+    for n in (20, 40):
+        y = x
+        for _ in range(n):
+            y = SHORTER[name](y)
+            y = T.tanh(T.dot(y, R) if product else y + 1.0)
+            y = y[:, None] + R if product else y
+        graph = FunctionGraph([x], [y])
+        counts.append(len(Engine(graph, CANONICALIZE, on_error="raise").run()))
+    assert counts[1] <= 2.2 * counts[0]
+    values = [np.arange(4 * (n + 3.0)).reshape(n + 3, 4)]
+    same_values([x], [y], graph, values)
+
+
+def test_what_is_read_is_made_stable_before():
+    x, y = T.dvector("x"), T.dmatrix("y")
+    for key in (0, slice(None, -1)):
+        f = symcomp.function([x], (T.exp(x) / T.exp(x).sum())[key])
+        np.testing.assert_allclose(f([1000.0, 1000.0]), np.array([0.5, 0.5])[key])
+        f = symcomp.function([x, y], T.dot(T.nlinalg.matrix_inverse(y), x)[key])
+        assert not any("Inverse" in str(node.op) for node in f.maker.fgraph.toposort())

@@ -109,6 +109,10 @@ CASES = [
     Case("ifelse_known", lambda x, y: ifelse(T.constant(0.0), x, y * 2.0), (V, W),
          "mul", note="else"),
     Case("ifelse_known", lambda c, x: ifelse(c, x, x), (TRUE, V), "", note="equal"),
+    Case("ifelse_drop_unused", lambda c, x, y: ifelse(c, [T.exp(x), x], [T.sin(y), y])[1],
+         (TRUE, V, W), "ifelse"),
+    Case("ifelse_drop_unused", lambda c, x, y: ifelse(c, ifelse(c, [x, T.exp(x)], [y, y]),
+         [x, T.sin(y)])[0], (TRUE, V, W), "ifelse ifelse", note="nested"),
     Case("ifelse_known", lambda c, x, y: ifelse(c, [x, y], [x, x]), (TRUE, V, W), "ifelse",
          note="one of two equal"),
 ]  # fmt: skip
@@ -153,6 +157,9 @@ STAYS = {
     "two": ("constant_stack", lambda x: Stack()(x, x), (S,)),
     "false": ("assert_true", lambda x: T.Assert()(x, T.constant(False)), (V,)),
     "unknown": ("ifelse_known", lambda c, x, y: ifelse(c, x, y), (TRUE, V, W)),
+    "all used": (
+        "ifelse_drop_unused", lambda c, x, y: ifelse(c, [x, y], [y, x]), (TRUE, V, W)
+    ),
 }  # fmt: skip
 
 
@@ -182,3 +189,12 @@ def test_many_transposes_meet_in_as_many_rewrites(order, users):
         moved = [node for node in graph.toposort() if isinstance(node.op, DimShuffle)]
         assert users == 2 or not moved  # 30 and 60 are multiples of 2 and of 3
     assert counts[1] <= 2.2 * counts[0]
+
+
+def test_many_joins_are_one_rewrite():
+    x = y = T.dvector("x")
+    for _ in range(50):
+        y = T.join(0, y, T.join(0, x, x))
+    graph = FunctionGraph([x], [y])
+    assert [f.rule for f in Engine(graph, STRUCTURE, on_error="raise").run()] == ["join_of_join"]
+    assert graph.toposort() == [graph.outputs[0].owner]

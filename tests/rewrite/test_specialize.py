@@ -8,12 +8,16 @@ from symcomp.tests.rewrite.rules import Case, check_rule
 
 X = np.array([0.3, -1.2, 2.5])
 I = np.array([3, -2, 0])
+ENDS = np.array([-np.inf, np.inf, np.nan, -0.0, 0.0, -2.0])
 
 CASES = [
     Case("small_power", lambda x: x**3, (X,), "mul sqr", rtol=1e-15, note="cube"),
     Case("small_power", lambda x: x**4, (X,), "sqr sqr", rtol=1e-15, note="fourth"),
     Case("small_power", lambda x: x**-2.0, (X,), "reciprocal sqr", rtol=1e-15, note="inverse"),
-    Case("small_power", lambda x: x**1.5, (X,), "mul sqrt", rtol=1e-15, note="half"),
+    Case("small_power", lambda x: x**1.5, (ENDS,), "eq mul sqrt switch", rtol=1e-15,
+         note="half"),
+    Case("small_power", lambda x: x**1.5, (ENDS.astype("float32"),), "eq mul sqrt switch",
+         rtol=1e-6, atol=1e-44, note="half of float32"),
     Case("small_power", lambda x: x**3, (I,), "mul sqr", note="ints"),
     Case("small_power", lambda x: x**3, (X.astype("float32"),), "mul sqr", rtol=1e-6, atol=1e-44,
          note="float32"),

@@ -89,6 +89,19 @@ def test_only_the_branch_taken_is_computed():
         assert log == wanted and result == wanted[0]
 
 
+@pytest.mark.parametrize("linker", ["py", "vm", "cvm", "cvm_nogc"])
+@pytest.mark.parametrize("optimizer", ["fast_compile", "fast_run"])
+def test_of_several_choices_only_those_that_are_read_are_computed(linker, optimizer):
+    log = []
+    x, c = T.dscalar("x"), T.lscalar("c")
+    spies = [Spy(log)(x + i) for i in range(4)]
+    inner = ifelse(c, spies[:2], [x, x])
+    first, _ = ifelse(c, [inner[0], inner[1] * 2.0], spies[2:])
+    f = symcomp.function([c, x], first, mode=symcomp.Mode(linker, optimizer))
+    assert [f(1, 1.0), f(0, 1.0)] == [1.0, 3.0]
+    assert log == [1.0, 3.0]
+
+
 def test_what_both_branches_need_is_computed_once():
     def build(spy, c, x):
         shared = spy(x + 1)

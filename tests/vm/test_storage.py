@@ -114,6 +114,15 @@ def test_products_of_matrices_are_written_into_dead_arrays():
         agree([x, y], [dead * T.dot(a * 2.0, b)], values)
 
 
+def test_products_of_vectors_are_written_into_dead_numbers():
+    x = T.dvector("x")
+    square = product = T.dot(x, x)
+    for _ in range(3):
+        product = T.dot(x * product, x)
+    program = agree([x], [product - square], [np.ones(3)])
+    assert [name for name, _ in written(program)].count("Dot") == 2
+
+
 def test_writing_into_a_part():
     x = T.dvector("x")
     i = T.lvector("i")

@@ -25,7 +25,7 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Type
 from symcomp.core.op import Op
 from symcomp.core.source import Source
-from symcomp.errors import LoadError, SaveError
+from symcomp.errors import LoadError, SaveError, ShapeError
 from symcomp.ops.elemwise import ROWS, ScalarOp
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.pattern import Slice
@@ -43,8 +43,8 @@ PLACES = (
 MODES: dict[str, type[Mode]] = {cls.__name__: cls for cls in (Mode, NanGuardMode, DebugMode)}
 # Of scalar functions that come in families.
 LARGEST_PARAMETER = 1000
-# Those that Python defines.
-EXCEPTIONS = {
+# Those that Python defines, and what ops raise of symcomp's.
+EXCEPTIONS = {"ShapeError": ShapeError} | {
     name: value
     for name, value in vars(builtins).items()
     if isinstance(value, type) and issubclass(value, Exception) and value.__name__ == name

@@ -1,0 +1,133 @@
+"""Processes that share the directory of compiled kernels, while entries are removed, and killed at
+any moment."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from symcomp.codegen import driver
+from symcomp.config import config
+
+WRITER = """
+    import ctypes, os, sys
+    from symcomp.codegen.driver import load
+    {first}
+    for n in range(int(sys.argv[1]), int(sys.argv[2])):
+        source = f"int answer(void);\\nint answer(void)\\n{{\\n    return {n};\\n}}\\n"
+        (address,) = load(source, ["answer"])
+        assert ctypes.CFUNCTYPE(ctypes.c_int)(address)() == n
+        print(n, flush=True)
+"""
+SOURCE = "int answer(void);\nint answer(void)\n{\n    return 0;\n}\n"
+# Where the process ends, beside the step that publishes an entry.
+KILLED = {
+    "before": "os.replace = lambda *paths: os.kill(os.getpid(), 9)",
+    "after": "r = os.replace; os.replace = lambda *p: (r(*p), os.kill(os.getpid(), 9))",
+}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "kernels"
+    with config.change_flags(compiledir=str(path), cflags=""):
+        yield path
+
+
+def writer(
+    directory: Path, start: int, stop: int, flags: str = "", first: str = ""
+) -> subprocess.Popen[str]:
+    """A process that compiles functions that return these numbers, and prints the numbers."""
+    program = textwrap.dedent(WRITER).replace("{first}", first)
+    return subprocess.Popen(
+        [sys.executable, "-c", program, str(start), str(stop)],
+        env={**os.environ, "SYMCOMP_FLAGS": f"compiledir={directory},{flags}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def check(process: subprocess.Popen[str], start: int, stop: int) -> None:
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0 and output.split() == [str(n) for n in range(start, stop)]
+
+
+def test_processes_share_the_directory(directory: Path) -> None:
+    for process in [writer(directory, 0, 4), writer(directory, 0, 4)]:
+        check(process, 0, 4)
+    assert len(driver.entries()) == 4
+
+
+def test_entries_are_removed_all_the_time(directory: Path) -> None:
+    """Each process removes what others made, and this one whatever it sees."""
+    processes = [writer(directory, 0, 6, "compiledir_size=0") for _ in range(3)]
+    while any(process.poll() is None for process in processes):
+        driver.clear()
+        time.sleep(0.001)
+    for process in processes:
+        check(process, 0, 6)
+    driver.clear()
+    assert [*directory.iterdir()] == []
+
+
+def test_a_killed_writer_leaves_nothing_broken(directory: Path) -> None:
+    process = writer(directory, 0, 10_000)
+    assert process.stdout is not None
+    for _ in range(3):
+        process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    complete = len(driver.entries())
+    assert complete >= 3
+    check_entries()
+    check(writer(directory, 0, complete + 2), 0, complete + 2)
+
+
+@pytest.mark.parametrize("moment", KILLED)
+def test_killed_beside_the_renaming(directory: Path, moment: str) -> None:
+    process = writer(directory, 0, 1, first=KILLED[moment])
+    process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
+    assert len(driver.entries()) == (moment == "after")
+    check_what_is_left(directory)
+
+
+def test_killed_while_the_compiler_runs(directory: Path, tmp_path: Path) -> None:
+    stub, started = tmp_path / "cc", tmp_path / "started"
+    stub.write_text(
+        f"#!/bin/sh\necho $$ > {started}.new\nmv {started}.new {started}\nexec sleep 60\n"
+    )
+    stub.chmod(0o700)
+    process = writer(directory, 0, 1, f"cc={stub}")
+    while not started.exists():
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    os.kill(int(started.read_text()), signal.SIGKILL)
+    process.communicate(timeout=120)
+    assert driver.entries() == []
+    check_what_is_left(directory)
+
+
+def check_entries() -> None:
+    for entry in driver.entries():
+        assert driver._open(entry.path, entry.path.stem) is not None
+
+
+def check_what_is_left(directory: Path) -> None:
+    """Entries are complete, others go on, and what was begun is removed when it is old."""
+    check_entries()
+    begun = [*directory.glob("new-*")]
+    assert len(begun) == 1 - len(driver.entries())
+    assert driver.load(SOURCE, ["answer"])
+    for path in begun:
+        os.utime(path, (time.time() - 2 * driver.STALE,) * 2)
+    assert driver.load(SOURCE.replace("0", "1"), ["answer"])
+    assert {path.suffix for path in directory.iterdir()} == {".so"}
+    assert len(driver.entries()) == 2
