@@ -34,8 +34,8 @@ FORMULAS: dict[str, Callable[[Any, Any], Any]] = {
 def compiled(formula: Callable[[Any, Any], Any], threads: int) -> Any:
     """A function that uses threads however short its arguments are."""
     x, y = T.dvectors("xy")
-    flags = {"openmp": True, "openmp_threads": threads, "openmp_elemwise_minsize": 0}
-    with config.change_flags(**flags):
+    several = threads > 1
+    with config.change_flags(openmp=several, openmp_threads=threads, openmp_elemwise_minsize=0):
         return symcomp.function([x, y], formula(x, y), trust_input=True)
 
 

@@ -80,12 +80,15 @@ class Kernel:
     elementwise : bool
         Whether it may be called with 0 threads: all arrays lie in C order then, none is stretched,
         and the first length is the number of elements.
+    needs : tuple of str
+        Sources of functions that it calls, as others may: loops over any lengths, kernels.
     """
 
     name: str
     source: str
     literals: tuple[Literal, ...]
     elementwise: bool = False
+    needs: tuple[str, ...] = ()
 
 
 def kernel_of(formula: Formula, patterns: Sequence[Pattern]) -> Kernel | None:
@@ -100,13 +103,20 @@ def kernel_of(formula: Formula, patterns: Sequence[Pattern]) -> Kernel | None:
     nest = nest_of(formula, patterns) if patterns and is_nest(formula) else None
     if nest is None or any(dtype not in C_TYPES for dtype in nest.dtypes):
         return None
-    lines = _Printer(nest).lines()
-    if lines is None:
+    printer = _Printer(nest)
+    functions = printer.functions()
+    if functions is None:
         return None
+    loops, needed = named("loops", functions)
+    name, source = named("kernel", [line.replace("LOOPS", loops) for line in printer.tables()])
+    return Kernel(name, source, formula.literals, reduced_axes(formula) is None, (needed,))
+
+
+def named(kind: str, lines: Sequence[str]) -> tuple[str, str]:
+    """A name for what C declares as NAME, different for different lines, and the text with it."""
     text = "\n".join(lines) + "\n"
-    name = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
-    elementwise = reduced_axes(formula) is None
-    return Kernel(name, text.replace("NAME", name), formula.literals, elementwise)
+    name = f"{kind}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return name, text.replace("NAME", name)
 
 
 def nest_overwrites(formula: Formula, patterns: Sequence[Pattern]) -> set[tuple[int, int]]:
@@ -138,7 +148,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         Whether the loops around bodies are in the file, are functions of another, or are in this
         file for others.
     """
-    sources = dict.fromkeys(kernel.source for kernel in kernels)
+    sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
     parts = [_header(name) for name in _HEADERS]
     for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
         macros = {
@@ -180,6 +190,7 @@ class _Printer:
     def __init__(self, nest: Nest) -> None:
         self.nest, self.formula = nest, nest.formula
         self.dtypes = nest.dtypes
+        self.reduces = reduced_axes(nest.formula) is not None
         self.folds = {v: Fold(nest, v) for v in nest.totals}
         # Functions of lanes, by their bodies, and how many elements of a row each lane has.
         self.lanes: dict[int, list[str]] = {}
@@ -188,22 +199,24 @@ class _Printer:
     def _folds_of(self, body: Body) -> list[Fold]:
         return [self.folds[v] for v in body.folds]
 
-    def lines(self) -> list[str] | None:
-        """All functions and tables; None if a step has no C."""
+    def functions(self) -> list[str] | None:
+        """What does not depend on lengths; None if a step has no C."""
         lines: list[str] = []
         for number, body in enumerate(self.nest.bodies):
             text = self._body(number, body)
             if text is None:
                 return None
             lines += text
-        reduces = reduced_axes(self.formula) is not None
-        if reduces:
+        if self.reduces:
             for number, (body, _) in enumerate(stages(self.nest)):
                 if body.folds:
                     folds = self._folds_of(body)
                     lines += functions_of_totals(number, folds, self.ways.get(2 * number, 0))
-        lines += [line for function in self.lanes.values() for line in function]
-        return [*lines, *self._tables(reduces), *self._entry(reduces)]
+        return [*lines, *(line for function in self.lanes.values() for line in function)]
+
+    def tables(self) -> list[str]:
+        """What calls the functions, named LOOPS, once these are printed."""
+        return [*self._tables(), *self._entry()]
 
     # -- bodies
 
@@ -379,7 +392,7 @@ class _Printer:
 
     # -- tables
 
-    def _tables(self, reduces: bool) -> list[str]:
+    def _tables(self) -> list[str]:
         nest = self.nest
         total = len(self.dtypes)
         padding = [False] * (total - len(nest.stretched))
@@ -392,28 +405,29 @@ class _Printer:
         ]
         lines += [_table(f"role{i}", self._roles(body)) for i, body in enumerate(nest.bodies)]
         count = len(nest.bodies)
-        if reduces:
+        if self.reduces:
             entries = []
             for number, (body, _) in enumerate(stages(nest)):
-                names = "NAME_begin{0}, NAME_merge{0}, NAME_finish{0}" if body.folds else "0, 0, 0"
                 a, b = 2 * number, 2 * number + 1
+                names = [f"LOOPS_{name}{number}" for name in ("begin", "merge", "finish")]
+                totals = ", ".join(names if body.folds else "000")
                 across = "across" if self._reads_values(a, body) else ""
                 parts = parts_of_one(self._folds_of(body), self.ways.get(a, 0)) if body.folds else 0
-                lanes = f"NAME_lanes{a}" if a in self.lanes else "0"
+                lanes = f"LOOPS_lanes{a}" if a in self.lanes else "0"
                 entries.append(
-                    f"{{{{NAME_{a}, NAME_role{a}}}, {{NAME_{across}{a}, NAME_role{a}}}, "
-                    f"{{NAME_{b}, NAME_role{b}}}, {parts}, {lanes}, {names.format(number)}}}"
+                    f"{{{{LOOPS_{a}, NAME_role{a}}}, {{LOOPS_{across}{a}, NAME_role{a}}}, "
+                    f"{{LOOPS_{b}, NAME_role{b}}}, {parts}, {lanes}, {totals}}}"
                 )
             count = len(entries)
             lines += [f"static const struct stage NAME_stages[] = {{{', '.join(entries)}}};"]
         else:
-            entries = [f"{{NAME_{i}, NAME_role{i}}}" for i in range(count)]
+            entries = [f"{{LOOPS_{i}, NAME_role{i}}}" for i in range(count)]
             lines += [f"static const struct body NAME_bodies[] = {{{', '.join(entries)}}};"]
-        nests = "0, NAME_stages" if reduces else "NAME_bodies, 0"
+        nests = "0, NAME_stages" if self.reduces else "NAME_bodies, 0"
         lines += [
             "static const struct kernel NAME_kernel = {"
             f"{nest.rank}, {len(nest.stretched)}, {nest.temporaries}, {total}, {count}, "
-            f"{int(nonempty(nest))}, {self._width()}, {self._buffer(reduces)}, "
+            f"{int(nonempty(nest))}, {self._width()}, {self._buffer()}, "
             f"NAME_size, NAME_stretched, NAME_reduced, {nests}}};"
         ]
         return lines
@@ -422,10 +436,10 @@ class _Printer:
         """The bytes of the largest elements, 8 at least."""
         return max(8, *itemsizes(self.nest))
 
-    def _buffer(self, reduces: bool) -> str:
+    def _buffer(self) -> str:
         """The bytes that a thread needs for blocks and totals."""
         size = f"{self.nest.temporaries} * BLOCK"
-        size += f" + {len(self.dtypes) - self.nest.temporaries} * LANES" if reduces else ""
+        size += f" + {len(self.dtypes) - self.nest.temporaries} * LANES" if self.reduces else ""
         return f"{self._width()} * ({size})"
 
     def _roles(self, body: Body) -> list[int]:
@@ -441,11 +455,11 @@ class _Printer:
                 roles[array] = 4
         return roles
 
-    def _entry(self, reduces: bool) -> list[str]:
+    def _entry(self) -> list[str]:
         in_order = [
             "    if (!threads) {",
             f"        static const int64_t none[{len(self.dtypes)}];",
-            f"        NAME_{len(self.nest.bodies) - 1}(1, shape[0], data, none);",
+            f"        LOOPS_{len(self.nest.bodies) - 1}(1, shape[0], data, none);",
             "        return 0;",
             "    }",
         ]
@@ -453,8 +467,8 @@ class _Printer:
             "int NAME(KERNEL_ARGUMENTS);",
             "int NAME(KERNEL_ARGUMENTS)",
             "{",
-            *([] if reduces else in_order),
-            f"    return nest_{'reduction' if reduces else 'elementwise'}"
+            *([] if self.reduces else in_order),
+            f"    return nest_{'reduction' if self.reduces else 'elementwise'}"
             "(&NAME_kernel, data, shape, strides, threads);",
             "}",
         ]

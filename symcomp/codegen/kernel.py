@@ -7,13 +7,12 @@ its line. What the outputs hold does not count then.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
 from symcomp.codegen import c_printer
-from symcomp.codegen.c_printer import Kernel, nest_overwrites
+from symcomp.codegen.c_printer import Kernel, named, nest_overwrites
 from symcomp.codegen.lines import Pattern, Plain, plain
 from symcomp.codegen.log_lines import log_lines
 from symcomp.codegen.parts import Part, parts_of
@@ -98,10 +97,7 @@ class _Joined:
         self.patterns = formula.patterns(form.patterns)
 
     def kernel(self) -> Kernel:
-        lines = []
-        for number, kernel in enumerate(self.kernels):
-            lines.append(kernel.source.replace(kernel.name, f"NAME_part{number}"))
-        lines += [
+        lines = [
             "int NAME(KERNEL_ARGUMENTS);",
             "int NAME(KERNEL_ARGUMENTS)",
             "{",
@@ -109,16 +105,16 @@ class _Joined:
             "}",
             "",
         ]
-        text = "\n".join(lines)
-        name = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
-        return Kernel(name, text.replace("NAME", name), self.form.formula.literals)
+        name, source = named("kernel", lines)
+        needs = tuple(text for kernel in self.kernels for text in (*kernel.needs, kernel.source))
+        return Kernel(name, source, self.form.formula.literals, needs=needs)
 
     def _body(self) -> list[str]:
         lines = []
         if self.kept:
             lines += self._tables()
-        for number, part in enumerate(self.parts):
-            lines += ["if (!failed) {", *(f"    {x}" for x in self._call(number, part)), "}"]
+        for kernel, part in zip(self.kernels, self.parts, strict=True):
+            lines += ["if (!failed) {", *(f"    {x}" for x in self._call(kernel.name, part)), "}"]
         return [
             "int failed = 0;",
             *lines,
@@ -155,8 +151,8 @@ class _Joined:
             number += 1
         return lines
 
-    def _call(self, number: int, part: Part) -> list[str]:
-        """Call a part, with its arrays."""
+    def _call(self, name: str, part: Part) -> list[str]:
+        """Call the kernel of a part, with its arrays."""
         rank, first = self.rank, len(self.form.formula.inputs)
         arrays = [*part.inputs, *part.results]
         literal = self.inputs + len(self.result_of) - first
@@ -171,7 +167,7 @@ class _Joined:
         ]
         for i, v in enumerate(arrays):
             lines.append(f"memcpy(steps + {i * rank}, {self._place(v)[1]}, {8 * rank});")
-        return [*lines, f"failed = NAME_part{number}(part, lengths, steps, threads);"]
+        return [*lines, f"failed = {name}(part, lengths, steps, threads);"]
 
     def _place(self, value: int) -> tuple[str, str]:
         """Where a value is, and its strides."""

@@ -4,11 +4,10 @@ functions of their own (`log_lines.h`), as some are computed again, or numbers a
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from symcomp.codegen.c_printer import Kernel
+from symcomp.codegen.c_printer import Kernel, named
 from symcomp.ops.formula import Formula, folded_axes, stands_alone
 from symcomp.ops.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
 from symcomp.ops.stable_reduce import LogProd
@@ -31,17 +30,13 @@ def log_lines(formula: Formula, patterns: Sequence[tuple[bool, ...]]) -> Kernel 
         return None
     rank = len(patterns[0])
     reduced = ", ".join(str(int(a in axes)) for a in range(rank))
-    text = "\n".join(
-        [
-            "int NAME(KERNEL_ARGUMENTS);",
-            "int NAME(KERNEL_ARGUMENTS)",
-            "{",
-            f"    static const uint8_t reduced[] = {{{reduced}}};",
-            "    (void)threads;",
-            f"    return log_lines({kind}, {size}, {rank}, reduced, data, shape, strides);",
-            "}",
-            "",
-        ]
-    )
-    name = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Kernel(name, text.replace("NAME", name), ())
+    lines = [
+        "int NAME(KERNEL_ARGUMENTS);",
+        "int NAME(KERNEL_ARGUMENTS)",
+        "{",
+        f"    static const uint8_t reduced[] = {{{reduced}}};",
+        "    (void)threads;",
+        f"    return log_lines({kind}, {size}, {rank}, reduced, data, shape, strides);",
+        "}",
+    ]
+    return Kernel(*named("kernel", lines), ())

@@ -33,13 +33,14 @@ def load_kernels(kernels: Iterable[Kernel]) -> dict[str, int]:
 
 def units_of(kernels: Iterable[Kernel], most: int) -> list[list[Kernel]]:
     """Groups of kernels, at most so many; the same kernels make the same groups in any order."""
-    longest_first = sorted(kernels, key=lambda kernel: (-len(kernel.source), kernel.name))
-    length = sum(len(kernel.source) for kernel in longest_first)
+    size = {k: sum(map(len, (*k.needs, k.source))) for k in kernels}
+    longest_first = sorted(size, key=lambda kernel: (-size[kernel], kernel.name))
+    length = sum(size.values())
     count = max(1, min(most, len(longest_first), length // WORTH_A_FILE))
     units: list[list[Kernel]] = [[] for _ in range(count)]
     lengths = [0] * count
     for kernel in longest_first:
         shortest = lengths.index(min(lengths))
         units[shortest].append(kernel)
-        lengths[shortest] += len(kernel.source)
+        lengths[shortest] += size[kernel]
     return units

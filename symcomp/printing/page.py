@@ -271,7 +271,9 @@ def generated_c(node: Apply) -> str:
     if formula is None:
         return ""
     whole = whole_kernel(formula, [x.type.broadcastable for x in node.inputs])
-    return "" if whole is None else whole.kernel.source
+    if whole is None:
+        return ""
+    return "\n".join((*whole.kernel.needs, whole.kernel.source))
 
 
 def _inputs_of(program: Program) -> list[Variable]:
