@@ -1,6 +1,6 @@
 /* Products of a row and a matrix for one type and one set of instructions: included once for each,
    with T, VECTOR, WIDTH, MOST (vectors that stay in registers beside two more), NAME, TARGET, ZERO,
-   ALL(x), LOAD(p), MASK, MASK_OF(n), SOME(p, mask), KEEP(p, mask, v), FMA(x, y, z), MUL(x, y) and
+   ALL(x), LOAD(p), MASK, MASK_OF(n), SOME(p, mask), STORE(p, v), KEEP(p, mask, v), FMA(x, y, z), MUL(x, y) and
    SUM(v) defined. */
 
 /* z <- beta z + alpha x W for `count` vectors of columns, of the last of which `mask` says which are
@@ -34,10 +34,13 @@ TARGET ALWAYS_INLINE void NAME(columns)(const int count, const int parts, int64_
         UNROLL for (int p = 1; p < parts; p++)
             total = FMA(ALL(1), sum[p * count + j], total);
         total = MUL(ALL(alpha), total);
-        MASK here = j < count - 1 ? MASK_OF(WIDTH) : mask;
+        T *place = z + j * WIDTH;
         if (beta != 0)
-            total = FMA(ALL(beta), SOME(z + j * WIDTH, here), total);
-        KEEP(z + j * WIDTH, here, total);
+            total = FMA(ALL(beta), j < count - 1 ? LOAD(place) : SOME(place, mask), total);
+        if (j < count - 1)
+            STORE(place, total);
+        else
+            KEEP(place, mask, total);
     }
 }
 
@@ -129,6 +132,7 @@ TARGET static void NAME(times_column)(int64_t k, int64_t m, T alpha, const T *x,
 #undef MASK
 #undef MASK_OF
 #undef SOME
+#undef STORE
 #undef KEEP
 #undef FMA
 #undef MUL

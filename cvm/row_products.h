@@ -35,6 +35,7 @@ enum { FEW_ROWS = 16 };
 #define MASK __mmask16
 #define MASK_OF(n) ((__mmask16)((1u << (n)) - 1))
 #define SOME(p, mask) _mm512_maskz_loadu_ps(mask, p)
+#define STORE _mm512_storeu_ps
 #define KEEP _mm512_mask_storeu_ps
 #define FMA _mm512_fmadd_ps
 #define MUL _mm512_mul_ps
@@ -54,6 +55,7 @@ enum { FEW_ROWS = 16 };
 #define MASK __mmask8
 #define MASK_OF(n) ((__mmask8)((1u << (n)) - 1))
 #define SOME(p, mask) _mm512_maskz_loadu_pd(mask, p)
+#define STORE _mm512_storeu_pd
 #define KEEP _mm512_mask_storeu_pd
 #define FMA _mm512_fmadd_pd
 #define MUL _mm512_mul_pd
@@ -76,6 +78,24 @@ __attribute__((target("avx2,fma"))) static inline double sum_d256(__m256d v)
     return _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)));
 }
 
+/* Masked writes of these vectors take some processors ten times as long as others: numbers that fill
+   no vector are written one after the other. */
+#define KEEP_FIRST(NAME, T, VECTOR, t)                                                             \
+    __attribute__((target("avx2,fma"))) static inline void NAME(T *p, __m256i mask, VECTOR v)      \
+    {                                                                                              \
+        T numbers[sizeof v / sizeof(T)];                                                           \
+        int there = _mm256_movemask_##t((VECTOR)mask);                                             \
+        _mm256_storeu_##t(numbers, v);                                                             \
+        if (there == (1 << sizeof v / sizeof(T)) - 1)                                              \
+            _mm256_storeu_##t(p, v);                                                               \
+        else                                                                                       \
+            for (int i = 0; there >> i; i++)                                                       \
+                p[i] = numbers[i];                                                                 \
+    }
+KEEP_FIRST(keep_f256, float, __m256, ps)
+KEEP_FIRST(keep_d256, double, __m256d, pd)
+#undef KEEP_FIRST
+
 #define T float
 #define VECTOR __m256
 #define WIDTH 8
@@ -88,7 +108,8 @@ __attribute__((target("avx2,fma"))) static inline double sum_d256(__m256d v)
 #define MASK __m256i
 #define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - (n)))
 #define SOME(p, mask) _mm256_maskload_ps(p, mask)
-#define KEEP _mm256_maskstore_ps
+#define STORE _mm256_storeu_ps
+#define KEEP keep_f256
 #define FMA _mm256_fmadd_ps
 #define MUL _mm256_mul_ps
 #define SUM sum_f256
@@ -107,7 +128,8 @@ __attribute__((target("avx2,fma"))) static inline double sum_d256(__m256d v)
 #define MASK __m256i
 #define MASK_OF(n) _mm256_loadu_si256((const __m256i *)(symcomp_masks + 8 - 2 * (n)))
 #define SOME(p, mask) _mm256_maskload_pd(p, mask)
-#define KEEP _mm256_maskstore_pd
+#define STORE _mm256_storeu_pd
+#define KEEP keep_d256
 #define FMA _mm256_fmadd_pd
 #define MUL _mm256_mul_pd
 #define SUM sum_d256

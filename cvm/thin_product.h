@@ -1,16 +1,19 @@
 /* Products of matrices of which one side is short, for one type and one set of instructions: see
    row_product.h, which is included after this, for the names. */
 
-/* z <- beta z + alpha A B for `rows` rows and `count` vectors of columns, of the last of which
-   `mask` says which are there; both numbers are constants, and all sums stay in registers. */
+#define LAST(p) (whole ? LOAD(p) : SOME(p, mask))
+
+/* z <- beta z + alpha A B for `rows` rows and `count` vectors of columns, the last of which is whole,
+   or `mask` says which are there; all but this are constants, and all sums stay in registers. */
 TARGET ALWAYS_INLINE void NAME(block)(const int rows, const int count, int64_t k, const T *a,
                                       int64_t down, int64_t along, const T *b, int64_t ld, T alpha,
-                                      T beta, T *z, int64_t ldz, MASK mask, const int ahead)
+                                      T beta, T *z, int64_t ldz, MASK mask, const int whole,
+                                      const int ahead)
 {
     VECTOR sum[24];
     UNROLL for (int i = 0; i < rows * count; i++)
         sum[i] = ZERO;
-    if (!ahead)
+    if (!ahead && sizeof(VECTOR) == 64)
         UNROLL for (int i = 0; i < rows; i++)
             UNROLL for (int j = 0; j < count; j++)
                 __builtin_prefetch(z + i * ldz + (count + j) * WIDTH, 1);
@@ -18,7 +21,7 @@ TARGET ALWAYS_INLINE void NAME(block)(const int rows, const int count, int64_t k
         VECTOR v[4];
         UNROLL for (int j = 0; j < count - 1; j++)
             v[j] = LOAD(b + j * WIDTH);
-        v[count - 1] = SOME(b + (count - 1) * WIDTH, mask);
+        v[count - 1] = LAST(b + (count - 1) * WIDTH);
         /* Rows lie too far apart for the processor to see what comes next. */
         if (ahead)
             UNROLL for (int j = 0; j < count; j++)
@@ -33,32 +36,43 @@ TARGET ALWAYS_INLINE void NAME(block)(const int rows, const int count, int64_t k
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int j = 0; j < count; j++) {
             VECTOR total = MUL(ALL(alpha), sum[i * count + j]);
-            if (beta != 0) {
-                MASK here = j < count - 1 ? MASK_OF(WIDTH) : mask;
-                total = FMA(ALL(beta), SOME(z + i * ldz + j * WIDTH, here), total);
-            }
+            const T *place = z + i * ldz + j * WIDTH;
+            if (beta != 0)
+                total = FMA(ALL(beta), j < count - 1 ? LOAD(place) : LAST(place), total);
             sum[i * count + j] = total;
         }
-    UNROLL for (int i = 0; i < rows; i++)
-        UNROLL for (int j = 0; j < count; j++)
-            KEEP(z + i * ldz + j * WIDTH, j < count - 1 ? MASK_OF(WIDTH) : mask, sum[i * count + j]);
+    UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int j = 0; j < count - 1; j++)
+            STORE(z + i * ldz + j * WIDTH, sum[i * count + j]);
+        if (whole)
+            STORE(z + i * ldz + (count - 1) * WIDTH, sum[i * count + count - 1]);
+        else
+            KEEP(z + i * ldz + (count - 1) * WIDTH, mask, sum[i * count + count - 1]);
+    }
 }
+#undef LAST
 
 /* The same for up to TALLEST rows and `count` vectors. */
 #define TALLEST (MOST > 12 ? 12 : 6)
+/* Or so many, where there are few terms, and z takes the time. */
+#define BAND (MOST > 12 ? 12 : 4)
+#if MOST > 12
+#define EACH_HEIGHT                                                                                \
+    ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)                                                \
+    ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+#else
+#define EACH_HEIGHT ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
+#endif
 #define ROWS(n)                                                                                    \
     case n:                                                                                        \
-        NAME(block)(n, count, k, a, down, along, b, ld, alpha, beta, z, ldz, mask, ahead);                \
+        NAME(block)(n, count, k, a, down, along, b, ld, alpha, beta, z, ldz, mask, whole, 1);      \
         break;
 TARGET ALWAYS_INLINE void NAME(strip)(const int count, int64_t rows, int64_t k, const T *a,
                                       int64_t down, int64_t along, const T *b, int64_t ld, T alpha,
-                                      T beta, T *z, int64_t ldz, MASK mask, const int ahead)
+                                      T beta, T *z, int64_t ldz, MASK mask, const int whole)
 {
     switch (rows) {
-        ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6)
-#if MOST > 12
-        ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
-#endif
+        EACH_HEIGHT
     }
 }
 #undef ROWS
@@ -66,20 +80,53 @@ TARGET ALWAYS_INLINE void NAME(strip)(const int count, int64_t rows, int64_t k, 
 /* The same for n rows, of the `left` columns that two vectors hold at most. */
 TARGET static void NAME(panel)(int64_t n, int64_t left, int64_t k, const T *a, int64_t down,
                                int64_t along, const T *b, int64_t ld, T alpha, T beta, T *z,
-                               int64_t ldz, const int ahead)
+                               int64_t ldz)
 {
     int64_t blocks = (n + TALLEST - 1) / TALLEST, rows = (n + blocks - 1) / blocks;
     MASK mask = MASK_OF(left > WIDTH ? left - WIDTH : left);
     for (int64_t i = 0; i < n; i += rows) {
         int64_t here = n - i < rows ? n - i : rows;
-        if (left > WIDTH)
-            NAME(strip)(2, here, k, a + i * down, down, along, b, ld, alpha, beta, z + i * ldz, ldz,
-                        mask, ahead);
+        const T *x = a + i * down;
+        T *place = z + i * ldz;
+        if (left == 2 * WIDTH)
+            NAME(strip)(2, here, k, x, down, along, b, ld, alpha, beta, place, ldz, mask, 1);
+        else if (left > WIDTH)
+            NAME(strip)(2, here, k, x, down, along, b, ld, alpha, beta, place, ldz, mask, 0);
         else
-            NAME(strip)(1, here, k, a + i * down, down, along, b, ld, alpha, beta, z + i * ldz, ldz,
-                        mask, ahead);
+            NAME(strip)(1, here, k, x, down, along, b, ld, alpha, beta, place, ldz, mask, 0);
     }
 }
+
+/* The same for `rows` rows, a constant, of m columns, which are those of z. */
+TARGET ALWAYS_INLINE void NAME(band)(const int rows, int64_t k, int64_t m, T alpha, const T *a,
+                                     int64_t down, int64_t along, const T *b, int64_t ld, T beta,
+                                     T *z)
+{
+    int64_t j = 0;
+    for (; j + 2 * WIDTH <= m; j += 2 * WIDTH)
+        NAME(block)(rows, 2, k, a, down, along, b + j, ld, alpha, beta, z + j, m, MASK_OF(0), 1, 0);
+    int64_t left = m - j;
+    MASK mask = MASK_OF(left > WIDTH ? left - WIDTH : left);
+    if (left > WIDTH)
+        NAME(block)(rows, 2, k, a, down, along, b + j, ld, alpha, beta, z + j, m, mask, 0, 0);
+    else if (left)
+        NAME(block)(rows, 1, k, a, down, along, b + j, ld, alpha, beta, z + j, m, mask, 0, 0);
+}
+
+/* The same for up to BAND rows. */
+#define ROWS(n)                                                                                    \
+    case n:                                                                                        \
+        NAME(band)(n, k, m, alpha, a, down, along, b, ld, beta, z);                                \
+        break;
+TARGET static void NAME(bands)(int64_t rows, int64_t k, int64_t m, T alpha, const T *a,
+                               int64_t down, int64_t along, const T *b, int64_t ld, T beta, T *z)
+{
+    switch (rows) {
+        EACH_HEIGHT
+    }
+}
+#undef ROWS
+#undef EACH_HEIGHT
 
 /* z <- beta z + alpha A B for n rows and m columns: the elements of A lie `down` and `along` apart,
    the rows of B `ld`, those of z m. Best where n, k or m is small. */
@@ -91,18 +138,33 @@ TARGET static void NAME(thin)(int64_t n, int64_t k, int64_t m, T alpha, const T 
        rows that it read last in the cache. */
     if (n == 0 || m == 0)
         return;
-    int few = n <= k;
-    int64_t block = few ? n : TALLEST, part = n <= FEW_ROWS && few ? SLICE(ld) : k + 1;
-    for (int64_t p = 0; p == 0 || p < k; p += part)
-        for (int64_t i = (n - 1) / block * block; i >= 0; i -= block) {
-            int64_t rows = n - i < block ? n - i : block, terms = k - p < part ? k - p : part;
-            for (int64_t j = 0; j < m; j += 2 * WIDTH) {
-                int64_t left = m - j < 2 * WIDTH ? m - j : 2 * WIDTH;
-                NAME(panel)(rows, left, terms, a + i * down + p * along, down, along,
-                            b + p * ld + j, ld, alpha, p ? 1 : beta, z + i * m + j, m, few);
-            }
-        }
+    if (n > k) {
+        for (int64_t i = (n - 1) / BAND * BAND; i >= 0; i -= BAND)
+            NAME(bands)(n - i < BAND ? n - i : BAND, k, m, alpha, a + i * down, down, along, b, ld,
+                        beta, z + i * m);
+        return;
+    }
+    int64_t part = n <= FEW_ROWS ? SLICE(ld) : k + 1;
+    for (int64_t p = 0; p == 0 || p < k; p += part) {
+        int64_t terms = k - p < part ? k - p : part;
+        for (int64_t j = 0; j < m; j += 2 * WIDTH)
+            NAME(panel)(n, m - j < 2 * WIDTH ? m - j : 2 * WIDTH, terms, a + p * along, down, along,
+                        b + p * ld + j, ld, alpha, p ? 1 : beta, z + j, m);
+    }
 }
+
+#define FIRST(at) SOME(at, mask)
+#define TERMS(READ)                                                                                \
+    {                                                                                              \
+        VECTOR v[4];                                                                               \
+        UNROLL for (int j = 0; j < count; j++)                                                     \
+            v[j] = READ(w + j * ld + p);                                                           \
+        UNROLL for (int i = 0; i < rows; i++) {                                                    \
+            VECTOR x = READ(a + i * lda + p);                                                      \
+            UNROLL for (int j = 0; j < count; j++)                                                 \
+                sum[i * count + j] = FMA(x, v[j], sum[i * count + j]);                             \
+        }                                                                                          \
+    }
 
 /* z <- beta z + alpha A W' for `rows` rows of A and `count` rows of W, both constants. */
 TARGET ALWAYS_INLINE void NAME(dots)(const int rows, const int count, int64_t k, const T *a,
@@ -113,16 +175,11 @@ TARGET ALWAYS_INLINE void NAME(dots)(const int rows, const int count, int64_t k,
     int64_t p = 0;
     UNROLL for (int i = 0; i < rows * count; i++)
         sum[i] = ZERO;
-    for (; p < k; p += WIDTH) {
-        MASK mask = MASK_OF(k - p < WIDTH ? k - p : WIDTH);
-        VECTOR v[4];
-        UNROLL for (int j = 0; j < count; j++)
-            v[j] = SOME(w + j * ld + p, mask);
-        UNROLL for (int i = 0; i < rows; i++) {
-            VECTOR x = SOME(a + i * lda + p, mask);
-            UNROLL for (int j = 0; j < count; j++)
-                sum[i * count + j] = FMA(x, v[j], sum[i * count + j]);
-        }
+    for (; p + WIDTH <= k; p += WIDTH)
+        TERMS(LOAD)
+    if (p < k) {
+        MASK mask = MASK_OF(k - p);
+        TERMS(FIRST)
     }
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int j = 0; j < count; j++) {
@@ -159,5 +216,8 @@ TARGET static void NAME(thin_transposed)(int64_t n, int64_t k, int64_t m, T alph
     }
 }
 #undef ROWS
+#undef TERMS
+#undef FIRST
 #undef ACROSS
+#undef BAND
 #undef TALLEST
