@@ -354,19 +354,24 @@ cdef class KernelCall(Native):
 
 cdef object fitting(PyObject *value, int kind, int ndim, cnp.npy_intp *lengths):
     """The array of a slot if it may hold a result of this kind, else None."""
-    cdef int axis
     cdef cnp.ndarray array
     if value == NULL or not cnp.PyArray_Check(<object>value):
         return None
     array = <cnp.ndarray>value
-    if cnp.PyArray_TYPE(array) != kind or cnp.PyArray_NDIM(array) != ndim:
+    if cnp.PyArray_TYPE(array) != kind:
         return None
-    if not cnp.PyArray_ISBEHAVED(array):
-        return None
+    return array if cnp.PyArray_ISBEHAVED(array) and has_lengths(array, ndim, lengths) else None
+
+
+cdef bint has_lengths(cnp.ndarray array, int ndim, cnp.npy_intp *lengths) noexcept:
+    """Whether an array has this shape."""
+    cdef int axis
+    if cnp.PyArray_NDIM(array) != ndim:
+        return False
     for axis in range(ndim):
         if cnp.PyArray_DIM(array, axis) != lengths[axis]:
-            return None
-    return array
+            return False
+    return True
 
 
 cdef unsigned int bits(flags):

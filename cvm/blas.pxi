@@ -274,7 +274,7 @@ cdef class Product(Native):
                 return None
         if self._c >= 0:
             c = <cnp.ndarray>store[self._c]
-            if fitting(store[self._c], self._type, self._ndim, lengths) is None:
+            if not has_lengths(c, self._ndim, lengths):
                 return None
         if z is None:
             z = cnp.PyArray_EMPTY(self._ndim, lengths, self._type, 0)

@@ -301,7 +301,7 @@ cdef class Multiplied(Native):
             z = None
         if c is None:
             return z
-        if fitting(store[self._c], self._type, self._ndim, lengths) is None:
+        if not has_lengths(c, self._ndim, lengths):
             return None
         if z is None:
             z = cnp.PyArray_EMPTY(self._ndim, lengths, self._type, 0)
