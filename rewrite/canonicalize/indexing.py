@@ -14,7 +14,7 @@ from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.join import Join
-from symcomp.ops.pattern import NEW, SYMBOL, Slice
+from symcomp.ops.pattern import NEW, SYMBOL, Slice, left_out
 from symcomp.ops.products import Dot
 from symcomp.ops.scalar_math import second
 from symcomp.rewrite.canonicalize.structure import zeros_in
@@ -166,10 +166,10 @@ def _compose(outer: Any, e: Any) -> Any:
         return e if isinstance(e, int | Slice) else None
     if e == WHOLE:
         return outer
-    left_out, more = _left_out(outer), _left_out(e)
-    if left_out is None:
+    first, more = left_out(outer), left_out(e)
+    if first is None:
         return None
-    a, b = left_out
+    a, b = first
     if more is not None:
         return Slice(a + more[0] or None, -(b + more[1]) or None)
     if b:
@@ -181,18 +181,6 @@ def _compose(outer: Any, e: Any) -> Any:
         if isinstance(start, int) and start >= 0 and isinstance(stop, int) and stop >= 0:
             return Slice(a + start, a + stop)
     return None
-
-
-def _left_out(e: Any) -> tuple[int, int] | None:
-    """How many elements at the start and at the end a slice leaves out, if it says that."""
-    if not isinstance(e, Slice) or e.step not in (None, 1):
-        return None
-    start, stop = e.start or 0, e.stop
-    if not isinstance(start, int) or start < 0:
-        return None
-    if stop is None:
-        return start, 0
-    return (start, -stop) if isinstance(stop, int) and stop < 0 else None
 
 
 @rule(Subtensor, why="there is one place along a new axis")

@@ -11,7 +11,7 @@ from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import Stack, as_tensor_variable
 from symcomp.ops.index import Subtensor
 from symcomp.ops.join import stack
-from symcomp.ops.pattern import Slice
+from symcomp.ops.pattern import Slice, left_out
 from symcomp.ops.scalar_math import maximum, minimum
 from symcomp.ops.shape import shape_tuple
 from symcomp.rewrite.rule import computed_by, elementwise, rule
@@ -109,7 +109,7 @@ def last_rows_read(graph: Any, outs: list[Any]) -> int | None:
             if isinstance(client, str) or not isinstance(client.op, Subtensor) or position:
                 return None
             first: Any = client.op.pattern[0]
-            count, cut = _from_the_end(first), _cut(first)
+            count, cut = _from_the_end(first), left_out(first)
             if count is not None:
                 most = max(most, behind + count)
             elif cut is not None and len(client.op.pattern) == 1:
@@ -117,18 +117,6 @@ def last_rows_read(graph: Any, outs: list[Any]) -> int | None:
             else:
                 return None
     return most
-
-
-def _cut(entry: Any) -> tuple[int, int] | None:
-    """How many rows ``c:-s`` leaves out at the start and at the end, for numbers; else None."""
-    if not isinstance(entry, Slice) or entry.step is not None:
-        return None
-    start, stop = entry.start or 0, entry.stop
-    if not isinstance(start, int) or start < 0:
-        return None
-    if stop is None:
-        return start, 0
-    return (start, -stop) if isinstance(stop, int) and stop < 0 else None
 
 
 def _from_the_end(entry: Any) -> int | None:
@@ -194,7 +182,7 @@ def scan_read_last_rows(node: Apply, graph: Any) -> Any:
         return None
     (n, y), more = last.inputs, last.op.more
     first, *rest = node.op.pattern
-    count, cut = _from_the_end(first), _cut(first)
+    count, cut = _from_the_end(first), left_out(first)
     if count is None:
         if cut is None or rest:
             return None
@@ -259,7 +247,7 @@ def scan_read_leading_rows(node: Apply, graph: Any) -> Any:
     (x, n), first = leading.inputs, node.op.pattern[0]
     if _from_the_start(first) is not None:
         return node.op(x, *node.inputs[1:])
-    cut = _cut(first)
+    cut = left_out(first)
     if cut is not None and len(node.op.pattern) == 1:
         return LeadingRows()(x[cut[0] :], maximum(n - sum(cut), 0))
     return None
@@ -285,7 +273,7 @@ def first_rows_read(graph: Any, outs: list[Any]) -> int | None:
                 return None
             first: Any = client.op.pattern[0]
             rest = client.op.pattern[1:]
-            count, cut = _from_the_start(first), _cut(first)
+            count, cut = _from_the_start(first), left_out(first)
             if count is not None:
                 most = max(most, skipped + count)
             elif cut is not None and not rest:

@@ -50,6 +50,18 @@ def is_advanced(pattern: Pattern) -> bool:
     return ARRAY in pattern or FLAG in pattern
 
 
+def left_out(entry: Any) -> tuple[int, int] | None:
+    """How many elements ``a:-b`` leaves out at the start and at the end, for numbers; else None."""
+    if not isinstance(entry, Slice) or entry.step not in (None, 1):
+        return None
+    start, stop = entry.start or 0, entry.stop
+    if not isinstance(start, int) or start < 0:
+        return None
+    if stop is None:
+        return start, 0
+    return (start, -stop) if isinstance(stop, int) and stop < 0 else None
+
+
 def describe(pattern: Pattern) -> str:
     """The pattern as it would be written."""
     return ", ".join("newaxis" if entry == NEW else str(entry) for entry in pattern)

@@ -9,7 +9,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.codegen import driver, prebuilt, units
-from symcomp.codegen.c_printer import Kernel, kernel_of
+from symcomp.codegen.c_printer import Kernel, kernel_of, translation_unit
 from symcomp.config import config
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step
@@ -17,9 +17,9 @@ from symcomp.ops.formula import Formula, Result, Step
 NAMES = ("exp", "log", "tanh", "sin", "sqr")
 
 
-def kernel(name: str) -> Kernel:
+def kernel(name: str, rank: int = 1) -> Kernel:
     step = Step(ROWS[name](), (0,), "float64")
-    found = kernel_of(Formula(("float64",), (), (step,), (Result(1),)), [(False,)])
+    found = kernel_of(Formula(("float64",), (), (step,), (Result(1),)), [(False,) * rank])
     assert found is not None
     return found
 
@@ -33,6 +33,14 @@ def test_groups_are_of_about_equal_length() -> None:
     assert units.units_of(kernels[::-1], 2) == two
     assert len(units.units_of(kernels, 16)) == 3
     assert units.units_of(kernels[-1:], 16) == [kernels[-1:]]
+
+
+def test_loops_that_differ_in_lengths_alone_are_written_once() -> None:
+    vector, matrix = kernel("tanh"), kernel("tanh", 2)
+    assert vector.name != matrix.name and vector.needs == matrix.needs
+    (loops,) = vector.needs
+    assert translation_unit([vector, matrix]).count(loops) == 1
+    assert len(set(units.load_kernels([vector, matrix]).values())) == 2
 
 
 @pytest.mark.parametrize("processors", [1, 2, 8])
