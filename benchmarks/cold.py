@@ -4,7 +4,8 @@
 
 The task is a classifier of 784 inputs, 500 hidden tanh units and 10 classes, in float32, trained
 by plain gradient descent on batches of 60. Each measurement is a process of its own, from its start
-until it has printed the loss: with an empty cache of compiled code, and with what that left there.
+to its end, after it has printed the loss: with an empty cache of compiled code, and with what that
+left there, when what goes on in the background has ended, too.
 `--peers` names a Python that has PyTensor or JAX; those it has are measured in the same sitting.
 The times of `import` are beside NumPy's, with bytecode that has been written. Pin the process to
 one core.
@@ -100,6 +101,13 @@ def run(python: str, program: str, settings: dict[str, str]) -> tuple[float, str
     return seconds, done.stdout.strip()
 
 
+def settle(cache: Path) -> None:
+    """Wait until nothing is being written any more: symcomp optimizes in the background."""
+    time.sleep(0.2)
+    while any(cache.rglob("new-*")):
+        time.sleep(0.1)
+
+
 def first_result(python: str, library: str, repeats: int) -> tuple[float, float, float]:
     """The shortest times with an empty cache and with a filled one, and the loss."""
     program, settings = PROGRAMS[library]
@@ -111,6 +119,7 @@ def first_result(python: str, library: str, repeats: int) -> tuple[float, float,
             for times in (cold, warm):
                 seconds, printed = run(python, DATA + program, here)
                 times.append(seconds)
+                settle(cache)
                 loss = float(printed)
     return min(cold), min(warm), loss
 

@@ -22,6 +22,9 @@ import numpy as np
 import symcomp
 import symcomp.tensor as T
 
+# What is timed has been optimized.
+symcomp.config.early_code = False
+
 BATCH = 60
 RATE = np.float32(0.1)
 SHAPES = ((20, 1, 5, 5), (20,), (50, 20, 5, 5), (50,), (800, 500), (500,), (500, 10), (10,))

@@ -17,6 +17,26 @@ ctypedef int (*Kernel)(
     char **data, const int64_t *shape, const int64_t *strides, int threads
 ) noexcept nogil
 
+# Of so much work, code that has not been optimized would take longer than what optimizes it.
+cdef double WORTH_WAITING = 5e7
+
+
+cdef struct Code:
+    # Where a kernel is, as codegen/early.py writes it. Another with the same results may take its
+    # place at any time.
+    Kernel run
+    int64_t early
+    int64_t early_calls
+
+
+cdef inline int run_code(
+    Code *code, char **data, const int64_t *shape, const int64_t *strides, int threads
+) noexcept nogil:
+    """Call the kernel."""
+    if code.early:
+        code.early_calls += 1
+    return code.run(data, shape, strides, threads)
+
 
 # OpenMP's threads do not come along when a process forks, and it would wait for them.
 cdef bint is_forked = False
@@ -189,7 +209,7 @@ cdef class KernelCall(Native):
     ----------
     compute, arguments, outputs, several
         As of ``Native``.
-    address : int
+    code : symcomp.codegen.early.Code
         Of the kernel.
     elementwise : bool
         Whether it may be called with 0 threads, if all arrays lie in C order and none is stretched:
@@ -213,7 +233,8 @@ cdef class KernelCall(Native):
     """
 
     cdef list _constants
-    cdef Kernel _kernel
+    cdef readonly object code
+    cdef Code *_code        # in it
     cdef int *_into
     cdef int *_types
     cdef char **_addresses
@@ -224,11 +245,12 @@ cdef class KernelCall(Native):
     cdef bint _elementwise
 
     def __cinit__(
-        self, compute, arguments, outputs, several, address, bint elementwise, int n_inputs, into, stretched, dropped,
+        self, compute, arguments, outputs, several, code, bint elementwise, int n_inputs, into, stretched, dropped,
         dtypes, constants, int steps, int threads=1, int64_t least=0
     ):
         self._threads, self._least, self._elementwise = threads, least, elementwise
-        self._kernel = <Kernel><uintptr_t>address
+        self.code = code
+        self._code = <Code *><uintptr_t>ctypes.addressof(code)
         self._n_inputs = n_inputs
         self._steps = steps
         self._into = numbers(into or [-1] * len(outputs))
@@ -275,11 +297,14 @@ cdef class KernelCall(Native):
         for i in range(len(self._constants)):
             data[self._n_inputs + self._n_outputs + i] = self._addresses[i]
         threads = self._threads if size >= self._least and not is_forked else 1
+        if self._code.early and <double>size * self._steps >= WORTH_WAITING:
+            before_python()
+            self.code.wait()
         if size * self._steps < WORTH_RELEASING:
-            failed = self._kernel(data, shape, strides, threads)
+            failed = run_code(self._code, data, shape, strides, threads)
         else:
             with nogil:
-                failed = self._kernel(data, shape, strides, threads)
+                failed = run_code(self._code, data, shape, strides, threads)
         return not failed
 
     cdef bint takes(self, PyObject **store, int *slots):

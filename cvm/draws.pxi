@@ -55,7 +55,7 @@ cdef class RandomDraw(Action):
     """
 
     cdef object _compute
-    cdef Kernel _kernel
+    cdef Code _code
     cdef int *_arguments
     cdef int _n_arguments, _state, _numbers, _ndim, _into, _type, _parameter
     cdef bint _single
@@ -69,7 +69,7 @@ cdef class RandomDraw(Action):
         self._arguments = numbers(arguments)
         self._state, self._numbers = outputs
         self._ndim, self._into, self._type = ndim, into, np.dtype(dtype).num
-        self._kernel = draw_kernel(distribution, self._type)
+        self._code.run = draw_kernel(distribution, self._type)
         self._parameter = arguments[1 + ndim] if distribution == "standard_gamma" else -1
         self._single = single
 
@@ -111,10 +111,10 @@ cdef class RandomDraw(Action):
         after = cnp.PyArray_EMPTY(1, &words, cnp.NPY_UINT64, 0)
         data[at], data[at + 1] = cnp.PyArray_BYTES(after), cnp.PyArray_BYTES(z)
         if count * WORK_OF_DRAW < WORTH_RELEASING:
-            failed = self._kernel(data, &count, strides, 1)
+            failed = self._code.run(data, &count, strides, 1)
         else:
             with nogil:
-                failed = self._kernel(data, &count, strides, 1)
+                failed = self._code.run(data, &count, strides, 1)
         if failed:
             return False
         put(store, self._state, after)
@@ -180,7 +180,7 @@ cdef bint record_draw(Recording frozen, RandomDraw action, PyObject **store) exc
         return False
     count = <int64_t *>frozen._new(sizeof(int64_t))
     count[0] = cnp.PyArray_SIZE(<cnp.ndarray>store[action._numbers])
-    call.kernel, call.n_arrays, call.shape, call.threads = action._kernel, 3, count, 1
+    call.code, call.n_arrays, call.shape, call.threads = &action._code, 3, count, 1
     call.data = <char **>frozen._new(3 * sizeof(char *))
     call.places = <int *>frozen._new(3 * sizeof(int))
     call.places[0] = frozen._place_of[state]

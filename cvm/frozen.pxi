@@ -47,7 +47,7 @@ cdef struct Call:
     # read, what is written; of a choice: the condition; of an action: outputs.
     int *places
     int n_arrays
-    Kernel kernel
+    Code *code              # of a kernel
     int threads             # of a kernel; 0: all arrays lie in order
     char **data         # of a kernel: addresses of arrays, then of constants
     int64_t *shape
@@ -199,7 +199,7 @@ cdef class Frozen:
         if call.kind == KERNEL:
             for k in range(call.n_arrays):
                 call.data[k] = addresses[call.places[k]]
-            return UNDONE if call.kernel(call.data, call.shape, call.strides, call.threads) else DONE
+            return UNDONE if run_code(call.code, call.data, call.shape, call.strides, call.threads) else DONE
         if call.kind == CHOOSE:
             return DONE if is_true(addresses[call.places[0]], call.type) == call.wanted else UNDONE
         if call.kind == WRITE:

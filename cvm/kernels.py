@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from symcomp.codegen.early import Code
 from symcomp.codegen.kernel import WholeKernel, whole_kernel
 from symcomp.codegen.units import load_kernels
 from symcomp.config import config
@@ -49,11 +50,11 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
         stage.note = f"{len(kernels)} for {len(found)} of {len(code)} instructions"
     if not found:
         return {}
-    address_of = load_kernels(kernels.values())
+    loaded = load_kernels(kernels.values())
     return {
-        position: _call(code[position], formula, whole, address_of[whole.kernel.name])
+        position: _call(code[position], formula, whole, loaded[whole.kernel.name])
         for position, (formula, whole) in found.items()
-        if whole.kernel.name in address_of
+        if whole.kernel.name in loaded
     }
 
 
@@ -106,7 +107,7 @@ def _sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
     return Formula((dtype, dtype), (), tuple(steps), (Result(1 + len(steps), axes),))
 
 
-def _call(step: Instruction, formula: Formula, whole: WholeKernel, address: int) -> Action:
+def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -> Action:
     node: Any = step.node
     patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
     results = formula.results
@@ -116,7 +117,7 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, address: int)
         step.arguments,
         step.outputs,
         step.several,
-        address,
+        code,
         whole.kernel.elementwise,
         len(step.inputs),
         _places(step, whole),

@@ -1,6 +1,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from symcomp.codegen.early import Code
 from symcomp.vm.failure import Failure
 from symcomp.vm.machine import Observer
 from symcomp.vm.program import Instruction, Program
@@ -28,13 +29,14 @@ class Native(Action):
 class PythonCall(Native): ...
 
 class KernelCall(Native):
+    code: Code
     def __init__(
         self,
         compute: Callable[..., Any] | None,
         arguments: Sequence[int],
         outputs: Sequence[int],
         several: bool,
-        address: int,
+        code: Code,
         elementwise: bool,
         n_inputs: int,
         into: Sequence[int],
@@ -242,6 +244,7 @@ class Tally:
     program: Program
     inner: dict[tuple[int, int], tuple[Any, Any]]
     kinds: tuple[str | None, ...]
+    codes: tuple[Code | None, ...]
     unattended: int
     runs: int
     timed_runs: int

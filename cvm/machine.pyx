@@ -27,6 +27,7 @@ from libc.string cimport memcmp, memcpy, memset
 cimport numpy as cnp
 
 import contextvars
+import ctypes
 import os
 import threading
 import time
@@ -207,7 +208,8 @@ cdef class NativeMachine:
     def new_tally(self):
         """What ``counted`` counts in."""
         kinds = [None if a is None else type(a).__name__ for a in self._actions]
-        return Tally(self.program, tuple(kinds))
+        codes = [a.code if isinstance(a, KernelCall) else None for a in self._actions]
+        return Tally(self.program, tuple(kinds), tuple(codes))
 
     cdef list _counted_run(self, values, Tally tally):
         """``run``, and count what is done."""

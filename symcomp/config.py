@@ -127,6 +127,12 @@ OPTIONS = (
     Option("cc", "", str, "The C compiler; by default the first of cc, gcc and clang there is."),
     Option("cflags", "", str, "Further flags of the C compiler."),
     Option(
+        "early_code",
+        True,
+        bool,
+        "Whether long kernels run as soon as they are translated, and are optimized meanwhile.",
+    ),
+    Option(
         "compiledir", "", str, "Where compiled kernels are kept; by default in the user's caches."
     ),
     Option("compiledir_size", 512, int, "How many MiB of compiled kernels are kept."),
@@ -219,6 +225,7 @@ class Config:
     kernels: bool
     cc: str
     cflags: str
+    early_code: bool
     compiledir: str
     compiledir_size: int
     on_unused_input: str

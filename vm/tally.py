@@ -187,6 +187,8 @@ class Tally:
         instruction there.
     kinds : tuple of (str or None)
         What does each instruction: here Python.
+    codes : tuple of None
+        Where the kernel of each is: there are none.
     unattended : int
         Steps of a loop that were done without Python: none.
     overhead : int
@@ -203,6 +205,7 @@ class Tally:
         self.program = program
         self.inner: dict[tuple[int, int], tuple[Any, Any]] = {}
         self.kinds = ("PythonCall",) * len(program.instructions)
+        self.codes = (None,) * len(program.instructions)
         self.sampler = Sampler()
         self.overhead = 0
         self.calls: Any = None

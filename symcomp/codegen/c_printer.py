@@ -48,7 +48,8 @@ from symcomp.core.record import record
 from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula, Literal
 
-_HEADERS = ("scalars.h", "vector_math.h", "elementary.h")
+_HEADERS = ("scalars.h", "elementary.h")
+_OF_FUNCTIONS = ("elementary.h", "stable.h", "stable_double.h", "gamma.h", "lines.h", "log_lines.h")
 _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
     "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
@@ -56,6 +57,7 @@ _REAL = {
 # The loops around bodies, and how files have them.
 _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
+_HEAD = re.compile(r"[^;{(]*\b(\w+)\(")
 _OF_GAMMA = re.compile(r"\bg_\w+\(")
 # So many rows are added up, or compared, at once where elements take little time: the part is read
 # less often. More where there are many rows, but not many arrays: these are not a part first.
@@ -149,7 +151,9 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         file for others.
     """
     sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
-    parts = [_header(name) for name in _HEADERS]
+    called = {word for text in sources for word in re.findall(r"\w+", text)}
+    parts = [_header("vector_math.h")] if called & _vector_functions() else []
+    parts += [_header(name) for name in _HEADERS]
     for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
         macros = {
             "REAL": kind, "F(name)": name, "C(x)": constant, "EPSILON": epsilon,
@@ -177,6 +181,22 @@ def nest_version() -> str:
     """What the names of exported loops end with: another for other loops."""
     text = "".join(map(_header, (*_HEADERS, "stable.h", "nest.h", "nest_loops.h", "reduction.h")))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def _vector_functions() -> set[str]:
+    """What is declared in ``vector_math.h``, and the functions of headers that call some of it."""
+    found = set(re.findall(r"extern \w+ (\w+)\(", _header("vector_math.h")))
+    texts = [
+        re.sub(r"\bF\((\w+)\)", name, _header(h)) for h in _OF_FUNCTIONS for name in (r"\1", r"\1f")
+    ]
+    functions = [f for text in texts for f in re.split(r"^(?=INLINE |static )", text, flags=re.M)]
+    words = {head[1]: {*re.findall(r"\w+", f)} for f in functions if (head := _HEAD.match(f))}
+    more = found
+    while more:
+        more = {name for name, called in words.items() if called & more} - found
+        found |= more
+    return found
 
 
 @cache

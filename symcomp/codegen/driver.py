@@ -15,7 +15,6 @@ import re
 import shlex
 import shutil
 import stat
-import subprocess
 import tempfile
 import threading
 import time
@@ -24,13 +23,18 @@ from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from symcomp.codegen.entry import CHECKSUM, checksum, new_file, refusal, seal
 from symcomp.config import config
 from symcomp.core.record import record
 from symcomp.core.source import user_line
 from symcomp.core.spans import span
 from symcomp.errors import SymcompError
 from symcomp.lazy import lazy_module
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 futures, platformdirs = lazy_module("concurrent.futures"), lazy_module("platformdirs")
 
@@ -39,7 +43,8 @@ VALUE_FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing",
     "-fopenmp-simd", "-std=c11",
 )  # fmt: skip
-FLAGS = (*VALUE_FLAGS, "-march=native", "-shared", "-fPIC", "-pipe")
+# Kernels call those of their own file, though others of the same name are loaded.
+FLAGS = (*VALUE_FLAGS, "-march=native", "-shared", "-fPIC", "-fvisibility=protected", "-pipe")
 # What of -O2 and -O3 makes kernels faster; the rest makes only the compiler slower, twice as slow.
 # Without epilogues of shorter vectors there is a third less code; arrays of some ten elements take
 # some hundredths more time.
@@ -49,94 +54,180 @@ GCC_FLAGS = (
     "-fno-tree-dominator-opts",
 )  # fmt: skip
 CLANG_FLAGS = ("-O2",)
+# What translates fast: long files in a fourth of the time.
+EARLY_GCC_FLAGS, EARLY_CLANG_FLAGS = ("-Og",), ("-O0",)
 COMPILERS = ("cc", "gcc", "clang")
 # What every compiler accepts that is installed completely: all that kernels include.
 TRIAL = "".join(f"#include <{name}.h>\n" for name in "complex math stdint stdlib string".split())
 ENTRY = re.compile(r"[0-9a-f]{64}\.so")
-CHECKSUM = hashlib.sha256().digest_size
 # Files of writers that were killed are removed when they are so many seconds old.
 STALE = 3600
 MEBIBYTE = 2**20
 
 _lock = threading.Lock()
 _libraries: dict[tuple[Path | None, str], ctypes.CDLL] = {}
+# What threads are at work on.
+_building: dict[tuple[Path | None, str], Future[ctypes.CDLL]] = {}
 _broken: set[str] = set()
+
+
+def _begin_anew() -> None:
+    """The threads of a process do not come along when it forks."""
+    global _lock
+    _lock = threading.Lock()
+    _building.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 class CompilerError(SymcompError, RuntimeError):
     """The C compiler refused what was generated, or its results cannot be kept or loaded."""
 
 
+@record
+class Target:
+    """What makes results of sources, and where they are kept.
+
+    Attributes
+    ----------
+    compiler : str
+        Its path.
+    flags : tuple of str
+    directory : Path, optional
+        None: nowhere, they are this process's alone.
+    """
+
+    compiler: str
+    flags: tuple[str, ...]
+    directory: Path | None
+
+    def key_of(self, source: str) -> str:
+        """The name of what becomes of a source on this machine."""
+        parts = (source, *self.flags, *_identity(self.compiler), *_machine())
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    def path_of(self, source: str) -> Path | None:
+        """The file of the entry of a source."""
+        return None if self.directory is None else self.directory / f"{self.key_of(source)}.so"
+
+    def has(self, source: str) -> bool:
+        """Whether it has been compiled, and is loaded or can be."""
+        return self._find(self.key_of(source))
+
+    def _find(self, key: str) -> bool:
+        at = self.directory, key
+        if self.directory is not None and at not in _libraries:
+            library = _open(self.directory / f"{key}.so", key)
+            if library is not None:
+                _libraries[at] = library
+        return at in _libraries
+
+
+def target(early: bool = False) -> Target | None:
+    """How ``config`` says that sources are compiled.
+
+    Parameters
+    ----------
+    early : bool
+        For results that are there soon, but slow.
+
+    Returns
+    -------
+    Target or None
+        None where no compiler works; a warning, once in a process, says how to get one.
+
+    Raises
+    ------
+    CompilerError
+        If the directory of ``config.compiledir`` cannot be used.
+    """
+    compiler = find_compiler(config.cc)
+    if compiler is None:
+        named = f"The C compiler {config.cc!r} of config.cc was not found"
+        _warn_no_compiler(named if config.cc else "No C compiler was found")
+    if compiler is None or compiler in _broken:
+        return None
+    return Target(compiler, flags_of(compiler, early), _directory())
+
+
 def load(source: str, names: Sequence[str]) -> list[int] | None:
-    """The addresses of functions of a C file: ``load_all`` of one."""
-    found = load_all([(source, names)])
+    """The addresses of functions of a C file: ``load_all`` of one, as ``config`` says."""
+    how = target()
+    found = None if how is None else load_all([(source, names)], how)
     return None if found is None else found[0]
 
 
-def load_all(files: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]] | None:
+def load_all(files: Sequence[tuple[str, Sequence[str]]], how: Target) -> list[list[int]] | None:
     """The addresses of functions of C files, compiled at once where nobody has done so before.
 
     Parameters
     ----------
     files : sequence of (str, sequence of str)
         A C file, and names of functions in it.
+    how : Target
 
     Returns
     -------
     list of list of int, or None
-        None where no compiler works; a warning, once in a process, says how to get one.
+        None where it turns out that the compiler does not work, which is warned of.
 
     Raises
     ------
     CompilerError
-        If a source is not accepted, or the directory of ``config.compiledir`` cannot be used.
+        If a source is not accepted, or results cannot be kept.
     """
-    compiler = find_compiler(config.cc)
-    if compiler is None:
-        named = f"The C compiler {config.cc!r} of config.cc was not found"
-        _warn_no_compiler(named if config.cc else "No C compiler was found")
+    source_of = {how.key_of(source): source for source, _ in files}
+    with span("from the cache") as stage:
+        missing = {key: s for key, s in source_of.items() if not how._find(key)}
+        stage.note = "not there" if missing else "found"
+    if missing and not _compile(how, missing):
         return None
-    if compiler in _broken:
-        return None
-    directory = _directory()
-    source_of = {key_of(source, compiler): source for source, _ in files}
-    with _lock:
-        with span("from the cache") as stage:
-            missing = {key: s for key, s in source_of.items() if not _find(directory, key)}
-            stage.note = "not there" if missing else "found"
-        if missing and not _compile(directory, missing, compiler):
-            return None
-        libraries = [_libraries[directory, key_of(source, compiler)] for source, _ in files]
+    libraries = [_libraries[how.directory, how.key_of(source)] for source, _ in files]
     return [
         [_address(library, name) for name in names]
         for library, (_, names) in zip(libraries, files, strict=True)
     ]
 
 
-def _find(directory: Path | None, key: str) -> bool:
-    """Whether a result is held, or there is an entry that can be loaded, which is held then."""
-    if directory is not None and (directory, key) not in _libraries:
-        library = _open(directory / f"{key}.so", key)
-        if library is not None:
-            _libraries[directory, key] = library
-    return (directory, key) in _libraries
-
-
-def _compile(directory: Path | None, source_of: Mapping[str, str], compiler: str) -> bool:
+def _compile(how: Target, source_of: Mapping[str, str]) -> bool:
     """Make results, and hold them; False where it turns out that the compiler does not work."""
-    place = _writable(directory)
-    with span("compile"), futures.ThreadPoolExecutor(min(len(source_of), processors())) as pool:
-        work = {k: pool.submit(_build, place, k, s, compiler) for k, s in source_of.items()}
+    place = _writable(how.directory)
+    at = {key: (how.directory, key) for key in source_of}
+    with _lock:
+        own = [key for key in source_of if at[key] not in _building]  # not by another thread
+        _building.update((at[key], futures.Future()) for key in own)
+        work = {key: _building[at[key]] for key in source_of}
+
+    def build(key: str) -> None:
+        try:
+            work[key].set_result(_build(how, place, key, source_of[key]))
+        except BaseException as problem:
+            told = isinstance(problem, CompilerError)
+            stopped = CompilerError(f"the thread that compiled was stopped by {problem!r}")
+            work[key].set_exception(problem if told else stopped)
+            raise
+
     try:
-        for key, done in work.items():
-            _libraries[directory, key] = done.result()
+        with span("compile"):
+            if len(own) == 1:
+                build(own[0])
+            elif own:
+                with futures.ThreadPoolExecutor(min(len(own), processors())) as pool:
+                    [*pool.map(build, own)]
+            _libraries.update((at[key], done.result()) for key, done in work.items())
     except CompilerError:
-        problem = _problem_of(compiler)
+        problem = _problem_of(how.compiler)
         if not problem:
             raise
-        _broken.add(compiler)
-        _warn_no_compiler(f"The C compiler {compiler} does not work", f" It says: {problem}")
+        _broken.add(how.compiler)
+        _warn_no_compiler(f"The C compiler {how.compiler} does not work", f" It says: {problem}")
         return False
+    finally:
+        with _lock:
+            for key in own:
+                del _building[at[key]]
     if place is not None:
         _shrink(place, source_of)
     return True
@@ -158,21 +249,16 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 # -- what a result depends on
 
 
-def key_of(source: str, compiler: str) -> str:
-    """The name of what a compiler makes of a source on this machine."""
-    parts = (source, *flags_of(compiler), *_identity(compiler), *_machine())
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def flags_of(compiler: str) -> tuple[str, ...]:
+def flags_of(compiler: str, early: bool = False) -> tuple[str, ...]:
     """What a compiler is told; what ``config.cflags`` says comes last, and so counts."""
     threads = ("-fopenmp",) if config.openmp else ()
-    return (*_own_flags(compiler), *threads, *shlex.split(config.cflags))
+    return (*_own_flags(compiler, early), *threads, *shlex.split(config.cflags))
 
 
-def _own_flags(compiler: str) -> tuple[str, ...]:
-    clang = "clang" in os.path.basename(os.path.realpath(compiler))
-    return (*FLAGS, *(CLANG_FLAGS if clang else GCC_FLAGS))
+def _own_flags(compiler: str, early: bool = False) -> tuple[str, ...]:
+    if "clang" in os.path.basename(os.path.realpath(compiler)):
+        return (*FLAGS, *(EARLY_CLANG_FLAGS if early else CLANG_FLAGS))
+    return (*FLAGS, *(EARLY_GCC_FLAGS if early else GCC_FLAGS))
 
 
 @cache
@@ -224,20 +310,9 @@ def _problem_of(compiler: str) -> str:
     try:
         with tempfile.TemporaryDirectory() as directory:
             name = os.path.join(directory, "trial")
-            return _refusal(compiler, _own_flags(compiler), TRIAL, name)
+            return refusal((compiler, *_own_flags(compiler)), TRIAL, name)
     except OSError as problem:
         return str(problem)
-
-
-def _refusal(compiler: str, flags: Sequence[str], source: str, name: str) -> str:
-    """Compile into a file; what the compiler says where it refuses, else nothing."""
-    command = [compiler, *flags, "-x", "c", "-", "-o", name, "-lm"]
-    done = subprocess.run(
-        command, input=source, capture_output=True, text=True, errors="replace", check=False
-    )
-    if done.returncode == 0:
-        return ""
-    return f"{' '.join(command)} failed ({done.returncode}):\n{done.stderr}"
 
 
 # -- the directory
@@ -337,7 +412,7 @@ def _open(path: Path, key: str) -> ctypes.CDLL | None:
         content = path.read_bytes()
     except OSError:
         return None  # not there, or no file
-    if content[-CHECKSUM:] != _checksum(key, content[:-CHECKSUM]):
+    if content[-CHECKSUM:] != checksum(key, content[:-CHECKSUM]):
         return None
     try:
         library = ctypes.CDLL(str(path))
@@ -348,37 +423,24 @@ def _open(path: Path, key: str) -> ctypes.CDLL | None:
     return library
 
 
-def _checksum(key: str, content: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + content).digest()
-
-
-def _build(directory: Path | None, key: str, source: str, compiler: str) -> ctypes.CDLL:
+def _build(how: Target, directory: Path | None, key: str, source: str) -> ctypes.CDLL:
     """Compile, load, and make an entry of it, which others may remove from then on."""
     try:
-        # The loader takes what has the name of a library it has for that library: no two share one.
-        handle, name = tempfile.mkstemp(prefix=f"new-{key}-", dir=directory)
-        os.close(handle)
-        path = Path(name)
-        try:
-            refusal = _refusal(compiler, flags_of(compiler), source, name)
-            if refusal:
-                raise CompilerError(refusal)
+        with new_file(None if directory is None else str(directory), key) as name:
+            said = refusal((how.compiler, *how.flags), source, name)
+            if said:
+                raise CompilerError(said)
             if directory is not None:
-                with open(path, "ab") as file:
-                    file.write(_checksum(key, path.read_bytes()))
-                    file.flush()
-                    os.fsync(file.fileno())
+                seal(name, key)
             library = ctypes.CDLL(name)
             if directory is not None:
                 with suppress(IsADirectoryError):  # in its place: it is compiled again each time
-                    os.replace(path, directory / f"{key}.so")
+                    os.replace(name, directory / f"{key}.so")
             return library
-        finally:
-            path.unlink(missing_ok=True)
     except OSError as problem:
         raise CompilerError(
-            f"what {compiler} makes in {directory or 'a temporary directory'} cannot be kept and "
-            f"loaded ({problem}): is it full, or on a file system without execution? Choose "
+            f"what {how.compiler} makes in {directory or 'a temporary directory'} cannot be kept "
+            f"and loaded ({problem}): is it full, or on a file system without execution? Choose "
             "another by config.compiledir"
         ) from None
 

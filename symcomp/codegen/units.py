@@ -6,28 +6,30 @@ from collections.abc import Iterable
 
 from symcomp.codegen import prebuilt
 from symcomp.codegen.c_printer import Kernel, translation_unit
-from symcomp.codegen.driver import load_all, processors
+from symcomp.codegen.driver import processors
+from symcomp.codegen.early import Code, load_codes
 from symcomp.core.spans import span
 
 # Starting a compiler, and what all files have in common, take as long as so many characters.
 WORTH_A_FILE = 10_000
 
 
-def load_kernels(kernels: Iterable[Kernel]) -> dict[str, int]:
-    """The addresses of kernels by name; without a compiler, of those that were built before."""
+def load_kernels(kernels: Iterable[Kernel]) -> dict[str, Code]:
+    """The functions of kernels by name; without a compiler, of those that were built before."""
     units = units_of({kernel.name: kernel for kernel in kernels}.values(), processors())
     with span("print C") as stage:
         nest = "shared" if prebuilt.shares_loops() else "own"
         files = [(translation_unit(unit, nest), [kernel.name for kernel in unit]) for unit in units]
         stage.note = f"{sum(text.count(chr(10)) for text, _ in files)} lines"
     with span("C compiler"):
-        addresses = load_all(files)
-    if addresses is None:
-        return prebuilt.addresses(kernel.name for unit in units for kernel in unit)
+        codes = load_codes(files)
+    if codes is None:
+        found = prebuilt.addresses(kernel.name for unit in units for kernel in unit)
+        return {name: Code(address) for name, address in found.items()}
     return {
-        name: address
-        for (_, names), found in zip(files, addresses, strict=True)
-        for name, address in zip(names, found, strict=True)
+        name: code
+        for (_, names), of_file in zip(files, codes, strict=True)
+        for name, code in zip(names, of_file, strict=True)
     }
 
 

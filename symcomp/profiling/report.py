@@ -125,7 +125,7 @@ def rows(tally: Any) -> list[Data]:
         step = code[counted.position]
         variants = [_variant(step, v) for v in counted.variants if v.timed]
         variants.sort(key=lambda v: -v["timed"])
-        kind = tally.kinds[counted.position]
+        kind, kernel = tally.kinds[counted.position], tally.codes[counted.position]
         source = step.node.source if step.node is not None else None
         found.append(
             {
@@ -137,6 +137,8 @@ def rows(tally: Any) -> list[Data]:
                 "ran_in": _place(step, kind),
                 "count": counted.runs,
                 "in_python": counted.in_python,
+                # Other instructions may have the same kernel.
+                "unoptimized": min(kernel.early_calls, counted.runs) if kernel else 0,
                 "timed": counted.timed,
                 "seconds": counted.seconds,
                 "usual_seconds": counted.usual * counted.runs,
@@ -245,10 +247,10 @@ def grouped(instructions: Iterable[Data], key: str) -> list[Data]:
     for row in instructions:
         group = found.setdefault(
             row[key],
-            {"name": row[key], "seconds": 0.0, "count": 0, "in_python": 0, "instructions": 0}
-            | {"ran_in": []},
+            {"name": row[key], "seconds": 0.0, "ran_in": []}
+            | dict.fromkeys(("count", "in_python", "unoptimized", "instructions"), 0),
         )
-        for field in ("seconds", "count", "in_python"):
+        for field in ("seconds", "count", "in_python", "unoptimized"):
             group[field] += row[field]
         group["instructions"] += 1
         if row["ran_in"] not in group["ran_in"]:

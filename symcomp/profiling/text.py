@@ -112,11 +112,13 @@ def _rest(groups: Sequence[Data], total: float) -> list[str]:
 
 
 def _ran_in(row: Data) -> str:
-    """What did it, and how often Python had to."""
+    """What did it, how often Python had to, and how often it was not optimized yet."""
     places = row["ran_in"]
     text = "/".join([places] if isinstance(places, str) else places)
     if row["in_python"] and text not in ("Python", "program"):
         text += f" (Python {row['in_python']} of {row['count']})"
+    if row["unoptimized"]:
+        text += f" (not optimized {row['unoptimized']} of {row['count']})"
     return text
 
 

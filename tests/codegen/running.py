@@ -1,20 +1,46 @@
-"""Kernels called as the machines call them: by address, with pointers, lengths and strides."""
+"""Kernels called as the machines call them: by address, with pointers, lengths and strides.
+
+What the early code of a kernel gives is compared with what the optimized code gives, bit by bit.
+"""
 
 import ctypes
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from symcomp.codegen.c_printer import kernel_of, translation_unit
-from symcomp.codegen.driver import load
+from symcomp.codegen.driver import load, load_all, target
+from symcomp.codegen.early import OF_VECTORS
+from symcomp.config import config
 from symcomp.ops.formula import Formula, Literal, Result, Step
 
 
+class Versions(NamedTuple):
+    """The functions of a kernel."""
+
+    optimized: Callable
+    early: Callable | None
+
+    def __call__(self, *arguments):
+        return self.optimized(*arguments)
+
+
 def addresses(kernels):
-    """The functions of kernels, compiled in one call."""
-    names = [kernel.name for kernel in kernels]
-    found = load(translation_unit(kernels), names)
-    assert found is not None
-    return [_function(address) for address in found]
+    """The functions of kernels, compiled in two calls: those that have early code together."""
+    early = [k for k in kernels if OF_VECTORS not in translation_unit([k])]
+    found = {}
+    for some in (early, [k for k in kernels if k not in early]):
+        file = translation_unit(some), [k.name for k in some]
+        addresses = load(*file) if some else []
+        assert addresses is not None
+        functions = [_function(address) for address in addresses]
+        others = [None] * len(some)
+        if some is early and some and "-fsanitize" not in config.cflags:
+            (addresses,) = load_all([file], target(early=True))
+            others = [_function(address) for address in addresses]
+        found |= {k.name: Versions(*f) for k, *f in zip(some, functions, others, strict=True)}
+    return [found[k.name] for k in kernels]
 
 
 def _function(address):
@@ -45,6 +71,15 @@ def attempt(function, formula, values, outputs=None, threads=1):
             ones = every[result.value]
             lengths = [1 if one else n for one, n in zip(ones, shape, strict=True)]
             outputs.append(np.empty(lengths, formula.dtypes[result.value]))
+        if isinstance(function, Versions) and function.early is not None:
+            early = attempt(
+                function.early, formula, values, [*map(np.empty_like, outputs)], threads
+            )
+            found = attempt(function.optimized, formula, values, outputs, threads)
+            assert found[0] == early[0]
+            for z, other in zip(found[1], early[1], strict=True) if found[0] == 0 else ():
+                assert_same_bits(z, other)
+            return found
     literals = [np.array(literal.array) for literal in formula.literals]
     arrays = [*values, *outputs]
     pointers = [array.ctypes.data for array in (*arrays, *literals)]
@@ -61,6 +96,14 @@ def attempt(function, formula, values, outputs=None, threads=1):
         for z, axes in zip(outputs, dropped, strict=True)
     ]
     return status, results
+
+
+def assert_same_bits(x, y):
+    """NaN may have another sign: which of two is kept depends on the order of operands."""
+    np.testing.assert_array_equal(x, y)
+    if x.dtype.kind in "fc":
+        for a, b in ((x.real, y.real), (x.imag, y.imag)):
+            np.testing.assert_array_equal(np.signbit(a[a == a]), np.signbit(b[b == b]))
 
 
 def compute(formula, *values):

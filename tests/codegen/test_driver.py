@@ -31,6 +31,11 @@ def answer(source=SOURCE):
     return ctypes.CFUNCTYPE(ctypes.c_int)(found[0])()
 
 
+def key_of(source):
+    """The name of its entry, as ``config`` is now."""
+    return driver.target().key_of(source)
+
+
 def forget():
     """As a new process begins."""
     driver._libraries.clear()
@@ -86,23 +91,22 @@ def test_damaged_entries_are_built_again(directory, monkeypatch, damage):
     assert content == path.read_bytes() or damage != "of another source"
 
 
-def test_the_key_depends_on_all_there_is(monkeypatch):
-    compiler = driver.find_compiler("")
-    keys = {driver.key_of(SOURCE, compiler), driver.key_of(SOURCE + " ", compiler)}
+def test_the_key_depends_on_all_there_is(directory, monkeypatch):
+    keys = {key_of(SOURCE), key_of(SOURCE + " "), driver.target(early=True).key_of(SOURCE)}
     monkeypatch.setattr(driver, "FLAGS", (*driver.FLAGS, "-g"))
-    keys.add(driver.key_of(SOURCE, compiler))
+    keys.add(key_of(SOURCE))
     monkeypatch.setattr(driver, "_machine", lambda: ("Linux", "x86_64", "flags : sse2"))
-    keys.add(driver.key_of(SOURCE, compiler))
+    keys.add(key_of(SOURCE))
     monkeypatch.setattr(driver, "_identity", lambda path: (path, "1", "2"))
-    keys.add(driver.key_of(SOURCE, compiler))
-    assert len(keys) == 5
+    keys.add(key_of(SOURCE))
+    assert len(keys) == 6
 
 
 def test_least_recently_used_are_removed(directory, monkeypatch):
     sources = [SOURCE.replace("42", str(n)) for n in range(6)]
     for n, source in enumerate(sources):
         answer(source)
-        path = directory / f"{driver.key_of(source, driver.find_compiler(''))}.so"
+        path = directory / f"{key_of(source)}.so"
         os.utime(path, (1000 + n, 1000 + n))
     forget()
     answer(sources[0])  # used again
@@ -111,8 +115,7 @@ def test_least_recently_used_are_removed(directory, monkeypatch):
     with config.change_flags(compiledir_size=3):
         answer(SOURCE)
     left = {entry.path.stem for entry in driver.entries()}
-    compiler = driver.find_compiler("")
-    assert left == {driver.key_of(s, compiler) for s in (sources[0], sources[5], SOURCE)}
+    assert left == {key_of(s) for s in (sources[0], sources[5], SOURCE)}
 
 
 def test_what_killed_writers_left_is_removed(directory):
@@ -146,7 +149,7 @@ def test_what_else_is_in_the_directory_stays(directory, monkeypatch):
 
 def test_a_directory_in_the_place_of_an_entry(directory):
     """What cannot be kept is used nevertheless."""
-    place = directory / f"{driver.key_of(SOURCE, driver.find_compiler(''))}.so"
+    place = directory / f"{key_of(SOURCE)}.so"
     place.mkdir(parents=True)
     directory.chmod(0o700)
     assert answer() == 42
@@ -246,10 +249,10 @@ def test_flags_of_the_user_come_last(directory):
     with config.change_flags(cflags="-Wall -Werror"):
         with pytest.raises(driver.CompilerError, match=r"(?s)-Wall -Werror .*nothing"):
             answer(UNUSED)
-        before = driver.key_of(SOURCE, driver.find_compiler(""))
+        before = key_of(SOURCE)
     with config.change_flags(cflags="-D 'A=\"a b\"'"):
         assert driver.flags_of("gcc")[-2:] == ("-D", 'A="a b"')
-        assert driver.key_of(SOURCE, driver.find_compiler("")) != before
+        assert key_of(SOURCE) != before
         assert answer(UNUSED) == 42
 
 

@@ -1,0 +1,253 @@
+"""Code that is there early, and what the compiler optimizes meanwhile."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.codegen import driver, early
+from symcomp.config import config
+from symcomp.tests.codegen.running import assert_same_bits
+
+pytestmark = pytest.mark.skipif(
+    "-fsanitize" in config.cflags, reason="what has flags of the user's has no early code"
+)
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    """An empty cache; even short files have early code."""
+    monkeypatch.setattr(early, "LONG", 1)
+    with config.change_flags(compiledir=str(tmp_path / "kernels"), cflags="", kernels=True):
+        yield tmp_path / "kernels"
+        early.wait()
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Nothing is optimized until this event is set."""
+    event, process = threading.Event(), early._process
+
+    def waiting(jobs):
+        assert event.wait(60)
+        return process(jobs)
+
+    monkeypatch.setattr(early, "_process", waiting)
+    yield event
+    event.set()
+    early.wait()
+
+
+def codes_of(function):
+    """Where the kernels of its instructions are."""
+    return [code for code in function._machine.new_tally().codes if code is not None]
+
+
+def network():
+    """A step of training, and values for it."""
+    x, y = T.fmatrix("x"), T.ivector("y")
+    w = symcomp.shared(np.linspace(-1, 1, 40, dtype="float32").reshape(8, 5))
+    loss = -T.nnet.log_softmax(T.tanh(x).dot(w))[T.arange(y.shape[0]), y].mean()
+    f = symcomp.function(
+        [x, y], [loss, x.sum(axis=0), x.max(1)], updates=[(w, w - symcomp.grad(loss, w))]
+    )
+    rng = np.random.default_rng(1)
+    return f, w, (rng.normal(size=(9, 8)).astype("float32"), rng.integers(0, 5, 9).astype("int32"))
+
+
+def test_replaced_without_a_change_of_bits(directory, held) -> None:
+    f, w, values = network()
+    start, codes = w.get_value(), codes_of(f)
+    before = [code.address for code in codes]
+    assert codes and all(code.early for code in codes)
+    first = {entry.path for entry in driver.entries()}
+    found = []
+    for _ in range(3):  # as it is, recorded, replayed
+        w.set_value(start)
+        found.append([*f(*values), w.get_value()])
+    assert all(code.early_calls for code in codes)
+    held.set()
+    early.wait()
+    assert not any(code.early for code in codes)
+    kept = {entry.path for entry in driver.entries()}
+    assert first and len(kept) == len(first) and not kept & first
+    assert not {code.address for code in codes} & set(before)
+    counts = [code.early_calls for code in codes]
+    for _ in range(2):
+        w.set_value(start)
+        found.append([*f(*values), w.get_value()])
+    assert [code.early_calls for code in codes] == counts
+    for row in found[1:]:
+        for got, want in zip(row, found[0], strict=True):
+            assert_same_bits(np.asarray(got), np.asarray(want))
+
+
+def test_what_is_kept_is_optimized(directory) -> None:
+    network()
+    early.wait()
+    kept = {entry.path.name for entry in driver.entries()}
+    driver._libraries.clear()
+    f, _, values = network()
+    assert not any(code.early for code in codes_of(f))
+    assert f(*values) and {entry.path.name for entry in driver.entries()} == kept
+    assert all(code.early_calls == 0 for code in codes_of(f))
+
+
+@pytest.mark.parametrize(
+    "flags", [{"early_code": False}, {"cflags": "-DNOTHING"}], ids=["early_code", "cflags"]
+)
+def test_only_where_it_is_wanted(directory, flags) -> None:
+    with config.change_flags(**flags):
+        f, _, _ = network()
+    assert not any(code.early for code in codes_of(f))
+
+
+def test_short_files_and_vector_functions_have_none(directory, monkeypatch) -> None:
+    x = T.dvector("x")
+    f = symcomp.function([x], T.cosh(x) + x * 2)  # cosh of vectors rounds differently
+    assert codes_of(f) and not any(code.early for code in codes_of(f))
+    monkeypatch.setattr(early, "LONG", 10**9)
+    f = symcomp.function([x], T.exp(x) + x * 2)
+    assert codes_of(f) and not any(code.early for code in codes_of(f))
+
+
+def test_much_work_waits(directory, held) -> None:
+    x = T.dvector("x")
+    f = symcomp.function([x], T.exp(x) * 2 + x)
+    (code,) = codes_of(f)
+    f(np.zeros(1000))
+    assert code.early_calls == 1
+    timer = threading.Timer(0.2, held.set)
+    timer.start()
+    f(np.zeros(30_000_000))
+    assert not code.early and code.early_calls == 1
+
+
+def test_the_profile_tells(directory, held) -> None:
+    x = T.dvector("x")
+    f = symcomp.function([x], T.exp(x) * 2 + x, profile=True)
+    for _ in range(5):
+        f(np.zeros(3))
+    held.set()
+    early.wait()
+    for _ in range(7):
+        f(np.zeros(3))
+    assert "not optimized 5 of 12" in f.profile.text()
+    (row,) = [r for r in f.profile.to_dict()["functions"][0]["instructions"] if r["unoptimized"]]
+    assert row["unoptimized"] == 5 and row["count"] == 12
+
+
+def test_what_cannot_be_optimized_stays(directory, monkeypatch) -> None:
+    def failing(jobs):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(early, "_process", failing)
+    x = T.dvector("x")
+    with pytest.warns(RuntimeWarning, match=r"kernels stay slow.*no more processes"):
+        f = symcomp.function([x], T.exp(x) * 2 + x)
+        early.wait()
+        stays(f)
+
+
+def stays(function) -> None:
+    """The early code is called, even where there is much work."""
+    (code,) = codes_of(function)
+    code.wait()
+    assert code.early
+    np.testing.assert_allclose(function(np.zeros(30_000_000))[:3], 2)
+    assert code.early_calls == 1
+
+
+def test_what_the_compiler_says_of_optimized_code_is_told(directory, monkeypatch) -> None:
+    monkeypatch.setattr(driver, "GCC_FLAGS", ("-no-such-option",))
+    monkeypatch.setattr(driver, "CLANG_FLAGS", ("-no-such-option",))
+    x = T.dvector("x")
+    with pytest.warns(RuntimeWarning, match=r"(?s)kernels stay slow.*no-such-option"):
+        f = symcomp.function([x], T.exp(x) * 2 + x)
+        early.wait()
+        stays(f)
+
+
+def test_equal_files_are_optimized_once(directory, held, monkeypatch) -> None:
+    begun, process = [], early._process
+    monkeypatch.setattr(early, "_process", lambda jobs: begun.append(jobs) or process(jobs))
+    x = T.dvector("x")
+    one, two = (symcomp.function([x], T.exp(x) * 2 + x) for _ in range(2))
+    held.set()
+    early.wait()
+    assert len(begun) == 1
+    assert not any(code.early for f in (one, two) for code in codes_of(f))
+
+
+def test_an_error_of_the_c_file_is_one_at_once(directory) -> None:
+    with pytest.raises(driver.CompilerError, match="undeclared"):
+        early.load_codes([("int f(void) { return x; }\n", ["f"])])
+    assert not early._work.jobs
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only where processes fork")
+def test_a_forked_process_optimizes_for_itself(directory) -> None:
+    program = textwrap.dedent("""
+        import os, threading
+        import numpy as np
+        import symcomp, symcomp.tensor as T
+        from symcomp.codegen import driver, early
+        early.LONG = 1
+        parent, event, process = os.getpid(), threading.Event(), early._process
+        def waiting(jobs):
+            if os.getpid() == parent:
+                event.wait()
+            return process(jobs)
+        early._process = waiting
+        x = T.dvector("x")
+        f = symcomp.function([x], T.exp(x) * 2 + x)
+        before = f(np.arange(3.0))
+        (code,) = [c for c in f._machine.new_tally().codes if c]
+        child = os.fork()
+        if child == 0:
+            early.wait()
+            os._exit(0 if not code.early and (f(np.arange(3.0)) == before).all() else 1)
+        _, status = os.waitpid(child, 0)
+        assert code.early and len(driver.entries()) == 1
+        event.set()
+        print(os.waitstatus_to_exitcode(status))
+    """)
+    flags = f"compiledir={directory}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"SYMCOMP_FLAGS": flags}, text=True,
+        capture_output=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0"], done.stderr
+
+
+def test_what_a_process_began_goes_on_when_it_ends(directory) -> None:
+    program = textwrap.dedent("""
+        import numpy as np
+        import symcomp, symcomp.tensor as T
+        from symcomp.codegen import driver, early
+        early.LONG = 1
+        driver.processors = lambda: 1  # what is compiled last is not begun when it ends
+        x = T.dvector("x")
+        for n in range(2):
+            f = symcomp.function([x], T.exp(x) * 2 + x + n * T.log(x + 1))
+            print([c.early for c in f._machine.new_tally().codes if c], f(np.zeros(2)))
+    """)
+    flags, found = f"compiledir={directory}", []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | {"SYMCOMP_FLAGS": flags},
+            text=True, capture_output=True, check=True, timeout=120,
+        )  # fmt: skip
+        found.append(done.stdout.splitlines())
+        deadline = time.time() + 60
+        while (len(driver.entries()), len([*directory.iterdir()])) != (2, 2):
+            assert time.time() < deadline, [*directory.iterdir()]
+            time.sleep(0.05)
+    assert found == [[f"[{early}] [2. 2.]"] * 2 for early in (1, 0)]
