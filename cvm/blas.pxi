@@ -1,11 +1,22 @@
-# Products of matrices and vectors, by the BLAS that SciPy has.
+# Products of matrices and vectors, by the BLAS that SciPy has, or NumPy (see blas_library.py).
+
+cdef extern from *:
+    """
+    /* An integer of BLAS is read with 64 bits or with 32, which are the first here. */
+    #if defined(_WIN32) || __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    typedef int64_t blas_int;
+    #else
+    typedef int blas_int;
+    #endif
+    """
+    ctypedef int64_t blas_int
 
 cdef extern from "Python.h":
     void *PyCapsule_GetPointer(object capsule, const char *name) except NULL
     const char *PyCapsule_GetName(object capsule) except NULL
 
 cdef extern from "row_products.h" nogil:
-    const int LARGEST_MATRIX
+    const int LARGEST_MATRIX, AVX2
     int row_product_level()
     void row_times_f(
         int level, int64_t k, int64_t m, float alpha, const float *x, int64_t step, const float *w,
@@ -49,26 +60,31 @@ cdef enum:
     # Sides up to this are short; sums of up to so many terms are.
     SHORT = 64
     FEW_TERMS = 32
+    # Without AVX-512 BLAS is faster from fewer on: of a matrix whose columns lie in one piece, and of
+    # one of more than so many bytes (`benchmarks/thin_products.py`).
+    SHORT_BY_COLUMNS = 12
+    SHORT_OF_LARGE = 24
+    LARGE_MATRIX = 2 << 20
 
 ctypedef void (*Gemm64)(
-    char *, char *, int *, int *, int *, double *, double *, int *, double *, int *, double *,
-    double *, int *
+    char *, char *, blas_int *, blas_int *, blas_int *, double *, double *, blas_int *, double *, blas_int *, double *,
+    double *, blas_int *
 ) noexcept nogil
 ctypedef void (*Gemm32)(
-    char *, char *, int *, int *, int *, float *, float *, int *, float *, int *, float *,
-    float *, int *
+    char *, char *, blas_int *, blas_int *, blas_int *, float *, float *, blas_int *, float *, blas_int *, float *,
+    float *, blas_int *
 ) noexcept nogil
 ctypedef void (*Gemv64)(
-    char *, int *, int *, double *, double *, int *, double *, int *, double *, double *, int *
+    char *, blas_int *, blas_int *, double *, double *, blas_int *, double *, blas_int *, double *, double *, blas_int *
 ) noexcept nogil
 ctypedef void (*Gemv32)(
-    char *, int *, int *, float *, float *, int *, float *, int *, float *, float *, int *
+    char *, blas_int *, blas_int *, float *, float *, blas_int *, float *, blas_int *, float *, float *, blas_int *
 ) noexcept nogil
 ctypedef void (*Ger64)(
-    int *, int *, double *, double *, int *, double *, int *, double *, int *
+    blas_int *, blas_int *, double *, double *, blas_int *, double *, blas_int *, double *, blas_int *
 ) noexcept nogil
 ctypedef void (*Ger32)(
-    int *, int *, float *, float *, int *, float *, int *, float *, int *
+    blas_int *, blas_int *, float *, float *, blas_int *, float *, blas_int *, float *, blas_int *
 ) noexcept nogil
 
 
@@ -85,17 +101,23 @@ cdef int find_routines() except -1:
     global dgemm, sgemm, dgemv, sgemv, dger, sger
     if dgemm != NULL:
         return 0
-    routines = import_alone("scipy", "linalg", "cython_blas").__pyx_capi__
-    sgemm = <Gemm32>pointer_of(routines["sgemm"])
-    dgemv = <Gemv64>pointer_of(routines["dgemv"])
-    sgemv = <Gemv32>pointer_of(routines["sgemv"])
-    dger = <Ger64>pointer_of(routines["dger"])
-    sger = <Ger32>pointer_of(routines["sger"])
-    dgemm = <Gemm64>pointer_of(routines["dgemm"])
+    sgemm = <Gemm32>routine("sgemm")
+    dgemv = <Gemv64>routine("dgemv")
+    sgemv = <Gemv32>routine("sgemv")
+    dger = <Ger64>routine("dger")
+    sger = <Ger32>routine("sger")
+    dgemm = <Gemm64>routine("dgemm")
     return 0
 
 
-cdef void *pointer_of(object capsule) except NULL:
+cdef void *routine(str name) except NULL:
+    """The address of a routine of BLAS."""
+    cdef uintptr_t address
+    library = library_of_numpy()
+    if library is not None:
+        address = ctypes.cast(getattr(library, f"scipy_{name}_64_"), ctypes.c_void_p).value
+        return <void *>address
+    capsule = import_alone("scipy", "linalg", "cython_blas").__pyx_capi__[name]
     return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
 
 
@@ -103,7 +125,7 @@ cdef struct Matrix:
     char *data
     int rows
     int columns
-    int ld          # from one row (column, if transposed) to the next, in elements
+    blas_int ld     # from one row (column, if transposed) to the next, in elements
     bint transposed  # whether columns lie in one piece, and not rows
 
 
@@ -152,7 +174,7 @@ cdef bint lay_out(
         return False
     if ld % itemsize or ld < 0 or ld // itemsize > 2147483647:
         return False
-    found.ld = <int>(ld // itemsize)
+    found.ld = ld // itemsize
     return found.ld >= (rows if found.transposed else columns)
 
 
@@ -358,12 +380,11 @@ cdef void multiply(
     int kind, Matrix *a, Matrix *b, char *z, double alpha, double beta
 ) noexcept nogil:
     """z <- beta z + alpha a b, z in C order."""
-    cdef int n = a.rows, k = a.columns, m = b.columns, one = 1
+    cdef blas_int n = a.rows, k = a.columns, m = b.columns
     cdef char no = b"N"
     cdef char yes = b"T"
-    cdef char *trans
     # A matrix in C order is its transpose to BLAS, so that z^T = b^T a^T is computed.
-    cdef int inca, incb
+    cdef blas_int inca, incb
     cdef float alpha32 = <float>alpha, beta32 = <float>beta
     if n == 1:
         inca = a.ld if a.transposed else 1
@@ -423,11 +444,17 @@ cdef inline void multiply_row(
 cdef bint is_thin(int kind, Matrix *a, Matrix *b) noexcept nogil:
     """Whether a product has a side so short that BLAS is slow with it."""
     cdef int64_t size = <int64_t>max(a.rows, b.columns) * max(a.columns, min(a.rows, b.columns))
-    if LEVEL == 0 or size * (4 if kind == cnp.NPY_FLOAT32 else 8) > LARGEST_MATRIX:
+    cdef int short = SHORT, few = FEW_TERMS
+    size *= 4 if kind == cnp.NPY_FLOAT32 else 8
+    if LEVEL == 0 or size > LARGEST_MATRIX:
         return False
+    if LEVEL == AVX2 and b.transposed:
+        short = SHORT_BY_COLUMNS
+    elif LEVEL == AVX2 and size > LARGE_MATRIX:
+        short = few = SHORT_OF_LARGE
     if b.transposed:
-        return not a.transposed and a.rows <= SHORT and a.columns > SHORT
-    return a.rows <= SHORT or a.columns <= FEW_TERMS or b.columns <= SHORT
+        return not a.transposed and a.rows <= short and a.columns > SHORT
+    return a.rows <= short or a.columns <= few or b.columns <= short
 
 
 cdef void thin_product(
@@ -460,21 +487,21 @@ cdef void thin_product(
 
 
 cdef void vector_product(
-    int kind, Matrix *x, bint across, char *v, int k, int m, int step, double alpha, double beta,
-    char *z
+    int kind, Matrix *x, bint across, char *v, blas_int k, blas_int m, blas_int step, double alpha,
+    double beta, char *z
 ) noexcept nogil:
     """z <- beta z + alpha times the product of v, k numbers ``step`` apart, and a matrix: one of k
     rows of m numbers if ``across``, else of m rows of k.
     """
-    cdef int one = 1
+    cdef blas_int one = 1
     cdef float alpha32 = <float>alpha, beta32 = <float>beta
     cdef int64_t size = <int64_t>k * m * (4 if kind == cnp.NPY_FLOAT32 else 8)
     cdef char no = b"N"
     cdef char yes = b"T"
     # A matrix in C order is its transpose to BLAS.
     cdef char *trans = &no if across else &yes
-    cdef int rows = m if across else k
-    cdef int columns = k if across else m
+    cdef blas_int rows = m if across else k
+    cdef blas_int columns = k if across else m
     if LEVEL == 0 or size > LARGEST_MATRIX or not across and step != 1:
         if kind == cnp.NPY_FLOAT32:
             sgemv(

@@ -37,6 +37,7 @@ from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
 
+from symcomp.cvm.blas_library import library_of_numpy
 from symcomp.lazy import import_alone
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import Stack

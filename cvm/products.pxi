@@ -15,10 +15,12 @@ cdef extern from "products.h" nogil:
 
 # The numbers of complex dtypes are passed by their addresses.
 ctypedef void (*ComplexGemm)(
-    char *, char *, int *, int *, int *, void *, void *, int *, void *, int *, void *, void *, int *
+    char *, char *, blas_int *, blas_int *, blas_int *, void *, void *, blas_int *, void *,
+    blas_int *, void *, void *, blas_int *
 ) noexcept nogil
 ctypedef void (*ComplexGemv)(
-    char *, int *, int *, void *, void *, int *, void *, int *, void *, void *, int *
+    char *, blas_int *, blas_int *, void *, void *, blas_int *, void *, blas_int *, void *, void *,
+    blas_int *
 ) noexcept nogil
 
 cdef ComplexGemm cgemm = NULL
@@ -31,11 +33,10 @@ cdef int find_complex_routines() except -1:
     global cgemm, zgemm, cgemv, zgemv
     find_routines()
     if zgemm == NULL:
-        routines = import_alone("scipy", "linalg", "cython_blas").__pyx_capi__
-        cgemm = <ComplexGemm>pointer_of(routines["cgemm"])
-        cgemv = <ComplexGemv>pointer_of(routines["cgemv"])
-        zgemv = <ComplexGemv>pointer_of(routines["zgemv"])
-        zgemm = <ComplexGemm>pointer_of(routines["zgemm"])
+        cgemm = <ComplexGemm>routine("cgemm")
+        cgemv = <ComplexGemv>routine("cgemv")
+        zgemv = <ComplexGemv>routine("zgemv")
+        zgemm = <ComplexGemm>routine("zgemm")
     return 0
 
 
@@ -153,8 +154,8 @@ cdef void multiply_all(
 
 cdef void multiply_complex(int kind, Matrix *a, Matrix *b, char *z, Factors *by) noexcept nogil:
     """z <- beta z + alpha a b, z in C order."""
-    cdef int n = a.rows, k = a.columns, m = b.columns, one = 1
-    cdef int step, columns
+    cdef blas_int n = a.rows, k = a.columns, m = b.columns, one = 1
+    cdef blas_int step, columns
     cdef char no = b"N"
     cdef char yes = b"T"
     cdef bint narrow = kind == cnp.NPY_COMPLEX64

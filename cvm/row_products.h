@@ -8,6 +8,9 @@
 /* Larger matrices than this, in bytes, are BLAS's, which may have several threads. */
 enum { LARGEST_MATRIX = 4 << 20 };
 
+/* Levels of what the processor has; 0: neither AVX2 with FMA nor more. */
+enum { AVX2 = 1, AVX512 = 2 };
+
 /* So many bytes of a matrix are used up before the next rows are read. */
 enum { LARGEST_SLICE = 1 << 18 };
 
@@ -136,16 +139,15 @@ KEEP_FIRST(keep_d256, double, __m256d, pd)
 #include "thin_product.h"
 #include "row_product.h"
 
-/* 2: AVX-512; 1: AVX2 with FMA; 0: neither. */
 static inline int row_product_level(void)
 {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f"))
-        return 2;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        return AVX512;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? AVX2 : 0;
 }
 
-#define FOR(s, name) (level == 2 ? name##_##s##512 : name##_##s##256)
+#define FOR(s, name) (level == AVX512 ? name##_##s##512 : name##_##s##256)
 #else
 static inline int row_product_level(void)
 {

@@ -326,7 +326,8 @@ def cache_directory() -> Path:
     CompilerError
         If it cannot be made, or others than the user may write there.
     """
-    directory = Path(config.compiledir).expanduser() if config.compiledir else _default_directory()
+    chosen = Path(config.compiledir).expanduser().absolute() if config.compiledir else None
+    directory = chosen or _default_directory()
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.stat()

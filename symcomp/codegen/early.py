@@ -21,6 +21,7 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 
 from symcomp.codegen import driver, entry
 from symcomp.codegen.driver import CompilerError, Target
@@ -58,8 +59,9 @@ class Code(ctypes.Structure):
 
     def wait(self) -> None:
         """Until the function is the one that stays."""
-        if self.job is not None:
-            self.job.done.wait()
+        job = self.job
+        if job is not None:
+            job.done.wait()
 
 
 class _Job:
@@ -89,7 +91,7 @@ class _Job:
         for addresses in found or ():
             for codes in self.waiting:
                 for code, address in zip(codes, addresses, strict=True):
-                    code.address, code.early = address, 0
+                    code.address, code.early, code.job = address, 0, None
         self.done.set()
         if said:
             text = f"kernels stay slow, as they could not be optimized: {said}"
@@ -128,8 +130,10 @@ class _Work:
             if self.threads >= driver.processors():
                 return
             self.threads += 1
-        # Python does not wait for it when it ends.
-        threading.Thread(target=self._run, name="optimizing", daemon=True).start()
+        try:  # Python does not wait for it when it ends
+            threading.Thread(target=self._run, name="optimizing", daemon=True).start()
+        except RuntimeError:  # it is ending, and starts none
+            self._run()
 
     def _run(self) -> None:
         while True:
@@ -151,7 +155,8 @@ _work = _Work()
 def _leave() -> None:
     """One process does what was not begun."""
     if _work.not_begun:
-        _process([*_work.not_begun])
+        with suppress(OSError):  # the next process has early code again
+            _process([*_work.not_begun])
 
 
 def _begin_anew() -> None:

@@ -22,6 +22,7 @@ from symcomp.codegen.driver import (
     flags_of,
 )
 from symcomp.config import config
+from symcomp.cvm.blas_library import library_of_numpy
 from symcomp.profiling.text import size
 
 SUMMARY = "tell versions, compiler, BLAS, threads, SIMD, GPU, cache and options with their origins"
@@ -86,8 +87,10 @@ def compiler() -> Iterator[tuple[str, str]]:
 
 
 def blas() -> Iterator[tuple[str, str]]:
-    """What computes products of matrices: the BLAS of SciPy."""
-    for name, module in (("SciPy's, which the machine calls", scipy), ("NumPy's", np)):
+    """What computes products of matrices: the machine calls one of them."""
+    called = "NumPy's" if library_of_numpy() else "SciPy's"
+    for name, module in (("SciPy's", scipy), ("NumPy's", np)):
+        name += ", which the machine calls" if name == called else ""
         built: Any = module.show_config(mode="dicts")
         known = built.get("Build Dependencies", {}).get("blas", {})
         details = known.get("openblas configuration") or known.get("version", "")

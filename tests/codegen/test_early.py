@@ -89,6 +89,21 @@ def test_replaced_without_a_change_of_bits(directory, held) -> None:
             assert_same_bits(np.asarray(got), np.asarray(want))
 
 
+def test_loops_call_what_was_optimized(directory, held) -> None:
+    x = T.dvector("x")
+    states, _ = symcomp.scan(lambda h: T.tanh(h * 2 + T.exp(-h)), outputs_info=[x], n_steps=50)
+    f = symcomp.function([x], states)
+    value = np.linspace(-1, 1, 7)
+    found = [f(value) for _ in range(3)]
+    held.set()
+    early.wait()
+    assert len(driver.entries()) == 1
+    for _ in range(2):
+        found.append(f(value))
+    for got in found[1:]:
+        assert_same_bits(got, found[0])
+
+
 def test_what_is_kept_is_optimized(directory) -> None:
     network()
     early.wait()

@@ -1,0 +1,57 @@
+"""Which BLAS makes products: SciPy's, or that of NumPy where it is the same one, but newer.
+
+The OpenBLAS 0.3.31 of the wheels of NumPy 2.4 multiplies matrices of some ten rows a quarter faster
+than the 0.3.30 of those of SciPy 1.17, on processors with AVX2.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# As wheels of NumPy and SciPy call it; with integers of 64 bits its routines have other names.
+OPENBLAS, WIDE = "scipy-openblas", "USE64BITINT"
+FOLDERS, FILES = ("../numpy.libs", ".dylibs"), "libscipy_openblas64_*"
+
+
+@cache
+def library_of_numpy() -> ctypes.CDLL | None:
+    """NumPy's, if its routines are to be called: ``scipy_dgemm_64_`` and others, whose integers
+    have 64 bits, the lower of which come first.
+    """
+    if sys.byteorder != "little" or not is_newer(_blas_of("numpy"), _blas_of("scipy")):
+        return None
+    base = Path(np.__file__).parent
+    found = [path for folder in FOLDERS for path in (base / folder).glob(FILES)]
+    try:
+        library = ctypes.CDLL(str(found[0])) if len(found) == 1 else None
+    except OSError:
+        return None
+    return library if hasattr(library, "scipy_dgemm_64_") else None
+
+
+def is_newer(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether one BLAS, as ``show_config`` tells of it, is another's later version with integers
+    of 64 bits.
+    """
+    if one.get("name") != OPENBLAS or other.get("name") != OPENBLAS:
+        return False
+    if WIDE not in one.get("openblas configuration", ""):
+        return False
+    try:
+        versions = [[int(n) for n in str(x["version"]).split(".")] for x in (one, other)]
+    except (KeyError, ValueError):
+        return False
+    return versions[0] > versions[1]
+
+
+def _blas_of(package: str) -> dict[str, Any]:
+    built: Any = getattr(import_module(f"{package}.__config__"), "CONFIG", {})
+    found: dict[str, Any] = built.get("Build Dependencies", {}).get("blas", {})
+    return found

@@ -1,0 +1,72 @@
+"""Which BLAS makes products, and that each is called with integers as it reads them."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from symcomp.cvm import blas_library
+from symcomp.cvm.blas_library import OPENBLAS, WIDE, is_newer
+
+
+def blas(version, name=OPENBLAS, configuration=WIDE):
+    return {"name": name, "version": version, "openblas configuration": configuration}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "newer"),
+    [
+        (blas("0.3.31.188.0"), blas("0.3.30"), True),
+        (blas("0.3.30"), blas("0.3.9"), True),
+        (blas("0.3.30"), blas("0.3.30"), False),
+        (blas("0.3.29.265"), blas("0.3.30"), False),
+        (blas("0.3.31", configuration="DYNAMIC_ARCH"), blas("0.3.30"), False),
+        (blas("0.3.31", name="accelerate"), blas("0.3.30"), False),
+        (blas("0.3.31"), blas("2025.1", name="mkl-sdl"), False),
+        (blas("0.3.31.dev"), blas("0.3.30"), False),
+        ({}, {}, False),
+    ],
+)
+def test_the_later_version_is_taken(one, other, newer) -> None:
+    assert is_newer(one, other) == newer
+
+
+PROGRAM = textwrap.dedent("""
+    import numpy as np
+    import symcomp, symcomp.tensor as T
+    from symcomp.cvm import blas_library, machine
+    if SCIPY:
+        machine.library_of_numpy = lambda: None
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        x, y = T.matrices("x", "y", dtype=dtype)
+        v, w = T.vectors("v", "w", dtype=dtype)
+        f = symcomp.function([x, y, v], [x.dot(y), x.dot(v), v.dot(y), x.T.dot(y.T)])
+        update = symcomp.function([x, v, w], x + 2 * T.outer(v, w))
+        rng = np.random.default_rng(0)
+        lengths = (1300, 1300), (1300, 1300), 1300
+        a, b, u = (rng.normal(size=n) + 1j * rng.normal(size=n) for n in lengths)
+        a, b, u = ((z if dtype[0] == "c" else z.real).astype(dtype) for z in (a, b, u))
+        tolerance = 2e-3 if dtype in ("float32", "complex64") else 1e-10
+        wanted = a @ b, a @ u, u @ b, a.T @ b.T
+        for got, want in zip(f(a, b, u), wanted, strict=True):
+            np.testing.assert_allclose(got, want, tolerance, tolerance)
+        np.testing.assert_allclose(update(a, u, u), a + 2 * np.outer(u, u), tolerance, tolerance)
+    maps = open("/proc/self/maps").read() if SYSTEM == "linux" else ""
+    print(blas_library.library_of_numpy() is not None, "scipy.libs/libscipy_openblas-" in maps)
+""")
+
+
+@pytest.mark.parametrize("scipy", [False, True])
+def test_products_by_either(scipy) -> None:
+    program = f"SCIPY, SYSTEM = {scipy}, {sys.platform!r}\n{PROGRAM}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"SYMCOMP_FLAGS": "kernels=False"},
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    has, loaded = (word == "True" for word in done.stdout.split())
+    assert has == (blas_library.library_of_numpy() is not None)
+    if sys.platform == "linux" and has:
+        assert loaded == scipy
