@@ -82,22 +82,42 @@ __attribute__((target("avx2,fma"))) static inline double sum_d256(__m256d v)
 }
 
 /* Masked writes of these vectors take some processors ten times as long as others: numbers that fill
-   no vector are written one after the other. */
-#define KEEP_FIRST(NAME, T, VECTOR, t)                                                             \
-    __attribute__((target("avx2,fma"))) static inline void NAME(T *p, __m256i mask, VECTOR v)      \
-    {                                                                                              \
-        T numbers[sizeof v / sizeof(T)];                                                           \
-        int there = _mm256_movemask_##t((VECTOR)mask);                                             \
-        _mm256_storeu_##t(numbers, v);                                                             \
-        if (there == (1 << sizeof v / sizeof(T)) - 1)                                              \
-            _mm256_storeu_##t(p, v);                                                               \
-        else                                                                                       \
-            for (int i = 0; there >> i; i++)                                                       \
-                p[i] = numbers[i];                                                                 \
+   no vector are written by halves. */
+__attribute__((target("avx2,fma"))) static inline void keep_d256(double *p, __m256i mask, __m256d v)
+{
+    int there = _mm256_movemask_pd(_mm256_castsi256_pd(mask));
+    __m128d x = _mm256_castpd256_pd128(v);
+    if (there == 15) {
+        _mm256_storeu_pd(p, v);
+        return;
     }
-KEEP_FIRST(keep_f256, float, __m256, ps)
-KEEP_FIRST(keep_d256, double, __m256d, pd)
-#undef KEEP_FIRST
+    if (there & 2) {
+        _mm_storeu_pd(p, x);
+        p += 2, there >>= 2, x = _mm256_extractf128_pd(v, 1);
+    }
+    if (there & 1)
+        _mm_store_sd(p, x);
+}
+
+__attribute__((target("avx2,fma"))) static inline void keep_f256(float *p, __m256i mask, __m256 v)
+{
+    int there = _mm256_movemask_ps(_mm256_castsi256_ps(mask));
+    __m128 x = _mm256_castps256_ps128(v);
+    if (there == 255) {
+        _mm256_storeu_ps(p, v);
+        return;
+    }
+    if (there & 8) {
+        _mm_storeu_ps(p, x);
+        p += 4, there >>= 4, x = _mm256_extractf128_ps(v, 1);
+    }
+    if (there & 2) {
+        _mm_storel_pi((__m64 *)p, x);
+        p += 2, there >>= 2, x = _mm_movehl_ps(x, x);
+    }
+    if (there & 1)
+        _mm_store_ss(p, x);
+}
 
 #define T float
 #define VECTOR __m256

@@ -4,11 +4,12 @@
 #define LAST(p) (whole ? LOAD(p) : SOME(p, mask))
 
 /* z <- beta z + alpha A B for `rows` rows and `count` vectors of columns, the last of which is whole,
-   or `mask` says which are there; all but this are constants, and all sums stay in registers. */
+   or `mask` says which are there; all but this are constants, and all sums stay in registers. Where
+   rows of z are `close`, one begins where that before it ends, and may be begun by that. */
 TARGET ALWAYS_INLINE void NAME(block)(const int rows, const int count, int64_t k, const T *a,
                                       int64_t down, int64_t along, const T *b, int64_t ld, T alpha,
                                       T beta, T *z, int64_t ldz, MASK mask, const int whole,
-                                      const int ahead)
+                                      const int ahead, int close)
 {
     VECTOR sum[24];
     UNROLL for (int i = 0; i < rows * count; i++)
@@ -44,7 +45,7 @@ TARGET ALWAYS_INLINE void NAME(block)(const int rows, const int count, int64_t k
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < count - 1; j++)
             STORE(z + i * ldz + j * WIDTH, sum[i * count + j]);
-        if (whole)
+        if (whole || (close && i < rows - 1))
             STORE(z + i * ldz + (count - 1) * WIDTH, sum[i * count + count - 1]);
         else
             KEEP(z + i * ldz + (count - 1) * WIDTH, mask, sum[i * count + count - 1]);
@@ -65,7 +66,7 @@ TARGET ALWAYS_INLINE void NAME(block)(const int rows, const int count, int64_t k
 #endif
 #define ROWS(n)                                                                                    \
     case n:                                                                                        \
-        NAME(block)(n, count, k, a, down, along, b, ld, alpha, beta, z, ldz, mask, whole, 1);      \
+        NAME(block)(n, count, k, a, down, along, b, ld, alpha, beta, z, ldz, mask, whole, 1, 0);   \
         break;
 TARGET ALWAYS_INLINE void NAME(strip)(const int count, int64_t rows, int64_t k, const T *a,
                                       int64_t down, int64_t along, const T *b, int64_t ld, T alpha,
@@ -104,13 +105,16 @@ TARGET ALWAYS_INLINE void NAME(band)(const int rows, int64_t k, int64_t m, T alp
 {
     int64_t j = 0;
     for (; j + 2 * WIDTH <= m; j += 2 * WIDTH)
-        NAME(block)(rows, 2, k, a, down, along, b + j, ld, alpha, beta, z + j, m, MASK_OF(0), 1, 0);
+        NAME(block)(rows, 2, k, a, down, along, b + j, ld, alpha, beta, z + j, m, MASK_OF(0), 1, 0,
+                    0);
     int64_t left = m - j;
+    /* What a row writes too much is within the next one. */
+    int close = sizeof(VECTOR) == 32 && j == 0 && 2 * m >= WIDTH;
     MASK mask = MASK_OF(left > WIDTH ? left - WIDTH : left);
     if (left > WIDTH)
-        NAME(block)(rows, 2, k, a, down, along, b + j, ld, alpha, beta, z + j, m, mask, 0, 0);
+        NAME(block)(rows, 2, k, a, down, along, b + j, ld, alpha, beta, z + j, m, mask, 0, 0, close);
     else if (left)
-        NAME(block)(rows, 1, k, a, down, along, b + j, ld, alpha, beta, z + j, m, mask, 0, 0);
+        NAME(block)(rows, 1, k, a, down, along, b + j, ld, alpha, beta, z + j, m, mask, 0, 0, close);
 }
 
 /* The same for up to BAND rows. */
