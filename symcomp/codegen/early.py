@@ -81,11 +81,15 @@ class _Job:
     def work(self) -> None:
         """Have another process optimize it, wait, and call that from then on."""
         found: list[list[int]] | None = None
+        failed, said = 0, ""
         try:
-            said = _process([self]).communicate()[1]
-            found = None if said else driver.load_all([self.file], self.how)
+            process = _process([self])
+            said = process.communicate()[1]
+            failed = process.returncode
+            if not failed:
+                found = driver.load_all([self.file], self.how)
         except (CompilerError, OSError) as problem:
-            said = str(problem)
+            failed, said = 1, str(problem)
         with _work.lock:
             del _work.jobs[self.how.key_of(self.file[0])]
         for addresses in found or ():
@@ -93,7 +97,7 @@ class _Job:
                 for code, address in zip(codes, addresses, strict=True):
                     code.address, code.early, code.job = address, 0, None
         self.done.set()
-        if said:
+        if failed:
             text = f"kernels stay slow, as they could not be optimized: {said}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 

@@ -90,5 +90,5 @@ def carry_out(order: Order) -> str:
 
 
 if __name__ == "__main__":
-    for given in json.load(sys.stdin):
-        sys.stderr.write(carry_out(Order(*given)))
+    refused = [said for given in json.load(sys.stdin) if (said := carry_out(Order(*given)))]
+    sys.exit("\n".join(refused) or None)
