@@ -268,6 +268,8 @@ EXTREMES(u8, uint64_t, uint64_t, NEVER)
 EXTREMES(f4, float, uint32_t, UNORDERED)
 EXTREMES(f8, double, uint64_t, UNORDERED)
 
+#include "wide_extremes.h"
+
 /* What is computed along lines. */
 enum { SUMS, PRODUCTS, RECURRENCE, LARGEST, SMALLEST };
 
@@ -312,10 +314,16 @@ static inline line_function *function_of_lines(int what, char kind, int64_t size
         OF_COMPLEX(recurrence)
         return 0;
     case LARGEST:
+        if (HAS_WIDE_EXTREMES) {
+            OF_FLOATS(wide_argmax)
+        }
         OF_FLOATS(argmax)
         OF_INTEGERS(argmax, argmax_u8)
         return kind == 'b' ? argmax_u1 : 0;
     default:
+        if (HAS_WIDE_EXTREMES) {
+            OF_FLOATS(wide_argmin)
+        }
         OF_FLOATS(argmin)
         OF_INTEGERS(argmin, argmin_u8)
         return kind == 'b' ? argmin_u1 : 0;

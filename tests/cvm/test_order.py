@@ -75,3 +75,29 @@ def test_the_first_of_any(values, data):
 def test_the_distinct(dtype, flags):
     for shape in ((5, 7), (1, 1), (0, 3), (30, 40)):
         compare(lambda v: Unique(None, *flags)(v), array(shape, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 100, 1025, 3000])
+def test_positions_of_extremes_among_equal_and_strange_numbers(dtype, n):
+    """The first of the best, or the first NaN, as NumPy finds them."""
+    x = T.matrix("x", dtype)
+    f = symcomp.function([x], [x.argmax(axis=1), x.argmin(axis=1), x.argmax(), x.argmin()])
+    rng = np.random.default_rng(n)
+    kinds = [
+        rng.normal(size=(40, n)),
+        rng.integers(-2, 3, (40, n)),  # many are equal
+        rng.choice([0.0, -0.0], (40, n)),
+        rng.choice([np.inf, -np.inf, 1e30, 0.0], (40, n)),
+        np.full((3, n), -np.inf),
+        np.where(rng.random((40, n)) < 1 / n, np.nan, rng.normal(size=(40, n))),
+        np.sort(rng.normal(size=(5, n)), axis=1),
+        np.sort(rng.normal(size=(5, n)), axis=1)[:, ::-1],
+    ]
+    for kind in kinds:
+        value = kind.astype(dtype)
+        strided = np.repeat(value, 2, axis=1)[:, ::2]
+        for z in (value, value[::-1], value[:, ::-1], strided, np.asfortranarray(value)):
+            wanted = z.argmax(axis=1), z.argmin(axis=1), z.argmax(), z.argmin()
+            for got, want in zip(f(z), wanted, strict=True):
+                np.testing.assert_array_equal(got, want)
