@@ -102,10 +102,13 @@ def run(python: str, program: str, settings: dict[str, str]) -> tuple[float, str
 
 
 def settle(cache: Path) -> None:
-    """Wait until nothing is being written any more: symcomp optimizes in the background."""
-    time.sleep(0.2)
-    while any(cache.rglob("new-*")):
-        time.sleep(0.1)
+    """Wait until nothing is written any more for a second: symcomp optimizes in the background."""
+    before = None
+    while before != (now := {path.name for path in cache.rglob("*")}) or any(
+        name.startswith("new-") for name in now
+    ):
+        before = now
+        time.sleep(1)
 
 
 def first_result(python: str, library: str, repeats: int) -> tuple[float, float, float]:

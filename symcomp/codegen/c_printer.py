@@ -49,7 +49,15 @@ from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula, Literal
 
 _HEADERS = ("scalars.h", "elementary.h")
-_OF_FUNCTIONS = ("elementary.h", "stable.h", "stable_double.h", "gamma.h", "lines.h", "log_lines.h")
+_OF_FUNCTIONS = (
+    "elementary.h",
+    "complex.h",
+    "stable.h",
+    "stable_double.h",
+    "gamma.h",
+    "lines.h",
+    "log_lines.h",
+)
 _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
     "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),

@@ -203,10 +203,8 @@ def _compile(how: Target, source_of: Mapping[str, str]) -> bool:
     def build(key: str) -> None:
         try:
             work[key].set_result(_build(how, place, key, source_of[key]))
-        except BaseException as problem:
-            told = isinstance(problem, CompilerError)
-            stopped = CompilerError(f"the thread that compiled was stopped by {problem!r}")
-            work[key].set_exception(problem if told else stopped)
+        except CompilerError as problem:
+            work[key].set_exception(problem)
             raise
 
     try:
@@ -227,7 +225,9 @@ def _compile(how: Target, source_of: Mapping[str, str]) -> bool:
     finally:
         with _lock:
             for key in own:
-                del _building[at[key]]
+                done = _building.pop(at[key])
+                if not done.done():  # others wait
+                    done.set_exception(CompilerError("the thread that compiled was interrupted"))
     if place is not None:
         _shrink(place, source_of)
     return True

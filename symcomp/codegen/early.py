@@ -4,7 +4,7 @@ Optimizing long files takes compilers four times as long as translating them. Th
 first, and what is called then are these functions; another process optimizes the same files
 meanwhile, and then the addresses of the functions change. Results have the same bits: neither the
 order of operations nor what they round to depends on how much a compiler optimizes
-(``driver.VALUE_FLAGS``).
+(``driver.VALUE_FLAGS``), but where functions have other forms for vectors (``OF_VECTORS``).
 """
 
 from __future__ import annotations
@@ -69,47 +69,39 @@ class _Job:
 
     def __init__(self, how: Target, early: Target, file: File) -> None:
         self.how, self.early, self.file = how, early, file
+        self.key = how.key_of(file[0])
         self.waiting: list[Sequence[Code]] = []
         self.done = threading.Event()
 
     def order(self) -> Order:
         """What another process is told."""
         text, how = self.file[0], self.how
-        names = str(how.directory), how.key_of(text), str(self.early.path_of(text))
-        return Order([how.compiler, *how.flags], text, *names)
+        replaced = str(self.early.path_of(text))
+        return Order([how.compiler, *how.flags], text, str(how.directory), self.key, replaced)
 
     def work(self) -> None:
         """Have another process optimize it, wait, and call that from then on."""
         found: list[list[int]] | None = None
-        failed, said = 0, ""
         try:
-            process = _process([self])
-            said = process.communicate()[1]
-            failed = process.returncode
-            if not failed:
-                found = driver.load_all([self.file], self.how)
-        except (CompilerError, OSError) as problem:
-            failed, said = 1, str(problem)
-        with _work.lock:
-            del _work.jobs[self.how.key_of(self.file[0])]
-        for addresses in found or ():
-            for codes in self.waiting:
-                for code, address in zip(codes, addresses, strict=True):
-                    code.address, code.early, code.job = address, 0, None
-        self.done.set()
-        if failed:
-            text = f"kernels stay slow, as they could not be optimized: {said}"
+            with suppress(OSError):
+                _process([self]).wait()
+            # What that could not do is done here, or it is told why not.
+            found = driver.load_all([self.file], self.how)
+        except CompilerError as problem:
+            text = f"kernels stay slow, as they could not be optimized: {problem}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
+        finally:
+            _work.finish(self, found[0] if found else ())
 
 
-def _process(jobs: Sequence[_Job]) -> subprocess.Popen[str]:
+def _process(jobs: Sequence[_Job]) -> subprocess.Popen[bytes]:
     """What does jobs, one after another; it goes on when this process ends, or is interrupted."""
     with tempfile.TemporaryFile("w+") as orders:
         json.dump([job.order() for job in jobs], orders)
         orders.seek(0)
         return subprocess.Popen(
             [sys.executable, "-I", "-S", entry.__file__], stdin=orders, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+            stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
 
@@ -124,7 +116,7 @@ class _Work:
     def add(self, job: _Job, codes: Sequence[Code]) -> None:
         """Have it done, if there is no other job for that file; codes are to wait for it."""
         with self.lock:
-            one = self.jobs.setdefault(job.how.key_of(job.file[0]), job)
+            one = self.jobs.setdefault(job.key, job)
             one.waiting.append(codes)
             for code in codes:
                 code.job = one
@@ -139,6 +131,15 @@ class _Work:
         except RuntimeError:  # it is ending, and starts none
             self._run()
 
+    def finish(self, job: _Job, addresses: Sequence[int]) -> None:
+        """Note where the functions of a job's file are; they are where they were, if nowhere."""
+        with self.lock:
+            for codes in job.waiting if addresses else ():
+                for code, address in zip(codes, addresses, strict=True):
+                    code.address, code.early, code.job = address, 0, None
+            job.done.set()
+            del self.jobs[job.key]
+
     def _run(self) -> None:
         while True:
             with self.lock:
@@ -148,7 +149,7 @@ class _Work:
                 job = self.not_begun.popleft()
             try:
                 job.work()
-            except RuntimeWarning:  # where warnings are errors
+            except Exception:  # noqa: BLE001 - others wait, and a warning may be an error
                 traceback.print_exc()
 
 
@@ -158,9 +159,12 @@ _work = _Work()
 @atexit.register
 def _leave() -> None:
     """One process does what was not begun."""
-    if _work.not_begun:
+    with _work.lock:
+        jobs = [*_work.not_begun]
+        _work.not_begun.clear()
+    if jobs:
         with suppress(OSError):  # the next process has early code again
-            _process([*_work.not_begun])
+            _process(jobs).returncode = 0  # nobody waits for it
 
 
 def _begin_anew() -> None:

@@ -77,18 +77,16 @@ def seal(name: str, key: str) -> None:
         os.fsync(file.fileno())
 
 
-def carry_out(order: Order) -> str:
-    """Make the entry; what the compiler says where it refuses, else nothing."""
+def carry_out(order: Order) -> None:
+    """Make the entry, if the compiler accepts the source."""
     with new_file(order.directory, order.key) as name:
-        said = refusal(order.command, order.source, name)
-        if not said:
+        if not refusal(order.command, order.source, name):
             seal(name, order.key)
             os.replace(name, os.path.join(order.directory, f"{order.key}.so"))
-            with suppress(FileNotFoundError):
-                os.unlink(order.replaced)
-    return said
+            os.unlink(order.replaced)
 
 
 if __name__ == "__main__":
-    refused = [said for given in json.load(sys.stdin) if (said := carry_out(Order(*given)))]
-    sys.exit("\n".join(refused) or None)
+    for given in json.load(sys.stdin):
+        with suppress(OSError):  # who waits finds no entry, and tries it again
+            carry_out(Order(*given))

@@ -137,7 +137,7 @@ def rows(tally: Any) -> list[Data]:
                 "ran_in": _place(step, kind),
                 "count": counted.runs,
                 "in_python": counted.in_python,
-                # Other instructions may have the same kernel.
+                # At most: other instructions may have the same kernel.
                 "unoptimized": min(kernel.early_calls, counted.runs) if kernel else 0,
                 "timed": counted.timed,
                 "seconds": counted.seconds,

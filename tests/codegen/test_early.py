@@ -25,7 +25,8 @@ pytestmark = pytest.mark.skipif(
 def directory(tmp_path, monkeypatch):
     """An empty cache; even short files have early code."""
     monkeypatch.setattr(early, "LONG", 1)
-    with config.change_flags(compiledir=str(tmp_path / "kernels"), cflags="", kernels=True):
+    flags = {"compiledir": str(tmp_path / "kernels"), "cflags": "", "early_code": True}
+    with config.change_flags(kernels=True, **flags):
         yield tmp_path / "kernels"
         early.wait()
 
@@ -159,35 +160,67 @@ def test_the_profile_tells(directory, held) -> None:
     assert row["unoptimized"] == 5 and row["count"] == 12
 
 
-def test_what_cannot_be_optimized_stays(directory, monkeypatch) -> None:
+def test_without_another_process_a_thread_does_it(directory, monkeypatch) -> None:
     def failing(jobs):
         raise OSError("no more processes")
 
     monkeypatch.setattr(early, "_process", failing)
     x = T.dvector("x")
-    with pytest.warns(RuntimeWarning, match=r"kernels stay slow.*no more processes"):
+    f = symcomp.function([x], T.exp(x) * 2 + x)
+    early.wait()
+    assert not any(code.early for code in codes_of(f))
+    np.testing.assert_array_equal(f(np.zeros(3)), 2)
+
+
+def test_a_directory_in_the_place_of_the_entry(directory, held) -> None:
+    x = T.dvector("x")
+    f = symcomp.function([x], T.exp(x) * 2 + x)
+    (key,) = early._work.jobs
+    (directory / f"{key}.so").mkdir()
+    held.set()
+    early.wait()
+    assert not any(code.early for code in codes_of(f))
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """What is optimized is refused."""
+    load_all = driver.load_all
+
+    def refusing(files, how):
+        if files and how != driver.target(early=True):
+            raise driver.CompilerError("no such option")
+        return load_all(files, how)
+
+    monkeypatch.setattr(driver, "load_all", refusing)
+
+
+def test_what_the_compiler_says_of_optimized_code_is_told(directory, refused) -> None:
+    x = T.dvector("x")
+    with pytest.warns(RuntimeWarning, match=r"kernels stay slow.*no such option"):
         f = symcomp.function([x], T.exp(x) * 2 + x)
         early.wait()
-        stays(f)
+    assert stays(f)
 
 
-def stays(function) -> None:
-    """The early code is called, even where there is much work."""
+@pytest.mark.filterwarnings("error")
+def test_nobody_waits_for_ever(directory, refused, held, monkeypatch, capfd) -> None:
+    """Whatever goes wrong: here a warning is an error, and the compiler another one meanwhile."""
+    identity, x = driver._identity, T.dvector("x")
+    f = symcomp.function([x], T.exp(x) * 2 + x)
+    monkeypatch.setattr(driver, "_identity", lambda path: (*identity(path), "new"))
+    held.set()
+    early.wait()
+    assert stays(f) and not early._work.jobs
+    assert "kernels stay slow" in capfd.readouterr().err
+
+
+def stays(function) -> bool:
+    """Whether early code is called, even where there is much work."""
     (code,) = codes_of(function)
     code.wait()
-    assert code.early
     np.testing.assert_allclose(function(np.zeros(30_000_000))[:3], 2)
-    assert code.early_calls == 1
-
-
-def test_what_the_compiler_says_of_optimized_code_is_told(directory, monkeypatch) -> None:
-    monkeypatch.setattr(driver, "GCC_FLAGS", ("-no-such-option",))
-    monkeypatch.setattr(driver, "CLANG_FLAGS", ("-no-such-option",))
-    x = T.dvector("x")
-    with pytest.warns(RuntimeWarning, match=r"(?s)kernels stay slow.*no-such-option"):
-        f = symcomp.function([x], T.exp(x) * 2 + x)
-        early.wait()
-        stays(f)
+    return code.early == code.early_calls == 1
 
 
 def test_equal_files_are_optimized_once(directory, held, monkeypatch) -> None:
