@@ -245,6 +245,20 @@ def test_warnings_are_errors_in_these_tests(directory):
         answer(UNUSED)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="where names are global")
+def test_functions_call_those_of_their_own_file(directory, tmp_path):
+    """Though a library that is loaded for all has others of the same names."""
+    part = "int symcomp_part(void);\nint symcomp_part(void)\n{\n    return NUMBER;\n}\n"
+    whole = "int whole(void);\nint whole(void)\n{\n    return symcomp_part();\n}\n"
+    (tmp_path / "other.c").write_text(part.replace("NUMBER", "1"))
+    command = [driver.find_compiler(""), "-shared", "-fPIC", "other.c", "-o", "other.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    other = ctypes.CDLL(str(tmp_path / "other.so"), mode=ctypes.RTLD_GLOBAL)
+    found = driver.load(part.replace("NUMBER", "2") + whole, ["whole"])
+    assert other.symcomp_part() == 1
+    assert found is not None and ctypes.CFUNCTYPE(ctypes.c_int)(found[0])() == 2
+
+
 def test_flags_of_the_user_come_last(directory):
     with config.change_flags(cflags="-Wall -Werror"):
         with pytest.raises(driver.CompilerError, match=r"(?s)-Wall -Werror .*nothing"):
