@@ -63,11 +63,17 @@ def step(parameters, x, y):
 print(float(step([W, b, V, c], images, labels)[0]))
 """
 
+OURS = SYMBOLIC.replace("LIBRARY", "symcomp").replace("LOG_SOFTMAX", "T.nnet.log_softmax(z)")
+
 # For each library: its program, and how it is told where to keep compiled code.
 PROGRAMS = {
     "symcomp": (
-        SYMBOLIC.replace("LIBRARY", "symcomp").replace("LOG_SOFTMAX", "T.nnet.log_softmax(z)"),
+        OURS,
         {"SYMCOMP_FLAGS": "compiledir={}"},
+    ),
+    "symcomp, early_code=False": (
+        OURS,
+        {"SYMCOMP_FLAGS": "compiledir={},early_code=False"},
     ),
     "pytensor": (
         SYMBOLIC.replace("LIBRARY", "pytensor").replace(
@@ -148,10 +154,10 @@ def main() -> None:
     parser.add_argument("--peers", help="a Python that has PyTensor or JAX")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
-    runners = [(sys.executable, "symcomp")]
+    runners = [(sys.executable, name) for name in PROGRAMS if PROGRAMS[name][0] == OURS]
     if options.peers:
-        names = [name for name in PROGRAMS if name != "symcomp" and has(options.peers, name)]
-        runners += [(options.peers, name) for name in names]
+        names = [name for name, (text, _) in PROGRAMS.items() if text != OURS]
+        runners += [(options.peers, name) for name in names if has(options.peers, name)]
     print("| first result | empty cache (s) | filled cache (s) | loss |\n|---|---|---|---|")
     for python, library in runners:
         cold, warm, loss = first_result(python, library, options.repeats)

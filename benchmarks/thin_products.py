@@ -1,43 +1,37 @@
 """Products of matrices of which one has few rows, beside NumPy's: from how many on BLAS is faster.
 
-    python benchmarks/thin_products.py [--dtype float32]
+    python benchmarks/thin_products.py [--dtype float32] [--scipy]
 
 For n rows: A (n, k) times W (k, m), B (n, m) times the transpose of W, that of A times B. Printed
-are GFLOP/s of symcomp, and how many times as fast as NumPy it is. Pin it to one core, and let BLAS
-have one thread (OMP_NUM_THREADS=1).
+are GFLOP/s of symcomp, and how many times as fast as NumPy it is. ``--scipy`` has symcomp call the
+BLAS of SciPy where it would call NumPy's. Pin it to one core, and let BLAS have one thread
+(OMP_NUM_THREADS=1).
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 
 import numpy as np
+from tasks import best_rate
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.cvm import machine
 
 SIZES = ((1000, 1000), (784, 500), (300, 300))
 ROWS = (2, 4, 8, 10, 12, 16, 24, 32, 48, 64, 100)
-
-
-def seconds(run: Callable[[], object], operations: float) -> float:
-    """Of one run, in the best of several windows."""
-    count, best = max(4, min(300, int(4e8 / operations))), np.inf
-    for _ in range(5):
-        started = time.perf_counter()
-        for _ in range(count):
-            run()
-        best = min(best, (time.perf_counter() - started) / count)
-    return best
 
 
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--dtype", default="float32")
-    dtype = parser.parse_args().dtype
+    parser.add_argument("--scipy", action="store_true", help="call SciPy's BLAS")
+    given = parser.parse_args()
+    if given.scipy:
+        setattr(machine, "library_of_numpy", lambda: None)  # noqa: B010 - mypy knows no such name
+    dtype = given.dtype
     rng = np.random.default_rng(0)
     x, w = T.matrix("x", dtype), T.matrix("w", dtype)
     forms = {"A W": x.dot(w), "B W^T": x.dot(w.T), "A^T B": x.T.dot(w)}
@@ -53,9 +47,9 @@ def main() -> None:
             a, b, c = (rng.normal(size=s).astype(dtype) for s in ((n, k), (n, m), (k, m)))
             values = {"A W": (a, c), "B W^T": (b, c), "A^T B": (a, b)}
             row = []
-            for form, given in values.items():
+            for form, values_of in values.items():
                 mine, other = (
-                    seconds(lambda f=f, given=given: f(*given), 2 * n * k * m)
+                    1 / best_rate(lambda _, f=f, arrays=values_of: f(*arrays), 0.05)
                     for f in (ours[form], theirs[form])
                 )
                 row.append(f"{2e-9 * n * k * m / mine:8.1f} ({other / mine:4.2f})")

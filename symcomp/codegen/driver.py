@@ -54,7 +54,7 @@ GCC_FLAGS = (
     "-fno-tree-dominator-opts",
 )  # fmt: skip
 CLANG_FLAGS = ("-O2",)
-# What translates fast: long files in a fourth of the time.
+# What translates long files fast.
 EARLY_GCC_FLAGS, EARLY_CLANG_FLAGS = ("-Og",), ("-O0",)
 COMPILERS = ("cc", "gcc", "clang")
 # What every compiler accepts that is installed completely: all that kernels include.

@@ -1,6 +1,6 @@
 """Code of kernels that is there early, and replaced by what the compiler optimizes meanwhile.
 
-Optimizing long files takes compilers four times as long as translating them. They are translated
+Optimizing long files takes compilers several times as long as translating them. They are translated
 first, and what is called then are these functions; another process optimizes the same files
 meanwhile, and then the addresses of the functions change. Results have the same bits: neither the
 order of operations nor what they round to depends on how much a compiler optimizes
@@ -29,7 +29,7 @@ from symcomp.codegen.entry import Order
 from symcomp.config import config
 from symcomp.core.spans import span
 
-# With fewer characters a file is optimized in a third of a second, and translated in half of that.
+# With fewer characters there is little to gain: most of the time is for starting the compiler.
 LONG = 50_000
 # Loops over these functions call others, which round differently, once they are vectorized.
 OF_VECTORS = "#pragma omp declare simd"
@@ -209,14 +209,18 @@ def load_codes(files: Sequence[File]) -> list[list[Code]] | None:
     with span("early code") as stage:
         stage.note = "optimized in the background"
         addresses = driver.load_all(missing, early)
-    there = driver.load_all([file for file in files if file not in missing], how)
-    if addresses is None or there is None:
+    if addresses is None:
         return None
-    early_codes = [[Code(address, 1) for address in found] for found in addresses]
-    for file, codes in zip(missing, early_codes, strict=True):
-        _work.add(_Job(how, early, file), codes)
-    codes_of = iter(early_codes), iter([[*map(Code, found)] for found in there])
-    return [next(codes_of[file not in missing]) for file in files]
+    codes_of = {
+        text: [Code(address, 1) for address in found]
+        for (text, _), found in zip(missing, addresses, strict=True)
+    }
+    for file in missing:
+        _work.add(_Job(how, early, file), codes_of[file[0]])
+    there = [file for file in files if file[0] not in codes_of]
+    for (text, _), found in zip(there, driver.load_all(there, how) or (), strict=True):
+        codes_of[text] = [*map(Code, found)]
+    return [codes_of[text] for text, _ in files]
 
 
 def _can_be_left(how: Target) -> bool:
