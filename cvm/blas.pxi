@@ -1,14 +1,6 @@
 # Products of matrices and vectors, by the BLAS that SciPy has, or NumPy (see blas_library.py).
 
-cdef extern from *:
-    """
-    /* An integer of BLAS is read with 64 bits or with 32, which are the first here. */
-    #if defined(_WIN32) || __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    typedef int64_t blas_int;
-    #else
-    typedef int blas_int;
-    #endif
-    """
+cdef extern from "blas_int.h":
     ctypedef int64_t blas_int
 
 cdef extern from "Python.h":
@@ -110,14 +102,14 @@ cdef int find_routines() except -1:
     return 0
 
 
-cdef void *routine(str name) except NULL:
-    """The address of a routine of BLAS."""
+cdef void *routine(str name, str collection="blas") except NULL:
+    """The address of a routine of BLAS or LAPACK."""
     cdef uintptr_t address
     library = library_of_numpy()
     if library is not None:
         address = ctypes.cast(getattr(library, f"scipy_{name}_64_"), ctypes.c_void_p).value
         return <void *>address
-    capsule = import_alone("scipy", "linalg", "cython_blas").__pyx_capi__[name]
+    capsule = import_alone("scipy", "linalg", f"cython_{collection}").__pyx_capi__[name]
     return PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
 
 

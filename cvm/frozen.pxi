@@ -32,19 +32,21 @@ cdef enum Doing:
     PRODUCT = 3
     WRITE = 4       # elements of one place are written to another
     CHOOSE = 5      # the truth of a place must be that of the recorded run
-    SHIFT = 6       # a part of a place whose address is known in the middle of a run
+    DECOMPOSE = 6   # what LAPACK finds of matrices
+    SHIFT = 7       # a part of a place whose address is known in the middle of a run
     # What needs the GIL:
-    REGION = 7      # a part that numbers name
-    PASS = 8        # conditions must hold
-    ACT = 9         # an action on arrays
-    GATE = 10       # nobody else may hold what is written over
+    REGION = 8      # a part that numbers name
+    PASS = 9        # conditions must hold
+    ACT = 10        # an action on arrays
+    GATE = 11       # nobody else may hold what is written over
 
 
 cdef struct Call:
     Doing kind
     int position        # of the instruction
     # Of a kernel's arrays; of a product: a, b, c (-1: nothing to copy), result; of a writing: what is
-    # read, what is written; of a choice: the condition; of an action: outputs.
+    # read, what is written; of a choice: the condition; of an action: outputs; of a decomposition:
+    # what is given, and what is found.
     int *places
     int n_arrays
     Code *code              # of a kernel
@@ -61,6 +63,9 @@ cdef struct Call:
     double alpha
     double beta
     Layout c
+    decomposition *matrices
+    decompose *function     # of them
+    int n_given
     PyObject *action        # with the GIL
     PyObject **expected     # of its results that are new arrays, arrays of their layouts
 
@@ -121,6 +126,17 @@ cdef bint is_true(char *value, int kind) noexcept nogil:
     return value[0] != 0
 
 
+cdef int run_decomposition(Call *call, char **addresses) noexcept nogil:
+    """Decompose matrices that are where they are now."""
+    cdef int i
+    cdef int n = call.n_given
+    for i in range(n):
+        call.matrices.given[i].data = addresses[call.places[i]]
+    for i in range(n, call.n_arrays):
+        call.matrices.found[i - n].data = addresses[call.places[i]]
+    return DONE if call.function(call.matrices) == FOUND else UNDONE
+
+
 cdef class Frozen:
     """What the runs of a program do that go one way through it, with all lengths.
 
@@ -147,8 +163,11 @@ cdef class Frozen:
 
     def __cinit__(self, NativeMachine machine):
         cdef int slot, n_slots = machine._n_slots, n_outputs = machine._n_outputs
-        # Each slot has a place at most, and each result one.
+        # Each slot has a place at most, and each result and each product within a chain one.
         cdef int most = n_slots + n_outputs, most_calls = 0, position
+        for position in range(machine._n_steps):
+            if type(machine._actions[position]) is Chain:
+                most += machine._steps[position].n_inputs
         self._machine = machine
         self._memory = []
         self._fits = True
@@ -211,6 +230,8 @@ cdef class Frozen:
         if call.kind == SHIFT:
             addresses[call.places[1]] = addresses[call.places[0]] + call.offset
             return DONE
+        if call.kind == DECOMPOSE:
+            return run_decomposition(call, addresses)
         call.a.data, call.b.data = addresses[call.places[0]], addresses[call.places[1]]
         if call.places[2] >= 0:
             copy_axes(&call.c, 0, addresses[call.places[2]], addresses[call.places[3]])

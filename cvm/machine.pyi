@@ -73,6 +73,25 @@ class Reserve(Native):
         into: int,
     ) -> None: ...
 
+class Decomposition(Action):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        name: str,
+        order: Sequence[int],
+        cores: Sequence[int],
+        shapes: Sequence[str],
+        square: bool,
+        lower: bool,
+        option: int,
+        rcond: tuple[float, float],
+        wide: bool,
+        dtypes: Sequence[Any],
+    ) -> None: ...
+
 class RandomDraw(Action):
     def __init__(
         self,

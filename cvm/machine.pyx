@@ -59,6 +59,7 @@ include "lines.pxi"
 include "order.pxi"
 include "blas.pxi"
 include "products.pxi"
+include "decompositions.pxi"
 include "inspected.pxi"
 include "cells.pxi"
 

@@ -10,6 +10,7 @@ import numpy as np
 from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.cvm.blas_threads import BlasLimit
+from symcomp.cvm.decompositions import ROUTINES, decomposition
 from symcomp.cvm.kernels import (
     MOST_ARRAYS,
     MOST_AXES,
@@ -476,6 +477,7 @@ DRAWN = ("standard_exponential", "standard_gamma", "standard_normal", "standard_
 
 # What is done natively; the rest calls Python.
 NATIVE: dict[type, Lowering] = {
+    **dict.fromkeys(ROUTINES, decomposition),
     Alloc: _fill,
     Arange: _range,
     ArgReduce: _extreme,

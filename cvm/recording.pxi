@@ -3,7 +3,10 @@
 # Actions that can be recorded, and the dtypes of conditions.
 FREEZABLE = (
     KernelCall, Product, Transpose, View, Lengths, Fill, Written, Reserve, Joined, RandomDraw, Copied,
+    Decomposition, Chain,
 )
+# What makes the same of the same.
+COMPUTING = KernelCall, Product, Chain, Decomposition
 # Ops whose results are views of their first inputs, or fixed if the inputs are, whatever does them.
 PLAIN = (Reshape, Split, Stack)
 CHOOSING = (
@@ -131,14 +134,16 @@ cdef class Recording(Frozen):
 
     cdef bint _note(self, Action action, Step *step, PyObject **store) except -1:
         """Record an action; False if it cannot be done without the GIL."""
-        if type(action) is Lengths or (
-            (type(action) is KernelCall or type(action) is Product) and self._are_fixed(step, 0)
-        ):
+        if type(action) is Lengths or type(action) in COMPUTING and self._are_fixed(step, 0):
             return self._fix(step, 0, store)
         if type(action) is KernelCall:
             return self._kernel(<KernelCall>action, store)
         if type(action) is Product:
             return self._product(<Product>action, store)
+        if type(action) is Chain:
+            return self._chain(<Chain>action, store)
+        if type(action) is Decomposition:
+            return self._decomposition(<Decomposition>action, store)
         if type(action) is Transpose:
             return self._transpose(<Transpose>action, store)
         if type(action) is View and self._are_fixed(step, 1):
@@ -289,7 +294,6 @@ cdef class Recording(Frozen):
 
     cdef bint _product(self, Product action, PyObject **store) except -1:
         cdef Call *call = self._new_call(PRODUCT)
-        cdef double work
         cdef int slot, itemsize = 4 if action._type == cnp.NPY_FLOAT32 else 8
         cdef cnp.ndarray a, b, z
         for slot in (action._a, action._b, action._c, action._alpha, action._beta):
@@ -320,7 +324,12 @@ cdef class Recording(Frozen):
             if self._place_of[action._c] != call.places[3]:
                 call.places[2] = self._place_of[action._c]
                 read_layout(<cnp.ndarray>store[action._c], &call.c)
-        work = <double>call.a.rows * call.a.columns * call.b.columns
+        self._choose_way(call)
+        return call.places[3] != call.places[0] and call.places[3] != call.places[1]
+
+    cdef void _choose_way(self, Call *call) noexcept:
+        """Which function multiplies, for these lengths."""
+        cdef double work = <double>call.a.rows * call.a.columns * call.b.columns
         if work <= FEW_PRODUCTS:
             call.kind = FEW
         elif call.b.columns == 1 and call.a.rows > 1:
@@ -329,7 +338,6 @@ cdef class Recording(Frozen):
         if call.kind == PRODUCT and is_row(call.type, &call.a, &call.b):
             call.kind = ROW
         self._work += work
-        return call.places[3] != call.places[0] and call.places[3] != call.places[1]
 
     cdef void _turn(self, Call *call) noexcept:
         """Exchange the factors of a product, each transposed."""
@@ -338,6 +346,74 @@ cdef class Recording(Frozen):
         call.places[0], call.places[1] = call.places[1], call.places[0]
         turn(&call.a)
         turn(&call.b)
+
+    cdef bint _chain(self, Chain action, PyObject **store) except -1:
+        """The products of a chain, one after the other, in the order that is best for the lengths."""
+        cdef Matrix factors[2 * MOST_FACTORS]
+        cdef int places[2 * MOST_FACTORS]
+        cdef int64_t lengths[MOST_FACTORS + 1]
+        cdef int order[2 * MOST_FACTORS]
+        cdef int i, n = action._n_arguments, itemsize = 4 if action._type == cnp.NPY_FLOAT32 else 8
+        cdef list values = [<object>store[action._slots[i]] for i in range(n)]
+        if action._type not in (cnp.NPY_FLOAT32, cnp.NPY_FLOAT64):
+            return False
+        for i in range(n):
+            places[i] = self._place_of[action._slots[i]]
+            if places[i] < 0 or not as_matrix(values[i], False, i > 0, itemsize, &factors[i]):
+                return False
+        if not action._read_lengths(values, lengths):
+            return False
+        action._plan(lengths, order)
+        if not self._name_output(action._outputs[0], -1, store):
+            return False
+        for i in range(n - 1):
+            places[n + i] = self._place_of[action._outputs[0]]
+            if i < n - 2:
+                places[n + i] = self._new_place(
+                    OWN, NULL, factors[order[2 * i]].rows * factors[order[2 * i + 1]].columns * itemsize
+                )
+            self._link(action._type, factors, places, order + 2 * i, n + i)
+        return True
+
+    cdef int _link(
+        self, int type, Matrix *factors, int *places, int *pair, int made
+    ) except -1:
+        """Record the product of a pair of matrices; it is a matrix, too."""
+        cdef Call *call = self._new_call(PRODUCT)
+        cdef int i
+        call.type, call.alpha, call.beta = type, 1.0, 0.0
+        call.a, call.b = factors[pair[0]], factors[pair[1]]
+        call.places = <int *>self._new(4 * sizeof(int))
+        call.places[0], call.places[1] = places[pair[0]], places[pair[1]]
+        call.places[2], call.places[3] = -1, places[made]
+        set_matrix(&factors[made], NULL, call.a.rows, call.b.columns)
+        self._choose_way(call)
+        return 0
+
+    cdef bint _decomposition(self, Decomposition action, PyObject **store) except -1:
+        cdef Call *call = self._new_call(DECOMPOSE)
+        cdef int i, slot, n = action._n_given, n_found = len(action._shapes)
+        cdef list kept = []
+        call.matrices = <decomposition *>self._new(sizeof(decomposition))
+        call.function, call.n_given, call.n_arrays = action._function, n, n + n_found
+        call.places = <int *>self._new(call.n_arrays * sizeof(int))
+        if action._has_residuals or not action._read(store, call.matrices, kept):
+            return False
+        for i in range(n):
+            slot = action._slots[action._order[i]]
+            call.places[i] = self._place_of[slot]
+            if call.places[i] < 0 or kept[i] is not <object>store[slot]:
+                return False
+        if n_found == 0:
+            self._place_of[action._outputs[0]] = call.places[0]
+        for i in range(n_found):
+            slot = action._outputs[i]
+            if not self._name_output(slot, -1, store):
+                return False
+            read_stack(<cnp.ndarray>store[slot], len(action._shapes[i]), &call.matrices.found[i])
+            call.places[n + i] = self._place_of[slot]
+        self._work += action.work(call.matrices)
+        return True
 
     cdef bint _transpose(self, Transpose action, PyObject **store) except -1:
         cdef int place = self._place_of[action._slots[0]]

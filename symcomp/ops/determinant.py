@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.lazy import lazy_module
 from symcomp.ops.axes import matrix_transpose
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.inverse import MatrixInverse
@@ -26,6 +28,8 @@ from symcomp.ops.matrices import (
 )
 from symcomp.ops.scalar_math import complex as complex_
 from symcomp.ops.scalar_math import conj, imag, real
+
+linalg = lazy_module("scipy.linalg")
 
 
 @record
@@ -88,7 +92,10 @@ class Det(MatrixOp):
 
     def perform(self, x: Any) -> Any:
         require_square("det", x)
-        return np.asarray(np.linalg.det(x))
+        z = np.ones(x.shape[:-2], x.dtype)
+        for place in np.ndindex(z.shape if x.size else (0,)):
+            z[place] = _determinant(x[place])
+        return z
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[0][:-2]]
@@ -100,6 +107,27 @@ class Det(MatrixOp):
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (x,), (dx,) = inputs, tangents
         return [(matrix_transpose(Adjugate()(x)) * dx).sum(axis=(-2, -1))]
+
+
+def _determinant(x: Any) -> Any:
+    """The product of the diagonal of LU; nothing over- or underflows on the way."""
+    (getrf,) = linalg.get_lapack_funcs(("getrf",), (x,))
+    lu, pivots, info = getrf(x)
+    if info > 0:
+        return 0.0
+    z, power = (-1.0) ** np.count_nonzero(pivots != np.arange(len(x))), 0
+    for factor in np.diagonal(lu).tolist():
+        factor, e = _scaled(factor)
+        z, carried = _scaled(z * factor)
+        power += e + carried
+    return np.ldexp(z.real, power) + (1j * np.ldexp(z.imag, power) if z.imag else 0)
+
+
+def _scaled(z: Any) -> tuple[Any, int]:
+    """A number as one near 1 and a power of two."""
+    _, e = math.frexp(max(abs(z.real), abs(z.imag)))
+    re, im = math.ldexp(z.real, -e), math.ldexp(z.imag, -e)
+    return (complex(re, im) if isinstance(z, complex) else re), e
 
 
 def det(x: Any) -> TensorVariable:

@@ -1,0 +1,359 @@
+/* Decompositions, inverses and systems of stacks of matrices, by LAPACK. */
+#ifndef SYMCOMP_DECOMPOSITIONS_H
+#define SYMCOMP_DECOMPOSITIONS_H
+
+#include "lapack.h"
+
+enum { MOST_INPUTS = 3, MOST_OUTPUTS = 4 };
+
+/* What becomes of it. FAILED: Python has to say what is wrong, or to find another way. */
+enum { FOUND = 0, FAILED = 1, NO_MEMORY = 2 };
+
+/* Outputs are in C order, and none is where an input is. */
+struct decomposition {
+    int kind;           /* of the numbers that are computed with */
+    int wide;           /* whether those in arrays are single, and these double */
+    int lower;          /* which triangle is read */
+    int option;         /* what the function says */
+    double rcond;       /* singular values below it times the largest count as 0 */
+    int64_t count;      /* of matrices in the stacks */
+    struct stack given[MOST_INPUTS], found[MOST_OUTPUTS];
+};
+
+typedef int decompose(const struct decomposition *d);
+
+#define NEEDS_MEMORY                                                                               \
+    if (arena.failed)                                                                              \
+        return end_with(&arena, NO_MEMORY)
+
+static int end_with(struct arena *arena, int outcome)
+{
+    release(arena);
+    return outcome;
+}
+
+/* The kind of the numbers in arrays. */
+static inline int stored(const struct decomposition *d) { return d->kind - d->wide; }
+
+/* Matrix i that is given into columns, the first `ld` numbers from the next. */
+static void gather(const struct decomposition *d, int which, int64_t i, void *to, int64_t ld)
+{
+    const struct stack *x = &d->given[which];
+    const int64_t size = size_of(d->kind);
+    convert_matrix(stored(d), d->kind, x->rows, x->columns, x->data + i * x->each, x->down,
+                   x->along, (char *)to, size, ld * size);
+}
+
+/* Matrix i that is found from columns. */
+static void scatter(const struct decomposition *d, int which, int64_t i, const void *from,
+                    int64_t ld)
+{
+    const struct stack *z = &d->found[which];
+    const int64_t size = size_of(d->kind);
+    convert_matrix(d->kind, stored(d), z->rows, z->columns, (const char *)from, size, ld * size,
+                   z->data + i * z->each, z->down, z->along);
+}
+
+/* Real numbers that are found. */
+static void scatter_reals(const struct decomposition *d, int which, int64_t i, const void *from)
+{
+    const struct stack *z = &d->found[which];
+    for (int64_t j = 0; j < z->rows; j++)
+        write_real(stored(d), z->data + i * z->each, j, read_real(d->kind, from, j));
+}
+
+static char *result_at(const struct decomposition *d, int which, int64_t i)
+{
+    return d->found[which].data + i * d->found[which].each;
+}
+
+/* Zeros on one side of the diagonal of a matrix whose rows are `step` bytes apart. */
+static void clear_triangle(int64_t size, int upper, int64_t n, int64_t m, char *z, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t first = upper ? i + 1 : 0, last = upper ? m : (i < m ? i : m);
+        if (first < last)
+            memset(z + i * step + first * size, 0, (size_t)((last - first) * size));
+    }
+}
+
+/* -- triangles */
+
+/* In columns, what lies in rows is the transpose: its upper triangle u with u^H u = x^T is that of
+   which the conjugate transpose, read in rows, is wanted. With `option`, NaN for no decomposition. */
+static int cholesky(const struct decomposition *d)
+{
+    struct arena arena = {.count = 0};
+    const int kind = d->kind;
+    const int64_t size = size_of(kind);
+    blas_int info = 0;
+    const struct stack *x = &d->given[0];
+    blas_int n = x->rows;
+    void *copy = d->wide ? take(&arena, n * n * size) : NULL;
+    NEEDS_MEMORY;
+    for (int64_t i = 0; i < d->count; i++) {
+        char *z = result_at(d, 0, i), *to = d->wide ? copy : z;
+        convert_matrix(stored(d), kind, n, n, x->data + i * x->each, x->down, x->along, to,
+                       n * size, size);
+        CALL(potrf, POTRF, kind)(d->lower ? "U" : "L", &n, to, &n, &info);
+        if (info && !d->option)
+            return end_with(&arena, FAILED);
+        clear_triangle(size, d->lower, n, n, to, n * size);
+        if (d->wide)
+            convert_matrix(kind, stored(d), n, n, to, n * size, size, z, n * size_of(stored(d)),
+                           size_of(stored(d)));
+        if (info)
+            fill_with_nan(stored(d), z, n * n);
+    }
+    return end_with(&arena, FOUND);
+}
+
+/* Whether rows or columns of square matrices lie in one piece, so that BLAS takes them. */
+static int lies_in_one_piece(const struct stack *x, int64_t size, blas_int *ld, int *in_rows)
+{
+    const int64_t step = x->along == size ? x->down : x->along;
+    if ((x->along != size && x->down != size) || step % size || step / size < x->rows)
+        return 0;
+    *in_rows = x->along == size;
+    *ld = step / size;
+    return 1;
+}
+
+/* One system with a triangular matrix, in the place of b. Several columns, whose rows lie in one
+   piece, are the transpose of what is looked for: that of the matrix stands on the right then. */
+static void eliminate_triangle(const struct decomposition *d, int in_rows, blas_int n, blas_int k,
+                               void *a, blas_int ld, void *b)
+{
+    const char *triangle = d->lower != in_rows ? "L" : "U", *diagonal = d->option ? "U" : "N";
+    blas_int step = 1;
+    if (k == 1)
+        CALL(trsv, TRSV, d->kind)(triangle, in_rows ? "T" : "N", diagonal, &n, a, &ld, b, &step);
+    else
+        CALL(trsm, TRSM, d->kind)
+        ("R", triangle, in_rows ? "N" : "T", diagonal, &k, &n,
+         is_single(d->kind) ? (void *)ONES_32 : (void *)ONES, a, &ld, b, &k);
+}
+
+/* z with a z = b, a triangular. `option`: its diagonal is not read, but ones. */
+static int solve_triangular(const struct decomposition *d)
+{
+    struct arena arena = {.count = 0};
+    const struct stack *a = &d->given[0], *b = &d->given[1];
+    const int64_t size = size_of(d->kind), n = a->rows, k = b->columns;
+    blas_int ld = n;
+    int in_rows = 0, as_it_lies = lies_in_one_piece(a, size, &ld, &in_rows);
+    void *copy = as_it_lies ? NULL : take(&arena, n * n * size);
+    NEEDS_MEMORY;
+    for (int64_t i = 0; i < d->count; i++) {
+        char *from = a->data + i * a->each, *to = result_at(d, 0, i);
+        double diagonal[2];
+        for (int64_t j = 0; j < n && !d->option; j++) {
+            read_number(d->kind, from + j * (a->down + a->along), 0, diagonal);
+            if (diagonal[0] == 0 && diagonal[1] == 0)
+                return end_with(&arena, FAILED);
+        }
+        if (!as_it_lies)
+            gather(d, 0, i, from = copy, n);
+        copy_matrix(size, n, k, b->data + i * b->each, b->down, b->along, to, k * size, size);
+        eliminate_triangle(d, in_rows, n, k, from, ld, to);
+    }
+    return end_with(&arena, FOUND);
+}
+
+/* -- systems */
+
+enum { GENERAL = 0, POSITIVE = 1, SYMMETRIC = 2, HERMITIAN = 3 };
+
+static void solve_one(const struct decomposition *d, blas_int n, blas_int k, void *a, void *b,
+                      void *pivots, void *work, blas_int length, blas_int *info)
+{
+    const char *triangle = d->lower ? "L" : "U";
+    if (d->option == GENERAL)
+        CALL(gesv, GESV, d->kind)(&n, &k, a, &n, pivots, b, &n, info);
+    else if (d->option == POSITIVE)
+        CALL(posv, POSV, d->kind)(triangle, &n, &k, a, &n, b, &n, info);
+    else
+        CALL(sysv, d->option == SYMMETRIC || d->kind < SINGLE_COMPLEX ? SYSV : HESV, d->kind)
+        (triangle, &n, &k, a, &n, pivots, b, &n, work, &length, info);
+}
+
+/* z with a z = b, `option` being what a is. */
+static int solve(const struct decomposition *d)
+{
+    struct arena arena = {.count = 0};
+    const int kind = d->kind;
+    const int64_t size = size_of(kind);
+    blas_int info = 0;
+    const int64_t n = d->given[0].rows, k = d->given[1].columns;
+    void *a = take(&arena, n * n * size), *b = take(&arena, n * k * size);
+    void *pivots = take_integers(&arena, n), *work = NULL;
+    blas_int length = 0;
+    NEEDS_MEMORY;
+    if (d->option > POSITIVE) {
+        double few[2];
+        solve_one(d, n, k, a, b, pivots, few, -1, &info);
+        length = length_asked(kind, few);
+        work = take(&arena, length * size);
+        NEEDS_MEMORY;
+    }
+    for (int64_t i = 0; i < d->count; i++) {
+        gather(d, 0, i, a, n);
+        gather(d, 1, i, b, n);
+        solve_one(d, n, k, a, b, pivots, work, length, &info);
+        if (info)
+            return end_with(&arena, FAILED);
+        scatter(d, 0, i, b, n);
+    }
+    return end_with(&arena, FOUND);
+}
+
+static int inverse(const struct decomposition *d)
+{
+    struct arena arena = {.count = 0};
+    const int kind = d->kind;
+    const int64_t size = size_of(kind);
+    blas_int info = 0;
+    blas_int n = d->given[0].rows;
+    void *a = take(&arena, n * n * size), *z = take(&arena, n * n * size);
+    void *pivots = take_integers(&arena, n);
+    NEEDS_MEMORY;
+    for (int64_t i = 0; i < d->count; i++) {
+        gather(d, 0, i, a, n);
+        memset(z, 0, (size_t)(n * n * size));
+        for (int64_t j = 0; j < n; j++)
+            write_number(kind, z, j * (n + 1), 1, 0);
+        CALL(gesv, GESV, kind)(&n, &n, a, &n, pivots, z, &n, &info);
+        if (info)
+            return end_with(&arena, FAILED);
+        scatter(d, 0, i, z, n);
+    }
+    return end_with(&arena, FOUND);
+}
+
+/* -- determinants */
+
+/* As a number, near 1, and a power of two. */
+struct scaled {
+    double z[2];
+    int64_t power;
+};
+
+static void normalize(struct scaled *x)
+{
+    int e;
+    double largest = fmax(fabs(x->z[0]), fabs(x->z[1]));
+    if (!(largest > 0) || isinf(largest))
+        return;
+    frexp(largest, &e);
+    x->z[0] = ldexp(x->z[0], -e);
+    x->z[1] = ldexp(x->z[1], -e);
+    x->power += e;
+}
+
+static double unscaled(double x, int64_t power)
+{
+    const int64_t most = 5000;
+    return ldexp(x, (int)(power > most ? most : power < -most ? -most : power));
+}
+
+/* LU decomposition in place; the sign of the order of the rows, 0 if the matrix is singular. */
+static int factorize(int kind, blas_int n, void *a, void *pivots)
+{
+    blas_int info = 0;
+    int sign = 1;
+    CALL(getrf, GETRF, kind)(&n, &n, a, &n, pivots, &info);
+    for (int64_t i = 0; i < n; i++)
+        if (element_of(pivots, i) != i + 1)
+            sign = -sign;
+    return info > 0 ? 0 : sign;
+}
+
+/* The determinant of the matrix, which is overwritten. */
+static struct scaled determinant_of(int kind, blas_int n, void *a, void *pivots)
+{
+    struct scaled z = {{factorize(kind, n, a, pivots), 0}, 0}, x;
+    for (int64_t i = 0; i < n && (z.z[0] != 0 || z.z[1] != 0); i++) {
+        read_number(kind, a, i * (n + 1), x.z);
+        x.power = 0;
+        normalize(&x);
+        if (is_complex(kind))
+            multiply_number(z.z, x.z[0], x.z[1]);
+        else
+            z.z[0] *= x.z[0];
+        z.power += x.power;
+        normalize(&z);
+    }
+    return z;
+}
+
+static int determinant(const struct decomposition *d)
+{
+    struct arena arena = {.count = 0};
+    const int kind = d->kind;
+    const int64_t size = size_of(kind);
+    const int64_t n = d->given[0].rows;
+    void *a = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
+    NEEDS_MEMORY;
+    for (int64_t i = 0; i < d->count; i++) {
+        gather(d, 0, i, a, n);
+        struct scaled z = determinant_of(kind, n, a, pivots);
+        write_number(stored(d), result_at(d, 0, i), 0, unscaled(z.z[0], z.power),
+                     unscaled(z.z[1], z.power));
+    }
+    return end_with(&arena, FOUND);
+}
+
+/* Sign and logarithm of the modulus of the determinant of the matrix, which is overwritten. */
+static void log_of_determinant(int kind, blas_int n, void *a, void *pivots, double *sign,
+                               double *log_modulus)
+{
+    double x[2];
+    sign[0] = factorize(kind, n, a, pivots);
+    sign[1] = 0;
+    *log_modulus = sign[0] == 0 ? -INFINITY : 0;
+    for (int64_t i = 0; i < n && *log_modulus != -INFINITY; i++) {
+        read_number(kind, a, i * (n + 1), x);
+        double modulus = is_complex(kind) ? hypot(x[0], x[1]) : fabs(x[0]);
+        if (is_complex(kind))
+            multiply_number(sign, x[0] / modulus, x[1] / modulus);
+        else
+            sign[0] = x[0] < 0 ? -sign[0] : sign[0];
+        *log_modulus += log(modulus);
+    }
+}
+
+static int log_determinant(const struct decomposition *d)
+{
+    struct arena arena = {.count = 0};
+    const int kind = d->kind;
+    const int64_t size = size_of(kind);
+    const int64_t n = d->given[0].rows;
+    void *a = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
+    double sign[2], logarithm;
+    NEEDS_MEMORY;
+    for (int64_t i = 0; i < d->count; i++) {
+        gather(d, 0, i, a, n);
+        log_of_determinant(kind, n, a, pivots, sign, &logarithm);
+        write_number(stored(d), result_at(d, 0, i), 0, sign[0], sign[1]);
+        write_real(stored(d), result_at(d, 1, i), 0, logarithm);
+    }
+    return end_with(&arena, FOUND);
+}
+
+/* x as it is, if it can be inverted. */
+static int check_invertible(const struct decomposition *d)
+{
+    struct arena arena = {.count = 0};
+    const int kind = d->kind;
+    const int64_t size = size_of(kind);
+    const int64_t n = d->given[0].rows;
+    void *a = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
+    NEEDS_MEMORY;
+    for (int64_t i = 0; i < d->count; i++) {
+        gather(d, 0, i, a, n);
+        if (!all_finite(kind, a, n * n) || !factorize(kind, n, a, pivots))
+            return end_with(&arena, FAILED);
+    }
+    return end_with(&arena, FOUND);
+}
+#endif

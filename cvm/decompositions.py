@@ -1,0 +1,148 @@
+"""Which function of LAPACK's does the work of an op on matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.node import Apply
+from symcomp.cvm.machine import Action, Decomposition
+from symcomp.ops.cholesky import Cholesky
+from symcomp.ops.determinant import Adjugate, Det, SLogDet
+from symcomp.ops.eigen import Eig, Eigh, Eigvalsh
+from symcomp.ops.inverse import MatrixInverse, MatrixPinv
+from symcomp.ops.lstsq import Lstsq
+from symcomp.ops.qr import QR, QRRaw
+from symcomp.ops.solve import Solve
+from symcomp.ops.stable_linalg import (
+    InverseForm,
+    Invertible,
+    StableInverse,
+    StableSLogDet,
+    StableSolve,
+)
+from symcomp.ops.svd import SVD, SingularValues
+from symcomp.vm.program import Instruction
+
+# Of solve, in decompositions.h.
+STRUCTURES = ("general", "positive_definite", "symmetric", "hermitian")
+# Of svd, in spectra.h.
+VALUES, SHORT_SIDES, WHOLE_SIDES = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Routine:
+    """What ``machine.Decomposition`` is told; ``shapes`` are separated by blanks, "-" being that of
+    a number. What NumPy does in Python is done in double precision, what SciPy does is not: the
+    same here.
+    """
+
+    name: str
+    shapes: str
+    square: bool = True
+    lower: bool = True
+    option: int = 0
+    rcond: tuple[float, float] = (0.0, 0.0)
+    wide: bool = True
+    cores: tuple[int, ...] = (2,)
+    order: tuple[int, ...] = (0,)
+
+
+def _cholesky(op: Any, node: Apply) -> Routine:
+    return Routine("cholesky", "mm", lower=op.lower, option=int(op.on_error == "nan"))
+
+
+def _system(name: str, node: Apply, lower: bool, option: int, wide: bool) -> Routine:
+    """A system of vectors or of matrices."""
+    a, b = node.inputs
+    core = 2 - (a.ndim - b.ndim)
+    shape = "mk" if core == 2 else "m"
+    return Routine(
+        name, shape, lower=lower, option=option, wide=wide, cores=(2, core), order=(0, 1)
+    )
+
+
+def _solve(op: Any, node: Apply) -> Routine:
+    if op.is_triangular:
+        return _system("solve_triangular", node, op.lower, int(op.unit_diagonal), False)
+    option = STRUCTURES.index(op.A_structure)
+    return _system("solve", node, op.lower, option, op.A_structure == "general")
+
+
+def _refined_solve(op: Any, node: Apply) -> Routine:
+    return _system("refined_solve", node, False, 0, True)
+
+
+def _qr(op: Any, node: Apply) -> Routine:
+    return Routine("qr", "mm mn" if op.complete else "mp pn", square=False)
+
+
+def _svd(op: Any, node: Apply) -> Routine:
+    whole = op.full_matrices
+    option = WHOLE_SIDES if whole else SHORT_SIDES
+    return Routine("svd", "mm p nn" if whole else "mp p pn", square=False, option=option)
+
+
+def _rcond(op: Any, dtype: str) -> tuple[float, float]:
+    """None stands for the rounding unit times the longer side."""
+    if op.rcond is None:
+        return 0.0, float(np.finfo(dtype).eps)
+    return op.rcond, 0.0
+
+
+def _pinv(op: Any, node: Apply) -> Routine:
+    rcond = _rcond(op, node.inputs[0].dtype)
+    if op.hermitian:
+        return Routine("pseudo_inverse_of_hermitian", "mm", rcond=rcond)
+    return Routine("pseudo_inverse", "nm", square=False, rcond=rcond)
+
+
+def _least_squares(op: Any, node: Apply) -> Routine:
+    rcond = _rcond(op, "float64")
+    return Routine(
+        "least_squares", "nk k - p", square=False, rcond=rcond, cores=(2, 2), order=(0, 1)
+    )
+
+
+def _always(routine: Routine) -> Callable[[Any, Apply], Routine]:
+    return lambda op, node: routine
+
+
+ROUTINES: dict[type, Callable[[Any, Apply], Routine]] = {
+    Adjugate: _always(Routine("adjugate", "mm")),
+    Cholesky: _cholesky,
+    Det: _always(Routine("determinant", "-")),
+    Eig: _always(Routine("eig", "m mm")),
+    Eigh: lambda op, node: Routine("eigh", "m mm", lower=op.UPLO == "L", option=1),
+    Eigvalsh: lambda op, node: Routine("eigh", "m", lower=op.lower),
+    InverseForm: _always(Routine("inverse_form", "-", cores=(2, 1, 1), order=(1, 0, 2))),
+    Invertible: _always(Routine("check_invertible", "")),
+    Lstsq: _least_squares,
+    MatrixInverse: _always(Routine("inverse", "mm")),
+    MatrixPinv: _pinv,
+    QR: _qr,
+    QRRaw: _always(Routine("qr_raw", "nm p", square=False)),
+    SingularValues: _always(Routine("svd", "p", square=False, option=VALUES)),
+    SLogDet: _always(Routine("log_determinant", "- -")),
+    Solve: _solve,
+    StableInverse: _always(Routine("refined_inverse", "mm")),
+    StableSLogDet: _always(Routine("refined_log_determinant", "- -")),
+    StableSolve: _refined_solve,
+    SVD: _svd,
+}
+
+
+def decomposition(step: Instruction) -> Action:
+    """What does the work of one of these ops natively."""
+    node: Any = step.node
+    routine = ROUTINES[type(node.op)](node.op, node)
+    shapes = [shape.strip("-") for shape in routine.shapes.split()]
+    dtypes = [x.dtype for x in (node.inputs[0], *node.outputs)]
+    return Decomposition(
+        step.compute, step.arguments, step.outputs, step.several, routine.name, routine.order,
+        routine.cores, shapes, routine.square, routine.lower, routine.option, routine.rcond,
+        routine.wide, dtypes,
+    )  # fmt: skip
