@@ -83,12 +83,13 @@ static void clear_triangle(int64_t size, int upper, int64_t n, int64_t m, char *
    which the conjugate transpose, read in rows, is wanted. With `option`, NaN for no decomposition. */
 static int cholesky(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const struct stack *x = &d->given[0];
     blas_int n = x->rows;
+    begin(&arena);
     void *copy = d->wide ? take(&arena, n * n * size) : NULL;
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
@@ -137,11 +138,12 @@ static void eliminate_triangle(const struct decomposition *d, int in_rows, blas_
 /* z with a z = b, a triangular. `option`: its diagonal is not read, but ones. */
 static int solve_triangular(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const struct stack *a = &d->given[0], *b = &d->given[1];
     const int64_t size = size_of(d->kind), n = a->rows, k = b->columns;
     blas_int ld = n;
     int in_rows = 0, as_it_lies = lies_in_one_piece(a, size, &ld, &in_rows);
+    begin(&arena);
     void *copy = as_it_lies ? NULL : take(&arena, n * n * size);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
@@ -180,11 +182,12 @@ static void solve_one(const struct decomposition *d, blas_int n, blas_int k, voi
 /* z with a z = b, `option` being what a is. */
 static int solve(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const int64_t n = d->given[0].rows, k = d->given[1].columns;
+    begin(&arena);
     void *a = take(&arena, n * n * size), *b = take(&arena, n * k * size);
     void *pivots = take_integers(&arena, n), *work = NULL;
     blas_int length = 0;
@@ -209,11 +212,12 @@ static int solve(const struct decomposition *d)
 
 static int inverse(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     blas_int n = d->given[0].rows;
+    begin(&arena);
     void *a = take(&arena, n * n * size), *z = take(&arena, n * n * size);
     void *pivots = take_integers(&arena, n);
     NEEDS_MEMORY;
@@ -288,10 +292,11 @@ static struct scaled determinant_of(int kind, blas_int n, void *a, void *pivots)
 
 static int determinant(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     const int64_t n = d->given[0].rows;
+    begin(&arena);
     void *a = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
@@ -324,10 +329,11 @@ static void log_of_determinant(int kind, blas_int n, void *a, void *pivots, doub
 
 static int log_determinant(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     const int64_t n = d->given[0].rows;
+    begin(&arena);
     void *a = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
     double sign[2], logarithm;
     NEEDS_MEMORY;
@@ -343,10 +349,11 @@ static int log_determinant(const struct decomposition *d)
 /* x as it is, if it can be inverted. */
 static int check_invertible(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     const int64_t n = d->given[0].rows;
+    begin(&arena);
     void *a = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {

@@ -27,31 +27,37 @@ struct stack {
 
 /* -- memory that is given back together */
 
-enum { MOST_BLOCKS = 16 };
+enum { MOST_BLOCKS = 20, FEW_BYTES = 6144 };
 struct arena {
     void *blocks[MOST_BLOCKS];
     int count, failed;
+    int64_t used;               /* of what follows, where small ones lie */
+    double few[FEW_BYTES / 8];
 };
 
-static void *keep_block(struct arena *arena, void *block)
-{
-    if (!block || arena->count == MOST_BLOCKS) {
-        free(block);
-        arena->failed = 1;
-        return NULL;
-    }
-    return arena->blocks[arena->count++] = block;
-}
+static void begin(struct arena *arena) { arena->count = arena->failed = 0, arena->used = 0; }
 
 static void *take(struct arena *arena, int64_t size)
 {
-    return keep_block(arena, malloc(size > 0 ? (size_t)size : 1));
+    const int64_t numbers = (size + 15) / 16 * 2;
+    void *block;
+    if (numbers <= FEW_BYTES / 8 - arena->used) {
+        arena->used += numbers;
+        return arena->few + (arena->used - numbers);
+    }
+    block = arena->count < MOST_BLOCKS ? malloc((size_t)size) : NULL;
+    if (!block)
+        arena->failed = 1;
+    else
+        arena->blocks[arena->count++] = block;
+    return block;
 }
 
 /* Zeros, as integers of BLAS may be written in part. */
 static void *take_integers(struct arena *arena, int64_t n)
 {
-    return keep_block(arena, calloc((size_t)(n > 0 ? n : 1), sizeof(int64_t)));
+    void *block = take(arena, n * (int64_t)sizeof(int64_t));
+    return block ? memset(block, 0, (size_t)n * sizeof(int64_t)) : NULL;
 }
 
 static void release(struct arena *arena)

@@ -8,7 +8,7 @@
 /* As there. */
 enum { LARGEST_REFINED = 64, SPREAD = 60 };
 /* Of sums of fewer terms, loops are quicker than BLAS. */
-enum { FEW_NUMBERS = 512 };
+enum { FEW_NUMBERS = 512, FEW_ROWS_TO_FACTOR = 8 };
 
 /* log 2, cut after 32 bits, so that its products with exponents are exact, and the rest. */
 static const double LN2_HIGH = 0x1.62e42feep-1, LN2_LOW = 0x1.a39ef35793c76p-33;
@@ -175,6 +175,37 @@ static void find_scale(struct factored *f)
         memset(f->rows, 0, (size_t)n * sizeof(int64_t));
 }
 
+/* LU decomposition of few rows, as `factorize`, whose call would take longer. */
+static int factorize_few(int64_t n, double *a, int64_t *order)
+{
+    int sign = 1;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t best = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (fabs(a[k * n + i]) > fabs(a[k * n + best]))
+                best = i;
+        if (a[k * n + best] == 0)
+            return 0;
+        if (best != k) {
+            int64_t kept = order[k];
+            order[k] = order[best];
+            order[best] = kept;
+            sign = -sign;
+            for (int64_t j = 0; j < n; j++) {
+                double moved = a[j * n + k];
+                a[j * n + k] = a[j * n + best];
+                a[j * n + best] = moved;
+            }
+        }
+        for (int64_t i = k + 1; i < n; i++)
+            a[k * n + i] /= a[k * n + k];
+        for (int64_t j = k + 1; j < n; j++)
+            for (int64_t i = k + 1; i < n; i++)
+                a[j * n + i] -= a[k * n + i] * a[j * n + k];
+    }
+    return sign;
+}
+
 /* What is in f->scaled.whole is scaled and decomposed. */
 static void factor(struct factored *f)
 {
@@ -186,9 +217,13 @@ static void factor(struct factored *f)
             a[j * n + i] = shifted(a[j * n + i], -f->rows[i] - f->columns[j]);
     split_parts(&f->scaled);
     memcpy(f->lu, a, (size_t)(n * n) * sizeof(double));
-    f->sign = factorize(DOUBLE, n, f->lu, f->pivots);
     for (int64_t i = 0; i < n; i++)
         f->order[i] = i;
+    if (n <= FEW_ROWS_TO_FACTOR) {
+        f->sign = factorize_few(n, f->lu, f->order);
+        return;
+    }
+    f->sign = factorize(DOUBLE, n, f->lu, f->pivots);
     for (int64_t i = 0; i < n; i++) {
         int64_t other = element_of(f->pivots, i) - 1, kept = f->order[i];
         f->order[i] = f->order[other];
@@ -288,7 +323,7 @@ static void scale_columns(int64_t n, int64_t m, double *b, const int64_t *rows, 
 
 static int refined_solve(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t n = d->given[0].rows, k = d->given[1].columns;
     const int64_t bytes = n * k * (int64_t)sizeof(double);
@@ -297,6 +332,7 @@ static int refined_solve(const struct decomposition *d)
     struct decomposition plain = *d;
     if (is_complex(kind) || n * k > LARGEST_REFINED * LARGEST_REFINED)
         return solve(d);
+    begin(&arena);
     take_factored(&arena, n, &f);
     double *b = take(&arena, bytes), *x = take(&arena, bytes), *rest = take(&arena, bytes);
     double *few = take(&arena, ROOM_TO_REFINE * bytes);
@@ -330,13 +366,14 @@ static int refined_solve(const struct decomposition *d)
 
 static int refined_inverse(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t n = d->given[0].rows, bytes = n * n * (int64_t)sizeof(double);
     const struct stack *z = &d->found[0];
     struct factored f;
     if (is_complex(kind) || n > LARGEST_REFINED)
         return inverse(d);
+    begin(&arena);
     take_factored(&arena, n, &f);
     double *b = take(&arena, bytes), *x = take(&arena, bytes), *rest = take(&arena, bytes);
     double *few = take(&arena, ROOM_TO_REFINE * bytes);
@@ -406,13 +443,14 @@ static double refined_log(struct factored *f, struct parts *lower, double *upper
 
 static int refined_log_determinant(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t n = d->given[0].rows, bytes = n * n * (int64_t)sizeof(double);
     struct factored f;
     struct parts lower;
     if (is_complex(kind) || n > LARGEST_REFINED)
         return log_determinant(d);
+    begin(&arena);
     take_factored(&arena, n, &f);
     take_parts(&arena, n, n, &lower);
     double *upper = take(&arena, bytes), *few = take(&arena, 5 * bytes);
@@ -438,7 +476,7 @@ static int refined_log_determinant(const struct decomposition *d)
 /* x^T a^-1 y: the inputs are a, x, y. */
 static int inverse_form(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t n = d->given[0].rows, bytes = n * (int64_t)sizeof(double);
     struct factored f;
@@ -447,6 +485,7 @@ static int inverse_form(const struct decomposition *d)
     double form, less, nothing = 0;
     if (is_complex(kind))
         return FAILED;
+    begin(&arena);
     take_factored(&arena, n, &f);
     take_parts(&arena, 1, n, &row);
     double *y = take(&arena, bytes), *v = take(&arena, bytes), *rest = take(&arena, bytes);

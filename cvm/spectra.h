@@ -19,7 +19,7 @@ struct workspace {
 /* h in the order of LAPACK, which is its transpose in rows, and tau. */
 static int qr_raw(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
@@ -27,6 +27,7 @@ static int qr_raw(const struct decomposition *d)
     double few[2];
     CALL(geqrf, GEQRF, kind)(&m, &n, NULL, &m, NULL, few, &length, &info);
     length = length_asked(kind, few);
+    begin(&arena);
     void *a = take(&arena, m * n * size), *tau = take(&arena, MIN(m, n) * size);
     void *work = take(&arena, length * size);
     NEEDS_MEMORY;
@@ -45,13 +46,14 @@ static int qr_raw(const struct decomposition *d)
 /* q and r; how many columns q has is seen from it. */
 static int qr(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     blas_int m = d->given[0].rows, n = d->given[0].columns, k = MIN(m, n), wide = d->found[0].columns;
     blas_int length = -1, asked;
     double few[2];
+    begin(&arena);
     void *a = take(&arena, m * MAX(n, wide) * size), *tau = take(&arena, k * size);
     CALL(geqrf, GEQRF, kind)(&m, &n, a, &m, tau, few, &length, &info);
     asked = length_asked(kind, few);
@@ -110,12 +112,13 @@ static void workspace_of_eigh(struct arena *arena, int kind, int vectors, int64_
 /* w, and v if `option`. */
 static int eigh(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const int64_t n = d->given[0].rows;
     struct workspace space;
+    begin(&arena);
     void *a = take(&arena, n * n * size), *w = take(&arena, n * real_size(kind));
     workspace_of_eigh(&arena, kind, d->option, n, &space);
     NEEDS_MEMORY;
@@ -168,13 +171,14 @@ static void scatter_pairs(const struct decomposition *d, int64_t i, const void *
 
 static int eig(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const int64_t n = d->given[0].rows;
     double few[2];
     struct workspace s = {few, NULL, NULL, -1, 0, 0};
+    begin(&arena);
     void *a = take(&arena, n * n * size), *columns = take(&arena, n * n * size);
     void *values = take(&arena, 2 * n * size);
     s.reals = take(&arena, 2 * n * real_size(kind));
@@ -253,11 +257,12 @@ static void prepare_svd(struct arena *arena, int kind, int sides, int64_t m, int
 /* u, s, vh; or s alone. `option`: which sides. */
 static int svd(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     blas_int info = 0;
     struct svd x;
     const int64_t m = d->given[0].rows, n = d->given[0].columns;
+    begin(&arena);
     prepare_svd(&arena, kind, d->option, m, n, &x);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
@@ -304,12 +309,13 @@ static void inverses(int kind, int64_t k, const void *s, double rcond, double *b
 /* v diag(1 / s) u^H. */
 static int pseudo_inverse(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     struct svd x;
     const int64_t m = d->given[0].rows, n = d->given[0].columns, k = MIN(m, n);
+    begin(&arena);
     prepare_svd(&arena, kind, SHORT_SIDES, m, n, &x);
     double *by = take(&arena, 2 * k * (int64_t)sizeof(double));
     void *z = take(&arena, n * m * size);
@@ -330,12 +336,13 @@ static int pseudo_inverse(const struct decomposition *d)
 /* The same of Hermitian matrices: v diag(1 / w) v^H. */
 static int pseudo_inverse_of_hermitian(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const int64_t n = d->given[0].rows;
     struct workspace space;
+    begin(&arena);
     void *a = take(&arena, n * n * size), *w = take(&arena, n * real_size(kind));
     void *v = take(&arena, n * n * size), *z = take(&arena, n * n * size);
     double *by = take(&arena, 2 * n * (int64_t)sizeof(double));
@@ -358,12 +365,13 @@ static int pseudo_inverse_of_hermitian(const struct decomposition *d)
 /* adj(x) = det(u vh) vh^H diag(p) u^H, p_i being the product of the other singular values. */
 static int adjugate(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     struct svd x;
     const int64_t n = d->given[0].rows;
+    begin(&arena);
     prepare_svd(&arena, kind, WHOLE_SIDES, n, n, &x);
     void *z = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
     double *by = take(&arena, 2 * n * (int64_t)sizeof(double));
@@ -446,11 +454,12 @@ static void prepare_lstsq(struct arena *arena, const struct decomposition *d, st
 /* Of one system: z, the squares of the lengths of b - a z, the rank, the singular values. */
 static int least_squares(const struct decomposition *d)
 {
-    struct arena arena = {.count = 0};
+    struct arena arena;
     const int kind = d->kind;
     blas_int info = 0;
     struct lstsq x;
     double z[2];
+    begin(&arena);
     prepare_lstsq(&arena, d, &x);
     NEEDS_MEMORY;
     gather(d, 0, 0, x.a, x.m);
