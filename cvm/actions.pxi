@@ -106,6 +106,10 @@ cdef class Native(Action):
         """Do it; False if that is not possible, and nothing was changed."""
         return False
 
+    cdef bint takes(self, PyObject **store, int *slots):
+        """Whether it would take what is in these slots for its inputs."""
+        return False
+
     cdef int _call_python(self, PyObject **store) except -1:
         cdef PyObject *few[16]
         cdef PyObject **arguments = few
@@ -308,7 +312,6 @@ cdef class KernelCall(Native):
         return not failed
 
     cdef bint takes(self, PyObject **store, int *slots):
-        """Whether it would take what is in these slots for its inputs."""
         cdef int64_t shape[MOST_AXES]
         cdef int64_t strides[MOST_AXES]
         cdef char *data[MOST_ARRAYS]

@@ -54,7 +54,7 @@ cdef enum:
     FEW_TERMS = 32
     # Without AVX-512 BLAS is faster from fewer on: of a matrix whose columns lie in one piece, and of
     # one of more than so many bytes (`benchmarks/thin_products.py`).
-    SHORT_BY_COLUMNS = 12
+    SHORT_BY_COLUMNS = 10
     SHORT_OF_LARGE = 24
     LARGE_MATRIX = 2 << 20
 
@@ -274,13 +274,36 @@ cdef class Product(Native):
         put(store, self._outputs[0], z)
         return True
 
+    cdef bint takes(self, PyObject **store, int *slots):
+        """The slots are those of c, alpha, a, b and beta."""
+        cdef Matrix a, b
+        cdef cnp.npy_intp lengths[2]
+        cdef int i, itemsize = 4 if self._type == cnp.NPY_FLOAT32 else 8
+        for i in range(5):
+            if not self._fits(store, slots[i]):
+                return False
+        if not as_matrix(<cnp.ndarray>store[slots[2]], self._trans_a, self._outer, itemsize, &a):
+            return False
+        if not as_matrix(
+            <cnp.ndarray>store[slots[3]], self._trans_b, not self._outer, itemsize, &b
+        ):
+            return False
+        self._lengths(a.rows, b.columns, lengths)
+        return a.columns == b.rows and has_lengths(
+            <cnp.ndarray>store[slots[0]], self._ndim, lengths
+        )
+
+    cdef void _lengths(self, int rows, int columns, cnp.npy_intp *found) noexcept:
+        """Of the result: a matrix, or a vector that is a row or a column of one."""
+        found[0], found[1] = rows, columns
+        if self._ndim == 1 and rows == 1:
+            found[0] = columns
+
     cdef cnp.ndarray _start(self, PyObject **store, int rows, int columns, double beta):
         """The array that is written, holding c where that is read; None if it does not fit."""
         cdef cnp.npy_intp lengths[2]
         cdef cnp.ndarray z, c
-        lengths[0], lengths[1] = rows, columns
-        if self._ndim == 1 and rows == 1:
-            lengths[0] = columns
+        self._lengths(rows, columns, lengths)
         z = None
         if self._into >= 0:
             z = fitting(store[self._into], self._type, self._ndim, lengths)

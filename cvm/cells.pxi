@@ -212,45 +212,48 @@ cdef class Transaction:
 
 cdef class GateCall(Action):
     """The gate (see ``symcomp.vm.commit.Gate``), without Python if a Transaction stands behind it and
-    what has to be checked are kernels that take their values.
+    what has to be checked are kernels and products that take their values.
 
     Parameters
     ----------
     gate : Gate
     inputs, outputs : sequence of int
         Slots: of the transaction and what the gate takes; of the arrays to write into.
-    kernels : sequence of (KernelCall, sequence of int), optional
-        The calls behind the gate that are checked, none of which fails if its lengths fit, and the
+    checked : sequence of (Native, sequence of int), optional
+        The actions behind the gate that are checked, none of which fails if its lengths fit, and the
         slots that hold now what they will read; None if there are others.
     """
 
     cdef object _gate
-    cdef list _kernels
-    cdef int *_places       # of the inputs of the kernels, one after the other
+    cdef list _actions
+    cdef int *_places       # of the inputs of the actions, one after the other
+    cdef int *_counts       # of these
     cdef bint _checks, _native
     cdef int *_slots
     cdef int _n_inputs, _n_arrays, _n_views
 
-    def __cinit__(self, gate, inputs, outputs, kernels=None):
+    def __cinit__(self, gate, inputs, outputs, checked=None):
         self._gate, self._checks = gate, bool(gate.checks)
-        self._native, self._kernels = kernels is not None, [kernel for kernel, _ in kernels or ()]
-        self._places = numbers([slot for _, slots in kernels or () for slot in slots])
+        self._native, self._actions = checked is not None, [action for action, _ in checked or ()]
+        self._places = numbers([slot for _, slots in checked or () for slot in slots])
+        self._counts = numbers([len(slots) for _, slots in checked or ()])
         self._slots = numbers([*inputs, *outputs])
         self._n_inputs, self._n_arrays, self._n_views = len(inputs), gate.count, gate.views
 
     def __dealloc__(self):
         PyMem_Free(self._slots)
         PyMem_Free(self._places)
+        PyMem_Free(self._counts)
 
     cdef bint _fits(self, PyObject **store) except -1:
-        """Whether all kernels take their values."""
-        cdef int at = 0
+        """Whether all actions take their values."""
+        cdef int i, at = 0
         if not self._native:
             return False
-        for kernel in self._kernels:
-            if not (<KernelCall>kernel).takes(store, self._places + at):
+        for i in range(len(self._actions)):
+            if not (<Native>self._actions[i]).takes(store, self._places + at):
                 return False
-            at += (<KernelCall>kernel)._n_inputs
+            at += self._counts[i]
         return True
 
     cdef int run(self, PyObject **store) except -1:

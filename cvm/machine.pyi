@@ -241,7 +241,7 @@ class GateCall(Action):
         gate: Any,
         inputs: Sequence[int],
         outputs: Sequence[int],
-        kernels: Sequence[tuple[Action, Sequence[int]]] | None = None,
+        checked: Sequence[tuple[Action, Sequence[int]]] | None = None,
     ) -> None: ...
 
 class NativeMachine:

@@ -18,7 +18,7 @@ from cpython.mem cimport (
     PyMem_RawMalloc,
     PyMem_Realloc,
 )
-from cpython.object cimport PyObject_IsTrue
+from cpython.object cimport PyObject_IsTrue, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc

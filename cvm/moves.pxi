@@ -212,7 +212,7 @@ cdef class Joined(Native):
         lengths[self._axis] = total
         z = result_array(store, self._into, kind, ndim, lengths)
         target = cnp.PyArray_BYTES(z)
-        for axis in range(ndim):
+        for axis in range(ndim - self._stacked):
             steps[axis] = cnp.PyArray_STRIDE(z, axis + (self._stacked and axis >= self._axis))
         for i in range(self._n_inputs):
             x = <cnp.ndarray>store[self._slots[i]]

@@ -32,6 +32,7 @@ from symcomp.cvm.machine import (
     Gather,
     Inspected,
     Joined,
+    KernelCall,
     Largest,
     Lengths,
     Multiplied,
@@ -116,9 +117,11 @@ def actions_of(
     """For each instruction what does it; None for what the machine does itself."""
     kernels = kernel_actions(code) if config.kernels else {}
     actions = [
-        _gate(step, code, kernels) if step.claims else kernels.get(i) or _action(step)
-        for i, step in enumerate(code)
+        None if step.claims else kernels.get(i) or _action(step) for i, step in enumerate(code)
     ]
+    for i, step in enumerate(code):
+        if step.claims:
+            actions[i] = _gate(step, dict(zip((s.node for s in code), actions, strict=True)))
     if inspector is None:
         return actions
     return [
@@ -138,16 +141,18 @@ def _action(step: Instruction) -> Action | None:
     return found if found is not None else PythonCall(*_call(step))
 
 
-def _gate(step: Instruction, code: Sequence[Instruction], kernels: Mapping[int, Action]) -> Action:
+def _gate(step: Instruction, action_of: Mapping[Apply | None, Action | None]) -> Action:
     """What lets pass if nothing behind it can fail."""
     gate: Any = step.compute
-    kernel_of = {code[i].node: kernel for i, kernel in kernels.items()}
     checked = []
     for node, _, places in gate.checks:
-        kernel = kernel_of.get(node)
-        if kernel is None or not _fails_by_lengths_alone(node):
+        action, slots = action_of[node], [step.inputs[k] for k in places]
+        if isinstance(action, Product) and isinstance(node.op, Gemm | Gemv | Ger):
+            checked.append((action, (slots + [-1])[:5]))
+        elif isinstance(action, KernelCall) and _fails_by_lengths_alone(node):
+            checked.append((action, slots))
+        else:
             return GateCall(gate, step.inputs, step.outputs)
-        checked.append((kernel, [step.inputs[k] for k in places]))
     return GateCall(gate, step.inputs, step.outputs, checked)
 
 

@@ -288,9 +288,11 @@ static void refine(struct factored *f, int64_t m, const double *b, double *few, 
     memset(rest, 0, (size_t)all * sizeof(double));
     for (int turn = 0; turn < 2; turn++) {
         residual(&f->scaled, m, b, x, few, left);
-        multiply_doubles(n, n, m, f->scaled.whole, rest, before);
-        for (int64_t i = 0; i < all; i++)
-            left[i] -= before[i];
+        if (turn) {
+            multiply_doubles(n, n, m, f->scaled.whole, rest, before);
+            for (int64_t i = 0; i < all; i++)
+                left[i] -= before[i];
+        }
         reorder(f, m, left, step);
         eliminate(f, m, step);
         double ratio = largest_ratio(n, m, step, x);

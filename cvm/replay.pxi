@@ -64,14 +64,14 @@ cdef inline bint is_as_given(Given *given, PyObject *value) noexcept:
         cnp.PyArray_TYPE(array) == given.type
         and cnp.PyArray_NDIM(array) == given.ndim
         and cnp.PyArray_ISBEHAVED_RO(array)
-        and memcmp(cnp.PyArray_DIMS(array), given.lengths, size) == 0
-        and memcmp(cnp.PyArray_STRIDES(array), given.strides, size) == 0
+        and (size == 0 or memcmp(cnp.PyArray_DIMS(array), given.lengths, size) == 0)
+        and (size == 0 or memcmp(cnp.PyArray_STRIDES(array), given.strides, size) == 0)
     )
 
 
 cdef bint same_strides(cnp.ndarray x, cnp.ndarray y) noexcept:
     cdef size_t size = cnp.PyArray_NDIM(x) * sizeof(cnp.npy_intp)
-    return memcmp(cnp.PyArray_STRIDES(x), cnp.PyArray_STRIDES(y), size) == 0
+    return size == 0 or memcmp(cnp.PyArray_STRIDES(x), cnp.PyArray_STRIDES(y), size) == 0
 
 
 cdef cnp.ndarray stand_in(cnp.ndarray x, bint writeable):
@@ -158,10 +158,11 @@ cdef class Replay(Recording):
 
     cdef cnp.npy_intp *_axes(self, cnp.npy_intp *values, int n) except NULL:
         """A copy that lives as long as this."""
-        cdef size_t size = n * sizeof(cnp.npy_intp)
-        cdef char *memory = self._new(size)
-        memcpy(memory, values, size)
-        return <cnp.npy_intp *>memory
+        cdef cnp.npy_intp *found = <cnp.npy_intp *>self._new(n * sizeof(cnp.npy_intp))
+        cdef int axis
+        for axis in range(n):
+            found[axis] = values[axis]
+        return found
 
     cdef bint _note_otherwise(self, Action action, Step *step, PyObject **store) except -1:
         if type(action) is GateCall:

@@ -8,6 +8,13 @@ cdef extern from "Python.h":
     Py_ssize_t PY_SSIZE_T_MAX
     Py_ssize_t PY_SSIZE_T_MIN
 
+cdef extern from "numpy/arrayobject.h":
+    PyTypeObject PyArray_Type
+    cnp.ndarray new_over "PyArray_NewFromDescr" (
+        PyTypeObject *kind, cnp.PyArray_Descr *dtype, int ndim, cnp.npy_intp *lengths,
+        cnp.npy_intp *strides, void *data, int flags, PyObject *like
+    )
+
 
 cdef enum:
     # The entries of an index expression: a number, a slice, a new axis, an array of positions, and
@@ -66,11 +73,12 @@ cdef char kind_of(cnp.ndarray x) noexcept:
 cdef cnp.ndarray view_of(
     cnp.ndarray x, int ndim, cnp.npy_intp *lengths, cnp.npy_intp *strides, char *data
 ):
-    """An array over the memory of ``x``."""
+    """An array over the memory of ``x``, with its dtype, whose bytes may be in the other order."""
     cdef int flags = cnp.NPY_ARRAY_WRITEABLE if cnp.PyArray_ISWRITEABLE(x) else 0
-    cdef cnp.ndarray z = cnp.PyArray_New(
-        np.ndarray, ndim, lengths, cnp.PyArray_TYPE(x), strides, data, 0, flags, <object>NULL
-    )
+    cdef cnp.PyArray_Descr *dtype = cnp.PyArray_DESCR(x)
+    cdef cnp.ndarray z
+    Py_INCREF(<object><PyObject *>dtype)    # which is taken over
+    z = new_over(&PyArray_Type, dtype, ndim, lengths, strides, data, flags, NULL)
     cnp.set_array_base(z, x)
     cnp.PyArray_UpdateFlags(z, cnp.NPY_ARRAY_UPDATE_ALL)
     return z

@@ -43,7 +43,7 @@ cdef enum Part_of_form:
 
 cdef cnp.ndarray in_order(PyObject *value, int kind, int ndim):
     """A value as an array in C order; None if it is none of this type and rank."""
-    cdef cnp.ndarray array
+    cdef cnp.ndarray array, z
     if not cnp.PyArray_Check(<object>value):
         return None
     array = <cnp.ndarray>value
@@ -51,7 +51,10 @@ cdef cnp.ndarray in_order(PyObject *value, int kind, int ndim):
         return None
     if cnp.PyArray_IS_C_CONTIGUOUS(array) and cnp.PyArray_ISBEHAVED_RO(array):
         return array
-    return cnp.PyArray_NewCopy(array, cnp.NPY_CORDER)
+    # Not a copy as NumPy makes it, in which bytes would stay in the other order.
+    z = cnp.PyArray_EMPTY(ndim, cnp.PyArray_DIMS(array), kind, 0)
+    cnp.PyArray_CopyInto(z, array)
+    return z
 
 
 cdef bint read_lengths(PyObject **store, int *slots, int count, int64_t *found):

@@ -30,19 +30,27 @@ def _routine(name: str, dtype: np.dtype) -> Callable[..., Any]:
 
 def _as_fortran(x: Any) -> tuple[Any, int] | None:
     """``x`` as a Fortran-ordered array and whether that is transposed; None if neither is."""
+    if not _is_native(x):
+        return None
     if x.flags.f_contiguous:
         return x, 0
     return (x.T, 1) if x.flags.c_contiguous else None
 
 
+def _is_native(*arrays: Any) -> bool:
+    """False if bytes are in the other order, which SciPy does not see."""
+    return all(x.dtype.isnative for x in arrays)
+
+
 def _writable(z: Any) -> bool:
     """True if BLAS writes into the memory of ``z`` itself."""
-    return bool(z.size and z.flags.forc and z.flags.behaved)
+    return bool(z.size and z.flags.forc and z.flags.behaved and _is_native(z))
 
 
 def start_of(c: Any, beta: Any) -> Any:
     """A new array for ``beta c + ...``: a copy of ``c``, or nothing if beta is 0."""
-    return np.empty(c.shape, c.dtype) if beta == 0 else c.copy(order="K")
+    dtype = c.dtype.newbyteorder("=")
+    return np.empty(c.shape, dtype) if beta == 0 else np.array(c, dtype, order="K")
 
 
 def add_scaled(z: Any, beta: Any, alpha: Any, product: Any) -> Any:
@@ -76,7 +84,7 @@ def gemm(z: Any, alpha: Any, x: Any, y: Any, beta: Any) -> Any:
 def gemv(z: Any, alpha: Any, a: Any, x: Any, beta: Any) -> Any:
     """z <- beta z + alpha a x for a matrix and a vector; returns z."""
     fortran = _as_fortran(a)
-    if fortran is None or not x.size or alpha == 0 or not _writable(z):
+    if fortran is None or not _is_native(x) or not x.size or alpha == 0 or not _writable(z):
         return add_scaled(z, beta, alpha, np.dot(a, x))
     _routine("gemv", z.dtype)(alpha, fortran[0], x, beta=beta, y=z, trans=fortran[1], overwrite_y=1)
     return z
@@ -84,7 +92,7 @@ def gemv(z: Any, alpha: Any, a: Any, x: Any, beta: Any) -> Any:
 
 def ger(z: Any, alpha: Any, x: Any, y: Any) -> Any:
     """z <- z + alpha x y^T for vectors; returns z."""
-    if alpha == 0 or not _writable(z):
+    if alpha == 0 or not _writable(z) or not _is_native(x, y):
         return add_scaled(z, 1, alpha, np.multiply.outer(x, y))
     target, first, second = (z.T, y, x) if z.flags.c_contiguous else (z, x, y)
     _routine("ger", z.dtype)(

@@ -114,6 +114,19 @@ def test_layouts(name):
         assert asked(native, list(values)) == []
 
 
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_bytes_in_the_other_order(name):
+    """They are read as they are meant, even if the function is told to trust what it is given."""
+    build, values = EXAMPLES[name]
+    native, _ = functions_of(build, values)
+    native.trust_input = True
+    wanted = [np.array(z) for z in outputs_of(native, values)]
+    for i in range(5):
+        given = [v.astype(v.dtype.newbyteorder()) if i != 1 else v for v in values]
+        for got, want in zip(outputs_of(native, given), wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [(name, dtype) for name in COMPUTING for dtype in DTYPES]
