@@ -26,15 +26,15 @@ cdef struct Code:
     # place at any time.
     Kernel run
     int64_t early
-    int64_t early_calls
 
 
 cdef inline int run_code(
-    Code *code, char **data, const int64_t *shape, const int64_t *strides, int threads
+    Code *code, int64_t *early_calls, char **data, const int64_t *shape, const int64_t *strides,
+    int threads
 ) noexcept nogil:
-    """Call the kernel."""
+    """Call the kernel, and count if that is not optimized yet."""
     if code.early:
-        code.early_calls += 1
+        early_calls[0] += 1
     return code.run(data, shape, strides, threads)
 
 
@@ -238,7 +238,8 @@ cdef class KernelCall(Native):
 
     cdef list _constants
     cdef readonly object code
-    cdef Code *_code        # in it
+    cdef readonly int64_t early_calls   # how often it was not optimized yet
+    cdef Code *_code        # in ``code``
     cdef int *_into
     cdef int *_types
     cdef char **_addresses
@@ -305,10 +306,10 @@ cdef class KernelCall(Native):
             before_python()
             self.code.wait()
         if size * self._steps < WORTH_RELEASING:
-            failed = run_code(self._code, data, shape, strides, threads)
+            failed = run_code(self._code, &self.early_calls, data, shape, strides, threads)
         else:
             with nogil:
-                failed = run_code(self._code, data, shape, strides, threads)
+                failed = run_code(self._code, &self.early_calls, data, shape, strides, threads)
         return not failed
 
     cdef bint takes(self, PyObject **store, int *slots):

@@ -50,6 +50,7 @@ cdef struct Call:
     int *places
     int n_arrays
     Code *code              # of a kernel
+    int64_t *early_calls    # of a kernel: where they are counted
     int threads             # of a kernel; 0: all arrays lie in order
     char **data         # of a kernel: addresses of arrays, then of constants
     int64_t *shape
@@ -218,7 +219,10 @@ cdef class Frozen:
         if call.kind == KERNEL:
             for k in range(call.n_arrays):
                 call.data[k] = addresses[call.places[k]]
-            return UNDONE if run_code(call.code, call.data, call.shape, call.strides, call.threads) else DONE
+            k = run_code(
+                call.code, call.early_calls, call.data, call.shape, call.strides, call.threads
+            )
+            return UNDONE if k else DONE
         if call.kind == CHOOSE:
             return DONE if is_true(addresses[call.places[0]], call.type) == call.wanted else UNDONE
         if call.kind == WRITE:

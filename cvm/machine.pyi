@@ -30,6 +30,8 @@ class PythonCall(Native): ...
 
 class KernelCall(Native):
     code: Code
+    early_calls: int
+
     def __init__(
         self,
         compute: Callable[..., Any] | None,
@@ -263,7 +265,7 @@ class Tally:
     program: Program
     inner: dict[tuple[int, int], tuple[Any, Any]]
     kinds: tuple[str | None, ...]
-    codes: tuple[Code | None, ...]
+    kernels: tuple[KernelCall | None, ...]
     unattended: int
     runs: int
     timed_runs: int

@@ -210,8 +210,8 @@ cdef class NativeMachine:
     def new_tally(self):
         """What ``counted`` counts in."""
         kinds = [None if a is None else type(a).__name__ for a in self._actions]
-        codes = [a.code if isinstance(a, KernelCall) else None for a in self._actions]
-        return Tally(self.program, tuple(kinds), tuple(codes))
+        kernels = [a if isinstance(a, KernelCall) else None for a in self._actions]
+        return Tally(self.program, tuple(kinds), tuple(kernels))
 
     cdef list _counted_run(self, values, Tally tally):
         """``run``, and count what is done."""

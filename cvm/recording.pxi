@@ -241,7 +241,7 @@ cdef class Recording(Frozen):
         cdef Call *call = self._new_call(KERNEL)
         cdef double size = action._steps
         cdef cnp.ndarray array
-        call.n_arrays, call.code = n, action._code
+        call.n_arrays, call.code, call.early_calls = n, action._code, &action.early_calls
         call.places = <int *>self._new(n * sizeof(int))
         call.data = <char **>self._new((n + len(action._constants)) * sizeof(char *))
         call.shape = <int64_t *>self._new(max(ndim, 1) * sizeof(int64_t))

@@ -290,13 +290,13 @@ cdef class Tally:
     program : Program
     kinds : tuple of str
         For each instruction, what does it.
-    codes : tuple of symcomp.codegen.early.Code or None
+    kernels : tuple of KernelCall or None
         For each instruction, where its kernel is.
     """
 
     cdef readonly object program
     cdef readonly dict inner
-    cdef readonly tuple kinds, codes
+    cdef readonly tuple kinds, kernels
     cdef readonly int64_t unattended    # steps of a loop that were done without Python
     cdef dict frames            # of the instructions that contain programs
     cdef int64_t *counts
@@ -314,9 +314,9 @@ cdef class Tally:
     cdef list _shapes           # for each instruction and variant, of inputs and outputs
     cdef int _n
 
-    def __cinit__(self, program, kinds, codes):
+    def __cinit__(self, program, kinds, kernels):
         cdef int i
-        self.program, self.kinds, self.codes = program, kinds, codes
+        self.program, self.kinds, self.kernels = program, kinds, kernels
         self.inner = {}
         self.log = Log()
         self._n = len(program.instructions)

@@ -187,7 +187,7 @@ class Tally:
         instruction there.
     kinds : tuple of (str or None)
         What does each instruction: here Python.
-    codes : tuple of None
+    kernels : tuple of None
         Where the kernel of each is: there are none.
     unattended : int
         Steps of a loop that were done without Python: none.
@@ -205,7 +205,7 @@ class Tally:
         self.program = program
         self.inner: dict[tuple[int, int], tuple[Any, Any]] = {}
         self.kinds = ("PythonCall",) * len(program.instructions)
-        self.codes = (None,) * len(program.instructions)
+        self.kernels = (None,) * len(program.instructions)
         self.sampler = Sampler()
         self.overhead = 0
         self.calls: Any = None

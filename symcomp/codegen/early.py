@@ -46,15 +46,9 @@ class Code(ctypes.Structure):
         Of the function. Another function with the same results may take its place at any time.
     early : int
         1 while that is still to come, else 0.
-    early_calls : int
-        How often it was called until then.
     """
 
-    _fields_ = (
-        ("address", ctypes.c_void_p),
-        ("early", ctypes.c_int64),
-        ("early_calls", ctypes.c_int64),
-    )
+    _fields_ = (("address", ctypes.c_void_p), ("early", ctypes.c_int64))
     job: _Job | None = None
 
     def wait(self) -> None:

@@ -24,6 +24,7 @@ LARGE_WORK = 4 * 2**20
 RAN_IN = {
     "KernelCall": "kernel",
     "Product": "BLAS",
+    "Decomposition": "LAPACK",
     "Part": "view",
     "Transpose": "view",
     "View": "view",
@@ -125,7 +126,7 @@ def rows(tally: Any) -> list[Data]:
         step = code[counted.position]
         variants = [_variant(step, v) for v in counted.variants if v.timed]
         variants.sort(key=lambda v: -v["timed"])
-        kind, kernel = tally.kinds[counted.position], tally.codes[counted.position]
+        kind, kernel = tally.kinds[counted.position], tally.kernels[counted.position]
         source = step.node.source if step.node is not None else None
         found.append(
             {
@@ -137,7 +138,6 @@ def rows(tally: Any) -> list[Data]:
                 "ran_in": _place(step, kind),
                 "count": counted.runs,
                 "in_python": counted.in_python,
-                # At most: other instructions may have the same kernel.
                 "unoptimized": min(kernel.early_calls, counted.runs) if kernel else 0,
                 "timed": counted.timed,
                 "seconds": counted.seconds,

@@ -18,11 +18,14 @@ from symcomp.cvm.kernels import formula_of
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.cholesky import Cholesky
+from symcomp.ops.determinant import Det, SLogDet
 from symcomp.ops.formula import LINE_OPS, Formula, folded_axes
 from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.inverse import MatrixInverse
 from symcomp.ops.products import BatchedDot, Dot
 from symcomp.ops.shape import Shape, ShapeI
+from symcomp.ops.solve import Solve
+from symcomp.ops.stable_linalg import StableInverse, StableSLogDet
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 from symcomp.vm.tally import Shapes
@@ -38,7 +41,23 @@ FACTORS: dict[type, tuple[int, int]] = {
     Ger: (2, 3),
 }
 # Operations of square matrices, in cubes of their order (Golub and Van Loan, Matrix Computations).
-CUBES: dict[type, float] = {Cholesky: 1 / 3, MatrixInverse: 2.0}
+CUBES: dict[type, float] = {
+    Cholesky: 1 / 3,
+    Det: 2 / 3,
+    MatrixInverse: 2.0,
+    SLogDet: 2 / 3,
+    StableInverse: 2.0,
+    StableSLogDet: 2 / 3,
+}
+# Of systems, by the structure of the matrix, before right sides are solved for.
+CUBES_OF_SYSTEMS = {
+    "general": 2 / 3,
+    "hermitian": 1 / 3,
+    "lower_triangular": 0.0,
+    "positive_definite": 1 / 3,
+    "symmetric": 1 / 3,
+    "upper_triangular": 0.0,
+}
 # A function of lines is a maximum, a difference, an exponential, a sum and a quotient.
 LINE_OPERATIONS = 5
 
@@ -87,6 +106,8 @@ def operations(node: Apply | None, inputs: Shapes | None, outputs: Shapes | None
         return _products(node, [inputs[i] for i in FACTORS[kind]], outputs[0])
     if kind in CUBES and inputs[0]:
         return round(CUBES[kind] * _size(inputs[0]) * inputs[0][-1])
+    if isinstance(node.op, Solve) and inputs[0]:
+        return _system(node.op, inputs[0], inputs[1])
     formula = formula_of(node)
     if formula is None or any(shape is None for shape in inputs):
         return None
@@ -101,6 +122,12 @@ def _products(node: Apply, factors: Sequence[Any], result: Any) -> int | None:
     batch = factors[0][0] if batched else 1
     sizes = _size(factors[0]) * _size(factors[1]) * _size(result)
     return round(2 * sqrt(sizes / batch)) if sizes else 0
+
+
+def _system(op: Solve, a: Any, b: Any) -> int:
+    """A decomposition, and an elimination with each triangle for each right side."""
+    eliminated = _size(b) * a[-1] * (1 if op.is_triangular else 2)
+    return round(CUBES_OF_SYSTEMS[op.A_structure] * _size(a) * a[-1]) + eliminated
 
 
 def _elements(formula: Formula, inputs: Sequence[tuple[int, ...]]) -> int:

@@ -46,9 +46,19 @@ def held(monkeypatch):
     early.wait()
 
 
+def kernels_of(function):
+    """What calls the kernels of its instructions."""
+    return [kernel for kernel in function._machine.new_tally().kernels if kernel is not None]
+
+
 def codes_of(function):
-    """Where the kernels of its instructions are."""
-    return [code for code in function._machine.new_tally().codes if code is not None]
+    """Where these kernels are."""
+    return [kernel.code for kernel in kernels_of(function)]
+
+
+def early_calls(function):
+    """How often each was called before it was optimized."""
+    return [kernel.early_calls for kernel in kernels_of(function)]
 
 
 def network():
@@ -73,18 +83,17 @@ def test_replaced_without_a_change_of_bits(directory, held) -> None:
     for _ in range(3):  # as it is, recorded, replayed
         w.set_value(start)
         found.append([*f(*values), w.get_value()])
-    assert all(code.early_calls for code in codes)
+    assert early_calls(f) == [3] * len(codes)
     held.set()
     early.wait()
     assert not any(code.early for code in codes)
     kept = {entry.path for entry in driver.entries()}
     assert first and len(kept) == len(first) and not kept & first
     assert not {code.address for code in codes} & set(before)
-    counts = [code.early_calls for code in codes]
     for _ in range(2):
         w.set_value(start)
         found.append([*f(*values), w.get_value()])
-    assert [code.early_calls for code in codes] == counts
+    assert early_calls(f) == [3] * len(codes)
     for row in found[1:]:
         for got, want in zip(row, found[0], strict=True):
             assert_same_bits(np.asarray(got), np.asarray(want))
@@ -113,7 +122,7 @@ def test_what_is_kept_is_optimized(directory) -> None:
     f, _, values = network()
     assert not any(code.early for code in codes_of(f))
     assert f(*values) and {entry.path.name for entry in driver.entries()} == kept
-    assert all(code.early_calls == 0 for code in codes_of(f))
+    assert not any(early_calls(f))
 
 
 @pytest.mark.parametrize(
@@ -139,11 +148,11 @@ def test_much_work_waits(directory, held) -> None:
     f = symcomp.function([x], T.exp(x) * 2 + x)
     (code,) = codes_of(f)
     f(np.zeros(1000))
-    assert code.early_calls == 1
+    assert early_calls(f) == [1]
     timer = threading.Timer(0.2, held.set)
     timer.start()
     f(np.zeros(30_000_000))
-    assert not code.early and code.early_calls == 1
+    assert not code.early and early_calls(f) == [1]
 
 
 def test_the_profile_tells(directory, held) -> None:
@@ -158,6 +167,21 @@ def test_the_profile_tells(directory, held) -> None:
     assert "not optimized 5 of 12" in f.profile.text()
     (row,) = [r for r in f.profile.to_dict()["functions"][0]["instructions"] if r["unoptimized"]]
     assert row["unoptimized"] == 5 and row["count"] == 12
+
+
+def test_the_profile_counts_each_instruction(directory, held) -> None:
+    """Also where several call one kernel."""
+    x, y = T.dvectors("x", "y")
+    outputs = [T.exp(x) * 2 + x, T.exp(y) * 2 + y]
+    f = symcomp.function([x, y], outputs, profile=True)
+    assert len({id(code) for code in codes_of(f)}) == 1 and len(codes_of(f)) == 2
+    for n in range(5):
+        f(np.zeros(3), np.zeros(3))
+        held.set() if n == 3 else None
+    early.wait()
+    f(np.zeros(3), np.zeros(3))
+    rows = f.profile.to_dict()["functions"][0]["instructions"]
+    assert {row["unoptimized"] for row in rows if row["ran_in"] == "kernel"} <= {4, 5}
 
 
 def test_without_another_process_a_thread_does_it(directory, monkeypatch) -> None:
@@ -220,7 +244,7 @@ def stays(function) -> bool:
     (code,) = codes_of(function)
     code.wait()
     np.testing.assert_allclose(function(np.zeros(30_000_000))[:3], 2)
-    return code.early == code.early_calls == 1
+    return bool(code.early) and early_calls(function) == [1]
 
 
 def test_equal_files_are_optimized_once(directory, held, monkeypatch) -> None:
@@ -257,7 +281,7 @@ def test_a_forked_process_optimizes_for_itself(directory) -> None:
         x = T.dvector("x")
         f = symcomp.function([x], T.exp(x) * 2 + x)
         before = f(np.arange(3.0))
-        (code,) = [c for c in f._machine.new_tally().codes if c]
+        (code,) = [k.code for k in f._machine.new_tally().kernels if k]
         child = os.fork()
         if child == 0:
             early.wait()
@@ -285,7 +309,7 @@ def test_what_a_process_began_goes_on_when_it_ends(directory) -> None:
         x = T.dvector("x")
         for n in range(2):
             f = symcomp.function([x], T.exp(x) * 2 + x + n * T.log(x + 1))
-            print([c.early for c in f._machine.new_tally().codes if c], f(np.zeros(2)))
+            print([k.code.early for k in f._machine.new_tally().kernels if k], f(np.zeros(2)))
     """)
     flags, found = f"compiledir={directory}", []
     for _ in range(2):

@@ -51,6 +51,10 @@ A, B, C = np.ones((3, 4)), np.ones((4, 5)), np.ones(4)
         (T.exp(X), [np.ones((0, 4))], 0, 0),
         (T.dot(X, Y), [np.ones((3, 0)), np.ones((0, 5))], 120, 0),
         (T.slinalg.cholesky(X), [np.eye(3)], 144, 9),
+        (T.nlinalg.det(X), [np.eye(3)], 72 + 8, 18),
+        (T.slinalg.solve(X, Y), [np.eye(3), np.ones((3, 2))], 72 + 48 + 48, 18 + 36),
+        (T.slinalg.solve(X, V, "pos"), [np.eye(3), np.ones(3)], 72 + 24 + 24, 9 + 18),
+        (T.slinalg.solve_triangular(X, Y), [np.eye(3), np.ones((3, 2))], 72 + 48 + 48, 18),
     ],
 )
 def test_by_hand(outputs, values, moved, count):
