@@ -1,4 +1,4 @@
-"""Which BLAS makes products, and that each is called with integers as it reads them."""
+"""Which BLAS and LAPACK are called, and that each is called with integers as it reads them."""
 
 import os
 import subprocess
@@ -55,11 +55,22 @@ PROGRAM = textwrap.dedent("""
         np.testing.assert_allclose(update(a, u, u), a + 2 * np.outer(u, u), tolerance, tolerance)
     maps = open("/proc/self/maps").read() if SYSTEM == "linux" else ""
     print(blas_library.library_of_numpy() is not None, "scipy.libs/libscipy_openblas-" in maps)
+    from symcomp.ops.lstsq import Lstsq
+    from symcomp.tests.cvm.test_decompositions import (
+        DTYPES, OF_ANY, OF_SQUARE, SOLVERS, compare, matrices,
+    )
+    for dtype in DTYPES:
+        a = matrices(rng, (2,), 5, dtype)
+        for op in [*OF_SQUARE, *OF_ANY]:
+            compare(op, a)
+        for op in SOLVERS:
+            compare(op, a, a[..., :3])
+        compare(Lstsq(), a[0], a[1])
 """)
 
 
 @pytest.mark.parametrize("scipy", [False, True])
-def test_products_by_either(scipy) -> None:
+def test_products_and_decompositions_by_either(scipy) -> None:
     program = f"SCIPY, SYSTEM = {scipy}, {sys.platform!r}\n{PROGRAM}"
     done = subprocess.run(
         [sys.executable, "-c", program], env=os.environ | {"SYMCOMP_FLAGS": "kernels=False"},

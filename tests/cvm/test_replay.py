@@ -214,6 +214,44 @@ def test_long_calls_and_loops_are_not_recorded():
     assert f.replayed == 0
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_updates_that_are_products_of_arguments(dtype):
+    """Whether the lengths fit is seen without Python, and before anything is written."""
+    x, y = T.vectors("x", "y", dtype=dtype)
+    m = T.matrix("m", dtype)
+    v, w = symcomp.shared(np.ones(3, dtype)), symcomp.shared(np.ones((3, 4), dtype))
+    rate = np.asarray(0.5, dtype)
+    updates = [(w, w - rate * T.outer(x, y)), (v, v + rate * T.dot(m, y))]
+    f = symcomp.function([x, y, m], [], updates=updates)
+    profiled = symcomp.function([x, y, m], [], updates=updates, profile=True)
+    values = [np.ones(n, dtype) * np.arange(n[-1], dtype=dtype) for n in ((3,), (4,), (3, 4))]
+    for _ in range(CALLS):
+        f(*values)
+    np.testing.assert_allclose(w.get_value(), 1 - 0.5 * CALLS * np.outer(values[0], values[1]))
+    np.testing.assert_allclose(v.get_value(), 1 + 0.5 * CALLS * values[2].dot(values[1]))
+    profiled(*values)
+    rows = profiled.profile.to_dict()["functions"][0]["instructions"]
+    assert f.replayed == CALLS - 3 and not any(row["in_python"] for row in rows)
+    for i, shape in ((0, (2,)), (1, (5,)), (0, (0,)), (2, (3, 3)), (2, (2, 4))):
+        before = v.get_value(), w.get_value()
+        wrong = [np.ones(shape, dtype) if k == i else value for k, value in enumerate(values)]
+        with pytest.raises(ShapeError, match="do not fit"):
+            f(*wrong)
+        for variable, old in zip((v, w), before, strict=True):
+            np.testing.assert_array_equal(variable.get_value(), old)
+
+
+def test_chains_of_products():
+    def build():
+        a, b = T.dmatrices("a", "b")
+        v = T.dvector("v")
+        return [a, b, v], [a.dot(b).dot(a), v.dot(a).dot(b), v.dot(a).dot(b).dot(v)], []
+
+    for n, k in ((2, 3), (9, 2), (3, 17), (1, 1)):
+        calls = [[RNG.normal(size=s) for s in ((n, k), (k, n), (n,))] for _ in range(CALLS)]
+        assert both(build, calls).replayed == CALLS - 3
+
+
 def test_profiles_count_replayed_calls():
     x = T.dvector()
     f = symcomp.function([x], T.tanh(x) + x, profile=True)

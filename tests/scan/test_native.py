@@ -85,6 +85,21 @@ def test_states_of_matrices(loops, rows):
     assert all(loop.unattended >= 7 for loop in loops)
 
 
+@pytest.mark.parametrize("n", [1, 2, 6, 40])
+def test_chains_of_products(loops, n):
+    def build(h, a, b):
+        step = lambda s: T.tanh(T.dot(T.dot(T.dot(s, a), b), s) * s)  # noqa: E731
+        return [symcomp.scan(step, outputs_info=h, n_steps=20, return_updates=False)]
+
+    def sequences(rows, a, b):
+        step = lambda m, a, b: T.dot(T.dot(a, m), T.dot(m, b))  # noqa: E731
+        return [symcomp.scan(step, rows, non_sequences=[a, b], return_updates=False)]
+
+    both(build, normal(n), normal(n, n + 1), normal(n + 1, n))
+    both(sequences, normal(20, n, n), normal(n, n), normal(n, n))
+    assert loops and all(loop.unattended >= 18 for loop in loops)
+
+
 def test_gradient(loops):
     def build(x, h, w):
         return symcomp.grad(rnn(x, h, w)[0].sum(), [x, h, w])
