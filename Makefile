@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
+SANITIZED_TESTS = codegen cvm scan/test_native.py
 SANITIZE = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -g
 
 BIN := $(VENV)/bin
@@ -18,7 +19,8 @@ help:
 	@echo 'make test       everything that CI runs: lint, types, documentation, all tests'
 	@echo 'make check      under a minute: lint, types, the tiny tests, layers and sizes'
 	@echo 'make fuzz       the property-based tests, on new examples'
-	@echo 'make sanitize   the tests of kernels, with the sanitizers of addresses and behaviour'
+	@echo 'make sanitize   the tests of kernels and of the machine, with the sanitizers of addresses'
+	@echo '                and behaviour (half an hour)'
 	@echo 'make docs       the documentation, into docs/_build/html'
 	@echo 'make train      install what the examples need and train on the digits'
 	@echo 'make bench      speed on one core, into docs/speed.md (a few minutes)'
@@ -39,11 +41,16 @@ check: lint types
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile=default
 
+# The machine is built again with them, apart; the C that tests generate has them by its flags.
 # Python itself is built without them, so that the first library must be theirs.
 sanitize: $(VENV)/.installed-test
+	rm -rf build/sanitized
+	CFLAGS='$(SANITIZE) -O0' $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation \
+		--target build/sanitized .
+	cd build/sanitized && \
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" \
-	SYMCOMP_FLAGS='cc=gcc,cflags=$(SANITIZE)' \
-	$(BIN)/python -m pytest -q -n $(WORKERS) tests/codegen tests/cvm
+	SYMCOMP_FLAGS='kernels=False,cc=gcc,cflags=$(SANITIZE)' $(abspath $(BIN))/python -m pytest -q \
+		-n $(WORKERS) -c $(CURDIR)/pyproject.toml --rootdir . $(SANITIZED_TESTS:%=symcomp/tests/%)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -131,7 +131,7 @@ static void fill_with_nan(int kind, void *z, int64_t n)
 
 /* -- copies */
 
-enum { TILE = 16 };
+enum { TILE = 8 };
 
 /* Tiles, so that the lines of the cache that are read and written are all used. */
 #define COPY_TILES(NAME, FROM, TO)                                                                 \
