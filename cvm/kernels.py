@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
+
+import numpy as np
 
 from symcomp.codegen.early import Code
 from symcomp.codegen.kernel import WholeKernel, whole_kernel
@@ -13,7 +15,8 @@ from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import Action, KernelCall
+from symcomp.cvm.machine import Action, KernelCall, ufunc_kernel
+from symcomp.lazy import lazy_module
 from symcomp.ops.contraction import SumOfProducts
 from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.ops.formula import LINE_FOLDS, LINE_OPS, Formula, Result, Step, folded_axes
@@ -24,6 +27,10 @@ from symcomp.vm.program import Instruction
 
 # What the machine's kernels take at most (see actions.pxi).
 MOST_AXES, MOST_ARRAYS = 16, 64
+# About how much work a special function is.
+STEPS_OF_SPECIAL = 50
+
+special = lazy_module("scipy.special")
 
 
 def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
@@ -48,14 +55,43 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
                 found[position] = formula, found_kernel
         kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}
         stage.note = f"{len(kernels)} for {len(found)} of {len(code)} instructions"
+    calls = _ufunc_calls(code, found)
     if not found:
-        return {}
+        return calls
     loaded = load_kernels(kernels.values())
-    return {
+    return calls | {
         position: _call(code[position], formula, whole, loaded[whole.kernel.name])
         for position, (formula, whole) in found.items()
         if whole.kernel.name in loaded
     }
+
+
+def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[int, Action]:
+    """What calls the loops of SciPy's functions, of which there is no C of our own."""
+    found: dict[int, Action] = {}
+    for position, step in enumerate(code):
+        op: Any = step.node.op if step.node is not None else None
+        if position in known or step.opcode is not Opcode.CALL or not isinstance(op, Elemwise):
+            continue
+        ufunc = op.scalar.function
+        node: Any = step.node
+        dtypes = [v.dtype for v in (*node.inputs, *node.outputs)]
+        if isinstance(ufunc, np.ufunc) and not op.inplace and node.inputs[0].ndim <= MOST_AXES:
+            kernel = ufunc_kernel(ufunc, dtypes, node.inputs[0].ndim)
+            if kernel is not None and ufunc is getattr(special, ufunc.__name__, None):
+                found[position] = _ufunc_call(step, *kernel)
+    return found
+
+
+def _ufunc_call(step: Instruction, address: int, constant: np.ndarray) -> Action:
+    node: Any = step.node
+    patterns = [v.type.broadcastable for v in (*node.inputs, *node.outputs)]
+    dtypes = [v.dtype for v in (*node.inputs, *node.outputs)]
+    whole = [[False] * node.inputs[0].ndim]
+    return KernelCall(
+        step.compute, step.arguments, step.outputs, step.several, Code(address, 0), False,
+        len(step.inputs), list(step.into), patterns, whole, dtypes, [constant], STEPS_OF_SPECIAL,
+    )  # fmt: skip
 
 
 def formula_of(node: Apply | None) -> Formula | None:

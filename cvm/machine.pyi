@@ -1,6 +1,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from symcomp.codegen.early import Code
 from symcomp.vm.failure import Failure
 from symcomp.vm.machine import Observer
@@ -74,6 +76,10 @@ class Reserve(Native):
         dtype: Any,
         into: int,
     ) -> None: ...
+
+def ufunc_kernel(
+    ufunc: np.ufunc, dtypes: Sequence[Any], axes: int
+) -> tuple[int, np.ndarray] | None: ...
 
 class Decomposition(Action):
     def __init__(

@@ -51,6 +51,7 @@ from symcomp.vm.tally import Counted, Event, Variant, frames_of, inner_tally, wa
 cnp.import_array()
 
 include "actions.pxi"
+include "ufuncs.pxi"
 include "views.pxi"
 include "moves.pxi"
 include "join.pxi"

@@ -144,7 +144,7 @@ def _action(step: Instruction) -> Action | None:
 def _gate(step: Instruction, action_of: Mapping[Apply | None, Action | None]) -> Action:
     """What lets pass if nothing behind it can fail."""
     gate: Any = step.compute
-    checked = []
+    checked: list[tuple[Action, list[int]]] = []
     for node, _, places in gate.checks:
         action, slots = action_of[node], [step.inputs[k] for k in places]
         if isinstance(action, Product) and isinstance(node.op, Gemm | Gemv | Ger):

@@ -1,7 +1,7 @@
 """Transcendental functions in C: for each row, what its arguments are converted to and its form.
 
-Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h`; the others
-are C's own, or of `stable.h`.
+Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h`, with e_ of
+`special.h`; the others are C's own, or of `stable.h`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
     "square_difference", "sqrt_difference",
 )  # fmt: skip
+_SPECIAL = (
+    "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "log1p_minus", "exp_moment_ratio",
+)  # fmt: skip
+_SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow")
 _GAMMA_OF_TWO = ("betaln", "log_poch", "log_gamma_ratio", "digamma_increment")
 
 FUNCTIONS: dict[str, tuple[str, str]] = {
@@ -37,6 +41,8 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
         name: ("double", f"g_{name}(x)") for name in ("gammaln", "log_of_gamma", "psi", "tri_gamma")
     },
     **{name: ("double", f"g_{name}(x, y)") for name in _GAMMA_OF_TWO},
+    **{name: ("double", f"e_{name}(x)") for name in _SPECIAL},
+    **{name: ("double", f"e_{name}(x, y)") for name in _SPECIAL_OF_TWO},
     "digamma_of_sum": ("double", "g_psi_of_sum(x, y)"),
 }
 

@@ -32,7 +32,7 @@ from symcomp.codegen.c_loops import (
     versions,
 )
 from symcomp.codegen.c_scalars import C_TYPES, STORED, expression
-from symcomp.codegen.gamma_tables import gamma_tables
+from symcomp.codegen.c_tables import error_tables, gamma_tables
 from symcomp.codegen.loops import (
     Body,
     Nest,
@@ -55,6 +55,7 @@ _OF_FUNCTIONS = (
     "stable.h",
     "stable_double.h",
     "gamma.h",
+    "special.h",
     "lines.h",
     "log_lines.h",
 )
@@ -66,6 +67,7 @@ _REAL = {
 _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _HEAD = re.compile(r"[^;{(]*\b(\w+)\(")
+_OF_SPECIAL = re.compile(r"\be_\w+\(")
 _OF_GAMMA = re.compile(r"\bg_\w+\(")
 # So many rows are added up, or compared, at once where elements take little time: the part is read
 # less often. More where there are many rows, but not many arrays: these are not a part first.
@@ -179,6 +181,8 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         parts += [_header("nest_loops.h"), _header("reduction.h")]
     if any(_OF_GAMMA.search(text) for text in sources):
         parts += [gamma_tables(), _header("gamma.h")]
+    if any(_OF_SPECIAL.search(text) for text in sources):
+        parts += [error_tables(), _header("special.h")]
     parts += [_header("lines.h")]
     parts += [_header("log_lines.h")] if any("log_lines(" in text for text in sources) else []
     return "\n".join((*parts, *sources))

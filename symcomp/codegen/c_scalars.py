@@ -125,7 +125,7 @@ TEMPLATES: dict[str, Template] = {
     "real": Template("own", {"biuf": "x", "c": "creal{s}(x)"}),
     "imag": Template("own", {"biuf": "0", "c": "cimag{s}(x)"}),
     "conj": Template("result", {"biuf": "x", "c": "conj{s}(x)"}),
-    "angle": Template("own", {"c": "c_angle{s}(x)"}),
+    "angle": Template("own", {"f": "atan2{s}(0, x)", "c": "c_angle{s}(x)"}),
     **{
         name: Template(arguments, {"f": form, **_of_complex(name)})
         for name, (arguments, form) in FUNCTIONS.items()
@@ -278,8 +278,24 @@ def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> 
 
 def _ceil_intdiv(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
     x, y = names
+    if all(np.dtype(d).kind == "f" for d in dtypes):
+        x, y = (converted(n, d, dtype) for n, d in zip(names, dtypes, strict=True))
+        value = f"-floor_div_f{_suffix(dtype)}(-{x}, {y})"
+        return f"half_of({value})" if dtype == "float16" else f"({value})"
     signed = all(np.dtype(d).kind == "i" for d in dtypes)
     return f"({C_TYPES[dtype]})-floor_div_i(({C_TYPES[dtypes[0]]})-{x}, {y})" if signed else None
+
+
+def _compound(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
+    if {"int64", "uint64"} & {*dtypes}:
+        return None  # of which the wider type holds all digits, and double does not
+    x, y = (converted(n, d, "float64") for n, d in zip(names, dtypes, strict=True))
+    return converted(f"e_{row.name}({x}, {y})", "float64", dtype)
+
+
+def _exp_moment(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    x = converted(names[0], dtypes[0], "float64")
+    return converted(f"e_exp_moment({row.parameters[0]}, {x})", "float64", dtype)
 
 
 def _suffix(dtype: str) -> str:
@@ -288,5 +304,6 @@ def _suffix(dtype: str) -> str:
 
 _SPECIAL = {
     "cast": _cast, "add": _add, "switch": _switch, "guarded": _guarded, "clip": _clip,
-    "ceil_intdiv": _ceil_intdiv, "complex": _complex,
+    "ceil_intdiv": _ceil_intdiv, "complex": _complex, "exp_moment": _exp_moment,
+    "compound": _compound, "compoundm1": _compound,
 }  # fmt: skip

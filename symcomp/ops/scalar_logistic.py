@@ -62,6 +62,11 @@ def _cancelled(z: Any, x: Any, y: Any) -> Any:
     return np.abs(z) < np.abs(x) / 2
 
 
+def _smaller(z: Any, x: Any, y: Any) -> Any:
+    """Where a difference of logarithms is smaller than the larger one."""
+    return np.abs(z) < np.abs(x)
+
+
 def _share(x: Any, y: Any) -> Any:
     gap, e = two_sum(x, -y)
     small = np.exp(-np.abs(gap))
@@ -119,7 +124,7 @@ logaddexp = scalar(
 )  # fmt: skip
 logdiffexp = scalar(
     "logdiffexp", "x y", "log(exp(x) - exp(y)) for x > y, without overflow.",
-    polished(_logdiffexp, _cancelled), dtype=real_float_rule,
+    polished(_logdiffexp, _smaller), dtype=real_float_rule,
     d=(lambda x, y, z, g: -g / exp_gap(y, x), lambda x, y, z, g: -g / exp_gap(x, y)),
 )  # fmt: skip
 # An empty sum, both -inf, has no shares.

@@ -19,15 +19,21 @@ REFERENCES = {
     "arctanh": mpmath.atanh, "erf": mpmath.erf, "erfc": mpmath.erfc,
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x), "ndtr": mpmath.ncdf,
+    "log_erfc": lambda x: mpmath.log(mpmath.erfc(x)),
+    "log_ndtr": lambda x: mpmath.log(mpmath.ncdf(x)),
+    "log1p_minus": lambda x: mpmath.log1p(x) - x,
 }  # fmt: skip
 # Its steps each round, so that it is within 3.
-THREE = {"softplus"}
+THREE = {"softplus", "erfcx", "ndtr", "log_erfc", "log_ndtr"}
 SCALES = (1e-8, 1e-3, 0.3, 1.0, 5.0, 40.0, 300.0)
 # Where arguments may be, if not everywhere.
 RANGES = {
     "log": (0, np.inf), "log2": (0, np.inf), "log10": (0, np.inf), "log1p": (-1, np.inf),
     "arcsin": (-1, 1), "arccos": (-1, 1), "arctanh": (-1, 1), "arccosh": (1, np.inf),
     "erfc": (-5, 9), "cosh": (-88, 88), "sinh": (-88, 88),
+    "erfcx": (-9, 40), "ndtr": (-12, 9), "log_erfc": (-5, 9), "log_ndtr": (-12, 7),
+    "log1p_minus": (-1, np.inf),
 }  # fmt: skip
 
 
@@ -42,6 +48,32 @@ def arguments(name, dtype, rng):
         x = x[np.abs(x) < 1e30]
     x = x.astype(dtype)
     return x[(x > low) & (x < high)]
+
+
+def log_sum(sign):
+    return lambda x, y: mpmath.log(mpmath.exp(x) + sign * mpmath.exp(y))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "exact"), [("logaddexp", log_sum(1)), ("logdiffexp", log_sum(-1))]
+)
+def test_sums_of_exponentials(name, exact, dtype):
+    """Also where their logarithm is much smaller than those of the parts."""
+    rng = np.random.default_rng(12)
+    y = (rng.normal(size=200) * rng.choice([0.1, 1, 30], 200)).astype(dtype)
+    x = (y + rng.exponential(size=200)).astype(dtype)
+    near = (-rng.exponential(size=200)).astype(dtype)
+    rest = np.log1p(-np.exp(near)) if name == "logaddexp" else np.log1p(np.exp(near))
+    x, y = np.append(x, rest.astype(dtype)), np.append(y, near)
+    x, y = x[x > y], y[x > y]
+    (got,) = compute(one_step(ROWS[name](), (dtype, dtype)), x, y)
+    for a, b, result in zip(x, y, got, strict=True):
+        want = exact(mpmath.mpf(float(a)), mpmath.mpf(float(b)))
+        unit = mpmath.mpf(float(np.spacing(abs(np.dtype(dtype).type(float(want))))))
+        # A difference of numbers of the wider type has so many digits.
+        allowed = 3 + (1 + abs(a)) * 2.0**-61 / unit if dtype == "float64" else 3
+        assert abs(mpmath.mpf(float(result)) - want) <= allowed * unit, (a, b, result)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -29,7 +29,21 @@ EXACT = {
 ULPS = 6
 # Rows of two arguments are also tested on two dtypes, for these first ones.
 MIXED = ("int64", "float32")
-ONE_KIND = {"share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum", "hypot"}
+ONE_KIND = {
+    "share",
+    "logaddexp",
+    "logdiffexp",
+    "log_of_pow",
+    "compound",
+    "compoundm1",
+    "exp_gap",
+    "xlogy",
+    "xlog1py",
+    "log_mul",
+    "log_div",
+    "exp_of_sum",
+    "hypot",
+}
 ARITY = {"add": 3}
 
 
@@ -39,7 +53,9 @@ def families():
         if name == "cast":
             for dtype in REAL:
                 yield make(dtype)
-        elif name not in ("exp_moment", "spherical_jn", "polygamma"):
+        elif name == "exp_moment":
+            yield from (make(n) for n in range(4))
+        elif name not in ("spherical_jn", "polygamma"):
             yield make()
 
 

@@ -1,14 +1,14 @@
-"""The tables of ``gamma.h`` as C, of those of ``ops/log_gamma.py`` and ``ops/gamma_values.py``."""
+"""The tables of ``gamma.h`` and ``special.h`` as C, of those of ``ops``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from symcomp.ops import double_double, gamma_values, log_gamma
+from symcomp.ops import double_double, gamma_values, log_gamma, scalar_error
 from symcomp.ops.double_double import Pair, Series
 
-__all__ = ["gamma_tables"]
+__all__ = ["error_tables", "gamma_tables"]
 
 
 @cache
@@ -46,6 +46,15 @@ def gamma_tables() -> str:
     lines += [f"#define {name} {float(value).hex()}" for name, value in numbers.items()]
     lines.append(f"#define LOG_FIRST {double_double.LOG_FIRST}")
     return "\n".join(lines) + "\n"
+
+
+@cache
+def error_tables() -> str:
+    """Those of ``special.h``."""
+    tables = {
+        "ERF": scalar_error._ERF, "ERFCX": scalar_error._ERFCX, "IERFCX": scalar_error._IERFCX,
+    }  # fmt: skip
+    return "\n".join(_doubles(f"{name}_TABLE", table) for name, table in tables.items()) + "\n"
 
 
 def _rounded(series: Series) -> list[float]:

@@ -1,0 +1,181 @@
+/* Functions of doubles in several parts: error functions by their scaled forms, as
+   `ops/scalar_error.py` explains, and what is computed in the wider type, or again in it where
+   large parts cancel (`ops/exact.py`). Prefix: e_. */
+
+#define SQRT_HALF 0x1.6a09e667f3bcdp-1
+#define INVERSE_SQRT_PI 0x1.20dd750429b6dp-1
+
+INLINE double polynomial(int n, const double *coefficients, double t)
+{
+    double z = coefficients[n - 1];
+    for (int i = n - 2; i >= 0; i--)
+        z = z * t + coefficients[i];
+    return z;
+}
+
+#define POLYNOMIAL(table, t) polynomial(sizeof table / sizeof *table, table, t)
+
+/* Where x is NaN, so is the result. */
+INLINE double at_most(double limit, double x)
+{
+    return x > limit ? limit : x;
+}
+
+INLINE double place_of_tail(double a)
+{
+    return a == INFINITY ? 1 : (a - 4) / (a + 4);
+}
+
+/* erf of what is at most 1. */
+INLINE double erf_near(double x)
+{
+    return x * POLYNOMIAL(ERF_TABLE, 2 * x * x - 1);
+}
+
+/* exp(a^2) erfc(a) for a >= 0. */
+INLINE double erfcx_right(double a)
+{
+    if (a < 0.25)
+        return exp_square(a, 1) * (1 - erf_near(a));
+    return POLYNOMIAL(ERFCX_TABLE, place_of_tail(a)) / 2 / (0.5 + a);
+}
+
+/* 27 is beyond where it overflows. */
+INLINE double e_erfcx(double x)
+{
+    double right = erfcx_right(fabs(x));
+    return x < 0 ? 2 * exp_square(x < -27 ? -27 : x, 1) - right : right;
+}
+
+INLINE double e_ierfcx(double x)
+{
+    double a = fabs(x);
+    if (x < 0.25)
+        return INVERSE_SQRT_PI - x * e_erfcx(x);
+    return POLYNOMIAL(IERFCX_TABLE, place_of_tail(a)) / (1 + a) / (1 + a);
+}
+
+/* erf for what is at most 1/2; 7 is beyond where it is -1. */
+INLINE double erf_below(double x)
+{
+    double far = at_most(7, -x);
+    return x >= -1 ? erf_near(x) : exp_square(far, -1) * erfcx_right(far) - 1;
+}
+
+INLINE double e_log_erfc(double x)
+{
+    return x < 0.5 ? m_log1p(-erf_below(x)) : m_log(erfcx_right(x)) - x * x;
+}
+
+/* 39 is beyond where the tail underflows. */
+INLINE double e_ndtr(double x)
+{
+    double a = at_most(39, fabs(x));
+    double tail = exp_square(a, -0.5) * erfcx_right(a * SQRT_HALF) / 2;
+    return x < 0 ? tail : 1 - tail;
+}
+
+INLINE double e_log_ndtr(double x)
+{
+    if (x < 0)
+        return m_log(erfcx_right(-x * SQRT_HALF) / 2) - x * x / 2;
+    return m_log1p(-e_ndtr(-x));
+}
+
+/* -- in the wider type */
+
+INLINE long double log1mexp_wide(long double x)
+{
+    return x > -0.693147180559945309417L ? logl(-expm1l(x)) : log1pl(-expl(x));
+}
+
+INLINE double e_logaddexp(double x, double y)
+{
+    double top = (x >= y) | (x != x) ? x : y, gap = fabs(x - y);
+    double z = x == y ? x + 0x1.62e42fefa39efp-1 : top + m_log1p(m_exp(-gap));
+    if (!(fabs(z) < fabs(x) / 2))
+        return z;
+    long double parts = x == y ? logl(2) : log1pl(expl(-fabsl((long double)x - y)));
+    return (double)(top + parts);
+}
+
+INLINE double e_logdiffexp(double x, double y)
+{
+    double z = x == y && x == -INFINITY ? x : x + r_log1mexp(y - x);
+    if (!(fabs(z) < fabs(x)))
+        return z;
+    return (double)(x + log1mexp_wide((long double)y - x));
+}
+
+/* A power of a negative number is positive where the exponent is whole and even. */
+INLINE double e_log_of_pow(double x, double y)
+{
+    double power = m_pow(x, y);
+    int positive = power > 0 || x > 0 || (x < 0 && fmod(y, 2) == 0);
+    return positive ? y * m_log(fabs(x)) : m_log(power);
+}
+
+/* From |x| = 2^-8 on the wider type holds the difference; below, the series does. */
+INLINE double e_log1p_minus(double x)
+{
+    long double series = 0;
+    if (!(fabs(x) < 0x1p-8))
+        return (double)(log1pl(x) - x);
+    for (int n = 10; n > 1; n--)
+        series = series * x + (n % 2 ? 1 : -1) / (long double)n;
+    return (double)(series * x * x);
+}
+
+/* y log|1 + x|, and the sign of (1 + x)^y; NaN where that is not real. */
+INLINE long double power_of_sum(double x, double y, double *sign)
+{
+    long double gap = x < -1 ? -2 - (long double)x : x;
+    double rest = fmod(y, 2);
+    *sign = x >= -1 || x != x ? 1 : rest == 1 || rest == -1 ? -1 : floor(y) == y ? 1 : NAN;
+    return y == 0 || gap == 0 ? 0 : y * log1pl(gap);
+}
+
+INLINE double e_compound(double x, double y)
+{
+    double sign;
+    long double exponent = power_of_sum(x, y, &sign);
+    return (double)(sign * expl(exponent));
+}
+
+INLINE double e_compoundm1(double x, double y)
+{
+    double sign;
+    long double exponent = power_of_sum(x, y, &sign);
+    return (double)(sign == 1 ? expm1l(exponent) : sign * expl(exponent) - 1);
+}
+
+/* The integral of t^n exp(x t) over t from 0 to 1. */
+INLINE long double moment(int n, long double x)
+{
+    long double series = 0, term = 1, e = expl(x), far = expm1l(x) / x;
+    if (fabsl(x) < n + 2) {
+        for (int k = 0; k < 40 + 4 * n; k++) {
+            series += term / (n + k + 1);
+            term = term * x / (k + 1);
+        }
+        return series;
+    }
+    if (x == -INFINITY)
+        return 0;
+    /* Where exp(x) is infinite so is the moment. */
+    for (int k = 1; k <= n; k++)
+        far = isinf(e) ? e : (e - k * far) / x;
+    return far;
+}
+
+INLINE double e_exp_moment(int n, double x)
+{
+    return (double)moment(n, x);
+}
+
+/* For x > 0 by m(x) = 1 - m(-x): no exponential overflows. */
+INLINE double e_exp_moment_ratio(double x)
+{
+    long double a = -fabsl(x), ratio = a == -INFINITY ? 0 : moment(1, a) / moment(0, a);
+    return (double)(x > 0 ? 1 - ratio : ratio);
+}
