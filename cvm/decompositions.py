@@ -35,13 +35,12 @@ VALUES, SHORT_SIDES, WHOLE_SIDES = 0, 1, 2
 
 @dataclass(frozen=True)
 class Routine:
-    """What ``machine.Decomposition`` is told; ``shapes`` are separated by blanks, "-" being that of
-    a number. What NumPy does in Python is done in double precision, what SciPy does is not: the
-    same here.
+    """What ``machine.Decomposition`` is told. ``wide``: NumPy works in double precision whatever it is
+    given, SciPy does not; what they do in Python is done alike here.
     """
 
     name: str
-    shapes: str
+    shapes: tuple[str, ...]
     square: bool = True
     lower: bool = True
     option: int = 0
@@ -52,16 +51,16 @@ class Routine:
 
 
 def _cholesky(op: Any, node: Apply) -> Routine:
-    return Routine("cholesky", "mm", lower=op.lower, option=int(op.on_error == "nan"))
+    return Routine("cholesky", ("mm",), lower=op.lower, option=int(op.on_error == "nan"))
 
 
 def _system(name: str, node: Apply, lower: bool, option: int, wide: bool) -> Routine:
     """A system of vectors or of matrices."""
     a, b = node.inputs
     core = 2 - (a.ndim - b.ndim)
-    shape = "mk" if core == 2 else "m"
+    shapes = ("mk",) if core == 2 else ("m",)
     return Routine(
-        name, shape, lower=lower, option=option, wide=wide, cores=(2, core), order=(0, 1)
+        name, shapes, lower=lower, option=option, wide=wide, cores=(2, core), order=(0, 1)
     )
 
 
@@ -77,13 +76,13 @@ def _refined_solve(op: Any, node: Apply) -> Routine:
 
 
 def _qr(op: Any, node: Apply) -> Routine:
-    return Routine("qr", "mm mn" if op.complete else "mp pn", square=False)
+    return Routine("qr", ("mm", "mn") if op.complete else ("mp", "pn"), square=False)
 
 
 def _svd(op: Any, node: Apply) -> Routine:
-    whole = op.full_matrices
-    option = WHOLE_SIDES if whole else SHORT_SIDES
-    return Routine("svd", "mm p nn" if whole else "mp p pn", square=False, option=option)
+    if op.full_matrices:
+        return Routine("svd", ("mm", "p", "nn"), square=False, option=WHOLE_SIDES)
+    return Routine("svd", ("mp", "p", "pn"), square=False, option=SHORT_SIDES)
 
 
 def _rcond(op: Any, dtype: str) -> tuple[float, float]:
@@ -96,14 +95,14 @@ def _rcond(op: Any, dtype: str) -> tuple[float, float]:
 def _pinv(op: Any, node: Apply) -> Routine:
     rcond = _rcond(op, node.inputs[0].dtype)
     if op.hermitian:
-        return Routine("pseudo_inverse_of_hermitian", "mm", rcond=rcond)
-    return Routine("pseudo_inverse", "nm", square=False, rcond=rcond)
+        return Routine("pseudo_inverse_of_hermitian", ("mm",), rcond=rcond)
+    return Routine("pseudo_inverse", ("nm",), square=False, rcond=rcond)
 
 
 def _least_squares(op: Any, node: Apply) -> Routine:
     rcond = _rcond(op, "float64")
     return Routine(
-        "least_squares", "nk k - p", square=False, rcond=rcond, cores=(2, 2), order=(0, 1)
+        "least_squares", ("nk", "k", "", "p"), square=False, rcond=rcond, cores=(2, 2), order=(0, 1)
     )
 
 
@@ -112,24 +111,24 @@ def _always(routine: Routine) -> Callable[[Any, Apply], Routine]:
 
 
 ROUTINES: dict[type, Callable[[Any, Apply], Routine]] = {
-    Adjugate: _always(Routine("adjugate", "mm")),
+    Adjugate: _always(Routine("adjugate", ("mm",))),
     Cholesky: _cholesky,
-    Det: _always(Routine("determinant", "-")),
-    Eig: _always(Routine("eig", "m mm")),
-    Eigh: lambda op, node: Routine("eigh", "m mm", lower=op.UPLO == "L", option=1),
-    Eigvalsh: lambda op, node: Routine("eigh", "m", lower=op.lower),
-    InverseForm: _always(Routine("inverse_form", "-", cores=(2, 1, 1), order=(1, 0, 2))),
-    Invertible: _always(Routine("check_invertible", "")),
+    Det: _always(Routine("determinant", ("",))),
+    Eig: _always(Routine("eig", ("m", "mm"))),
+    Eigh: lambda op, node: Routine("eigh", ("m", "mm"), lower=op.UPLO == "L", option=1),
+    Eigvalsh: lambda op, node: Routine("eigh", ("m",), lower=op.lower),
+    InverseForm: _always(Routine("inverse_form", ("",), cores=(2, 1, 1), order=(1, 0, 2))),
+    Invertible: _always(Routine("check_invertible", ())),
     Lstsq: _least_squares,
-    MatrixInverse: _always(Routine("inverse", "mm")),
+    MatrixInverse: _always(Routine("inverse", ("mm",))),
     MatrixPinv: _pinv,
     QR: _qr,
-    QRRaw: _always(Routine("qr_raw", "nm p", square=False)),
-    SingularValues: _always(Routine("svd", "p", square=False, option=VALUES)),
-    SLogDet: _always(Routine("log_determinant", "- -")),
+    QRRaw: _always(Routine("qr_raw", ("nm", "p"), square=False)),
+    SingularValues: _always(Routine("svd", ("p",), square=False, option=VALUES)),
+    SLogDet: _always(Routine("log_determinant", ("", ""))),
     Solve: _solve,
-    StableInverse: _always(Routine("refined_inverse", "mm")),
-    StableSLogDet: _always(Routine("refined_log_determinant", "- -")),
+    StableInverse: _always(Routine("refined_inverse", ("mm",))),
+    StableSLogDet: _always(Routine("refined_log_determinant", ("", ""))),
     StableSolve: _refined_solve,
     SVD: _svd,
 }
@@ -139,10 +138,9 @@ def decomposition(step: Instruction) -> Action:
     """What does the work of one of these ops natively."""
     node: Any = step.node
     routine = ROUTINES[type(node.op)](node.op, node)
-    shapes = [shape.strip("-") for shape in routine.shapes.split()]
     dtypes = [x.dtype for x in (node.inputs[0], *node.outputs)]
     return Decomposition(
         step.compute, step.arguments, step.outputs, step.several, routine.name, routine.order,
-        routine.cores, shapes, routine.square, routine.lower, routine.option, routine.rcond,
+        routine.cores, routine.shapes, routine.square, routine.lower, routine.option, routine.rcond,
         routine.wide, dtypes,
     )  # fmt: skip
