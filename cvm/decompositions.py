@@ -35,8 +35,8 @@ VALUES, SHORT_SIDES, WHOLE_SIDES = 0, 1, 2
 
 @dataclass(frozen=True)
 class Routine:
-    """What ``machine.Decomposition`` is told. ``wide``: NumPy works in double precision whatever it is
-    given, SciPy does not; what they do in Python is done alike here.
+    """What ``machine.Decomposition`` is told. ``wide``: NumPy computes in double precision whatever
+    it is given, SciPy does not; what either does in Python is done alike here.
     """
 
     name: str
