@@ -1,6 +1,13 @@
 # What instructions of the native machine do: call Python, run a kernel, make a view. An action reads
 # the store's slots of its inputs and sets those of its outputs.
 
+cdef extern from *:
+    """
+    /* -1 if what was called left an exception, as functions of SciPy may be told to. */
+    static inline int symcomp_left(void) { return PyErr_Occurred() ? -1 : 0; }
+    """
+    int raise_what_is_left "symcomp_left" () except -1
+
 cdef extern from "Python.h":
     object PyObject_Vectorcall(PyObject *f, PyObject **args, size_t n, PyObject *names)
     object PyContextVar_Set(object variable, object value)
@@ -310,6 +317,7 @@ cdef class KernelCall(Native):
         else:
             with nogil:
                 failed = run_code(self._code, &self.early_calls, data, shape, strides, threads)
+        raise_what_is_left()
         return not failed
 
     cdef bint takes(self, PyObject **store, int *slots):

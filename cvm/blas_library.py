@@ -1,4 +1,5 @@
-"""Which BLAS makes products: SciPy's, or that of NumPy where it is the same one, but newer.
+"""Which BLAS makes products, and which LAPACK decomposes: SciPy's, or that of NumPy where it is the
+same one, but newer.
 
 The OpenBLAS 0.3.31 of the wheels of NumPy 2.4 multiplies matrices of some ten rows faster than the
 0.3.30 of those of SciPy 1.17, on processors with AVX2 (`benchmarks/thin_products.py --scipy`).
@@ -33,7 +34,8 @@ def library_of_numpy() -> ctypes.CDLL | None:
         library = ctypes.CDLL(str(found[0])) if len(found) == 1 else None
     except OSError:
         return None
-    return library if hasattr(library, "scipy_dgemm_64_") else None
+    has_all = all(hasattr(library, f"scipy_{name}_64_") for name in ("dgemm", "dgesdd"))
+    return library if has_all else None
 
 
 def is_newer(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -207,6 +207,8 @@ cdef class Decomposition(Native):
             x = plain(store[self._slots[self._order[i]]])
             if x is None or cnp.PyArray_TYPE(x) != self._types[0] or cnp.PyArray_SIZE(x) == 0:
                 return False
+            if cnp.PyArray_NDIM(x) < self._cores[i]:
+                return False
             if not read_stack(x, self._cores[i], &d.given[i]):
                 x = cnp.PyArray_NewCopy(x, cnp.NPY_CORDER)
                 read_stack(x, self._cores[i], &d.given[i])

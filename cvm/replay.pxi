@@ -423,6 +423,7 @@ cdef class Replay(Recording):
                     i = self._run_calls(i, &failed)
             else:
                 i = self._run_calls(i, &failed)
+            raise_what_is_left()
             if failed:
                 if is_behind_gate and call.kind != GATE:
                     raise RuntimeError("an instruction failed that cannot, as updates were made")

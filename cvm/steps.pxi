@@ -201,6 +201,7 @@ cdef class Steps(Recording):
                     more = self._steps(&done, end, NULL, &failed)
             else:
                 more = self._counted_steps(&done, end, &failed)
+            raise_what_is_left()
             loop.unattended += done - loop.done
             loop.done = self._at = done
         self._give_back(loop)

@@ -225,6 +225,15 @@ def test_what_is_not_finite(op, value):
         np.testing.assert_array_equal(np.isfinite(got[1]), np.isfinite(want[1]))
 
 
+@pytest.mark.parametrize("op", [Det(), Cholesky(), QR(), Eigh(), SVD()], ids=str)
+def test_trusted_input_of_another_rank(op):
+    native, _ = functions_of(op, [np.eye(2)])
+    native.trust_input = True
+    native(np.eye(2))
+    with pytest.raises((LinAlgError, IndexError, ValueError)):
+        native(np.ones(3))
+
+
 def test_of_singular_ones():
     for op in (SLogDet(), StableSLogDet(), Det(), Adjugate(), StableInverse()):
         native, python = functions_of(op, [SINGULAR])

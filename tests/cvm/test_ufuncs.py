@@ -74,6 +74,21 @@ def test_in_loops_and_repeated_calls():
     assert g.replayed > 0
 
 
+def test_what_scipy_is_told_to_raise():
+    special = pytest.importorskip("scipy.special")
+    x = T.dvector("x")
+    f = symcomp.function([x], T.gammainc(x, x) + 1)
+    wrong = np.array([-1.0, 2.0])
+    loop = symcomp.scan(lambda s: T.gammainc(s, s) - 1, outputs_info=x, n_steps=9)[0]
+    g = symcomp.function([x], loop)
+    for _ in range(9):
+        assert np.isnan(f(wrong)[0]) and np.isnan(g(wrong)[-1, 0])
+        with special.errstate(domain="raise"):
+            for function in (f, g):
+                with pytest.raises(special.SpecialFunctionError):
+                    function(wrong)
+
+
 def test_where_there_is_no_such_loop():
     assert ufunc_kernel(np.frexp, ["float64", "float64"], 1) is None
     x = T.lvector("x")
