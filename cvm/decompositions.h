@@ -15,20 +15,25 @@ struct decomposition {
     int wide;           /* whether those in arrays are single, and these double */
     int lower;          /* which triangle is read */
     int option;         /* what the function says */
+    int n_given;
     double rcond;       /* singular values below it times the largest count as 0 */
     int64_t count;      /* of matrices in the stacks */
     struct stack given[MOST_INPUTS], found[MOST_OUTPUTS];
 };
 
-typedef int decompose(const struct decomposition *d);
+/* What is taken is given back by who calls it. */
+typedef int decompose(const struct decomposition *d, struct arena *arena);
 
 #define NEEDS_MEMORY                                                                               \
-    if (arena.failed)                                                                              \
-        return end_with(&arena, NO_MEMORY)
+    if (arena->failed)                                                                             \
+        return NO_MEMORY
 
-static int end_with(struct arena *arena, int outcome)
+static int call_decomposition(decompose *function, const struct decomposition *d)
 {
-    release(arena);
+    struct arena arena;
+    begin(&arena);
+    int outcome = function(d, &arena);
+    release(&arena);
     return outcome;
 }
 
@@ -81,16 +86,14 @@ static void clear_triangle(int64_t size, int upper, int64_t n, int64_t m, char *
 
 /* In columns, what lies in rows is the transpose: its upper triangle u with u^H u = x^T is that of
    which the conjugate transpose, read in rows, is wanted. With `option`, NaN for no decomposition. */
-static int cholesky(const struct decomposition *d)
+static int cholesky(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const struct stack *x = &d->given[0];
     blas_int n = x->rows;
-    begin(&arena);
-    void *copy = d->wide ? take(&arena, n * n * size) : NULL;
+    void *copy = d->wide ? take(arena, n * n * size) : NULL;
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         char *z = result_at(d, 0, i), *to = d->wide ? copy : z;
@@ -98,7 +101,7 @@ static int cholesky(const struct decomposition *d)
                        n * size, size);
         CALL(potrf, POTRF, kind)(d->lower ? "U" : "L", &n, to, &n, &info);
         if (info && !d->option)
-            return end_with(&arena, FAILED);
+            return FAILED;
         clear_triangle(size, d->lower, n, n, to, n * size);
         if (d->wide)
             convert_matrix(kind, stored(d), n, n, to, n * size, size, z, n * size_of(stored(d)),
@@ -106,7 +109,7 @@ static int cholesky(const struct decomposition *d)
         if (info)
             fill_with_nan(stored(d), z, n * n);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* Whether rows or columns of square matrices lie in one piece, so that BLAS takes them. */
@@ -136,15 +139,13 @@ static void eliminate_triangle(const struct decomposition *d, int in_rows, blas_
 }
 
 /* z with a z = b, a triangular. `option`: its diagonal is not read, but ones. */
-static int solve_triangular(const struct decomposition *d)
+static int solve_triangular(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const struct stack *a = &d->given[0], *b = &d->given[1];
     const int64_t size = size_of(d->kind), n = a->rows, k = b->columns;
     blas_int ld = n;
     int in_rows = 0, as_it_lies = lies_in_one_piece(a, size, &ld, &in_rows);
-    begin(&arena);
-    void *copy = as_it_lies ? NULL : take(&arena, n * n * size);
+    void *copy = as_it_lies ? NULL : take(arena, n * n * size);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         char *from = a->data + i * a->each, *to = result_at(d, 0, i);
@@ -152,14 +153,14 @@ static int solve_triangular(const struct decomposition *d)
         for (int64_t j = 0; j < n && !d->option; j++) {
             read_number(d->kind, from + j * (a->down + a->along), 0, diagonal);
             if (diagonal[0] == 0 && diagonal[1] == 0)
-                return end_with(&arena, FAILED);
+                return FAILED;
         }
         if (!as_it_lies)
             gather(d, 0, i, from = copy, n);
         copy_matrix(size, n, k, b->data + i * b->each, b->down, b->along, to, k * size, size);
         eliminate_triangle(d, in_rows, n, k, from, ld, to);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* -- systems */
@@ -179,59 +180,44 @@ static void solve_one(const struct decomposition *d, blas_int n, blas_int k, voi
         (triangle, &n, &k, a, &n, pivots, b, &n, work, &length, info);
 }
 
-/* z with a z = b, `option` being what a is. */
-static int solve(const struct decomposition *d)
+/* The right sides of system i in columns; where none are given, the identity: for an inverse. */
+static void gather_sides(const struct decomposition *d, int64_t i, void *to)
 {
-    struct arena arena;
+    const int64_t n = d->given[0].rows;
+    if (d->n_given > 1) {
+        gather(d, 1, i, to, n);
+        return;
+    }
+    memset(to, 0, (size_t)(n * n * size_of(d->kind)));
+    for (int64_t j = 0; j < n; j++)
+        write_number(d->kind, to, j * (n + 1), 1, 0);
+}
+
+/* z with a z = b, `option` being what a is. */
+static int solve(const struct decomposition *d, struct arena *arena)
+{
     const int kind = d->kind;
-    const int64_t size = size_of(kind);
-    blas_int info = 0;
-    const int64_t n = d->given[0].rows, k = d->given[1].columns;
-    begin(&arena);
-    void *a = take(&arena, n * n * size), *b = take(&arena, n * k * size);
-    void *pivots = take_integers(&arena, n), *work = NULL;
-    blas_int length = 0;
+    const int64_t size = size_of(kind), n = d->given[0].rows, k = d->found[0].columns;
+    blas_int info = 0, length = 0;
+    void *a = take(arena, n * n * size), *b = take(arena, n * k * size);
+    void *pivots = take_integers(arena, n), *work = NULL;
     NEEDS_MEMORY;
     if (d->option > POSITIVE) {
         double few[2];
         solve_one(d, n, k, a, b, pivots, few, -1, &info);
         length = length_asked(kind, few);
-        work = take(&arena, length * size);
+        work = take(arena, length * size);
         NEEDS_MEMORY;
     }
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, n);
-        gather(d, 1, i, b, n);
+        gather_sides(d, i, b);
         solve_one(d, n, k, a, b, pivots, work, length, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         scatter(d, 0, i, b, n);
     }
-    return end_with(&arena, FOUND);
-}
-
-static int inverse(const struct decomposition *d)
-{
-    struct arena arena;
-    const int kind = d->kind;
-    const int64_t size = size_of(kind);
-    blas_int info = 0;
-    blas_int n = d->given[0].rows;
-    begin(&arena);
-    void *a = take(&arena, n * n * size), *z = take(&arena, n * n * size);
-    void *pivots = take_integers(&arena, n);
-    NEEDS_MEMORY;
-    for (int64_t i = 0; i < d->count; i++) {
-        gather(d, 0, i, a, n);
-        memset(z, 0, (size_t)(n * n * size));
-        for (int64_t j = 0; j < n; j++)
-            write_number(kind, z, j * (n + 1), 1, 0);
-        CALL(gesv, GESV, kind)(&n, &n, a, &n, pivots, z, &n, &info);
-        if (info)
-            return end_with(&arena, FAILED);
-        scatter(d, 0, i, z, n);
-    }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* -- determinants */
@@ -290,14 +276,12 @@ static struct scaled determinant_of(int kind, blas_int n, void *a, void *pivots)
     return z;
 }
 
-static int determinant(const struct decomposition *d)
+static int determinant(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     const int64_t n = d->given[0].rows;
-    begin(&arena);
-    void *a = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
+    void *a = take(arena, n * n * size), *pivots = take_integers(arena, n);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, n);
@@ -305,7 +289,7 @@ static int determinant(const struct decomposition *d)
         write_number(stored(d), result_at(d, 0, i), 0, unscaled(z.z[0], z.power),
                      unscaled(z.z[1], z.power));
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* Sign and logarithm of the modulus of the determinant of the matrix, which is overwritten. */
@@ -327,14 +311,12 @@ static void log_of_determinant(int kind, blas_int n, void *a, void *pivots, doub
     }
 }
 
-static int log_determinant(const struct decomposition *d)
+static int log_determinant(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     const int64_t n = d->given[0].rows;
-    begin(&arena);
-    void *a = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
+    void *a = take(arena, n * n * size), *pivots = take_integers(arena, n);
     double sign[2], logarithm;
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
@@ -343,24 +325,22 @@ static int log_determinant(const struct decomposition *d)
         write_number(stored(d), result_at(d, 0, i), 0, sign[0], sign[1]);
         write_real(stored(d), result_at(d, 1, i), 0, logarithm);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* x as it is, if it can be inverted. */
-static int check_invertible(const struct decomposition *d)
+static int check_invertible(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     const int64_t n = d->given[0].rows;
-    begin(&arena);
-    void *a = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
+    void *a = take(arena, n * n * size), *pivots = take_integers(arena, n);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, n);
         if (!all_finite(kind, a, n * n) || !factorize(kind, n, a, pivots))
-            return end_with(&arena, FAILED);
+            return FAILED;
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 #endif

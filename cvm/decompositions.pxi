@@ -26,12 +26,16 @@ cdef extern from "refined.h" nogil:
         int wide
         int lower
         int option
+        int n_given
         double rcond
         int64_t count
         stack given[MOST_INPUTS]
         stack found[MOST_OUTPUTS]
 
-    ctypedef int decompose(const decomposition *)
+    ctypedef struct arena
+    ctypedef int decompose(const decomposition *, arena *)
+
+    int call_decomposition(decompose *function, const decomposition *)
 
     decompose *decomposition_named(const char *name)
 
@@ -177,10 +181,10 @@ cdef class Decomposition(Native):
             read_stack(z, len(self._shapes[i]), &d.found[i])
             found.append(z)
         if self.work(&d) < WORTH_RELEASING:
-            outcome = self._function(&d)
+            outcome = call_decomposition(self._function, &d)
         else:
             with nogil:
-                outcome = self._function(&d)
+                outcome = call_decomposition(self._function, &d)
         if outcome == NO_MEMORY:
             raise MemoryError("no memory to decompose a matrix")
         if outcome == FAILED:
@@ -202,7 +206,7 @@ cdef class Decomposition(Native):
         d.kind, d.wide, d.lower, d.option = (
             self._kind + self._wide, self._wide, self._lower, self._option
         )
-        d.rcond, d.count = self._rcond, 1
+        d.rcond, d.count, d.n_given = self._rcond, 1, self._n_given
         for i in range(self._n_given):
             x = plain(store[self._slots[self._order[i]]])
             if x is None or cnp.PyArray_TYPE(x) != self._types[0] or cnp.PyArray_SIZE(x) == 0:

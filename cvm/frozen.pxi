@@ -66,7 +66,6 @@ cdef struct Call:
     Layout c
     decomposition *matrices
     decompose *function     # of them
-    int n_given
     PyObject *action        # with the GIL
     PyObject **expected     # of its results that are new arrays, arrays of their layouts
 
@@ -129,13 +128,12 @@ cdef bint is_true(char *value, int kind) noexcept nogil:
 
 cdef int run_decomposition(Call *call, char **addresses) noexcept nogil:
     """Decompose matrices that are where they are now."""
-    cdef int i
-    cdef int n = call.n_given
+    cdef int i, n = call.matrices.n_given
     for i in range(n):
         call.matrices.given[i].data = addresses[call.places[i]]
     for i in range(n, call.n_arrays):
         call.matrices.found[i - n].data = addresses[call.places[i]]
-    return DONE if call.function(call.matrices) == FOUND else UNDONE
+    return DONE if call_decomposition(call.function, call.matrices) == FOUND else UNDONE
 
 
 cdef class Frozen:

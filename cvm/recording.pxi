@@ -395,7 +395,7 @@ cdef class Recording(Frozen):
         cdef int i, slot, n = action._n_given, n_found = len(action._shapes)
         cdef list kept = []
         call.matrices = <decomposition *>self._new(sizeof(decomposition))
-        call.function, call.n_given, call.n_arrays = action._function, n, n + n_found
+        call.function, call.n_arrays = action._function, n + n_found
         call.places = <int *>self._new(call.n_arrays * sizeof(int))
         if action._has_residuals or not action._read(store, call.matrices, kept):
             return False

@@ -11,39 +11,37 @@ enum { LARGEST_REFINED = 64 };
 /* log 2, cut after 32 bits, so that its products with exponents are exact, and the rest. */
 static const double LN2_HIGH = 0x1.62e42feep-1, LN2_LOW = 0x1.a39ef35793c76p-33;
 
-static int refined_solve(const struct decomposition *d)
+static int refined_solve(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
-    const int64_t n = d->given[0].rows, k = d->given[1].columns;
+    const int64_t n = d->given[0].rows, k = d->found[0].columns;
     const int64_t bytes = n * k * (int64_t)sizeof(double);
     const struct stack *z = &d->found[0];
     struct factored f;
     struct decomposition plain = *d;
     if (is_complex(kind) || n * k > LARGEST_REFINED * LARGEST_REFINED)
-        return solve(d);
-    begin(&arena);
-    take_factored(&arena, n, &f);
-    double *b = take(&arena, bytes), *x = take(&arena, bytes), *rest = take(&arena, bytes);
-    double *few = take(&arena, ROOM_TO_REFINE * bytes);
-    int64_t *powers = take(&arena, k * (int64_t)sizeof(int64_t));
+        return solve(d, arena);
+    take_factored(arena, n, &f);
+    double *b = take(arena, bytes), *x = take(arena, bytes), *rest = take(arena, bytes);
+    double *few = take(arena, ROOM_TO_REFINE * bytes);
+    int64_t *powers = take(arena, k * (int64_t)sizeof(int64_t));
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, f.scaled.whole, n);
-        gather(d, 1, i, b, n);
+        gather_sides(d, i, b);
         if (!all_finite(DOUBLE, f.scaled.whole, n * n) || !all_finite(DOUBLE, b, n * k)) {
             plain.count = 1;
-            for (int j = 0; j < 2; j++)
+            for (int j = 0; j < d->n_given; j++)
                 plain.given[j].data = d->given[j].data + i * d->given[j].each;
             plain.found[0].data = result_at(d, 0, i);
-            int outcome = solve(&plain);
+            int outcome = call_decomposition(solve, &plain);
             if (outcome != FOUND)
-                return end_with(&arena, outcome);
+                return outcome;
             continue;
         }
         factor(&f);
         if (!f.sign)
-            return end_with(&arena, FAILED);
+            return FAILED;
         scale_columns(n, k, b, f.rows, powers);
         refine(&f, k, b, few, x, rest);
         for (int64_t row = 0; row < n; row++)
@@ -51,40 +49,7 @@ static int refined_solve(const struct decomposition *d)
                 write_real(stored(d), result_at(d, 0, i) + row * z->down + j * z->along, 0,
                            shifted(x[j * n + row], powers[j] - f.columns[row]));
     }
-    return end_with(&arena, FOUND);
-}
-
-static int refined_inverse(const struct decomposition *d)
-{
-    struct arena arena;
-    const int kind = d->kind;
-    const int64_t n = d->given[0].rows, bytes = n * n * (int64_t)sizeof(double);
-    const struct stack *z = &d->found[0];
-    struct factored f;
-    if (is_complex(kind) || n > LARGEST_REFINED)
-        return inverse(d);
-    begin(&arena);
-    take_factored(&arena, n, &f);
-    double *b = take(&arena, bytes), *x = take(&arena, bytes), *rest = take(&arena, bytes);
-    double *few = take(&arena, ROOM_TO_REFINE * bytes);
-    NEEDS_MEMORY;
-    for (int64_t i = 0; i < d->count; i++) {
-        gather(d, 0, i, f.scaled.whole, n);
-        if (!all_finite(DOUBLE, f.scaled.whole, n * n))
-            return end_with(&arena, FAILED);
-        factor(&f);
-        if (!f.sign)
-            return end_with(&arena, FAILED);
-        memset(b, 0, (size_t)bytes);
-        for (int64_t j = 0; j < n; j++)
-            b[j * (n + 1)] = 1;
-        refine(&f, n, b, few, x, rest);
-        for (int64_t row = 0; row < n; row++)
-            for (int64_t j = 0; j < n; j++)
-                write_real(stored(d), result_at(d, 0, i) + row * z->down + j * z->along, 0,
-                           shifted(x[j * n + row], -f.columns[row] - f.rows[j]));
-    }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* The logarithm of (high + low) 2^power. */
@@ -131,20 +96,18 @@ static double refined_log(struct factored *f, struct parts *lower, double *upper
     return log_of(high, low + (fabs(trace) < 0.5 ? high * trace : 0), power);
 }
 
-static int refined_log_determinant(const struct decomposition *d)
+static int refined_log_determinant(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t n = d->given[0].rows, bytes = n * n * (int64_t)sizeof(double);
     struct factored f;
     struct parts lower;
     if (is_complex(kind) || n > LARGEST_REFINED)
-        return log_determinant(d);
-    begin(&arena);
-    take_factored(&arena, n, &f);
-    take_parts(&arena, n, n, &lower);
-    double *upper = take(&arena, bytes), *few = take(&arena, 5 * bytes);
-    double *change = take(&arena, bytes), sign[2], logarithm;
+        return log_determinant(d, arena);
+    take_factored(arena, n, &f);
+    take_parts(arena, n, n, &lower);
+    double *upper = take(arena, bytes), *few = take(arena, 5 * bytes);
+    double *change = take(arena, bytes), sign[2], logarithm;
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, f.scaled.whole, n);
@@ -160,13 +123,12 @@ static int refined_log_determinant(const struct decomposition *d)
         write_real(stored(d), result_at(d, 0, i), 0, sign[0]);
         write_real(stored(d), result_at(d, 1, i), 0, logarithm);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* x^T a^-1 y: the inputs are a, x, y. */
-static int inverse_form(const struct decomposition *d)
+static int inverse_form(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t n = d->given[0].rows, bytes = n * (int64_t)sizeof(double);
     struct factored f;
@@ -175,21 +137,20 @@ static int inverse_form(const struct decomposition *d)
     double form, less, nothing = 0;
     if (is_complex(kind))
         return FAILED;
-    begin(&arena);
-    take_factored(&arena, n, &f);
-    take_parts(&arena, 1, n, &row);
-    double *y = take(&arena, bytes), *v = take(&arena, bytes), *rest = take(&arena, bytes);
-    double *few = take(&arena, ROOM_TO_REFINE * bytes);
+    take_factored(arena, n, &f);
+    take_parts(arena, 1, n, &row);
+    double *y = take(arena, bytes), *v = take(arena, bytes), *rest = take(arena, bytes);
+    double *few = take(arena, ROOM_TO_REFINE * bytes);
     NEEDS_MEMORY;
     gather(d, 0, 0, f.scaled.whole, n);
     gather(d, 1, 0, row.whole, n);
     gather(d, 2, 0, y, n);
     if (!all_finite(DOUBLE, f.scaled.whole, n * n) || !all_finite(DOUBLE, row.whole, n) ||
         !all_finite(DOUBLE, y, n))
-        return end_with(&arena, FAILED);
+        return FAILED;
     factor(&f);
     if (!f.sign)
-        return end_with(&arena, FAILED);
+        return FAILED;
     scale_columns(n, 1, row.whole, f.columns, &powers[0]);
     scale_columns(n, 1, y, f.rows, &powers[1]);
     refine(&f, 1, y, few, v, rest);
@@ -197,7 +158,7 @@ static int inverse_form(const struct decomposition *d)
     multiply_doubles(1, n, 1, row.whole, rest, &form);
     residual(&row, 1, &nothing, v, few, &less);
     write_real(stored(d), d->found[0].data, 0, shifted(form - less, powers[0] + powers[1]));
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 /* -- all of them */
 
@@ -211,7 +172,6 @@ static const struct {
     {"determinant", determinant},
     {"eig", eig},
     {"eigh", eigh},
-    {"inverse", inverse},
     {"inverse_form", inverse_form},
     {"least_squares", least_squares},
     {"log_determinant", log_determinant},
@@ -219,7 +179,6 @@ static const struct {
     {"pseudo_inverse_of_hermitian", pseudo_inverse_of_hermitian},
     {"qr", qr},
     {"qr_raw", qr_raw},
-    {"refined_inverse", refined_inverse},
     {"refined_log_determinant", refined_log_determinant},
     {"refined_solve", refined_solve},
     {"solve", solve},

@@ -17,9 +17,8 @@ struct workspace {
 /* -- QR */
 
 /* h in the order of LAPACK, which is its transpose in rows, and tau. */
-static int qr_raw(const struct decomposition *d)
+static int qr_raw(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
@@ -27,54 +26,51 @@ static int qr_raw(const struct decomposition *d)
     double few[2];
     CALL(geqrf, GEQRF, kind)(&m, &n, NULL, &m, NULL, few, &length, &info);
     length = length_asked(kind, few);
-    begin(&arena);
-    void *a = take(&arena, m * n * size), *tau = take(&arena, MIN(m, n) * size);
-    void *work = take(&arena, length * size);
+    void *a = take(arena, m * n * size), *tau = take(arena, MIN(m, n) * size);
+    void *work = take(arena, length * size);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, m);
         CALL(geqrf, GEQRF, kind)(&m, &n, a, &m, tau, work, &length, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         convert_matrix(kind, stored(d), m * n, 1, a, size, 0, result_at(d, 0, i),
                        size_of(stored(d)), 0);
         scatter(d, 1, i, tau, MIN(m, n));
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* q and r; how many columns q has is seen from it. */
-static int qr(const struct decomposition *d)
+static int qr(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     blas_int m = d->given[0].rows, n = d->given[0].columns, k = MIN(m, n), wide = d->found[0].columns;
     blas_int length = -1, asked;
     double few[2];
-    begin(&arena);
-    void *a = take(&arena, m * MAX(n, wide) * size), *tau = take(&arena, k * size);
+    void *a = take(arena, m * MAX(n, wide) * size), *tau = take(arena, k * size);
     CALL(geqrf, GEQRF, kind)(&m, &n, a, &m, tau, few, &length, &info);
     asked = length_asked(kind, few);
     CALL(orgqr, ORGQR, kind)(&m, &wide, &k, a, &m, tau, few, &length, &info);
     length = MAX(asked, length_asked(kind, few));
-    void *work = take(&arena, length * size);
+    void *work = take(arena, length * size);
     NEEDS_MEMORY;
     const struct stack *r = &d->found[1];
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, m);
         CALL(geqrf, GEQRF, kind)(&m, &n, a, &m, tau, work, &length, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         scatter(d, 1, i, a, m);
         clear_triangle(r->along, 0, r->rows, r->columns, result_at(d, 1, i), r->down);
         CALL(orgqr, ORGQR, kind)(&m, &wide, &k, a, &m, tau, work, &length, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         scatter(d, 0, i, a, m);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* -- eigenvalues */
@@ -110,28 +106,26 @@ static void workspace_of_eigh(struct arena *arena, int kind, int vectors, int64_
 }
 
 /* w, and v if `option`. */
-static int eigh(const struct decomposition *d)
+static int eigh(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const int64_t n = d->given[0].rows;
     struct workspace space;
-    begin(&arena);
-    void *a = take(&arena, n * n * size), *w = take(&arena, n * real_size(kind));
-    workspace_of_eigh(&arena, kind, d->option, n, &space);
+    void *a = take(arena, n * n * size), *w = take(arena, n * real_size(kind));
+    workspace_of_eigh(arena, kind, d->option, n, &space);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, n);
         call_eigh(kind, d->option, d->lower, n, a, w, &space, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         scatter_reals(d, 0, i, w);
         if (d->option)
             scatter(d, 1, i, a, n);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 static void call_eig(int kind, blas_int n, void *a, void *w, void *v, struct workspace *s,
@@ -169,30 +163,28 @@ static void scatter_pairs(const struct decomposition *d, int64_t i, const void *
     }
 }
 
-static int eig(const struct decomposition *d)
+static int eig(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const int64_t n = d->given[0].rows;
     double few[2];
     struct workspace s = {few, NULL, NULL, -1, 0, 0};
-    begin(&arena);
-    void *a = take(&arena, n * n * size), *columns = take(&arena, n * n * size);
-    void *values = take(&arena, 2 * n * size);
-    s.reals = take(&arena, 2 * n * real_size(kind));
+    void *a = take(arena, n * n * size), *columns = take(arena, n * n * size);
+    void *values = take(arena, 2 * n * size);
+    s.reals = take(arena, 2 * n * real_size(kind));
     call_eig(kind, n, a, values, columns, &s, &info);
     s.length = length_asked(kind, few);
-    s.work = take(&arena, s.length * size);
+    s.work = take(arena, s.length * size);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, n);
         if (!all_finite(kind, a, n * n))
-            return end_with(&arena, FAILED);
+            return FAILED;
         call_eig(kind, n, a, values, columns, &s, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         if (!is_complex(kind)) {
             scatter_pairs(d, i, values, columns);
             continue;
@@ -200,7 +192,7 @@ static int eig(const struct decomposition *d)
         scatter(d, 0, i, values, n);
         scatter(d, 1, i, columns, n);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* -- singular values */
@@ -255,28 +247,26 @@ static void prepare_svd(struct arena *arena, int kind, int sides, int64_t m, int
 }
 
 /* u, s, vh; or s alone. `option`: which sides. */
-static int svd(const struct decomposition *d)
+static int svd(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     blas_int info = 0;
     struct svd x;
     const int64_t m = d->given[0].rows, n = d->given[0].columns;
-    begin(&arena);
-    prepare_svd(&arena, kind, d->option, m, n, &x);
+    prepare_svd(arena, kind, d->option, m, n, &x);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, x.a, m);
         call_svd(&x, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         scatter_reals(d, d->option == VALUES ? 0 : 1, i, x.s);
         if (d->option == VALUES)
             continue;
         scatter(d, 0, i, x.u, m);
         scatter(d, 2, i, x.v, x.rows_of_v);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* The rows (columns, if `across`) of a matrix in columns times numbers. */
@@ -307,74 +297,68 @@ static void inverses(int kind, int64_t k, const void *s, double rcond, double *b
 }
 
 /* v diag(1 / s) u^H. */
-static int pseudo_inverse(const struct decomposition *d)
+static int pseudo_inverse(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     struct svd x;
     const int64_t m = d->given[0].rows, n = d->given[0].columns, k = MIN(m, n);
-    begin(&arena);
-    prepare_svd(&arena, kind, SHORT_SIDES, m, n, &x);
-    double *by = take(&arena, 2 * k * (int64_t)sizeof(double));
-    void *z = take(&arena, n * m * size);
+    prepare_svd(arena, kind, SHORT_SIDES, m, n, &x);
+    double *by = take(arena, 2 * k * (int64_t)sizeof(double));
+    void *z = take(arena, n * m * size);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, x.a, m);
         call_svd(&x, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         inverses(kind, k, x.s, d->rcond, by);
         scale(kind, 0, k, n, x.v, by);
         product_of(kind, "C", "C", n, k, m, x.v, k, x.u, m, z);
         scatter(d, 0, i, z, n);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* The same of Hermitian matrices: v diag(1 / w) v^H. */
-static int pseudo_inverse_of_hermitian(const struct decomposition *d)
+static int pseudo_inverse_of_hermitian(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     const int64_t n = d->given[0].rows;
     struct workspace space;
-    begin(&arena);
-    void *a = take(&arena, n * n * size), *w = take(&arena, n * real_size(kind));
-    void *v = take(&arena, n * n * size), *z = take(&arena, n * n * size);
-    double *by = take(&arena, 2 * n * (int64_t)sizeof(double));
-    workspace_of_eigh(&arena, kind, 1, n, &space);
+    void *a = take(arena, n * n * size), *w = take(arena, n * real_size(kind));
+    void *v = take(arena, n * n * size), *z = take(arena, n * n * size);
+    double *by = take(arena, 2 * n * (int64_t)sizeof(double));
+    workspace_of_eigh(arena, kind, 1, n, &space);
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, a, n);
         call_eigh(kind, 1, 1, n, a, w, &space, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         memcpy(v, a, (size_t)(n * n * size));
         inverses(kind, n, w, d->rcond, by);
         scale(kind, 1, n, n, v, by);
         product_of(kind, "N", "C", n, n, n, v, n, a, n, z);
         scatter(d, 0, i, z, n);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* adj(x) = det(u vh) vh^H diag(p) u^H, p_i being the product of the other singular values. */
-static int adjugate(const struct decomposition *d)
+static int adjugate(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
     struct svd x;
     const int64_t n = d->given[0].rows;
-    begin(&arena);
-    prepare_svd(&arena, kind, WHOLE_SIDES, n, n, &x);
-    void *z = take(&arena, n * n * size), *pivots = take_integers(&arena, n);
-    double *by = take(&arena, 2 * n * (int64_t)sizeof(double));
+    prepare_svd(arena, kind, WHOLE_SIDES, n, n, &x);
+    void *z = take(arena, n * n * size), *pivots = take_integers(arena, n);
+    double *by = take(arena, 2 * n * (int64_t)sizeof(double));
     NEEDS_MEMORY;
     for (int64_t i = 0; i < d->count; i++) {
         gather(d, 0, i, x.a, n);
@@ -384,7 +368,7 @@ static int adjugate(const struct decomposition *d)
         }
         call_svd(&x, &info);
         if (info)
-            return end_with(&arena, FAILED);
+            return FAILED;
         memcpy(x.a, x.u, (size_t)(n * n * size));
         struct scaled u = determinant_of(kind, n, x.a, pivots);
         memcpy(x.a, x.v, (size_t)(n * n * size));
@@ -402,7 +386,7 @@ static int adjugate(const struct decomposition *d)
         product_of(kind, "C", "C", n, n, n, x.v, n, x.u, n, z);
         scatter(d, 0, i, z, n);
     }
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 
 /* -- least squares */
@@ -452,21 +436,19 @@ static void prepare_lstsq(struct arena *arena, const struct decomposition *d, st
 }
 
 /* Of one system: z, the squares of the lengths of b - a z, the rank, the singular values. */
-static int least_squares(const struct decomposition *d)
+static int least_squares(const struct decomposition *d, struct arena *arena)
 {
-    struct arena arena;
     const int kind = d->kind;
     blas_int info = 0;
     struct lstsq x;
     double z[2];
-    begin(&arena);
-    prepare_lstsq(&arena, d, &x);
+    prepare_lstsq(arena, d, &x);
     NEEDS_MEMORY;
     gather(d, 0, 0, x.a, x.m);
     gather(d, 1, 0, x.b, x.tall);
     call_lstsq(&x, &info);
     if (info)
-        return end_with(&arena, FAILED);
+        return FAILED;
     scatter(d, 0, 0, x.b, x.tall);
     for (int64_t j = 0; j < x.k; j++) {
         double total = 0;
@@ -478,6 +460,6 @@ static int least_squares(const struct decomposition *d)
     }
     *(int64_t *)d->found[2].data = x.rank;
     scatter_reals(d, 3, 0, x.s);
-    return end_with(&arena, FOUND);
+    return FOUND;
 }
 #endif
