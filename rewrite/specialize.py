@@ -10,7 +10,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.scalar_logic import eq, switch
-from symcomp.ops.scalar_math import mul, neg, reciprocal, sqr, sqrt
+from symcomp.ops.scalar_math import cast, mul, neg, reciprocal, sqr, sqrt
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import is_power_of_two, number
 
@@ -69,4 +69,22 @@ def sum_of_negated(node: Apply, graph: Any) -> Any:
     return neg(node.op(*inner.inputs))
 
 
-SPECIALIZE = RuleSet([small_power, division_by_power_of_two, sum_of_negated], ["specialize"])
+OF_SCIPY = (
+    "betainc", "erfcinv", "erfinv", "gammainc", "gammaincc", "i0", "i1", "iv", "ive", "j0", "j1",
+    "jv", "kv", "kve", "ndtri",
+)  # fmt: skip
+
+
+@rule(*OF_SCIPY, why="SciPy's loops are of float32 and float64; others would run in Python")
+def function_of_scipy(node: Apply, graph: Any) -> Any:
+    """f(integers) -> f(floats);  f(float16) -> cast(f(float32))"""
+    out = node.outputs[0].dtype
+    work = "float32" if out == "float16" else out
+    if all(x.dtype == work for x in node.inputs):
+        return None
+    return cast(node.op(*(cast(x, work) for x in node.inputs)), out)
+
+
+SPECIALIZE = RuleSet(
+    [small_power, division_by_power_of_two, sum_of_negated, function_of_scipy], ["specialize"]
+)

@@ -1,7 +1,7 @@
 """Transcendental functions in C: for each row, what its arguments are converted to and its form.
 
-Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h`, with e_ of
-`special.h`; the others are C's own, or of `stable.h`.
+Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h` and
+`incomplete_gamma.h`, with e_ of `special.h`; the others are C's own, or of `stable.h`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ _SPECIAL = (
     "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "log1p_minus", "exp_moment_ratio",
 )  # fmt: skip
 _SPECIAL_OF_TWO = ("logaddexp", "logdiffexp", "log_of_pow")
-_GAMMA_OF_TWO = ("betaln", "log_poch", "log_gamma_ratio", "digamma_increment")
+_GAMMA = ("gamma", "gammaln", "log_of_gamma", "psi", "tri_gamma")
+_GAMMA_OF_TWO = (
+    "beta", "betaln", "digamma_increment", "gamma_ratio", "gammainc_der", "inverse_poch",
+    "log_gamma_ratio", "log_poch", "poch", "polygamma", "tri_gamma_increment",
+)  # fmt: skip
 
 FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("loop", f"{function}(x)") for name, function in _LIBRARY.items()},
@@ -37,9 +41,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "sinc": ("result", "r_sinc{s}(x)"),
     "one_plus_log": ("double", "r_one_plus_log(x)"),
     "logexpm1": ("double", "r_logexpm1(x)"),
-    **{
-        name: ("double", f"g_{name}(x)") for name in ("gammaln", "log_of_gamma", "psi", "tri_gamma")
-    },
+    **{name: ("double", f"g_{name}(x)") for name in _GAMMA},
     **{name: ("double", f"g_{name}(x, y)") for name in _GAMMA_OF_TWO},
     **{name: ("double", f"e_{name}(x)") for name in _SPECIAL},
     **{name: ("double", f"e_{name}(x, y)") for name in _SPECIAL_OF_TWO},

@@ -49,12 +49,13 @@ from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula, Literal
 
 _HEADERS = ("scalars.h", "elementary.h")
+_OF_GAMMA_FUNCTIONS = ("pairs.h", "gamma.h", "incomplete_gamma.h")
 _OF_FUNCTIONS = (
     "elementary.h",
     "complex.h",
     "stable.h",
     "stable_double.h",
-    "gamma.h",
+    *_OF_GAMMA_FUNCTIONS,
     "special.h",
     "lines.h",
     "log_lines.h",
@@ -180,7 +181,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     if nest != "shared":
         parts += [_header("nest_loops.h"), _header("reduction.h")]
     if any(_OF_GAMMA.search(text) for text in sources):
-        parts += [gamma_tables(), _header("gamma.h")]
+        parts += [gamma_tables(), *map(_header, _OF_GAMMA_FUNCTIONS)]
     if any(_OF_SPECIAL.search(text) for text in sources):
         parts += [error_tables(), _header("special.h")]
     parts += [_header("lines.h")]

@@ -82,6 +82,10 @@ TEMPLATES: dict[str, Template] = {
     "neg": _loop(iufc="-x"),
     "true_div": _loop(biu="(double)x / (double)y", f="x / y", c="c_div{s}(x, y)"),
     "int_div": _loop(i="floor_div_i(x, y)", u="floor_div_u(x, y)", f="floor_div_f{s}(x, y)"),
+    "ceil_intdiv": _loop(
+        i="floor_div_i(x, y) + (mod_i(x, y) != 0)", u="floor_div_u(x, y) + (mod_u(x, y) != 0)",
+        f="-floor_div_f{s}(-x, y)",
+    ),
     "mod": _loop(i="mod_i(x, y)", u="mod_u(x, y)", f="mod_f{s}(x, y)"),
     "reciprocal": Template("result", {"f": "1 / x", "c": "c_reciprocal{s}(x)"}),
     "pow": _loop(u="pow_u(x, y)", f="m_pow{s}(x, y)", c="c_pow{s}(x, y)"),
@@ -125,7 +129,7 @@ TEMPLATES: dict[str, Template] = {
     "real": Template("own", {"biuf": "x", "c": "creal{s}(x)"}),
     "imag": Template("own", {"biuf": "0", "c": "cimag{s}(x)"}),
     "conj": Template("result", {"biuf": "x", "c": "conj{s}(x)"}),
-    "angle": Template("own", {"f": "atan2{s}(0, x)", "c": "c_angle{s}(x)"}),
+    "angle": Template("own", {"biu": "atan2(0, x)", "f": "atan2{s}(0, x)", "c": "c_angle{s}(x)"}),
     **{
         name: Template(arguments, {"f": form, **_of_complex(name)})
         for name, (arguments, form) in FUNCTIONS.items()
@@ -269,33 +273,18 @@ def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> 
     x, low, high = (converted(n, d, dtype) for n, d in zip(names, dtypes, strict=True))
     kind = np.dtype(dtype).kind
     if kind == "c":
-        return None
+        s = _suffix_of_parts(dtype)
+        return f"c_minimum{s}(c_maximum{s}({x}, {low}), {high})"
     if kind == "b":
         return f"(({x} | {low}) & {high})"
     name = f"clip_f{_suffix(dtype)}" if kind == "f" else f"clip_{kind}"
     return f"({C_TYPES[dtype]}){name}({x}, {low}, {high})"
 
 
-def _ceil_intdiv(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
-    x, y = names
-    if all(np.dtype(d).kind == "f" for d in dtypes):
-        x, y = (converted(n, d, dtype) for n, d in zip(names, dtypes, strict=True))
-        value = f"-floor_div_f{_suffix(dtype)}(-{x}, {y})"
-        return f"half_of({value})" if dtype == "float16" else f"({value})"
-    signed = all(np.dtype(d).kind == "i" for d in dtypes)
-    return f"({C_TYPES[dtype]})-floor_div_i(({C_TYPES[dtypes[0]]})-{x}, {y})" if signed else None
-
-
-def _compound(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
-    if {"int64", "uint64"} & {*dtypes}:
-        return None  # of which the wider type holds all digits, and double does not
-    x, y = (converted(n, d, "float64") for n, d in zip(names, dtypes, strict=True))
-    return converted(f"e_{row.name}({x}, {y})", "float64", dtype)
-
-
-def _exp_moment(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
-    x = converted(names[0], dtypes[0], "float64")
-    return converted(f"e_exp_moment({row.parameters[0]}, {x})", "float64", dtype)
+def _in_wider(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    """A function of ``special.h`` of numbers of the wider type, which holds integers, too."""
+    arguments = [*map(str, row.parameters), *(f"(long double){name}" for name in names)]
+    return converted(f"e_{row.name}({', '.join(arguments)})", "float64", dtype)
 
 
 def _suffix(dtype: str) -> str:
@@ -304,6 +293,6 @@ def _suffix(dtype: str) -> str:
 
 _SPECIAL = {
     "cast": _cast, "add": _add, "switch": _switch, "guarded": _guarded, "clip": _clip,
-    "ceil_intdiv": _ceil_intdiv, "complex": _complex, "exp_moment": _exp_moment,
-    "compound": _compound, "compoundm1": _compound,
+    "complex": _complex, "exp_moment": _in_wider,
+    "compound": _in_wider, "compoundm1": _in_wider, "spherical_jn": _in_wider,
 }  # fmt: skip

@@ -1,144 +1,6 @@
 /* The gamma function's kin, as symcomp/ops/gamma_values.py and log_gamma.py compute them for
-   arrays: in double, or in double-double where terms cancel. The tables are written before this
-   by gamma_tables.py; what is not commented here is explained in those files. */
-
-#define SLOW static __attribute__((noinline, unused))
-
-/* -- double-double arithmetic */
-
-static inline pair p_of(double x) { return (pair){x, 0}; }
-
-static inline pair p_quick_sum(double x, double y)
-{
-    double total = x + y;
-    return (pair){total, y - (total - x)};
-}
-
-static inline pair p_sum(double x, double y)
-{
-    double total = x + y, part = total - x;
-    double error = (x - (total - part)) + (y - part);
-    return (pair){total, isfinite(error) ? error : 0};
-}
-
-static inline double p_half(double x)
-{
-    double big = 134217729.0 * x;
-    return big - (big - x);
-}
-
-static inline pair p_product(double x, double y)
-{
-    double product = x * y;
-#ifdef __FMA__
-    double error = __builtin_fma(x, y, -product);
-#else
-    double a = p_half(x), b = p_half(y), c = x - a, d = y - b;
-    double error = ((a * b - product) + a * d + c * b) + c * d;
-#endif
-    return (pair){product, isfinite(error) ? error : 0};
-}
-
-static inline pair p_add_d(pair x, double y)
-{
-    pair sum = p_sum(x.hi, y);
-    return p_quick_sum(sum.hi, sum.lo + x.lo);
-}
-
-static inline pair p_add(pair x, pair y)
-{
-    pair high = p_sum(x.hi, y.hi), low = p_sum(x.lo, y.lo);
-    high = p_quick_sum(high.hi, high.lo + low.hi);
-    return p_quick_sum(high.hi, high.lo + low.lo);
-}
-
-static inline pair p_neg(pair x) { return (pair){-x.hi, -x.lo}; }
-static inline pair p_sub(pair x, pair y) { return p_add(x, p_neg(y)); }
-static inline pair p_abs(pair x) { return x.hi < 0 ? p_neg(x) : x; }
-
-static inline pair p_mul_d(pair x, double y)
-{
-    pair product = p_product(x.hi, y);
-    return p_quick_sum(product.hi, product.lo + x.lo * y);
-}
-
-static inline pair p_mul(pair x, pair y)
-{
-    pair product = p_product(x.hi, y.hi);
-    return p_quick_sum(product.hi, product.lo + (x.hi * y.lo + x.lo * y.hi));
-}
-
-SLOW pair p_div(pair x, pair y)
-{
-    double first = x.hi / y.hi;
-    pair rest = p_sub(x, p_mul_d(y, first));
-    double second = rest.hi / y.hi;
-    rest = p_sub(rest, p_mul_d(y, second));
-    return p_add_d(p_quick_sum(first, second), rest.hi / y.hi);
-}
-
-static inline pair p_scaled(pair x, int exponent)
-{
-    return exponent ? (pair){ldexp(x.hi, exponent), ldexp(x.lo, exponent)} : x;
-}
-
-SLOW double g_horner(const double *coefficients, int count, double x)
-{
-    double total = coefficients[count - 1];
-    for (int k = count - 2; k >= 0; k--) total = total * x + coefficients[k];
-    return total;
-}
-
-/* A table of pairs, for large terms, and one of doubles for those after them. */
-SLOW pair p_series(const pair *first, int n, const double *rest, int count, pair x)
-{
-    pair total = p_of(g_horner(rest, count, x.hi));
-    for (int k = n - 1; k >= 0; k--) total = p_add(p_mul(total, x), first[k]);
-    return total;
-}
-
-#define SERIES(name, x) \
-    p_series(name##_PAIRS, LENGTH(name##_PAIRS), name##_REST, LENGTH(name##_REST), x)
-#define LENGTH(table) ((int)(sizeof(table) / sizeof(*(table))))
-#define HORNER(table, x) g_horner(table, LENGTH(table), x)
-
-/* The logarithm of x 2^exponent. */
-SLOW pair p_log(pair x, int exponent)
-{
-    int power;
-    double mantissa = frexp(x.hi, &power);
-    if (mantissa < 0.70710678118654757) {
-        mantissa *= 2;
-        power--;
-    }
-    double low = ldexp(x.lo, -power), nearest = rint(mantissa * 32), center = nearest / 32;
-    pair numerator = p_quick_sum(mantissa - center, low);
-    pair ratio = p_div(numerator, p_add_d(p_sum(mantissa, center), low));
-    pair result = p_mul_d(p_mul(ratio, SERIES(ATANH, p_mul(ratio, ratio))), 2);
-    pair whole = p_mul_d(LN2_PAIR, (double)(power + exponent));
-    return p_add(p_add(whole, LOGARITHMS[(int)nearest - LOG_FIRST]), result);
-}
-
-/* log(1 + z) / z for z = (x - y) / y. */
-SLOW pair p_log1p_ratio(pair x, pair y, pair z)
-{
-    if (!(fabs(z.hi) < 1.0 / 64)) return p_div(p_log(p_div(x, y), 0), z);
-    pair divisor = p_add_d(z, 2), half = p_div(z, divisor);
-    return p_mul_d(p_div(SERIES(ATANH, p_mul(half, half)), divisor), 2);
-}
-
-SLOW void p_sin_cos_pi(pair x, pair *sine, pair *cosine)
-{
-    double whole = rint(x.hi);
-    pair fraction = p_add_d(x, -whole), size = p_abs(fraction);
-    int steep = size.hi > 0.25, odd = fmod(whole, 2) != 0;
-    pair angle = p_mul(PI_PAIR, steep ? p_add_d(p_neg(size), 0.5) : size);
-    pair square = p_mul(angle, angle);
-    pair s = p_mul(angle, SERIES(SINE, square)), c = SERIES(COSINE, square);
-    pair upper = steep ? c : s, right = steep ? s : c;
-    *sine = (fraction.hi < 0) != odd ? p_neg(upper) : upper;
-    *cosine = odd ? p_neg(right) : right;
-}
+   arrays: in double, or in double-double (pairs.h) where terms cancel. What is not commented here
+   is explained in those files. Prefix: g_. */
 
 /* -- in double-double: finite arguments, no poles */
 
@@ -241,6 +103,39 @@ static inline double g_near(const double *table, int count, double x)
 
 static inline int g_is_pole(pair x) { return x.hi <= 0 && x.hi == floor(x.hi) && x.lo == 0; }
 
+/* The sign of the gamma function, no pole. */
+SLOW double g_sign(pair x)
+{
+    double whole = floor(x.hi);
+    whole -= whole == x.hi && x.lo < 0;
+    return x.hi < 0 && fmod(whole, 2) != 0 ? -1 : 1;
+}
+
+static inline double g_gamma_near(double x) { return 1 + (x - 1) * (x - 2) * NEAR(GAMMA_NEAR, x); }
+
+SLOW double g_gamma_above(double x)
+{
+    double product = 1, low = 0;
+    while (x > 2.5) {
+        x -= 1;
+        pair step = p_product(product, x);
+        low = low * x + step.lo;
+        product = step.hi;
+    }
+    double near = g_gamma_near(x);
+    return near * product + near * low;
+}
+
+SLOW double g_gamma(double x)
+{
+    if (x >= 0.5 && x <= 2.5) return g_gamma_near(x);
+    if (fabs(x) < 0.5) return x == 0 ? 1 / x : g_gamma_near(1 + x) / x;
+    if (isnan(x) || g_is_pole(p_of(x))) return NAN;
+    if (fabs(x) >= GAMMA_END) return x > 0 ? INFINITY : 0 * g_sign(p_of(x));
+    if (x > 0 && x < 16) return g_gamma_above(x);
+    return g_sign(p_of(x)) * p_exp(p_log_gamma(p_of(x)));
+}
+
 /* Taylor's series about a root so close that double-doubles would have too few digits. */
 SLOW double g_at_root(const double (*roots)[4], int count, double x, double low, double z)
 {
@@ -327,6 +222,51 @@ SLOW double g_tri_gamma(double x)
     return ratio * ratio - g_tri_gamma_right(1 - x);
 }
 
+/* x^s times Hurwitz's zeta function of s = n + 1 > 2 and x > 0. */
+SLOW double g_zeta(double n, double x)
+{
+    double s = n + 1, far = ceil(2 * s + 10 - x), nothing = ceil(x * expm1(46 / s)) + 1;
+    int count = (int)fmax(fmin(far, nothing), 0);
+    double z = 0, moved = x + count, series = moved / n + 0.5, factor = s / moved;
+    for (int k = count - 1; k >= 0; k--) z += exp(-s * log1p(k / x));
+    if (far > nothing) return z;
+    for (int k = 0; k < LENGTH(ZETA_TAIL); k++) {
+        series += ZETA_TAIL[k] * factor;
+        factor = factor * ((s + 2 * k + 1) / moved) * ((s + 2 * k + 2) / moved);
+    }
+    return z + exp(-s * log1p(count / x)) * series;
+}
+
+/* n! x^(-n - 1) z. */
+SLOW double g_times_factorial(double n, double x, double z)
+{
+    pair order = p_sum(n, 1), power = p_mul(p_log(p_of(x), 0), order);
+    pair logarithm = p_sub(p_log_gamma(order), power);
+    return copysign(p_exp(p_add(logarithm, p_log(p_of(fabs(z)), 0))), z);
+}
+
+SLOW double g_polygamma_left(double n, double x, double sign)
+{
+    double left = -x - floor(-x), right = 1 - left, nearest = fmin(left, right);
+    double places[] = {left, right, 1 - x}, parts[3];
+    for (int k = 0; k < 3; k++)
+        parts[k] = exp(-(n + 1) * log1p((places[k] - nearest) / nearest)) * g_zeta(n, places[k]);
+    return g_times_factorial(n, nearest, parts[1] + sign * (parts[0] - parts[2]));
+}
+
+SLOW double g_polygamma(double n, double x)
+{
+    if (n == 0) return g_psi(x);
+    if (n == 1) return g_tri_gamma(x);
+    if (!(n > 1) || n != floor(n) || isinf(n) || isnan(x)) return NAN;
+    double sign = fmod(n, 2) == 0 ? -1 : 1, below = floor(x);
+    if (x < 0 && x - below == 0.5 && sign < 0) x = 1 - x;
+    if (isinf(x)) return x > 0 ? 0 : NAN;
+    if (x == 0) return sign > 0 ? INFINITY : copysign(INFINITY, -x);
+    if (x < 0 && x == below) return sign > 0 ? INFINITY : NAN;
+    return sign * (x > 0 ? g_times_factorial(n, x, g_zeta(n, x)) : g_polygamma_left(n, x, sign));
+}
+
 /* -- ratios of two */
 
 SLOW pair p_log_ratio_left(pair x, pair y, pair difference)
@@ -350,6 +290,34 @@ SLOW pair p_log_ratio(pair x, pair y, pair difference)
     if (x.hi > 0 && y.hi > 0) return p_log_gamma_difference(x, y, difference);
     if (x.hi < -0.5 && y.hi < -0.5) return p_log_ratio_left(x, y, difference);
     return p_sub(p_log_gamma(x), p_log_gamma(y));
+}
+
+SLOW double g_sign_of_ratio(pair x, pair y, pair difference)
+{
+    if (!g_is_pole(x)) return g_sign(x) * g_sign(y);
+    return fabs(fmod(difference.hi, 2)) != fabs(fmod(difference.lo, 2)) ? -1 : 1;
+}
+
+SLOW double g_ratio(pair x, pair y, pair difference)
+{
+    int at_x = g_is_pole(x), at_y = g_is_pole(y), finite = isfinite(x.hi) && isfinite(y.hi);
+    if (finite && at_y && !at_x) return 0;
+    if (!finite || at_x != at_y) return g_gamma(x.hi) / g_gamma(y.hi);
+    double sign = g_sign_of_ratio(x, y, difference);
+    if (fabs(difference.hi) > VAST_SIZE) return sign * (difference.hi > 0 ? INFINITY : 0);
+    return sign * p_exp(p_log_ratio(x, y, difference));
+}
+
+SLOW double g_gamma_ratio(double x, double y) { return g_ratio(p_of(x), p_of(y), p_sum(x, -y)); }
+
+SLOW double g_poch(double x, double h)
+{
+    return h == 0 && !isnan(x) ? 1 : g_ratio(p_sum(x, h), p_of(x), p_of(h));
+}
+
+SLOW double g_inverse_poch(double x, double h)
+{
+    return h == 0 && !isnan(x) ? 1 : g_ratio(p_of(x), p_sum(x, h), p_of(-h));
 }
 
 SLOW double g_log_ratio_tiny(double x, double y)
@@ -388,32 +356,62 @@ SLOW double g_log_poch(double x, double h)
     return h == 0 && !isnan(x) ? 0 : g_log_abs_ratio(p_sum(x, h), x, p_of(h));
 }
 
-/* Where it is no sum of logarithms: at poles of an argument, and at infinity, as SciPy has it. */
-SLOW double g_betaln_apart(double a, double b)
+/* log(abs(beta)) and the sign, where it is finite and not 0. */
+SLOW pair p_log_beta(double a, double b, double *sign)
 {
-    if (isnan(a) || isnan(b)) return NAN;
-    double pole = g_is_pole(p_of(a)) ? a : b, other = pole == a ? b : a;
+    int swapped = fabs(a) < fabs(b);
+    pair big = p_of(swapped ? b : a), small = p_of(swapped ? a : b), total = p_sum(a, b);
+    *sign = g_sign_of_ratio(big, total, p_neg(small)) * g_sign(small);
+    return p_add(p_log_gamma(small), p_log_ratio(big, total, p_neg(small)));
+}
+
+/* The same at poles of an argument, and at infinity, as SciPy has it: the logarithm is infinite
+   where beta is 0 or is. */
+SLOW pair p_log_beta_apart(double a, double b, double *sign)
+{
+    double pole = g_is_pole(p_of(a)) ? a : b, other = pole == a ? b : a, mirrored = 1 - a - b;
+    *sign = 1;
+    if (isnan(a) || isnan(b)) return p_of(NAN);
     if (g_is_pole(p_of(pole))) {
-        double mirrored = 1 - a - b;
-        if (fabs(pole) > 0x1p31 || other != rint(other) || other <= 0 || !(mirrored > 0))
-            return INFINITY;
-        double big = fmax(mirrored, other), small = fmin(mirrored, other);
-        pair ratio = p_log_ratio(p_of(big), p_of(1 - pole), p_of(-small));
-        return p_add(p_log_gamma(p_of(small)), ratio).hi;
+        int finite = other > 0 && other == rint(other) && mirrored > 0 && pole > -0x1p31;
+        if (!finite) return p_of(INFINITY);
+        pair logarithm = p_log_beta(mirrored, other, sign);
+        *sign *= fmod(other, 2) != 0 ? -1 : 1;
+        return logarithm;
     }
-    return isinf(a) && isinf(b) ? NAN : (isinf(a) ? b : a) > 0 ? -INFINITY : INFINITY;
+    if (isinf(a) && isinf(b)) return p_of(a > 0 && b > 0 ? NAN : INFINITY);
+    double infinite = isinf(a) ? a : b, finite = isinf(a) ? b : a;
+    if (infinite > 0) *sign = g_sign(p_of(finite));
+    return p_of(infinite > 0 && finite > 0 ? -INFINITY : INFINITY);
+}
+
+/* Which of these formulas, and the logarithm -infinity where beta is 0. */
+SLOW pair p_log_abs_beta(double a, double b, double *sign)
+{
+    int at_a = g_is_pole(p_of(a)), at_b = g_is_pole(p_of(b)), at_sum = g_is_pole(p_sum(a, b));
+    int at_big = fabs(a) < fabs(b) ? at_b : at_a, at_small = fabs(a) < fabs(b) ? at_a : at_b;
+    *sign = 1;
+    if (!isfinite(a) || !isfinite(b)) return p_log_beta_apart(a, b, sign);
+    if (at_sum && !at_a && !at_b) return p_of(-INFINITY);
+    if (at_big != at_sum || at_small) return p_log_beta_apart(a, b, sign);
+    return p_log_beta(a, b, sign);
+}
+
+SLOW double g_beta(double a, double b)
+{
+    double sign;
+    if (isfinite(a) && isfinite(b) && fmin(a, b) > VAST_SIZE) return 0;
+    pair logarithm = p_log_abs_beta(a, b, &sign);
+    if (isnan(logarithm.hi)) return NAN;
+    return sign * p_exp(logarithm);
 }
 
 SLOW double g_betaln(double a, double b)
 {
-    int swapped = fabs(a) < fabs(b);
-    double big = swapped ? b : a, small = swapped ? a : b;
-    pair total = p_sum(a, b), x = p_of(big), y = p_of(small);
-    if (!isfinite(a) || !isfinite(b)) return g_betaln_apart(a, b);
-    if (small > VAST_SIZE) return -(big * log1p(small / big) + small * log1p(big / small));
-    if (g_is_pole(total) && !g_is_pole(x) && !g_is_pole(y)) return -INFINITY;
-    if (g_is_pole(x) != g_is_pole(total) || g_is_pole(y)) return g_betaln_apart(a, b);
-    return p_add(p_log_gamma(y), p_log_ratio(x, total, p_neg(y))).hi;
+    double sign, big = fmax(a, b), small = fmin(a, b);
+    if (isfinite(a) && isfinite(b) && small > VAST_SIZE)
+        return -(big * log1p(small / big) + small * log1p(big / small));
+    return p_log_abs_beta(a, b, &sign).hi;
 }
 
 /* -- differences of psi */
@@ -450,4 +448,48 @@ SLOW double g_digamma_increment(double x, double h)
     p_sin_cos_pi(p_of(h), &sine_h, &cosine);
     double mirrored = g_psi_increment_right(1 - x, p_add_d(p_neg(total), 1).hi, -h);
     return p_mul(PI_PAIR, p_div(p_div(sine_h, sine_x), sine_y)).hi + mirrored;
+}
+
+/* -h (1 / x + 1 / y) / (x y) and its like: the terms of the series for 1 / y^2 - 1 / x^2. */
+SLOW double g_tri_gamma_increment_right(double x, double y, double h)
+{
+    double low = fmin(x, y), high = fmax(x, y), value = 0, slope = 0;
+    int count = low < 12 ? (int)ceil(12 - low) : 0;
+    double u = 1 / (low + count), v = 1 / (high + count);
+    for (int k = 2 * LENGTH(BERNOULLI) + 2; k >= 0; k--) {
+        double c = k == 0 ? 0 : k == 1 ? 1 : k == 2 ? 0.5 : k % 2 ? BERNOULLI[(k - 3) / 2] : 0;
+        slope = slope * v + value;
+        value = value * u + c;
+    }
+    double z = h * v * u * slope;
+    for (int k = count - 1; k >= 0; k--) {
+        double near = 1 / (low + k), far = 1 / (high + k);
+        z += h * far * near * (near + far);
+    }
+    return -z;
+}
+
+SLOW double g_tri_gamma_increment_left(double x, pair y, double h)
+{
+    pair sine_x, sine_y, sine_h, both, cosine;
+    p_sin_cos_pi(p_of(x), &sine_x, &cosine);
+    p_sin_cos_pi(y, &sine_y, &cosine);
+    p_sin_cos_pi(p_of(h), &sine_h, &cosine);
+    p_sin_cos_pi(p_add_d(y, x), &both, &cosine);
+    pair first = p_mul(PI_PAIR, p_div(p_div(sine_h, sine_x), sine_y));
+    pair square = p_mul(first, p_mul(PI_PAIR, p_div(p_div(both, sine_x), sine_y)));
+    return -square.hi - g_tri_gamma_increment_right(1 - x, p_add_d(p_neg(y), 1).hi, -h);
+}
+
+SLOW double g_tri_gamma_increment(double x, double h)
+{
+    pair total = p_sum(x, h);
+    double y = total.hi;
+    if (h == 0 && !isnan(x)) return 0;
+    if (isinf(x) && x > 0 && isfinite(h)) return 0;
+    if (isfinite(x) && isfinite(h) && !g_is_pole(p_of(x)) && !g_is_pole(total)) {
+        if (x > 0 && y > 0) return g_tri_gamma_increment_right(x, y, h);
+        if (x < 0 && y < 0 && fabs(h) < 0.125) return g_tri_gamma_increment_left(x, total, h);
+    }
+    return g_tri_gamma(y) - g_tri_gamma(x);
 }

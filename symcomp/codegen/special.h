@@ -127,22 +127,21 @@ INLINE double e_log1p_minus(double x)
 }
 
 /* y log|1 + x|, and the sign of (1 + x)^y; NaN where that is not real. */
-INLINE long double power_of_sum(double x, double y, double *sign)
+INLINE long double power_of_sum(long double x, long double y, double *sign)
 {
-    long double gap = x < -1 ? -2 - (long double)x : x;
-    double rest = fmod(y, 2);
-    *sign = x >= -1 || x != x ? 1 : rest == 1 || rest == -1 ? -1 : floor(y) == y ? 1 : NAN;
+    long double gap = x < -1 ? -2 - x : x, rest = fmodl(y, 2);
+    *sign = x >= -1 || x != x ? 1 : rest == 1 || rest == -1 ? -1 : floorl(y) == y ? 1 : NAN;
     return y == 0 || gap == 0 ? 0 : y * log1pl(gap);
 }
 
-INLINE double e_compound(double x, double y)
+INLINE double e_compound(long double x, long double y)
 {
     double sign;
     long double exponent = power_of_sum(x, y, &sign);
     return (double)(sign * expl(exponent));
 }
 
-INLINE double e_compoundm1(double x, double y)
+INLINE double e_compoundm1(long double x, long double y)
 {
     double sign;
     long double exponent = power_of_sum(x, y, &sign);
@@ -168,7 +167,7 @@ INLINE long double moment(int n, long double x)
     return far;
 }
 
-INLINE double e_exp_moment(int n, double x)
+INLINE double e_exp_moment(int n, long double x)
 {
     return (double)moment(n, x);
 }
@@ -178,4 +177,25 @@ INLINE double e_exp_moment_ratio(double x)
 {
     long double a = -fabsl(x), ratio = a == -INFINITY ? 0 : moment(1, a) / moment(0, a);
     return (double)(x > 0 ? 1 - ratio : ratio);
+}
+
+/* By its power series (DLMF 10.53.1) below n + 1, and by recurrence (10.51.1) from there on. */
+INLINE double e_spherical_jn(int n, long double x)
+{
+    long double series = 0, term = 1, last = cosl(x) / x, now = sinl(x) / x;
+    if (fabsl(x) < n + 1) {
+        for (int k = 0; k < 20 + 2 * n; k++) {
+            series += term;
+            term *= -x * x / 2 / ((k + 1) * (2.0L * n + 2 * k + 3));
+        }
+        for (int k = 1; k <= n; k++)
+            series *= x / (2 * k + 1);
+        return (double)series;
+    }
+    for (int k = 0; k < n; k++) {
+        long double next = (2 * k + 1) * now / x - last;
+        last = now;
+        now = next;
+    }
+    return (double)now;
 }

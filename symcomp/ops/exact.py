@@ -55,11 +55,13 @@ def in_float(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run in float64, and round once at the end: for functions with constants of two parts."""
+    """Run on float64 arrays of one shape, and round to the type of the inputs once at the end."""
 
     def run(*xs: Any) -> Any:
         dtype = float_rule(*(x.dtype.name for x in xs))
-        return np.asarray(function(*(x.astype(np.float64) for x in xs))).astype(dtype)
+        xs = np.broadcast_arrays(*(x.astype(np.float64, copy=False) for x in xs))
+        with np.errstate(all="ignore"):
+            return np.asarray(function(*xs)).astype(dtype, copy=False)
 
     return run
 

@@ -7,6 +7,7 @@ their roots (tools/fit_gamma_functions.py); double-double arithmetic (log_gamma.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from symcomp.ops.double_double import (
     sum_of,
     where,
 )
-from symcomp.ops.elemwise import real_float_rule
 from symcomp.ops.exact import horner, two_product
 from symcomp.ops.log_gamma import EULER, log_gamma_difference
 from symcomp.ops.log_gamma import log_gamma as log_gamma_of_pair
@@ -93,25 +93,14 @@ STIRLING_FROM = 12
 # B(2 k), and of them over 2 k (DLMF 5.11.2).
 _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510]
 _PSI_TAIL = [b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)]
+_ZETA_TAIL = [b / factorial(2 * k) for k, b in enumerate(_BERNOULLI, 1)]
 # The gamma function is 0 or infinite beyond.
 END = 190
 # Above this size a difference of arguments decides alone.
 VAST = 1e150
 
 
-def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run on float64 arrays of one shape, and round to the type of the inputs once at the end."""
-
-    def run(*xs: Any) -> Any:
-        dtype = real_float_rule(*(x.dtype.name for x in xs))
-        xs = np.broadcast_arrays(*(x.astype(np.float64, copy=False) for x in xs))
-        with np.errstate(all="ignore"):
-            return np.asarray(function(*xs)).astype(dtype, copy=False)
-
-    return run
-
-
-def _replace(z: Any, place: Any, function: Callable[..., Any], *xs: Any) -> None:
+def replace(z: Any, place: Any, function: Callable[..., Any], *xs: Any) -> None:
     """Compute ``z`` anew at these places."""
     if place.any():
         z[place] = function(*(x[place] for x in xs))
@@ -142,12 +131,12 @@ def _sign(x: Pair) -> Any:
 def gammaln(x: Any) -> Any:
     """log(abs(gamma(x)))."""
     z = np.asarray(special.gammaln(x))
-    _replace(z, _is_near(x), lambda x: (x - 1) * (x - 2) * _near(_LOG_GAMMA, x), x)
+    replace(z, _is_near(x), lambda x: (x - 1) * (x - 2) * _near(_LOG_GAMMA, x), x)
     # The terms of SciPy's sum cancel about the zeros between the negative poles.
     cancelled = (x < 0) & (np.abs(z) < 2 - x)
-    _replace(z, cancelled, lambda x: log_gamma_of_pair(pair(x)).hi, x)
+    replace(z, cancelled, lambda x: log_gamma_of_pair(pair(x)).hi, x)
     _expand_at_roots(z, _LOG_GAMMA_ROOTS, x, np.zeros_like(x))
-    _replace(z, (np.abs(x) < 1e-300) & (x != 0), lambda x: -np.log(np.abs(x)), x)
+    replace(z, (np.abs(x) < 1e-300) & (x != 0), lambda x: -np.log(np.abs(x)), x)
     return z
 
 
@@ -157,7 +146,7 @@ def _expand_at_roots(z: Any, roots: Any, x: Any, low: Any) -> None:
         return
     for root, root_low, slope, bend in roots:
         gap = (x - root) + (low - root_low)
-        _replace(z, np.abs(gap) < 1e-10, lambda t: slope * t * (1 + bend * t), gap)  # noqa: B023
+        replace(z, np.abs(gap) < 1e-10, lambda t: slope * t * (1 + bend * t), gap)  # noqa: B023
 
 
 def log_of_gamma(x: Any) -> Any:
@@ -168,12 +157,12 @@ def log_of_gamma(x: Any) -> Any:
 def gamma(x: Any) -> Any:
     """The gamma function."""
     z = np.asarray(special.gamma(x))
-    _replace(z, _is_near(x), _gamma_near, x)
-    _replace(z, (np.abs(x) < 0.5) & (x != 0), lambda x: _gamma_near(1 + x) / x, x)
+    replace(z, _is_near(x), _gamma_near, x)
+    replace(z, (np.abs(x) < 0.5) & (x != 0), lambda x: _gamma_near(1 + x) / x, x)
     above = (x > 2.5) & (x < 16)
-    _replace(z, above, _gamma_above, x)
+    replace(z, above, _gamma_above, x)
     far = (np.abs(x) >= 0.5) & (np.abs(x) < END) & ~_is_near(x) & ~above & ~_is_pole(pair(x))
-    _replace(z, far, _gamma_far, x)
+    replace(z, far, _gamma_far, x)
     return z
 
 
@@ -207,9 +196,9 @@ def psi_of_sum(x: Any, h: Any) -> Any:
     total = sum_of(x, h)
     x, low = total.hi, total.lo
     z = np.asarray(special.psi(x))
-    _replace(z, _is_near(x), _psi_near, x, low)
+    replace(z, _is_near(x), _psi_near, x, low)
     sensitive = (x < -1e-3) & ((low != 0) | (x != np.floor(x))) & np.isfinite(x)
-    _replace(z, sensitive, lambda x, low: psi_of_pair(Pair(x, low)).hi, x, low)
+    replace(z, sensitive, lambda x, low: psi_of_pair(Pair(x, low)).hi, x, low)
     _expand_at_roots(z, _PSI_ROOTS, x, low)
     return z
 
@@ -222,8 +211,8 @@ def tri_gamma(x: Any) -> Any:
     """The derivative of psi."""
     # SciPy takes forever far from 0 on the left, where only the poles are left to it.
     z = np.asarray(special.polygamma(1, np.where(x < -1, -1.0, x)))
-    _replace(z, (x > 0) & np.isfinite(x), _tri_gamma_right, x)
-    _replace(z, (x < 0) & (x != np.floor(x)), _tri_gamma_left, x)
+    replace(z, (x > 0) & np.isfinite(x), _tri_gamma_right, x)
+    replace(z, (x < 0) & (x != np.floor(x)), _tri_gamma_left, x)
     return z
 
 
@@ -242,6 +231,70 @@ def _tri_gamma_left(x: Any) -> Any:
     sine, _ = sin_cos_pi(pair(x))
     ratio = (PI / sine).hi
     return ratio * ratio - _tri_gamma_right(1 - x)
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The derivative of psi of order n, NaN where that is no whole number >= 0."""
+    z = np.full_like(x, np.nan)
+    replace(z, n == 0, psi, x)
+    replace(z, n == 1, tri_gamma, x)
+    higher = (n > 1) & (n == np.floor(n)) & np.isfinite(n)
+    replace(z, higher, _polygamma_higher, n, x)
+    return z
+
+
+def _polygamma_higher(n: Any, x: Any) -> Any:
+    """(-1)^(n + 1) n! times the sum of (x + k)^(-n - 1) over k (DLMF 5.15.1)."""
+    sign = np.where(np.mod(n, 2) == 0, -1.0, 1.0)
+    below = np.floor(x)
+    # Half-way between poles an even derivative is that of the mirrored number.
+    x = np.where((x < 0) & (x - below == 0.5) & (sign < 0), 1 - x, x)
+    z = np.where(np.isposinf(x), 0.0 * sign, np.nan)
+    at_pole = (x == 0) | ((x == below) & (sign > 0) & np.isfinite(x))
+    z = np.where(at_pole, np.where(sign > 0, np.inf, np.copysign(np.inf, x)), z)
+    replace(z, (x > 0) & np.isfinite(x), _polygamma_right, n, x)
+    replace(z, (x < 0) & (x != below) & np.isfinite(x), _polygamma_left, n, x)
+    return sign * z
+
+
+def _polygamma_right(n: Any, x: Any) -> Any:
+    return _times_factorial(n, x, _zeta(n, x))
+
+
+def _times_factorial(n: Any, x: Any, z: Any) -> Any:
+    """n! x^(-n - 1) z, whose factors over- and underflow where it does not."""
+    logarithm = log_gamma_of_pair(sum_of(n, 1.0)) - log(pair(x)) * sum_of(n, 1.0)
+    return np.copysign(exp(logarithm + log(pair(np.abs(z)))), z)
+
+
+def _polygamma_left(n: Any, x: Any) -> Any:
+    """The sum over k of both signs of x + k."""
+    sign = np.where(np.mod(n, 2) == 0, -1.0, 1.0)
+    left = -x - np.floor(-x)
+    right, nearest = 1 - left, np.minimum(left, 1 - left)
+
+    def part(y: Any) -> Any:
+        return np.exp(-(n + 1) * np.log1p((y - nearest) / nearest)) * _zeta(n, y)
+
+    return _times_factorial(n, nearest, part(right) + sign * (part(left) - part(1 - x)))
+
+
+def _zeta(n: Any, x: Any) -> Any:
+    """x^s times Hurwitz's zeta function of s = n + 1 > 2 and x > 0: terms of its series until they
+    are nothing, or the formula of Euler and Maclaurin has the rest (DLMF 2.10.1).
+    """
+    s = n + 1
+    far, nothing = np.ceil(2 * s + 10 - x), np.ceil(x * np.expm1(46 / s)) + 1
+    count = np.maximum(np.minimum(far, nothing), 0)
+    z = np.zeros_like(x)
+    for k in range(int(count.max(initial=0)) - 1, -1, -1):
+        z = z + np.where(k < count, np.exp(-s * np.log1p(k / x)), 0)
+    moved = x + count
+    series, factor = moved / n + 0.5, s / moved
+    for k, tail in enumerate(_ZETA_TAIL):
+        series = series + tail * factor
+        factor = factor * ((s + 2 * k + 1) / moved) * ((s + 2 * k + 2) / moved)
+    return np.where(far > nothing, z, z + np.exp(-s * np.log1p(count / x)) * series)
 
 
 # ----- of two arguments
@@ -268,8 +321,11 @@ def beta(a: Any, b: Any) -> Any:
     """gamma(a) gamma(b) / gamma(a + b)."""
     z = np.asarray(special.beta(a, b))
     big, small, total, regular = _of_beta(a, b)
-    _replace(z, regular, lambda *xs: _exponential(*_log_beta(*xs)), big, small, total)
+    replace(z, regular, lambda *xs: _exponential(*_log_beta(*xs)), big, small, total)
     z[np.isfinite(a) & np.isfinite(b) & ((small > VAST) | _is_zero_of_beta(big, small, total))] = 0
+    z[np.isposinf(big) & (small > 0) & np.isfinite(small)] = 0
+    z[_is_pole(pair(big)) & _is_pole(pair(small))] = np.inf
+    z[np.isnan(a) | np.isnan(b)] = np.nan
     return z
 
 
@@ -277,13 +333,13 @@ def betaln(a: Any, b: Any) -> Any:
     """log(abs(beta(a, b)))."""
     z = np.asarray(special.betaln(a, b))
     big, small, total, regular = _of_beta(a, b)
-    _replace(z, regular, lambda *xs: _log_beta(*xs)[0].hi, big, small, total)
+    replace(z, regular, lambda *xs: _log_beta(*xs)[0].hi, big, small, total)
     z[np.isfinite(big) & _is_zero_of_beta(big, small, total)] = -np.inf
     z[np.isposinf(big) & (small > 0) & np.isfinite(small)] = -np.inf
     z[np.isnan(a) | np.isnan(b)] = np.nan
     # By Stirling's formula, whose other terms are nothing beside these.
     vast = (small > VAST) & np.isfinite(big)
-    _replace(z, vast, lambda x, y: -(x * np.log1p(y / x) + y * np.log1p(x / y)), big, small)
+    replace(z, vast, lambda x, y: -(x * np.log1p(y / x) + y * np.log1p(x / y)), big, small)
     return z
 
 
@@ -313,7 +369,7 @@ def _ratio(x: Pair, y: Pair, difference: Pair) -> Any:
     finite = np.isfinite(x.hi) & np.isfinite(y.hi)
     z[finite & at_y & ~at_x] = 0
     regular = finite & (at_x == at_y)
-    _replace(z, regular, lambda *xs: _exponential(*_log_ratio(*xs)), x, y, difference)
+    replace(z, regular, lambda *xs: _exponential(*_log_ratio(*xs)), x, y, difference)
     return z
 
 
@@ -333,15 +389,15 @@ def _log_abs_ratio(x: Pair, y: Any, difference: Pair) -> Any:
     at_x, at_y = _is_pole(x), _is_pole(pair(y))
     finite = np.isfinite(x.hi) & np.isfinite(y)
     z[finite & at_x & ~at_y], z[finite & at_y & ~at_x] = np.inf, -np.inf
-    _replace(z, finite & (at_x == at_y), lambda *xs: _log_ratio(*xs)[0].hi, x, pair(y), difference)
+    replace(z, finite & (at_x == at_y), lambda *xs: _log_ratio(*xs)[0].hi, x, pair(y), difference)
     # Two terms of Taylor's series, where the difference has no digits left in the middle.
     gap = np.where(y > 0, y, np.abs(y - np.rint(y)))
     close = finite & (np.abs(difference.hi) < 1e-9 * gap)
-    _replace(z, close, lambda y, d: d * (psi(y) + d / 2 * tri_gamma(y)), y, difference.hi)
+    replace(z, close, lambda y, d: d * (psi(y) + d / 2 * tri_gamma(y)), y, difference.hi)
     tiny = finite & (np.maximum(np.abs(x.hi), np.abs(y)) < 1e-20) & (x.hi != 0) & (y != 0)
-    _replace(z, tiny, _log_ratio_tiny, x.hi, y)
+    replace(z, tiny, _log_ratio_tiny, x.hi, y)
     vast = finite & (np.abs(difference.hi) > VAST)
-    _replace(z, vast, _log_ratio_vast, x.hi, y)
+    replace(z, vast, _log_ratio_vast, x.hi, y)
     return z
 
 
@@ -379,7 +435,7 @@ def _log_ratio(x: Pair, y: Pair, difference: Pair) -> tuple[Pair, Any]:
         (inside & left, _log_ratio_left),
         (inside & ~right & ~left, lambda x, y, _: log_gamma_of_pair(x) - log_gamma_of_pair(y)),
     ):
-        _replace(result, place, function, x, y, difference)
+        replace(result, place, function, x, y, difference)
     return result, sign
 
 
@@ -400,14 +456,14 @@ def psi_increment(x: Any, h: Any) -> Any:
     z = np.asarray(special.psi(y) - special.psi(x))
     finite = np.isfinite(x) & np.isfinite(h) & ~_is_pole(pair(x)) & ~_is_pole(total)
     right = (x > 0) & (y > 0)
-    _replace(z, finite & right, _psi_increment_right, x, y, h)
+    replace(z, finite & right, _psi_increment_right, x, y, h)
     near = (x < 0) & (y < 0) & (np.abs(h) < 0.125)
-    _replace(z, finite & near, _psi_increment_left, x, total, h)
+    replace(z, finite & near, _psi_increment_left, x, total, h)
     # A product of a tiny h has no digits left in the middle.
     tiny = finite & near & (np.abs(h) < 1e-290) & (x < -1e-200)
-    _replace(z, tiny, lambda x, h: h * _tri_gamma_left(x), x, h)
+    replace(z, tiny, lambda x, h: h * _tri_gamma_left(x), x, h)
     apart = finite & ~right & ~near
-    _replace(z, apart, lambda x, y: (psi_of_pair(y) - psi_of_pair(pair(x))).hi, x, total)
+    replace(z, apart, lambda x, y: (psi_of_pair(y) - psi_of_pair(pair(x))).hi, x, total)
     z[(h == 0) & ~np.isnan(x) | (np.isposinf(x) & np.isfinite(h))] = 0
     return z
 
@@ -452,9 +508,9 @@ def tri_gamma_increment(x: Any, h: Any) -> Any:
     z = np.asarray(tri_gamma(total.hi) - tri_gamma(x))
     finite = np.isfinite(x) & np.isfinite(h) & ~_is_pole(pair(x)) & ~_is_pole(total)
     right = (x > 0) & (total.hi > 0)
-    _replace(z, finite & right, _tri_gamma_increment_right, x, total.hi, h)
+    replace(z, finite & right, _tri_gamma_increment_right, x, total.hi, h)
     near = (x < 0) & (total.hi < 0) & (np.abs(h) < 0.125)
-    _replace(z, finite & near, _tri_gamma_increment_left, x, total, h)
+    replace(z, finite & near, _tri_gamma_increment_left, x, total, h)
     z[(h == 0) & ~np.isnan(x) | (np.isposinf(x) & np.isfinite(h))] = 0
     return z
 

@@ -2,19 +2,18 @@
 
 Those of float64 are within 3 units in the last place wherever they are normal numbers, but for
 these, which are within 3 units of the larger of two terms: tri_gamma_increment between negative
-numbers, and log_poch and log_gamma_ratio of numbers below 1e-20 of opposite sign and about equal
-size. polygamma, SciPy's, is for positive numbers only.
+numbers, log_poch and log_gamma_ratio of numbers below 1e-20 of opposite sign and about equal size,
+and polygamma of negative numbers.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from symcomp.lazy import lazy_module
 from symcomp.ops.elemwise import real_float_rule, scalar, unknown
 
+exact = lazy_module("symcomp.ops.exact")
 values = lazy_module("symcomp.ops.gamma_values")
 
 NO_ORDER = "the derivative with respect to the order has no closed form"
@@ -24,7 +23,7 @@ def _row(name: str, x: str, doc: str, value: str, *derivatives: Any, public: boo
     """A row computed by a function of ``gamma_values``."""
 
     def function(*xs: Any) -> Any:
-        return values.in_double(getattr(values, value))(*xs)
+        return exact.in_double(getattr(values, value))(*xs)
 
     return scalar(
         name, x, doc, function, dtype=real_float_rule, d=derivatives, public=public
@@ -46,25 +45,10 @@ tri_gamma = _row(
     "tri_gamma", "x", "The derivative of psi.", "tri_gamma",
     lambda x, z, g: g * polygamma(2, x),
 )  # fmt: skip
-polygamma = scalar(
-    "polygamma", "n x", "The n-th derivative of psi.", lambda n, x: _polygamma(n, x),
-    dtype=real_float_rule,
-    d=(unknown(NO_ORDER), lambda n, x, z, g: g * polygamma(n + 1, x)),
+polygamma = _row(
+    "polygamma", "n x", "The n-th derivative of psi.", "polygamma",
+    unknown(NO_ORDER), lambda n, x, z, g: g * polygamma(n + 1, x),
 )  # fmt: skip
-
-
-def _polygamma(n: Any, x: Any) -> Any:
-    # zeta(n + 1, x) n! (-1)^(n+1), DLMF 25.11.12.
-    return (
-        _zeta.op.scalar.function(n + 1, x)
-        * _factorial.op.scalar.function(n)
-        * np.where(np.mod(n, 2) == 0, -1, 1)
-    )
-
-
-_inner: dict[str, Any] = {"dtype": real_float_rule, "no_derivative": NO_ORDER, "public": False}
-_zeta: Any = scalar("zeta", "s x", "Hurwitz's zeta function.", "scipy.special:zeta", **_inner)
-_factorial: Any = scalar("factorial", "n", "n!", "scipy.special:factorial", **_inner)
 
 # ----- ratios, whose parts overflow where they do not
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from symcomp.ops.convert import as_common, as_tensor_variable, is_python_number
 from symcomp.ops.elemwise import (
     ZERO,
     bool_rule,
+    real_float_rule,
     scalar,
     ufunc_rule,
 )
@@ -58,16 +60,27 @@ eq = _comparison("eq", "x == y, elementwise (the operator == compares identity).
 neq = _comparison("neq", "x != y, elementwise.", np.not_equal)
 
 
-def _test(name: str, parameters: str, doc: str, function: Any) -> Any:
+def _test(
+    name: str, parameters: str, doc: str, function: Any, dtype: Callable[..., str] = bool_rule
+) -> Any:
     reason = "its output is boolean"
-    return scalar(name, parameters, doc, function, dtype=bool_rule, no_derivative=reason)
+    return scalar(name, parameters, doc, function, dtype=dtype, no_derivative=reason)
+
+
+def _real_test_rule(*inputs: str) -> str:
+    real_float_rule(*inputs)
+    return "bool"
 
 
 isnan = _test("isnan", "x", "Whether x is NaN.", np.isnan)
 isinf = _test("isinf", "x", "Whether x is infinite.", np.isinf)
 isfinite = _test("isfinite", "x", "Whether x is neither infinite nor NaN.", np.isfinite)
-isposinf = _test("isposinf", "x", "Whether x is +infinity.", lambda x: x == np.inf)
-isneginf = _test("isneginf", "x", "Whether x is -infinity.", lambda x: x == -np.inf)
+isposinf = _test(
+    "isposinf", "x", "Whether x is +infinity.", lambda x: x == np.inf, dtype=_real_test_rule
+)
+isneginf = _test(
+    "isneginf", "x", "Whether x is -infinity.", lambda x: x == -np.inf, dtype=_real_test_rule
+)
 logical_and = _test("logical_and", "x y", "Whether both are true (not 0).", np.logical_and)
 logical_or = _test("logical_or", "x y", "Whether either is true (not 0).", np.logical_or)
 logical_xor = _test("logical_xor", "x y", "Whether just one is true (not 0).", np.logical_xor)

@@ -179,8 +179,18 @@ inv = scalar(
     d=(lambda x, z, g: -g * z * z,),
 )  # fmt: skip
 reciprocal = inv
+
+
+def _ceil_intdiv(x: Any, y: Any) -> Any:
+    kind = np.result_type(x, y)
+    if kind.kind == "f":
+        return -(-x.astype(kind) // y)
+    # Unsigned integers have no -x.
+    return np.floor_divide(x, y) + (np.mod(x, y) != 0)
+
+
 ceil_intdiv = scalar(
-    "ceil_intdiv", "x y", "The ceiling of x / y, for integers.", lambda x, y: -((-x) // y),
+    "ceil_intdiv", "x y", "The ceiling of x / y, for integers.", _ceil_intdiv,
     dtype=ufunc_rule(np.floor_divide), d=(ZERO, ZERO),
 )  # fmt: skip
 
@@ -521,8 +531,15 @@ conj = scalar(
     dtype=lambda x: dtypes.upcast(x, "int8") if x == "bool" else x,
     d=(lambda x, z, g: conj(g),), L=(lambda x, z, g: conj(g),),
 )  # fmt: skip
+
+
+def _angle(x: Any) -> Any:
+    # NumPy's is a float16 for small integers.
+    return np.angle(x.astype(np.float64) if x.dtype.kind in "biu" else x)
+
+
 angle = scalar(
-    "angle", "x", "The argument of a complex number.", np.angle,
+    "angle", "x", "The argument of a complex number.", _angle,
     dtype=lambda x: "float64" if dtypes.is_discrete(x) else dtypes.real_part(x),
     d=(lambda x, z, g: imag(g * conj(x)) / real(x * conj(x)),),
     L=(lambda x, z, g: 1j * g * x / real(x * conj(x)),),

@@ -12,11 +12,15 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
+from symcomp.lazy import lazy_module
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elemwise import real_float_rule, scalar, unknown
 from symcomp.ops.scalar_gamma import NO_ORDER, betaln, gamma, gammaln
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cos, exp, log, log1p
+
+exact = lazy_module("symcomp.ops.exact")
+incomplete_gamma = lazy_module("symcomp.ops.incomplete_gamma")
 
 
 def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
@@ -36,7 +40,7 @@ def _gamma_density(k: Any, x: Any) -> Any:
     return exp(power - x - gammaln(k))
 
 
-_by_shape = "scipy.special has no derivative in the shape; it is a power series"
+_by_shape = "the second derivative in the shape has no closed form"
 gammainc = _special(
     "gammainc", "k x", "The lower incomplete gamma function, divided by gamma(k).",
     lambda k, x, z, g: g * gammainc_der(k, x), lambda k, x, z, g: g * _gamma_density(k, x),
@@ -47,19 +51,9 @@ gammaincc = _special(
 )  # fmt: skip
 
 
-def _gammainc_der(k: Any, x: Any) -> Any:
-    """d gammainc / dk, by a fourth-order central difference of the regularized function in k."""
-    # The function is entire in k for x > 0. It changes over k where k is small, else over sqrt(k):
-    # the truncation error is about the fourth power of the step, measured by that.
-    size = np.maximum(np.abs(k), 1e-3)
-    step = np.minimum(1e-3 * size, 5e-3 * np.sqrt(size))
-    f = gammainc.op.scalar.function
-    near, far = f(k + step, x) - f(k - step, x), f(k + 2 * step, x) - f(k - 2 * step, x)
-    return (8 * near - far) / (12 * step)
-
-
 gammainc_der = scalar(
-    "gammainc_der", "k x", "The derivative of gammainc in k, to about 10 digits.", _gammainc_der,
+    "gammainc_der", "k x", "The derivative of gammainc in k, to about 13 digits.",
+    lambda k, x: exact.in_double(incomplete_gamma.gammainc_der)(k, x),
     dtype=real_float_rule, no_derivative=_by_shape, public=False,
 )  # fmt: skip
 

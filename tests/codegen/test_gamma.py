@@ -9,8 +9,11 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.ops.elemwise import ROWS, Elemwise
 
-UNARY = ("gammaln", "log_of_gamma", "psi", "tri_gamma")
-BINARY = ("betaln", "digamma_increment", "digamma_of_sum", "log_gamma_ratio", "log_poch")
+UNARY = ("gamma", "gammaln", "log_of_gamma", "psi", "tri_gamma")
+BINARY = (
+    "beta", "betaln", "digamma_increment", "digamma_of_sum", "gamma_ratio", "inverse_poch",
+    "log_gamma_ratio", "log_poch", "poch", "tri_gamma_increment",
+)  # fmt: skip
 ULPS = 6
 
 SPECIAL = [
@@ -39,12 +42,12 @@ def compiled(row, count):
     return symcomp.function(variables, Elemwise(row)(*variables), profile=True)
 
 
-def check_agree(f, row, arguments):
+def check_agree(f, row, arguments, ulps=ULPS):
     with np.errstate(all="ignore"):
         found, expected = f(*arguments), row.function(*arguments)
         assert "kernel" in f.profile.text()
         same = (found == expected) | (np.isnan(found) & np.isnan(expected))
-        close = np.abs(found - expected) <= ULPS * np.spacing(np.abs(expected))
+        close = np.abs(found - expected) <= ulps * np.spacing(np.abs(expected))
     wrong = np.flatnonzero(~(same | close))
     assert not wrong.size, [(*(x[i] for x in arguments), found[i], expected[i]) for i in wrong[:5]]
 
@@ -68,6 +71,24 @@ def test_of_two(name):
     x, y = rng.choice(known, (2, 2000))
     near = x * (1 + rng.standard_normal(2000) * 10 ** -rng.uniform(0, 16, 2000))
     check_agree(compiled(row, 2), row, [np.tile(x, 2), np.concatenate([y, near])])
+
+
+def test_derivatives_of_psi():
+    rng, row = np.random.default_rng(3), ROWS["polygamma"]()
+    x = np.tile(points(rng), 4)
+    n = rng.choice(
+        [0, 1, 2, 3, 4, 7, 20, 90, 171, 1000, 1e6, 1e300, 2.5, -1, np.nan, np.inf], x.size
+    )
+    check_agree(compiled(row, 2), row, [n, x])
+
+
+def test_derivative_in_the_shape():
+    rng, row = np.random.default_rng(4), ROWS["gammainc_der"]()
+    known = np.abs(points(rng))
+    k = np.concatenate([rng.choice(known, 1500), 10 ** rng.uniform(-3, 15, 1500), [-1, -np.inf]])
+    x = k * (1 + rng.standard_normal(k.size) * 10 ** -rng.uniform(0, 8, k.size))
+    x[:900] = rng.choice(known, 900)
+    check_agree(compiled(row, 2), row, [k, x], 4000)
 
 
 def test_terms_that_cancel():

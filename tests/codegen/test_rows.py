@@ -27,6 +27,7 @@ EXACT = {
     "switch", "true_div", "trunc", "xor",
 }  # fmt: skip
 ULPS = 6
+MORE_ULPS = {"gammainc_der": 4000}
 # Rows of two arguments are also tested on two dtypes, for these first ones.
 MIXED = ("int64", "float32")
 ONE_KIND = {
@@ -36,6 +37,8 @@ ONE_KIND = {
     "log_of_pow",
     "compound",
     "compoundm1",
+    *("beta", "betaln", "digamma_increment", "digamma_of_sum", "gamma_ratio", "gammainc_der"),
+    *("inverse_poch", "log_gamma_ratio", "log_poch", "poch", "polygamma", "tri_gamma_increment"),
     "exp_gap",
     "xlogy",
     "xlog1py",
@@ -55,7 +58,9 @@ def families():
                 yield make(dtype)
         elif name == "exp_moment":
             yield from (make(n) for n in range(4))
-        elif name not in ("spherical_jn", "polygamma"):
+        elif name == "spherical_jn":
+            yield from (make(n) for n in (0, 1, 3))
+        else:
             yield make()
 
 
@@ -90,7 +95,7 @@ def cases(dtype):
             except (DTypeError, TypeError):
                 continue
             kernel = kernel_of(formula, [(False,)] * arity)
-            if kernel is not None and (row.name, dtypes) not in [f[:2] for f in found]:
+            if kernel is not None and (dtypes, row) not in [f[1:3] for f in found]:
                 found.append((row.name, dtypes, row, formula, kernel))
     return found
 
@@ -150,7 +155,7 @@ def test_rows(dtype):
             elif want.dtype.kind != "f":
                 good = got == want
             else:
-                good = distance(got, want) <= (0 if name in EXACT else ULPS)
+                good = distance(got, want) <= (0 if name in EXACT else MORE_ULPS.get(name, ULPS))
                 if name == "sinc":  # NumPy rounds pi x, so that its zeros are off
                     with np.errstate(invalid="ignore"):
                         good |= np.abs(got - want) <= np.spacing(want.dtype.type(1))

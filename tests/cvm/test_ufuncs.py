@@ -92,6 +92,20 @@ def test_what_scipy_is_told_to_raise():
 def test_where_there_is_no_such_loop():
     assert ufunc_kernel(np.frexp, ["float64", "float64"], 1) is None
     x = T.lvector("x")
-    f = symcomp.function([x], T.i0(x))
+    f = symcomp.function([x], T.i0(x), mode=symcomp.Mode("cvm", optimizer=None))
     assert in_python(f) == {"Elemwise"}
     np.testing.assert_allclose(f(np.arange(3)), np.i0(np.arange(3.0)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16"])
+@pytest.mark.parametrize("name", [*ONE, *TWO, *THREE])
+def test_of_other_numbers(name, dtype):
+    values = [(RNG.uniform(0, 3, 7) % 1.9).astype(dtype) for _ in range(ROWS[name]().arity)]
+    inputs = [TensorType(dtype, (None,))() for _ in values]
+    z = Elemwise(ROWS[name]())(*inputs)
+    native = symcomp.function(inputs, z)
+    assert not in_python(native)
+    python = symcomp.function(inputs, z, mode=symcomp.Mode("vm", optimizer=None))
+    got, want = native(*values), python(*values)
+    assert got.dtype == want.dtype == z.dtype
+    np.testing.assert_allclose(got, want, rtol=1e-6 if dtype in ("bool", "int8") else 1e-13)

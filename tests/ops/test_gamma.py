@@ -233,6 +233,49 @@ def test_differences_and_logarithms_become_stable_forms():
         assert off <= 3, place
 
 
+def polygamma(n, x):
+    """Over both signs of x + k; mpmath's is for positive numbers."""
+    n, sign = int(n), (-1) ** int(n + 1)
+    # mpmath's errors of Hurwitz's function are absolute.
+    with mpmath.workdps(60 + int((n + 1) * (2 + abs(np.log10(abs(float(x))))))):
+        parts = mpmath.zeta(n + 1, x)
+        if x < 0:
+            left = -x - mpmath.floor(-x)
+            far = mpmath.zeta(n + 1, left) - mpmath.zeta(n + 1, 1 - x)
+            parts = mpmath.zeta(n + 1, 1 - left) + sign * far
+        return sign * mpmath.factorial(n) * parts
+
+
+@few
+@given(
+    n=st.integers(2, 180),
+    xs=st.lists(st.one_of(magnitude(-5, 5), st.floats(0.1, 300)), min_size=4, max_size=4),
+)
+def test_derivatives_of_psi(n, xs):
+    for order in (n, 2 + n % 7):
+        got = evaluated(lambda x, order=order: T.polygamma(order, x), np.array(xs))
+        off, place = worst(got, lambda x, order=order: polygamma(order, x), xs)
+        assert off <= 3, (order, place)
+
+
+def test_derivatives_of_psi_left_of_zero():
+    x = np.array([-0.1, -0.5, -1.25, -3.5, -10.5, -10.75, -100.5, -19.513778288034487])
+    for n in (2, 3, 4, 5, 20, 99, 160):
+        got = evaluated(lambda x, n=n: T.polygamma(n, x), x)
+        off, place = worst(got, lambda x, n=n: polygamma(n, x), x)
+        assert off <= 5, (n, place)
+    at = np.array([0.0, -0.0, -2.0, np.inf, -np.inf, np.nan])
+    wanted = {
+        0: [-np.inf, np.inf, np.nan, np.inf, np.nan, np.nan],
+        2: [-np.inf, np.inf, np.nan, 0, np.nan, np.nan],
+        3: [np.inf, np.inf, np.inf, 0, np.nan, np.nan],
+        -1: [np.nan] * 6, 1.5: [np.nan] * 6,
+    }  # fmt: skip
+    for n, expected in wanted.items():
+        got = evaluated(lambda x, n=n: T.polygamma(n, x), at)
+        np.testing.assert_array_equal(got, expected, err_msg=str(n))
+
+
 def _value(name, row):
     return float(exact((BINARY | UNARY)[name], *row))
 

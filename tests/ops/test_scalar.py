@@ -417,4 +417,21 @@ def test_largest_smallest_divmod_second():
     q, r = divmod(T.constant(-7), 2)
     assert (int(q.eval()), int(r.eval())) == divmod(-7, 2)
     check(T.second, ANY, np.float64(2.0), expected=lambda x, y: np.full(x.shape, y))
-    check(T.ceil_intdiv, np.array([7, 8]), np.array([2, 2]), expected=[[4, 4]][0], grad=False)
+    for dtype in ("int8", "int64", "uint8", "uint64", "float32"):
+        x, y = np.array([7, 8, 0, 1], dtype), np.array([2, 2, 5, 9], dtype)
+        check(T.ceil_intdiv, x, y, expected=np.array([4, 4, 0, 1], dtype), grad=False)
+    x = np.array([-7, -8, 7])
+    check(T.ceil_intdiv, x, np.array([2, 3, -2]), expected=[-3, -2, -3], grad=False)
+
+
+@pytest.mark.parametrize("name", ["isposinf", "isneginf"])
+def test_signs_of_infinity_are_of_real_numbers(name):
+    check(getattr(T, name), ANY, expected=getattr(np, name), grad=False)
+    with pytest.raises(DTypeError, match="complex128"):
+        getattr(T, name)(T.zvector())
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "float16", "float64"])
+def test_angle_of_real_numbers(dtype):
+    x = np.array([0, 1, 3]).astype(dtype) * (-1 if dtype in ("int8", "float64") else 1)
+    check(T.angle, x, expected=np.angle(x.astype(np.float64)).astype(T.angle(x).dtype), grad=False)

@@ -89,6 +89,42 @@ def test_betainc_and_polygamma():
     check(lambda v: T.polygamma(2, v), X, expected=wanted, rtol=1e-12, tolerance=1e-4)
 
 
+def by_shape(k, x):
+    """d gammainc / dk."""
+    with mpmath.workdps(100):
+        k, x = mpmath.mpf(float(k)), mpmath.mpf(float(x))
+        h = mpmath.mpf(10) ** -30 * max(k, mpmath.mpf(10) ** -3)
+
+        def part(k):
+            if x < k + 1:
+                density = mpmath.exp(k * mpmath.log(x) - x - mpmath.loggamma(k + 1))
+                return density * mpmath.hyp1f1(1, k + 1, x)
+            return -mpmath.gammainc(k, x, regularized=True)
+
+        return (part(k + h) - part(k - h)) / (2 * h)
+
+
+def test_gammainc_by_its_shape():
+    shapes = [1e-3, 0.2, 0.9, 1.0, 3.5, 40.0, 1e3, 9.9e3, 1.1e4, 3e4]
+    k, x = np.array(
+        [
+            (k, x)
+            for k in shapes
+            for x in (0.3, 1.01, k * 0.5, k * 0.99, k * 1.0001, k * 1.02, 4 * k)
+        ]
+    ).T
+    v = T.dvector()
+    with np.errstate(all="ignore"):
+        got = symcomp.grad(T.gammainc(v, x).sum(), v).eval({v: k})
+        opposite = symcomp.grad(T.gammaincc(v, x).sum(), v).eval({v: k})
+    np.testing.assert_allclose(got, [float(by_shape(*at)) for at in zip(k, x, strict=True)], 3e-13)
+    np.testing.assert_array_equal(got, -opposite)
+    # The density of a normal number, where shapes are large.
+    k = np.array([1e8, 1e12, 1e200, 5.0, 0.0, 1.0])
+    got = symcomp.grad(T.gammainc(v, k).sum(), v).eval({v: k})[:3]
+    np.testing.assert_allclose(got, -1 / np.sqrt(2 * np.pi * k[:3]), 1e-8)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
 def test_dtypes(dtype):
     x = np.array([1, 2]).astype(dtype)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import symcomp.tensor as T
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.tests.rewrite.rules import Case, check_rule
 
@@ -25,6 +26,9 @@ CASES = [
     Case("division_by_power_of_two", lambda x: x / -0.5, (X.astype("float32"),), "mul",
          note="float32"),
     Case("sum_of_negated", lambda x: (-x).sum(), (X,), "neg sum"),
+    Case("function_of_scipy", T.i0, (I,), "cast i0", rtol=1e-15, note="ints"),
+    Case("function_of_scipy", T.i0, (X.astype("float16"),), "cast cast i0", rtol=1e-3,
+         note="float16"),
     Case("sum_of_negated", lambda x: (-x).sum(axis=0), (X[:, None],), "neg sum", note="axis"),
 ]  # fmt: skip
 

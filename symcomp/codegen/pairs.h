@@ -1,0 +1,149 @@
+/* Double-double arithmetic, as symcomp/ops/double_double.py explains it. The tables are written
+   before this by c_tables.py. Prefix: p_. */
+
+#define SLOW static __attribute__((noinline, unused))
+
+static inline pair p_of(double x) { return (pair){x, 0}; }
+
+static inline pair p_quick_sum(double x, double y)
+{
+    double total = x + y;
+    return (pair){total, y - (total - x)};
+}
+
+static inline pair p_sum(double x, double y)
+{
+    double total = x + y, part = total - x;
+    double error = (x - (total - part)) + (y - part);
+    return (pair){total, isfinite(error) ? error : 0};
+}
+
+static inline double p_half(double x)
+{
+    double big = 134217729.0 * x;
+    return big - (big - x);
+}
+
+static inline pair p_product(double x, double y)
+{
+    double product = x * y;
+#ifdef __FMA__
+    double error = __builtin_fma(x, y, -product);
+#else
+    double a = p_half(x), b = p_half(y), c = x - a, d = y - b;
+    double error = ((a * b - product) + a * d + c * b) + c * d;
+#endif
+    return (pair){product, isfinite(error) ? error : 0};
+}
+
+static inline pair p_add_d(pair x, double y)
+{
+    pair sum = p_sum(x.hi, y);
+    return p_quick_sum(sum.hi, sum.lo + x.lo);
+}
+
+static inline pair p_add(pair x, pair y)
+{
+    pair high = p_sum(x.hi, y.hi), low = p_sum(x.lo, y.lo);
+    high = p_quick_sum(high.hi, high.lo + low.hi);
+    return p_quick_sum(high.hi, high.lo + low.lo);
+}
+
+static inline pair p_neg(pair x) { return (pair){-x.hi, -x.lo}; }
+static inline pair p_sub(pair x, pair y) { return p_add(x, p_neg(y)); }
+static inline pair p_abs(pair x) { return x.hi < 0 ? p_neg(x) : x; }
+
+static inline pair p_mul_d(pair x, double y)
+{
+    pair product = p_product(x.hi, y);
+    return p_quick_sum(product.hi, product.lo + x.lo * y);
+}
+
+static inline pair p_mul(pair x, pair y)
+{
+    pair product = p_product(x.hi, y.hi);
+    return p_quick_sum(product.hi, product.lo + (x.hi * y.lo + x.lo * y.hi));
+}
+
+SLOW pair p_div(pair x, pair y)
+{
+    double first = x.hi / y.hi;
+    pair rest = p_sub(x, p_mul_d(y, first));
+    double second = rest.hi / y.hi;
+    rest = p_sub(rest, p_mul_d(y, second));
+    return p_add_d(p_quick_sum(first, second), rest.hi / y.hi);
+}
+
+static inline pair p_scaled(pair x, int exponent)
+{
+    return exponent ? (pair){ldexp(x.hi, exponent), ldexp(x.lo, exponent)} : x;
+}
+
+SLOW double g_horner(const double *coefficients, int count, double x)
+{
+    double total = coefficients[count - 1];
+    for (int k = count - 2; k >= 0; k--) total = total * x + coefficients[k];
+    return total;
+}
+
+/* A table of pairs, for large terms, and one of doubles for those after them. */
+SLOW pair p_series(const pair *first, int n, const double *rest, int count, pair x)
+{
+    pair total = p_of(g_horner(rest, count, x.hi));
+    for (int k = n - 1; k >= 0; k--) total = p_add(p_mul(total, x), first[k]);
+    return total;
+}
+
+#define SERIES(name, x) \
+    p_series(name##_PAIRS, LENGTH(name##_PAIRS), name##_REST, LENGTH(name##_REST), x)
+#define LENGTH(table) ((int)(sizeof(table) / sizeof(*(table))))
+#define HORNER(table, x) g_horner(table, LENGTH(table), x)
+
+/* The logarithm of x 2^exponent. */
+SLOW pair p_log(pair x, int exponent)
+{
+    int power;
+    double mantissa = frexp(x.hi, &power);
+    if (mantissa < 0.70710678118654757) {
+        mantissa *= 2;
+        power--;
+    }
+    double low = ldexp(x.lo, -power), nearest = rint(mantissa * 32), center = nearest / 32;
+    pair numerator = p_quick_sum(mantissa - center, low);
+    pair ratio = p_div(numerator, p_add_d(p_sum(mantissa, center), low));
+    pair result = p_mul_d(p_mul(ratio, SERIES(ATANH, p_mul(ratio, ratio))), 2);
+    pair whole = p_mul_d(LN2_PAIR, (double)(power + exponent));
+    return p_add(p_add(whole, LOGARITHMS[(int)nearest - LOG_FIRST]), result);
+}
+
+/* log(1 + z) / z for z = (x - y) / y. */
+SLOW pair p_log1p_ratio(pair x, pair y, pair z)
+{
+    if (!(fabs(z.hi) < 1.0 / 64)) return p_div(p_log(p_div(x, y), 0), z);
+    pair divisor = p_add_d(z, 2), half = p_div(z, divisor);
+    return p_mul_d(p_div(SERIES(ATANH, p_mul(half, half)), divisor), 2);
+}
+
+SLOW void p_sin_cos_pi(pair x, pair *sine, pair *cosine)
+{
+    double whole = rint(x.hi);
+    pair fraction = p_add_d(x, -whole), size = p_abs(fraction);
+    int steep = size.hi > 0.25, odd = fmod(whole, 2) != 0;
+    pair angle = p_mul(PI_PAIR, steep ? p_add_d(p_neg(size), 0.5) : size);
+    pair square = p_mul(angle, angle);
+    pair s = p_mul(angle, SERIES(SINE, square)), c = SERIES(COSINE, square);
+    pair upper = steep ? c : s, right = steep ? s : c;
+    *sine = (fraction.hi < 0) != odd ? p_neg(upper) : upper;
+    *cosine = odd ? p_neg(right) : right;
+}
+
+/* The exponential, rounded, of a pair whose error is absolute. */
+SLOW double p_exp(pair x)
+{
+    if (fabs(x.hi) > 2000) x = p_of(copysign(2000, x.hi));
+    double power = rint(x.hi / LN2_PAIR.hi);
+    pair rest = p_sub(x, p_mul_d(LN2_PAIR, power));
+    double index = rint(rest.hi * 64);
+    pair series = SERIES(EXPONENTIAL, p_add_d(rest, -index / 64));
+    return ldexp(p_mul(EXPONENTIALS[(int)index + EXP_RANGE], series).hi, (int)power);
+}
