@@ -49,7 +49,7 @@ from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula, Literal
 
 _HEADERS = ("scalars.h", "elementary.h")
-_OF_GAMMA_FUNCTIONS = ("pairs.h", "gamma.h", "incomplete_gamma.h")
+_OF_GAMMA_FUNCTIONS = ("pairs.h", "wide_gamma.h", "gamma.h", "incomplete_gamma.h")
 _OF_FUNCTIONS = (
     "elementary.h",
     "complex.h",

@@ -96,7 +96,7 @@ SLOW pair p_log_gamma_difference(pair x, pair y, pair difference)
 
 static inline double g_near(const double *table, int count, double x)
 {
-    return g_horner(table, count, (x - GAMMA_CENTRE) / (x + GAMMA_CENTRE) / GAMMA_REACH);
+    return g_horner(table, count, (x - GAMMA_CENTRE) / ((x + GAMMA_CENTRE) * GAMMA_REACH));
 }
 
 #define NEAR(table, x) g_near(table, LENGTH(table), x)
@@ -111,19 +111,26 @@ SLOW double g_sign(pair x)
     return x.hi < 0 && fmod(whole, 2) != 0 ? -1 : 1;
 }
 
+/* (x - 1) (x - 2) ... down to what is at most 2.5, which x becomes. */
+static inline pair p_falling(double *x)
+{
+    double product = 1, low = 0;
+    while (*x > 2.5) {
+        *x -= 1;
+        pair step = p_product(product, *x);
+        low = low * *x + step.lo;
+        product = step.hi;
+    }
+    return (pair){product, low};
+}
+
 static inline double g_gamma_near(double x) { return 1 + (x - 1) * (x - 2) * NEAR(GAMMA_NEAR, x); }
 
 SLOW double g_gamma_above(double x)
 {
-    double product = 1, low = 0;
-    while (x > 2.5) {
-        x -= 1;
-        pair step = p_product(product, x);
-        low = low * x + step.lo;
-        product = step.hi;
-    }
+    pair product = p_falling(&x);
     double near = g_gamma_near(x);
-    return near * product + near * low;
+    return near * product.hi + near * product.lo;
 }
 
 SLOW double g_gamma(double x)
@@ -133,7 +140,8 @@ SLOW double g_gamma(double x)
     if (isnan(x) || g_is_pole(p_of(x))) return NAN;
     if (fabs(x) >= GAMMA_END) return x > 0 ? INFINITY : 0 * g_sign(p_of(x));
     if (x > 0 && x < 16) return g_gamma_above(x);
-    return g_sign(p_of(x)) * p_exp(p_log_gamma(p_of(x)));
+    double wide = w_gamma(x);
+    return isnan(wide) ? g_sign(p_of(x)) * p_exp(p_log_gamma(p_of(x))) : wide;
 }
 
 /* Taylor's series about a root so close that double-doubles would have too few digits. */
@@ -158,11 +166,7 @@ SLOW double g_gammaln(double x)
         tail = HALF_LOG_2PI_PAIR.hi + inverse * HORNER(STIRLING_DOUBLES, inverse * inverse);
         return x * (logarithm - 1) + (tail - 0.5 * logarithm);
     }
-    pair product = p_of(1);
-    while (x > 2.5) {
-        x -= 1;
-        product = p_mul_d(product, x);
-    }
+    pair product = p_falling(&x);
     double near = (x - 1) * (x - 2) * NEAR(LOG_GAMMA_NEAR, x);
     return product.hi == 1 ? near : near + (log(product.hi) + product.lo / product.hi);
 }
@@ -192,12 +196,14 @@ SLOW double g_psi_of_sum(double x, double h)
         double inverse = 1 / fmin(x, HUGE_SIZE), square = inverse * inverse;
         return log(x) - (0.5 * inverse + square * HORNER(STIRLING_PSI_DOUBLES, square));
     }
-    pair sum = p_of(0);
+    double sum = 0, rest = 0;
     while (x > 2.5) {
         x -= 1;
-        sum = p_add_d(sum, 1 / x);
+        pair step = p_sum(sum, 1 / x);
+        sum = step.hi;
+        rest += step.lo;
     }
-    return sum.hi + (((x - PSI_ROOT) + (low - PSI_ROOT_LOW)) * NEAR(PSI_NEAR, x) + sum.lo);
+    return sum + (((x - PSI_ROOT) + (low - PSI_ROOT_LOW)) * NEAR(PSI_NEAR, x) + rest);
 }
 
 SLOW double g_psi(double x) { return g_psi_of_sum(x, -0.0); }
@@ -264,6 +270,8 @@ SLOW double g_polygamma(double n, double x)
     if (isinf(x)) return x > 0 ? 0 : NAN;
     if (x == 0) return sign > 0 ? INFINITY : copysign(INFINITY, -x);
     if (x < 0 && x == below) return sign > 0 ? INFINITY : NAN;
+    double wide = w_polygamma(n, x);
+    if (!isnan(wide)) return sign * wide;
     return sign * (x > 0 ? g_times_factorial(n, x, g_zeta(n, x)) : g_polygamma_left(n, x, sign));
 }
 
@@ -303,7 +311,8 @@ SLOW double g_ratio(pair x, pair y, pair difference)
     int at_x = g_is_pole(x), at_y = g_is_pole(y), finite = isfinite(x.hi) && isfinite(y.hi);
     if (finite && at_y && !at_x) return 0;
     if (!finite || at_x != at_y) return g_gamma(x.hi) / g_gamma(y.hi);
-    double sign = g_sign_of_ratio(x, y, difference);
+    double sign = g_sign_of_ratio(x, y, difference), wide = w_ratio(x, y);
+    if (!isnan(wide)) return wide;
     if (fabs(difference.hi) > VAST_SIZE) return sign * (difference.hi > 0 ? INFINITY : 0);
     return sign * p_exp(p_log_ratio(x, y, difference));
 }
@@ -342,6 +351,8 @@ SLOW double g_log_abs_ratio(pair x, double y, pair difference)
     if (fmax(fabs(x.hi), fabs(y)) < 1e-20 && x.hi != 0 && y != 0)
         return g_log_ratio_tiny(x.hi, y);
     if (fabs(d) < 1e-9 * gap) return d * (g_psi(y) + d / 2 * g_tri_gamma(y));
+    double wide = w_log_ratio(x, p_of(y));
+    if (!isnan(wide)) return wide;
     if (g_is_pole(x) == g_is_pole(p_of(y))) return p_log_ratio(x, p_of(y), difference).hi;
     return g_is_pole(x) ? INFINITY : -INFINITY;
 }
@@ -399,7 +410,8 @@ SLOW pair p_log_abs_beta(double a, double b, double *sign)
 
 SLOW double g_beta(double a, double b)
 {
-    double sign;
+    double sign, wide = w_beta(a, b);
+    if (!isnan(wide)) return wide;
     if (isfinite(a) && isfinite(b) && fmin(a, b) > VAST_SIZE) return 0;
     pair logarithm = p_log_abs_beta(a, b, &sign);
     if (isnan(logarithm.hi)) return NAN;
@@ -408,7 +420,8 @@ SLOW double g_beta(double a, double b)
 
 SLOW double g_betaln(double a, double b)
 {
-    double sign, big = fmax(a, b), small = fmin(a, b);
+    double sign, big = fmax(a, b), small = fmin(a, b), wide = w_betaln(a, b);
+    if (!isnan(wide)) return wide;
     if (isfinite(a) && isfinite(b) && small > VAST_SIZE)
         return -(big * log1p(small / big) + small * log1p(big / small));
     return p_log_abs_beta(a, b, &sign).hi;

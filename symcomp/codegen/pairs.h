@@ -79,11 +79,15 @@ static inline pair p_scaled(pair x, int exponent)
     return exponent ? (pair){ldexp(x.hi, exponent), ldexp(x.lo, exponent)} : x;
 }
 
-SLOW double g_horner(const double *coefficients, int count, double x)
+/* Terms of even and of odd powers by themselves: neither waits for the other. */
+static inline double g_horner(const double *coefficients, int count, double x)
 {
-    double total = coefficients[count - 1];
-    for (int k = count - 2; k >= 0; k--) total = total * x + coefficients[k];
-    return total;
+    double square = x * x, even = 0, odd = 0;
+    for (int k = (count - 1) & ~1; k >= 0; k -= 2) {
+        odd = odd * square + (k + 1 < count ? coefficients[k + 1] : 0);
+        even = even * square + coefficients[k];
+    }
+    return even + x * odd;
 }
 
 /* A table of pairs, for large terms, and one of doubles for those after them. */
