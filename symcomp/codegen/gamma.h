@@ -101,7 +101,10 @@ static inline double g_near(const double *table, int count, double x)
 
 #define NEAR(table, x) g_near(table, LENGTH(table), x)
 
-static inline int g_is_pole(pair x) { return x.hi <= 0 && x.hi == floor(x.hi) && x.lo == 0; }
+static inline int g_is_pole(pair x)
+{
+    return x.hi <= 0 && x.hi == floor(x.hi) && x.lo == floor(x.lo);
+}
 
 /* The sign of the gamma function, no pole. */
 SLOW double g_sign(pair x)

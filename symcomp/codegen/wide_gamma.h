@@ -2,13 +2,7 @@
    double-double, and exact enough where terms do not cancel. Others return NaN, as everything here
    does outside of where it is good. Prefix: w_. */
 
-#include <float.h>
-
-#if LDBL_MANT_DIG >= 64
-enum { WIDE = 1 };
-#else
-enum { WIDE = 0 };
-#endif
+#define WIDE (__LDBL_MANT_DIG__ >= 64)
 
 /* Logarithms of numbers below have errors of less than half a unit of their exponentials. */
 #define WIDE_END 300

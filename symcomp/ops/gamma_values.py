@@ -115,7 +115,7 @@ def _is_near(x: Any) -> Any:
 
 
 def _is_pole(x: Pair) -> Any:
-    return (x.hi <= 0) & (x.hi == np.floor(x.hi)) & (x.lo == 0)
+    return (x.hi <= 0) & (x.hi == np.floor(x.hi)) & (x.lo == np.floor(x.lo))
 
 
 def _sign(x: Pair) -> Any:
@@ -197,7 +197,7 @@ def psi_of_sum(x: Any, h: Any) -> Any:
     x, low = total.hi, total.lo
     z = np.asarray(special.psi(x))
     replace(z, _is_near(x), _psi_near, x, low)
-    sensitive = (x < -1e-3) & ((low != 0) | (x != np.floor(x))) & np.isfinite(x)
+    sensitive = (x < -1e-3) & ~_is_pole(total) & np.isfinite(x)
     replace(z, sensitive, lambda x, low: psi_of_pair(Pair(x, low)).hi, x, low)
     _expand_at_roots(z, _PSI_ROOTS, x, low)
     return z
