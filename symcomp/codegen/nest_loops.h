@@ -102,9 +102,21 @@ struct pair {
         for (int64_t i = 0; i < n; i++)                                                            \
             *(T *)(to + r * to_row + i * to_step) = *(const T *)(from + r * from_row + i * from_step)
 
+static inline int nest_crosses(int64_t row_step, int64_t step)
+{
+    return row_step && llabs(row_step) < llabs(step);
+}
+
+/* What does not lie in the buffer is read, or written, in its own order. */
 static inline void nest_copy(int size, int64_t rows, int64_t n, char *to, int64_t to_row,
                              int64_t to_step, const char *from, int64_t from_row, int64_t from_step)
 {
+    if (rows > 1 && (nest_crosses(from_row, from_step) || nest_crosses(to_row, to_step))) {
+        int64_t count = rows, by = to_row;
+        rows = n, n = count;
+        to_row = to_step, to_step = by;
+        by = from_row, from_row = from_step, from_step = by;
+    }
     if (size == 16)
         NEST_COPY(struct pair);
     else if (size == 8)
@@ -129,11 +141,11 @@ static inline int nest_plain(const struct kernel *k, const struct body *body, co
 enum { MANY_LANES = 2 };
 
 /* Run a body on rows * n elements, of which neighbours are `step` apart, through `buffer` where
-   that is not their size. `along` is whether lanes are those of the elements;
+   that is not their size, at most `most` of a row at once. `along` is whether lanes are those of the elements;
    MANY_LANES, that more than BLOCK are: then rows are not counted by those that are here. */
 static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows, int64_t n,
                             char *const *data, const int64_t *row_step, const int64_t *step,
-                            int along, char *buffer)
+                            int along, int64_t most, char *buffer)
 {
     if (n == 1 || nest_plain(k, body, step)) {
         body->run(rows, n, data, row_step);
@@ -146,7 +158,7 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
         copies[a] = (nest_reads(role) || nest_writes(role)) && step[a] != k->size[a];
         limited |= copies[a] && (nest_writes(role) || step[a] || row_step[a]);
     }
-    int64_t width = n < BLOCK ? n : BLOCK;
+    int64_t width = n < most ? n : most;
     int64_t height = !limited ? rows : along == MANY_LANES ? 1 : BLOCK / width;
     for (int64_t r = 0; r < rows; r += height) {
         int64_t h = rows - r < height ? rows - r : height;
@@ -193,12 +205,45 @@ static inline const struct body *nest_choose(const struct kernel *k, const int64
     char nest_memory[(k)->buffer + 64];                                                            \
     char *buffer = nest_memory + (64 - (uintptr_t)nest_memory % 64)
 
+/* Where rows of an array lie beside each other, and the elements of a row apart, each line of the
+   cache is used for some rows. If they are too far apart for it to be there still, as elements at
+   multiples of large powers of two are, which lie in few places of caches, blocks are narrow and
+   high. */
+enum { NARROW = 32, FAR_APART = 1024, LONG_ROW = 4096 };
+
+/* Put the axis along which such an array lies in one piece before the last; return how wide blocks
+   are. */
+static inline int64_t nest_cross(const struct kernel *k, int rank, int64_t *lengths, int64_t *steps)
+{
+    int total = k->total;
+    const int64_t *inner = steps + (rank - 1) * total;
+    for (int a = 0; a < total; a++) {
+        int best = -1;
+        for (int axis = 0; axis < rank - 1; axis++) {
+            int64_t here = steps[axis * total + a], least = best < 0 ? inner[a] : steps[best * total + a];
+            if (lengths[axis] > 1 && nest_crosses(here, least))
+                best = axis;
+        }
+        if (best < 0)
+            continue;
+        int64_t length = lengths[best], row[total], after = rank - 2 - best;
+        memcpy(row, steps + best * total, sizeof row);
+        memmove(lengths + best, lengths + best + 1, (size_t)after * sizeof *lengths);
+        memmove(steps + best * total, steps + (best + 1) * total, (size_t)after * sizeof row);
+        lengths[rank - 2] = length;
+        memcpy(steps + (rank - 2) * total, row, sizeof row);
+        return inner[a] % FAR_APART == 0 || lengths[rank - 1] > LONG_ROW ? NARROW : BLOCK;
+    }
+    return BLOCK;
+}
+
 struct elementwise {
     const struct kernel *kernel;
     const struct body *body;
     char *const *data;
     const int64_t *lengths, *steps;
     int rank, split;
+    int64_t width;
 };
 
 /* The elements whose index along the axis `split` is from `first` to before `last`. */
@@ -216,7 +261,7 @@ static inline void nest_chunk(const struct elementwise *e, int64_t first, int64_
     memset(index, 0, sizeof index);
     do
         nest_run(e->kernel, e->body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, 1,
-                 buffer);
+                 e->width, buffer);
     while (nest_next(total, rank - 2, lengths, e->steps, index, at));
 }
 
@@ -269,12 +314,13 @@ NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64
     if (rank < 0)
         return 0;
     rank = nest_pad(total, rank, 2, lengths, steps);
+    int64_t width = nest_cross(k, rank, lengths, steps);
     for (int axis = 0; axis < rank; axis++) {
         size *= lengths[axis];
         split = lengths[axis] > lengths[split] ? axis : split;
     }
     struct elementwise e = {k, nest_choose(k, steps + (rank - 1) * total), data, lengths, steps,
-                            rank, split};
+                            rank, split, width};
     int64_t length = lengths[split], unit = CHUNK / (size / length);
     unit = unit < 1 ? 1 : unit;
     if (split == rank - 1)

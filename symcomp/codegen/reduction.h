@@ -34,7 +34,7 @@ static inline void reduction_run(const struct reduction *d, const struct sweep *
         body->run(rows, n, data, w->row_step);
     else
         nest_run(d->kernel, body, rows, n, data, w->row_step, d->step,
-                 d->across ? 0 : d->few ? 1 : MANY_LANES, d->buffer);
+                 d->across ? 0 : d->few ? 1 : MANY_LANES, BLOCK, d->buffer);
 }
 
 /* The rows, and the one that is not whole. */
@@ -174,7 +174,7 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
         if (d->across)
             stage->section.run(1, 1, data, step);
         else
-            nest_run(k, &stage->section, 1, n, data, step, step, 1, d->buffer);
+            nest_run(k, &stage->section, 1, n, data, step, step, 1, BLOCK, d->buffer);
     }
 }
 

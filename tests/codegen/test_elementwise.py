@@ -1,5 +1,7 @@
 """Kernels of elementwise formulas: strides, broadcasting, several results, in place."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,34 @@ def test_many_axes_in_any_order():
     y = rng.standard_normal((7, 1, 4, 6)).transpose(2, 1, 3, 0)
     agree(gated(), gated_by_hand, x[:, ::-1], y)
     agree(gated(), gated_by_hand, x.transpose(3, 1, 0, 2), y.transpose(3, 1, 0, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "uint16", "int8"])
+def test_elements_that_lie_far_apart(dtype):
+    """Those of a row at multiples of 1024 bytes, or many: blocks are narrow."""
+    rng, length = np.random.default_rng(8), 1024 // np.dtype(dtype).itemsize
+    for shape in ((70, length), (33, 2 * length), (20, 4100), (3, 45, length), (45, 3, length)):
+        for order in itertools.permutations(range(len(shape))):
+            x = (rng.standard_normal(shape) * 9).astype(dtype).transpose(order)
+            y = (rng.standard_normal(x.shape) * 9).astype(dtype)
+            agree(gated(dtype), gated_by_hand, x, y)
+            agree(gated(dtype), gated_by_hand, y[:, ::-1], x[:, ::-1])
+            agree(gated(dtype), gated_by_hand, x, y[:1])
+
+
+def test_results_that_lie_far_apart():
+    rng, formula = np.random.default_rng(9), gated()
+    x, y = rng.standard_normal((2, 45, 256))
+    outputs = [np.zeros((256, 45)).T, rng.standard_normal((256, 45)).T]
+    (function,) = addresses([kernel_of(formula, patterns_of([x, y]))])
+    call(function, formula, [x, y], outputs)
+    for got, want in zip(outputs, gated_by_hand(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
+    # In place of what is read in the same order.
+    other = outputs[1]
+    want = gated_by_hand(x, other)
+    call(function, formula, [x, other], [other, np.empty_like(x)])
+    np.testing.assert_array_equal(other, want[0])
 
 
 def test_results_of_any_layout():
