@@ -140,6 +140,16 @@ def elementwise(count):
     show(f"2a + 3b^2 - exp(-c), {count}", seconds, 32 * count, others)
 
 
+def transposed(count):
+    """A sum with a transposed matrix, whose elements of a row lie apart."""
+    x, y = np.random.default_rng(1).random((2, count, count))
+    z, kind = np.zeros_like(x), "float64"
+    formula = Formula((kind, kind), (), (Step(ROWS["add"](), (0, 1), kind),), (Result(2),))
+    call = kernel_caller(formula, [(False, False)] * 2, [x, y.T, z], x.shape)
+    others = {"NumPy": best(lambda: x + y.T), "NumPy's x + y": best(lambda: x + y)}
+    show(f"x + y.T, {x.shape}", best(call), 3 * x.nbytes, others)
+
+
 def reductions(shape, kind):
     x = np.random.default_rng(1).random(shape).astype(kind)
     for name in ("sum", "max"):
@@ -192,6 +202,8 @@ def main():
     """Print all."""
     for count in (100, 10_000, COUNT):
         elementwise(count)
+    for count in (256, 500, 512, 1000, 1024, 2048):
+        transposed(count)
     for kind in ("float64", "float32"):
         for shape in ((20, 30), (200, 300), (2000, 3000)):
             reductions(shape, kind)
