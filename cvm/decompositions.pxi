@@ -17,6 +17,10 @@ cdef extern from "refined.h" nogil:
         SINGLE_COMPLEX
         DOUBLE_COMPLEX
 
+    enum:
+        LARGEST_REFINED
+        MOST_SPREAD
+
     struct stack:
         char *data
         int64_t rows, columns, down, along, each
@@ -47,6 +51,8 @@ LAPACK_ROUTINES = (
 )
 OF_COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
 OF_BLAS = ("gemm", "trsm", "trsv")
+# Those of refined.h and factored.h, which the ops have, too.
+REFINED_CONSTANTS = {"LARGEST": LARGEST_REFINED, "SPREAD": MOST_SPREAD}
 cdef bint lapack_is_found = False
 
 
@@ -121,8 +127,9 @@ cdef class Decomposition(Native):
         How many axes a matrix of each has; 1: a vector.
     shapes : sequence of str
         Of what is found of one matrix: a letter for each axis, m and n for rows and columns of the
-        first argument, p for the less of them, k for the columns of the second. Empty: the first
-        argument is passed on.
+        first argument, p for the less of them, k for the columns of the second; r for those of
+        residuals, of which there are none if the rank, the result after them, is not n < m. Empty:
+        the first argument is passed on.
     square : bool
         Whether the matrices must be.
     lower : bool
@@ -141,8 +148,8 @@ cdef class Decomposition(Native):
     cdef int *_cores
     cdef int *_types
     cdef list _shapes
-    cdef bint _square, _lower, _has_residuals
-    cdef int _option, _kind
+    cdef bint _square, _lower
+    cdef int _option, _kind, _residuals
     cdef bint _wide
     cdef double _rcond, _rcond_of_side
 
@@ -162,7 +169,7 @@ cdef class Decomposition(Native):
         self._rcond, self._rcond_of_side = rcond
         self._kind = lapack_kind(self._types[0])
         self._wide = wide and self._kind in (SINGLE, SINGLE_COMPLEX)
-        self._has_residuals = name == "least_squares"
+        self._residuals = shapes.index("r") if "r" in shapes else -1
 
     def __dealloc__(self):
         PyMem_Free(self._order)
@@ -189,8 +196,10 @@ cdef class Decomposition(Native):
             raise MemoryError("no memory to decompose a matrix")
         if outcome == FAILED:
             return False
-        if self._has_residuals:
-            found[1] = self._residuals(&d, found[1], found[2])
+        if self._residuals >= 0:
+            z = found[self._residuals + 1]
+            if d.given[0].rows <= d.given[0].columns or (<int64_t *>cnp.PyArray_DATA(z))[0] != d.given[0].columns:
+                found[self._residuals] = found[self._residuals][:0]
         if not found:
             put(store, self._outputs[0], <object>store[self._slots[0]])
         for i in range(len(found)):
@@ -248,13 +257,6 @@ cdef class Decomposition(Native):
             )
             depth += 1
         return cnp.PyArray_EMPTY(depth, lengths, self._types[1 + i], 0)
-
-    cdef cnp.ndarray _residuals(self, decomposition *d, cnp.ndarray found, cnp.ndarray rank):
-        """Those of least squares; there are none if many solutions are as good."""
-        cdef int64_t n = d.given[0].columns
-        if d.given[0].rows > n and (<int64_t *>cnp.PyArray_DATA(rank))[0] == n:
-            return found
-        return found[:0]
 
     cdef double work(self, decomposition *d) noexcept:
         """About how many operations it takes."""

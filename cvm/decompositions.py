@@ -102,7 +102,7 @@ def _pinv(op: Any, node: Apply) -> Routine:
 def _least_squares(op: Any, node: Apply) -> Routine:
     rcond = _rcond(op, "float64")
     return Routine(
-        "least_squares", ("nk", "k", "", "p"), square=False, rcond=rcond, cores=(2, 2), order=(0, 1)
+        "least_squares", ("nk", "r", "", "p"), square=False, rcond=rcond, cores=(2, 2), order=(0, 1)
     )
 
 

@@ -7,7 +7,7 @@
 #include "spectra.h"
 
 /* As there. */
-enum { SPREAD = 60 };
+enum { MOST_SPREAD = 60 };
 /* Of sums of fewer terms, loops are quicker than BLAS. */
 enum { FEW_NUMBERS = 512, FEW_ROWS_TO_FACTOR = 8 };
 
@@ -166,7 +166,7 @@ static void find_scale(struct factored *f)
         most = MAX(most, f->rows[i]);
     }
     /* Scaling rows changes the pivots. */
-    if (most - least > SPREAD)
+    if (most - least > MOST_SPREAD)
         for (int64_t j = 0; j < n; j++)
             f->columns[j] = largest_exponent(n, a + j * n, 1, f->rows);
     else

@@ -81,6 +81,8 @@ def ufunc_kernel(
     ufunc: np.ufunc, dtypes: Sequence[Any], axes: int
 ) -> tuple[int, np.ndarray] | None: ...
 
+REFINED_CONSTANTS: dict[str, int]
+
 class Decomposition(Action):
     def __init__(
         self,

@@ -397,7 +397,7 @@ cdef class Recording(Frozen):
         call.matrices = <decomposition *>self._new(sizeof(decomposition))
         call.function, call.n_arrays = action._function, n + n_found
         call.places = <int *>self._new(call.n_arrays * sizeof(int))
-        if action._has_residuals or not action._read(store, call.matrices, kept):
+        if action._residuals >= 0 or not action._read(store, call.matrices, kept):
             return False
         for i in range(n):
             slot = action._slots[action._order[i]]

@@ -12,7 +12,9 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.decompositions import ROUTINES
+from symcomp.cvm.machine import REFINED_CONSTANTS
 from symcomp.errors import ShapeError
+from symcomp.ops import stable_linalg
 from symcomp.ops.cholesky import Cholesky
 from symcomp.ops.determinant import Adjugate, Det, SLogDet
 from symcomp.ops.eigen import Eig, Eigh, Eigvalsh
@@ -364,3 +366,7 @@ def test_threads_decompose_at_once():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_constants_are_those_of_the_ops():
+    assert {n: getattr(stable_linalg, n) for n in REFINED_CONSTANTS} == REFINED_CONSTANTS
