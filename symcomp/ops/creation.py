@@ -133,6 +133,11 @@ def _arange_length(
     return maximum(cast(ceil((b - a) / c), "int64"), 0)
 
 
+def _count(num: Any, name: str) -> TensorVariable:
+    n = as_length(num, name)
+    return _checked(n, lambda v: v >= 0, f"{name}: num must not be negative")
+
+
 def linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
 ) -> TensorVariable:
@@ -156,7 +161,7 @@ def linspace(
     kind = resolve_dtype(dtype)
     work = kind if not dtypes.is_discrete(kind) else config.floatX
     first, last = (cast(as_tensor_variable(v), work) for v in (start, stop))
-    n = as_length(num, "linspace")
+    n = _count(num, "linspace")
     gaps = maximum(n - 1, 1) if endpoint else maximum(n, 1)
     places = cast(arange(n), work)
     inner = first + places * ((last - first) / cast(gaps, work))
@@ -190,7 +195,7 @@ def geomspace(
     array([  -1.,  -10., -100.])
     """
     first, last = (cast(as_tensor_variable(v), config.floatX) for v in (start, stop))
-    n = as_length(num, "geomspace")
+    n = _count(num, "geomspace")
     exponents = linspace(abs_(first).log10(), abs_(last).log10(), n, endpoint)
     inner = sgn(first) * pow(10.0, exponents)
     places = arange(n)

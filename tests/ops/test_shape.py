@@ -416,6 +416,19 @@ def test_other_creations():
         T.arange(0, 3, 0)
 
 
+@pytest.mark.parametrize("function", [T.linspace, T.logspace, T.geomspace])
+def test_numbers_of_points(function):
+    n = T.lscalar("n")
+    z = function(1.0, 8.0, n)
+    for count in (0, 1, 4):
+        np.testing.assert_allclose(z.eval({n: count}), getattr(np, function.__name__)(1, 8, count))
+    with pytest.raises(ShapeError, match="num must not be negative"):
+        z.eval({n: -1})
+    with pytest.raises(ShapeError, match="num must not be negative"):
+        function(1.0, 8.0, -2)
+
+
+
 def test_constructors():
     assert T.scalar().type.ndim == 0 and T.vector("v").name == "v"
     assert T.matrix(dtype="int32").dtype == "int32" and T.col().broadcastable == (False, True)
