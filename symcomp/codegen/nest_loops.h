@@ -109,13 +109,21 @@ struct pair {
 #else
 #define SHUFFLED(x, y, a, b, c, d) __builtin_shuffle(x, y, (__typeof__(x)){a, b, c, d})
 #endif
+/* Loops for any processor of their kind have vectors where the loader finds that they can. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__AVX2__)
+#define FOR_VECTORS __attribute__((target_clones("avx2", "default"), unused))
+#define HAS_VECTORS __builtin_cpu_supports("avx2")
+#else
+#define FOR_VECTORS inline
+#define HAS_VECTORS 1
+#endif
 enum { TURNED_AHEAD = 8 };
 #define TURN(NAME, T)                                                                              \
     typedef T NAME##_lanes __attribute__((vector_size(4 * sizeof(T))));                            \
     typedef T NAME##_line                                                                          \
         __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));                \
-    static inline void NAME(int64_t rows, int64_t n, char *to, int64_t to_row, const char *from,   \
-                            int64_t from_step)                                                     \
+    static FOR_VECTORS void NAME(int64_t rows, int64_t n, char *to, int64_t to_row,                \
+                                 const char *from, int64_t from_step)                              \
     {                                                                                              \
         for (const char *end = from + n * from_step; from != end; from += 4 * from_step) {         \
             char *z = to;                                                                          \
@@ -167,7 +175,7 @@ static inline void nest_turn(int size, int64_t rows, int64_t n, char *to, int64_
                              int64_t to_step, const char *from, int64_t from_row, int64_t from_step)
 {
     int64_t whole = 0, columns = n / 4 * 4;
-    if ((size == 4 || size == 8) && from_row == size && to_step == size)
+    if ((size == 4 || size == 8) && from_row == size && to_step == size && HAS_VECTORS)
         whole = rows / 4 * 4;
     if (whole && size == 8)
         nest_turn_8(whole, columns, to, to_row, from, from_step);
