@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 SANITIZED_TESTS = codegen cvm scan/test_native.py
+# The library of C++ is there before SciPy throws an exception, which the sanitizer follows.
+SANITIZERS = $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)
 SANITIZE = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -g
 
 BIN := $(VENV)/bin
@@ -48,7 +50,7 @@ sanitize: $(VENV)/.installed-test
 	CFLAGS='$(SANITIZE) -O0' $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation \
 		--target build/sanitized .
 	cd build/sanitized && \
-	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$(SANITIZERS)" \
 	SYMCOMP_FLAGS='kernels=False,cc=gcc,cflags=$(SANITIZE)' $(abspath $(BIN))/python -m pytest -q \
 		-n $(WORKERS) -c $(CURDIR)/pyproject.toml --rootdir . $(SANITIZED_TESTS:%=symcomp/tests/%)
 

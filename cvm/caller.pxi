@@ -306,11 +306,16 @@ cdef class Caller:
         cdef list results
         cdef Replay replay = self._new_replay(clock)
         if replay is not None:
-            results = (<NativeMachine>self._machine).execute(
-                values, None, None, None, replay, self._n_outputs, self._updated_inputs
-            )
             if self._native_tally is not None:
                 self._native_tally.repeats += 1
+            try:
+                results = (<NativeMachine>self._machine).execute(
+                    values, None, None, None, replay, self._n_outputs, self._updated_inputs
+                )
+            except BaseException:
+                if self._native_tally is not None:
+                    self._native_tally.ended_at(replay._position)
+                raise
         elif type(self._machine) is NativeMachine:
             results = (<NativeMachine>self._machine).execute(
                 values, None, self._native_tally, clock

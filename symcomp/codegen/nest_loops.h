@@ -192,9 +192,9 @@ static inline void nest_copy_block(int size, int64_t rows, int64_t n, char *to, 
                                    int64_t to_step, const char *from, int64_t from_row,
                                    int64_t from_step)
 {
-    if (rows > 1 && nest_crosses(from_row, from_step))
+    if (rows >= 4 && nest_crosses(from_row, from_step))
         nest_turn(size, rows, n, to, to_row, to_step, from, from_row, from_step);
-    else if (rows > 1 && nest_crosses(to_row, to_step))
+    else if (rows >= 4 && nest_crosses(to_row, to_step))
         nest_turn(size, n, rows, to, to_step, to_row, from, from_step, from_row);
     else
         nest_copy(size, rows, n, to, to_row, to_step, from, from_row, from_step);
@@ -277,7 +277,7 @@ static inline const struct body *nest_choose(const struct kernel *k, const int64
     char *buffer = nest_memory + (64 - (uintptr_t)nest_memory % 64)
 
 /* Where rows of an array lie beside each other, and the elements of a row apart, blocks are narrow and
-   high: all of a line of the cache is used while it is there. */
+   as high as they can be: all of a line of the cache is used while it is there. */
 enum { NARROW = 32 };
 
 /* Put the axis along which such an array lies in one piece before the last; return how wide blocks
@@ -301,7 +301,7 @@ static inline int64_t nest_cross(const struct kernel *k, int rank, int64_t *leng
         memmove(steps + best * total, steps + (best + 1) * total, (size_t)after * sizeof row);
         lengths[rank - 2] = length;
         memcpy(steps + (rank - 2) * total, row, sizeof row);
-        return NARROW;
+        return length < BLOCK / NARROW ? BLOCK / length / 8 * 8 : NARROW;
     }
     return BLOCK;
 }

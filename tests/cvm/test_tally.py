@@ -124,6 +124,19 @@ def test_very_many_shapes_end_in_one_row(linker):
     assert counted.timed == sum(v.timed for v in counted.variants)
 
 
+def test_calls_that_fail_are_counted():
+    """Also those that are recorded, to be replayed."""
+    x = T.dmatrix("x")
+    with symcomp.config.change_flags(kernels=True):
+        f = symcomp.function([x], T.max(x, axis=1), profile=True)
+    for _ in range(60):
+        f(np.ones((3, 4)))
+    for _ in range(60):
+        with pytest.raises(ValueError, match="is empty"):
+            f(np.ones((3, 0)))
+    assert counts(f)[0] == 120
+
+
 def test_work_of_python_is_seen():
     """A kernel that does not take its values, once; an op that has none, always."""
     x = T.dmatrix("x")
