@@ -125,16 +125,16 @@ def test_very_many_shapes_end_in_one_row(linker):
 
 
 def test_calls_that_fail_are_counted():
-    """Also those that are recorded, to be replayed."""
+    """Also one that is recorded, to be replayed: about one of forty, as timed calls are drawn."""
     x = T.dmatrix("x")
-    with symcomp.config.change_flags(kernels=True):
-        f = symcomp.function([x], T.max(x, axis=1), profile=True)
-    for _ in range(60):
-        f(np.ones((3, 4)))
-    for _ in range(60):
+    for _ in range(200):
+        with symcomp.config.change_flags(kernels=True):
+            f = symcomp.function([x], T.max(x, axis=1), profile=True)
+        for _ in range(60):
+            f(np.ones((3, 4)))
         with pytest.raises(ValueError, match="is empty"):
             f(np.ones((3, 0)))
-    assert counts(f)[0] == 120
+        assert counts(f)[0] == 61
 
 
 def test_work_of_python_is_seen():
