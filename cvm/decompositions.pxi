@@ -179,6 +179,7 @@ cdef class Decomposition(Native):
     cdef bint _try(self, PyObject **store) except -1:
         cdef decomposition d
         cdef int i, outcome
+        cdef int64_t rank
         cdef cnp.ndarray z
         cdef list kept = [], found = []
         if not self._read(store, &d, kept):
@@ -198,7 +199,8 @@ cdef class Decomposition(Native):
             return False
         if self._residuals >= 0:
             z = found[self._residuals + 1]
-            if d.given[0].rows <= d.given[0].columns or (<int64_t *>cnp.PyArray_DATA(z))[0] != d.given[0].columns:
+            rank = (<int64_t *>cnp.PyArray_DATA(z))[0]
+            if d.given[0].rows <= d.given[0].columns or rank != d.given[0].columns:
                 found[self._residuals] = found[self._residuals][:0]
         if not found:
             put(store, self._outputs[0], <object>store[self._slots[0]])

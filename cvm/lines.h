@@ -286,9 +286,6 @@ enum { SUMS, PRODUCTS, RECURRENCE, LARGEST, SMALLEST };
         return NAME##_c8;                                                                          \
     if (kind == 'c' && size == 16)                                                                 \
         return NAME##_c16;
-#define OF_WIDE_INTEGERS(NAME)                                                                     \
-    if (kind == 'i' && size >= 4)                                                                  \
-        return size == 4 ? NAME##_i4 : NAME##_i8;
 #define OF_INTEGERS(NAME, LONGEST)                                                                 \
     if (kind == 'i')                                                                               \
         return size == 1 ? NAME##_i1 : size == 2 ? NAME##_i2 : size == 4 ? NAME##_i4 : NAME##_i8;  \
@@ -319,7 +316,6 @@ static inline line_function *function_of_lines(int what, char kind, int64_t size
     case LARGEST:
         if (HAS_WIDE_EXTREMES) {
             OF_FLOATS(wide_argmax)
-            OF_WIDE_INTEGERS(wide_argmax)
         }
         OF_FLOATS(argmax)
         OF_INTEGERS(argmax, argmax_u8)
@@ -327,7 +323,6 @@ static inline line_function *function_of_lines(int what, char kind, int64_t size
     default:
         if (HAS_WIDE_EXTREMES) {
             OF_FLOATS(wide_argmin)
-            OF_WIDE_INTEGERS(wide_argmin)
         }
         OF_FLOATS(argmin)
         OF_INTEGERS(argmin, argmin_u8)

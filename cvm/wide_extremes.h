@@ -1,4 +1,4 @@
-/* Positions of the largest and smallest of numbers that lie next to each other, by AVX2, in one pass:
+/* Positions of the largest and smallest of floats that lie next to each other, by AVX2, in one pass:
    each lane notes where it found its best. Included by lines.h, whose functions do the rest. */
 #ifndef SYMCOMP_WIDE_EXTREMES_H
 #define SYMCOMP_WIDE_EXTREMES_H
@@ -12,80 +12,47 @@
 
 enum { SETS = 4 };
 
-/* What the vectors of each type are made with: f4 and f8 of floats, i4 and i8 of integers. */
-#define LOAD_f4(x) _mm256_loadu_ps(x)
-#define LOAD_f8(x) _mm256_loadu_pd(x)
-#define LOAD_i4(x) _mm256_loadu_si256((const __m256i *)(x))
-#define LOAD_i8(x) _mm256_loadu_si256((const __m256i *)(x))
-#define ALL_f4(x) _mm256_set1_ps(x)
-#define ALL_f8(x) _mm256_set1_pd(x)
-#define ALL_i4(x) _mm256_set1_epi32((int32_t)(x))
-#define ALL_i8(x) _mm256_set1_epi64x(x)
-#define MORE_f4(x, y) _mm256_cmp_ps(x, y, _CMP_GT_OQ)
-#define MORE_f8(x, y) _mm256_cmp_pd(x, y, _CMP_GT_OQ)
-#define MORE_i4(x, y) _mm256_cmpgt_epi32(x, y)
-#define MORE_i8(x, y) _mm256_cmpgt_epi64(x, y)
-#define LESS_f4(x, y) MORE_f4(y, x)
-#define LESS_f8(x, y) MORE_f8(y, x)
-#define LESS_i4(x, y) MORE_i4(y, x)
-#define LESS_i8(x, y) MORE_i8(y, x)
-#define ALIKE_f4(x, y) _mm256_cmp_ps(x, y, _CMP_EQ_OQ)
-#define ALIKE_f8(x, y) _mm256_cmp_pd(x, y, _CMP_EQ_OQ)
-#define ALIKE_i4(x, y) _mm256_cmpeq_epi32(x, y)
-#define ALIKE_i8(x, y) _mm256_cmpeq_epi64(x, y)
-#define CHOICE_f4(x, y, second) _mm256_blendv_ps(x, y, second)
-#define CHOICE_f8(x, y, second) _mm256_blendv_pd(x, y, second)
-#define CHOICE_i4(x, y, second) _mm256_blendv_epi8(x, y, second)
-#define CHOICE_i8(x, y, second) _mm256_blendv_epi8(x, y, second)
-/* Whether one of two is a NaN. */
-#define STRANGE_f4(x, y) _mm256_cmp_ps(x, y, _CMP_UNORD_Q)
-#define STRANGE_f8(x, y) _mm256_cmp_pd(x, y, _CMP_UNORD_Q)
-#define STRANGE_i4(x, y) _mm256_setzero_si256()
-#define STRANGE_i8(x, y) _mm256_setzero_si256()
-#define SUM_i4(x, y) _mm256_add_epi32(x, y)
-#define SUM_i8(x, y) _mm256_add_epi64(x, y)
-#define AND(x, y) ((__m256i)(x) & (__m256i)(y))
-#define OR(x, y) ((__m256i)(x) | (__m256i)(y))
-
-/* PLACE is an integer of the size of T, of type `i`; BETTER is MORE or LESS. */
-#define WIDE_EXTREME(NAME, T, PLACE, VECTOR, t, i, BETTER, SIGN)                                   \
+/* PLACE is an integer of the size of T, `t`, `i` and ALL_AT are of names of intrinsics; COMPARISON
+   and BEST are a comparison and the choice that goes with it. */
+#define WIDE_EXTREME(NAME, T, PLACE, VECTOR, t, i, ALL_AT, COMPARISON, BEST, SIGN)                 \
     /* -1 if there is a NaN. For n from SETS vectors on, up to as many as PLACE can tell. */       \
     __attribute__((target("avx2"))) static int64_t place_##NAME(int64_t n, const T *x)             \
     {                                                                                              \
         enum { WIDTH = sizeof(VECTOR) / sizeof(T), LANES = SETS * WIDTH };                         \
-        __m256i at[SETS], odd = _mm256_setzero_si256();                                            \
-        VECTOR best[SETS];                                                                         \
+        VECTOR best[SETS], at[SETS], odd = _mm256_setzero_##t();                                   \
         for (int k = 0; k < SETS; k++) {                                                           \
-            best[k] = ALL_##t(*x);                                                                 \
-            at[k] = _mm256_setzero_si256();                                                        \
+            best[k] = _mm256_set1_##t(*x);                                                         \
+            at[k] = _mm256_setzero_##t();                                                          \
         }                                                                                          \
         for (int64_t j = 0; j < n; j += LANES) {                                                   \
             /* The last are looked at with some of those before them. */                           \
             int64_t start = j < n - LANES ? j : n - LANES;                                         \
-            VECTOR here = (VECTOR)ALL_##i(start), value[SETS];                                     \
+            VECTOR here = (VECTOR)_mm256_set1_##ALL_AT(start), value[SETS];                        \
             _Pragma("GCC unroll 4") for (int k = 0; k < SETS; k++)                                 \
-                value[k] = LOAD_##t(x + start + k * WIDTH);                                        \
+                value[k] = _mm256_loadu_##t(x + start + k * WIDTH);                                \
             _Pragma("GCC unroll 4") for (int k = 0; k < SETS; k += 2)                              \
-                odd = OR(odd, STRANGE_##t(value[k], value[k + 1]));                                \
+                odd = _mm256_or_##t(odd, _mm256_cmp_##t(value[k], value[k + 1], _CMP_UNORD_Q));    \
             _Pragma("GCC unroll 4") for (int k = 0; k < SETS; k++) {                               \
-                VECTOR better = BETTER##_##t(value[k], best[k]);                                   \
-                at[k] = (__m256i)CHOICE_##t((VECTOR)at[k], here, better);                          \
-                best[k] = CHOICE_##t(best[k], value[k], better);                                   \
+                VECTOR better = _mm256_cmp_##t(value[k], best[k], COMPARISON);                     \
+                at[k] = _mm256_blendv_##t(at[k], here, better);                                    \
+                best[k] = _mm256_##BEST##_##t(value[k], best[k]);                                  \
             }                                                                                      \
         }                                                                                          \
-        if (!_mm256_testz_si256(odd, odd))                                                         \
+        if (_mm256_movemask_##t(odd))                                                              \
             return -1;                                                                             \
         for (int k = 1; k < SETS; k++) {                                                           \
-            __m256i other = SUM_##i(at[k], ALL_##i(k * WIDTH));                                    \
-            VECTOR better = BETTER##_##t(best[k], best[0]);                                        \
-            __m256i first = AND(ALIKE_##t(best[k], best[0]), MORE_##i(at[0], other));              \
-            at[0] = CHOICE_##i(at[0], other, OR(better, first));                                   \
-            best[0] = CHOICE_##t(best[0], best[k], better);                                        \
+            __m256i first = (__m256i)at[0];                                                        \
+            __m256i other = _mm256_add_##i((__m256i)at[k], _mm256_set1_##ALL_AT(k * WIDTH));       \
+            VECTOR better = _mm256_cmp_##t(best[k], best[0], COMPARISON);                          \
+            VECTOR alike = _mm256_cmp_##t(best[k], best[0], _CMP_EQ_OQ);                           \
+            alike = _mm256_and_##t(alike, (VECTOR)_mm256_cmpgt_##i(first, other));                 \
+            at[0] = _mm256_blendv_##t(at[0], (VECTOR)other, _mm256_or_##t(better, alike));         \
+            best[0] = _mm256_##BEST##_##t(best[k], best[0]);                                       \
         }                                                                                          \
         T found[WIDTH], one;                                                                       \
         PLACE starts[WIDTH];                                                                       \
-        memcpy(found, best, sizeof found);                                                         \
-        memcpy(starts, at, sizeof starts);                                                         \
+        _mm256_storeu_##t(found, best[0]);                                                         \
+        _mm256_storeu_##t((T *)starts, at[0]);                                                     \
         one = found[0];                                                                            \
         int64_t place = starts[0];                                                                 \
         for (int k = 1; k < WIDTH; k++) {                                                          \
@@ -113,14 +80,10 @@ enum { SETS = 4 };
         }                                                                                          \
     }
 
-WIDE_EXTREME(argmax_f4, float, int32_t, __m256, f4, i4, MORE, >)
-WIDE_EXTREME(argmin_f4, float, int32_t, __m256, f4, i4, LESS, <)
-WIDE_EXTREME(argmax_f8, double, int64_t, __m256d, f8, i8, MORE, >)
-WIDE_EXTREME(argmin_f8, double, int64_t, __m256d, f8, i8, LESS, <)
-WIDE_EXTREME(argmax_i4, int32_t, int32_t, __m256i, i4, i4, MORE, >)
-WIDE_EXTREME(argmin_i4, int32_t, int32_t, __m256i, i4, i4, LESS, <)
-WIDE_EXTREME(argmax_i8, int64_t, int64_t, __m256i, i8, i8, MORE, >)
-WIDE_EXTREME(argmin_i8, int64_t, int64_t, __m256i, i8, i8, LESS, <)
+WIDE_EXTREME(argmax_f4, float, int32_t, __m256, ps, epi32, epi32, _CMP_GT_OQ, max, >)
+WIDE_EXTREME(argmin_f4, float, int32_t, __m256, ps, epi32, epi32, _CMP_LT_OQ, min, <)
+WIDE_EXTREME(argmax_f8, double, int64_t, __m256d, pd, epi64, epi64x, _CMP_GT_OQ, max, >)
+WIDE_EXTREME(argmin_f8, double, int64_t, __m256d, pd, epi64, epi64x, _CMP_LT_OQ, min, <)
 
 #else
 #define HAS_WIDE_EXTREMES 0
@@ -128,10 +91,6 @@ WIDE_EXTREME(argmin_i8, int64_t, int64_t, __m256i, i8, i8, LESS, <)
 #define wide_argmin_f4 argmin_f4
 #define wide_argmax_f8 argmax_f8
 #define wide_argmin_f8 argmin_f8
-#define wide_argmax_i4 argmax_i4
-#define wide_argmin_i4 argmin_i4
-#define wide_argmax_i8 argmax_i8
-#define wide_argmin_i8 argmin_i8
 #endif
 
 #endif

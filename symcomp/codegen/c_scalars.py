@@ -269,7 +269,7 @@ def _guarded(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) 
     return f"({names[0]} != 0 ? {converted(names[1], dtypes[1], dtype)} : ({C_TYPES[dtype]})0)"
 
 
-def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
+def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
     x, low, high = (converted(n, d, dtype) for n, d in zip(names, dtypes, strict=True))
     kind = np.dtype(dtype).kind
     if kind == "c":

@@ -1,4 +1,6 @@
-"""The tables of ``pairs.h``, ``gamma.h`` and ``special.h`` as C, of those of ``ops``."""
+"""The tables of ``pairs.h``, the headers of gamma functions and ``special.h`` as C, of those of
+``ops``.
+"""
 
 from __future__ import annotations
 

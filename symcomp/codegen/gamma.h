@@ -1,6 +1,6 @@
 /* The gamma function's kin, as symcomp/ops/gamma_values.py and log_gamma.py compute them for
    arrays: in double, or in double-double (pairs.h) where terms cancel. What is not commented here
-   is explained in those files. Prefix: g_. */
+   is explained in those files. Prefixes: p_ of what gives pairs, g_. */
 
 /* -- in double-double: finite arguments, no poles */
 
@@ -109,9 +109,8 @@ static inline int g_is_pole(pair x)
 /* The sign of the gamma function, no pole. */
 SLOW double g_sign(pair x)
 {
-    double whole = floor(x.hi);
-    whole -= whole == x.hi && x.lo < 0;
-    return x.hi < 0 && fmod(whole, 2) != 0 ? -1 : 1;
+    double whole = floor(x.hi), more = whole == x.hi ? floor(x.lo) : 0;
+    return x.hi < 0 && (fmod(whole, 2) != 0) != (fmod(more, 2) != 0) ? -1 : 1;
 }
 
 /* (x - 1) (x - 2) ... down to what is at most 2.5, which x becomes. */
@@ -219,17 +218,19 @@ SLOW double g_tri_gamma_right(double x)
     return z;
 }
 
-SLOW double g_tri_gamma(double x)
+SLOW double g_tri_gamma_of_pair(pair x)
 {
-    if (isnan(x)) return x;
-    if (isinf(x)) return x > 0 ? 0 : INFINITY;
-    if (g_is_pole(p_of(x))) return INFINITY;
-    if (x > 0) return g_tri_gamma_right(x);
+    if (isnan(x.hi)) return x.hi;
+    if (isinf(x.hi)) return x.hi > 0 ? 0 : INFINITY;
+    if (g_is_pole(x)) return INFINITY;
+    if (x.hi > 0) return g_tri_gamma_right(x.hi);
     pair sine, cosine;
-    p_sin_cos_pi(p_of(x), &sine, &cosine);
+    p_sin_cos_pi(x, &sine, &cosine);
     double ratio = p_div(PI_PAIR, sine).hi;
-    return ratio * ratio - g_tri_gamma_right(1 - x);
+    return ratio * ratio - g_tri_gamma_right(p_add_d(p_neg(x), 1).hi);
 }
+
+SLOW double g_tri_gamma(double x) { return g_tri_gamma_of_pair(p_of(x)); }
 
 /* x^s times Hurwitz's zeta function of s = n + 1 > 2 and x > 0. */
 SLOW double g_zeta(double n, double x)
@@ -249,6 +250,7 @@ SLOW double g_zeta(double n, double x)
 /* n! x^(-n - 1) z. */
 SLOW double g_times_factorial(double n, double x, double z)
 {
+    if (n > 1e300) return copysign(n > 2.718281828459045 * x ? INFINITY : 0, z);
     pair order = p_sum(n, 1), power = p_mul(p_log(p_of(x), 0), order);
     pair logarithm = p_sub(p_log_gamma(order), power);
     return copysign(p_exp(p_add(logarithm, p_log(p_of(fabs(z)), 0))), z);
@@ -411,11 +413,19 @@ SLOW pair p_log_abs_beta(double a, double b, double *sign)
     return p_log_beta(a, b, sign);
 }
 
+/* A pole of gamma(a) and of gamma(a + b), where differences have no digits left. */
+static inline int g_is_vast_limit(double a, double b)
+{
+    return fmin(a, b) < -VAST_SIZE && fmax(a, b) > VAST_SIZE && isfinite(a + b) && a + b <= 0;
+}
+
 SLOW double g_beta(double a, double b)
 {
     double sign, wide = w_beta(a, b);
     if (!isnan(wide)) return wide;
-    if (isfinite(a) && isfinite(b) && fmin(a, b) > VAST_SIZE) return 0;
+    if (g_is_vast_limit(a, b)) return g_beta(1 - (a + b), fmax(a, b));
+    if (g_is_pole(p_of(a)) && g_is_pole(p_of(b))) return INFINITY;
+    if (isfinite(a) && isfinite(b) && fmin(fabs(a), fabs(b)) > VAST_SIZE) return 0;
     pair logarithm = p_log_abs_beta(a, b, &sign);
     if (isnan(logarithm.hi)) return NAN;
     return sign * p_exp(logarithm);
@@ -425,6 +435,7 @@ SLOW double g_betaln(double a, double b)
 {
     double sign, big = fmax(a, b), small = fmin(a, b), wide = w_betaln(a, b);
     if (!isnan(wide)) return wide;
+    if (g_is_vast_limit(a, b)) return g_betaln(1 - (a + b), big);
     if (isfinite(a) && isfinite(b) && small > VAST_SIZE)
         return -(big * log1p(small / big) + small * log1p(big / small));
     return p_log_abs_beta(a, b, &sign).hi;
@@ -507,5 +518,5 @@ SLOW double g_tri_gamma_increment(double x, double h)
         if (x > 0 && y > 0) return g_tri_gamma_increment_right(x, y, h);
         if (x < 0 && y < 0 && fabs(h) < 0.125) return g_tri_gamma_increment_left(x, total, h);
     }
-    return g_tri_gamma(y) - g_tri_gamma(x);
+    return g_tri_gamma_of_pair(total) - g_tri_gamma(x);
 }

@@ -132,7 +132,8 @@ enum { TURNED_AHEAD = 8 };
                     __builtin_prefetch(from + i * from_step + r);                                  \
             for (const char *x = from, *last = x + rows * (int64_t)sizeof(T); x != last;           \
                  x += 4 * sizeof(T), z += 4 * to_row) {                                            \
-                NAME##_lanes a = *(const NAME##_line *)x, b = *(const NAME##_line *)(x + from_step);\
+                NAME##_lanes a = *(const NAME##_line *)x;                                          \
+                NAME##_lanes b = *(const NAME##_line *)(x + from_step);                            \
                 NAME##_lanes c = *(const NAME##_line *)(x + 2 * from_step);                        \
                 NAME##_lanes d = *(const NAME##_line *)(x + 3 * from_step);                        \
                 NAME##_lanes e = SHUFFLED(a, b, 0, 4, 2, 6), f = SHUFFLED(a, b, 1, 5, 3, 7);       \
@@ -214,9 +215,9 @@ enum { MANY_LANES = 2 };
 /* Run a body on rows * n elements, of which neighbours are `step` apart, through `buffer` where
    that is not their size, at most `most` of a row at once. `along` is whether lanes are those of the elements;
    MANY_LANES, that more than BLOCK are: then rows are not counted by those that are here. */
-static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows, int64_t n,
-                            char *const *data, const int64_t *row_step, const int64_t *step,
-                            int along, int64_t most, char *buffer)
+static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows,
+                            int64_t n, char *const *data, const int64_t *row_step,
+                            const int64_t *step, int along, int64_t most, char *buffer)
 {
     if (n == 1 || nest_plain(k, body, step)) {
         body->run(rows, n, data, row_step);
@@ -245,14 +246,14 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
                 at[a] = copies[a] ? buffer + a * BLOCK * k->width : here;
                 by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
                 if (copies[a] && nest_reads(body->role[a]))
-                    nest_copy_block(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a], here,
-                              row_step[a], step[a]);
+                    nest_copy_block(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a],
+                                    here, row_step[a], step[a]);
             }
             body->run(h, w, at, by);
             for (int a = 0; a < total; a++)
                 if (copies[a] && nest_writes(body->role[a]))
-                    nest_copy_block(k->size[a], h, w, data[a] + r * row_step[a] + i * step[a], row_step[a],
-                              step[a], at[a], by[a], k->size[a]);
+                    nest_copy_block(k->size[a], h, w, data[a] + r * row_step[a] + i * step[a],
+                                    row_step[a], step[a], at[a], by[a], k->size[a]);
         }
     }
 }
@@ -276,21 +277,22 @@ static inline const struct body *nest_choose(const struct kernel *k, const int64
     char nest_memory[(k)->buffer + 64];                                                            \
     char *buffer = nest_memory + (64 - (uintptr_t)nest_memory % 64)
 
-/* Where rows of an array lie beside each other, and the elements of a row apart, blocks are narrow and
-   as high as they can be: all of a line of the cache is used while it is there. */
+/* Where rows of an array lie beside each other, and the elements of a row apart, blocks are narrow
+   and as high as they can be: all of a line of the cache is used while it is there. */
 enum { NARROW = 32 };
 
 /* Put the axis along which such an array lies in one piece before the last; return how wide blocks
    are. */
-static inline int64_t nest_cross(const struct kernel *k, int rank, int64_t *lengths, int64_t *steps)
+static inline int64_t nest_cross(const struct kernel *k, int rank, int64_t *lengths,
+                                 int64_t *steps)
 {
     int total = k->total;
     const int64_t *inner = steps + (rank - 1) * total;
     for (int a = 0; a < total; a++) {
         int best = -1;
         for (int axis = 0; axis < rank - 1; axis++) {
-            int64_t here = steps[axis * total + a], least = best < 0 ? inner[a] : steps[best * total + a];
-            if (lengths[axis] > 1 && nest_crosses(here, least))
+            int64_t least = best < 0 ? inner[a] : steps[best * total + a];
+            if (lengths[axis] > 1 && nest_crosses(steps[axis * total + a], least))
                 best = axis;
         }
         if (best < 0)
@@ -392,7 +394,8 @@ NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64
                             rank, split, width};
     int64_t length = lengths[split], unit = CHUNK / (size / length);
     unit = unit < 1 ? 1 : unit;
-    int64_t whole_blocks = split == rank - 1 ? BLOCK : width == NARROW ? BLOCK / NARROW : 1;
+    int high = split == rank - 2 && width == NARROW;
+    int64_t whole_blocks = split == rank - 1 ? BLOCK : high ? BLOCK / NARROW : 1;
     unit = (unit + whole_blocks - 1) / whole_blocks * whole_blocks;
     int64_t count = (length + unit - 1) / unit;
     if (count == 1) {

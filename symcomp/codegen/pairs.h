@@ -107,6 +107,7 @@ SLOW pair p_series(const pair *first, int n, const double *rest, int count, pair
 SLOW pair p_log(pair x, int exponent)
 {
     int power;
+    if (!(x.hi > 0 && x.hi < INFINITY)) return p_of(NAN);
     double mantissa = frexp(x.hi, &power);
     if (mantissa < 0.70710678118654757) {
         mantissa *= 2;
@@ -130,9 +131,9 @@ SLOW pair p_log1p_ratio(pair x, pair y, pair z)
 
 SLOW void p_sin_cos_pi(pair x, pair *sine, pair *cosine)
 {
-    double whole = rint(x.hi);
-    pair fraction = p_add_d(x, -whole), size = p_abs(fraction);
-    int steep = size.hi > 0.25, odd = fmod(whole, 2) != 0;
+    double whole = rint(x.hi), more = rint(p_add_d(x, -whole).hi);
+    pair fraction = p_add_d(p_add_d(x, -whole), -more), size = p_abs(fraction);
+    int steep = size.hi > 0.25, odd = (fmod(whole, 2) != 0) != (fmod(more, 2) != 0);
     pair angle = p_mul(PI_PAIR, steep ? p_add_d(p_neg(size), 0.5) : size);
     pair square = p_mul(angle, angle);
     pair s = p_mul(angle, SERIES(SINE, square)), c = SERIES(COSINE, square);
@@ -144,6 +145,7 @@ SLOW void p_sin_cos_pi(pair x, pair *sine, pair *cosine)
 /* The exponential, rounded, of a pair whose error is absolute. */
 SLOW double p_exp(pair x)
 {
+    if (isnan(x.hi)) return NAN;
     if (fabs(x.hi) > 2000) x = p_of(copysign(2000, x.hi));
     double power = rint(x.hi / LN2_PAIR.hi);
     pair rest = p_sub(x, p_mul_d(LN2_PAIR, power));

@@ -1,6 +1,6 @@
 /* The gamma function's kin in the wider type, where that has 64 bits: several times as fast as
-   double-double, and exact enough where terms do not cancel. Others return NaN, as everything here
-   does outside of where it is good. Prefix: w_. */
+   double-double, and exact enough where terms do not cancel. Functions return NaN for arguments that
+   they are not good for, and where there is no such type: gamma.h then goes on. Prefix: w_. */
 
 #define WIDE (__LDBL_MANT_DIG__ >= 64)
 

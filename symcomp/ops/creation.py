@@ -180,7 +180,8 @@ def logspace(
     dtype: Any = None,
 ) -> TensorVariable:
     """``base`` to the powers ``linspace(start, stop, num)``."""
-    return cast(pow(base, linspace(start, stop, num, endpoint)), resolve_dtype(dtype))
+    points = linspace(start, stop, _count(num, "logspace"), endpoint)
+    return cast(pow(base, points), resolve_dtype(dtype))
 
 
 def geomspace(

@@ -171,7 +171,11 @@ def _exponentials() -> Pair:
 
 
 def log(x: Pair, exponent: Any = 0) -> Pair:
-    """The logarithm of x 2^exponent for finite x > 0, to full relative precision near x = 1."""
+    """The logarithm of x 2^exponent, to full relative precision near x = 1; NaN where x is not
+    finite and positive.
+    """
+    fine = (x.hi > 0) & (x.hi < np.inf)
+    x = where(fine, x, pair(np.ones_like(x.hi)))
     mantissa, power = np.frexp(x.hi)
     below = mantissa < np.sqrt(0.5)
     mantissa = np.where(below, 2 * mantissa, mantissa)
@@ -183,7 +187,8 @@ def log(x: Pair, exponent: Any = 0) -> Pair:
     ratio = numerator / (sum_of(mantissa, center) + low)
     result = 2 * (ratio * ATANH(ratio * ratio))
     index = nearest.astype(int) - LOG_FIRST
-    return LN2 * (power + exponent).astype(np.float64) + _logarithms()[index] + result
+    result = LN2 * (power + exponent).astype(np.float64) + _logarithms()[index] + result
+    return where(fine, result, pair(np.full_like(x.hi, np.nan)))
 
 
 def log1p_ratio(x: Pair, y: Pair, z: Pair) -> Pair:
@@ -198,12 +203,14 @@ def log1p_ratio(x: Pair, y: Pair, z: Pair) -> Pair:
 
 def exp(x: Pair) -> Any:
     """The exponential, rounded to a float, of a pair whose error is absolute."""
+    unknown = np.isnan(x.hi)
     x = where(np.abs(x.hi) > 2000, pair(np.copysign(2000, x.hi)), x)
+    x = where(unknown, pair(np.zeros_like(x.hi)), x)
     power = np.rint(x.hi / LN2.hi)
     rest = x - LN2 * power
     index = np.rint(rest.hi * 64)
     value = _exponentials()[index.astype(int) + EXP_RANGE] * EXPONENTIAL(rest - index / 64)
-    return np.ldexp(value.hi, power.astype(int))
+    return np.where(unknown, np.nan, np.ldexp(value.hi, power.astype(int)))
 
 
 # ----- sine and cosine of multiples of pi, abs(angle) <= pi / 4
@@ -215,14 +222,15 @@ COSINE = Series(lambda: [Fraction((-1) ** k, math.factorial(2 * k)) for k in ran
 def sin_cos_pi(x: Pair) -> tuple[Pair, Pair]:
     """sin(pi x) and cos(pi x), to full relative precision near the zeros of the sine."""
     whole = np.rint(x.hi)
-    fraction = x - whole
+    more = np.rint((x - whole).hi)
+    fraction = x - whole - more
     size = absolute(fraction)
     steep = size.hi > 0.25
     angle = PI * where(steep, 0.5 - size, size)
     square = angle * angle
     sine, cosine = angle * SINE(square), COSINE(square)
     sine, cosine = where(steep, cosine, sine), where(steep, sine, cosine)
-    odd = np.mod(whole, 2) != 0
+    odd = (np.mod(whole, 2) != 0) != (np.mod(more, 2) != 0)
     return (
         where((fraction.hi < 0) != odd, -sine, sine),
         where(odd, -cosine, cosine),

@@ -120,9 +120,10 @@ def _is_pole(x: Pair) -> Any:
 
 def _sign(x: Pair) -> Any:
     """The sign of gamma(x), no pole."""
-    floor = np.floor(x.hi)
-    floor = floor - ((floor == x.hi) & (x.lo < 0))
-    return np.where((x.hi < 0) & (np.mod(floor, 2) == 1), -1.0, 1.0)
+    whole = np.floor(x.hi)
+    more = np.where(whole == x.hi, np.floor(x.lo), 0)
+    odd = (np.mod(whole, 2) == 1) != (np.mod(more, 2) == 1)
+    return np.where((x.hi < 0) & odd, -1.0, 1.0)
 
 
 # ----- of one argument
@@ -163,6 +164,7 @@ def gamma(x: Any) -> Any:
     replace(z, above, _gamma_above, x)
     far = (np.abs(x) >= 0.5) & (np.abs(x) < END) & ~_is_near(x) & ~above & ~_is_pole(pair(x))
     replace(z, far, _gamma_far, x)
+    replace(z, (x <= -END) & ~_is_pole(pair(x)), lambda x: 0 * _sign(pair(x)), x)
     return z
 
 
@@ -212,7 +214,7 @@ def tri_gamma(x: Any) -> Any:
     # SciPy takes forever far from 0 on the left, where only the poles are left to it.
     z = np.asarray(special.polygamma(1, np.where(x < -1, -1.0, x)))
     replace(z, (x > 0) & np.isfinite(x), _tri_gamma_right, x)
-    replace(z, (x < 0) & (x != np.floor(x)), _tri_gamma_left, x)
+    replace(z, (x < 0) & (x != np.floor(x)), _tri_gamma_left, pair(x))
     return z
 
 
@@ -226,11 +228,11 @@ def _tri_gamma_right(x: Any) -> Any:
     return z
 
 
-def _tri_gamma_left(x: Any) -> Any:
+def _tri_gamma_left(x: Pair) -> Any:
     """By reflection (DLMF 5.15.6)."""
-    sine, _ = sin_cos_pi(pair(x))
+    sine, _ = sin_cos_pi(x)
     ratio = (PI / sine).hi
-    return ratio * ratio - _tri_gamma_right(1 - x)
+    return ratio * ratio - _tri_gamma_right((1 - x).hi)
 
 
 def polygamma(n: Any, x: Any) -> Any:
@@ -264,7 +266,10 @@ def _polygamma_right(n: Any, x: Any) -> Any:
 def _times_factorial(n: Any, x: Any, z: Any) -> Any:
     """n! x^(-n - 1) z, whose factors over- and underflow where it does not."""
     logarithm = log_gamma_of_pair(sum_of(n, 1.0)) - log(pair(x)) * sum_of(n, 1.0)
-    return np.copysign(exp(logarithm + log(pair(np.abs(z)))), z)
+    # The logarithm of larger factorials may overflow itself.
+    size = exp(logarithm + log(pair(np.abs(z))))
+    size = np.where(n > 1e300, np.where(n > np.e * x, np.inf, 0), size)
+    return np.copysign(size, z)
 
 
 def _polygamma_left(n: Any, x: Any) -> Any:
@@ -321,11 +326,15 @@ def beta(a: Any, b: Any) -> Any:
     """gamma(a) gamma(b) / gamma(a + b)."""
     z = np.asarray(special.beta(a, b))
     big, small, total, regular = _of_beta(a, b)
-    replace(z, regular, lambda *xs: _exponential(*_log_beta(*xs)), big, small, total)
-    z[np.isfinite(a) & np.isfinite(b) & ((small > VAST) | _is_zero_of_beta(big, small, total))] = 0
+    vast = np.abs(small) > VAST
+    replace(z, regular & ~vast, lambda *xs: _exponential(*_log_beta(*xs)), big, small, total)
+    z[np.isfinite(a) & np.isfinite(b) & (vast | _is_zero_of_beta(big, small, total))] = 0
     z[np.isposinf(big) & (small > 0) & np.isfinite(small)] = 0
+    signed = np.isposinf(big) & (small < 0) & ~_is_pole(pair(small))
+    replace(z, signed, lambda x: np.inf * _sign(pair(x)), small)
     z[_is_pole(pair(big)) & _is_pole(pair(small))] = np.inf
     z[np.isnan(a) | np.isnan(b)] = np.nan
+    replace(z, _is_vast_limit(a, b), lambda a, b: beta(1 - (a + b), np.maximum(a, b)), a, b)
     return z
 
 
@@ -333,14 +342,27 @@ def betaln(a: Any, b: Any) -> Any:
     """log(abs(beta(a, b)))."""
     z = np.asarray(special.betaln(a, b))
     big, small, total, regular = _of_beta(a, b)
-    replace(z, regular, lambda *xs: _log_beta(*xs)[0].hi, big, small, total)
+    vast = np.minimum(a, b) > VAST
+    replace(z, regular & ~vast, lambda *xs: _log_beta(*xs)[0].hi, big, small, total)
     z[np.isfinite(big) & _is_zero_of_beta(big, small, total)] = -np.inf
     z[np.isposinf(big) & (small > 0) & np.isfinite(small)] = -np.inf
     z[np.isnan(a) | np.isnan(b)] = np.nan
-    # By Stirling's formula, whose other terms are nothing beside these.
-    vast = (small > VAST) & np.isfinite(big)
-    replace(z, vast, lambda x, y: -(x * np.log1p(y / x) + y * np.log1p(x / y)), big, small)
+    replace(z, vast & np.isfinite(big), _betaln_vast, big, small)
+    replace(z, _is_vast_limit(a, b), lambda a, b: betaln(1 - (a + b), np.maximum(a, b)), a, b)
     return z
+
+
+def _betaln_vast(x: Any, y: Any) -> Any:
+    """By Stirling's formula, whose other terms are nothing beside these."""
+    return -(x * np.log1p(y / x) + y * np.log1p(x / y))
+
+
+def _is_vast_limit(a: Any, b: Any) -> Any:
+    """A pole of gamma(a) and of gamma(a + b), where differences have no digits left."""
+    total = a + b
+    return (
+        (np.minimum(a, b) < -VAST) & (np.maximum(a, b) > VAST) & np.isfinite(total) & (total <= 0)
+    )
 
 
 def _of_beta(a: Any, b: Any) -> tuple[Any, Any, Pair, Any]:
@@ -350,7 +372,7 @@ def _of_beta(a: Any, b: Any) -> tuple[Any, Any, Pair, Any]:
     total = sum_of(a, b)
     poles = _is_pole(pair(big)) == _is_pole(total)
     regular = np.isfinite(big) & np.isfinite(small) & poles & ~_is_pole(pair(small))
-    return big, small, total, regular & (small <= VAST)
+    return big, small, total, regular
 
 
 def _is_zero_of_beta(big: Any, small: Any, total: Pair) -> Any:
@@ -364,11 +386,12 @@ def _log_beta(big: Any, small: Any, total: Pair) -> tuple[Pair, Any]:
 
 
 def _ratio(x: Pair, y: Pair, difference: Pair) -> Any:
-    z = np.asarray(special.gamma(x.hi) / special.gamma(y.hi))
+    z = np.zeros_like(x.hi)
     at_x, at_y = _is_pole(x), _is_pole(y)
     finite = np.isfinite(x.hi) & np.isfinite(y.hi)
-    z[finite & at_y & ~at_x] = 0
     regular = finite & (at_x == at_y)
+    irregular = ~regular & ~(finite & at_y)
+    replace(z, irregular, lambda x, y: gamma(x) / gamma(y), x.hi, y.hi)
     replace(z, regular, lambda *xs: _exponential(*_log_ratio(*xs)), x, y, difference)
     return z
 
@@ -385,7 +408,7 @@ def log_poch(x: Any, h: Any) -> Any:
 
 
 def _log_abs_ratio(x: Pair, y: Any, difference: Pair) -> Any:
-    z = np.asarray(special.gammaln(x.hi) - special.gammaln(y))
+    z = np.asarray(gammaln(x.hi) - gammaln(y))
     at_x, at_y = _is_pole(x), _is_pole(pair(y))
     finite = np.isfinite(x.hi) & np.isfinite(y)
     z[finite & at_x & ~at_y], z[finite & at_y & ~at_x] = np.inf, -np.inf
@@ -461,7 +484,7 @@ def psi_increment(x: Any, h: Any) -> Any:
     replace(z, finite & near, _psi_increment_left, x, total, h)
     # A product of a tiny h has no digits left in the middle.
     tiny = finite & near & (np.abs(h) < 1e-290) & (x < -1e-200)
-    replace(z, tiny, lambda x, h: h * _tri_gamma_left(x), x, h)
+    replace(z, tiny, lambda x, h: h * _tri_gamma_left(pair(x)), x, h)
     apart = finite & ~right & ~near
     replace(z, apart, lambda x, y: (psi_of_pair(y) - psi_of_pair(pair(x))).hi, x, total)
     z[(h == 0) & ~np.isnan(x) | (np.isposinf(x) & np.isfinite(h))] = 0
@@ -505,7 +528,11 @@ def tri_gamma_increment(x: Any, h: Any) -> Any:
     the difference is taken where h is not small.
     """
     total = sum_of(x, h)
-    z = np.asarray(tri_gamma(total.hi) - tri_gamma(x))
+    moved = np.asarray(tri_gamma(total.hi))
+    replace(
+        moved, (total.hi < 0) & np.isfinite(total.hi) & ~_is_pole(total), _tri_gamma_left, total
+    )
+    z = np.asarray(moved - tri_gamma(x))
     finite = np.isfinite(x) & np.isfinite(h) & ~_is_pole(pair(x)) & ~_is_pole(total)
     right = (x > 0) & (total.hi > 0)
     replace(z, finite & right, _tri_gamma_increment_right, x, total.hi, h)

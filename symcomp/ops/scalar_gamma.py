@@ -3,7 +3,7 @@
 Those of float64 are within 3 units in the last place wherever they are normal numbers, but for
 these, which are within 3 units of the larger of two terms: tri_gamma_increment between negative
 numbers, log_poch and log_gamma_ratio of numbers below 1e-20 of opposite sign and about equal size,
-and polygamma of negative numbers.
+and polygamma of negative numbers, or of orders of more than 15 digits.
 """
 
 from __future__ import annotations

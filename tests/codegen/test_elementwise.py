@@ -80,7 +80,7 @@ def test_many_axes_in_any_order():
     agree(gated(), gated_by_hand, x.transpose(3, 1, 0, 2), y.transpose(3, 1, 0, 2))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16", "uint16", "int8"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "uint16", "int8"])
 def test_elements_that_lie_far_apart(dtype):
     """Those of a row at multiples of 1024 bytes, or many: blocks are narrow."""
     rng, length = np.random.default_rng(8), 1024 // np.dtype(dtype).itemsize
@@ -93,10 +93,19 @@ def test_elements_that_lie_far_apart(dtype):
             agree(gated(dtype), gated_by_hand, x, y[:1])
 
 
-def test_results_that_lie_far_apart():
-    rng, formula = np.random.default_rng(9), gated()
-    x, y = rng.standard_normal((2, 45, 256))
-    outputs = [np.zeros((256, 45)).T, rng.standard_normal((256, 45)).T]
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_that_lie_far_apart(dtype):
+    rng = np.random.default_rng(10)
+    x, y = (rng.standard_normal((2, 45, 64)) + 1j * rng.standard_normal((2, 45, 64))).astype(dtype)
+    formula = Formula((dtype,) * 2, (), (Step(row("sub"), (0, 1), dtype),), (Result(2),))
+    agree(formula, lambda x, y: [x - y], x.T, np.ascontiguousarray(y.T))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_results_that_lie_far_apart(dtype):
+    rng, formula = np.random.default_rng(9), gated(dtype)
+    x, y = rng.standard_normal((2, 45, 256)).astype(dtype)
+    outputs = [np.zeros((256, 45), dtype).T, rng.standard_normal((256, 45)).astype(dtype).T]
     (function,) = addresses([kernel_of(formula, patterns_of([x, y]))])
     call(function, formula, [x, y], outputs)
     for got, want in zip(outputs, gated_by_hand(x, y), strict=True):

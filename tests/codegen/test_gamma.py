@@ -73,10 +73,22 @@ def test_of_two(name):
     check_agree(compiled(row, 2), row, [np.tile(x, 2), np.concatenate([y, near])])
 
 
+HALVES = [2.0**51 + 0.5, 1e15 + 0.5, 299.5, 12345.25, 1e6 + 0.25, -4503599627370495.5, 0.25, 3.0]
+VAST = [-1e120, -1e40, -1e25, -1e20, -1e17, 1e17, 1e25, 1e200, -1e200, 1e307, -1e302]
+
+
+@pytest.mark.parametrize("name", [*BINARY, "polygamma", "gammainc_der"])
+def test_of_numbers_of_very_different_size(name):
+    row = ROWS[name]()
+    x, y = (v.ravel() for v in np.meshgrid([*HALVES, *VAST, *SPECIAL], [*HALVES, *VAST]))
+    ulps = 4000 if name == "gammainc_der" else 60
+    check_agree(compiled(row, 2), row, [np.append(x, y), np.append(y, x)], ulps)
+
+
 def test_derivatives_of_psi():
     rng, row = np.random.default_rng(3), ROWS["polygamma"]()
     x = np.tile(points(rng), 4)
-    orders = [0, 1, 2, 3, 4, 7, 20, 31, 90, 171, 1000, 1e6, 1e300, 2.5, -1, np.nan, np.inf]
+    orders = [0, 1, 2, 3, 4, 7, 20, 31, 90, 171, 1000, 1e6, 1e300, 1e307, 2.5, -1, np.nan, np.inf]
     n, f = rng.choice(orders, x.size), compiled(row, 2)
     right = ~(x < 0)
     check_agree(f, row, [n[right], x[right]])

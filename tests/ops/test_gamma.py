@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.ops.elemwise import ROWS
 from symcomp.tests.harness import check
 
 TINY, HUGE = np.finfo(float).tiny, np.finfo(float).max
@@ -291,6 +292,16 @@ def test_expressions_become_stable_forms():
     logarithm = evaluated(lambda x: T.log(T.gamma(x)), x)
     assert worst(logarithm, log_gamma, x)[0] <= 3
     assert np.isnan(evaluated(lambda x: T.log(T.gamma(x)), np.array([-0.5])))
+
+
+def test_sums_whose_lower_part_is_large():
+    x = np.array([12345.25, 1e6 + 0.25, 299.5, 0.25, 2.0**51 + 0.5])
+    h = np.array([-1e20, -1e25, -1e17, -1e17, -1e40])
+    off, place = worst(evaluated(T.digamma_increment, x, h), BINARY["digamma_increment"], x, h)
+    assert off <= 3, place
+    increment = ROWS["tri_gamma_increment"]()
+    off, place = worst(increment.function(x, h), lambda x, h: tri_gamma(x + h) - tri_gamma(x), x, h)
+    assert off <= 4, place
 
 
 def test_special_values():

@@ -428,7 +428,6 @@ def test_numbers_of_points(function):
         function(1.0, 8.0, -2)
 
 
-
 def test_constructors():
     assert T.scalar().type.ndim == 0 and T.vector("v").name == "v"
     assert T.matrix(dtype="int32").dtype == "int32" and T.col().broadcastable == (False, True)

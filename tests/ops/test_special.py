@@ -6,6 +6,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.ops.elemwise import ROWS
 from symcomp.tests.harness import check
 
 mpmath.mp.dps = 30
@@ -120,9 +121,16 @@ def test_gammainc_by_its_shape():
     np.testing.assert_allclose(got, [float(by_shape(*at)) for at in zip(k, x, strict=True)], 3e-13)
     np.testing.assert_array_equal(got, -opposite)
     # The density of a normal number, where shapes are large.
-    k = np.array([1e8, 1e12, 1e200, 5.0, 0.0, 1.0])
-    got = symcomp.grad(T.gammainc(v, k).sum(), v).eval({v: k})[:3]
-    np.testing.assert_allclose(got, -1 / np.sqrt(2 * np.pi * k[:3]), 1e-8)
+    k = np.array([1e8, 1e12, 1e200, 1e308])
+    got = symcomp.grad(T.gammainc(v, k).sum(), v).eval({v: k})
+    np.testing.assert_allclose(got, -1 / np.sqrt(2 * np.pi) / np.sqrt(k), 1e-8)
+
+
+def test_gammainc_by_its_shape_at_zero():
+    """The derivative from above is minus the exponential integral."""
+    x = np.array([1e-20, 0.3, 1.0, 1.5, 20.0])
+    got = ROWS["gammainc_der"]().function(np.zeros(5), x)
+    np.testing.assert_allclose(got, [-float(mpmath.e1(float(p))) for p in x], 3e-13)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
