@@ -22,7 +22,7 @@ help:
 	@echo 'make check      under a minute: lint, types, the tiny tests, layers and sizes'
 	@echo 'make fuzz       the property-based tests, on new examples'
 	@echo 'make sanitize   the tests of kernels and of the machine, with the sanitizers of addresses'
-	@echo '                and behaviour (half an hour)'
+	@echo '                and behaviour (three quarters of an hour)'
 	@echo 'make docs       the documentation, into docs/_build/html'
 	@echo 'make train      install what the examples need and train on the digits'
 	@echo 'make bench      speed on one core, into docs/speed.md (a few minutes)'

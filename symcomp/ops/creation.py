@@ -158,10 +158,14 @@ def linspace(
     >>> T.linspace(0, 1, 3).eval()
     array([0. , 0.5, 1. ])
     """
+    return _spaced(start, stop, _count(num, "linspace"), endpoint, dtype)
+
+
+def _spaced(start: Any, stop: Any, n: Any, endpoint: bool, dtype: Any = None) -> TensorVariable:
+    """``linspace`` of n numbers, which is no negative number."""
     kind = resolve_dtype(dtype)
     work = kind if not dtypes.is_discrete(kind) else config.floatX
     first, last = (cast(as_tensor_variable(v), work) for v in (start, stop))
-    n = _count(num, "linspace")
     gaps = maximum(n - 1, 1) if endpoint else maximum(n, 1)
     places = cast(arange(n), work)
     inner = first + places * ((last - first) / cast(gaps, work))
@@ -180,7 +184,7 @@ def logspace(
     dtype: Any = None,
 ) -> TensorVariable:
     """``base`` to the powers ``linspace(start, stop, num)``."""
-    points = linspace(start, stop, _count(num, "logspace"), endpoint)
+    points = _spaced(start, stop, _count(num, "logspace"), endpoint)
     return cast(pow(base, points), resolve_dtype(dtype))
 
 
@@ -197,7 +201,7 @@ def geomspace(
     """
     first, last = (cast(as_tensor_variable(v), config.floatX) for v in (start, stop))
     n = _count(num, "geomspace")
-    exponents = linspace(abs_(first).log10(), abs_(last).log10(), n, endpoint)
+    exponents = _spaced(abs_(first).log10(), abs_(last).log10(), n, endpoint)
     inner = sgn(first) * pow(10.0, exponents)
     places = arange(n)
     ends = switch(eq(places, 0), first, inner)

@@ -43,7 +43,9 @@ FORMULAS = [
     elementwise(),
     *(reduction(name, axes) for name in ("sum", "max") for axes in ((0,), (1,), (0, 1))),
 ]
-SHAPES = ((1, 600_001), (600_001, 1), (601, 900), (3, 150_001), (150_001, 3))
+SHAPES = (
+    (1, 600_001), (600_001, 1), (601, 900), (3, 150_001), (150_001, 3), (1024, 1024), (2048, 133),
+)  # fmt: skip
 
 
 def functions():
