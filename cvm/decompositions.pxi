@@ -225,7 +225,7 @@ cdef class Decomposition(Native):
             if cnp.PyArray_NDIM(x) < self._cores[i]:
                 return False
             if not read_stack(x, self._cores[i], &d.given[i]):
-                x = cnp.PyArray_NewCopy(x, cnp.NPY_CORDER)
+                x = in_c_order(x)
                 read_stack(x, self._cores[i], &d.given[i])
             kept.append(x)
             if i == 0:

@@ -18,13 +18,6 @@ cdef enum Place:
     ACTED = 7       # made by an action, in an array of its own
 
 
-cdef struct Layout:
-    int ndim
-    int itemsize
-    cnp.npy_intp lengths[MOST_AXES]
-    cnp.npy_intp strides[MOST_AXES]
-
-
 cdef enum Doing:
     KERNEL = 0
     FEW = 1         # a product of so few numbers that loops are quicker than BLAS
@@ -55,7 +48,7 @@ cdef struct Call:
     char **data         # of a kernel: addresses of arrays, then of constants
     int64_t *shape
     int64_t *strides
-    Writing *writing
+    Writing *writing        # of a writing, or of c
     cnp.npy_intp offset     # of a writing: where it begins
     bint wanted             # of a choice
     Matrix a
@@ -63,7 +56,6 @@ cdef struct Call:
     int type
     double alpha
     double beta
-    Layout c
     decomposition *matrices
     decompose *function     # of them
     PyObject *action        # with the GIL
@@ -79,38 +71,7 @@ cdef struct Cut:
 cdef struct Copy:
     int source
     int target
-    Layout layout       # of the source; the target is in C order
-
-
-cdef void read_layout(cnp.ndarray x, Layout *layout):
-    """That of an array; what lies in one piece has one axis."""
-    cdef int axis
-    layout.itemsize = cnp.PyArray_ITEMSIZE(x)
-    if cnp.PyArray_IS_C_CONTIGUOUS(x):
-        layout.ndim = 1
-        layout.lengths[0], layout.strides[0] = cnp.PyArray_SIZE(x), layout.itemsize
-        return
-    layout.ndim = cnp.PyArray_NDIM(x)
-    for axis in range(layout.ndim):
-        layout.lengths[axis] = cnp.PyArray_DIM(x, axis)
-        layout.strides[axis] = cnp.PyArray_STRIDE(x, axis)
-
-
-cdef char *copy_axes(Layout *layout, int axis, char *source, char *target) noexcept nogil:
-    """Copy the elements along the axes from this one on; return where the next ones go."""
-    cdef cnp.npy_intp i, n = layout.lengths[axis], stride = layout.strides[axis]
-    cdef bint is_last = axis == layout.ndim - 1
-    if is_last and stride == layout.itemsize:
-        memcpy(target, source, n * stride)
-        return target + n * stride
-    for i in range(n):
-        if is_last:
-            memcpy(target, source, layout.itemsize)
-            target += layout.itemsize
-        else:
-            target = copy_axes(layout, axis + 1, source, target)
-        source += stride
-    return target
+    Writing writing
 
 
 cdef bint is_true(char *value, int kind) noexcept nogil:
@@ -224,9 +185,8 @@ cdef class Frozen:
         if call.kind == CHOOSE:
             return DONE if is_true(addresses[call.places[0]], call.type) == call.wanted else UNDONE
         if call.kind == WRITE:
-            move_axes(
-                &call.writing.together, call.writing.move,
-                addresses[call.places[1]] + call.offset, addresses[call.places[0]]
+            write(
+                call.writing, addresses[call.places[0]], addresses[call.places[1]] + call.offset
             )
             return DONE
         if call.kind == SHIFT:
@@ -236,7 +196,7 @@ cdef class Frozen:
             return run_decomposition(call, addresses)
         call.a.data, call.b.data = addresses[call.places[0]], addresses[call.places[1]]
         if call.places[2] >= 0:
-            copy_axes(&call.c, 0, addresses[call.places[2]], addresses[call.places[3]])
+            write(call.writing, addresses[call.places[2]], addresses[call.places[3]])
         if call.kind == ROW:
             multiply_row(
                 call.type, &call.a, &call.b, addresses[call.places[3]], call.alpha, call.beta
@@ -255,6 +215,4 @@ cdef class Frozen:
         cdef Copy *copy
         for i in range(self._n_copies):
             copy = &self._copies[i]
-            copy_axes(
-                &copy.layout, 0, self._addresses[copy.source], self._addresses[copy.target]
-            )
+            write(&copy.writing, self._addresses[copy.source], self._addresses[copy.target])

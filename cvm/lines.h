@@ -295,6 +295,7 @@ enum { SUMS, PRODUCTS, RECURRENCE, LARGEST, SMALLEST };
 /* For the kind of the dtype of x, as NumPy names it, and its size; 0 if there is none. */
 static inline line_function *function_of_lines(int what, char kind, int64_t size)
 {
+    line_function *wide;
     switch (what) {
     case SUMS:
         OF_HALVES(sums)
@@ -314,16 +315,14 @@ static inline line_function *function_of_lines(int what, char kind, int64_t size
         OF_COMPLEX(recurrence)
         return 0;
     case LARGEST:
-        if (HAS_WIDE_EXTREMES) {
-            OF_FLOATS(wide_argmax)
-        }
+        if ((wide = wide_function(1, kind, size)))
+            return wide;
         OF_FLOATS(argmax)
         OF_INTEGERS(argmax, argmax_u8)
         return kind == 'b' ? argmax_u1 : 0;
     default:
-        if (HAS_WIDE_EXTREMES) {
-            OF_FLOATS(wide_argmin)
-        }
+        if ((wide = wide_function(0, kind, size)))
+            return wide;
         OF_FLOATS(argmin)
         OF_INTEGERS(argmin, argmin_u8)
         return kind == 'b' ? argmin_u1 : 0;

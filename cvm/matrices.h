@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../symcomp/codegen/turned.h"
 
 enum { SINGLE = 0, DOUBLE = 1, SINGLE_COMPLEX = 2, DOUBLE_COMPLEX = 3 };
 
@@ -149,8 +150,6 @@ enum { TILE = 8 };
             }                                                                                      \
     }
 
-COPY_TILES(copy_tiles_4, float, float)
-COPY_TILES(copy_tiles_8, double, double)
 COPY_TILES(widen_tiles, float, double)
 COPY_TILES(narrow_tiles, double, float)
 
@@ -161,28 +160,12 @@ COPY_TILES(narrow_tiles, double, float)
 #define OTHER_PARTS(n, m)                                                                          \
     rows, columns, from + (n), from_down, from_along, to + (m), to_down, to_along
 
-static void copy_matrix(int64_t size, MATRIX_ARGUMENTS)
-{
-    if (from_down == size && to_down == size)
-        for (int64_t j = 0; j < columns; j++)
-            memcpy(to + j * to_along, from + j * from_along, (size_t)(rows * size));
-    else if (from_along == size && to_along == size)
-        for (int64_t i = 0; i < rows; i++)
-            memcpy(to + i * to_down, from + i * from_down, (size_t)(columns * size));
-    else if (size == 4)
-        copy_tiles_4(MATRIX);
-    else {
-        copy_tiles_8(MATRIX);
-        if (size == 16)
-            copy_tiles_8(OTHER_PARTS(8, 8));
-    }
-}
-
 /* A matrix of one kind as one of another of the same or other precision. */
 static void convert_matrix(int kind, int other, MATRIX_ARGUMENTS)
 {
     if (kind == other) {
-        copy_matrix(size_of(kind), MATRIX);
+        copy_rectangle((int)size_of(kind), rows, columns, to, to_down, to_along, from, from_down,
+                       from_along);
     } else if (is_single(kind)) {
         widen_tiles(MATRIX);
         if (is_complex(kind))

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include "../symcomp/codegen/turned.h"
 
 /* Compiled for several processors where the loader chooses among them. It takes time to ask for
    memory before it is read, but saves more where vectors are as long as lines of the cache. */
@@ -25,8 +26,6 @@ typedef _Float16 half;
 #endif
 
 enum { MOST_MOVED_AXES = 16 };
-
-struct pair { uint64_t low, high; };
 
 /* n elements; those of `to` are where `table` says, if it is not 0. */
 typedef void move_function(int64_t n, char *to, int64_t to_step, const char *from,
@@ -114,6 +113,13 @@ static inline move_function *function_that_sets(int64_t size)
          : size == 16 ? set_16 : 0;
 }
 
+/* The size of the elements that such a function sets; 0 if it does something else. */
+static inline int size_that_is_set(move_function *move)
+{
+    return move == set_1 ? 1 : move == set_2 ? 2 : move == set_4 ? 4 : move == set_8 ? 8
+         : move == set_16 ? 16 : 0;
+}
+
 static inline move_function *function_that_takes(int64_t size)
 {
     return size == 1 ? take_1 : size == 2 ? take_2 : size == 4 ? take_4 : size == 8 ? take_8
@@ -183,31 +189,76 @@ static inline void order_axes(struct axes *a, int rank, const int64_t *length, c
     a->rank = a->rank ? last + 1 : 0;
 }
 
-/* Move all elements along the axes. */
-static inline void move_axes(const struct axes *a, move_function *move, char *to, const char *from)
+/* Go to the next index of the first `rank` axes; 0 after the last. */
+static inline int next_place(const struct axes *a, int rank, int64_t *index, char **to,
+                             const char **from)
 {
-    int64_t index[MOST_MOVED_AXES];
-    int inner = a->rank - 1, axis;
-    if (a->size == 0)
-        return;
-    if (inner < 0) {
-        move(1, to, 0, from, 0, 0);
+    for (int axis = rank - 1; axis >= 0; axis--) {
+        *to += a->to[axis];
+        *from += a->from[axis];
+        if (++index[axis] < a->length[axis])
+            return 1;
+        *to -= a->to[axis] * a->length[axis];
+        *from -= a->from[axis] * a->length[axis];
+        index[axis] = 0;
+    }
+    return 0;
+}
+
+/* The axis along which what is read lies closest, if that is not the last one; else -1. */
+static inline int crossing_axis(const struct axes *a)
+{
+    int last = a->rank - 1, best = last;
+    for (int axis = 0; axis < last; axis++)
+        if (a->length[axis] >= 4 && block_crosses(a->from[axis], a->from[best]))
+            best = axis;
+    return best == last ? -1 : best;
+}
+
+/* Set all elements where that axis is not the last one: as many rectangles. */
+static inline void set_crossing(const struct axes *a, int crossing, int size, char *to,
+                                const char *from)
+{
+    int64_t index[MOST_MOVED_AXES] = {0};
+    struct axes outer = *a;
+    int last = a->rank - 1;
+    for (int axis = crossing; axis < last - 1; axis++) {
+        outer.length[axis] = a->length[axis + 1];
+        outer.to[axis] = a->to[axis + 1];
+        outer.from[axis] = a->from[axis + 1];
+    }
+    do
+        copy_rectangle(size, a->length[crossing], a->length[last], to, a->to[crossing], a->to[last],
+                       from, a->from[crossing], a->from[last]);
+    while (next_place(&outer, last - 1, index, &to, &from));
+}
+
+/* Move all elements along the axes, of which there are several. */
+static inline void move_several_axes(const struct axes *a, move_function *move, char *to,
+                                     const char *from)
+{
+    int64_t index[MOST_MOVED_AXES] = {0};
+    int inner = a->rank - 1, size = size_that_is_set(move);
+    int crossing = size ? crossing_axis(a) : -1;
+    if (crossing >= 0) {
+        set_crossing(a, crossing, size, to, from);
         return;
     }
-    for (axis = 0; axis < inner; axis++)
-        index[axis] = 0;
-    do {
+    do
         move(a->length[inner], to, a->to[inner], from, a->from[inner], 0);
-        for (axis = inner - 1; axis >= 0; axis--) {
-            to += a->to[axis];
-            from += a->from[axis];
-            if (++index[axis] < a->length[axis])
-                break;
-            to -= a->to[axis] * a->length[axis];
-            from -= a->from[axis] * a->length[axis];
-            index[axis] = 0;
-        }
-    } while (axis >= 0);
+    while (next_place(a, inner, index, &to, &from));
+}
+
+static inline void move_axes(const struct axes *a, move_function *move, char *to, const char *from)
+{
+    if (a->size == 0)
+        return;
+    if (a->rank > 1)
+        move_several_axes(a, move, to, from);
+    else if (a->rank)
+        move(a->length[0], to, a->to[0], from, a->from[0], 0);
+    else
+        move(1, to, 0, from, 0, 0);
 }
 
 /* Go to the next index of axes whose steps are those of one array; 0 after the last. */
@@ -292,21 +343,11 @@ static inline void move_all_places(const struct places *p, move_function *move, 
 {
     int64_t index[MOST_MOVED_AXES] = {0};
     const struct axes *a = &p->outer;
-    int axis;
     if (p->count == 0 || a->size == 0 || p->inner.size == 0)
         return;
-    do {
+    do
         move_places(p, move, to, from);
-        for (axis = a->rank - 1; axis >= 0; axis--) {
-            to += a->to[axis];
-            from += a->from[axis];
-            if (++index[axis] < a->length[axis])
-                break;
-            to -= a->to[axis] * a->length[axis];
-            from -= a->from[axis] * a->length[axis];
-            index[axis] = 0;
-        }
-    } while (axis >= 0);
+    while (next_place(a, a->rank, index, &to, &from));
 }
 
 #endif

@@ -53,6 +53,10 @@ cdef void write_whole(cnp.ndarray z, cnp.ndarray y, Writing *w) noexcept:
     )
 
 
+cdef inline void write(const Writing *w, const char *source, char *to) noexcept nogil:
+    move_axes(&w.together, w.move, to, source)
+
+
 cdef void move_elements(
     move_function *move, int ndim, cnp.npy_intp *lengths, char *to, cnp.npy_intp *to_steps,
     char *source, cnp.npy_intp *from_steps
@@ -67,6 +71,19 @@ cdef void move_elements(
     else:
         with nogil:
             move_axes(&together, move, to, source)
+
+
+cdef cnp.ndarray in_c_order(cnp.ndarray x):
+    """A copy, in C order, of an array whose elements can be read where they are."""
+    cdef cnp.ndarray z = cnp.PyArray_EMPTY(
+        cnp.PyArray_NDIM(x), cnp.PyArray_DIMS(x), cnp.PyArray_TYPE(x), 0
+    )
+    move_elements(
+        function_that_sets(cnp.PyArray_ITEMSIZE(x)), cnp.PyArray_NDIM(x), cnp.PyArray_DIMS(x),
+        cnp.PyArray_BYTES(z), cnp.PyArray_STRIDES(z), cnp.PyArray_BYTES(x),
+        cnp.PyArray_STRIDES(x)
+    )
+    return z
 
 
 cdef cnp.ndarray result_array(
@@ -162,8 +179,10 @@ cdef class Copied(Native):
             put(store, self._outputs[0], cnp.PyArray_NewCopy(x, cnp.NPY_KEEPORDER))
         elif cnp.PyArray_IS_C_CONTIGUOUS(x):
             put(store, self._outputs[0], x)
-        else:
+        elif plain(store[self._slots[0]]) is None:
             put(store, self._outputs[0], cnp.PyArray_NewCopy(x, cnp.NPY_CORDER))
+        else:
+            put(store, self._outputs[0], in_c_order(x))
         return True
 
 
@@ -259,7 +278,7 @@ cdef cnp.ndarray array_to_write(
     if into >= 0:
         z = fitting(store[into], cnp.PyArray_TYPE(x), cnp.PyArray_NDIM(x), cnp.PyArray_DIMS(x))
     if z is None:
-        return cnp.PyArray_NewCopy(x, cnp.NPY_CORDER)
+        return in_c_order(x)
     if z is not x:
         move_elements(
             function_that_sets(cnp.PyArray_ITEMSIZE(x)), cnp.PyArray_NDIM(x), cnp.PyArray_DIMS(x),
@@ -321,13 +340,13 @@ cdef class Written(Native):
         if z is None:
             return False
         if overlap(z, y):
-            y = cnp.PyArray_NewCopy(y, cnp.NPY_CORDER)
+            y = in_c_order(y)
         self._plan(store, z, y, &offset, &w)
         if w.together.size < WORTH_RELEASING:
-            move_axes(&w.together, w.move, cnp.PyArray_BYTES(z) + offset, cnp.PyArray_BYTES(y))
+            write(&w, cnp.PyArray_BYTES(y), cnp.PyArray_BYTES(z) + offset)
         else:
             with nogil:
-                move_axes(&w.together, w.move, cnp.PyArray_BYTES(z) + offset, cnp.PyArray_BYTES(y))
+                write(&w, cnp.PyArray_BYTES(y), cnp.PyArray_BYTES(z) + offset)
         put(store, self._outputs[0], z)
         return True
 

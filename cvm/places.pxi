@@ -252,7 +252,7 @@ cdef class Scatter(_AtPlaces):
             if z is None:
                 return False
             if overlap(z, y):
-                y = cnp.PyArray_NewCopy(y, cnp.NPY_CORDER)
+                y = in_c_order(y)
                 stretched_steps(y, whole.ndim, whole.lengths, self._stretching, steps)
             if not self._same_strides(x, z):
                 self._fill_table(store, z, &positions)

@@ -86,7 +86,7 @@ cdef cnp.ndarray operand(
         found.data, found.rows, found.columns, found.down, found.along,
         cnp.PyArray_ITEMSIZE(x), &matrix
     ):
-        x = cnp.PyArray_NewCopy(x, cnp.NPY_CORDER)
+        x = in_c_order(x)
         read_operand(x, turned, is_column, found)
     return x
 

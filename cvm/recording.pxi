@@ -323,7 +323,8 @@ cdef class Recording(Frozen):
                 return False
             if self._place_of[action._c] != call.places[3]:
                 call.places[2] = self._place_of[action._c]
-                read_layout(<cnp.ndarray>store[action._c], &call.c)
+                call.writing = <Writing *>self._new(sizeof(Writing))
+                write_whole(z, <cnp.ndarray>store[action._c], call.writing)
         self._choose_way(call)
         return call.places[3] != call.places[0] and call.places[3] != call.places[1]
 
@@ -539,11 +540,11 @@ cdef class Recording(Frozen):
             offset += lengths[action._axis] * cnp.PyArray_STRIDE(z, action._axis)
         return True
 
-    cdef int _copy(self, int source, int target, cnp.ndarray value):
-        """Say that a result is copied to where it belongs."""
+    cdef int _copy(self, int source, int target, cnp.ndarray value, cnp.ndarray like):
+        """Say that a result is copied to where it belongs, which is laid out as another array."""
         cdef Copy *copy = &self._copies[self._n_copies]
         copy.source, copy.target = source, target
-        read_layout(value, &copy.layout)
+        write_whole(like, value, &copy.writing)
         self._n_copies += 1
 
     cdef int _provide(self, int place) except -1:

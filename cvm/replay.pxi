@@ -346,7 +346,7 @@ cdef class Replay(Recording):
             return True
         target = self._new_place(OWN, NULL, cnp.PyArray_NBYTES(z))
         self._claimed[target], result.place = True, target
-        self._copy(place, target, z)
+        self._copy(place, target, z, z)
         return True
 
     cdef bint _is_given(self, Result *result, PyObject *value, PyObject **store) except -1:

@@ -130,12 +130,13 @@ cdef class Steps(Recording):
             return True
         target = self._new_place(MOVING, cnp.PyArray_BYTES(row), self._sizes[place])
         self._moves[target] = cnp.PyArray_STRIDE(rows, 0)
-        self._copy(place, target, value)
+        self._copy(place, target, value, row)
         return True
 
     cdef bint _into_state(self, int slot, int before, PyObject **store) except -1:
         """What is carried: it and the last one change places, or else it is copied."""
         cdef int place = self._place_of[slot], last = self._place_of[before]
+        cdef cnp.ndarray value
         if place < 0 or last < 0:
             return False
         if not same_layout(<cnp.ndarray>store[slot], <cnp.ndarray>store[before]):
@@ -150,7 +151,8 @@ cdef class Steps(Recording):
             self._exchanges[2 * self._n_exchanges + 1] = last
             self._n_exchanges += 1
         else:
-            self._copy(place, last, <cnp.ndarray>store[slot])
+            value = <cnp.ndarray>store[slot]
+            self._copy(place, last, value, value)
         return True
 
     cdef int _provide_all(self, Loop loop) except -1:

@@ -305,6 +305,39 @@ cdef class Pieces(Native):
         return True
 
 
+cdef bint reshaped_steps(
+    cnp.ndarray x, int ndim, cnp.npy_intp *lengths, cnp.npy_intp *steps
+) noexcept:
+    """The steps of the elements of x, of which there are some, in a shape of as many; False if they
+    have to be copied.
+    """
+    cdef int i = 0, j = 0, first, k, last
+    cdef cnp.npy_intp here, there, step
+    while j < ndim:
+        # Some axes of one shape are some of the other.
+        first, there = j, lengths[j]
+        here, last, step = 1, -1, cnp.PyArray_ITEMSIZE(x)
+        j += 1
+        while here != there:
+            if there < here:
+                there *= lengths[j]
+                j += 1
+                continue
+            if cnp.PyArray_DIM(x, i) > 1:
+                if last >= 0 and (
+                    cnp.PyArray_STRIDE(x, last)
+                    != cnp.PyArray_DIM(x, i) * cnp.PyArray_STRIDE(x, i)
+                ):
+                    return False
+                last, step = i, cnp.PyArray_STRIDE(x, i)
+            here *= cnp.PyArray_DIM(x, i)
+            i += 1
+        for k in range(j - 1, first - 1, -1):
+            steps[k] = step
+            step *= lengths[k]
+    return True
+
+
 cdef class Reshaped(Native):
     """The elements of x in a shape given by a vector of ``ndim`` lengths, of which one may be -1: a
     view where that is possible, else a copy.
@@ -317,6 +350,7 @@ cdef class Reshaped(Native):
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef cnp.npy_intp lengths[MOST_AXES]
+        cdef cnp.npy_intp steps[MOST_AXES]
         cdef cnp.PyArray_Dims shape
         cdef cnp.npy_intp size = 1
         cdef int axis, free = -1
@@ -340,6 +374,14 @@ cdef class Reshaped(Native):
         if size != cnp.PyArray_SIZE(x):
             return False
         shape.ptr, shape.len = lengths, self._ndim
+        if not cnp.PyArray_IS_C_CONTIGUOUS(x):
+            if reshaped_steps(x, self._ndim, lengths, steps):
+                put(
+                    store, self._outputs[0],
+                    view_of(x, self._ndim, lengths, steps, cnp.PyArray_BYTES(x))
+                )
+                return True
+            x = in_c_order(x)
         put(store, self._outputs[0], cnp.PyArray_Newshape(x, &shape, cnp.NPY_CORDER))
         return True
 

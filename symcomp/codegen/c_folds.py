@@ -289,7 +289,7 @@ def _joined(name: str, work: str, total: str, x: str) -> str:
     if kind == "b":
         return f"(uint8_t)({total} {'|' if name == 'sum' else '&'} {x})"
     if kind == "c" and name == "prod":
-        return f"c_mul{'f' if work == 'complex64' else ''}({total}, {x})"
+        return f"c_times{'f' if work == 'complex64' else ''}({total}, {x})"
     return f"({c_type})({total} {'+' if name == 'sum' else '*'} {x})"
 
 

@@ -49,6 +49,8 @@ from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula, Literal
 
 _HEADERS = ("scalars.h", "elementary.h")
+# The loops around bodies.
+_LOOPS = ("turned.h", "nest_loops.h", "reduction.h")
 _OF_GAMMA_FUNCTIONS = ("pairs.h", "wide_gamma.h", "gamma.h", "incomplete_gamma.h")
 _OF_FUNCTIONS = (
     "elementary.h",
@@ -179,7 +181,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
     parts += [f"#define NEST {_LINKAGE[nest]}\n", _header("nest.h")]
     if nest != "shared":
-        parts += [_header("nest_loops.h"), _header("reduction.h")]
+        parts += map(_header, _LOOPS)
     if any(_OF_GAMMA.search(text) for text in sources):
         parts += [gamma_tables(), *map(_header, _OF_GAMMA_FUNCTIONS)]
     if any(_OF_SPECIAL.search(text) for text in sources):
@@ -192,7 +194,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
 @cache
 def nest_version() -> str:
     """What the names of exported loops end with: another for other loops."""
-    text = "".join(map(_header, (*_HEADERS, "stable.h", "nest.h", "nest_loops.h", "reduction.h")))
+    text = "".join(map(_header, (*_HEADERS, "stable.h", "nest.h", *_LOOPS)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

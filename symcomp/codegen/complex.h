@@ -28,6 +28,13 @@ INLINE COMPLEX F(c_mul)(COMPLEX x, COMPLEX y)
     return F(complex_of)(APART(a * c) - APART(b * d), APART(a * d) + APART(b * c));
 }
 
+/* One of the factors of a product of many: parts of it that have none yet are 1, and leave infinities
+   as they are. */
+INLINE COMPLEX F(c_times)(COMPLEX x, COMPLEX y)
+{
+    return x == 1 ? y : y == 1 ? x : F(c_mul)(x, y);
+}
+
 /* By the larger part of y, which keeps everything in range (R. L. Smith, 1962). */
 INLINE COMPLEX F(c_div)(COMPLEX x, COMPLEX y)
 {

@@ -93,114 +93,6 @@ static inline int nest_next(int total, int rank, const int64_t *lengths, const i
     return 0;
 }
 
-struct pair {
-    uint64_t low, high;
-};
-
-#define NEST_COPY(T)                                                                               \
-    for (int64_t r = 0; r < rows; r++)                                                             \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            *(T *)(to + r * to_row + i * to_step) = *(const T *)(from + r * from_row + i * from_step)
-
-/* Rows that lie beside each other to rows in one piece, four by four elements by vectors; the lines
-   of the cache that are next are asked for. Both counts are multiples of four. */
-#if defined(__clang__)
-#define SHUFFLED(x, y, a, b, c, d) __builtin_shufflevector(x, y, a, b, c, d)
-#else
-#define SHUFFLED(x, y, a, b, c, d) __builtin_shuffle(x, y, (__typeof__(x)){a, b, c, d})
-#endif
-/* Loops for any processor of their kind have vectors where the loader finds that they can. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__AVX2__)
-#define FOR_VECTORS __attribute__((target_clones("avx2", "default"), unused))
-#define HAS_VECTORS __builtin_cpu_supports("avx2")
-#else
-#define FOR_VECTORS inline
-#define HAS_VECTORS 1
-#endif
-enum { TURNED_AHEAD = 8 };
-#define TURN(NAME, T)                                                                              \
-    typedef T NAME##_lanes __attribute__((vector_size(4 * sizeof(T))));                            \
-    typedef T NAME##_line                                                                          \
-        __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));                \
-    static FOR_VECTORS void NAME(int64_t rows, int64_t n, char *to, int64_t to_row,                \
-                                 const char *from, int64_t from_step)                              \
-    {                                                                                              \
-        for (const char *end = from + n * from_step; from != end; from += 4 * from_step) {         \
-            char *z = to;                                                                          \
-            for (int i = TURNED_AHEAD; i < TURNED_AHEAD + 4; i++)                                  \
-                for (int64_t r = 0; r < rows * (int64_t)sizeof(T); r += CACHE_LINE)                \
-                    __builtin_prefetch(from + i * from_step + r);                                  \
-            for (const char *x = from, *last = x + rows * (int64_t)sizeof(T); x != last;           \
-                 x += 4 * sizeof(T), z += 4 * to_row) {                                            \
-                NAME##_lanes a = *(const NAME##_line *)x;                                          \
-                NAME##_lanes b = *(const NAME##_line *)(x + from_step);                            \
-                NAME##_lanes c = *(const NAME##_line *)(x + 2 * from_step);                        \
-                NAME##_lanes d = *(const NAME##_line *)(x + 3 * from_step);                        \
-                NAME##_lanes e = SHUFFLED(a, b, 0, 4, 2, 6), f = SHUFFLED(a, b, 1, 5, 3, 7);       \
-                NAME##_lanes g = SHUFFLED(c, d, 0, 4, 2, 6), h = SHUFFLED(c, d, 1, 5, 3, 7);       \
-                *(NAME##_line *)z = SHUFFLED(e, g, 0, 1, 4, 5);                                    \
-                *(NAME##_line *)(z + to_row) = SHUFFLED(f, h, 0, 1, 4, 5);                         \
-                *(NAME##_line *)(z + 2 * to_row) = SHUFFLED(e, g, 2, 3, 6, 7);                     \
-                *(NAME##_line *)(z + 3 * to_row) = SHUFFLED(f, h, 2, 3, 6, 7);                     \
-            }                                                                                      \
-            to += 4 * sizeof(T);                                                                   \
-        }                                                                                          \
-    }
-
-TURN(nest_turn_4, uint32_t)
-TURN(nest_turn_8, uint64_t)
-
-static inline int nest_crosses(int64_t row_step, int64_t step)
-{
-    return row_step && llabs(row_step) < llabs(step);
-}
-
-static inline void nest_copy(int size, int64_t rows, int64_t n, char *to, int64_t to_row,
-                             int64_t to_step, const char *from, int64_t from_row, int64_t from_step)
-{
-    if (size == 16)
-        NEST_COPY(struct pair);
-    else if (size == 8)
-        NEST_COPY(uint64_t);
-    else if (size == 4)
-        NEST_COPY(uint32_t);
-    else if (size == 2)
-        NEST_COPY(uint16_t);
-    else
-        NEST_COPY(uint8_t);
-}
-
-/* The same where rows of one side lie beside each other, and those of the other one in pieces: what
-   does not lie in the buffer is read, or written, in its own order. */
-static inline void nest_turn(int size, int64_t rows, int64_t n, char *to, int64_t to_row,
-                             int64_t to_step, const char *from, int64_t from_row, int64_t from_step)
-{
-    int64_t whole = 0, columns = n / 4 * 4;
-    if ((size == 4 || size == 8) && from_row == size && to_step == size && HAS_VECTORS)
-        whole = rows / 4 * 4;
-    if (whole && size == 8)
-        nest_turn_8(whole, columns, to, to_row, from, from_step);
-    else if (whole)
-        nest_turn_4(whole, columns, to, to_row, from, from_step);
-    int64_t done = whole ? columns : 0;
-    nest_copy(size, n - done, whole, to + done * to_step, to_step, to_row, from + done * from_step,
-              from_step, from_row);
-    nest_copy(size, n, rows - whole, to + whole * to_row, to_step, to_row, from + whole * from_row,
-              from_step, from_row);
-}
-
-static inline void nest_copy_block(int size, int64_t rows, int64_t n, char *to, int64_t to_row,
-                                   int64_t to_step, const char *from, int64_t from_row,
-                                   int64_t from_step)
-{
-    if (rows >= 4 && nest_crosses(from_row, from_step))
-        nest_turn(size, rows, n, to, to_row, to_step, from, from_row, from_step);
-    else if (rows >= 4 && nest_crosses(to_row, to_step))
-        nest_turn(size, n, rows, to, to_step, to_row, from, from_step, from_row);
-    else
-        nest_copy(size, rows, n, to, to_row, to_step, from, from_row, from_step);
-}
-
 /* Whether a body can run where the elements are, as neighbours are next to each other. */
 static inline int nest_plain(const struct kernel *k, const struct body *body, const int64_t *step)
 {
@@ -246,13 +138,13 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
                 at[a] = copies[a] ? buffer + a * BLOCK * k->width : here;
                 by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
                 if (copies[a] && nest_reads(body->role[a]))
-                    nest_copy_block(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a],
+                    copy_block(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a],
                                     here, row_step[a], step[a]);
             }
             body->run(h, w, at, by);
             for (int a = 0; a < total; a++)
                 if (copies[a] && nest_writes(body->role[a]))
-                    nest_copy_block(k->size[a], h, w, data[a] + r * row_step[a] + i * step[a],
+                    copy_block(k->size[a], h, w, data[a] + r * row_step[a] + i * step[a],
                                     row_step[a], step[a], at[a], by[a], k->size[a]);
         }
     }
@@ -292,7 +184,7 @@ static inline int64_t nest_cross(const struct kernel *k, int rank, int64_t *leng
         int best = -1;
         for (int axis = 0; axis < rank - 1; axis++) {
             int64_t least = best < 0 ? inner[a] : steps[best * total + a];
-            if (lengths[axis] > 1 && nest_crosses(steps[axis * total + a], least))
+            if (lengths[axis] > 1 && block_crosses(steps[axis * total + a], least))
                 best = axis;
         }
         if (best < 0)

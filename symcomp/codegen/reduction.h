@@ -271,10 +271,10 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
     int rank = nest_axes(k, 0, shape, strides, lengths, steps);
     int reduced = nest_axes(k, 1, shape, strides, reduced_lengths, reduced_steps);
     int empty = reduced < 0;
-    if (rank < 0)
-        return 0;
     if (empty && k->nonempty)
         return 1;
+    if (rank < 0)
+        return 0;
     rank = nest_pad(total, rank, 1, lengths, steps);
     reduced = nest_pad(total, empty ? 0 : reduced, 2, reduced_lengths, reduced_steps);
     const int64_t *step = steps + (rank - 1) * total;

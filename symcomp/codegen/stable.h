@@ -2,8 +2,8 @@
 
 INLINE REAL F(clip_f)(REAL x, REAL low, REAL high)
 {
-    REAL raised = (x >= low) | (x != x) ? x : low;
-    return (raised <= high) | (raised != raised) ? raised : high;
+    REAL raised = (x > low) | (x != x) ? x : low;
+    return (raised < high) | (raised != raised) ? raised : high;
 }
 
 INLINE REAL F(mod_f)(REAL x, REAL y)

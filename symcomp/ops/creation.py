@@ -66,13 +66,15 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     start, stop, step : number or scalar
         With one argument, that is ``stop``.
     dtype : optional
-        By default int64 for integers, else the common dtype (Python floats: floatX).
+        By default int64 for integers (uint64 for those), else the common dtype (Python floats:
+        floatX).
 
     Raises
     ------
     ShapeError
-        If an argument is no scalar, or ``step`` is 0: here or, where it is not known before, when
-        a function runs.
+        If an argument is no scalar, ``step`` is 0, NaN or infinite, or the numbers are too many
+        to be counted, as those up to infinity: here or, where it is not known before, when a
+        function runs.
 
     Examples
     --------
@@ -93,10 +95,14 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
         resolve_dtype(dtype)
         if dtype is not None
         else "int64"
-        if dtypes.is_discrete(common)
+        if dtypes.is_discrete(common) and common != "uint64"
         else common
     )
-    checked = _checked(stride, lambda v: (v > 0) | (v < 0), "arange: step must not be 0 or NaN")
+    checked = _checked(
+        stride,
+        lambda v: (abs(v) > 0) & (abs(v) < np.inf),
+        "arange: step must not be 0, NaN or infinite",
+    )
     n = _arange_length(first, last, checked)
     return Arange(kind)(cast(first, kind), cast(stride, kind), n)
 
@@ -110,13 +116,22 @@ def _checked(v: TensorVariable, holds: Callable[[Any], Any], message: str) -> Te
     return v
 
 
+MOST_NUMBERS = 2.0**62
+UNCOUNTABLE = "arange: (stop - start) / step must be finite, and a length that an array can have"
+
+
 def _arange_length(
     start: TensorVariable, stop: TensorVariable, step: TensorVariable
 ) -> TensorVariable:
     parts = (start, stop, step)
     if all(isinstance(v, TensorConstant) for v in parts):
         a, b, c = (v.data.item() for v in parts)
-        return as_length(max(0, math.ceil((b - a) / c)), "arange")
+        if all(isinstance(number, int) for number in (a, b, c)):
+            return as_length(max(0, -((a - b) // c)), "arange")
+        if not abs((b - a) / c) < MOST_NUMBERS:
+            raise ShapeError(UNCOUNTABLE)
+        count = math.ceil((b - a) / c)
+        return as_length(1 if count == 0 and _goes(a, b, c) else max(count, 0), "arange")
     if (
         isinstance(start, TensorConstant)
         and start.data == 0
@@ -126,11 +141,22 @@ def _arange_length(
     ):
         length = as_length(stop, "arange")
         return length if known_length(length) is not None else maximum(length, 0)
-    if all(dtypes.is_discrete(v.dtype) for v in parts):
+    kinds = {v.dtype for v in parts}
+    if kinds == {"uint64"}:
+        return cast(switch(start < stop, (stop - start - 1) // step + 1, 0), "int64")
+    if all(map(dtypes.is_discrete, kinds)) and "uint64" not in kinds:
         a, b, c = (cast(v, "int64") for v in parts)
         return maximum(-((a - b) // c), 0)
     a, b, c = (cast(v, "float64") for v in parts)
-    return maximum(cast(ceil((b - a) / c), "int64"), 0)
+    count = _checked((b - a) / c, lambda v: abs(v) < MOST_NUMBERS, UNCOUNTABLE)
+    return maximum(cast(switch(eq(count, 0) & _goes(a, b, c), 1, ceil(count)), "int64"), 0)
+
+
+def _goes(start: Any, stop: Any, step: Any) -> Any:
+    """Whether a step is one towards ``stop``, and not there yet: also where it is so long that the
+    quotient is 0.
+    """
+    return ((start < stop) & (step > 0)) | ((start > stop) & (step < 0))
 
 
 def _count(num: Any, name: str) -> TensorVariable:

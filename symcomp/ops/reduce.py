@@ -164,6 +164,8 @@ class Reduce(Op):
             return x.astype(out)
         if self.reduction.logical:
             return np.asarray(ufunc.reduce(x, axis=self.axes))
+        if x.size and np.dtype(work).kind == "c":  # infinities times 1 + 0i would be NaN
+            return np.asarray(ufunc.reduce(x, axis=self.axes, dtype=work, initial=None), out)
         return np.asarray(ufunc.reduce(x, axis=self.axes, dtype=work), out)
 
     def dtypes_for(self, dtype: str) -> tuple[str, str]:

@@ -313,7 +313,8 @@ trunc = scalar(
     "trunc", "x", "x without its fraction.", np.trunc, dtype=ufunc_rule(np.trunc), d=(ZERO,)
 )
 round_half_to_even = scalar(
-    "round_half_to_even", "x", "The nearest integer; of two, the even one.", np.rint,
+    "round_half_to_even", "x", "The nearest integer; of two, the even one.",
+    lambda x: x.copy() if x.dtype.kind in "iu" else np.rint(x),
     dtype=lambda x: x if dtypes.is_discrete(x) and x != "bool" else dtypes.to_float(x), d=(ZERO,),
 )  # fmt: skip
 
@@ -326,7 +327,7 @@ def _round_away(x: Any) -> Any:
 
 round_half_away_from_zero = scalar(
     "round_half_away_from_zero", "x", "The nearest integer; of two, the larger in magnitude.",
-    lambda x: x if x.dtype.kind in "iu" else _round_away(x),
+    lambda x: x.copy() if x.dtype.kind in "iu" else _round_away(x),
     dtype=lambda x: x if dtypes.is_discrete(x) and x != "bool" else real_float_rule(x), d=(ZERO,),
 )  # fmt: skip
 

@@ -114,6 +114,23 @@ def test_reductions(dtype):
             check_reduction(formula, function, value)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("count", [1, 2, 3, 33, 300])
+def test_products_with_infinities(dtype, count):
+    """Parts of a product that have no factors leave them as they are."""
+    formula = Formula(
+        (dtype,), (), (Step(Reduce(REDUCTIONS["prod"], (0,)), (0,), dtype),), (Result(1, (0,)),)
+    )
+    ((_, function),) = in_one_unit([formula], 1)
+    for place, factor in itertools.product({0, count // 2, count - 1}, (1, 1 + 1j)):
+        value = np.ones(count, dtype)
+        value[place], value[place - 1] = complex(np.inf, 1), factor
+        if count == 1:
+            value[0] = complex(np.inf, 1)
+        want = complex(np.inf, np.inf if factor != 1 and count > 1 else 1)
+        assert call(function, formula, [value])[0] == want
+
+
 def check_reduction(formula, function, value):
     step = formula.steps[0]
     name, axes = step.function.reduction.name, step.function.axes

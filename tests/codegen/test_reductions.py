@@ -147,6 +147,7 @@ def test_no_largest_of_none():
     (function,) = addresses([kernel_of(formula, patterns_of([x]))])
     assert attempt(function, formula, [x])[0] == 1
     assert attempt(function, formula, [np.empty((0, 3))])[0] == 0
+    assert attempt(function, formula, [np.empty((0, 0))])[0] == 1
     (total,) = compute(reduction("sum", (1,), "float64"), x)
     np.testing.assert_array_equal(total, np.zeros(3))
 

@@ -307,6 +307,8 @@ def test_rounding_modes():
             grad=False,
         )
     assert round(T.constant(2.36), 1).eval() == 2.4
+    large = np.array([2**53 + 1, -(2**62) - 1])
+    check(T.round, large, expected=large, grad=False)
     with pytest.raises(ValueError, match="mode='up'"):
         T.round(T.dscalar(), "up")
 

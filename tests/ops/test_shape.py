@@ -354,9 +354,12 @@ def test_arange_without_a_step(linker, dtype):
     stop, step = T.scalars("stop", "step", dtype=dtype)
     f = symcomp.function([stop, step], T.arange(0, stop, step), mode=symcomp.Mode(linker))
     np.testing.assert_array_equal(f(5, 2), [0, 2, 4])
-    for bad in (0, np.nan) if dtype.startswith("f") else (0,):
+    for bad in (0, np.nan, np.inf) if dtype.startswith("f") else (0,):
         with pytest.raises(ShapeError, match="arange: step must not be 0"):
             f(5, bad)
+    for bad in (np.nan, np.inf, -np.inf, 2.0**100) if dtype.startswith("f") else ():
+        with pytest.raises(ShapeError, match="arange: .* must be finite"):
+            f(bad, 1)
     grad = symcomp.grad(T.arange(0.0, 1.0, step).sum(), step) if dtype == "float64" else None
     assert grad is None or grad.eval({step: 0.25}) == 6
 
@@ -414,6 +417,26 @@ def test_other_creations():
     check(lambda: T.ix_([0, 2], [1, 1]), expected=lambda: list(np.ix_([0, 2], [1, 1])))
     with pytest.raises(ShapeError, match="step must not be 0"):
         T.arange(0, 3, 0)
+    for bad in (np.inf, np.nan, 1e30):
+        with pytest.raises(ShapeError, match="must be finite"):
+            T.arange(bad)
+
+
+def test_arange_of_the_largest_integers():
+    u, v = T.scalars("u", "v", dtype="uint64")
+    f = symcomp.function([u, v], T.arange(u, v, 2))
+    first = 2**63
+    found = f(first, first + 3)
+    assert found.dtype == "uint64" and found.tolist() == [first, first + 2]
+    assert f(first + 3, first).tolist() == [] and f(3, 8).tolist() == [3, 5, 7]
+
+
+def test_arange_of_a_step_too_long_to_divide_by():
+    v = T.dvector()
+    f = symcomp.function([v], T.arange(v[0], v[1], v[2]))
+    for bounds in [(0, 5, 1e308), (1e-320, 2e-320, 1e308), (5, 0, -1e308), (5, 0, 1e308)]:
+        np.testing.assert_array_equal(f(bounds), np.arange(*bounds))
+        np.testing.assert_array_equal(T.arange(*map(float, bounds)).eval(), np.arange(*bounds))
 
 
 @pytest.mark.parametrize("function", [T.linspace, T.logspace, T.geomspace])
