@@ -5,9 +5,12 @@ Run as ``python benchmarks/kernels.py``.
 
 import ctypes
 import time
+from functools import partial
 
 import numpy as np
 
+import symcomp
+from symcomp import tensor
 from symcomp.codegen.c_printer import kernel_of, translation_unit
 from symcomp.codegen.driver import load
 from symcomp.codegen.kernel import whole_kernel
@@ -140,6 +143,26 @@ def elementwise(count):
     show(f"2a + 3b^2 - exp(-c), {count}", seconds, 32 * count, others)
 
 
+def moved(count):
+    """A transposed matrix joined to another, and written to a part, by functions."""
+    x, y = np.random.default_rng(1).random((2, count, count))
+    v, w = tensor.matrices("v", "w", dtype="float64")
+    part = tensor.set_subtensor(w[1:], v.T[1:])
+
+    def numpy():
+        z = y.copy()
+        z[1:] = x.T[1:]
+        return z
+
+    for name, result, bytes_moved, other in (
+        ("join(x.T, y)", tensor.join(0, v.T, w), 4 * x.nbytes, lambda: np.concatenate([x.T, y])),
+        ("z[1:] = x.T[1:]", part, 4 * x.nbytes, numpy),
+    ):
+        f = symcomp.function([v, w], result)
+        f.trust_input = True
+        show(f"{name}, {x.shape}", best(partial(f, x, y)), bytes_moved, {"NumPy": best(other)})
+
+
 def transposed(count):
     """A sum with a transposed matrix, whose elements of a row lie apart."""
     x, y = np.random.default_rng(1).random((2, count, count))
@@ -204,6 +227,7 @@ def main():
         elementwise(count)
     for count in (256, 500, 512, 1000, 1024, 2048):
         transposed(count)
+        moved(count)
     for kind in ("float64", "float32"):
         for shape in ((20, 30), (200, 300), (2000, 3000)):
             reductions(shape, kind)

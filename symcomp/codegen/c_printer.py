@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from importlib.resources import files
 
 from symcomp.codegen.c_folds import Fold, functions_of_totals, parts_of_one
@@ -69,7 +69,7 @@ _REAL = {
 # The loops around bodies, and how files have them.
 _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
-_HEAD = re.compile(r"[^;{(]*\b(\w+)\(")
+_HEAD = re.compile(r"[^;{(]*?\b(?:F\((\w+)\)|(\w+))\(")
 _OF_SPECIAL = re.compile(r"\be_\w+\(")
 _OF_GAMMA = re.compile(r"\bg_\w+\(")
 # So many rows are added up, or compared, at once where elements take little time: the part is read
@@ -165,7 +165,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     """
     sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
     called = {word for text in sources for word in re.findall(r"\w+", text)}
-    parts = [_header("vector_math.h")] if called & _vector_functions() else []
+    parts = [_header("vector_math.h")] if _calls_vectors(called) else []
     parts += [_header(name) for name in _HEADERS]
     for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
         macros = {
@@ -198,19 +198,28 @@ def nest_version() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _calls_vectors(called: set[str]) -> bool:
+    """Whether one of these functions is declared in ``vector_math.h``, or calls one that is."""
+    declared = set(re.findall(r"extern \w+ (\w+)\(", _header("vector_math.h")))
+    texts, more = _functions_of_headers(), called
+    seen: set[str] = set()
+    while more and not more & declared:
+        seen |= more
+        found = [re.findall(r"\w+", texts[name]()) for name in more & texts.keys()]
+        more = {word for words in found for word in words} - seen
+    return bool(more)
+
+
 @cache
-def _vector_functions() -> set[str]:
-    """What is declared in ``vector_math.h``, and the functions of headers that call some of it."""
-    found = set(re.findall(r"extern \w+ (\w+)\(", _header("vector_math.h")))
-    texts = [
-        re.sub(r"\bF\((\w+)\)", name, _header(h)) for h in _OF_FUNCTIONS for name in (r"\1", r"\1f")
-    ]
-    functions = [f for text in texts for f in re.split(r"^(?=INLINE |static )", text, flags=re.M)]
-    words = {head[1]: {*re.findall(r"\w+", f)} for f in functions if (head := _HEAD.match(f))}
-    more = found
-    while more:
-        more = {name for name, called in words.items() if called & more} - found
-        found |= more
+def _functions_of_headers() -> dict[str, Callable[[], str]]:
+    """What gives the text of each function, by its name for each kind of real numbers."""
+    found: dict[str, Callable[[], str]] = {}
+    for header in _OF_FUNCTIONS:
+        for text in re.split(r"^(?=INLINE |static )", _header(header), flags=re.M):
+            if head := _HEAD.match(text):
+                for end in ("", "f") if head[1] else ("",):
+                    of_kind = partial(re.sub, r"\bF\((\w+)\)", rf"\1{end}", text)
+                    found[(head[1] or head[2]) + end] = of_kind
     return found
 
 

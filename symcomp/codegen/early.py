@@ -31,6 +31,8 @@ from symcomp.core.spans import span
 
 # With fewer characters there is little to gain: most of the time is for starting the compiler.
 LONG = 50_000
+# Seconds until that begins: a short program has its results, and its processor alone, before.
+PATIENCE = 0.2
 # Loops over these functions call others, which round differently, once they are vectorized.
 OF_VECTORS = "#pragma omp declare simd"
 
@@ -55,7 +57,7 @@ class Code(ctypes.Structure):
         """Until the function is the one that stays."""
         job = self.job
         if job is not None:
-            job.done.wait()
+            job.wait()
 
 
 class _Job:
@@ -66,6 +68,11 @@ class _Job:
         self.key = how.key_of(file[0])
         self.waiting: list[Sequence[Code]] = []
         self.done = threading.Event()
+
+    def wait(self) -> None:
+        """Until it is done, which begins at once."""
+        _work.patience.set()
+        self.done.wait()
 
     def order(self) -> Order:
         """What another process is told."""
@@ -104,6 +111,7 @@ class _Work:
 
     def __init__(self) -> None:
         self.lock, self.threads = threading.Lock(), 0
+        self.patience = threading.Event()  # set when it is at its end
         self.jobs: dict[str, _Job] = {}
         self.not_begun: deque[_Job] = deque()
 
@@ -121,7 +129,7 @@ class _Work:
                 return
             self.threads += 1
         try:  # Python does not wait for it when it ends
-            threading.Thread(target=self._run, name="optimizing", daemon=True).start()
+            threading.Thread(target=self._run_soon, name="optimizing", daemon=True).start()
         except RuntimeError:  # it is ending, and starts none
             self._run()
 
@@ -133,6 +141,10 @@ class _Work:
                     code.address, code.early, code.job = address, 0, None
             job.done.set()
             del self.jobs[job.key]
+
+    def _run_soon(self) -> None:
+        self.patience.wait(PATIENCE)
+        self._run()
 
     def _run(self) -> None:
         while True:
@@ -236,4 +248,4 @@ def _is_worth_it(files: Sequence[File]) -> bool:
 def wait() -> None:
     """Until all is optimized that is being optimized."""
     for job in [*_work.jobs.values()]:
-        job.done.wait()
+        job.wait()
