@@ -7,12 +7,13 @@ Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h` a
 from __future__ import annotations
 
 _LIBRARY = {
-    "exp2": "exp2{s}", "log2": "log2{s}", "log10": "log10{s}", "tan": "tan{s}",
+    "exp2": "exp2{s}", "log2": "log2{s}", "log10": "log10{s}",
     "arcsin": "asin{s}", "arccos": "acos{s}", "arctan": "atan{s}", "sinh": "sinh{s}",
     "cosh": "cosh{s}", "arcsinh": "asinh{s}", "arccosh": "acosh{s}", "arctanh": "atanh{s}",
     "exp": "m_exp{s}", "expm1": "m_expm1{s}", "log": "m_log{s}", "log1p": "m_log1p{s}",
-    "sin": "m_sin{s}", "cos": "m_cos{s}", "tanh": "m_tanh{s}",
+    "tanh": "m_tanh{s}",
 }  # fmt: skip
+_TRIGONOMETRIC = ("sin", "cos", "tan")
 _STABLE = (
     "sigmoid", "softplus", "logit", "log1mexp", "log_sigmoid", "xlogx", "sech_squared",
     "logcosh", "one_minus_cos", "one_minus_cos_over_square", "x_over_expm1",
@@ -34,6 +35,7 @@ _GAMMA_OF_TWO = (
 
 FUNCTIONS: dict[str, tuple[str, str]] = {
     **{name: ("loop", f"{function}(x)") for name, function in _LIBRARY.items()},
+    **{name: ("result", f"m_{name}{{s}}(x)") for name in _TRIGONOMETRIC},
     "arctan2": ("loop", "atan2{s}(x, y)"),
     "hypot": ("loop", "hypot{s}(x, y)"),
     **{name: ("result", f"r_{name}{{s}}(x)") for name in _STABLE},

@@ -32,7 +32,7 @@ from symcomp.codegen.c_loops import (
     versions,
 )
 from symcomp.codegen.c_scalars import C_TYPES, STORED, expression
-from symcomp.codegen.c_tables import error_tables, gamma_tables
+from symcomp.codegen.c_tables import angle_tables, error_tables, gamma_tables
 from symcomp.codegen.loops import (
     Body,
     Nest,
@@ -176,7 +176,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         parts += [_header("stable.h")]
         parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
-    parts += [_header("stable_double.h")]
+    parts += [angle_tables(), _header("angles.h"), _header("stable_double.h")]
     if nest != "own":
         parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
     parts += [f"#define NEST {_LINKAGE[nest]}\n", _header("nest.h")]

@@ -152,8 +152,8 @@ INLINE COMPLEX F(c_log1p)(COMPLEX x)
 
 INLINE COMPLEX F(c_expm1)(COMPLEX x)
 {
-    REAL a = F(creal)(x), b = F(cimag)(x), s = F(sin)(b / 2);
-    return F(complex_of)(F(expm1)(a) * F(cos)(b) - 2 * s * s, F(exp)(a) * F(sin)(b));
+    REAL a = F(creal)(x), b = F(cimag)(x), s = F(m_sin)(b / 2);
+    return F(complex_of)(F(expm1)(a) * F(m_cos)(b) - 2 * s * s, F(exp)(a) * F(m_sin)(b));
 }
 
 INLINE COMPLEX F(sum_error_c)(COMPLEX a, COMPLEX b, COMPLEX s)

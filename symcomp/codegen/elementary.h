@@ -183,9 +183,19 @@ INLINE float m_log1pf(float x)
     return x == 0 ? x : z;
 }
 
+/* The C library's are not exact for large angles. They come first, though: where there are sines
+   and cosines of the same numbers, compilers have both from one call. */
+#define RARE static __attribute__((noinline, cold, unused))
+#define LARGE_ANGLE 0x1p26
+
+RARE double sin_of_large(double x);
+RARE double cos_of_large(double x);
+RARE double tan_of_large(double x);
+
 INLINE double m_sin(double x)
 {
-    return sin(x);
+    double z = sin(x);
+    return fabs(x) < LARGE_ANGLE ? z : sin_of_large(x);
 }
 
 INLINE float m_sinf(float x)
@@ -195,12 +205,24 @@ INLINE float m_sinf(float x)
 
 INLINE double m_cos(double x)
 {
-    return cos(x);
+    double z = cos(x);
+    return fabs(x) < LARGE_ANGLE ? z : cos_of_large(x);
 }
 
 INLINE float m_cosf(float x)
 {
     return cosf(x);
+}
+
+INLINE double m_tan(double x)
+{
+    double z = tan(x);
+    return fabs(x) < LARGE_ANGLE ? z : tan_of_large(x);
+}
+
+INLINE float m_tanf(float x)
+{
+    return tanf(x);
 }
 
 /* With e = exp(2 |x|) - 1, tanh |x| is e / (e + 2), and 1 from 20 on. What roundings took

@@ -13,6 +13,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import DTypeError
+from symcomp.ops import trigonometry
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
 from symcomp.ops.elemwise import (
     NEGATED,
@@ -428,11 +429,18 @@ rad2deg = scalar(
     dtype=real_float_rule,
     d=(lambda x, z, g: g * (180 / np.pi),),
 )
-sin = scalar("sin", "x", "The sine.", np.sin, dtype=float_rule, d=(lambda x, z, g: g * cos(x),))
-cos = scalar("cos", "x", "The cosine.", np.cos, dtype=float_rule, d=(lambda x, z, g: -g * sin(x),))
+sin = scalar(
+    "sin", "x", "The sine.", trigonometry.sin, dtype=float_rule, into=trigonometry.sin,
+    d=(lambda x, z, g: g * cos(x),),
+)  # fmt: skip
+cos = scalar(
+    "cos", "x", "The cosine.", trigonometry.cos, dtype=float_rule, into=trigonometry.cos,
+    d=(lambda x, z, g: -g * sin(x),),
+)  # fmt: skip
 tan = scalar(
-    "tan", "x", "The tangent.", np.tan, dtype=float_rule, d=(lambda x, z, g: g * (1 + z * z),)
-)
+    "tan", "x", "The tangent.", trigonometry.tan, dtype=float_rule, into=trigonometry.tan,
+    d=(lambda x, z, g: g * (1 + z * z),),
+)  # fmt: skip
 arcsin = scalar(
     "arcsin",
     "x",

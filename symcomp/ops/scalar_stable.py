@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.tensor import TensorVariable
+from symcomp.ops import trigonometry
 from symcomp.ops.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scalar
 from symcomp.ops.exact import exp_sum, in_float, in_wider, two_product
 from symcomp.ops.scalar_logic import eq, logical_or, switch
@@ -225,7 +226,7 @@ logcosh = _row(
 
 
 def _half_sine_squared(x: Any) -> Any:
-    s = np.sin(x / 2)
+    s = trigonometry.sin(x / 2)
     return 2 * s * s
 
 
@@ -276,7 +277,7 @@ def spherical_jn(n: int, x: Any) -> TensorVariable:
 def _one_minus_cos_over_square(x: Any) -> Any:
     half = x / 2
     safe = np.where(half == 0, 1, half)
-    ratio = np.sin(safe) / safe
+    ratio = trigonometry.sin(safe) / safe
     return np.where(half == 0, 0.5, ratio * ratio / 2)
 
 

@@ -1,0 +1,76 @@
+/* Sine, cosine and tangent of large doubles, operation by operation those of
+   symcomp/ops/trigonometry.py, which explains them. c_tables.py writes TWO_OVER_PI before this. */
+
+struct part {
+    double hi, lo;
+};
+
+INLINE struct part part_of(double x, double y)
+{
+    double total = x + y;
+    return (struct part){total, y - (total - x)};
+}
+
+/* The sine and cosine of what whole quarter turns leave of |x|, and these modulo 4. */
+static inline int parts_of_large(double x, struct part *sine, struct part *cosine)
+{
+    uint64_t bits = bits_of(x), whole = (bits & 0xfffffffffffffu) | 0x10000000000000u, window[3];
+    int place = (int)(bits >> 52 & 0x7ff) - 1075 + TWO_OVER_PI_ZEROS - 2;
+    const uint64_t *words = TWO_OVER_PI + place / 64;
+    for (int k = 0; k < 3; k++) {
+        unsigned __int128 both = (unsigned __int128)words[k] << 64 | words[k + 1];
+        window[k] = (uint64_t)(both >> (64 - place % 64));
+    }
+    unsigned __int128 turns = (unsigned __int128)whole * window[2] >> 64;
+    turns += (unsigned __int128)whole * window[1];
+    turns += (unsigned __int128)(whole * window[0]) << 64;
+    __int128 rest = (__int128)(turns << 2) >> 2;
+    double high = (double)rest, low = (double)(rest - (__int128)high);
+    double a = high * 0x1p-126, b = low * 0x1p-126, product = a * HALF_PI;
+    double e = product_error(a, HALF_PI, product) + (a * HALF_PI_LOW + b * HALF_PI);
+    struct part angle = part_of(product, e);
+    a = angle.hi;
+    b = angle.lo;
+    double square = a * a, half = square / 2, near = 1 - half, odd = 0, even = 0;
+    for (int n = 17; n > 1; n -= 2)
+        odd = (1 + odd) * -square / (n * (n - 1));
+    for (int n = 18; n > 2; n -= 2)
+        even = (1 + even) * -square / (n * (n - 1));
+    e = product_error(a, a, square) / 2 + a * b;
+    *sine = part_of(a, a * odd + b * (1 - half));
+    *cosine = part_of(near, ((1 - near) - half) - (half * even + e));
+    return (int)((turns - (unsigned __int128)rest) >> 126);
+}
+
+/* Not finite: NaN. */
+RARE double sin_of_large(double x)
+{
+    struct part sine, cosine;
+    if (!(fabs(x) < INFINITY))
+        return x - x;
+    int quarters = parts_of_large(x, &sine, &cosine);
+    double z = quarters % 2 ? cosine.hi : sine.hi;
+    return (quarters >= 2) != (x < 0) ? -z : z;
+}
+
+RARE double cos_of_large(double x)
+{
+    struct part sine, cosine;
+    if (!(fabs(x) < INFINITY))
+        return x - x;
+    int quarters = parts_of_large(x, &sine, &cosine);
+    double z = quarters % 2 ? sine.hi : cosine.hi;
+    return quarters == 1 || quarters == 2 ? -z : z;
+}
+
+RARE double tan_of_large(double x)
+{
+    struct part sine, cosine;
+    if (!(fabs(x) < INFINITY))
+        return x - x;
+    int odd = parts_of_large(x, &sine, &cosine) % 2;
+    struct part over = odd ? cosine : sine, under = odd ? sine : cosine;
+    double z = over.hi / under.hi, p = z * under.hi, e = product_error(z, under.hi, p);
+    z += (((over.hi - p) - e) + (over.lo - z * under.lo)) / under.hi;
+    return odd != (x < 0) ? -z : z;
+}
