@@ -45,17 +45,18 @@ cdef inline int run_code(
     return code.run(data, shape, strides, threads)
 
 
-# OpenMP's threads do not come along when a process forks, and it would wait for them.
-cdef bint is_forked = False
+# How often this process and those before it forked. OpenMP's threads do not come along then, and it
+# would wait for them.
+cdef int n_forks = 0
 
 
-def _use_one_thread():
-    global is_forked
-    is_forked = True
+def _count_fork():
+    global n_forks
+    n_forks += 1
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_use_one_thread)
+    os.register_at_fork(after_in_child=_count_fork)
 
 
 cdef inline void put(PyObject **store, int slot, object value):
@@ -308,7 +309,7 @@ cdef class KernelCall(Native):
             self._provide(store, i, shape, strides + (self._n_inputs + i) * self._ndim, data)
         for i in range(len(self._constants)):
             data[self._n_inputs + self._n_outputs + i] = self._addresses[i]
-        threads = self._threads if size >= self._least and not is_forked else 1
+        threads = self._threads if size >= self._least and n_forks == 0 else 1
         if self._code.early and <double>size * self._steps >= WORTH_WAITING:
             before_python()
             self.code.wait()

@@ -6,6 +6,7 @@ function begins and set back when it ends. Of several that run at once, the last
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import cache
 from typing import Any
@@ -33,9 +34,24 @@ def _libraries() -> list[Any]:
 
 
 _lock = threading.Lock()
-# Those that are in force, the last one being what counts; and what was before the first.
-_limits: list[BlasLimit] = []
+# Those that are in force, with their threads, the last one being what counts; and what was before
+# the first.
+_limits: list[tuple[int, BlasLimit]] = []
 _before: list[int | None] = []
+
+
+def _begin_anew() -> None:
+    """The threads of a process do not come along when it forks, nor do their limits."""
+    global _lock
+    _lock = threading.Lock()
+    own = [limit for limit in _limits if limit[0] == threading.get_ident()]
+    if len(own) < len(_limits):
+        _limits[:] = own
+        _use_last()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 class BlasLimit:
@@ -53,17 +69,20 @@ class BlasLimit:
         with _lock:
             if not _limits:
                 _before[:] = [library.get_num_threads() for library in _libraries()]
-            _limits.append(self)
-            _use([self.threads] * len(_before))
+            _limits.append((threading.get_ident(), self))
+            _use_last()
 
     def __exit__(self, *problem: object) -> None:
         with _lock:
             # The last that is equal to this one: two entries of one limit are the same.
-            del _limits[len(_limits) - 1 - _limits[::-1].index(self)]
-            _use([_limits[-1].threads] * len(_before) if _limits else _before)
+            entry = threading.get_ident(), self
+            del _limits[len(_limits) - 1 - _limits[::-1].index(entry)]
+            _use_last()
 
 
-def _use(threads: list[Any]) -> None:
+def _use_last() -> None:
+    """Have BLAS use what counts now."""
+    threads = [_limits[-1][1].threads] * len(_before) if _limits else _before
     for library, count in zip(_libraries(), threads, strict=True):
         if count is not None and library.get_num_threads() != count:
             library.set_num_threads(count)

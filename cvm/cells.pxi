@@ -26,6 +26,7 @@ cdef class Cell:
 
     cdef public object value
     cdef unsigned long _writer      # the thread that is writing over the value; 0: none
+    cdef object _lost               # a value that a thread was writing over when the process forked
 
     def read(self):
         """What is stored; waits while another thread writes over it."""
@@ -45,17 +46,19 @@ cdef object settled(Cell cell):
         if not taken_by_another(cell):
             return value
         value = None
-        wait_for([cell])
+        wait_for([cell], False)
 
 
-cdef int wait_for(list cells) except -1:
-    """Return when no other thread writes over one of the cells."""
+cdef int wait_for(list cells, bint to_write) except -1:
+    """Return when no other thread writes over one of the cells and, if that is what follows,
+    this one may write.
+    """
     global n_waiting
     # Counted before the lock is asked for: who stops writing from then on will tell.
     n_waiting += 1
     try:
         with changed:
-            while any_taken(cells):
+            while must_wait(cells, to_write):
                 changed.wait()
     finally:
         n_waiting -= 1
@@ -70,18 +73,16 @@ cdef bint any_taken(list cells) noexcept:
     return False
 
 
+cdef bint must_wait(list cells, bint to_write) except -1:
+    cdef Cell cell
+    for cell in cells:
+        if cell._writer == LOST:
+            find_lost(cell)
+    return any_taken(cells) or to_write and is_held_off(PyThread_get_thread_ident())
+
+
 # The thread that Ctrl-C comes to. After a fork it is the one that forked.
 cdef unsigned long main_thread = threading.main_thread().ident
-
-
-def _find_main_thread():
-    global main_thread
-    main_thread = threading.main_thread().ident
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_find_main_thread)
-
 
 # The transaction of the main thread whose arrays are being written over; not owned.
 cdef PyObject *under_way = NULL
@@ -117,6 +118,8 @@ cdef class Transaction:
     cdef unsigned long _thread
     cdef bint _is_main
     cdef PyObject *_outer       # the transaction within which this one is; it outlives it
+    cdef PyObject *_previous    # in the list of those under way (forks.pxi)
+    cdef PyObject *_next
 
     def __init__(self, list cells):
         self._cells = cells
@@ -133,8 +136,8 @@ cdef class Transaction:
         cdef list marked
         self._thread = PyThread_get_thread_ident()
         self._is_main = self._thread == main_thread
-        while any_taken(self._cells):
-            wait_for(self._cells)
+        while any_taken(self._cells) or is_held_off(self._thread):
+            wait_for(self._cells, True)
         # From the look at them until all are marked, no other thread runs.
         marked = self._cells
         for cell in self._cells:
@@ -144,6 +147,8 @@ cdef class Transaction:
                 break
         for cell in marked:
             cell._writer = self._thread
+        if self._marked is None:
+            link(self)
         self._marked = marked
         if self._is_main:
             self._outer = under_way
@@ -199,15 +204,28 @@ cdef class Transaction:
         self._marked = None
         if under_way == <PyObject *>self:
             under_way = self._outer
-        if n_waiting:
-            with changed:
-                changed.notify_all()
-        if self._handler is not None:
-            set_handler(SIGINT, self._handler)
-            if self._interrupts:
-                self._handler(*self._interrupts[0])
+        try:
+            if n_waiting:
+                with changed:
+                    changed.notify_all()
+            if self._handler is not None:
+                set_handler(SIGINT, self._handler)
+        finally:
+            unlink(self)
+        if self._interrupts:
+            self._handler(*self._interrupts[0])
         if self._interrupted is not None:
             raise self._interrupted
+
+    cdef int abandon(self) except -1:
+        """In a child, where the thread that made it is not there to end it."""
+        cdef Cell cell
+        for cell in self._marked:
+            cell._writer, cell._lost = LOST, cell.value
+        self._marked = None
+        if self._handler is not None:
+            set_handler(SIGINT, self._handler)
+        return 0
 
 
 cdef class GateCall(Action):

@@ -63,6 +63,7 @@ include "products.pxi"
 include "decompositions.pxi"
 include "inspected.pxi"
 include "cells.pxi"
+include "forks.pxi"
 
 cdef enum:
     CALL = 0

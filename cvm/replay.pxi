@@ -98,7 +98,8 @@ cdef class Replay(Recording):
     cdef PyObject **_store      # stand-ins for what is in slots, where actions need them
     cdef int _n_given, _n_results, _n_slots
     cdef bint _is_behind_gate
-    cdef bint _frees_gil, _is_busy
+    cdef bint _frees_gil
+    cdef int _busy                  # 1 + ``n_forks`` while a thread is at work: a child has none
     cdef int _threads               # the most that a kernel has
     cdef int64_t _done, _vain
     cdef list _kept                 # two large arrays for each result, or None
@@ -363,7 +364,7 @@ cdef class Replay(Recording):
     cdef bint takes(self, PyObject **given) noexcept:
         """Whether values are laid out as those that were recorded, and it is not at work."""
         cdef int i
-        if self._is_busy or self._threads > 1 and is_forked:
+        if self._busy > n_forks or self._threads > 1 and n_forks:
             return False
         for i in range(self._n_given):
             if not is_as_given(&self._given[i], given[self._given[i].input]):
@@ -377,7 +378,7 @@ cdef class Replay(Recording):
         changed then. ``transaction`` marks what is written over while the GIL is given up.
         """
         cdef bint done
-        self._is_busy = True
+        self._busy = n_forks + 1
         try:
             self._begin(given, results)
             if self._frees_gil:
@@ -385,7 +386,7 @@ cdef class Replay(Recording):
             else:
                 done = self._run(claimed, None)
         finally:
-            self._is_busy = False
+            self._busy = 0
         self._done += done
         self._vain += not done
         return done

@@ -18,6 +18,16 @@ from typing import Any
 _lock = threading.Lock()
 
 
+def _begin_anew() -> None:
+    """The thread that has the lock does not come along when a process forks."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
 class LazyModule(ModuleType):
     """Stands for a module; reading an attribute imports it, and keeps the attribute."""
 
