@@ -25,7 +25,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from symcomp.codegen.entry import CHECKSUM, checksum, new_file, refusal, seal
+from symcomp.codegen.entry import (
+    CHECKSUM,
+    Refused,
+    checksum,
+    is_trusted,
+    make_in,
+    refusal,
+    seal,
+    writer_is_gone,
+)
 from symcomp.config import config
 from symcomp.core.record import record
 from symcomp.core.source import user_line
@@ -336,13 +345,11 @@ def cache_directory() -> Path:
             f"compiled kernels cannot be kept in {directory} ({problem}): choose another directory "
             "by config.compiledir"
         ) from None
-    if hasattr(os, "getuid"):
-        shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if status.st_uid != os.getuid() or shared:
-            raise CompilerError(
-                f"{directory} belongs to another user, or others may write there, so what is in it "
-                "is not trusted: chmod go-w, or choose another directory by config.compiledir"
-            )
+    if not is_trusted(status):
+        raise CompilerError(
+            f"{directory} belongs to another user, or others may write there, so what is in it "
+            "is not trusted: chmod go-w, or choose another directory by config.compiledir"
+        )
     return directory
 
 
@@ -357,8 +364,8 @@ def _directory() -> Path | None:
 
 def _writable(directory: Path | None) -> Path | None:
     """Where results are kept; None, with a warning, where the default is only to be read."""
-    if directory is None or os.access(directory, os.W_OK):
-        return directory
+    if directory is None or os.access(directory, os.W_OK) or not os.path.lexists(directory):
+        return directory  # where it was removed meanwhile, it is made again
     _keep_none(f"{directory} cannot be written: choose another directory by config.compiledir")
     return None
 
@@ -386,24 +393,31 @@ class Entry:
 
 def entries() -> list[Entry]:
     """The results of the directory, the least recently used first."""
+    return [entry for entry in _files(cache_directory()) if ENTRY.fullmatch(entry.path.name)]
+
+
+def _files(directory: Path) -> list[Entry]:
+    """The results, and those that are being written or were when their writers were killed."""
     found = []
-    for path in cache_directory().iterdir():
-        if not ENTRY.fullmatch(path.name):
-            continue
-        try:
-            status = path.stat()
-        except OSError:
-            continue  # another process removed it
-        if stat.S_ISREG(status.st_mode):
-            found.append(Entry(path, status.st_size, status.st_mtime))
+    with suppress(FileNotFoundError):  # another process removed the directory
+        for path in directory.iterdir():
+            if not (ENTRY.fullmatch(path.name) or path.name.startswith("new-")):
+                continue
+            try:
+                status = path.lstat()
+            except OSError:
+                continue  # another process removed it
+            if stat.S_ISREG(status.st_mode):
+                found.append(Entry(path, status.st_size, status.st_mtime))
     return sorted(found, key=lambda entry: entry.used)
 
 
 def clear() -> list[Entry]:
-    """Remove all results, and return which; what is loaded stays."""
-    removed = entries()
-    for entry in removed:
-        entry.path.unlink(missing_ok=True)
+    """Remove all results and what killed writers left, and return which; what is loaded stays."""
+    files = _files(cache_directory())
+    removed = [file for file in files if writer_is_gone(file.path.name) is not False]
+    for file in removed:
+        file.path.unlink(missing_ok=True)
     return removed
 
 
@@ -426,18 +440,23 @@ def _open(path: Path, key: str) -> ctypes.CDLL | None:
 
 def _build(how: Target, directory: Path | None, key: str, source: str) -> ctypes.CDLL:
     """Compile, load, and make an entry of it, which others may remove from then on."""
+
+    def make(name: str) -> ctypes.CDLL:
+        said = refusal((how.compiler, *how.flags), source, name)
+        if said:
+            raise Refused(said)
+        if directory is not None:
+            seal(name, key)
+        library = ctypes.CDLL(name)
+        if directory is not None:
+            with suppress(IsADirectoryError):  # in its place: it is compiled again each time
+                os.replace(name, directory / f"{key}.so")
+        return library
+
     try:
-        with new_file(None if directory is None else str(directory), key) as name:
-            said = refusal((how.compiler, *how.flags), source, name)
-            if said:
-                raise CompilerError(said)
-            if directory is not None:
-                seal(name, key)
-            library = ctypes.CDLL(name)
-            if directory is not None:
-                with suppress(IsADirectoryError):  # in its place: it is compiled again each time
-                    os.replace(name, directory / f"{key}.so")
-            return library
+        return make_in(None if directory is None else str(directory), key, make)
+    except Refused as problem:
+        raise CompilerError(str(problem)) from None
     except OSError as problem:
         raise CompilerError(
             f"what {how.compiler} makes in {directory or 'a temporary directory'} cannot be kept "
@@ -447,18 +466,22 @@ def _build(how: Target, directory: Path | None, key: str, source: str) -> ctypes
 
 
 def _shrink(directory: Path, new: Container[str]) -> None:
-    """Remove what was used longest ago until the rest, and what is new, has the size allowed."""
+    """Remove what killed writers left and what was used longest ago, until the rest, with what is
+    new or being written, has the size allowed.
+    """
     limit = config.compiledir_size * MEBIBYTE
     now = time.time()
-    for path in directory.glob("new-*"):
-        with suppress(OSError):
-            if now - path.stat().st_mtime > STALE:
-                path.unlink()
-    kept = entries()
-    total = sum(entry.size for entry in kept)
-    for entry in kept:
+    kept = []
+    for file in _files(directory):
+        is_entry = ENTRY.fullmatch(file.path.name) is not None
+        if not is_entry and now - file.used > STALE:
+            file.path.unlink(missing_ok=True)
+        else:
+            kept.append((is_entry, file))
+    total = sum(file.size for _, file in kept)
+    for is_entry, file in sorted(kept, key=lambda one: one[0]):  # results last
         if total <= limit:
             return
-        if entry.path.stem not in new:
-            entry.path.unlink(missing_ok=True)
-            total -= entry.size
+        if file.path.stem not in new if is_entry else writer_is_gone(file.path.name):
+            file.path.unlink(missing_ok=True)
+            total -= file.size

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from symcomp.codegen import driver
+from symcomp.codegen import driver, entry
 from symcomp.config import config
 
 SOURCE = "int answer(void);\nint answer(void)\n{\n    return 42;\n}\n"
@@ -128,18 +128,57 @@ def test_what_killed_writers_left_is_removed(directory):
     assert not old.exists() and new.exists()
 
 
+def new_name(process):
+    """What a file of this process is called before it is an entry."""
+    return f"new-{'0' * 64}-{process}-{entry._namespace()}-x"
+
+
+@pytest.fixture
+def ended():
+    """The number of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    return process.pid
+
+
+def test_what_killed_writers_left_is_cleared(directory, ended):
+    """But not what is being written."""
+    answer()
+    own, left = directory / new_name(os.getpid()), directory / new_name(ended)
+    for path in (own, left, directory / "new-nobody's"):
+        path.write_bytes(b"half")
+    assert len(driver.clear()) == 3
+    assert [*directory.iterdir()] == [own]
+
+
+def test_what_killed_writers_left_has_a_size(directory, monkeypatch, ended):
+    answer()
+    (kept,) = driver.entries()
+    monkeypatch.setattr(driver, "MEBIBYTE", kept.size)
+    own, left = directory / new_name(os.getpid()), directory / new_name(ended)
+    for path in (own, left):
+        path.write_bytes(b"half")
+    with config.change_flags(compiledir_size=3):
+        answer(SOURCE.replace("42", "43"))
+        assert len(driver.entries()) == 2 and left.exists()
+        left.write_bytes(bytes(kept.size))
+        answer(SOURCE.replace("42", "44"))
+        assert own.exists() and not left.exists()
+        assert len(driver.entries()) == 2 and not kept.path.exists()
+
+
 FOREIGN = ("mine.so", "sub.so", f"{'0' * 63}.so", f"{'A' * 64}.so", f"{'0' * 64}.so.bak", "new")
 
 
 def test_what_else_is_in_the_directory_stays(directory, monkeypatch):
     answer()
-    (entry,) = driver.entries()
+    (one,) = driver.entries()
     for name in FOREIGN:
         (directory / name).mkdir() if name == "sub.so" else (directory / name).write_text("mine")
     (directory / f"{'1' * 64}.so").mkdir()
     (directory / "new-directory").mkdir()
     os.utime(directory / "new-directory", (1, 1))
-    assert driver.entries() == [entry]
+    assert driver.entries() == [one]
     with config.change_flags(compiledir_size=0):
         answer(SOURCE.replace("42", "45"))
     assert len(driver.clear()) == 1

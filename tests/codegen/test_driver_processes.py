@@ -1,6 +1,7 @@
 """Processes that share the directory of compiled kernels, while entries are removed, and killed at
 any moment."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from symcomp.codegen import driver
+from symcomp.codegen import driver, entry
+from symcomp.codegen.entry import Order
 from symcomp.config import config
 
 WRITER = """
@@ -115,9 +117,64 @@ def test_killed_while_the_compiler_runs(directory: Path, tmp_path: Path) -> None
     check_what_is_left(directory)
 
 
+def test_what_a_killed_writer_left_is_cleared(directory: Path) -> None:
+    process = writer(directory, 0, 1, first=KILLED["before"])
+    process.communicate(timeout=120)
+    assert len(driver.clear()) == 1
+    assert [*directory.iterdir()] == []
+
+
+def disturbed(path: Path, script: str, runs: int = 1) -> str:
+    """A compiler whose first runs for entries are beside this; in it, ``"$@"`` is the real one."""
+    real = driver.find_compiler("")
+    path.write_text(
+        f'#!/bin/sh\nset -- {real} "$@"\n'
+        f'case "$*" in *new-*) echo >> {path}.runs;; *) exec "$@";; esac\n'
+        f'test $(wc -l < {path}.runs) -le {runs} || exec "$@"\n'
+        f"{script}\n"
+    )
+    path.chmod(0o700)
+    return str(path)
+
+
+REMOVED = {
+    "directory before": 'rm -r {0}; exec "$@"',
+    "directory after": '"$@"; rm -r {0}',
+    "directory made again": 'rm -r {0}; "$@"; status=$?; mkdir -m 700 {0}; exit $status',
+    "file": '"$@"; rm {0}/new-*',
+}
+
+
+@pytest.mark.parametrize("what", REMOVED)
+def test_what_is_written_is_removed(directory: Path, tmp_path: Path, what: str) -> None:
+    """It is made again, and the directory, too."""
+    compiler = disturbed(tmp_path / "cc", REMOVED[what].format(directory))
+    check(writer(directory, 0, 1, f"cc={compiler}"), 0, 1)
+    with config.change_flags(cc=compiler):
+        check_entries()
+    assert [path.suffix for path in directory.iterdir()] == [".so"]
+    assert directory.stat().st_mode & 0o777 == 0o700
+    # And by the process that optimizes.
+    order = Order([compiler, "-shared", "-fPIC"], SOURCE, str(directory), "0" * 64, "nothing")
+    (tmp_path / "cc.runs").unlink()
+    subprocess.run(
+        [sys.executable, "-I", "-S", entry.__file__], input=json.dumps([order]), text=True,
+        check=True,
+    )  # fmt: skip
+    assert driver._open(directory / f"{order.key}.so", order.key) is not None
+
+
+def test_what_is_removed_each_time(directory: Path, tmp_path: Path) -> None:
+    compiler = disturbed(tmp_path / "cc", REMOVED["directory before"].format(directory), 2)
+    with config.change_flags(cc=compiler):
+        with pytest.raises(driver.CompilerError, match="No such file"):
+            driver.load(SOURCE, ["answer"])
+        assert driver.load(SOURCE, ["answer"])
+
+
 def check_entries() -> None:
-    for entry in driver.entries():
-        assert driver._open(entry.path, entry.path.stem) is not None
+    for one in driver.entries():
+        assert driver._open(one.path, one.path.stem) is not None
 
 
 def check_what_is_left(directory: Path) -> None:
