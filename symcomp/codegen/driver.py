@@ -319,6 +319,8 @@ def _problem_of(compiler: str) -> str:
     try:
         with tempfile.TemporaryDirectory() as directory:
             name = os.path.join(directory, "trial")
+            with open(name, "wb"):
+                pass
             return refusal((compiler, *_own_flags(compiler)), TRIAL, name)
     except OSError as problem:
         return str(problem)

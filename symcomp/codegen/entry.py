@@ -57,13 +57,17 @@ def checksum(key: str, content: bytes) -> bytes:
 
 
 def refusal(command: Sequence[str], source: str, name: str) -> str:
-    """Compile into a file; what the compiler says where it refuses, else nothing."""
+    """Compile into a file that is there, and empty; what the compiler says where it refuses, else
+    nothing.
+    """
     command = [*command, "-x", "c", "-", "-o", name, "-lm"]
     done = subprocess.run(
         command, input=source, capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode != 0:
         return f"{' '.join(command)} failed ({done.returncode}):\n{done.stderr}"
+    if os.path.getsize(name) == 0:
+        return f"{' '.join(command)} failed: it succeeds, but writes nothing\n{done.stderr}"
     return ""
 
 

@@ -252,6 +252,31 @@ def test_a_compiler_that_compiles_nothing_is_none(directory, broken):
     assert broken() == 2
 
 
+def silent(path, when):
+    """A compiler that succeeds, and writes nothing for some files."""
+    real = driver.find_compiler("")
+    path.write_text(f'#!/bin/sh\ncase "$*" in {when}) exit 0;; esac\nexec {real} "$@"\n')
+    path.chmod(0o700)
+    return config.change_flags(cc=str(path))
+
+
+def test_a_compiler_that_writes_nothing_is_none(directory, tmp_path):
+    with (
+        silent(tmp_path / "silent-cc", "*"),
+        pytest.warns(RuntimeWarning, match=r"(?s)silent-cc does not work.*writes nothing"),
+    ):
+        assert driver.load(SOURCE, ["answer"]) is None
+    assert [*directory.iterdir()] == []
+
+
+def test_a_compiler_that_wrote_nothing(directory, tmp_path):
+    with (
+        silent(tmp_path / "some-cc", "*new-*"),
+        pytest.raises(driver.CompilerError, match="some-cc .*succeeds, but writes nothing"),
+    ):
+        driver.load(SOURCE, ["answer"])
+
+
 def test_a_compiler_that_cannot_be_started_is_none(directory, tmp_path):
     path = tmp_path / "no-program"
     path.write_bytes(b"\x7fELF")
