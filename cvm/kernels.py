@@ -27,6 +27,8 @@ from symcomp.vm.program import Instruction
 
 # What the machine's kernels take at most (see actions.pxi).
 MOST_AXES, MOST_ARRAYS = 16, 64
+# More threads than this are of no use where there are fewer processors, and cannot always be had.
+MOST_THREADS = 64
 # About how much work a special function is.
 STEPS_OF_SPECIAL = 50
 
@@ -171,12 +173,12 @@ def threads_to_use() -> int:
     """How many threads share large loops."""
     if not config.openmp:
         return 1
-    if config.openmp_threads > 0:
-        return config.openmp_threads
+    there = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = config.openmp_threads or (int(given) if given.isdecimal() else 0) or there
+    return min(wanted, max(there, MOST_THREADS))
 
 
 def _places(step: Instruction, whole: WholeKernel) -> list[int]:

@@ -30,15 +30,21 @@ class ConfigError(SymcompError, ValueError):
 
 @dataclass(frozen=True)
 class Option:
-    """One option: name, default, allowed values (or the type of free ones) and what it does."""
+    """One option: name, default, allowed values (or the type of free ones), what it does, and the
+    least and the largest number that is allowed.
+    """
 
     name: str
     default: Any
     choices: tuple[Any, ...] | type
     doc: str
+    least: int = 0
+    most: int = 2**63 - 1
 
     def parse(self, value: Any, origin: str) -> Any:
         """Check ``value``, read from text where needed, and return it."""
+        if self.choices is int:
+            return self._parse_number(value, origin)
         if isinstance(self.choices, type):
             return self._parse_free(value, self.choices, origin)
         for choice in self.choices:
@@ -48,6 +54,13 @@ class Option:
                 return choice
         allowed = ", ".join(str(choice) for choice in self.choices)
         raise ConfigError(f"{self.name}={value!r} (from {origin}): must be one of {allowed}")
+
+    def _parse_number(self, value: Any, origin: str) -> int:
+        number: int = self._parse_free(value, int, origin)
+        if self.least <= number <= self.most:
+            return number
+        allowed = f"at least {self.least}" if number < self.least else f"at most {self.most}"
+        raise ConfigError(f"{self.name}={value!r} (from {origin}): must be {allowed}. {self.doc}")
 
     def _parse_free(self, value: Any, kind: type, origin: str) -> Any:
         if kind is bool:
@@ -135,7 +148,12 @@ OPTIONS = (
     Option(
         "compiledir", "", str, "Where compiled kernels are kept; by default in the user's caches."
     ),
-    Option("compiledir_size", 512, int, "How many MiB of compiled kernels are kept."),
+    Option(
+        "compiledir_size",
+        512,
+        int,
+        "How many MiB of compiled kernels are kept; 0: only the last.",
+    ),
     Option(
         "openmp",
         False,
@@ -146,7 +164,9 @@ OPTIONS = (
         "openmp_threads",
         0,
         int,
-        "How many threads; 0: OMP_NUM_THREADS, or else as many as there are processors.",
+        "How many threads; 0: OMP_NUM_THREADS, or else as many as there are processors. More than "
+        "64 are used only where there are so many processors.",
+        most=1024,
     ),
     Option(
         "openmp_elemwise_minsize",
@@ -160,6 +180,7 @@ OPTIONS = (
         int,
         "How many threads BLAS uses within functions; 0: with openmp as many as kernels, else as "
         "many as BLAS was started with.",
+        most=1024,
     ),
     Option(
         "on_unused_input",

@@ -344,6 +344,18 @@ def test_configuration(tmp_path):
         assert c.speed
 
 
+@pytest.mark.parametrize("name", ["openmp_threads", "blas_threads", "compiledir_size"])
+def test_numbers_have_bounds(name):
+    c = Config({})
+    setattr(c, name, 0)
+    for value, allowed in ((-1, "at least 0"), (10**20, "at most [0-9]+")):
+        with pytest.raises(ConfigError, match=rf"{name}={value} \(from code\): must be {allowed}"):
+            setattr(c, name, value)
+        with pytest.raises(ConfigError, match=rf"{name}='{value}' .*: must be {allowed}"):
+            Config({"SYMCOMP_FLAGS": f"{name}={value}"})
+    assert getattr(c, name) == 0
+
+
 def test_warn_float64():
     with (
         symcomp.config.change_flags(floatX="float32", warn_float64="raise"),
