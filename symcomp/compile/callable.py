@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -180,8 +180,17 @@ class Function(Caller):
         if structure is None:
             return None
         if subset is not None:
-            return [outputs[i] for i in self._known(subset, range(len(outputs)))]
+            return self._apart(outputs, self._known(subset, range(len(outputs))))
         return outputs[0] if structure == "single" else outputs
+
+    def _apart(self, outputs: list[Any], subset: Sequence[int]) -> list[Any]:
+        """These outputs; copies of those that were there before, unless they may share memory."""
+        found: list[Any] = []
+        for k, i in enumerate(subset):
+            copied = i in subset[:k] and i not in self.maker.borrowed
+            kind = self.maker.fgraph.outputs[i].type
+            found.append(kind.copy_value(outputs[i]) if copied else outputs[i])
+        return found
 
     def _known(self, subset: Any, allowed: Any) -> list[Any]:
         for key in subset:

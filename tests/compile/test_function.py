@@ -313,6 +313,18 @@ def test_output_subset():
         f(1.0, output_subset=[7])
 
 
+def test_an_output_that_is_wanted_twice():
+    x = T.dvector("x")
+    f = symcomp.function([x], [x * 2, symcomp.Out(x + 1, borrow=True)])
+    for _ in range(5):  # as it is, recorded, replayed
+        first, other, second, third = f(np.ones(2), output_subset=[0, 1, 0, 0])
+        first += 1
+        assert second.tolist() == third.tolist() == other.tolist() == [2, 2]
+        assert not np.shares_memory(second, third)
+    one, same = f(np.ones(2), output_subset=[1, 1])
+    assert one is same
+
+
 def test_fn_runs_without_the_wrapper():
     s = symcomp.shared(0.0)
     f = symcomp.function([], s * 2, updates=[(s, s + 1)])
