@@ -5,9 +5,9 @@
 # is kept for the next call at most.
 cdef double MOST_WORK = 1e8
 cdef size_t MOST_MEMORY = 4 << 20
-# Results of so many bytes are kept, two of each, to be used again when nobody else has them: new memory
-# of that size comes page by page, which can take longer than computing. No more than so many of one
-# function.
+# Results of so many bytes are kept, two of each, to be used again when nobody else has them: new
+# memory of that size comes page by page, which can take longer than computing. No more than so many
+# of one record.
 cdef size_t LARGE_RESULT = 1 << 20
 cdef size_t MOST_KEPT = 1 << 28
 # A way that is not gone to the end so often, and more often than it is, is forgotten.
