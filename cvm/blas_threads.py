@@ -44,9 +44,8 @@ def _begin_anew() -> None:
     """The threads of a process do not come along when it forks, nor do their limits."""
     global _lock
     _lock = threading.Lock()
-    own = [limit for limit in _limits if limit[0] == threading.get_ident()]
-    if len(own) < len(_limits):
-        _limits[:] = own
+    _limits[:] = [limit for limit in _limits if limit[0] == threading.get_ident()]
+    if _before:
         _use_last()
 
 

@@ -46,19 +46,17 @@ cdef object settled(Cell cell):
         if not taken_by_another(cell):
             return value
         value = None
-        wait_for([cell], False)
+        wait_for([cell])
 
 
-cdef int wait_for(list cells, bint to_write) except -1:
-    """Return when no other thread writes over one of the cells and, if that is what follows,
-    this one may write.
-    """
+cdef int wait_for(list cells) except -1:
+    """Return when no other thread writes over one of the cells."""
     global n_waiting
     # Counted before the lock is asked for: who stops writing from then on will tell.
     n_waiting += 1
     try:
         with changed:
-            while must_wait(cells, to_write):
+            while must_wait(cells):
                 changed.wait()
     finally:
         n_waiting -= 1
@@ -73,12 +71,12 @@ cdef bint any_taken(list cells) noexcept:
     return False
 
 
-cdef bint must_wait(list cells, bint to_write) except -1:
+cdef bint must_wait(list cells) except -1:
     cdef Cell cell
     for cell in cells:
         if cell._writer == LOST:
             find_lost(cell)
-    return any_taken(cells) or to_write and is_held_off(PyThread_get_thread_ident())
+    return any_taken(cells)
 
 
 # The thread that Ctrl-C comes to. After a fork it is the one that forked.
@@ -120,6 +118,11 @@ cdef class Transaction:
     cdef PyObject *_outer       # the transaction within which this one is; it outlives it
     cdef PyObject *_previous    # in the list of those under way (forks.pxi)
     cdef PyObject *_next
+    cdef bint _is_linked
+
+    def __dealloc__(self):
+        if self._is_linked:
+            unlink(self)
 
     def __init__(self, list cells):
         self._cells = cells
@@ -137,7 +140,11 @@ cdef class Transaction:
         self._thread = PyThread_get_thread_ident()
         self._is_main = self._thread == main_thread
         while any_taken(self._cells) or is_held_off(self._thread):
-            wait_for(self._cells, True)
+            wait_for(self._cells)
+            while is_held_off(self._thread):
+                PyErr_CheckSignals()
+                with nogil:
+                    nap()
         # From the look at them until all are marked, no other thread runs.
         marked = self._cells
         for cell in self._cells:
@@ -147,7 +154,7 @@ cdef class Transaction:
                 break
         for cell in marked:
             cell._writer = self._thread
-        if self._marked is None:
+        if not self._is_linked:
             link(self)
         self._marked = marked
         if self._is_main:
@@ -202,25 +209,23 @@ cdef class Transaction:
         for cell in self._marked:
             cell._writer = 0
         self._marked = None
+        unlink(self)
         if under_way == <PyObject *>self:
             under_way = self._outer
-        try:
-            if n_waiting:
-                with changed:
-                    changed.notify_all()
-            if self._handler is not None:
-                set_handler(SIGINT, self._handler)
-        finally:
-            unlink(self)
-        if self._interrupts:
-            self._handler(*self._interrupts[0])
+        if n_waiting:
+            with changed:
+                changed.notify_all()
+        if self._handler is not None:
+            set_handler(SIGINT, self._handler)
+            if self._interrupts:
+                self._handler(*self._interrupts[0])
         if self._interrupted is not None:
             raise self._interrupted
 
     cdef int abandon(self) except -1:
         """In a child, where the thread that made it is not there to end it."""
         cdef Cell cell
-        for cell in self._marked:
+        for cell in self._marked or ():
             cell._writer, cell._lost = LOST, cell.value
         self._marked = None
         if self._handler is not None:

@@ -157,7 +157,8 @@ static int solve_triangular(const struct decomposition *d, struct arena *arena)
         }
         if (!as_it_lies)
             gather(d, 0, i, from = copy, n);
-        copy_rectangle((int)size, n, k, to, k * size, size, b->data + i * b->each, b->down, b->along);
+        copy_rectangle((int)size, n, k, to, k * size, size, b->data + i * b->each, b->down,
+                       b->along);
         eliminate_triangle(d, in_rows, n, k, from, ld, to);
     }
     return FOUND;

@@ -16,11 +16,13 @@ cdef extern from *:
     """
     void nap "symcomp_nap" () noexcept nogil
 
-# Seconds that a fork waits at most: who writes may himself wait for what the forking thread has.
+# Seconds that a fork waits at most: who writes may himself wait for what the forking thread has. Then
+# others wait for the fork, but not for long: it may, after this, wait for what they have.
 FORKS_WAIT = 10.0
+FORKS_TAKE = 0.1
 # The writer of what was left half-written.
 cdef unsigned long LOST = <unsigned long>-1
-# The threads that fork: whether each has the lock of ``changed``, fork by fork.
+# The threads that fork, and until when others wait for each of its forks.
 cdef dict forking = {}
 # The transactions under way, the last one first; not owned.
 cdef PyObject *writing = NULL
@@ -33,6 +35,7 @@ cdef int link(Transaction transaction) noexcept:
     if writing != NULL:
         (<Transaction>writing)._previous = <PyObject *>transaction
     writing = <PyObject *>transaction
+    transaction._is_linked = True
     return 0
 
 
@@ -45,6 +48,7 @@ cdef int unlink(Transaction transaction) noexcept:
         writing = transaction._next
     if transaction._next != NULL:
         (<Transaction>transaction._next)._previous = transaction._previous
+    transaction._is_linked = False
     return 0
 
 
@@ -61,72 +65,60 @@ cdef bint others_write(unsigned long thread) noexcept:
 cdef bint is_held_off(unsigned long thread) except -1:
     """Whether a thread may not begin to write now. One that writes may: it would not end."""
     cdef PyObject *at = writing
+    cdef double now
     if len(forking) == 0 or thread in forking:
         return False
     while at != NULL:
         if (<Transaction>at)._thread == thread:
             return False
         at = (<Transaction>at)._next
-    return True
+    now = time.monotonic()
+    return now < max(max(ends) for ends in forking.values())
 
 
 def _before_fork():
-    """Wait for those who write, and take the lock, so that the child gets it from this thread.
+    """Wait for those who write.
 
     No Python code runs meanwhile: what the handler of a signal raises would be lost here.
     """
     cdef unsigned long thread = PyThread_get_thread_ident()
     cdef double end = time.monotonic() + FORKS_WAIT
-    cdef bint has = False, late = False
-    cdef list forks = forking.setdefault(thread, [])
-    forks.append(False)
-    while not (has or late):
-        late = time.monotonic() > end
-        if late or not others_write(thread):
-            has = changed.acquire(blocking=False)
-        if not (has or late):
-            with nogil:
-                nap()
-    forks[len(forks) - 1] = has
+    cdef list ends = forking.setdefault(thread, [])
+    ends.append(end)
+    while others_write(thread) and time.monotonic() < end:
+        with nogil:
+            nap()
+    ends[len(ends) - 1] = time.monotonic() + FORKS_TAKE
 
 
-cdef int end_fork(bint is_child) except -1:
+def _after_in_parent():
     """Let the others go on."""
     cdef unsigned long thread = PyThread_get_thread_ident()
-    cdef list forks = forking.get(thread) or [False]
-    cdef bint has = forks.pop()
-    if not forks:
-        forking.pop(thread, None)
-    if is_child and not has:
-        changed.__init__()      # a thread may have it that is not there
-    if n_waiting:
-        with changed:
-            changed.notify_all()
-    if has:
-        changed.release()
-    return 0
+    ends = forking.get(thread)
+    if ends:
+        ends.pop()
+        if not ends:
+            del forking[thread]
 
 
 def _after_in_child():
     """Mark what is half-written as lost, and forget the threads that are not there."""
-    global main_thread, under_way, writing
+    global main_thread, under_way, writing, n_waiting
     cdef unsigned long thread = PyThread_get_thread_ident()
     cdef PyObject *at = writing
+    changed.__init__()      # a thread may have its lock that is not there
+    n_waiting = 0
     if thread != main_thread:
         main_thread, under_way = thread, NULL
     for other in [*forking]:
         if other != thread:
             del forking[other]
+    _after_in_parent()
     while at != NULL:
         if (<Transaction>at)._thread != thread:
             unlink(<Transaction>at)
             (<Transaction>at).abandon()
         at = (<Transaction>at)._next
-    end_fork(True)
-
-
-def _after_in_parent():
-    end_fork(False)
 
 
 cdef int find_lost(Cell cell) except -1:

@@ -28,8 +28,7 @@ INLINE COMPLEX F(c_mul)(COMPLEX x, COMPLEX y)
     return F(complex_of)(APART(a * c) - APART(b * d), APART(a * d) + APART(b * c));
 }
 
-/* One of the factors of a product of many: parts of it that have none yet are 1, and leave infinities
-   as they are. */
+/* Of parts of a product of many: those that have no factors yet are 1, and change nothing. */
 INLINE COMPLEX F(c_times)(COMPLEX x, COMPLEX y)
 {
     return x == 1 ? y : y == 1 ? x : F(c_mul)(x, y);

@@ -68,7 +68,7 @@ EARLY_GCC_FLAGS, EARLY_CLANG_FLAGS = ("-Og",), ("-O0",)
 COMPILERS = ("cc", "gcc", "clang")
 # What every compiler accepts that is installed completely: all that kernels include.
 TRIAL = "".join(f"#include <{name}.h>\n" for name in "complex math stdint stdlib string".split())
-ENTRY = re.compile(r"[0-9a-f]{64}\.so")
+ENTRY, NEW_ENTRY = re.compile(r"[0-9a-f]{64}\.so"), re.compile(r"new-[0-9a-f]{64}-.*")
 # Files of writers that were killed are removed when they are so many seconds old.
 STALE = 3600
 MEBIBYTE = 2**20
@@ -403,7 +403,7 @@ def _files(directory: Path) -> list[Entry]:
     found = []
     with suppress(FileNotFoundError):  # another process removed the directory
         for path in directory.iterdir():
-            if not (ENTRY.fullmatch(path.name) or path.name.startswith("new-")):
+            if not (ENTRY.fullmatch(path.name) or NEW_ENTRY.fullmatch(path.name)):
                 continue
             try:
                 status = path.lstat()
@@ -477,7 +477,8 @@ def _shrink(directory: Path, new: Container[str]) -> None:
     for file in _files(directory):
         is_entry = ENTRY.fullmatch(file.path.name) is not None
         if not is_entry and now - file.used > STALE:
-            file.path.unlink(missing_ok=True)
+            with suppress(OSError):
+                file.path.unlink()
         else:
             kept.append((is_entry, file))
     total = sum(file.size for _, file in kept)

@@ -151,6 +151,7 @@ class _Work:
             with self.lock:
                 if not self.not_begun:
                     self.threads -= 1
+                    self.patience.clear()
                     return
                 job = self.not_begun.popleft()
             try:

@@ -122,8 +122,11 @@ def make_in(directory: str | None, key: str, make: Callable[[str], Made]) -> Mad
         except Refused:
             if is_there():
                 raise
-        except OSError:
+        except FileNotFoundError:
             pass
+        except OSError:
+            if is_there():
+                raise
     os.makedirs(directory, mode=0o700, exist_ok=True)
     if not is_trusted(os.stat(directory)):
         raise PermissionError(f"{directory} is not the user's alone")

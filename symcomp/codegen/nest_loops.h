@@ -138,14 +138,14 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
                 at[a] = copies[a] ? buffer + a * BLOCK * k->width : here;
                 by[a] = copies[a] && row_step[a] ? w * k->size[a] : row_step[a];
                 if (copies[a] && nest_reads(body->role[a]))
-                    copy_block(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a],
-                                    here, row_step[a], step[a]);
+                    copy_block(k->size[a], row_step[a] ? h : 1, w, at[a], by[a], k->size[a], here,
+                               row_step[a], step[a]);
             }
             body->run(h, w, at, by);
             for (int a = 0; a < total; a++)
                 if (copies[a] && nest_writes(body->role[a]))
                     copy_block(k->size[a], h, w, data[a] + r * row_step[a] + i * step[a],
-                                    row_step[a], step[a], at[a], by[a], k->size[a]);
+                               row_step[a], step[a], at[a], by[a], k->size[a]);
         }
     }
 }

@@ -1,6 +1,10 @@
-/* Rectangles of elements that are copied, where rows of one side may lie as columns of the other. */
+/* Rectangles of elements that are copied; rows of one side may lie as columns of the other. */
 #ifndef SYMCOMP_TURNED_H
 #define SYMCOMP_TURNED_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct pair {
     uint64_t low, high;
@@ -9,7 +13,8 @@ struct pair {
 #define COPY_EACH(T)                                                                               \
     for (int64_t r = 0; r < rows; r++)                                                             \
         for (int64_t i = 0; i < n; i++)                                                            \
-            *(T *)(to + r * to_row + i * to_step) = *(const T *)(from + r * from_row + i * from_step)
+            *(T *)(to + r * to_row + i * to_step) =                                                \
+                *(const T *)(from + r * from_row + i * from_step)
 
 /* Rows that lie beside each other to rows in one piece, four by four elements by vectors; the lines
    of the cache that are next are asked for. Both counts are multiples of four. */

@@ -126,10 +126,10 @@ def _arange_length(
     parts = (start, stop, step)
     if all(isinstance(v, TensorConstant) for v in parts):
         a, b, c = (v.data.item() for v in parts)
-        if all(isinstance(number, int) for number in (a, b, c)):
-            return as_length(max(0, -((a - b) // c)), "arange")
         if not abs((b - a) / c) < MOST_NUMBERS:
             raise ShapeError(UNCOUNTABLE)
+        if all(isinstance(number, int) for number in (a, b, c)):
+            return as_length(max(0, -((a - b) // c)), "arange")
         count = math.ceil((b - a) / c)
         return as_length(1 if count == 0 and _goes(a, b, c) else max(count, 0), "arange")
     if (
@@ -138,12 +138,14 @@ def _arange_length(
         and isinstance(step, TensorConstant)
         and step.data == 1
         and dtypes.is_discrete(stop.dtype)
+        and stop.dtype != "uint64"
     ):
         length = as_length(stop, "arange")
         return length if known_length(length) is not None else maximum(length, 0)
     kinds = {v.dtype for v in parts}
     if kinds == {"uint64"}:
-        return cast(switch(start < stop, (stop - start - 1) // step + 1, 0), "int64")
+        count = switch(start < stop, (stop - start - 1) // step + 1, 0)
+        return cast(_checked(count, lambda v: v < 2**62, UNCOUNTABLE), "int64")
     if all(map(dtypes.is_discrete, kinds)) and "uint64" not in kinds:
         a, b, c = (cast(v, "int64") for v in parts)
         return maximum(-((a - b) // c), 0)

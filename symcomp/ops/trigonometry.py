@@ -1,7 +1,7 @@
 """Sine, cosine and tangent of arrays, to the last digits for angles of any size.
 
 What C libraries take from angles is not exact for large ones: near multiples of pi/2 their results
-are off by thousands of units in the last place. From ``LARGE`` on whole quarter turns are
+lose up to five digits. From ``LARGE`` on whole quarter turns are
 taken from the angle by its product with 2/pi, of whose bits those that count are exact: M. Payne
 and R. Hanek (1983), "Radian reduction for trigonometric functions". What is left is a pair of
 floats. ``angles.h`` is the same, operation by operation.
@@ -18,7 +18,7 @@ import numpy as np
 
 from symcomp.ops.exact import two_product
 
-# Below, those of the C library are exact to 1 ulp.
+# Below, those of the C library are right to 1 ulp.
 LARGE = 2.0**26
 # The bits of 2/pi before which the table has zeros; all; those that are multiplied; those that
 # are kept of the product, two of which are quarter turns.

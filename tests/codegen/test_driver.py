@@ -120,7 +120,7 @@ def test_least_recently_used_are_removed(directory, monkeypatch):
 
 def test_what_killed_writers_left_is_removed(directory):
     answer()
-    old, new = directory / "new-old", directory / "new-young"
+    old, new = (directory / f"new-{'0' * 64}-{name}" for name in ("old", "young"))
     old.write_bytes(b"half")
     new.write_bytes(b"half")
     os.utime(old, (time.time() - 2 * driver.STALE,) * 2)
@@ -145,7 +145,7 @@ def test_what_killed_writers_left_is_cleared(directory, ended):
     """But not what is being written."""
     answer()
     own, left = directory / new_name(os.getpid()), directory / new_name(ended)
-    for path in (own, left, directory / "new-nobody's"):
+    for path in (own, left, directory / f"new-{'0' * 64}-nobody's"):
         path.write_bytes(b"half")
     assert len(driver.clear()) == 3
     assert [*directory.iterdir()] == [own]
@@ -167,7 +167,15 @@ def test_what_killed_writers_left_has_a_size(directory, monkeypatch, ended):
         assert len(driver.entries()) == 2 and not kept.path.exists()
 
 
-FOREIGN = ("mine.so", "sub.so", f"{'0' * 63}.so", f"{'A' * 64}.so", f"{'0' * 64}.so.bak", "new")
+FOREIGN = (
+    "mine.so",
+    "sub.so",
+    f"{'0' * 63}.so",
+    f"{'A' * 64}.so",
+    f"{'0' * 64}.so.bak",
+    "new",
+    "new-notes.txt",
+)
 
 
 def test_what_else_is_in_the_directory_stays(directory, monkeypatch):

@@ -143,6 +143,21 @@ def test_short_files_and_vector_functions_have_none(directory, monkeypatch) -> N
     assert codes_of(f) and not any(code.early for code in codes_of(f))
 
 
+def test_optimizing_begins_later(directory, monkeypatch) -> None:
+    """But at once where somebody waits for it; then there is patience again."""
+    monkeypatch.setattr(early, "PATIENCE", 100)
+    for _ in range(2):
+        f, _, values = network()
+        f(*values)
+        time.sleep(0.3)
+        assert early._work.not_begun and all(code.early for code in codes_of(f))
+        began = time.monotonic()
+        early.wait()
+        assert time.monotonic() - began < 90 and not any(code.early for code in codes_of(f))
+        driver.clear()
+        driver._libraries.clear()
+
+
 def test_much_work_waits(directory, held) -> None:
     x = T.dvector("x")
     f = symcomp.function([x], T.exp(x) * 2 + x)

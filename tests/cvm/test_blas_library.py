@@ -33,6 +33,19 @@ def test_the_later_version_is_taken(one, other, newer) -> None:
     assert is_newer(one, other) == newer
 
 
+def test_versions_are_told_without_importing() -> None:
+    program = textwrap.dedent("""
+        import sys
+        from symcomp.cvm import blas_library
+        found = blas_library.library_of_numpy(), blas_library._blas_of("scipy")
+        assert "scipy" not in sys.modules
+        import scipy.__config__
+        assert found[1] == scipy.__config__.CONFIG["Build Dependencies"]["blas"] != {}
+        assert blas_library._blas_of("no_such_package") == {}
+    """)
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 PROGRAM = textwrap.dedent("""
     import numpy as np
     import symcomp, symcomp.tensor as T

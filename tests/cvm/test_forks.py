@@ -121,8 +121,9 @@ def test_who_writes_does_not_wait_for_himself():
     transaction.end()
 
 
-def test_nobody_begins_to_write_during_a_fork():
+def test_nobody_begins_to_write_during_a_fork(monkeypatch):
     """But who writes already may, for calls within this one: otherwise he would not end."""
+    monkeypatch.setattr(machine, "FORKS_TAKE", 10.0)
     cells = [Cell(), Cell(), Cell()]
     outer, inner, late = (Transaction([cell]) for cell in cells)
     ready, forking, done = threading.Event(), threading.Event(), []
@@ -156,6 +157,34 @@ def test_nobody_begins_to_write_during_a_fork():
     for thread in threads:
         thread.join()
     assert found == ["inner"] and done == ["inner", "late"]
+
+
+def test_who_has_what_a_fork_waits_for_goes_on():
+    """Another library's lock, which its hook takes after ours has run."""
+    lock, state = threading.Lock(), symcomp.shared(np.zeros(3))
+    f = symcomp.function([], updates=[(state, state + 1.0)])
+    lock.acquire()
+    machine._before_fork()
+    others = threading.Thread(target=lambda: (f(), lock.release()))
+    others.start()
+    assert lock.acquire(timeout=20)
+    machine._after_in_parent()
+    others.join()
+    assert (state.get_value() == 1).all()
+
+
+def test_transactions_that_are_left():
+    """What is not ended, but dropped, does not keep forks waiting."""
+
+    def leave():
+        Transaction([Cell()]).begin()
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    thread.join()
+    began = time.monotonic()
+    assert holds_in_child(lambda: True)
+    assert time.monotonic() - began < machine.FORKS_WAIT / 2
 
 
 def test_what_is_half_written_is_not_read(monkeypatch):

@@ -37,12 +37,16 @@ def arrays(draw):
 FUNCTIONS = {}
 
 
-def function_of(name, build, *values):
+def function_of(name, build, *values, borrow=False):
     """Compiled once for each dtype and number of axes."""
     key = (name, *((v.dtype, v.ndim) for v in values))
     if key not in FUNCTIONS:
         inputs = [TensorType(v.dtype, [None] * v.ndim)(f"x{i}") for i, v in enumerate(values)]
-        FUNCTIONS[key] = symcomp.function(inputs, build(*inputs), mode=symcomp.Mode("cvm"))
+        outputs = build(*inputs)
+        if borrow:
+            outputs = symcomp.Out(outputs, borrow=True)
+            inputs = [symcomp.In(v, borrow=True) for v in inputs]
+        FUNCTIONS[key] = symcomp.function(inputs, outputs, mode=symcomp.Mode("cvm"))
     return FUNCTIONS[key]
 
 
@@ -109,7 +113,7 @@ def test_writing_over_what_is_read():
 @settings(deadline=None, max_examples=150)
 @given(arrays(), st.lists(st.integers(1, 3), min_size=3, max_size=3))
 def test_reshapes(x, counts):
-    """Views where NumPy makes views, with the same strides, else copies."""
+    """Views where NumPy makes views, with the same steps, else copies."""
     factors = [p for n in x.shape for p in ([2] * (n // 2) if n in (2, 4) else [n])]
     factors = factors if np.prod(factors, dtype=int) == x.size else list(x.shape)
     shape = []
@@ -118,10 +122,15 @@ def test_reshapes(x, counts):
         factors = factors[count:]
     shape.append(int(np.prod(factors, dtype=int)))
     f = function_of(
-        f"reshape {len(shape)}", lambda v, s: T.reshape(v, s, len(shape)), x, np.array(shape)
+        "reshape", lambda v, s: T.reshape(v, s, len(shape)), x, np.array(shape), borrow=True
     )
     found, want = f(x, np.array(shape)), x.reshape(shape)
     np.testing.assert_array_equal(found, want)
+    assert np.shares_memory(found, x) == np.shares_memory(want, x)
+    steps = [
+        [step for step, n in zip(z.strides, z.shape, strict=True) if n > 1] for z in (found, want)
+    ]
+    assert x.size == 0 or steps[0] == steps[1]
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 5, 1), (12, 5), (60,), (2, 2, 15), (1, 4, 3, 5), (20, 3)])

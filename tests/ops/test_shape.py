@@ -429,6 +429,11 @@ def test_arange_of_the_largest_integers():
     found = f(first, first + 3)
     assert found.dtype == "uint64" and found.tolist() == [first, first + 2]
     assert f(first + 3, first).tolist() == [] and f(3, 8).tolist() == [3, 5, 7]
+    assert symcomp.function([u], T.arange(u))(3).tolist() == [0, 1, 2]
+    with pytest.raises(ShapeError, match="must be finite"):
+        symcomp.function([u], T.arange(u))(first)
+    with pytest.raises(ShapeError, match="must be finite"):
+        T.arange(np.uint64(first))
 
 
 def test_arange_of_a_step_too_long_to_divide_by():
