@@ -14,7 +14,6 @@ import symcomp.tensor as T
 from symcomp import config
 from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
-from symcomp.tests.repository import ROOT
 
 CALLS = 12
 RNG = np.random.default_rng(7)
@@ -313,18 +312,6 @@ def test_large_results_are_used_again_when_nobody_has_them():
     kept = sys.getrefcount(result)
     f.free()
     assert sys.getrefcount(result) == kept - 1
-
-
-def test_the_documentation_tells_what_is_kept():
-    source = (ROOT / "cvm" / "replay.pxi").read_text()
-    told = (ROOT / "docs" / "memory.md").read_text()
-    told = " ".join(told.partition("## What is kept")[2].partition("\n## ")[0].split())
-    for name, words in (
-        ("MOST_MEMORY = 4 << 20", "up to 4 MiB for each record"),
-        ("LARGE_RESULT = 1 << 20", "of 1 MiB and more"),
-        ("MOST_KEPT = 1 << 28", "no more than 256 MiB"),
-    ):
-        assert name in source and words in told
 
 
 def test_larger_calls_give_up_the_gil():
