@@ -42,25 +42,26 @@ static inline int parts_of_large(double x, struct part *sine, struct part *cosin
     return (int)((turns - (unsigned __int128)rest) >> 126);
 }
 
-/* Not finite: NaN. */
-RARE double sin_of_large(double x)
+/* The sine of |x| and so many quarter turns; NaN where x is not finite. */
+static inline double sine_of_large(double x, int turns)
 {
     struct part sine, cosine;
     if (!(fabs(x) < INFINITY))
         return x - x;
-    int quarters = parts_of_large(x, &sine, &cosine);
+    int quarters = (parts_of_large(x, &sine, &cosine) + turns) % 4;
     double z = quarters % 2 ? cosine.hi : sine.hi;
-    return (quarters >= 2) != (x < 0) ? -z : z;
+    return quarters >= 2 ? -z : z;
+}
+
+RARE double sin_of_large(double x)
+{
+    double z = sine_of_large(x, 0);
+    return x < 0 ? -z : z;
 }
 
 RARE double cos_of_large(double x)
 {
-    struct part sine, cosine;
-    if (!(fabs(x) < INFINITY))
-        return x - x;
-    int quarters = parts_of_large(x, &sine, &cosine);
-    double z = quarters % 2 ? sine.hi : cosine.hi;
-    return quarters == 1 || quarters == 2 ? -z : z;
+    return sine_of_large(x, 1);
 }
 
 RARE double tan_of_large(double x)

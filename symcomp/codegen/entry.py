@@ -116,17 +116,12 @@ def make_in(directory: str | None, key: str, make: Callable[[str], Made]) -> Mad
         with _new_file(directory, key) as name:
             return make(name)
     with _held(directory) as is_there:
-        try:
-            with _new_file(directory, key) as name:
+        with suppress(FileNotFoundError), _new_file(directory, key) as name:
+            try:
                 return make(name)
-        except Refused:
-            if is_there():
-                raise
-        except FileNotFoundError:
-            pass
-        except OSError:
-            if is_there():
-                raise
+            except (Refused, OSError):
+                if is_there() and os.path.exists(name):
+                    raise
     os.makedirs(directory, mode=0o700, exist_ok=True)
     if not is_trusted(os.stat(directory)):
         raise PermissionError(f"{directory} is not the user's alone")

@@ -1,7 +1,7 @@
 """Sine, cosine and tangent of arrays, to the last digits for angles of any size.
 
 What C libraries take from angles is not exact for large ones: near multiples of pi/2 their results
-lose up to five digits. From ``LARGE`` on whole quarter turns are
+lose digits. From ``LARGE`` on whole quarter turns are
 taken from the angle by its product with 2/pi, of whose bits those that count are exact: M. Payne
 and R. Hanek (1983), "Radian reduction for trigonometric functions". What is left is a pair of
 floats. ``angles.h`` is the same, operation by operation.
@@ -101,16 +101,21 @@ def _parts(x: Any) -> tuple[Any, Pair, Pair]:
     return quarters, _sine_of_rest(angle), _cosine_of_rest(angle)
 
 
-def _sin_of_large(x: Any) -> Any:
+def _sine_of_large(x: Any, turns: int) -> Any:
+    """The sine of the size of large angles, and so many quarter turns."""
     quarters, sine, cosine = _parts(x)
+    quarters = (quarters + turns) % 4
     z: Any = np.where(quarters % 2 == 1, cosine[0], sine[0])
-    return np.where((quarters >= 2) != (x < 0), -z, z)
+    return np.where(quarters >= 2, -z, z)
+
+
+def _sin_of_large(x: Any) -> Any:
+    z = _sine_of_large(x, 0)
+    return np.where(x < 0, -z, z)
 
 
 def _cos_of_large(x: Any) -> Any:
-    quarters, sine, cosine = _parts(x)
-    z: Any = np.where(quarters % 2 == 1, sine[0], cosine[0])
-    return np.where((quarters == 1) | (quarters == 2), -z, z)
+    return _sine_of_large(x, 1)
 
 
 def _tan_of_large(x: Any) -> Any:
