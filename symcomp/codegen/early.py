@@ -127,6 +127,8 @@ class _Work:
             self.not_begun.append(job)
             if self.threads >= driver.processors():
                 return
+            if self.threads == 0:
+                self.patience.clear()
             self.threads += 1
         try:  # Python does not wait for it when it ends
             threading.Thread(target=self._run_soon, name="optimizing", daemon=True).start()
@@ -151,7 +153,6 @@ class _Work:
             with self.lock:
                 if not self.not_begun:
                     self.threads -= 1
-                    self.patience.clear()
                     return
                 job = self.not_begun.popleft()
             try:

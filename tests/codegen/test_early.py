@@ -145,7 +145,9 @@ def test_short_files_and_vector_functions_have_none(directory, monkeypatch) -> N
 
 def test_optimizing_begins_later(directory, monkeypatch) -> None:
     """But at once where somebody waits for it; then there is patience again."""
+    early.wait()
     monkeypatch.setattr(early, "PATIENCE", 100)
+    monkeypatch.setattr(early, "_work", early._Work())
     for _ in range(2):
         f, _, values = network()
         f(*values)
