@@ -1,4 +1,4 @@
-"""``python -m symcomp.tests.golden``: write the golden files again, or those that are named."""
+"""``python -m symcomp.tests.golden``: write all golden files again, or the named ones."""
 
 from __future__ import annotations
 

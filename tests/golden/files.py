@@ -1,4 +1,4 @@
-"""The golden files: where they are, how they differ from what the compiler makes now."""
+"""The golden files: their paths, and their differences from the text of the compiler at hand."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 ``SECTIONS`` has them in their order. To add one, write a function from a ``Compiled`` to text, put
 it into the list, and run ``make golden``. The text must be the same in every process, on every
-processor, with every version of Python and NumPy: constants are rounded, as those that were folded
-may differ in their last digits, and kernels, whose names are hashes, are numbered.
+processor, with every version of Python and NumPy: constants are rounded, because folded ones may
+differ in their last digits, and kernels, whose names are hashes, are numbered.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Compiled:
 
 
 def _machine_of(op: Any) -> Any:
-    """Return what runs the graph inside an op: a loop, or an OpFromGraph."""
+    """Return the machine of the graph inside an op: a loop, or an OpFromGraph."""
     return getattr(op, "machine", None) or getattr(op, "_machine", None)
 
 
@@ -133,7 +133,7 @@ def _parts_of_kernel(kernel: Kernel, seen: set[str], in_full: bool) -> Iterator[
 
 
 def _top_level(lines: Sequence[str]) -> Iterator[str]:
-    """Yield functions of C, and what stands between them."""
+    """Yield the functions of C, and the declarations between them."""
     part: list[str] = []
     for line in lines:
         part.append(line)

@@ -1,4 +1,4 @@
-"""What the compiler makes of the golden functions is what their files show."""
+"""The golden files show the graphs, programs and kernels that the compiler makes."""
 
 from __future__ import annotations
 
