@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableSet, Sequence
 from typing import Any
 
@@ -121,32 +121,54 @@ def give_variables_names(variables: Sequence[Variable]) -> list[str]:
 
 def general_toposort(
     outputs: Iterable[Any],
-    deps: Callable[[Any], Iterable[Any]],
+    deps: Callable[[Any], Iterable[Any] | None],
     debug_print: bool = False,
-    compute_deps_cache: Any = None,
+    compute_deps_cache: Callable[[Any], Iterable[Any] | None] | None = None,
     deps_cache: dict[Any, Any] | None = None,
     clients: dict[Any, list[Any]] | None = None,
 ) -> list[Any]:
-    """What ``outputs`` depend on, by ``deps(x)``, and themselves, each after what it depends on."""
-    found: dict[Any, None] = {}
-    waiting = [(x, iter(deps(x) or ())) for x in reversed(list(outputs))]
-    open_now = set()
+    """Return what ``outputs`` depend on, and themselves, each after what it depends on.
+
+    In Theano's order: first what depends on nothing, found depth first from the last output and
+    the last dependency on; then each element when the last that it depends on has come.
+
+    Parameters
+    ----------
+    outputs : iterable
+    deps : callable
+        An element -> what it depends on.
+    debug_print, deps_cache
+        Accepted as Theano has them.
+    compute_deps_cache : callable, optional
+        Used in the place of ``deps``.
+    clients : dict, optional
+        Is given: element -> the elements that depend on it.
+    """
+    needed: dict[Any, list[Any]] = {}
+    users: dict[Any, list[Any]] = {}
+    waiting = list(outputs)
     while waiting:
-        x, rest = waiting[-1]
-        if x in found:
-            waiting.pop()
+        x = waiting.pop()
+        if x in needed:
             continue
-        open_now.add(x)
-        missing = next((y for y in rest if y not in found), None)
-        if missing is None:
-            found[x] = None
-            open_now.discard(x)
-            waiting.pop()
-        elif missing in open_now:
-            raise ValueError("general_toposort: the graph contains cycles")
-        else:
-            waiting.append((missing, iter(deps(missing) or ())))
-    return list(found)
+        needed[x] = list((compute_deps_cache or deps)(x) or ())
+        waiting += needed[x]
+        for y in needed[x]:
+            users.setdefault(y, []).append(x)
+    if clients is not None:
+        clients.update(users)
+    missing = {x: len(set(needs)) for x, needs in needed.items()}
+    found = deque(x for x, number in missing.items() if not number)
+    order: list[Any] = []
+    while found:
+        order.append(x := found.popleft())
+        for user in dict.fromkeys(users.get(x, ())):
+            missing[user] -= 1
+            if not missing[user]:
+                found.append(user)
+    if len(order) < len(needed):
+        raise ValueError("general_toposort: the graph contains cycles")
+    return order
 
 
 def io_connection_pattern(

@@ -26,7 +26,9 @@ from symcomp.compat import (
     language,
     op,
     optdb,
+    overwriting,
     patterns,
+    pfunc,
     plain,
     rewriting,
     sandbox_scan,
@@ -35,16 +37,19 @@ from symcomp.compat import (
 )
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
+from symcomp.compat.blas import BLAS
 from symcomp.compat.blocksparse import BLOCKSPARSE
+from symcomp.compat.builders import OpFromGraph
 from symcomp.compat.composite import Composite
 from symcomp.compat.convolutions import ABSTRACT_CONV, conv3d_of_series
 from symcomp.compat.map_variables import map_variables
 from symcomp.compat.missing import Adapted
-from symcomp.compat.modes import PREDEFINED, AnyMode
+from symcomp.compat.modes import PREDEFINED, QUERIES, AnyMode, register_optimizer
 from symcomp.compat.op_classes import OP_CLASSES
 from symcomp.compat.op_functions import as_ops
 from symcomp.compat.raw_random import RAW_RANDOM
 from symcomp.compat.scalars import SCALAR_CLASSES, SCALARS, SIGMOIDS, ScalarFunction
+from symcomp.compat.symbolic_axis import SYMBOLIC_AXES
 from symcomp.compile import debugmode, dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import node, special_types, tensor, walk
@@ -55,7 +60,6 @@ from symcomp.ops.python_op import as_op
 from symcomp.sandbox import rng_mrg
 from symcomp.tensor import (
     fft,
-    inplace,
     later,
     nlinalg,
     nnet,
@@ -163,19 +167,23 @@ STREAMS = Adapted(
 MODES = {name: mode.get_mode(name) for name in ("FAST_RUN", "FAST_COMPILE")}
 COMPILE: Namespace = {
     **MODES,
+    **QUERIES,
     **names_of(compiling),
+    **{name: getattr(pfunc, name) for name in pfunc.__all__},
+    "function": overwriting.function,
     "as_op": as_op,
     "Mode": AnyMode,
-    "OpFromGraph": differing.OpFromGraph,
+    "OpFromGraph": OpFromGraph,
     "optdb": optdb.optdb,
     "function_dump": dump.function_dump,
     "Param": param,
-    "pfunc": language.with_first_named("params", compiling.function),
+    "pfunc": language.with_first_named("params", overwriting.function),
     "ProfileStats": PROFILE_STATS,
     "predefined_linkers": dict.fromkeys(mode.LINKERS),
     "predefined_modes": MODES,
     "predefined_optimizers": PREDEFINED,
     "Rebroadcast": differing.Rebroadcast,
+    "register_optimizer": register_optimizer,
     "SymbolicInput": io.In,
     "SymbolicOutput": io.Out,
     "TensorSharedVariable": TensorSharedVariable,
@@ -199,10 +207,12 @@ TENSOR: Namespace = {
     **differing.DTYPES,
     **differing.CONSTRUCTORS_OF_SEVERAL,
     **differing.ONLY_THEANOS,
+    **SYMBOLIC_AXES,
 }
 NNET: Namespace = {
     **as_ops(names_of(nnet)),
     **{name: getattr(old_nnet, name) for name in old_nnet.__all__},
+    "sigmoid_inplace": SIGMOIDS["sigmoid_inplace"],
 }
 # The scalar functions, as T.Elemwise(theano.scalar.add) takes them.
 SCALAR: Namespace = {
@@ -248,7 +258,7 @@ TOP: Namespace = {
 BUILDERS: dict[Any, Any] = {
     build: test_values.unheard(build)
     for build in (
-        compiling.function, differing.verify_grad, grad, gradient.hessian, gradient.jacobian, Lop,
+        overwriting.function, differing.verify_grad, grad, gradient.hessian, gradient.jacobian, Lop,
         Rop, scan_module.foldl, scan_module.foldr, scan_module.map, scan_module.reduce,
         scan_module.scan_checkpoints, subgraph_grad, walk.clone_replace,
     )
@@ -265,8 +275,12 @@ OWN: dict[str, Namespace] = {
     "theano.compat": language.COMPAT,
     "theano.compat.six": language.SIX,
     "theano.compat.six.moves": language.MOVES,
-    "theano.compile.debugmode": names_of(debugmode) | {"InvalidValueError": InvalidValueError},
-    "theano.compile.function": {"function": compiling.function},
+    "theano.compile.debugmode": {
+        **names_of(debugmode),
+        "default_make_thunk": [op.Op.make_thunk],
+        "InvalidValueError": InvalidValueError,
+    },
+    "theano.compile.function": {"function": overwriting.function},
     "theano.configparser": {
         "_config_var_list": options.config._variables,
         "change_flags": options.change_flags,
@@ -310,6 +324,9 @@ OWN: dict[str, Namespace] = {
     "theano.sandbox.linalg.ops": {"psd": psd},
     "theano.sandbox.scan": {"scan": sandbox_scan.scan},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
+    "theano.tensor.blas": BLAS,
+    "theano.tensor.blas_c": BLAS,
+    "theano.tensor.blas_scipy": BLAS,
     "theano.tensor.opt": {
         "Assert": Assert,
         "make_vector": differing.make_vector,
@@ -317,12 +334,16 @@ OWN: dict[str, Namespace] = {
         **optdb.REGISTRARS,
         **REWRITING,
     },
-    "theano.tensor.nnet.sigm": {**SIGMOIDS, "ultra_fast_sigmoid_inplace": nnet.ultra_fast_sigmoid},
+    "theano.tensor.nnet.sigm": {
+        **SIGMOIDS,
+        "ultra_fast_sigmoid_inplace": overwriting.ultra_fast_sigmoid_inplace,
+    },
     "theano.tensor.type": plain.VALUES_EQUAL,
     "theano.tensor.utils": {"shape_of_variables": graph.shape_of_variables},
     "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
     "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
+    "theano.sparse": {"enable_sparse": False},
     "theano.version": {"full_version": VERSION, "short_version": VERSION, "version": VERSION},
 }
 
@@ -349,7 +370,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
         {"rfft": fft.rfft, "irfft": fft.irfft},
         {"DisconnectedType": special_types.DisconnectedType},
     ),
-    "theano.tensor.inplace": (names_of(inplace),),
+    "theano.tensor.inplace": (overwriting.INPLACE,),
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
     "theano.tensor.nnet.abstract_conv": (
