@@ -92,14 +92,14 @@ class Scan(Op):
         return types + [TensorType("int64", ())] * layout.until
 
     @property
-    def inputs(self) -> Sequence[Variable]:
+    def inputs(self) -> list[Variable]:
         """The variables that the body takes, in the order of ``Layout.step``."""
-        return self.body.inputs
+        return list(self.body.inputs)
 
     @property
-    def outputs(self) -> Sequence[Variable]:
+    def outputs(self) -> list[Variable]:
         """The variables that the body gives, in the order of ``Layout.results``."""
-        return self.body.outputs
+        return list(self.body.outputs)
 
     @cached_property
     def fn(self) -> StepFunction:

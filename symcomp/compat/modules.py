@@ -131,6 +131,8 @@ def build() -> dict[str, ModuleType]:
     for package in STARRED:
         vars(modules[package])["theano"] = modules["theano"]
         modules[package].__all__ += ["theano", "np"]
+    for name in ("theano.tensor", "theano.tensor.basic", "theano.tensor.elemwise"):
+        vars(modules[name])["scal"] = modules["theano.scalar"]
     for name, module in modules.items():
         package, _, leaf = name.rpartition(".")
         # A function of the same name hides the module, as `theano.compile.function` does.

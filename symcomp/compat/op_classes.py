@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import symcomp.tensor as T
-from symcomp.compat import blocksparse, convolutions
+from symcomp.compat import blocksparse, conv_op, convolutions
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
 from symcomp.compat.missing import Missing, StandIn
@@ -258,7 +258,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         lambda compute_grad=True, openmp=None: T.nnet.ctc.ctc,
         _nothing,
     ),
-    "ConvOp": (convolutions.conv_op, _nothing),
+    "ConvOp": (conv_op.conv_op, _all_of(conv_op.ConvOp)),
     "CumprodOp": (lambda axis=None: lambda x: T.cumprod(x, axis), _nothing),
     "CumsumOp": (lambda axis=None: lambda x: T.cumsum(x, axis), _nothing),
     "DiffOp": (lambda n=1, axis=-1: lambda x: T.diff(x, n, axis), _nothing),
@@ -377,4 +377,5 @@ OP_CLASSES = {
     name: OpClass(name, make, is_one, _BASES.get(name)) for name, (make, is_one) in _TABLE.items()
 }
 OP_CLASSES["Pool"].out_shape = convolutions.pool_out_shape  # type: ignore[attr-defined]
+OP_CLASSES["ConvOp"].getOutputShape = conv_op.output_shape  # type: ignore[attr-defined]
 OP_CLASSES |= {old: OP_CLASSES[new] for old, new in _ALIASES.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import warnings
 from collections import Counter, deque
@@ -216,6 +217,21 @@ def nearly_equal(
     return bool(np.allclose(a[keep], b[keep], rtol, atol, equal_nan=True))
 
 
+def all_close(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
+    """``theano.tensor.basic._allclose``: equal but for rounding errors of their dtypes."""
+    narrow = any(np.asarray(v).dtype.name in ("float16", "float32", "complex64") for v in (a, b))
+    rtol = rtol if rtol is not None else 1e-3 if narrow else 1e-5
+    atol = atol if atol is not None else 1e-5 if narrow else 1e-8
+    return bool(np.allclose(a, b, rtol, atol))
+
+
+def hex_digest(x: np.ndarray) -> str:
+    """Return a text that is equal for arrays with equal bytes, strides and shapes."""
+    lengths = ",".join(map(str, x.shape))
+    strides = ",".join(map(str, x.strides))
+    return f"{hashlib.md5(x.tobytes()).hexdigest()}|strides=[{strides}]|shape=[{lengths}]"
+
+
 def cpu_count() -> int:
     """How many processors there are."""
     return os.cpu_count() or 1
@@ -227,7 +243,9 @@ UTILS: Mapping[str, Any] = {
         deprecated, difference, flatten, from_return_values, give_variables_names, hist, memoize,
         to_return_values, uniq,
     )
-} | {"PY3": True, "unique": lambda x: len(set(x)) == len(x)}  # fmt: skip
+} | {
+    "MetaObject": type, "object2": object, "PY3": True, "unique": lambda x: len(set(x)) == len(x),
+}  # fmt: skip
 VALUES_EQUAL: Mapping[str, Any] = {
     "values_eq_approx": nearly_equal,
     "values_eq_approx_always_true": always_equal,

@@ -21,6 +21,7 @@ from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compat import config as options
 from symcomp.compat import (
+    conv_op,
     files,
     graph,
     language,
@@ -142,6 +143,7 @@ CORE: Namespace = {
     "MethodNotDefined": op.MethodNotDefined,
     "MissingInputError": errors.MissingInputError,
     "null_type": special_types.NullType(""),
+    "object2": object,
     "NullType": special_types.NullType,
     "Op": op.Op,
     "PureOp": op.Op,
@@ -205,6 +207,7 @@ TENSOR: Namespace = {
     "TensorVariable": differing.PlainTensorVariable,
     "verify_grad": differing.verify_grad,
     **differing.DTYPES,
+    **differing.TYPES_OF_SCALARS,
     **differing.CONSTRUCTORS_OF_SEVERAL,
     **differing.ONLY_THEANOS,
     **SYMBOLIC_AXES,
@@ -273,6 +276,7 @@ OWN: dict[str, Namespace] = {
         "config": options.config,
     },
     "theano.compat": language.COMPAT,
+    "theano.compat.python2x": language.PYTHON2X,
     "theano.compat.six": language.SIX,
     "theano.compat.six.moves": language.MOVES,
     "theano.compile.debugmode": {
@@ -300,6 +304,7 @@ OWN: dict[str, Namespace] = {
         "io_connection_pattern": plain.io_connection_pattern,
         "OrderedSet": plain.OrderedSet,
     },
+    "theano.gof.python25": language.PYTHON2X,
     "theano.gof.utils": plain.UTILS,
     "theano.gof.op": {
         "get_debug_values": test_values.get_debug_values,
@@ -309,6 +314,10 @@ OWN: dict[str, Namespace] = {
     "theano.gpuarray.dnn": {"dnn_available": _never, "dnn_present": _never},
     "theano.gpuarray.type": {"list_contexts": _no_contexts},
     "theano.gradient": {
+        **{
+            f"{name}_": getattr(gradient, name)
+            for name in ("consider_constant", "disconnected_grad", "undefined_grad", "zero_grad")
+        },
         "numeric_grad": gradient.NumericGradient,
         "verify_grad": differing.verify_grad,
     },
@@ -317,6 +326,8 @@ OWN: dict[str, Namespace] = {
     "theano.misc.ordered_set": {"OrderedSet": plain.OrderedSet},
     "theano.misc.pkl_utils": names_of(files),
     "theano.misc.safe_asarray": {"_asarray": _asarray},
+    "theano.misc.windows": language.PROCESSES,
+    "theano.printing": {"hex_digest": plain.hex_digest},
     "theano.raise_op": {"Raise": debugging.Raise},
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
@@ -340,7 +351,11 @@ OWN: dict[str, Namespace] = {
     },
     "theano.tensor.type": plain.VALUES_EQUAL,
     "theano.tensor.utils": {"shape_of_variables": graph.shape_of_variables},
-    "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
+    "theano.tensor": {
+        "_allclose": plain.all_close,
+        "_shared": compiling.shared,
+        **differing.CASTS,
+    },
     "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
     "theano.sparse": {"enable_sparse": False},
@@ -348,7 +363,16 @@ OWN: dict[str, Namespace] = {
 }
 
 #: What most of Theano's modules import.
-EVERYWHERE: Namespace = {"config": options.config, "np": np, "numpy": np}
+EVERYWHERE: Namespace = {
+    **CORE,
+    "config": options.config,
+    "grad_not_implemented": gradient.grad_not_implemented,
+    "grad_undefined": gradient.grad_undefined,
+    "np": np,
+    "numpy": np,
+    "SharedVariable": compiling.SharedVariable,
+    "TensorType": differing.TensorType,
+}
 
 #: Where the names of a module, and of those inside it, are looked up, in this order.
 SOURCES: dict[str, tuple[Namespace, ...]] = {
@@ -379,7 +403,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
         names_of(nnet.abstract_conv),
     ),
     "theano.tensor.nnet.blocksparse": (OP_CLASSES, BLOCKSPARSE, TENSOR),
-    "theano.tensor.nnet.conv": ({"conv2d": old_nnet.legacy_conv2d}, OP_CLASSES),
+    "theano.tensor.nnet.conv": ({"conv2d": conv_op.conv2d}, OP_CLASSES),
     "theano.tensor.nnet.conv3d2d": ({"conv3d": conv3d_of_series},),
     "theano.tensor.nnet.ctc": (OP_CLASSES, old_nnet.CTC),
     "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),

@@ -39,7 +39,7 @@ from symcomp.rewrite.rule import elementwise
 __all__ = [
     "CASTS", "CONSTRUCTORS_OF_SEVERAL", "DTYPES", "make_vector", "norm", "ONLY_THEANOS",
     "PlainTensorVariable", "power", "Rebroadcast", "tensor", "TensorType",
-    "verify_grad",
+    "TYPES_OF_SCALARS", "verify_grad",
 ]  # fmt: skip
 
 
@@ -363,6 +363,11 @@ ONLY_THEANOS = {
 
 CASTS = {f"_convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.ALL}
 
+#: Types of tensors without axes, by the kind of their dtypes.
+TYPES_OF_SCALARS = {
+    f"{kind}_types": tuple(variables.NAMES[f"{prefix}scalar"] for prefix in prefixes)
+    for kind, prefixes in (("complex", "cz"), ("float", "fd"), ("int", "bwil"))
+}
 DTYPES = {
     "all_dtypes": list(dtypes.ALL),
     "complex_dtypes": list(dtypes.COMPLEXES),

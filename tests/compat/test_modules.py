@@ -1,5 +1,6 @@
 """Which modules and names of Theano there are, and what becomes of those that are missing."""
 
+import abc
 import copy
 import importlib
 import inspect
@@ -404,3 +405,38 @@ class TestDifferences:
         assert list(lookup("compat.six.iteritems")({1: 2})) == [(1, 2)]
         base = lookup("compat.six.with_metaclass")(type, int)
         assert issubclass(base, int)
+        for module in ("theano.compat.python2x", "theano.gof.python25"):
+            assert importlib.import_module(module).any([0, 1])
+        assert lookup("compat.python2x.OrderedDict")([(1, 2)]) == {1: 2}
+
+        @lookup("compat.six.add_metaclass")(abc.ABCMeta)
+        class Abstract:
+            @abc.abstractmethod
+            def method(self) -> None: ...
+
+        with pytest.raises(TypeError, match="abstract"):
+            Abstract()
+        with pytest.raises(KeyError, match="lost"):
+            lookup("compat.six.reraise")(KeyError, KeyError("lost"))
+        out, err, status = lookup("misc.windows.output_subprocess_Popen")(
+            [sys.executable, "-c", "print(1)"]
+        )
+        assert (out.split(), err, status) == ([b"1"], b"", 0)
+
+    def test_digests_of_arrays(self) -> None:
+        digest = lookup("printing.hex_digest")
+        x = np.arange(6.0).reshape(2, 3)
+        assert digest(x) == digest(x.copy()) != digest(x.T) != digest(x[:1])
+
+    def test_numbers_that_are_close(self) -> None:
+        close = lookup("tensor.basic._allclose")
+        assert close(1.0, 1.0 + 1e-6)
+        assert not close(1.0, 1.0 + 1e-4)
+        assert close(np.float32(1.0), 1.0 + 1e-4)
+        assert not close(1.0, 1.1, rtol=0.01)
+
+    def test_names_that_modules_import(self) -> None:
+        for name in ("ifelse.Op", "tensor.nlinalg.Apply", "printing.SharedVariable", "scalar.Op"):
+            assert lookup(name) is not None and not isinstance(lookup(name), Missing)
+        assert lookup("tensor.scal.upcast")("int8", "float32") == "float32"
+        assert T.dscalar in lookup("tensor.float_types")
