@@ -61,14 +61,15 @@ def _with_overwriting(given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of ``function`` so that calls overwrite what its ops overwrite."""
     overwritten = _overwritten(_expressions(given))
     inputs = [_mutable(item, overwritten) for item in given["inputs"]]
-    replace = dict(read_pairs("givens", given.get("givens")))
     updated = {old for old, _ in read_pairs("updates", given.get("updates"))}
-    for s in overwritten:
-        if isinstance(s, SharedVariable) and s not in updated:
-            # An input that is always given the array of the shared variable itself.
-            replace[s] = s.type(s.name)
-            inputs.append(In(replace[s], value=s, mutable=True))
-    return {**given, "inputs": inputs, "givens": replace}
+    shared = [s for s in overwritten if isinstance(s, SharedVariable) and s not in updated]
+    # Inputs that are always given the arrays of the shared variables themselves.
+    stands: dict[Variable, Variable] = {s: s.type(s.name) for s in shared}
+    inputs += [In(stands[s], value=s, mutable=True) for s in shared]
+    replace = dict(read_pairs("givens", given.get("givens")))
+    for old, new in replace.items():
+        replace[old] = rebuild([new], stands)[0] if isinstance(new, Variable) else new
+    return {**given, "inputs": inputs, "givens": replace | stands}
 
 
 @wraps(compile_function)
