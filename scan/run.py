@@ -49,7 +49,7 @@ def machine_of(
         graph = FunctionGraph(body.inputs, body.outputs)
 
         def apply(one: FunctionGraph) -> Trace:
-            return rewrite(one, selects, config.on_opt_error, extended(PHASES))
+            return _rewrite(one, selects)
 
         # What a step gives is copied into its row, or lives until the next step: nothing outlives
         # it.
@@ -67,6 +67,43 @@ def machine_of(
         else:
             machine = PythonMachine(inspected(program, inspector))
         return InspectedMachine(machine, inspector, graph, inner=True)
+
+
+def _rewrite(graph: FunctionGraph, selects: Callable[[frozenset[str]], bool]) -> Trace:
+    return rewrite(graph, selects, config.on_opt_error, extended(PHASES))
+
+
+class StepFunction:
+    """One step as a function of values, to look at: it takes the inputs of the body.
+
+    Attributes
+    ----------
+    fgraph : FunctionGraph
+        The body as it is rewritten.
+
+    Parameters
+    ----------
+    body : ClosedGraph
+    selects : callable
+        As of ``Scan``.
+    """
+
+    def __init__(self, body: ClosedGraph, selects: Callable[[frozenset[str]], bool]) -> None:
+        self.fgraph = FunctionGraph(body.inputs, body.outputs)
+        _rewrite(self.fgraph, selects)
+        self._machine = PythonMachine(lower(self.fgraph, bind=Binder(config.nan_guard)))
+
+    @property
+    def maker(self) -> StepFunction:
+        """Itself: as of other functions, ``fn.maker.fgraph`` is the graph."""
+        return self
+
+    def __call__(self, *values: Any) -> list[Any]:
+        taken = self.fgraph.inputs
+        if len(values) != len(taken):
+            raise TypeError(f"a step takes {len(taken)} values, got {len(values)}")
+        given = [x.type.filter(value) for x, value in zip(taken, values, strict=True)]
+        return list(self._machine.run(given))
 
 
 class Rows:
