@@ -11,9 +11,9 @@ import numpy as np
 
 import symcomp
 from symcomp import tensor
-from symcomp.codegen.c_printer import kernel_of, translation_unit
+from symcomp.codegen.c_file import translation_unit
 from symcomp.codegen.driver import load
-from symcomp.codegen.kernel import whole_kernel
+from symcomp.codegen.kernel import kernel_of, whole_kernel
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.reduce import REDUCTIONS, Reduce

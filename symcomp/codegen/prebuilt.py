@@ -14,9 +14,10 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from symcomp.codegen.c_printer import Kernel, nest_version, translation_unit
+from symcomp.codegen.c_file import nest_version, translation_unit
+from symcomp.codegen.c_printer import Kernel
 from symcomp.codegen.kernel import whole_kernel
-from symcomp.codegen.loops import Pattern
+from symcomp.codegen.nests import Pattern
 from symcomp.config import config
 from symcomp.ops import nnet as _nnet  # noqa: F401 - its rows
 from symcomp.ops.elemwise import ROWS

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symcomp.codegen.c_printer import kernel_of, translation_unit
+from symcomp.codegen.c_file import translation_unit
 from symcomp.codegen.driver import load, load_all, target
 from symcomp.codegen.early import OF_VECTORS
+from symcomp.codegen.kernel import kernel_of
 from symcomp.config import config
 from symcomp.ops.formula import Formula, Literal, Result, Step
 

@@ -7,7 +7,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.codegen.c_printer import kernel_of
+from symcomp.codegen.kernel import kernel_of
 from symcomp.config import config
 from symcomp.cvm.kernels import threads_to_use
 from symcomp.ops.elemwise import ROWS
