@@ -61,8 +61,9 @@ def print_loops(loops: Loops, literals: tuple[Literal, ...]) -> Kernel:
     return Kernel(name, source, literals, not sweep.stages, (needed,))
 
 
-def print_nests(nests: Nests, kernels: Sequence[Kernel], literals: tuple[Literal, ...]) -> Kernel:
+def print_nests(nests: Nests, literals: tuple[Literal, ...]) -> Kernel:
     """The kernel of several nests, which calls those of its parts."""
+    kernels = [print_loops(part.loops, ()) for part in nests.parts]
     body = ["int failed = 0;"]
     if nests.kept:
         body += _kept_tables(nests)

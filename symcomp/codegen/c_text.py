@@ -51,7 +51,7 @@ _FLAGS = {"across", "added"}
 _MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
 # How tightly operators bind their operands, and how they are spelled.
 _BINDING = {"choose": 0, "min": 0, "and": 1, "==": 2, "<": 3, "<=": 3, "+": 4, "-": 4}
-_BINDING |= dict.fromkeys("*/%", 5)
+_BINDING |= dict.fromkeys(("*", "//", "%"), 5)
 _SPELLED = {"and": "&&", "//": "/"}
 
 

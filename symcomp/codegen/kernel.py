@@ -13,12 +13,12 @@ from symcomp.codegen.c_printer import Kernel, print_log_lines, print_loops, prin
 from symcomp.codegen.cpu.schedule import schedule
 from symcomp.codegen.lines import Pattern, Plain, plain
 from symcomp.codegen.log_lines import log_lines
-from symcomp.codegen.loopir.kernel import Kept, Loops, Nests
+from symcomp.codegen.loopir.kernel import Kept, LogLines, Loops, Nests
 from symcomp.codegen.loopir.kernel import Part as PartOfKernel
 from symcomp.codegen.nests import Nest, is_nest, nest_of, overwrites
 from symcomp.codegen.parts import Part, parts_of
 from symcomp.core.record import record
-from symcomp.ops.formula import Formula, joint_pattern
+from symcomp.ops.formula import Formula, Literal, joint_pattern
 
 
 @record
@@ -60,30 +60,64 @@ def whole_kernel(formula: Formula, patterns: Sequence[Pattern]) -> WholeKernel |
     patterns : sequence of tuple of bool
         For each input, the axes along which it is stretched: its strides there are not read.
     """
-    own = log_lines(formula, patterns) if patterns else None
+    made = scheduled(formula, patterns)
+    return None if made is None else WholeKernel(print_kernel(made), made.apart)
+
+
+@record
+class Scheduled:
+    """A kernel in LoopIR.
+
+    Attributes
+    ----------
+    kernel : Loops, Nests or LogLines
+    literals : tuple of Literal
+        The numbers that it takes after the outputs.
+    apart : frozenset of (int, int)
+        As of ``WholeKernel``.
+    """
+
+    kernel: Loops | Nests | LogLines
+    literals: tuple[Literal, ...] = ()
+    apart: frozenset[tuple[int, int]] = frozenset()
+
+
+def scheduled(formula: Formula, patterns: Sequence[Pattern]) -> Scheduled | None:
+    """The kernel of a formula in LoopIR; None where something in it has no C."""
+    if not patterns:
+        return None
+    own = log_lines(formula, patterns)
     if own is not None:
-        return WholeKernel(print_log_lines(own), frozenset())
-    form = plain(formula, patterns) if patterns else None
+        return Scheduled(own)
+    form = plain(formula, patterns)
     if form is None:
         return None
     parts = parts_of(form.formula, form.patterns)
     nests, loops = [], []
     for part in parts:
         nest = nest_of(part.formula, part.patterns) if is_nest(part.formula) else None
-        scheduled = None if nest is None else schedule(nest)
-        if nest is None or scheduled is None:
+        one = None if nest is None else schedule(nest)
+        if nest is None or one is None:
             return None
         nests.append(nest)
-        loops.append(scheduled)
-    kernels = [print_loops(one, p.formula.literals) for one, p in zip(loops, parts, strict=True)]
+        loops.append(one)
     inputs = len(formula.inputs)
     apart = _apart(form, parts, nests, inputs)
     if len(parts) == 1 and parts[0].inputs == tuple(range(inputs)):
         order = [result.value for result in form.formula.results]
         if list(parts[0].results) == order:
-            return WholeKernel(kernels[0], apart)
-    joined = nests_of(form, parts, loops, inputs)
-    return WholeKernel(print_nests(joined, kernels, form.formula.literals), apart)
+            return Scheduled(loops[0], parts[0].formula.literals, apart)
+    return Scheduled(nests_of(form, parts, loops, inputs), form.formula.literals, apart)
+
+
+def print_kernel(made: Scheduled) -> Kernel:
+    """The C of a kernel."""
+    kernel = made.kernel
+    if isinstance(kernel, LogLines):
+        return print_log_lines(kernel)
+    if isinstance(kernel, Loops):
+        return print_loops(kernel, made.literals)
+    return print_nests(kernel, made.literals)
 
 
 def _apart(
