@@ -20,8 +20,16 @@ cdef enum:
     MOST_AXES = 16
     MOST_ARRAYS = 64
 
+cdef extern from "thread_pool.h":
+    const int MOST_THREADS
+    ctypedef void (*Part)(void *work, int64_t part, int worker) noexcept nogil
+    ctypedef struct Team:
+        int threads
+        void (*run)(Part part, void *work, int64_t parts, int threads) noexcept nogil
+    void share(Part part, void *work, int64_t parts, int threads) noexcept nogil
+
 ctypedef int (*Kernel)(
-    char **data, const int64_t *shape, const int64_t *strides, int threads
+    char **data, const int64_t *shape, const int64_t *strides, const Team *team
 ) noexcept nogil
 
 # Of so much work, code that has not been optimized would take longer than what optimizes it.
@@ -39,14 +47,18 @@ cdef inline int run_code(
     Code *code, int64_t *early_calls, char **data, const int64_t *shape, const int64_t *strides,
     int threads
 ) noexcept nogil:
-    """Call the kernel, and count if that is not optimized yet."""
+    """Call the kernel, and count if that is not optimized yet; 0 threads: all arrays lie in order."""
+    cdef Team team
     if code.early:
         early_calls[0] += 1
-    return code.run(data, shape, strides, threads)
+    team.threads, team.run = threads, share
+    return code.run(data, shape, strides, &team if threads else NULL)
 
 
-# How often this process and those before it forked. OpenMP's threads do not come along then, and it
-# would wait for them.
+#: The address of the function that shares the parts of some work among threads: ``share``.
+share_address = <uintptr_t>&share
+
+# How often this process and those before it forked.
 cdef int n_forks = 0
 
 
@@ -212,9 +224,10 @@ cdef int *numbers(values) except NULL:
 cdef class KernelCall(Native):
     """Runs a kernel over the elements of arrays.
 
-    A kernel is a C function ``int f(char **data, const int64_t *shape, const int64_t *strides, int
-    threads)``: the loop's lengths, and for each array, inputs first, its address and a row of strides in bytes,
-    0 where it is stretched or reduced; the addresses of constants follow. It returns 0, or another
+    A kernel is a C function ``int f(char **data, const int64_t *shape, const int64_t *strides, const
+    Team *team)``: the loop's lengths, and for each array, inputs first, its address and a row of strides in bytes,
+    0 where it is stretched or reduced; the addresses of constants follow; then how many threads share
+    large loops, and the function that has them do so. It returns 0, or another
     number if it cannot compute, as an axis is empty, or a position outside: nothing is changed yet.
 
     Parameters
@@ -224,7 +237,7 @@ cdef class KernelCall(Native):
     code : symcomp.codegen.early.Code
         Of the kernel.
     elementwise : bool
-        Whether it may be called with 0 threads, if all arrays lie in C order and none is stretched:
+        Whether it may be called without a team, if all arrays lie in C order and none is stretched:
         the first length is the number of elements then.
     n_inputs : int
         How many of the arguments are inputs.
@@ -309,7 +322,7 @@ cdef class KernelCall(Native):
             self._provide(store, i, shape, strides + (self._n_inputs + i) * self._ndim, data)
         for i in range(len(self._constants)):
             data[self._n_inputs + self._n_outputs + i] = self._addresses[i]
-        threads = self._threads if size >= self._least and n_forks == 0 else 1
+        threads = self._threads if size >= self._least else 1
         if self._code.early and <double>size * self._steps >= WORTH_WAITING:
             before_python()
             self.code.wait()

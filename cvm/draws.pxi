@@ -1,14 +1,14 @@
 # Draws of random numbers: NumPy's distributions, from a state that is an array.
 
 cdef extern from "draws.h":
-    int draw_uniform_64(char **, const int64_t *, const int64_t *, int) noexcept nogil
-    int draw_uniform_32(char **, const int64_t *, const int64_t *, int) noexcept nogil
-    int draw_normal_64(char **, const int64_t *, const int64_t *, int) noexcept nogil
-    int draw_normal_32(char **, const int64_t *, const int64_t *, int) noexcept nogil
-    int draw_exponential_64(char **, const int64_t *, const int64_t *, int) noexcept nogil
-    int draw_exponential_32(char **, const int64_t *, const int64_t *, int) noexcept nogil
-    int draw_gamma_64(char **, const int64_t *, const int64_t *, int) noexcept nogil
-    int draw_gamma_32(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    int draw_uniform_64(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
+    int draw_uniform_32(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
+    int draw_normal_64(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
+    int draw_normal_32(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
+    int draw_exponential_64(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
+    int draw_exponential_32(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
+    int draw_gamma_64(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
+    int draw_gamma_32(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
     # Of the NumPy whose distributions these are.
     const char *SYMCOMP_NUMPY
 
@@ -111,10 +111,10 @@ cdef class RandomDraw(Action):
         after = cnp.PyArray_EMPTY(1, &words, cnp.NPY_UINT64, 0)
         data[at], data[at + 1] = cnp.PyArray_BYTES(after), cnp.PyArray_BYTES(z)
         if count * WORK_OF_DRAW < WORTH_RELEASING:
-            failed = self._code.run(data, &count, strides, 1)
+            failed = self._code.run(data, &count, strides, NULL)
         else:
             with nogil:
-                failed = self._code.run(data, &count, strides, 1)
+                failed = self._code.run(data, &count, strides, NULL)
         if failed:
             return False
         put(store, self._state, after)

@@ -10,6 +10,7 @@ from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Counted, Event
 
 DRAWS_OF_NUMPY: str
+share_address: int
 
 class Action: ...
 

@@ -282,7 +282,7 @@ cdef class Recording(Frozen):
         cdef cnp.ndarray array
         for k in range(action._ndim):
             size *= call.shape[k]
-        call.threads = 1 if n_forks or size < action._least else action._threads
+        call.threads = 1 if size < action._least else action._threads
         for k in range(call.n_arrays):
             slot = action._slots[k] if k < action._n_inputs else action._outputs[k - action._n_inputs]
             array = <cnp.ndarray>store[slot]

@@ -100,7 +100,6 @@ cdef class Replay(Recording):
     cdef bint _is_behind_gate
     cdef bint _frees_gil
     cdef int _busy                  # 1 + ``n_forks`` while a thread is at work: a child has none
-    cdef int _threads               # the most that a kernel has
     cdef int64_t _done, _vain
     cdef list _kept                 # two large arrays for each result, or None
     cdef size_t _large              # the bytes of all large results
@@ -311,8 +310,6 @@ cdef class Replay(Recording):
             if self._fits and self._kinds[place] == OWN and not self._claimed[place]:
                 self._provide(place)
         self._frees_gil = self._work >= WORTH_RELEASING
-        for j in range(self._n_calls):
-            self._threads = max(self._threads, self._calls[j].threads)
         return self._fits
 
     cdef bint _result(self, int j, int input, PyObject **store) except -1:
@@ -364,7 +361,7 @@ cdef class Replay(Recording):
     cdef bint takes(self, PyObject **given) noexcept:
         """Whether values are laid out as those that were recorded, and it is not at work."""
         cdef int i
-        if self._busy > n_forks or self._threads > 1 and n_forks:
+        if self._busy > n_forks:
             return False
         for i in range(self._n_given):
             if not is_as_given(&self._given[i], given[self._given[i].input]):

@@ -16,9 +16,9 @@ cdef extern from "ufuncs.h":
         int64_t data
         int64_t axes
 
-    int ufunc_of_2(char **, const int64_t *, const int64_t *, int) noexcept nogil
-    int ufunc_of_3(char **, const int64_t *, const int64_t *, int) noexcept nogil
-    int ufunc_of_4(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    int ufunc_of_2(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
+    int ufunc_of_3(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
+    int ufunc_of_4(char **, const int64_t *, const int64_t *, const Team *) noexcept nogil
 
 
 def ufunc_kernel(ufunc, dtypes, int axes):

@@ -18,11 +18,6 @@ cdef extern from "windows.h":
     void fold_64(const Windows *, double *, const double *, int64_t) noexcept nogil
     void fold_32(const Windows *, float *, const float *, int64_t) noexcept nogil
 
-cdef extern from "share.h":
-    const int MOST_THREADS
-    ctypedef void (*Part)(void *work, int64_t part, int worker) noexcept nogil
-    void share(Part part, void *work, int64_t parts, int threads) noexcept nogil
-
 cdef enum:
     # The columns of the matrices of windows: few images of many windows, or many of few.
     COLUMNS_AT_A_TIME = 256

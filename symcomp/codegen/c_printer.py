@@ -2,11 +2,13 @@
 
 The function NAME of a kernel is
 
-    int NAME(char *const *data, const int64_t *shape, const int64_t *strides, int threads)
+    int NAME(char *const *data, const int64_t *shape, const int64_t *strides,
+             const struct team *team)
 
-with the pointers of inputs, outputs and literals, the lengths of all axes, and for each input and
-output a row of strides in bytes. It returns 0, or 1 if an axis is empty that must not be.
-What is large is shared by as many threads, where it is compiled with OpenMP.
+with the pointers of inputs, outputs and literals, the lengths of all axes, for each input and
+output a row of strides in bytes, and those who share large loops: a number of threads and a
+function that has them do parts of some work (``nest.h``). It returns 0, or 1 if an axis is empty
+that must not be.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Kernel:
     literals : tuple of Literal
         Arguments of the function after the outputs: pointers to these numbers.
     elementwise : bool
-        Whether it may be called with 0 threads: all arrays lie in C order then, none is stretched,
+        Whether it may be called without a team: all arrays lie in C order then, none is stretched,
         and the first length is the number of elements.
     needs : tuple of str
         Sources of functions that it calls, as others may: loops over any lengths, kernels.
@@ -80,7 +82,7 @@ def print_log_lines(lines: LogLines) -> Kernel:
     rank = len(lines.reduced)
     body = [
         f"static const uint8_t reduced[] = {{{_numbers(lines.reduced)}}};",
-        "(void)threads;",
+        "(void)team;",
         f"return log_lines({lines.kind}, {lines.size}, {rank}, reduced, data, shape, strides);",
     ]
     return Kernel(*_named("kernel", _entry(body)), ())
@@ -159,11 +161,11 @@ def _body(body: Body, roles: int) -> str:
 def _body_of_nest(sweep: Sweep) -> list[str]:
     """Call the shared loops; or, where all arrays lie in C order, the last body."""
     loops = "nest_reduction" if sweep.stages else "nest_elementwise"
-    call = f"return {loops}(&{_SELF}_kernel, data, shape, strides, threads);"
+    call = f"return {loops}(&{_SELF}_kernel, data, shape, strides, team);"
     if sweep.stages:
         return [call]
     return [
-        "if (!threads) {",
+        "if (!team) {",
         f"    static const int64_t none[{len(sweep.dtypes)}];",
         f"    {_LOOPS}_{sweep.bodies[-1].function}(1, shape[0], data, none);",
         "    return 0;",
@@ -224,4 +226,4 @@ def _call(nests: Nests, name: str, part: Part) -> list[str]:
         f"int64_t steps[{len(rows) * rank}];",
     ]
     lines += [f"memcpy(steps + {i * rank}, {row}, {8 * rank});" for i, row in enumerate(rows)]
-    return [*lines, f"failed = {name}(part, lengths, steps, threads);"]
+    return [*lines, f"failed = {name}(part, lengths, steps, team);"]

@@ -61,10 +61,10 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
 
 
 def shares_loops() -> bool:
-    """Whether C files can have their loops from here: they are called by name, with the threads and
-    checks of config.openmp and config.cflags only where they are compiled with these.
+    """Whether C files can have their loops from here: they are called by name, with the checks of
+    config.cflags only where they are compiled with these.
     """
-    if config.openmp or config.cflags or not sys.platform.startswith("linux"):
+    if config.cflags or not sys.platform.startswith("linux"):
         return False
     return hasattr(_library(), f"nest_reduction_{nest_version()}")
 
