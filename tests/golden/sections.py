@@ -33,7 +33,7 @@ FLAGS = {option.name: option.default for option in OPTIONS} | {
 _HASHED_NAME = re.compile(r"\b([a-z]+)_[0-9a-f]{16}")
 _LONG_FRACTION = re.compile(r"\d+\.\d{9,}(?:e[-+]\d+)?")
 # The body of a pass over elements: the part of the C of a kernel that all files show.
-_BODY = re.compile(r"(?:INLINE|static) void loops_[0-9a-f]{16}_\d+\(.*\n    for \(", re.DOTALL)
+_BODY = re.compile(r"(?:INLINE|static) void loops_[0-9a-f]{16}_body\d+\(.*\n    for \(", re.DOTALL)
 
 
 @dataclass(frozen=True)
