@@ -50,7 +50,7 @@ Add = Callable[[str], None]
 _FLAGS = {"across", "added"}
 _MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
 # How tightly operators bind their operands, and how they are spelled.
-_BINDING = {"choose": 0, "min": 0, "and": 1, "==": 2, "<": 3, "<=": 3, "+": 4, "-": 4}
+_BINDING = {"choose": 0, "min": 0, "and": 1, "==": 2, "!=": 2, "<": 3, "<=": 3, "+": 4, "-": 4}
 _BINDING |= dict.fromkeys(("*", "//", "%"), 5)
 _SPELLED = {"and": "&&", "//": "/"}
 
@@ -126,8 +126,12 @@ class _Lines:
         start = "" if s.start is None else f"int64_t {i} = {index_text(s.start)}"
         move = f"{i}++" if s.step == 1 else f"{i} += {index_text(s.step)}"
         condition = f"{i} < {stop}"
-        if s.whole and s.step != 1:
+        if s.whole and isinstance(s.step, int):
+            condition = f"{i} + {s.step - 1} < {stop}" if s.step > 1 else condition
+        elif s.whole:
             condition = f"{i} + {index_text(s.step, 5)} <= {stop}"
+        if s.condition is not None:
+            condition = f"{index_text(s.condition, 2)} && {condition}"
         if s.kind is Kind.VECTOR:
             add("#pragma omp simd")
         add(f"{indent}for ({start}; {condition}; {move}) {{")

@@ -23,12 +23,11 @@ struct team {
 static inline void nest_share(const struct team *team, part_of_work *part, void *work,
                               int64_t parts)
 {
-    if (team->threads > 1 && parts > 1) {
+    if (team->threads > 1)
         team->run(part, work, parts, team->threads);
-        return;
-    }
-    for (int64_t c = 0; c < parts; c++)
-        part(work, c, 0);
+    else
+        for (int64_t c = 0; c < parts; c++)
+            part(work, c, 0);
 }
 
 #define KERNEL_ARGUMENTS                                                                           \

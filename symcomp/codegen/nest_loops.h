@@ -298,6 +298,9 @@ NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64
     unit = (unit + whole_blocks - 1) / whole_blocks * whole_blocks;
     struct elementwise e = {k, nest_choose(k, steps + (rank - 1) * total), data, lengths, steps,
                             rank, split, width, length, unit};
-    nest_share(team, nest_part, &e, (length + unit - 1) / unit);
+    if (unit >= length)
+        nest_chunk(&e, 0, length);
+    else
+        nest_share(team, nest_part, &e, (length + unit - 1) / unit);
     return 0;
 }

@@ -194,8 +194,8 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
 }
 
 /* The blocks of results from `first` to before `last`. */
-static inline void reduction_results(const struct reduction *given, const struct results *r,
-                                     int64_t first, int64_t last)
+INLINE void reduction_results(const struct reduction *given, const struct results *r, int64_t first,
+                              int64_t last)
 {
     const struct kernel *k = given->kernel;
     int total = k->total;
@@ -330,9 +330,12 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
     int64_t count = outer * ((beside + shift + width - 1) / width);
     int several = one_call && !empty && reduction_at_once(sweeps);
     struct results r = {data, lengths, steps, beside, width, shift, rank, empty, several};
-    int share = threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK;
-    struct teams p = {&d, &r, count, !share ? 1 : count < threads ? count : threads};
-    nest_share(team, reduction_team, &p, p.teams);
+    if (threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK) {
+        struct teams p = {&d, &r, count, count < threads ? count : threads};
+        team->run(reduction_team, &p, p.teams, threads);
+    } else {
+        reduction_results(&d, &r, 0, count);
+    }
     return 0;
 }
 

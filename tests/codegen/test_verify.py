@@ -101,6 +101,9 @@ WRONG = {
     "rounding does not fit its arguments": (Let("v", ir.Primitive("rounding", (ONE, ONE), KIND)),),
     "so it has an order": (ir.Counter("i", 0), Loop(Kind.VECTOR, "i", None, N, ())),
     "the step of i is not proven to be positive": (Loop(Kind.SERIAL, "i", 0, N, (), 0),),
+    "the condition of the loop over i depends on it": (
+        ir.Counter("i", 0), Loop(Kind.REDUCE, "i", None, N, (), condition=Op("<", (I, M))),
+    ),
     "holds no totals of float64": (ir.MergeSums(KIND, (("data", 0),) * 4),),
     "is a copy of given": (ir.CopyTable("own", "given", 2),),
 }  # fmt: skip

@@ -128,30 +128,22 @@ class Fold:
         """Join elements two by two, and these to the part or, where they are ``settled``, to the
         total.
         """
-        found: list[Statement] = []
+        if len(elements) == 1 and not self.is_extreme:
+            return [self._set("p", I, self._join(self._get("p"), elements[0]))]
+        refs = [Ref(f"w{self.number}_{row}", self.work) for row in range(len(elements))]
+        found: list[Statement] = [Let(x.name, e) for x, e in zip(refs, elements, strict=True)]
         if self.is_extreme:
-            # NaN is noted of two elements at once; each is read more often than once.
-            elements = [
-                self._named(found, f"w{self.number}_{i}", e) for i, e in enumerate(elements)
-            ]
-            pairs = zip(elements[::2], [*elements[1::2], elements[-1]], strict=False)
+            # NaN is noted of two elements at once.
+            pairs = zip(refs[::2], [*refs[1::2], refs[-1]], strict=False)
             marks = [Primitive("mark", (x, y, self._get("u")), self.work) for x, y in pairs]
             found += [self._set("u", I, mark) for mark in marks]
-        row, joined = 0, [*elements]
-        while len(joined) > 1:
-            x, y, *joined = joined
-            joined.append(self._named(found, f"j{self.number}_{row}", self._join(x, y)))
-            row += 1
+        for row in range(len(elements) - 1):
+            x, y, *refs = refs
+            refs.append(Ref(f"j{self.number}_{row}", self.work))
+            found.append(Let(refs[-1].name, self._join(x, y)))
         if settled:
-            return [*found, *self._add(joined[0])]
-        return [*found, self._set("p", I, self._join(self._get("p"), joined[0]))]
-
-    def _named(self, found: list[Statement], name: str, value: Value) -> Ref:
-        """The value by a name, which is defined where it has none."""
-        if isinstance(value, Ref):
-            return value
-        found.append(Let(name, value))
-        return Ref(name, self.work)
+            return [*found, *self._add(refs[0])]
+        return [*found, self._set("p", I, self._join(self._get("p"), refs[0]))]
 
     def settle(self, part: str = "p") -> list[Statement]:
         """Add parts to totals."""

@@ -66,7 +66,7 @@ class PassPlan:
         settle = [line for fold in folds for line in fold.settle()]
         inner: list[Statement] = [*start, *rows, *settle]
         if first:
-            inner = [*first, If(Op("<", (R, END)), tuple(inner))]
+            inner = [*first, If(Op("!=", (R, END)), tuple(inner))]
         size = PART if any(fold.has_error for fold in folds) else 0
         declared = [line for fold in folds for line in fold.declare()]
         body = (*declared, *_portions(size, inner))
@@ -96,8 +96,8 @@ class PassPlan:
         endings = [f"_{row}" for row in range(count)] if count > 1 else [""]
         ahead = [x for row, s in enumerate(endings) for x in self.plan.row(plus(R, row), s)]
         work = lanes_of(self._folded(endings, settled=settled))
-        loop = Loop(Kind.REDUCE, "r", None, END, (*ahead, work), count, True)
-        return [If(Op("<=", (MANY_ROWS, ROWS_HERE)), (loop,))] if settled else [loop]
+        condition = Op("<=", (MANY_ROWS, ROWS_HERE)) if settled else None
+        return [Loop(Kind.REDUCE, "r", None, END, (*ahead, work), count, True, condition)]
 
     def _folded(
         self, endings: Sequence[str], across: bool | None = None, settled: bool = False
@@ -176,8 +176,6 @@ class PassPlan:
 
 def _portions(size: int, inner: Sequence[Statement]) -> list[Statement]:
     """All rows, in portions of a size, or at once if it is 0."""
-    if not size:
-        return [Counter("r", 0), Define("end", ROWS_HERE), *inner]
-    end = Op("min", (ROWS_HERE, Op("+", (Var("part"), size))))
-    body = (Counter("r", Var("part")), Define("end", end), *inner)
-    return [Loop(Kind.REDUCE, "part", 0, ROWS_HERE, body, size)]
+    here: Index = Op("min", (ROWS_HERE, Op("+", (Var("part"), size)))) if size else ROWS_HERE
+    body = (Counter("r", Var("part")), Define("end", here), *inner)
+    return [Loop(Kind.REDUCE, "part", 0, ROWS_HERE, body, size or ROWS_HERE)]

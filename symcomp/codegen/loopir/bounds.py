@@ -95,6 +95,8 @@ def facts_of(condition: Index, holds: bool = True) -> list[Form]:
     more = [*at_least_zero(x), *at_least_zero(y)]
     if condition.name == "and":
         return [*facts_of(x), *facts_of(y)] if holds else []
+    if condition.name == "!=":
+        return more
     if condition.name == "==":
         return [*more, difference(x, y), difference(y, x)] if holds else []
     less = condition.name == "<"

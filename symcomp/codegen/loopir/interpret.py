@@ -129,6 +129,8 @@ class Interpreter:
         start = self.index(Var(s.index) if s.start is None else s.start, frame)
         stop, step = self.index(s.stop, frame), self.index(s.step, frame)
         last = stop - step + 1 if s.whole else stop
+        if start >= last or (s.condition is not None and not self.index(s.condition, frame)):
+            return
         if s.kind in _LANES:
             self.block(s.body, {**frame, s.index: np.arange(start, last, step)})
             return
@@ -312,6 +314,7 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "<": lambda x, y: x < y,
     "<=": lambda x, y: x <= y,
     "==": lambda x, y: x == y,
+    "!=": lambda x, y: x != y,
     "and": lambda x, y: x & y if isinstance(x, np.ndarray) else bool(x) and bool(y),
     "choose": lambda condition, x, y: x if condition else y,
 }

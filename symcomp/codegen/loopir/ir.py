@@ -48,8 +48,8 @@ class Op:
     Attributes
     ----------
     name : str
-        ``+ - * // %``, ``min``, ``< == and`` of conditions, or ``choose``: the second where the
-        first is not 0, else the third.
+        ``+ - * // %``, ``min``, ``< <= == != and`` of conditions, or ``choose``: the second where
+        the first is not 0, else the third.
     arguments : tuple of Index
     """
 
@@ -366,6 +366,8 @@ class Loop:
     step : Index
     whole : bool
         Whether only whole steps are made: ``index + step <= stop``.
+    condition : Index or None
+        Must hold, too; it does not depend on ``index``.
     """
 
     kind: Kind
@@ -375,6 +377,7 @@ class Loop:
     body: tuple[Statement, ...]
     step: Index = 1
     whole: bool = False
+    condition: Index | None = None
 
     def __init__(
         self,
@@ -385,6 +388,7 @@ class Loop:
         body: tuple[Statement, ...],
         step: Index = 1,
         whole: bool = False,
+        condition: Index | None = None,
     ) -> None:
         values = self.__dict__
         values["kind"] = kind
@@ -394,6 +398,7 @@ class Loop:
         values["body"] = body
         values["step"] = step
         values["whole"] = whole
+        values["condition"] = condition
 
 
 @record

@@ -233,12 +233,15 @@ class _Checker:
 
     def loop(self, s: Loop) -> None:
         stop, step = self.form(s.stop), self.form(s.step)
-        if not follows(step.plus(number(-1)), self.facts):
-            self.fail(f"the step of {s.index} is not proven to be positive")
         saved = self.names
         self.names = dict(saved)
         index = Form({s.index: Fraction(1)}, Fraction(0))
         facts = [stop.plus(index, Fraction(-1)).plus(step if s.whole else number(1), Fraction(-1))]
+        if s.condition is not None:
+            for fact in self.condition(s.condition):
+                if s.index in fact.terms:
+                    self.fail(f"the condition of the loop over {s.index} depends on it")
+                facts.append(fact)
         if s.start is None:
             self.find(s.index, "index")
         else:
@@ -249,6 +252,8 @@ class _Checker:
             for _, inner in self.open:
                 inner.add(s.index)
             facts.append(index.plus(start, Fraction(-1)))
+        if not follows(step.plus(number(-1)), [*self.facts, *facts]):
+            self.fail(f"the step of {s.index} is not proven to be positive where the loop goes on")
         if s.kind in ANY_ORDER:
             self._in_any_order(s, facts)
         else:
