@@ -15,7 +15,8 @@ from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import Action, KernelCall, ufunc_kernel
+from symcomp.cvm import machine
+from symcomp.cvm.machine import Lowered, ufunc_kernel
 from symcomp.lazy import lazy_module
 from symcomp.ops.contraction import SumOfProducts
 from symcomp.ops.elemwise import ROWS, Elemwise
@@ -35,8 +36,8 @@ STEPS_OF_SPECIAL = 50
 special = lazy_module("scipy.special")
 
 
-def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
-    """For each instruction of which there is a kernel, by position, what calls it.
+def lowered_kernels(code: Sequence[Instruction]) -> dict[int, Lowered]:
+    """Lower each instruction of which there is a kernel, by position.
 
     All are compiled together. Where there is no compiler, there are those of common ops alone.
     """
@@ -68,9 +69,9 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
     }
 
 
-def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[int, Action]:
+def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[int, Lowered]:
     """What calls the loops of SciPy's functions, of which there is no C of our own."""
-    found: dict[int, Action] = {}
+    found: dict[int, Lowered] = {}
     for position, step in enumerate(code):
         op: Any = step.node.op if step.node is not None else None
         if position in known or step.opcode is not Opcode.CALL or not isinstance(op, Elemwise):
@@ -85,15 +86,14 @@ def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[in
     return found
 
 
-def _ufunc_call(step: Instruction, address: int, constant: np.ndarray) -> Action:
+def _ufunc_call(step: Instruction, address: int, constant: np.ndarray) -> Lowered:
     node: Any = step.node
     patterns = [v.type.broadcastable for v in (*node.inputs, *node.outputs)]
     dtypes = [v.dtype for v in (*node.inputs, *node.outputs)]
     whole = [[False] * node.inputs[0].ndim]
-    return KernelCall(
-        step.compute, step.arguments, step.outputs, step.several, Code(address, 0), False,
-        len(step.inputs), list(step.into), patterns, whole, dtypes, [constant], STEPS_OF_SPECIAL,
-    )  # fmt: skip
+    return machine.kernel(
+        step, Code(address, 0), False, patterns, whole, dtypes, [constant], STEPS_OF_SPECIAL
+    )
 
 
 def formula_of(node: Apply | None) -> Formula | None:
@@ -145,20 +145,16 @@ def _sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
     return Formula((dtype, dtype), (), tuple(steps), (Result(1 + len(steps), axes),))
 
 
-def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -> Action:
+def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -> Lowered:
     node: Any = step.node
     patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
     results = formula.results
     rank = node.inputs[0].ndim
-    return KernelCall(
-        step.compute,
-        step.arguments,
-        step.outputs,
-        step.several,
+    kept = {(result, step.inputs[i]) for result, i in whole.apart}
+    return machine.kernel(
+        step,
         code,
         whole.kernel.elementwise,
-        len(step.inputs),
-        _places(step, whole),
         [*patterns[: len(formula.inputs)], *(patterns[r.value] for r in results)],
         [[a in r.dropped for a in range(rank)] for r in results],
         [v.dtype for v in (*node.inputs, *node.outputs)],
@@ -166,6 +162,8 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -
         len(formula.steps),
         threads_to_use(),
         config.openmp_elemwise_minsize,
+        # A result that is written before an input is read for the last time is not written over it.
+        [k for k, slot in enumerate(step.into) if (k, slot) in kept],
     )
 
 
@@ -179,9 +177,3 @@ def threads_to_use() -> int:
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     wanted = config.openmp_threads or (int(given) if given.isdecimal() else 0) or there
     return min(wanted, max(there, MOST_THREADS))
-
-
-def _places(step: Instruction, whole: WholeKernel) -> list[int]:
-    """For each output, the slot of an array to leave it in: none that is read later."""
-    kept = {(result, step.inputs[i]) for result, i in whole.apart}
-    return [-1 if (k, slot) in kept else slot for k, slot in enumerate(step.into)]

@@ -13,7 +13,6 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import Loop, NativeMachine
 from symcomp.cvm.prepare import native_machine
 from symcomp.errors import ShapeError
 from symcomp.rewrite.phases import PHASES, rewrite
@@ -63,7 +62,7 @@ def machine_of(
         program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard, inspector))
         machine: Machine
         if native:
-            machine = native_machine(program, inspector=inspector)
+            machine = native_machine(program)
         else:
             machine = PythonMachine(inspected(program, inspector))
         return InspectedMachine(machine, inspector, graph, inner=True)
@@ -143,11 +142,7 @@ class Steps:
 
     def run(self, machine: Machine, most: int, name: str) -> int:
         """Do the steps; return how many were done."""
-        loop: Loop | _PythonLoop
-        if isinstance(machine, NativeMachine):
-            loop = self._native(machine)
-        else:
-            loop = _PythonLoop(self, machine)
+        loop = _PythonLoop(self, machine)
         try:
             return loop.run(most)
         except Exception as problem:
@@ -158,19 +153,6 @@ class Steps:
         """For each row of a state that step t reads, its number and s: it is row t + s."""
         states = zip(self.layout.depths, self.layout.lags, strict=True)
         return [(i, depth - lag) for i, (depth, lags) in enumerate(states) for lag in lags]
-
-    def _native(self, machine: NativeMachine) -> Loop:
-        return Loop(
-            machine,
-            self.states,
-            self.layout.depths,
-            self.reads(),
-            self.carried,
-            self.sequences,
-            self.captured,
-            self.stacks,
-            self.layout.until,
-        )
 
 
 class _PythonLoop:

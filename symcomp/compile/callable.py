@@ -14,8 +14,8 @@ from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
 from symcomp.core.spans import recorded, span
 from symcomp.cvm.blas_threads import BlasLimit, blas_threads_to_use
-from symcomp.cvm.machine import Caller, Calls
-from symcomp.cvm.prepare import native_machine
+from symcomp.cvm.machine import Caller
+from symcomp.cvm.prepare import computed_natively, native_machine
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
 from symcomp.vm.inspection import InspectedMachine, Machine, inspected
@@ -27,13 +27,13 @@ from symcomp.vm.tally import Tally
 
 def _machine(program: Program, maker: Maker) -> Machine:
     inspector = maker.inspector
-    if maker.mode.native:
-        machine: Machine = native_machine(program, maker.keeps, inspector)
-    else:
-        code = program if inspector is None else inspected(program, inspector)
-        machine = PythonMachine(code, keep=maker.keeps)
     if inspector is None:
-        return machine
+        if maker.mode.native:
+            return native_machine(program, maker.keeps)
+        return PythonMachine(program, keep=maker.keeps)
+    # An inspector sees the values between instructions: these are run one by one.
+    code = computed_natively(program) if maker.mode.native else program
+    machine = PythonMachine(inspected(code, inspector), keep=maker.keeps)
     return InspectedMachine(machine, inspector, maker.fgraph)
 
 
@@ -77,7 +77,7 @@ class Function(Caller):
             machine = _machine(self.program, maker)
         self.profiled: Profiled | None = None
         if maker.profile is not None:
-            tally, calls = machine.new_tally(), Calls()
+            tally, calls = machine.new_tally(), None
             self.profiled = Profiled(maker.name, tally, calls, maker.other_programs)
             if isinstance(tally, Tally):
                 tally.calls = calls
@@ -320,7 +320,6 @@ class Function(Caller):
         again when nobody else has them.
         """
         self._machine.free()
-        self._drop_results()
 
     # -- copies
     # --------------------------------------------------------------------------------------

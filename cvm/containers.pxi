@@ -86,11 +86,14 @@ cdef unsigned long main_thread = threading.main_thread().ident
 cdef PyObject *under_way = NULL
 
 
-cdef int before_python() except -1:
-    """To be called before the machine calls Python, where Ctrl-C could end a call half-way."""
-    symcomp_entries()[0] += 1
+cdef int hold_back_interrupts_quietly(Runner *runner) noexcept:
+    """Before Python code runs within a call: Ctrl-C must not end it half-way."""
     if under_way != NULL:
-        (<Transaction>under_way).hold_interrupts()
+        try:
+            (<Transaction>under_way).hold_interrupts()
+        except BaseException as problem:
+            set_raised(problem)
+            return -1
     return 0
 
 
@@ -233,91 +236,35 @@ cdef class Transaction:
         return 0
 
 
-cdef class GateCall(Action):
-    """The gate (see ``symcomp.vm.commit.Gate``), without Python if a Transaction stands behind it and
-    what has to be checked are kernels and products that take their values.
-
-    Parameters
-    ----------
-    gate : Gate
-    inputs, outputs : sequence of int
-        Slots: of the transaction and what the gate takes; of the arrays to write into.
-    checked : sequence of (Native, sequence of int), optional
-        The actions behind the gate that are checked, none of which fails if its lengths fit, and the
-        slots that hold now what they will read; None if there are others.
-    """
-
-    cdef object _gate
-    cdef list _actions
-    cdef int *_places       # of the inputs of the actions, one after the other
-    cdef int *_counts       # of these
-    cdef bint _checks, _native
-    cdef int *_slots
-    cdef int _n_inputs, _n_arrays, _n_views
-
-    def __cinit__(self, gate, inputs, outputs, checked=None):
-        self._gate, self._checks = gate, bool(gate.checks)
-        self._native, self._actions = checked is not None, [action for action, _ in checked or ()]
-        self._places = numbers([slot for _, slots in checked or () for slot in slots])
-        self._counts = numbers([len(slots) for _, slots in checked or ()])
-        self._slots = numbers([*inputs, *outputs])
-        self._n_inputs, self._n_arrays, self._n_views = len(inputs), gate.count, gate.views
-
-    def __dealloc__(self):
-        PyMem_Free(self._slots)
-        PyMem_Free(self._places)
-        PyMem_Free(self._counts)
-
-    cdef bint _fits(self, PyObject **store) except -1:
-        """Whether all actions take their values."""
-        cdef int i, at = 0
-        if not self._native:
-            return False
-        for i in range(len(self._actions)):
-            if not (<Native>self._actions[i]).takes(store, self._places + at):
-                return False
-            at += self._counts[i]
-        return True
-
-    cdef int run(self, PyObject **store) except -1:
-        cdef int k
-        cdef Py_ssize_t others
-        cdef PyObject *array
-        cdef PyObject *transaction = store[self._slots[0]]
-        if type(<object>transaction) is not Transaction:
-            taken = self._gate(*values_of(store, self._slots, self._n_inputs))
-            for k in range(self._n_arrays):
-                put(store, self._slots[self._n_inputs + k], taken[k])
+cdef int64_t claim(Frame *frame, int n, const int *storages, int others_run) noexcept:
+    """Return, as bits, which arrays nobody else holds; let others wait for them until the call ends."""
+    cdef Runner *runner = frame.runner
+    cdef Transaction transaction
+    cdef int64_t found = 0
+    cdef PyObject *array
+    cdef Cell cell
+    cdef int k
+    try:
+        if runner.claimed == NULL:
             return 0
-        if self._checks and not self._fits(store):
-            self._gate.check(*values_of(store, self._slots, self._n_inputs))
-        (<Transaction>transaction).mark()
-        for k in range(self._n_arrays):
-            array = store[self._slots[1 + k]]
-            # The call holds the transaction as it holds the array, and its owner as the cell does.
-            others = Py_REFCNT(array) - Py_REFCNT(transaction) - self._held_by_views(store, array)
-            put(
-                store,
-                self._slots[self._n_inputs + k],
-                (<Transaction>transaction).to_write(k, <cnp.ndarray>array, others),
-            )
-        return 0
-
-    cdef int _held_by_views(self, PyObject **store, PyObject *array):
-        """How often the views hold an array: those that are it, and the others by their base."""
-        cdef int i, j, found = 0
-        cdef int *views = self._slots + self._n_inputs - self._n_views
-        cdef PyObject *view
-        for i in range(self._n_views):
-            view = store[views[i]]
-            if view == array:
-                found += 1
-            elif cnp.PyArray_Check(<object>view):
-                if cnp.PyArray_BASE(<cnp.ndarray>view) != array:
-                    continue
-                for j in range(i):
-                    if store[views[j]] == view:
-                        break
-                else:
-                    found += 1
-        return found
+        if others_run and runner.transaction == NULL:
+            transaction = Transaction(<list>runner.claimed)
+            runner.transaction = <PyObject *>transaction
+            Py_INCREF(transaction)
+            transaction.mark()
+        for k in range(n):
+            array = frame.object[storages[k]]
+            cell = <Cell>(<list>runner.claimed)[k]
+            # The cell holds it, and this run where it holds its inputs.
+            if (
+                <PyObject *>cell.value == array
+                and cnp.PyArray_CheckExact(<object>array)
+                and Py_REFCNT(array) == 1 + runner.holds_inputs
+                and cnp.PyArray_CHKFLAGS(<cnp.ndarray>array, cnp.NPY_ARRAY_OWNDATA)
+                and cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array)
+            ):
+                found |= <int64_t>1 << k
+    except BaseException as problem:
+        set_raised(problem)
+        return -1
+    return found
