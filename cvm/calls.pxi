@@ -275,3 +275,16 @@ cdef extern from "ufuncs.h":
         int64_t axes
 
     kernel_function ufunc_of_2, ufunc_of_3, ufunc_of_4
+
+cdef extern from "calls/loops.h":
+    ctypedef struct LoopSpec:
+        Tree *tree
+        PyObject *name
+        int n_states, n_reads, n_carried, n_sequences, n_captured, n_stacks
+        bint until
+        int *depths
+        int *read_state
+        int *read_row
+
+    void (*note_step)(PyObject *, int64_t, int64_t)
+    int plan_loop(Planner *, const void *)

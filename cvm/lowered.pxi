@@ -587,3 +587,47 @@ def gate(step, checks_values):
         spec.check = <PyObject *>check
         spec.checks_values = checks_values
     return found
+
+
+# -- loops
+
+def loop(step, NativeMachine body, depths, reads, int n_carried, int n_sequences, int n_stacks, bint until, str name):
+    """Lower a loop.
+
+    Parameters
+    ----------
+    body : NativeMachine
+        Of a nested program: one step.
+    depths : sequence of int
+        Of the states that keep all rows, how many rows each starts from.
+    reads : sequence of (int, int)
+        The first inputs of a step t: number i of a state and s, for its row t + s.
+    n_carried, n_sequences, n_stacks : int
+    until : bool
+        Whether the last output of the body says that there are no more steps.
+    name : str
+        For messages.
+    """
+    cdef Lowered found = new_lowered(step, "loop", plan_loop, sizeof(LoopSpec))
+    cdef LoopSpec *spec = <LoopSpec *>found.spec
+    found._kept += [body, name]
+    spec.tree, spec.name = &body.tree, <PyObject *>name
+    spec.n_states, spec.n_reads, spec.n_carried = len(depths), len(reads), n_carried
+    spec.n_sequences, spec.n_stacks, spec.until = n_sequences, n_stacks, until
+    spec.n_captured = body.code.n_inputs - len(reads) - n_carried - n_sequences
+    spec.depths = found.ints(depths)
+    spec.read_state = found.ints([state for state, _ in reads])
+    spec.read_row = found.ints([row for _, row in reads])
+    return found
+
+
+cdef void add_step(PyObject *name, int64_t step, int64_t most) noexcept:
+    """Tell in which step of a loop the exception was raised."""
+    cdef PyObject *type
+    cdef PyObject *value
+    cdef PyObject *trace
+    PyErr_Fetch(&type, &value, &trace)
+    PyErr_NormalizeException(&type, &value, &trace)
+    if value != NULL and isinstance(<object>value, Exception):
+        (<object>value).add_note(f"This was in step {step} (of at most {most}) of {<object>name}")
+    PyErr_Restore(type, value, trace)

@@ -42,12 +42,27 @@ cdef extern from "Python.h":
     void *PyCapsule_GetPointer(object capsule, const char *name) except NULL
     const char *PyCapsule_GetName(object capsule) except NULL
     void PyErr_SetRaisedException_compat "symcomp_set_raised" (object problem)
+    void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
+    void PyErr_NormalizeException(PyObject **, PyObject **, PyObject **)
+    void PyErr_Restore(PyObject *, PyObject *, PyObject *)
+
+cdef class NativeMachine
 
 include "plan.pxi"
 include "calls.pxi"
 include "routines.pxi"
-include "lowered.pxi"
 include "containers.pxi"
 include "forks.pxi"
 include "programs.pxi"
+include "lowered.pxi"
 include "entry.pxi"
+
+# What the C of plans asks this module for.
+error_state, errors_ignored = <PyObject *>_quiet_variable, <PyObject *>_quiet_value
+in_python = how_in_python
+before_python = hold_back_interrupts_quietly
+add_blame = note_failure
+limit_blas = enter_blas_limit
+wait_for_code = wait_until_optimized
+claim_arrays = claim
+note_step = add_step

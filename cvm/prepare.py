@@ -56,7 +56,7 @@ MOST_SPATIAL_AXES = 3
 MOST_FACTORS = 64
 
 
-def native_machine(program: Program, keep: bool = False) -> NativeMachine:
+def native_machine(program: Program, keep: bool = False, nested: bool = False) -> NativeMachine:
     """Return the machine that runs ``program`` natively.
 
     Parameters
@@ -65,7 +65,7 @@ def native_machine(program: Program, keep: bool = False) -> NativeMachine:
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
     """
-    return NativeMachine(program, lowered_instructions(program.instructions), keep)
+    return NativeMachine(program, lowered_instructions(program.instructions), keep, nested)
 
 
 def computed_natively(program: Program) -> Program:
@@ -74,7 +74,7 @@ def computed_natively(program: Program) -> Program:
     """
     code = [
         replace(step, compute=_single(step, how))
-        if how is not None and how.name not in ("PythonCall", "gate")
+        if how is not None and how.name not in ("PythonCall", "gate", "loop")
         else step
         for step, how in zip(
             program.instructions, lowered_instructions(program.instructions), strict=True

@@ -79,6 +79,8 @@ cdef class NativeMachine:
         For each instruction that is a CALL or COPY, how it is planned.
     keep : bool
         Hold on to the values of the last call until ``free`` is called.
+    nested : bool
+        Whether it is the body of a loop, or another graph within an instruction of a program.
     most_segments : int
         How many segments of plans are kept.
 
@@ -96,7 +98,10 @@ cdef class NativeMachine:
     cdef Tree tree
     cdef list _memory
 
-    def __cinit__(self, program, list lowered, bint keep=False, int most_segments=MOST_SEGMENTS):
+    def __cinit__(
+        self, program, list lowered, bint keep=False, bint nested=False,
+        int most_segments=MOST_SEGMENTS
+    ):
         cdef int i
         cdef Step *step
         cdef Lowered how
@@ -106,7 +111,7 @@ cdef class NativeMachine:
         constants = list(program.constants.values())
         kinds = slots_with_arrays(program, lowered, keep)
         self._memory += [constants, kinds]
-        self.code.owner = <PyObject *>self
+        self.code.owner, self.code.is_nested = <PyObject *>self, nested
         self.code.n_slots = len(program.variables)
         self.code.n_steps = len(program.instructions)
         self.code.n_inputs, self.code.n_outputs = len(program.inputs), len(program.outputs)
@@ -158,6 +163,8 @@ cdef class NativeMachine:
         cdef list held = list(values)
         cdef Given *given
         cdef Py_ssize_t i
+        if self.code.is_nested:
+            raise TypeError("a nested program is run by the one that it is in")
         if len(held) != self.code.n_inputs:
             raise ValueError(f"the program takes {self.code.n_inputs} values, got {len(held)}")
         given = <Given *>PyMem_Calloc(max(len(held), 1), sizeof(Given))
@@ -271,12 +278,6 @@ cdef void note_failure(PyObject *owner, int position, PyObject *values) noexcept
     PyErr_Restore(type, value, trace)
 
 
-cdef extern from "Python.h":
-    void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
-    void PyErr_NormalizeException(PyObject **, PyObject **, PyObject **)
-    void PyErr_Restore(PyObject *, PyObject *, PyObject *)
-
-
 cdef int enter_blas_limit(PyObject *limit, int enter) noexcept:
     try:
         if enter:
@@ -302,10 +303,3 @@ def _error_state():
 
 cdef object _quiet_variable, _quiet_value
 _quiet_variable, _quiet_value = _error_state()
-error_state, errors_ignored = <PyObject *>_quiet_variable, <PyObject *>_quiet_value
-in_python = how_in_python
-before_python = hold_back_interrupts_quietly
-add_blame = note_failure
-limit_blas = enter_blas_limit
-wait_for_code = wait_until_optimized
-claim_arrays = claim

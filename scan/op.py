@@ -16,6 +16,9 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
+from symcomp.config import config
+from symcomp.cvm import machine as native
+from symcomp.cvm.prepare import NATIVE
 from symcomp.ops.shape import ShapeI
 from symcomp.scan.forward import pushed
 from symcomp.scan.layout import Layout, Step, flat_step
@@ -90,7 +93,6 @@ class Scan(Op):
 
     def bind(self, node: Apply) -> Callable[..., Any]:
         """``perform``; what runs a step is made now, once for all applications."""
-        assert self.machine is not None
         return self.perform
 
     def bind_inspected(self, node: Apply, inspector: Inspector) -> Callable[..., Any]:
@@ -254,3 +256,19 @@ def _check_state(op: Scan, lagged: list[Any], depth: int, x: Any, out: Any) -> N
     clash = any(m is not None and n is not None and m != n for m, n in lengths)
     if out.dtype != kind.dtype or out.ndim != kind.ndim or clash:
         raise DTypeError(f"{op}: the state {name} is {kind}, the step makes it {out.type}")
+
+
+def _lowered(step: Any) -> Any:
+    op = step.node.op
+    if not config.linker.startswith("c"):
+        return None
+    layout = op.layout
+    if not all(isinstance(v.type, TensorType) for v in (*step.node.inputs, *step.node.outputs)):
+        return None
+    body = machine_of(op.body, op.selects, nested=True)
+    states = zip(layout.depths, layout.lags, strict=True)
+    reads = [(i, depth - lag) for i, (depth, lags) in enumerate(states) for lag in lags]
+    return native.loop(step, body, layout.depths, reads, layout.n_carried, layout.n_sequences, layout.n_stacked, layout.until, str(op))
+
+
+NATIVE[Scan] = _lowered

@@ -13,7 +13,7 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.prepare import native_machine
+from symcomp.cvm.prepare import computed_natively, native_machine
 from symcomp.errors import ShapeError
 from symcomp.rewrite.phases import PHASES, rewrite
 from symcomp.rewrite.registry import extended
@@ -42,6 +42,7 @@ def machine_of(
     body: ClosedGraph,
     selects: Callable[[frozenset[str]], bool],
     inspector: Inspector | None = None,
+    nested: bool = False,
 ) -> Machine:
     """The machine that runs one step, its graph rewritten."""
     with span("body of a loop"):
@@ -57,14 +58,13 @@ def machine_of(
         if inspector is None:
             apply(graph)
             program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard))
-            return native_machine(program) if native else PythonMachine(program)
+            return native_machine(program, nested=nested) if native else PythonMachine(program)
         inspector.rewrite(graph, apply)
         program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard, inspector))
         machine: Machine
         if native:
-            machine = native_machine(program)
-        else:
-            machine = PythonMachine(inspected(program, inspector))
+            program = computed_natively(program)
+        machine = PythonMachine(inspected(program, inspector))
         return InspectedMachine(machine, inspector, graph, inner=True)
 
 

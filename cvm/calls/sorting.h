@@ -161,12 +161,47 @@ static int run_nonzero(const void *params, Frame *frame)
     return DONE;
 }
 
+typedef struct {
+    NonzeroCall call;
+    Operand *count;
+} NonzeroState;
+
+/* Emit and run: count the elements that are not 0. NULL: with an exception. */
+static const NonzeroState *count_nonzero(Planner *p, const Operand *x)
+{
+    NonzeroState *state = (NonzeroState *)pool_new(&p->pool, sizeof(NonzeroState));
+    Operand *count = new_scratch(p, NPY_INT64, 8, 0, NULL);
+    Call *call = new_call(p, run_count_nonzero, "count nonzero", sizeof(NonzeroCall));
+    NonzeroCall *c;
+    if (state == NULL || count == NULL || call == NULL) {
+        no_memory();
+        return NULL;
+    }
+    c = &state->call;
+    c->x = placed(x);
+    c->count = placed(count);
+    c->ndim = x->ndim;
+    c->type = x->type;
+    c->itemsize = x->itemsize;
+    c->size = x->size;
+    memcpy(c->shape, x->shape, (size_t)x->ndim * sizeof(int64_t));
+    memcpy(c->strides, x->strides, (size_t)x->ndim * sizeof(int64_t));
+    *(NonzeroCall *)call->params = *c;
+    call->work = (double)x->size;
+    state->count = count;
+    if (set_operands(p, call, 1, &x, 1, (const Operand **)&count) != DONE ||
+        run_planned(p) != DONE || checkpoint(p, state) != DONE)
+        return NULL;
+    return state;
+}
+
 /* The positions of the elements that are not 0, one vector for each axis. */
 static int plan_nonzero(Planner *p, const void *given)
 {
     const Operand *x = input_of(p, 0);
+    const NonzeroState *state = (const NonzeroState *)p->saved;
+    Operand *outputs[MOST_AXES];
     NonzeroCall ready;
-    Operand *count, *outputs[MOST_AXES];
     Call *call;
     int64_t n;
     int axis, status;
@@ -174,24 +209,12 @@ static int plan_nonzero(Planner *p, const void *given)
     if (!is_plain(x) || x->ndim != p->step->n_outputs || x->ndim == 0 ||
         !(PyTypeNum_ISNUMBER(x->type) || PyTypeNum_ISBOOL(x->type)))
         return DECLINED;
-    memset(&ready, 0, sizeof(ready));
-    count = new_scratch(p, NPY_INT64, 8, 0, NULL);
-    call = new_call(p, run_count_nonzero, "count nonzero", sizeof(NonzeroCall));
-    if (count == NULL || call == NULL)
-        return no_memory();
-    ready.x = placed(x);
-    ready.count = placed(count);
-    ready.ndim = x->ndim;
-    ready.type = x->type;
-    ready.itemsize = x->itemsize;
-    ready.size = x->size;
-    memcpy(ready.shape, x->shape, (size_t)x->ndim * sizeof(int64_t));
-    memcpy(ready.strides, x->strides, (size_t)x->ndim * sizeof(int64_t));
-    *(NonzeroCall *)call->params = ready;
-    call->work = (double)x->size;
-    if (set_operands(p, call, 1, &x, 1, (const Operand **)&count) != DONE)
+    if (state == NULL)
+        state = count_nonzero(p, x);
+    if (state == NULL)
         return RAISED;
-    status = guarded_number(p, count, &n);
+    ready = state->call;
+    status = guarded_number(p, state->count, &n);
     if (status != DONE)
         return status;
     for (axis = 0; axis < x->ndim; axis++) {
@@ -288,58 +311,84 @@ static int run_distinct(const void *params, Frame *frame)
     return DONE;
 }
 
+/* Emit and run: sort the elements, and find where runs of equal ones begin. NULL: with an exception. */
+static const DistinctCall *find_runs(Planner *p, const DistinctSpec *spec, Operand *x)
+{
+    DistinctCall *c = (DistinctCall *)pool_new(&p->pool, sizeof(DistinctCall));
+    Operand *wide = orderable(p, x), *flat = wide == NULL ? NULL : in_c_order(p, wide);
+    const Operand *read;
+    int64_t n = x->size, more = n + 1;
+    Call *call;
+    flat = flat == NULL ? NULL : new_view(p, flat, 0, 1, &n, NULL);
+    if (c == NULL || flat == NULL)
+        goto failed;
+    c->n = n;
+    c->x = read = flat;
+    c->stable = spec->index;
+    c->has_index = spec->index;
+    c->has_inverse = spec->inverse;
+    c->has_counts = spec->counts;
+    c->sorted = new_scratch(p, flat->type, flat->itemsize, 1, &n);
+    c->starts = new_scratch(p, NPY_INT64, 8, 1, &more);
+    c->count = new_scratch(p, NPY_INT64, 8, 0, NULL);
+    if (c->sorted == NULL || c->starts == NULL || c->count == NULL)
+        goto failed;
+    if (spec->index || spec->inverse) {
+        c->order = new_scratch(p, NPY_INT64, 8, 1, &n);
+        if (c->order == NULL)
+            goto failed;
+    } else if (emit_copy(p, c->sorted, flat) != DONE) {
+        return NULL;
+    }
+    call = new_call(p, run_find_runs, "find runs", sizeof(DistinctCall));
+    if (call == NULL)
+        goto failed;
+    *(DistinctCall *)call->params = *c;
+    call->needs_gil = 1;
+    call->work = (double)n;
+    if (set_operands(p, call, 1, &read, 1, &c->count) != DONE)
+        return NULL;
+    return c;
+failed:
+    no_memory();
+    return NULL;
+}
+
 /* The distinct elements of x, sorted; then, as the flags say, where each occurs first, which of them
    each element is, and how often each occurs. */
 static int plan_distinct(Planner *p, const void *given)
 {
     const DistinctSpec *spec = (const DistinctSpec *)given;
-    Operand *x = input_of(p, 0), *flat, *values, *wide;
+    const DistinctCall *found = (const DistinctCall *)p->saved;
+    Operand *x = input_of(p, 0), *values, *wide;
     Operand *extra[3] = {NULL, NULL, NULL};
     DistinctCall ready;
     Call *call;
-    int64_t n, count, more;
+    int64_t count;
     int type, itemsize, at = 1, k, status;
     if (!is_plain(x))
         return DECLINED;
     type = x->type;
     itemsize = x->itemsize;
-    wide = orderable(p, x);
-    flat = wide == NULL ? NULL : in_c_order(p, wide);
-    if (flat == NULL)
-        return no_memory();
-    n = flat->size;
-    flat = new_view(p, flat, 0, 1, &n, NULL);
-    if (flat == NULL)
-        return no_memory();
-    memset(&ready, 0, sizeof(ready));
-    more = n + 1;
-    ready.n = n;
-    ready.x = flat;
-    ready.stable = spec->index;
-    ready.has_index = spec->index;
-    ready.has_inverse = spec->inverse;
-    ready.has_counts = spec->counts;
-    ready.sorted = new_scratch(p, flat->type, flat->itemsize, 1, &n);
-    ready.starts = new_scratch(p, NPY_INT64, 8, 1, &more);
-    ready.count = new_scratch(p, NPY_INT64, 8, 0, NULL);
-    if (spec->index || spec->inverse)
-        ready.order = new_scratch(p, NPY_INT64, 8, 1, &n);
-    else if (ready.sorted == NULL || emit_copy(p, ready.sorted, flat) != DONE)
-        return no_memory();
-    call = new_call(p, run_find_runs, "find runs", sizeof(DistinctCall));
-    if (call == NULL || ready.sorted == NULL || ready.starts == NULL || ready.count == NULL)
-        return no_memory();
-    *(DistinctCall *)call->params = ready;
-    call->needs_gil = 1;
-    call->work = (double)n;
-    if (set_operands(p, call, 1, (const Operand **)&flat, 1, &ready.count) != DONE)
-        return RAISED;
+    if (found == NULL) {
+        found = find_runs(p, spec, x);
+        if (found == NULL)
+            return RAISED;
+        status = run_planned(p);
+        if (status == DONE)
+            status = checkpoint(p, found);
+        if (status != DONE)
+            return status;
+    }
+    ready = *found;
     status = guarded_number(p, (Operand *)ready.count, &count);
     if (status != DONE)
         return status;
     ready.n_distinct = count;
     values = new_output_apart(p, 0, type, itemsize, 1, &count, NULL);
-    wide = type == flat->type ? values : new_scratch(p, flat->type, flat->itemsize, 1, &count);
+    wide = type == ready.sorted->type
+               ? values
+               : new_scratch(p, ready.sorted->type, ready.sorted->itemsize, 1, &count);
     if (values == NULL || wide == NULL)
         return no_memory();
     ready.values = placed(wide);
@@ -369,7 +418,7 @@ static int plan_distinct(Planner *p, const void *given)
     if (call == NULL)
         return no_memory();
     *(DistinctCall *)call->params = ready;
-    call->work = (double)n;
+    call->work = (double)ready.n;
     if (set_operands(p, call, 1, &ready.sorted, 1, (const Operand **)&wide) != DONE)
         return RAISED;
 #if HAS_HALVES

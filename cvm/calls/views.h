@@ -273,7 +273,7 @@ static int guarded_vector(Planner *p, Operand *x, int n, int64_t *found)
         return status;
     for (i = 0; i < n; i++)
         found[i] = *(const int64_t *)(data_of(p, x) + i * x->strides[0]);
-    if (is_constant(x) || x->is_guarded)
+    if (is_constant(x) || x->guarded_by == p->serial)
         return DONE;
     call = new_call(p, run_vector_guard, "guard numbers", sizeof(VectorGuard));
     if (call == NULL)
@@ -286,7 +286,7 @@ static int guarded_vector(Planner *p, Operand *x, int n, int64_t *found)
     if (g->expected == NULL)
         return no_memory();
     call->is_guard = 1;
-    x->is_guarded = 1;
+    x->guarded_by = p->serial;
     return set_operands(p, call, 1, &read, 0, NULL);
 }
 
@@ -432,7 +432,6 @@ static Operand *new_constant(Planner *p, int type, int itemsize, int ndim, const
         return NULL;
     s->address = (char *)pool_copy(&p->pool, data, size ? size : 1);
     p->frame->address[s->index] = s->address;
-    s->whole = x;
     return s->address == NULL ? NULL : x;
 }
 

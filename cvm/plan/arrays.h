@@ -134,7 +134,7 @@ static PyObject *object_of(const Frame *frame, const Operand *x, int *is_lent)
 {
     PyObject *owner = owner_of(frame, x->storage);
     *is_lent = 0;
-    if (x->type < 0 || (owner != NULL && is_whole(x) && root_of(x->storage) == x->storage)) {
+    if (x->type < 0 || (owner != NULL && x->flags & WHOLE && root_of(x->storage) == x->storage)) {
         if (owner == NULL)
             owner = Py_None;
         Py_INCREF(owner);

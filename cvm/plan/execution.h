@@ -11,11 +11,14 @@ static int collect_results(Planner *p, const Segment *s, Frame *frame, PyObject 
 static void blame(const Planner *p);                /* add what is known to the exception */
 static void blame_call(const Segment *s, int call, const Frame *frame);
 
+static uint64_t n_planners = 0;
+
 static int init_planner(Planner *p, const Code *code, Runner *runner)
 {
     memset(p, 0, sizeof(Planner));
     p->code = code;
     p->runner = runner;
+    p->serial = __atomic_add_fetch(&n_planners, 1, __ATOMIC_RELAXED);
     p->of_slot = (Operand **)calloc((size_t)code->n_slots + 1, sizeof(Operand *));
     p->frame = blank_frame(code->n_slots + 8);
     if (p->of_slot == NULL || p->frame == NULL) {
@@ -31,8 +34,14 @@ static int init_planner(Planner *p, const Code *code, Runner *runner)
 static void drop_planner(Planner *p)
 {
     int i;
+    for (i = 0; i < p->n_nested; i++)
+        p->nested[i]->references--;
+    free(p->nested);
     if (p->frame != NULL) {
-        if (p->storages != NULL)
+        if (p->published != NULL)
+            drop_objects(p->frame, p->published->storages, p->first_storage,
+                         p->published->n_storages);
+        else if (p->storages != NULL)
             drop_objects(p->frame, p->storages, p->first_storage, p->n_storages);
         for (i = 0; i < p->block_capacity && i < p->frame->n_storages; i++)
             if (i >= p->first_storage && p->block != NULL)
@@ -83,7 +92,7 @@ static int plan_constants(Planner *p)
                 x->flags &= ~WRITEABLE;
                 s->address = PyArray_BYTES(array);
                 s->object = value;
-                s->whole = x;
+                x->flags |= WHOLE;
                 p->frame->address[s->index] = s->address;
                 p->frame->object[s->index] = value;
             }
@@ -120,7 +129,7 @@ static int plan_inputs(Planner *p, const Given *given)
                                         l->strides);
             if (x != NULL) {
                 x->flags = (x->flags & ~(BEHAVED | WRITEABLE)) | (l->flags & (BEHAVED | WRITEABLE));
-                s->whole = x;
+                x->flags |= WHOLE;
                 p->frame->address[s->index] = given[i].address;
                 p->frame->object[s->index] = given[i].object;
             }
@@ -189,6 +198,7 @@ static int roll_back(Planner *p, const Mark *mark)
             bind_slot(p, step->outputs[j], NULL) != DONE)
             return RAISED;
     p->n_bindings = mark->n_bindings;
+    p->saved = NULL;
     return DONE;
 }
 
@@ -252,21 +262,16 @@ static int plan_from(Planner *p, int position)
 {
     while (position < p->code->n_steps) {
         int status = DONE, following = position + 1;
-        Mark *mark;
+        Mark mark;
         p->position = position;
         p->step = &p->code->steps[position];
-        if (!make_room((void **)&p->marks, p->n_marks, &p->mark_capacity, sizeof(Mark)))
-            return no_memory();
-        mark = &p->marks[p->n_marks++];
-        mark->position = position;
-        mark->n_operands = p->n_operands;
-        mark->n_storages = p->n_storages;
-        mark->n_calls = p->n_calls;
-        mark->n_bindings = p->n_bindings;
+        if (add_mark(p) != DONE)
+            return RAISED;
+        mark = p->marks[p->n_marks - 1];
         switch (p->step->opcode) {
         case CALL:
         case COPY:
-            status = plan_instruction(p, mark);
+            status = plan_instruction(p, &mark);
             break;
         case MOVE:
             status = plan_move(p);
@@ -281,6 +286,7 @@ static int plan_from(Planner *p, int position)
         case JUMP:
             following = p->step->target;
         }
+        p->saved = NULL;
         if (status != DONE) {
             blame(p);
             return RAISED;
@@ -325,7 +331,9 @@ static int resume(Planner *p, const Segment *s, int mark, Frame *frame)
         p->marks[i].n_calls = 0;
     }
     p->n_marks = p->first_mark = mark;
+    p->saved = m->saved;
     p->frame->outer = frame;
+    p->frame->first_own = m->n_storages;
     p->frame->provided = frame->provided;
     return plan_from(p, m->position);
 }

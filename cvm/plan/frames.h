@@ -56,6 +56,7 @@ static Frame *take_frame(Segment *segment, Runner *runner)
         if (frame == NULL)
             return NULL;
         frame->segment = segment;
+        frame->first_own = segment->first_own_storage;
         frame->n_storages = segment->n_storages;
         for (i = segment->first_own_storage; i < segment->n_storages; i++)
             if (segment->storages[i]->kind == CONSTANT) {
@@ -83,6 +84,16 @@ static void drop_objects(Frame *frame, Storage *const *storages, int first, int 
                 Py_DECREF(object);
             }
         }
+}
+
+/* Let go of an object of this frame or of one that is outer to it. */
+static void forget_held(Frame *frame, int storage)
+{
+    while (storage < frame->first_own) {
+        frame->object[storage] = NULL;
+        frame = frame->outer;
+    }
+    Py_CLEAR(frame->object[storage]);
 }
 
 static void give_back_one(Frame *frame)

@@ -35,7 +35,7 @@ static int new_value_guard(Planner *p, Operand *x, call_function *run, const cha
     Call *call;
     ValueGuard *g;
     const Operand *read = x;
-    if (is_constant(x) || x->is_guarded)
+    if (is_constant(x) || x->guarded_by == p->serial)
         return DONE;
     call = new_call(p, run, name, sizeof(ValueGuard));
     if (call == NULL)
@@ -45,7 +45,7 @@ static int new_value_guard(Planner *p, Operand *x, call_function *run, const cha
     g->type = x->type;
     g->expected = expected;
     call->is_guard = 1;
-    x->is_guarded = 1;
+    x->guarded_by = p->serial;
     return set_operands(p, call, 1, &read, 0, NULL);
 }
 

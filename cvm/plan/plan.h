@@ -58,7 +58,8 @@ enum {
     BEHAVED = 1,    /* aligned, in the byte order of the processor */
     WRITEABLE = 2,
     C_ORDER = 4,
-    F_ORDER = 8
+    F_ORDER = 8,
+    WHOLE = 16      /* all of the array that its storage is of */
 };
 
 struct Operand {
@@ -68,7 +69,7 @@ struct Operand {
     int64_t offset;         /* of the first element from the beginning of the storage, in bytes */
     int64_t size;           /* elements */
     int64_t *shape, *strides;
-    int is_guarded;         /* its number is one that a guard checks, or has checked */
+    uint64_t guarded_by;    /* the planner that has emitted a guard of its numbers */
 };
 
 /* Where an operand is found in a frame. */
@@ -112,9 +113,11 @@ typedef struct {
     PyObject *owner;        /* the machine that it is of */
 } Code;
 
-/* The state of planning where an instruction begins. */
+/* The state of planning where an instruction begins, or where it goes on after a checkpoint: with what
+   its calls have found so far, which a guard then looks at. */
 typedef struct {
     int position, n_operands, n_storages, n_calls, n_bindings;
+    const void *saved;      /* what the instruction goes on with; NULL: it begins */
 } Mark;
 
 /* From here on a slot has this operand; NULL: none. */
@@ -128,6 +131,7 @@ typedef enum { BY_OBJECT, BY_VIEW, BY_COPY, IN_PLACE } ResultKind;
 typedef struct {
     ResultKind kind;
     const Operand *operand;
+    void *copy;             /* nested: how it is copied to where it is wanted */
 } Result;
 
 typedef struct {
@@ -163,6 +167,10 @@ struct Segment {
     int64_t arena_bytes;
     double work;
     int holds_inputs;           /* whether others may drop the arguments while it runs */
+    int has_objects;            /* whether its frames hold Python objects */
+    int references;             /* of calls in segments that are kept or planned: it is nested */
+    Segment **nested;           /* those that its own calls run */
+    int n_nested;
     Frame *idle;                /* a frame that is used again */
     int64_t runs, side_runs, failed_guards, last_used;
 };
@@ -173,7 +181,8 @@ struct Frame {
     struct Runner *runner;
     Segment *segment;
     Frame *outer;               /* that of the parent segment, whose arena is in use as well */
-    int n_storages, capacity, n_held;
+    int n_storages, capacity;
+    int first_own;              /* the storages before are those of the outer frame */
     char **address;             /* of storages */
     PyObject **object;          /* of storages; owned, but for inputs that nobody else can drop */
     char *arena;
@@ -190,6 +199,7 @@ typedef struct Runner {
     int holds_inputs;           /* whether the call has references of its own to its inputs */
     int may_fork;               /* threads of its own may be used */
     int64_t first_step;         /* of the loop that runs next: those before it have been run */
+    int has_ended;              /* and the last one said that it is the last */
     double work_since_signals;
     int64_t python_calls;
     PyObject *tally;            /* what counts and times calls; NULL: nothing does */

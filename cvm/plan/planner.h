@@ -31,8 +31,13 @@ struct Planner {
     char **block;           /* of storages: memory of this run alone */
     Operand **of_slot;
     int slot_capacity;
+    uint64_t serial;        /* no other planner has it */
     int position;
     const Step *step;
+    Segment **nested;       /* that calls run; each is referred to */
+    int n_nested, nested_capacity;
+    const Segment *published;
+    const void *saved;      /* the instruction goes on after a checkpoint, with what it found; or NULL */
     int is_behind_gate;     /* updates are being written: nothing may fail any more */
     int is_repeatable;      /* whether what was planned may be kept */
     struct Tree *tree;      /* whose program this is */
@@ -296,6 +301,7 @@ static Operand *new_array_operand(Planner *p, StorageKind kind, int type, int it
     x = new_operand(p, s, 0, type, itemsize, ndim, shape, strides);
     if (x == NULL)
         return NULL;
+    x->flags |= WHOLE;
     s->whole = x;
     if ((kind == RESULT || kind == ARRAY) && bytes >= LARGE_ARRAY &&
         !(kind == RESULT && p->code->is_nested)) {
@@ -330,8 +336,11 @@ static Operand *overwritable_operand(Planner *p, int j, int type, int ndim, cons
 /* Another operand for what will be in the same place. */
 static Operand *same_place_as(Planner *p, const Operand *x)
 {
-    return new_operand(p, x->storage, x->offset, x->type, x->itemsize, x->ndim, x->shape,
-                       x->strides);
+    Operand *z = new_operand(p, x->storage, x->offset, x->type, x->itemsize, x->ndim, x->shape,
+                             x->strides);
+    if (z != NULL)
+        z->flags = x->flags;
+    return z;
 }
 
 /* An operand for output j: what it is written over, if that can hold it, else a new array in C order.
@@ -461,6 +470,39 @@ static int set_operands(Planner *p, Call *call, int n_reads, const Operand **rea
     call->operands = found;
     call->n_reads = (short)n_reads;
     call->n_writes = (short)n_writes;
+    return DONE;
+}
+
+static int add_mark(Planner *p)
+{
+    Mark *mark;
+    if (!make_room((void **)&p->marks, p->n_marks, &p->mark_capacity, sizeof(Mark)))
+        return no_memory();
+    mark = &p->marks[p->n_marks++];
+    mark->position = p->position;
+    mark->n_operands = p->n_operands;
+    mark->n_storages = p->n_storages;
+    mark->n_calls = p->n_calls;
+    mark->n_bindings = p->n_bindings;
+    mark->saved = p->saved;
+    return DONE;
+}
+
+/* What was found so far is not computed again if a guard that follows in this instruction fails: the
+   instruction goes on from here. ``saved`` lives as long as the plan. */
+static int checkpoint(Planner *p, const void *saved)
+{
+    p->saved = saved;
+    return add_mark(p);
+}
+
+/* Say that a call runs a segment of another program, which stays as long as what is planned. */
+static int refer_to(Planner *p, Segment *nested)
+{
+    if (!make_room((void **)&p->nested, p->n_nested, &p->nested_capacity, sizeof(Segment *)))
+        return no_memory();
+    p->nested[p->n_nested++] = nested;
+    nested->references++;
     return DONE;
 }
 

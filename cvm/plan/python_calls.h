@@ -6,20 +6,26 @@
 #include <alloca.h>
 #include "arrays.h"
 
-/* What a result is: where it lies if that is in the memory of an argument, else where it will lie. */
-typedef struct {
-    int argument;           /* -1: none */
-    Operand *operand;
-    int type, ndim;
-} PythonResult;
-
 typedef struct {
     PyObject *compute;
+    int n_inputs;           /* the arguments that follow are arrays to write into */
     int n_arguments, n_results, several;
     int copies;             /* whether arrays that the run may use again are copied for it */
     const Operand **arguments;
-    PythonResult *results;
+    const char *is_tensor;  /* of the results */
+    int *storages;          /* of the results */
 } PythonCall;
+
+/* What a result of Python is: the memory of an argument, or an array of its own. */
+typedef struct {
+    int argument;           /* -1: none */
+    const Operand *operand;
+} PythonResult;
+
+typedef struct {
+    const PythonCall *call;
+    PythonResult *results;
+} ResultsGuard;
 
 /* Set by the module: what NumPy keeps in its variable where errors of numbers are ignored. */
 static PyObject *error_state, *errors_ignored;
@@ -77,6 +83,13 @@ static PyObject *as_result(PyObject *value, PyObject **arguments, const char *is
     return array;
 }
 
+/* Whether the memory of an operand may be written over. */
+static int may_write(const Operand *x)
+{
+    const int wanted = BEHAVED | WRITEABLE;
+    return (x->flags & wanted) == wanted && x->storage->kind != CONSTANT;
+}
+
 /* Call Python; ``found`` are new references to the results. */
 static int compute_in_python(const PythonCall *c, Frame *frame, PyObject **found, PyObject **shown)
 {
@@ -92,6 +105,8 @@ static int compute_in_python(const PythonCall *c, Frame *frame, PyObject **found
         if (x == NULL) {
             Py_INCREF(Py_None);
             shown[i] = Py_None;
+        } else if (i >= c->n_inputs && !may_write(x)) {
+            shown[i] = array_copy(frame, x);
         } else {
             shown[i] = object_of(frame, x, &lent);
             if (shown[i] != NULL && lent && c->copies) {
@@ -123,7 +138,7 @@ static int compute_in_python(const PythonCall *c, Frame *frame, PyObject **found
             }
             item = PySequence_Fast_GET_ITEM(value, j);
         }
-        found[j] = as_result(item, shown, is_lent, c->n_arguments, c->results[j].type >= 0);
+        found[j] = as_result(item, shown, is_lent, c->n_arguments, c->is_tensor[j]);
         if (found[j] == NULL)
             break;
     }
@@ -170,27 +185,29 @@ static inline uint64_t mixed(uint64_t hash, uint64_t value)
     return hash ^ hash >> 32;
 }
 
-static int matches(const PythonResult *r, PyObject *found, int argument)
+/* Whether a result lies as the segment was made for. */
+static int matches(const PythonCall *c, const PythonResult *r, const Frame *frame, int j)
 {
     const Operand *x = r->operand;
-    PyArrayObject *z = (PyArrayObject *)found;
-    const size_t size = (size_t)r->ndim * sizeof(int64_t);
-    if (r->type < 0)
+    PyArrayObject *z = (PyArrayObject *)frame->object[c->storages[j]];
+    const size_t size = (size_t)x->ndim * sizeof(int64_t);
+    if (!c->is_tensor[j])
         return 1;
-    return argument == r->argument && PyArray_TYPE(z) == x->type && PyArray_NDIM(z) == x->ndim &&
+    return PyArray_TYPE(z) == x->type && PyArray_NDIM(z) == x->ndim &&
            !PyArray_ISBEHAVED_RO(z) == !(x->flags & BEHAVED) &&
            !memcmp(x->shape, PyArray_DIMS(z), size) &&
-           !memcmp(x->strides, PyArray_STRIDES(z), size);
+           !memcmp(x->strides, PyArray_STRIDES(z), size) &&
+           argument_that_is(c, frame, z) == r->argument;
 }
 
 /* Note the layouts of all results in two words, so that another segment can be found by them. */
-static void note_layouts(const PythonCall *c, Frame *frame, PyObject **found)
+static void note_layouts(const PythonCall *c, Frame *frame)
 {
     uint64_t hash = 1, other = 2;
     int j, axis;
     for (j = 0; j < c->n_results; j++) {
-        PyArrayObject *z = (PyArrayObject *)found[j];
-        if (c->results[j].type < 0)
+        PyArrayObject *z = (PyArrayObject *)frame->object[c->storages[j]];
+        if (!c->is_tensor[j])
             continue;
         hash = mixed(hash, (uint64_t)(argument_that_is(c, frame, z) + 2));
         hash = mixed(hash, (uint64_t)(2 * PyArray_TYPE(z) + !PyArray_ISBEHAVED_RO(z)));
@@ -205,74 +222,48 @@ static void note_layouts(const PythonCall *c, Frame *frame, PyObject **found)
     frame->n_outcome = 2;
 }
 
-static void set_object(Frame *frame, const Storage *s, PyObject *object)
+/* A result that is an argument is not held a second time: counts of references tell who holds it. */
+static void drop_second_holds(const ResultsGuard *g, Frame *frame)
 {
-    PyObject *old = frame->object[s->index];
-    frame->object[s->index] = object;
-    Py_XDECREF(old);
+    int j;
+    for (j = 0; j < g->call->n_results; j++)
+        if (g->results[j].argument >= 0)
+            forget_held(frame, g->call->storages[j]);
 }
 
+static int run_results_guard(const void *params, Frame *frame)
+{
+    const ResultsGuard *g = (const ResultsGuard *)params;
+    int j;
+    for (j = 0; j < g->call->n_results; j++)
+        if (!matches(g->call, &g->results[j], frame, j)) {
+            note_layouts(g->call, frame);
+            return OTHER;
+        }
+    drop_second_holds(g, frame);
+    return DONE;
+}
+
+/* Compute in Python; the frame holds the results from then on. */
 static int run_python_call(const void *params, Frame *frame)
 {
     const PythonCall *c = (const PythonCall *)params;
     PyObject **found = (PyObject **)alloca((size_t)(c->n_results + c->n_arguments + 1) *
                                            sizeof(PyObject *));
     PyObject **shown = found + c->n_results;
-    int j, is_other = 0;
+    int j;
     if (compute_in_python(c, frame, found, shown) != DONE)
         return RAISED;
-    for (j = 0; j < c->n_results && !is_other; j++)
-        is_other = !matches(&c->results[j], found[j],
-                            c->results[j].type < 0
-                                ? -1
-                                : argument_that_is(c, frame, (PyArrayObject *)found[j]));
-    if (is_other)
-        note_layouts(c, frame, found);
-    for (j = 0; j < c->n_results; j++) {
-        const PythonResult *r = &c->results[j];
-        if (is_other || r->argument >= 0) {
-            Py_DECREF(found[j]);
-            continue;
-        }
-        set_object(frame, r->operand->storage, found[j]);
-        if (r->type >= 0)
-            frame->address[r->operand->storage->index] =
-                PyArray_BYTES((PyArrayObject *)found[j]);
-    }
     drop_shown(c, shown);
-    return is_other ? OTHER : DONE;
-}
-
-/* The operand of a result, as it is found by the run that plans. */
-static Operand *operand_of_result(Planner *p, const PythonCall *c, PythonResult *r,
-                                  PyObject *found)
-{
-    PyArrayObject *z = (PyArrayObject *)found;
-    Storage *s;
-    Operand *x;
-    if (r->type < 0) {
-        Py_INCREF(found);
-        return add_object(p, OBJECT, found);
+    for (j = 0; j < c->n_results; j++) {
+        const int at = c->storages[j];
+        PyObject *old = frame->object[at];
+        frame->object[at] = found[j];
+        if (c->is_tensor[j])
+            frame->address[at] = PyArray_BYTES((PyArrayObject *)found[j]);
+        Py_XDECREF(old);
     }
-    r->argument = argument_that_is(c, p->frame, z);
-    if (r->argument >= 0)
-        return same_place_as(p, c->arguments[r->argument]);
-    s = new_storage(p, LATE, PyArray_NBYTES(z));
-    x = s == NULL ? NULL
-                  : new_operand(p, s, 0, PyArray_TYPE(z), (int)PyArray_ITEMSIZE(z),
-                                PyArray_NDIM(z), (int64_t *)PyArray_DIMS(z),
-                                (int64_t *)PyArray_STRIDES(z));
-    if (x == NULL)
-        return NULL;
-    if (!PyArray_ISBEHAVED_RO(z))
-        x->flags &= ~BEHAVED;
-    if (!PyArray_ISWRITEABLE(z))
-        x->flags &= ~WRITEABLE;
-    s->whole = x;
-    Py_INCREF(found);
-    p->frame->object[s->index] = found;
-    p->frame->address[s->index] = PyArray_BYTES(z);
-    return x;
+    return DONE;
 }
 
 /* Set by the module: what it knows of an instruction that Python computes. */
@@ -283,66 +274,116 @@ typedef struct {
 } InPython;
 static const InPython *(*in_python)(PyObject *lowered);
 
-static int plan_python(Planner *p)
+/* Emit the call of Python; its parameters, or NULL. */
+static PythonCall *emit_python_call(Planner *p, const InPython *how)
 {
     const Step *step = p->step;
-    const InPython *how = in_python(step->lowered);
     const int n = step->n_inputs + step->n_into;
-    PyObject **found =
-        (PyObject **)alloca((size_t)(step->n_outputs + n + 1) * sizeof(PyObject *));
-    PyObject **shown = found + step->n_outputs;
-    Call *call;
+    Call *call = new_call(p, run_python_call, "python", sizeof(PythonCall));
     PythonCall *c;
-    int i, j, status;
-    status = run_planned(p);
-    if (status != DONE)
-        return status;
-    call = new_call(p, run_python_call, "python", sizeof(PythonCall));
+    int i, j;
     if (call == NULL)
-        return no_memory();
-    call->needs_gil = call->is_guard = 1;
+        return NULL;
+    call->needs_gil = 1;
     c = (PythonCall *)call->params;
     c->compute = how->compute;
     c->several = how->several;
     c->copies = how->copies;
+    c->is_tensor = how->is_tensor;
+    c->n_inputs = step->n_inputs;
     c->n_arguments = n;
     c->n_results = step->n_outputs;
     c->arguments = (const Operand **)pool_new(&p->pool, (size_t)n * sizeof(Operand *));
-    c->results =
-        (PythonResult *)pool_new(&p->pool, (size_t)step->n_outputs * sizeof(PythonResult));
-    if (c->arguments == NULL || c->results == NULL)
-        return no_memory();
+    c->storages = (int *)pool_new(&p->pool, (size_t)step->n_outputs * sizeof(int));
+    if (c->arguments == NULL || c->storages == NULL)
+        return NULL;
     for (i = 0; i < step->n_inputs; i++)
         c->arguments[i] = input_of(p, i);
-    for (i = 0; i < step->n_into; i++) {
-        const Operand *x = step->into[i] < 0 ? NULL : p->of_slot[step->into[i]];
-        const int wanted = BEHAVED | WRITEABLE;
-        if (x != NULL && !is_constant(x) && (x->flags & wanted) == wanted)
-            c->arguments[step->n_inputs + i] = x;
-    }
+    for (i = 0; i < step->n_into; i++)
+        if (step->into[i] >= 0)
+            c->arguments[step->n_inputs + i] = p->of_slot[step->into[i]];
     for (j = 0; j < step->n_outputs; j++) {
-        c->results[j].type = how->is_tensor[j] ? 0 : -1;
-        c->results[j].argument = -1;
+        Operand *x = add_object(p, how->is_tensor[j] ? LATE : OBJECT, NULL);
+        if (x == NULL)
+            return NULL;
+        c->storages[j] = x->storage->index;
     }
+    return set_operands(p, call, n, c->arguments, 0, NULL) == DONE ? c : NULL;
+}
+
+/* The operand of a result, as the run that plans found it. */
+static Operand *operand_of_result(Planner *p, const PythonCall *c, PythonResult *r, int j)
+{
+    Storage *s = p->storages[c->storages[j]];
+    PyArrayObject *z = (PyArrayObject *)p->frame->object[s->index];
+    Operand *x;
+    r->argument = -1;
+    if (!c->is_tensor[j])
+        return new_operand(p, s, 0, -1, 0, 0, NULL, NULL);
+    r->argument = argument_that_is(c, p->frame, z);
+    if (r->argument >= 0)
+        return same_place_as(p, c->arguments[r->argument]);
+    x = new_operand(p, s, 0, PyArray_TYPE(z), (int)PyArray_ITEMSIZE(z), PyArray_NDIM(z),
+                    (int64_t *)PyArray_DIMS(z), (int64_t *)PyArray_STRIDES(z));
+    if (x == NULL)
+        return NULL;
+    if (!PyArray_ISBEHAVED_RO(z))
+        x->flags &= ~BEHAVED;
+    if (!PyArray_ISWRITEABLE(z))
+        x->flags &= ~WRITEABLE;
+    x->flags |= WHOLE;
+    if (s->index >= p->first_storage)
+        s->bytes = PyArray_NBYTES(z);
+    return x;
+}
+
+/* The results of a call of Python that has run, guarded by their layouts. */
+static int plan_results(Planner *p, const PythonCall *c)
+{
+    Call *call = new_call(p, run_results_guard, "guard layouts", sizeof(ResultsGuard));
+    ResultsGuard *g;
+    int j;
+    if (call == NULL)
+        return no_memory();
+    call->needs_gil = call->is_guard = 1;
+    g = (ResultsGuard *)call->params;
+    g->call = c;
+    g->results = (PythonResult *)pool_new(&p->pool, (size_t)c->n_results * sizeof(PythonResult));
+    if (g->results == NULL)
+        return no_memory();
     if (set_operands(p, call, 0, NULL, 0, NULL) != DONE)
         return RAISED;
-    status = compute_in_python(c, p->frame, found, shown);
+    p->n_run = p->n_calls;
+    for (j = 0; j < c->n_results; j++) {
+        Operand *x = operand_of_result(p, c, &g->results[j], j);
+        if (x == NULL)
+            return no_memory();
+        g->results[j].operand = x;
+        if (give_output(p, j, x) != DONE)
+            return RAISED;
+    }
+    drop_second_holds(g, p->frame);
+    return DONE;
+}
+
+static int plan_python(Planner *p)
+{
+    const PythonCall *c;
+    int status;
+    if (p->saved != NULL)
+        return plan_results(p, (const PythonCall *)p->saved);
+    status = run_planned(p);
     if (status != DONE)
         return status;
-    drop_shown(c, shown);
-    for (j = 0; j < step->n_outputs; j++) {
-        Operand *x = status == DONE ? operand_of_result(p, c, &c->results[j], found[j]) : NULL;
-        if (x == NULL || give_output(p, j, x) != DONE)
-            status = no_memory();
-        if (x != NULL) {
-            c->results[j].operand = x;
-            c->results[j].type = x->type;
-            c->results[j].ndim = x->ndim;
-        }
-        Py_DECREF(found[j]);
-    }
+    c = emit_python_call(p, in_python(p->step->lowered));
+    if (c == NULL)
+        return no_memory();
+    status = run_python_call(c, p->frame);
+    if (status != DONE)
+        return status;
     p->n_run = p->n_calls;
-    return status;
+    status = checkpoint(p, c);
+    return status == DONE ? plan_results(p, c) : status;
 }
 
 #endif

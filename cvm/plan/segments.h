@@ -13,6 +13,8 @@ static void free_segment(Segment *s)
         return;
     for (i = 0; i < s->n_exits; i++)
         free_segment(s->exits[i].to);
+    for (i = 0; i < s->n_nested; i++)
+        s->nested[i]->references--;
     drop_frame_memory(s->idle);
     if (s->recycled != NULL)
         for (i = 0; i < 2 * s->n_storages; i++)
@@ -75,16 +77,6 @@ static void choose_releases(Segment *s)
             *(int *)s->calls[i].params = others_run_after(s, i);
 }
 
-/* Whether an operand is all of the array that its storage was made for. */
-static int is_whole(const Operand *x)
-{
-    const Operand *whole = x->storage->whole;
-    const size_t size = (size_t)x->ndim * sizeof(int64_t);
-    return whole == x || (whole != NULL && whole->type == x->type && whole->ndim == x->ndim &&
-                          whole->offset == x->offset && !memcmp(whole->shape, x->shape, size) &&
-                          !memcmp(whole->strides, x->strides, size));
-}
-
 /* How an output of the program becomes a result. */
 static ResultKind result_kind(const Operand *x)
 {
@@ -93,7 +85,7 @@ static ResultKind result_kind(const Operand *x)
         return BY_OBJECT;
     if (s->kind == INPUT || s->kind == RESULT || s->kind == ARRAY ||
         (s->kind == CONSTANT && s->object != NULL) || (s->kind == LATE && s->base == NULL))
-        return is_whole(x) ? BY_OBJECT : BY_VIEW;
+        return x->flags & WHOLE ? BY_OBJECT : BY_VIEW;
     return BY_COPY;
 }
 
@@ -202,10 +194,17 @@ static Segment *publish(Planner *p)
     p->mark_capacity = p->binding_capacity = 0;
     s->recycled = (PyObject **)calloc(2 * (size_t)s->n_storages + 1, sizeof(PyObject *));
     s->latest = (char *)pool_new(&s->pool, (size_t)s->n_storages + 1);
-    if (s->recycled == NULL || s->latest == NULL || set_results(p, s) != DONE ||
+    s->nested = (Segment **)pool_copy(&s->pool, p->nested, (size_t)p->n_nested * sizeof(Segment *));
+    if (s->nested != NULL) {
+        s->n_nested = p->n_nested;
+        p->n_nested = 0;
+    }
+    p->published = s;
+    if (s->recycled == NULL || s->latest == NULL || s->nested == NULL || set_results(p, s) != DONE ||
         settle_storages(p, s) != DONE) {
         if (!PyErr_Occurred())
             no_memory();
+        p->published = NULL;
         free_segment(s);
         return NULL;
     }
@@ -218,6 +217,10 @@ static Segment *publish(Planner *p)
     }
     for (i = 0; i < s->n_calls; i++)
         s->work += s->calls[i].work;
+    for (i = s->first_own_storage; i < s->n_storages; i++)
+        s->has_objects |= s->storages[i]->kind == ARRAY || s->storages[i]->kind == OBJECT ||
+                          (s->storages[i]->kind == LATE && s->storages[i]->base == NULL) ||
+                          (s->storages[i]->kind == RESULT && !s->code->is_nested);
     choose_releases(s);
     return s;
 }

@@ -9,7 +9,7 @@ enum { MOST_SEGMENTS = 64, FEW_MISSES = 8 };
 /* The segments of one program in one place: called by users, or at an instruction of another. */
 typedef struct Tree {
     const Code *code;
-    Segment *roots[MOST_SEGMENTS];      /* those run lately first */
+    Segment *roots[MOST_SEGMENTS];      /* the latest first */
     Segment *retired;       /* forgotten, but maybe still run; linked by their parents */
     int n_roots, n_segments, most_segments;
     int active;             /* runs under way */
@@ -70,19 +70,24 @@ static void free_retired(Tree *tree)
     }
 }
 
-/* Forget the beginning that was not used for longest, with all that follows it. */
-static void retire_oldest(Tree *tree)
+/* Forget the beginning that was not used for longest, with all that follows it; 0 if calls refer to
+   all. */
+static int retire_oldest(Tree *tree)
 {
-    int i, oldest = 0;
+    int i, oldest = -1;
     Segment *s;
-    for (i = 1; i < tree->n_roots; i++)
-        if (tree->roots[i]->last_used < tree->roots[oldest]->last_used)
+    for (i = 0; i < tree->n_roots; i++)
+        if (tree->roots[i]->references == 0 &&
+            (oldest < 0 || tree->roots[i]->last_used < tree->roots[oldest]->last_used))
             oldest = i;
+    if (oldest < 0)
+        return 0;
     s = tree->roots[oldest];
     tree->n_segments -= count_segments(s);
     tree->roots[oldest] = tree->roots[--tree->n_roots];
     s->parent = tree->retired;
     tree->retired = s;
+    return 1;
 }
 
 /* Whether what is planned now should be kept: not if calls have been alike seldom of late. */
@@ -120,12 +125,13 @@ static int keep_layouts(Segment *s, const Given *given)
     return 1;
 }
 
+/* Keep what was planned from the beginning. NULL: there is no room for it, or an exception. */
 static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
 {
     Segment *s;
-    while (tree->n_roots && (tree->n_segments >= tree->most_segments ||
-                             tree->n_roots == MOST_SEGMENTS))
-        retire_oldest(tree);
+    while (tree->n_segments >= tree->most_segments || tree->n_roots == MOST_SEGMENTS)
+        if (!retire_oldest(tree))
+            return NULL;
     s = publish(p);
     if (s == NULL)
         return NULL;
@@ -168,7 +174,7 @@ static int add_exit(Segment *from, int call, int n, const int64_t *outcome, Segm
 }
 
 static int keep_side(Tree *tree, Planner *p, Segment *from, int call, int n,
-                     const int64_t *outcome)
+                     const int64_t *outcome, Segment **kept)
 {
     Segment *s;
     if (tree->n_segments >= tree->most_segments)
@@ -181,6 +187,7 @@ static int keep_side(Tree *tree, Planner *p, Segment *from, int call, int n,
         return no_memory();
     }
     tree->n_segments++;
+    *kept = s;
     return DONE;
 }
 
@@ -233,7 +240,7 @@ static int plan_run(Tree *tree, const Given *given, Runner *runner, PyObject **r
     if (status == DONE)
         status = collect_results(&p, NULL, p.frame, results);
     if (status == DONE && p.is_repeatable && is_worth_keeping(tree) &&
-        keep_root(tree, &p, given) == NULL)
+        keep_root(tree, &p, given) == NULL && PyErr_Occurred())
         status = RAISED;
     drop_planner(&p);
     return status;
@@ -244,24 +251,19 @@ static int plan_rest(Tree *tree, Segment *s, int call, int status, Frame *frame,
                      PyObject **results)
 {
     int64_t outcome[MOST_OUTCOME];
-    const int n = frame->n_outcome;
+    const int n = frame->n_outcome, is_guard = status == OTHER;
+    Segment *side;
     Planner p;
     memcpy(outcome, frame->outcome, (size_t)n * sizeof(int64_t));
     if (init_planner(&p, tree->code, frame->runner) != DONE)
         return RAISED;
     p.tree = tree;
     tree->planned++;
-    if (status == OTHER) {
-        status = resume(&p, s, mark_of_call(s, call), frame);
-        if (status == DONE)
-            status = collect_results(&p, NULL, p.frame, results);
-        if (status == DONE && p.is_repeatable && is_worth_keeping(tree))
-            status = keep_side(tree, &p, s, call, n, outcome);
-    } else {
-        status = resume(&p, s, mark_of_call(s, call), frame);
-        if (status == DONE)
-            status = collect_results(&p, NULL, p.frame, results);
-    }
+    status = resume(&p, s, mark_of_call(s, call), frame);
+    if (status == DONE)
+        status = collect_results(&p, NULL, p.frame, results);
+    if (status == DONE && is_guard && p.is_repeatable && is_worth_keeping(tree))
+        status = keep_side(tree, &p, s, call, n, outcome, &side);
     drop_planner(&p);
     return status;
 }
