@@ -288,3 +288,9 @@ cdef extern from "calls/loops.h":
 
     void (*note_step)(PyObject *, int64_t, int64_t)
     int plan_loop(Planner *, const void *)
+
+cdef extern from "calls/graphs.h":
+    ctypedef struct GraphSpec:
+        Tree *tree
+
+    int plan_graph(Planner *, const void *)

@@ -591,7 +591,10 @@ def gate(step, checks_values):
 
 # -- loops
 
-def loop(step, NativeMachine body, depths, reads, int n_carried, int n_sequences, int n_stacks, bint until, str name):
+def loop(
+    step, NativeMachine body, depths, reads, int n_carried, int n_sequences, int n_stacks,
+    bint until, str name
+):
     """Lower a loop.
 
     Parameters
@@ -618,6 +621,14 @@ def loop(step, NativeMachine body, depths, reads, int n_carried, int n_sequences
     spec.depths = found.ints(depths)
     spec.read_state = found.ints([state for state, _ in reads])
     spec.read_row = found.ints([row for _, row in reads])
+    return found
+
+
+def graph(step, NativeMachine body):
+    """Lower a graph used as an op; ``body`` is a nested program."""
+    cdef Lowered found = new_lowered(step, "graph", plan_graph, sizeof(GraphSpec))
+    found._kept.append(body)
+    (<GraphSpec *>found.spec).tree = &body.tree
     return found
 
 

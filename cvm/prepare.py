@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import numpy as np
 
+from symcomp.codegen.early import Code
 from symcomp.config import config
 from symcomp.core.node import Apply
+from symcomp.cvm import machine as native
 from symcomp.cvm.blas_threads import BlasLimit
 from symcomp.cvm.decompositions import ROUTINES, decomposition
-from symcomp.cvm.kernels import MOST_AXES, formula_of, lowered_kernels, threads_to_use
-from symcomp.cvm import machine as native
+from symcomp.cvm.kernels import (
+    FORMULAS,
+    MOST_AXES,
+    PrintedKernels,
+    formula_of,
+    lowered_kernels,
+    threads_to_use,
+)
 from symcomp.cvm.machine import DRAWS_OF_NUMPY, Lowered, NativeMachine
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
@@ -41,10 +49,9 @@ from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKe
 from symcomp.ops.windows.pooling import MODES as POOL_MODES
 from symcomp.ops.windows.pooling import MaxPool, SumPool, SumPoolInputs, ToPositions
 from symcomp.vm import destinations
+from symcomp.vm.features import Feature, Lowering, Lowerings
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
-
-Lowering = Callable[[Instruction], Lowered | None]
 
 # Of what the machine compares lengths with.
 LARGEST_INT = 2**31 - 1
@@ -56,35 +63,21 @@ MOST_SPATIAL_AXES = 3
 MOST_FACTORS = 64
 
 
-def native_machine(program: Program, keep: bool = False, nested: bool = False) -> NativeMachine:
-    """Return the machine that runs ``program`` natively.
-
-    Parameters
-    ----------
-    program : Program
-    keep : bool
-        Hold on to the values of the last call until ``free`` is called.
-    """
-    return NativeMachine(program, lowered_instructions(program.instructions), keep, nested)
-
-
-def computed_natively(program: Program) -> Program:
+def computed_natively(program: Program, lowered: Sequence[Lowered | None]) -> Program:
     """Return a program for the Python machine, each of whose instructions is computed by the same
     native calls as in the native machine.
     """
     code = [
         replace(step, compute=_single(step, how))
-        if how is not None and how.name not in ("PythonCall", "gate", "loop")
+        if how is not None and how.name != "PythonCall" and not step.bodies and not step.claims
         else step
-        for step, how in zip(
-            program.instructions, lowered_instructions(program.instructions), strict=True
-        )
+        for step, how in zip(program.instructions, lowered, strict=True)
     ]
     return replace(program, instructions=code)
 
 
 def _single(step: Instruction, how: Lowered) -> Callable[..., Any]:
-    """Return what computes one instruction by its native calls, from the values of its arguments."""
+    """Return what computes one instruction by its native calls, from values of its arguments."""
     n, arguments, several = len(step.inputs), len(step.arguments), step.several
     outputs = tuple(range(arguments, arguments + len(step.outputs)))
     alone = replace(
@@ -103,22 +96,38 @@ def _single(step: Instruction, how: Lowered) -> Callable[..., Any]:
     return compute
 
 
-def lowered_instructions(code: Sequence[Instruction]) -> list[Lowered | None]:
-    """Return for each instruction how it is planned; None for those that the machine does itself."""
-    kernels = lowered_kernels(code) if config.kernels else {}
+def lowered_instructions(
+    code: Sequence[Instruction],
+    lowerings: Lowerings,
+    printed: PrintedKernels,
+    codes: Mapping[str, Code],
+) -> list[Lowered | None]:
+    """Return for each instruction how it is planned; None for those that the machine does itself.
+
+    Parameters
+    ----------
+    code : sequence of Instruction
+    lowerings : mapping of type to callable
+        By the class of the op.
+    printed : mapping of int to (Formula, WholeKernel)
+        The kernels of instructions.
+    codes : mapping of str to Code
+        Those that there are, by name.
+    """
+    kernels = lowered_kernels(code, printed, codes) if config.kernels else {}
     return [
-        _gate(step) if step.claims else kernels.get(i) or _lowered(step)
+        _gate(step) if step.claims else kernels.get(i) or _lowered(step, lowerings)
         for i, step in enumerate(code)
     ]
 
 
-def _lowered(step: Instruction) -> Lowered | None:
+def _lowered(step: Instruction, lowerings: Lowerings) -> Lowered | None:
     """Lower a CALL or COPY; None for the opcodes that the machine knows itself."""
     if step.opcode not in (Opcode.CALL, Opcode.COPY):
         return None
     if step.opcode is Opcode.COPY:
         return native.copied(step, False)
-    lowering = NATIVE.get(type(step.node.op)) if step.node is not None else None
+    lowering = lowerings.get(type(step.node.op)) if step.node is not None else None
     found = lowering(step) if lowering is not None and _is_small(step) else None
     return found if found is not None else native.python_call(step)
 
@@ -244,8 +253,9 @@ def _product(
     node: Any = step.node
     out = node.outputs[0]
     transposed = (getattr(node.op, "trans_a", False), getattr(node.op, "trans_b", False))
+    destroys = bool(node.op.destroy_map)
     return native.product(
-        step, out.ndim, c, alpha, a, b, beta, transposed, outer, bool(node.op.destroy_map), out.dtype
+        step, out.ndim, c, alpha, a, b, beta, transposed, outer, destroys, out.dtype
     )
 
 
@@ -425,8 +435,7 @@ def _range(step: Instruction) -> Lowered | None:
 REALS = ("float32", "float64")
 DRAWN = ("standard_exponential", "standard_gamma", "standard_normal", "standard_uniform")
 
-# What is done natively; the rest calls Python.
-NATIVE: dict[type, Lowering] = {
+_LOWERINGS: dict[type, Lowering] = {
     **dict.fromkeys(ROUTINES, decomposition),
     Alloc: _fill,
     Arange: _range,
@@ -475,3 +484,10 @@ NATIVE: dict[type, Lowering] = {
     ToPositions: _pool,
     Unique: _distinct,
 }
+
+#: What the native machine does by itself; the rest calls Python.
+CPU = Feature(
+    "cpu",
+    lowerings={(op, "cpu"): how for op, how in _LOWERINGS.items()},
+    kernels=FORMULAS,
+)

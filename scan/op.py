@@ -16,16 +16,12 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.config import config
-from symcomp.cvm import machine as native
-from symcomp.cvm.prepare import NATIVE
 from symcomp.ops.shape import ShapeI
 from symcomp.scan.forward import pushed
 from symcomp.scan.layout import Layout, Step, flat_step
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
-from symcomp.scan.run import FIRST_ROWS, Rows, Steps, by_fast_run, copy_of, machine_of
-from symcomp.vm.inspection import Inspector, Machine
+from symcomp.scan.run import FIRST_ROWS, Rows, Steps, by_fast_run, copy_of
 
 
 @record
@@ -60,6 +56,8 @@ class Scan(Op):
     name: str = field(default="scan", compare=False)
 
     multiple_outputs = True
+    runs_bodies = True
+    copies_results_of_bodies = True
 
     def output_types(self, *inputs: Variable) -> list[Type]:
         layout = self.layout
@@ -86,24 +84,22 @@ class Scan(Op):
         types += [TensorType(out.dtype, (length, *out.type.shape)) for out in new.stacked]
         return types + [TensorType("int64", ())] * layout.until
 
-    @cached_property
-    def machine(self) -> Machine:
-        """What runs one step."""
-        return machine_of(self.body, self.selects)
+    @property
+    def rewrites_of_bodies(self) -> Callable[[frozenset[str]], bool] | None:  # type: ignore[override]
+        """The rewrites that the user chose for the body; None: those of the function."""
+        return None if self.selects is by_fast_run else self.selects
 
-    def bind(self, node: Apply) -> Callable[..., Any]:
-        """``perform``; what runs a step is made now, once for all applications."""
-        return self.perform
-
-    def bind_inspected(self, node: Apply, inspector: Inspector) -> Callable[..., Any]:
-        """The inspector sees the instructions of every step."""
-        machine = machine_of(self.body, self.selects, inspector)
-        return lambda n, *rest: self._run(machine, n, rest)
+    def bind_bodies(
+        self, node: Apply, runs: Sequence[Callable[[Sequence[Any]], list[Any]]]
+    ) -> Callable[..., Any]:
+        return lambda n, *rest: self._run(runs[0], n, rest)
 
     def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
-        return self._run(self.machine, n, rest)
+        return self._run(self.body.run, n, rest)
 
-    def _run(self, machine: Machine, n: Any, rest: Sequence[Any]) -> tuple[Any, ...]:
+    def _run(
+        self, step: Callable[[Sequence[Any]], list[Any]], n: Any, rest: Sequence[Any]
+    ) -> tuple[Any, ...]:
         layout = self.layout
         most = int(n)
         _, traced, carried, sequences, captured = layout.arguments([n, *rest])
@@ -118,7 +114,7 @@ class Scan(Op):
             states.append(rows)
         stacks = [Rows(f"the output {y}", y.dtype, capacity, None) for y in kinds.stacked]
         steps = Steps(self.layout, states, carried, sequences, captured, stacks)
-        done = steps.run(machine, most, str(self))
+        done = steps.run(step, most, str(self))
         results = [
             rows.first(depth + done, None)
             for rows, depth in zip(states, layout.depths, strict=True)
@@ -256,19 +252,3 @@ def _check_state(op: Scan, lagged: list[Any], depth: int, x: Any, out: Any) -> N
     clash = any(m is not None and n is not None and m != n for m, n in lengths)
     if out.dtype != kind.dtype or out.ndim != kind.ndim or clash:
         raise DTypeError(f"{op}: the state {name} is {kind}, the step makes it {out.type}")
-
-
-def _lowered(step: Any) -> Any:
-    op = step.node.op
-    if not config.linker.startswith("c"):
-        return None
-    layout = op.layout
-    if not all(isinstance(v.type, TensorType) for v in (*step.node.inputs, *step.node.outputs)):
-        return None
-    body = machine_of(op.body, op.selects, nested=True)
-    states = zip(layout.depths, layout.lags, strict=True)
-    reads = [(i, depth - lag) for i, (depth, lags) in enumerate(states) for lag in lags]
-    return native.loop(step, body, layout.depths, reads, layout.n_carried, layout.n_sequences, layout.n_stacked, layout.until, str(op))
-
-
-NATIVE[Scan] = _lowered

@@ -11,10 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from symcomp.core.closed import ClosedGraph
-from symcomp.core.evaluate import evaluator
 from symcomp.core.graph import FunctionGraph
-from symcomp.core.node import Apply
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Run, Tally
@@ -65,23 +62,6 @@ class Inspector:
         ``work`` may be called several times, on other values too.
         """
         return work(values)
-
-    def inner_run(self, body: ClosedGraph) -> Callable[[Sequence[Any]], list[Any]]:
-        """As ``body.run``, for an op that has no program: every node is seen."""
-        graph = FunctionGraph(body.inputs, body.outputs)
-
-        def bind(position: int, node: Apply) -> Callable[..., Any]:
-            compute, several = node.op.bind_inspected(node, self), node.op.multiple_outputs
-            step = Instruction(Opcode.CALL, node=node, compute=compute, several=several)
-            return _through(position, step, self)
-
-        run = evaluator(graph.inputs, graph.outputs, bind)
-
-        def seen(values: Sequence[Any]) -> list[Any]:
-            self.begin(graph, values, True)
-            return run(values)
-
-        return seen
 
 
 class Several(Inspector):

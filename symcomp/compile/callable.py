@@ -12,29 +12,13 @@ from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
-from symcomp.core.spans import recorded, span
+from symcomp.core.spans import recorded
 from symcomp.cvm.blas_threads import BlasLimit, blas_threads_to_use
 from symcomp.cvm.machine import Caller
-from symcomp.cvm.prepare import computed_natively, native_machine
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
-from symcomp.vm.inspection import InspectedMachine, Machine, inspected
-from symcomp.vm.machine import PythonMachine
 from symcomp.vm.memory import MemoryReport
-from symcomp.vm.program import Program
 from symcomp.vm.tally import Tally
-
-
-def _machine(program: Program, maker: Maker) -> Machine:
-    inspector = maker.inspector
-    if inspector is None:
-        if maker.mode.native:
-            return native_machine(program, maker.keeps)
-        return PythonMachine(program, keep=maker.keeps)
-    # An inspector sees the values between instructions: these are run one by one.
-    code = computed_natively(program) if maker.mode.native else program
-    machine = PythonMachine(inspected(code, inspector), keep=maker.keeps)
-    return InspectedMachine(machine, inspector, maker.fgraph)
 
 
 class Function(Caller):
@@ -71,10 +55,8 @@ class Function(Caller):
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
         self.maker = maker
         self.name = maker.name
-        with span("lower"):
-            self.program = maker.program()
-        with span("machine"):
-            machine = _machine(self.program, maker)
+        self.executable = maker.executable()
+        self.program, machine = self.executable.program, self.executable.machine
         self.profiled: Profiled | None = None
         if maker.profile is not None:
             tally, calls = machine.new_tally(), None
