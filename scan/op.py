@@ -21,7 +21,7 @@ from symcomp.scan.forward import pushed
 from symcomp.scan.layout import Layout, Step, flat_step
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
-from symcomp.scan.run import FIRST_ROWS, Rows, Steps, by_fast_run, copy_of
+from symcomp.scan.run import FIRST_ROWS, Rows, StepFunction, Steps, by_fast_run, copy_of
 
 
 @record
@@ -88,6 +88,32 @@ class Scan(Op):
     def rewrites_of_bodies(self) -> Callable[[frozenset[str]], bool] | None:  # type: ignore[override]
         """The rewrites that the user chose for the body; None: those of the function."""
         return None if self.selects is by_fast_run else self.selects
+
+    @property
+    def inputs(self) -> list[Variable]:
+        """The variables that the body takes, in the order of ``Layout.step``."""
+        return list(self.body.inputs)
+
+    @property
+    def outputs(self) -> list[Variable]:
+        """The variables that the body gives, in the order of ``Layout.results``."""
+        return list(self.body.outputs)
+
+    @cached_property
+    def fn(self) -> StepFunction:
+        """One step as a function of the values of ``inputs``.
+
+        Examples
+        --------
+        >>> import symcomp
+        >>> import symcomp.tensor as T
+        >>> z, _ = symcomp.scan(lambda x: T.sin(x) + 0, T.dvector("x"))
+        >>> z.owner.op.fn(0.0)
+        [array(0.)]
+        >>> z.owner.op.fn.fgraph.toposort()
+        [sin(x[t])]
+        """
+        return StepFunction(self.body, self.selects)
 
     def bind_bodies(
         self, node: Apply, runs: Sequence[Callable[[Sequence[Any]], list[Any]]]

@@ -8,9 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.config import config
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.graph import FunctionGraph
 from symcomp.core.tensor import TensorType
+from symcomp.cvm.executable import compile_graph
 from symcomp.errors import ShapeError
+from symcomp.rewrite.phases import PHASES, rewrite
+from symcomp.rewrite.registry import extended
 from symcomp.scan.layout import Layout
+from symcomp.vm.policy import Policy
 
 # A loop that may stop early starts with memory for so many steps.
 FIRST_ROWS = 64
@@ -24,6 +31,39 @@ def by_fast_run(tags: frozenset[str]) -> bool:
 def by_fast_compile(tags: frozenset[str]) -> bool:
     """The cheap rewrites."""
     return "fast_compile" in tags
+
+
+class StepFunction:
+    """One step as a function of values, to look at: it takes the inputs of the body.
+
+    Attributes
+    ----------
+    fgraph : FunctionGraph
+        The body as it is rewritten.
+
+    Parameters
+    ----------
+    body : ClosedGraph
+    selects : callable
+        As of ``Scan``.
+    """
+
+    def __init__(self, body: ClosedGraph, selects: Callable[[frozenset[str]], bool]) -> None:
+        self.fgraph = FunctionGraph(body.inputs, body.outputs)
+        rewrite(self.fgraph, selects, config.on_opt_error, extended(PHASES))
+        self._run = compile_graph(self.fgraph, Policy(native=False)).run
+
+    @property
+    def maker(self) -> StepFunction:
+        """Itself: as of other functions, ``fn.maker.fgraph`` is the graph."""
+        return self
+
+    def __call__(self, *values: Any) -> list[Any]:
+        taken = self.fgraph.inputs
+        if len(values) != len(taken):
+            raise TypeError(f"a step takes {len(taken)} values, got {len(values)}")
+        given = [x.type.filter(value) for x, value in zip(taken, values, strict=True)]
+        return list(self._run(given))
 
 
 class Rows:

@@ -49,6 +49,8 @@ class ModeOfOptimizer(Mode):
 
 
 def _made(linker: Any = None, optimizer: Any = "default") -> Mode:
+    if isinstance(optimizer, str) and optimizer not in OPTIMIZERS:
+        optimizer = PREDEFINED.get(optimizer, optimizer)
     if isinstance(optimizer, Query):
         return ModeOfOptimizer(linker, optdb.query(optimizer))
     if isinstance(optimizer, Optimizer):
@@ -58,5 +60,18 @@ def _made(linker: Any = None, optimizer: Any = "default") -> Mode:
 
 AnyMode = Adapted("theano.compile.Mode", Mode, _made)
 
+
+def register_optimizer(name: str, opt: Any) -> None:
+    """Have ``Mode(optimizer=name)`` use an optimizer, or a query."""
+    if name in PREDEFINED:
+        raise ValueError(f"register_optimizer: the name {name!r} is taken")
+    PREDEFINED[name] = opt
+
+
 #: ``predefined_optimizers``: what the optimizers' names choose.
-PREDEFINED = {name: Query([level, *more]) for name, (level, more) in OPTIMIZERS.items()}
+PREDEFINED: dict[str | None, Any] = {
+    name: Query([level, *more]) for name, (level, more) in OPTIMIZERS.items()
+}
+PREDEFINED |= {None: PREDEFINED["None"], "fast_run_stable": PREDEFINED["stabilize"]}
+#: The same by Theano's names: ``OPT_FAST_RUN`` and others.
+QUERIES = {f"OPT_{name}".upper(): query for name, query in PREDEFINED.items()}

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from symcomp.core.op import Op as ModernOp
 from symcomp.core.special_types import DisconnectedType
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.random.state import RandomType, generator_at
 
 __all__ = ["MethodNotDefined", "Op", "PureOp", "ShapeError", "ViewOp", "view_op"]
 
@@ -38,7 +40,9 @@ class Op(ModernOp):
     ``output_storage[i][0]``. It may have ``grad(inputs, output_gradients)`` or
     ``L_op(inputs, outputs, output_gradients)``, ``R_op(inputs, eval_points)``,
     ``infer_shape(node, shapes)``, ``connection_pattern(node)``, ``view_map``, ``destroy_map``,
-    ``default_output`` and ``__props__``: names of the attributes that make two ops equal.
+    ``default_output`` and ``__props__``: names of the attributes that make two ops equal. Inputs
+    that are random states are passed to ``perform`` as NumPy's ``RandomState``. An op may have
+    ``make_thunk(node, storage_map, compute_map, no_recycling)`` instead of ``perform``.
 
     Examples
     --------
@@ -91,15 +95,73 @@ class Op(ModernOp):
     # -------------------------------------------------------------------------------------
 
     def bind(self, node: Apply) -> Callable[..., tuple[Any, ...]]:
-        """``perform`` with new storage at each call, its results brought to the node's types."""
+        """``perform`` with new storage at each call, its results brought to the node's types; or
+        what the op's own ``make_thunk`` makes.
+        """
+        if type(self).make_thunk is not Op.make_thunk:
+            return self._bind_thunk(node)
         if getattr(self.perform, "__func__", None) is ModernOp.perform:
             raise NotImplementedError(f"{self} has no perform: symcomp cannot run Theano's C code")
-        kinds = [out.type for out in node.outputs]
+        takes, gives = [x.type for x in node.inputs], [out.type for out in node.outputs]
+        plain = not any(isinstance(kind, RandomType) for kind in takes)
 
         def compute(*values: Any) -> tuple[Any, ...]:
-            storage: list[list[Any]] = [[None] for _ in kinds]
-            self.perform(node, list(values), storage)
-            return tuple(_as_value(k, cell[0]) for k, cell in zip(kinds, storage, strict=True))
+            given = list(values) if plain else list(map(_as_given, takes, values))
+            storage: list[list[Any]] = [[None] for _ in gives]
+            self.perform(node, given, storage)
+            return tuple(_as_value(k, cell[0]) for k, cell in zip(gives, storage, strict=True))
+
+        return compute
+
+    def make_thunk(
+        self,
+        node: Apply,
+        storage_map: Mapping[Variable, list[Any]],
+        compute_map: Mapping[Variable, list[bool]] | None = None,
+        no_recycling: Sequence[Variable] = (),
+        impl: Any = None,
+    ) -> Callable[[], None]:
+        """Return a function that computes the node from, and into, the cells of ``storage_map``.
+
+        Parameters
+        ----------
+        node : Apply
+        storage_map : mapping of Variable to list
+            For each input and output of the node a list of one element, its value.
+        compute_map : mapping of Variable to list, optional
+            For each output a list of one element, which is set to True.
+        no_recycling, impl
+            Accepted as Theano has them.
+        """
+        compute = self.bind(node)
+        inputs = [storage_map[x] for x in node.inputs]
+        outputs = [storage_map[y] for y in node.outputs]
+
+        def thunk() -> None:
+            found = compute(*(cell[0] for cell in inputs))
+            for y, cell, value in zip(node.outputs, outputs, found, strict=True):
+                cell[0] = value
+                if compute_map is not None:
+                    compute_map[y][0] = True
+
+        thunk.inputs, thunk.outputs, thunk.lazy = inputs, outputs, False  # type: ignore[attr-defined]
+        return thunk
+
+    def _bind_thunk(self, node: Apply) -> Callable[..., tuple[Any, ...]]:
+        """Return a function of values that calls the thunk of the op, one call at a time."""
+        cells: dict[Variable, list[Any]] = {v: [None] for v in (*node.inputs, *node.outputs)}
+        done = {v: [v in node.inputs] for v in cells}
+        thunk = self.make_thunk(node, cells, done, [])
+        lock = Lock()
+
+        def compute(*values: Any) -> tuple[Any, ...]:
+            with lock:
+                for x, value in zip(node.inputs, values, strict=True):
+                    cells[x][0] = _as_given(x.type, value)
+                for y in node.outputs:
+                    cells[y][0], done[y][0] = None, False
+                thunk()
+                return tuple(_as_value(y.type, cells[y][0]) for y in node.outputs)
 
         return compute
 
@@ -157,8 +219,21 @@ class Op(ModernOp):
 PureOp = Op
 
 
+def _as_given(kind: Type, value: Any) -> Any:
+    """Return a value as ``perform`` takes it: a random state as NumPy's ``RandomState``."""
+    if isinstance(kind, RandomType):
+        return np.random.RandomState(generator_at(value, _new_generator()).bit_generator)
+    return value
+
+
+def _new_generator() -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(0))
+
+
 def _as_value(kind: Type, value: Any) -> Any:
-    """A number as an array of the type; arrays stay, and are checked by whoever runs the op."""
+    """Return a number, or a random state, as an array of the type; arrays stay, and are checked
+    by the machine that runs the op.
+    """
     if isinstance(kind, TensorType) and not isinstance(value, np.ndarray) and value is not None:
         return kind.filter(value)
     return value

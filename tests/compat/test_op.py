@@ -230,6 +230,50 @@ class TestGradients:
         assert symcomp.function([x], Unknown()(x)[0].shape)(np.zeros(3)).tolist() == [3]
 
 
+class TestThunks:
+    def test_that_of_a_perform(self) -> None:
+        class Cube(Op):
+            __props__ = ()
+            itypes, otypes = [T.dvector], [T.dvector]
+
+            def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+                output_storage[0][0] = inputs[0] ** 3
+
+        x = T.dvector("x")
+        node = Cube().make_node(x)
+        storage: dict[Any, list[Any]] = {x: [np.array([1.0, 2.0])], node.outputs[0]: [None]}
+        done = {node.outputs[0]: [False]}
+        thunk: Any = Cube().make_thunk(node, storage, done, [])
+        assert thunk.inputs == [storage[x]] and thunk.lazy is False
+        thunk()
+        assert storage[node.outputs[0]][0].tolist() == [1.0, 8.0]
+        assert done[node.outputs[0]] == [True]
+
+    def test_one_of_the_programs_own(self) -> None:
+        class Twice(Op):
+            __props__ = ()
+
+            def make_node(self, x: Any) -> Apply:
+                return Apply(self, [x], [x.type()])
+
+            def make_thunk(
+                self, node: Any, storage_map: Any, compute_map: Any, no_recycling: Any
+            ) -> Any:
+                source, target = storage_map[node.inputs[0]], storage_map[node.outputs[0]]
+
+                def thunk() -> None:
+                    assert target[0] is None
+                    target[0] = 2 * source[0]
+                    compute_map[node.outputs[0]][0] = True
+
+                return thunk
+
+        x = T.dvector("x")
+        f = symcomp.function([x], Twice()(x) + 1.0)
+        assert f([1.0, 2.0]).tolist() == [3.0, 5.0]
+        assert f([0.0]).tolist() == [1.0]
+
+
 class TestAsOp:
     def test_several_outputs(self) -> None:
         @symcomp.as_op([T.dvector], [T.dscalar, T.lscalar])

@@ -127,6 +127,7 @@ def of_matrices():
         T.nlinalg.det(Y), T.nlinalg.pinv(Y), T.nlinalg.matrix_inverse(Y), *T.nlinalg.eigh(X),
         s.eigvalsh(X, T.eye(4)), *T.nlinalg.qr(Y), *T.nlinalg.svd(Y), *T.nlinalg.slogdet(X),
         *T.nlinalg.eig(Y), T.nlinalg.svd(Y, compute_uv=False), T.nlinalg.lstsq(Y, x, -1)[0],
+        T.nlinalg.lstsq(Y, x, x[0] * 0.0)[0],
         QR(True)(Y)[0], QRRaw()(Y)[0], Adjugate()(Y), SingularValues()(Y), Invertible()(Y),
         InverseForm()(x, X, x), StableInverse()(Y), *StableSLogDet()(X), Magnitude()(x),
         StableSolve("gen", False, False)(X, x),

@@ -10,7 +10,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
-from symcomp.core.walk import toposort
+from symcomp.core.walk import ancestors, toposort
 from symcomp.errors import DTypeError, MissingInputError, ShapeError
 from symcomp.ifelse import ifelse
 from symcomp.scan.op import Scan
@@ -389,3 +389,24 @@ def test_an_empty_list_of_updates():
     )
     assert doubled.eval().tolist() == [2, 4, 8, 16, 32]
     assert not updates
+
+
+def test_the_step_can_be_looked_at() -> None:
+    x, h = T.dmatrix("x"), T.dvector("h")
+
+    def step(row: Any, state: Any) -> Any:
+        z = T.neg(T.neg(row))
+        z.name, z.tag.role = "inside", "hidden"
+        return z + state
+
+    y, _ = symcomp.scan(step, x, h)
+    whole = y.owner.inputs[0]
+    op = whole.owner.op
+    assert symcomp.function([x, h], whole.shape)(np.ones((3, 2)), np.ones(2)).tolist() == [4, 2]
+    assert [str(v) for v in op.inputs] == ["h[t-1]", "x[t]"] and len(op.outputs) == 1
+    (inside,) = [v for v in ancestors(op.outputs) if v.name == "inside"]
+    assert inside.tag.role == "hidden"
+    np.testing.assert_allclose(op.fn([1.0, 2.0], [0.0, 1.0])[0], [1.0, 3.0])
+    assert [str(node.op) for node in op.fn.maker.fgraph.toposort()] == ["add"]
+    with pytest.raises(TypeError, match="a step takes 2 values, got 1"):
+        op.fn([1.0])
