@@ -11,10 +11,12 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.cvm.executable import compile_graph
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.shape import ShapeI
 from symcomp.scan.forward import pushed
@@ -22,6 +24,7 @@ from symcomp.scan.layout import Layout, Step, flat_step
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
 from symcomp.scan.run import FIRST_ROWS, Rows, StepFunction, Steps, by_fast_run, copy_of
+from symcomp.vm.policy import Policy
 
 
 @record
@@ -121,7 +124,14 @@ class Scan(Op):
         return lambda n, *rest: self._run(runs[0], n, rest)
 
     def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
-        return self._run(self.body.run, n, rest)
+        return self._run(self._step, n, rest)
+
+    @cached_property
+    def _step(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """What runs one step where no function runs it: the body as it is, lazily."""
+        graph = FunctionGraph(self.body.inputs, self.body.outputs)
+        borrowed = range(len(graph.outputs))
+        return compile_graph(graph, Policy(native=False), borrowed=borrowed).run
 
     def _run(
         self, step: Callable[[Sequence[Any]], list[Any]], n: Any, rest: Sequence[Any]

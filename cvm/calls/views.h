@@ -287,6 +287,7 @@ static int guarded_vector(Planner *p, Operand *x, int n, int64_t *found)
         return no_memory();
     call->is_guard = 1;
     x->guarded_by = p->serial;
+    p->n_run = p->n_calls; /* the values were read in this run */
     return set_operands(p, call, 1, &read, 0, NULL);
 }
 

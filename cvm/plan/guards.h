@@ -46,6 +46,7 @@ static int new_value_guard(Planner *p, Operand *x, call_function *run, const cha
     g->expected = expected;
     call->is_guard = 1;
     x->guarded_by = p->serial;
+    p->n_run = p->n_calls; /* the value was read in this run */
     return set_operands(p, call, 1, &read, 0, NULL);
 }
 
