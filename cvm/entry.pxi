@@ -60,18 +60,17 @@ cdef class Caller:
     trust_input : bool
         Pass arguments on unchecked.
     profile : ProfileStats or None
-    tally : object, optional
-        What counts the instructions of the machine (its ``new_tally()``), where that is wanted.
     calls : Calls, optional
-        What counts calls then.
+        Counts and times the calls.
     """
 
     cdef public bint trust_input
     cdef public object profile
     cdef public object _machine
     cdef NativeMachine _native      # the same, if it is one; else None
-    cdef object _tally
-    cdef object _calls
+    cdef Calls _calls
+    cdef bint _is_timed             # whether the instructions of the call that begins are timed
+    cdef int64_t _timing            # nanoseconds that timing took in the last such call
     cdef list _cells
     cdef list _claimed_cells
     cdef bint _mutable, _single, _listed
@@ -82,13 +81,13 @@ cdef class Caller:
 
     def __init__(
         self, machine, inputs, updated, int n_outputs, structure, bint trust_input, profile,
-        tally=None, calls=None
+        Calls calls=None
     ):
         cdef int i
         explicit = [i for i, spec in enumerate(inputs) if not spec.implicit]
         self._machine, self.trust_input, self.profile = machine, trust_input, profile
         self._native = machine if type(machine) is NativeMachine else None
-        self._tally, self._calls = tally, calls
+        self._calls = calls
         self._cells = [spec.container for spec in inputs]
         self._claimed_cells = [self._cells[i] for i in machine.program.claimed]
         self._mutable = any([spec.mutable for spec in inputs])
@@ -115,19 +114,32 @@ cdef class Caller:
         subset = None
         if kwargs:
             subset = kwargs.pop("output_subset", None)
-        results = self._call(args, kwargs)
+        results = self._call(args, kwargs) if self._calls is None else self._timed(args, kwargs)
         if subset is None and self._single:
             return results[0]
         if subset is None and self._listed:
             return results
         return self._shape(results, subset)
 
+    cdef list _timed(self, tuple args, dict kwargs):
+        """``_call``, counted, and timed if it is its turn."""
+        cdef int kind = self._calls.next()
+        cdef int64_t began
+        cdef list results
+        if kind == UNTIMED:
+            return self._call(args, kwargs)
+        began = nanoseconds()
+        self._is_timed, self._timing = kind == TIMED_CALLS, 0
+        results = self._call(args, kwargs)
+        self._calls.add(kind, began, self._timing)
+        return results
+
     def _repeat(self, Py_ssize_t n_calls):
         """Call with the stored values, several times; return the last outputs, as a list."""
         cdef list results = []
         cdef Py_ssize_t k
         for k in range(n_calls):
-            results = self._call(None, None)
+            results = self._call(None, None) if self._calls is None else self._timed(None, None)
             # As in loops of Python, Ctrl-C has its turn, and so have other threads.
             PyErr_CheckSignals()
             if k % CALLS_IN_A_ROW == 0:
@@ -196,10 +208,12 @@ cdef class Caller:
                 raise MemoryError()
         memset(&runner, 0, sizeof(Runner))
         runner.claimed = <PyObject *>self._claimed_cells
+        runner.is_timed, self._is_timed = self._is_timed, False
         for i in range(self._n_inputs):
             read_given(&given[i], values[i], i < self._n_cells and self._kinds[i].is_written)
         try:
             results = self._native.execute(given, &runner)
+            self._timing = runner.timing
             return self._set(self._new_values(results))
         finally:
             if given != few:

@@ -62,6 +62,7 @@ class Executable:
     ) -> None:
         self.graph, self.policy = graph, policy
         self._codes, self._inner, self._keep = codes, inner, keep
+        self._is_counted = False
         self.bodies = {
             node: [self._body(node, *ends) for ends in node.op.inner_graphs()]
             for node in graph.toposort()
@@ -89,15 +90,27 @@ class Executable:
         """Run the program by itself: from the values of the inputs to those of the outputs."""
         return self.machine.run(values)
 
+    def count(self) -> None:
+        """Count the runs of the machine, which may not be there yet."""
+        self._is_counted = True
+        if "machine" in self.__dict__:
+            self.machine.new_tally()
+
     @cached_property
     def machine(self) -> Machine:
         """What runs the program."""
+        machine = self._machine()
+        if self._is_counted:
+            machine.new_tally()
+        return machine
+
+    def _machine(self) -> Machine:
         inspector, program = self.policy.inspector, self.program
         if inspector is not None:
             if self.policy.native:
                 program = computed_natively(program, self._lowered())
-            machine = PythonMachine(inspected(program, inspector), keep=self._keep)
-            return InspectedMachine(machine, inspector, self.graph, self._inner)
+            inspecting = PythonMachine(inspected(program, inspector), keep=self._keep)
+            return InspectedMachine(inspecting, inspector, self.graph, self._inner)
         if self.policy.native:
             return NativeMachine(program, self._lowered(), self._keep, nested=False)
         return PythonMachine(program, keep=self._keep)

@@ -15,6 +15,7 @@ cdef class Lowered:
 
     cdef readonly str name
     cdef readonly object code
+    cdef readonly object body       # the machine of a nested program
     cdef plan_function *plan
     cdef void *spec
     cdef InPython in_python
@@ -22,7 +23,7 @@ cdef class Lowered:
     cdef object _compute
 
     def __cinit__(self, step, str name):
-        self.name, self.code = name, None
+        self.name, self.code, self.body = name, None, None
         self._compute = step.compute
         self._kept = []
         node = step.node
@@ -613,7 +614,8 @@ def loop(
     """
     cdef Lowered found = new_lowered(step, "loop", plan_loop, sizeof(LoopSpec))
     cdef LoopSpec *spec = <LoopSpec *>found.spec
-    found._kept += [body, name]
+    found.body = body
+    found._kept.append(name)
     spec.tree, spec.name = &body.tree, <PyObject *>name
     spec.n_states, spec.n_reads, spec.n_carried = len(depths), len(reads), n_carried
     spec.n_sequences, spec.n_stacks, spec.until = n_sequences, n_stacks, until
@@ -627,7 +629,7 @@ def loop(
 def graph(step, NativeMachine body):
     """Lower a graph used as an op; ``body`` is a nested program."""
     cdef Lowered found = new_lowered(step, "graph", plan_graph, sizeof(GraphSpec))
-    found._kept.append(body)
+    found.body = body
     (<GraphSpec *>found.spec).tree = &body.tree
     return found
 

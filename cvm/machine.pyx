@@ -14,7 +14,8 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
-from libc.string cimport memcmp, memcpy, memset
+from libc.stdlib cimport free as c_free
+from libc.string cimport memset
 
 cimport numpy as cnp
 
@@ -35,6 +36,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.vm.failure import failure
 from symcomp.vm.guard import is_users
 from symcomp.vm.opcodes import Opcode
+from symcomp.vm.tally import Counted, Event, Variant, merged
 
 cnp.import_array()
 
@@ -54,6 +56,7 @@ include "routines.pxi"
 include "containers.pxi"
 include "forks.pxi"
 include "programs.pxi"
+include "tally.pxi"
 include "lowered.pxi"
 include "entry.pxi"
 

@@ -1,12 +1,17 @@
 # The C of plans (plan/*.h) and of native calls (calls/*.h), as the module sees it.
 
+cdef extern from "plan/counts.h":
+    ctypedef struct Counts
+    ctypedef struct SegmentTimes
+
 cdef extern from "plan/plan.h":
     ctypedef struct Runner:
         PyObject *claimed
         PyObject *transaction
         bint holds_inputs
         int64_t python_calls
-        PyObject *tally
+        bint is_timed
+        int64_t timing
 
     ctypedef struct Layout:
         int type
@@ -35,6 +40,7 @@ cdef extern from "plan/plan.h":
         int position
         char needs_gil
         char is_guard
+        char is_python
         short n_reads
         short n_writes
         const Operand **operands
@@ -53,9 +59,15 @@ cdef extern from "plan/plan.h":
         int64_t *outcome
         Segment *to
 
+    ctypedef struct Binding:
+        int slot
+        Operand *operand
+
     ctypedef struct Segment:
-        int n_calls, n_storages, n_operands, n_exits, n_marks
-        int first_own_storage
+        int n_calls, n_storages, n_operands, n_exits, n_marks, n_bindings
+        int first_own_storage, first_own_mark
+        Binding *bindings
+        SegmentTimes *times
         Call *calls
         Storage **storages
         Mark *marks
@@ -117,10 +129,13 @@ cdef extern from "plan/trees.h":
         int n_roots, n_segments, most_segments
         bint keeps_all
         int64_t clock, planned, misses
+        Counts *counts
 
     int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
     void free_segment(Segment *)
     void drop_results_of(Segment *)
+    Counts *new_counts(const Code *)
+    void free_counts(Counts *, const Code *)
 
 cdef extern from "plan/arrays.h":
     bint recycles

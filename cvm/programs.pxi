@@ -94,6 +94,7 @@ cdef class NativeMachine:
     cdef readonly list lowered
     cdef public object kept
     cdef public object failure
+    cdef readonly object tally
     cdef Code code
     cdef Tree tree
     cdef list _memory
@@ -106,7 +107,7 @@ cdef class NativeMachine:
         cdef Step *step
         cdef Lowered how
         self.program, self.lowered = program, lowered
-        self.kept = self.failure = None
+        self.kept = self.failure = self.tally = None
         self._memory = []
         constants = list(program.constants.values())
         kinds = slots_with_arrays(program, lowered, keep)
@@ -143,6 +144,7 @@ cdef class NativeMachine:
         cdef int i
         for i in range(self.tree.n_roots):
             free_segment(self.tree.roots[i])
+        free_counts(self.tree.counts, &self.code)
 
     cdef void *_new(self, size_t size) except NULL:
         memory = bytearray(size + 8)
@@ -197,6 +199,21 @@ cdef class NativeMachine:
         finally:
             if results != few:
                 PyMem_Free(results)
+
+    def new_tally(self):
+        """Count the runs from now on, those of graphs within instructions too; return the counts."""
+        if self.tally is None:
+            self.tree.counts = new_counts(&self.code)
+            if self.tree.counts == NULL:
+                raise MemoryError()
+            self.tally = NativeTally(self)
+            for how in self.lowered:
+                if how is not None and how.body is not None:
+                    how.body.new_tally()
+            for step in self.program.instructions:
+                for body in step.bodies:
+                    body.count()
+        return self.tally
 
     def free(self):
         """Drop the values kept from the last call, and large results kept to be written into again."""

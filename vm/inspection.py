@@ -6,7 +6,6 @@ shared variables are not overwritten before the call has ended, as an inspector 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -14,7 +13,6 @@ from typing import Any, Protocol
 from symcomp.core.graph import FunctionGraph
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
-from symcomp.vm.tally import Run, Tally
 
 Work = Callable[[Sequence[Any]], list[Any]]
 
@@ -32,11 +30,11 @@ class Machine(Protocol):
     def failure(self) -> Any:
         """What is known of the last run that failed."""
 
-    def run(self, values: Sequence[Any], observe: Any = None) -> list[Any]:
+    def run(self, values: Sequence[Any]) -> list[Any]:
         """From the values of the inputs to those of the outputs."""
 
     def new_tally(self) -> Any:
-        """What counts its instructions."""
+        """Count the runs from now on; return the counts."""
 
     def free(self) -> None:
         """Drop the values kept."""
@@ -116,30 +114,14 @@ class InspectedMachine:
         self._graph, self._inner = graph, inner
         self.program = machine.program
 
-    def run(self, values: Sequence[Any], observe: Any = None) -> list[Any]:
+    def run(self, values: Sequence[Any]) -> list[Any]:
         """From the values of the inputs to those of the outputs."""
         self._inspector.begin(self._graph, values[: len(self._graph.inputs)], self._inner)
-        return self._machine.run(values, observe)
+        return self._machine.run(values)
 
-    def new_tally(self) -> Tally:
-        """What ``timed`` counts in."""
-        return Tally(self.program)
-
-    def timed(self, values: Sequence[Any], tally: Tally) -> list[Any]:
-        """``run``, and take the time of each instruction, the inspector's work included."""
-
-        def observe(position: int, step: Instruction, seconds: float) -> None:
-            duration = int(seconds * 1e9)
-            tally.add(position, (None, None), time.perf_counter_ns() - duration, duration)
-
-        run = Run(tally)
-        failed = True
-        try:
-            results = self.run(values, observe)
-            failed = False
-            return results
-        finally:
-            run.end(failed)
+    def new_tally(self) -> Any:
+        """Count the runs from now on, the inspector's work included; return the counts."""
+        return self._machine.new_tally()
 
     @property
     def kept(self) -> Any:

@@ -55,6 +55,7 @@ static Segment *plan_graph_run(Planner *p, Tree *tree, const Given *given, Opera
     if (*status != DONE)
         return NULL;
     q.tree = tree;
+    q.counts = tree->counts;
     tree->clock++;
     tree->planned++;
     *status = plan_constants(&q);

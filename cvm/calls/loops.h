@@ -457,6 +457,7 @@ static Segment *plan_first_step(Planner *p, LoopPlan *l, int *status)
     if (*status != DONE)
         return NULL;
     q.tree = tree;
+    q.counts = tree->counts;
     tree->clock++;
     tree->planned++;
     *status = plan_constants(&q);

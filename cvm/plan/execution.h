@@ -3,6 +3,7 @@
 #ifndef SYMCOMP_EXECUTION_H
 #define SYMCOMP_EXECUTION_H
 
+#include "counts.h"
 #include "segments.h"
 
 /* Implemented where Python objects are known. */
@@ -257,17 +258,43 @@ static int drop_slots(Planner *p)
     return DONE;
 }
 
+/* Count an instruction that was planned and run. */
+static void count_planned(Planner *p, int64_t began, int in_python, int is_done)
+{
+    const Step *step = p->step;
+    const int n = step->n_inputs + step->n_outputs;
+    const Operand **operands = (const Operand **)alloca(((size_t)n + 1) * sizeof(Operand *));
+    const int64_t duration = nanoseconds() - began - clock_latency;
+    SeenShapes *seen;
+    int i;
+    p->counts->planned[p->position]++;
+    p->counts->planned_python[p->position] += in_python;
+    if (!is_done)
+        return;
+    for (i = 0; i < step->n_inputs; i++)
+        operands[i] = input_of(p, i);
+    for (; i < n; i++)
+        operands[i] = p->of_slot[step->outputs[i - step->n_inputs]];
+    seen = seen_shapes(p->counts, p->position, operands, step->n_inputs, step->n_outputs);
+    if (seen != NULL)
+        add_time(&seen->times, duration > 0 ? (double)duration : 0);
+    log_event(&p->counts->log, began, duration > 0 ? duration : 0, p->position);
+}
+
 /* Plan and run the program from an instruction to its end. */
 static int plan_from(Planner *p, int position)
 {
     while (position < p->code->n_steps) {
         int status = DONE, following = position + 1;
+        int64_t began = 0, python_calls = p->runner->python_calls;
         Mark mark;
         p->position = position;
         p->step = &p->code->steps[position];
         if (add_mark(p) != DONE)
             return RAISED;
         mark = p->marks[p->n_marks - 1];
+        if (p->counts != NULL)
+            began = nanoseconds();
         switch (p->step->opcode) {
         case CALL:
         case COPY:
@@ -287,6 +314,8 @@ static int plan_from(Planner *p, int position)
             following = p->step->target;
         }
         p->saved = NULL;
+        if (p->counts != NULL)
+            count_planned(p, began, p->runner->python_calls != python_calls, status == DONE);
         if (status != DONE) {
             blame(p);
             return RAISED;

@@ -112,6 +112,7 @@ static int plan_nested_rest(Tree *tree, Segment *s, int call, int status, Frame 
     if (init_planner(&p, tree->code, frame->runner) != DONE)
         return RAISED;
     p.tree = tree;
+    p.counts = tree->counts;
     tree->planned++;
     status = resume(&p, s, mark_of_call(s, call), frame);
     if (status == DONE)
@@ -141,6 +142,32 @@ static void leave_nested(Frame *frame)
     give_back_one(frame);
 }
 
+/* The calls of a nested segment; some runs are timed, where a profile is asked for. */
+static inline int run_nested_calls(Tree *tree, Segment *s, Frame *frame, int *stopped)
+{
+    Runner *runner = frame->runner;
+    Counts *counts = tree->counts;
+    int kind, status, was_released;
+    int64_t began, timing;
+    if (counts == NULL)
+        return run_calls(s, frame, 0, stopped);
+    kind = next_run(&counts->sampler);
+    if (kind == UNTIMED)
+        return run_calls(s, frame, 0, stopped);
+    was_released = runner->released != NULL;
+    take_gil(runner);
+    began = nanoseconds();
+    timing = runner->timing;
+    status = kind == TIMED_CALLS ? run_calls_timed(s, frame, counts, stopped)
+                                 : run_calls(s, frame, 0, stopped);
+    take_gil(runner);
+    was_timed(&counts->sampler, kind, (double)(nanoseconds() - began),
+              (double)(runner->timing - timing));
+    if (was_released && status == DONE)
+        give_up_gil(runner);
+    return status;
+}
+
 /* Run a nested program in a frame that is ready, and copy its results. The GIL is as before after it,
    or taken. */
 static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expected)
@@ -148,7 +175,7 @@ static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expect
     Frame *const root = frame;
     int stopped = 0, status = make_arrays(s, frame);
     if (status == DONE)
-        status = run_calls(s, frame, 0, &stopped);
+        status = run_nested_calls(tree, s, frame, &stopped);
     while (status == OTHER) {
         Segment *side = exit_of(s, stopped, frame);
         Frame *inner;
@@ -162,13 +189,14 @@ static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expect
         }
         s = side;
         frame = inner;
-        status = run_calls(s, frame, 0, &stopped);
+        status = run_nested_calls(tree, s, frame, &stopped);
     }
     if (status == DONE) {
-        s->runs++;
+        count_run(s, tree->counts);
         copy_results(s, frame);
     } else {
         take_gil(frame->runner);
+        count_part(s, stopped, tree->counts, status == RAISED);
         if (status == RAISED)
             blame_call(s, stopped, frame);
         else

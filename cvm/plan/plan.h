@@ -85,7 +85,7 @@ typedef struct {
     void *params;
     const char *name;
     int position;           /* of the instruction */
-    char needs_gil, is_guard, is_gate;
+    char needs_gil, is_guard, is_gate, is_python;
     char gives_up_gil;      /* before it: it and those that follow are worth it */
     short n_reads, n_writes;
     const Operand **operands;   /* those that it reads, then those that it writes */
@@ -168,6 +168,8 @@ struct Segment {
     double work;
     int holds_inputs;           /* whether others may drop the arguments while it runs */
     int has_objects;            /* whether its frames hold Python objects */
+    int has_python;             /* whether one of its calls is Python's, or one before it on the way */
+    struct SegmentTimes *times; /* of a profile */
     int references;             /* of calls in segments that are kept or planned: it is nested */
     Segment **nested;           /* those that its own calls run */
     int n_nested;
@@ -202,7 +204,8 @@ typedef struct Runner {
     int has_ended;              /* and the last one said that it is the last */
     double work_since_signals;
     int64_t python_calls;
-    PyObject *tally;            /* what counts and times calls; NULL: nothing does */
+    int is_timed;               /* whether the calls of this run are timed */
+    int64_t timing;             /* nanoseconds that this took */
 } Runner;
 
 static inline char *data_at(const Frame *frame, const Place *place)
@@ -229,6 +232,13 @@ static inline void take_gil(Runner *runner)
         runner->released = NULL;
         PyEval_RestoreThread(state);
     }
+}
+
+/* One more number in a hash. */
+static inline uint64_t mixed(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0xD6E8FEB86659FD93);
+    return hash ^ hash >> 32;
 }
 
 /* How often this process and those before it forked: threads of the compiler's library do not come

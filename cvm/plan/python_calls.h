@@ -179,12 +179,6 @@ static int argument_that_is(const PythonCall *c, const Frame *frame, PyArrayObje
     return -1;
 }
 
-static inline uint64_t mixed(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * UINT64_C(0xD6E8FEB86659FD93);
-    return hash ^ hash >> 32;
-}
-
 /* Whether a result lies as the segment was made for. */
 static int matches(const PythonCall *c, const PythonResult *r, const Frame *frame, int j)
 {
@@ -284,7 +278,7 @@ static PythonCall *emit_python_call(Planner *p, const InPython *how)
     int i, j;
     if (call == NULL)
         return NULL;
-    call->needs_gil = 1;
+    call->needs_gil = call->is_python = 1;
     c = (PythonCall *)call->params;
     c->compute = how->compute;
     c->several = how->several;

@@ -217,6 +217,9 @@ static Segment *publish(Planner *p)
     }
     for (i = 0; i < s->n_calls; i++)
         s->work += s->calls[i].work;
+    s->has_python = p->parent != NULL && p->parent->has_python;
+    for (i = 0; i < s->n_calls; i++)
+        s->has_python |= s->calls[i].is_python;
     for (i = s->first_own_storage; i < s->n_storages; i++)
         s->has_objects |= s->storages[i]->kind == ARRAY || s->storages[i]->kind == OBJECT ||
                           (s->storages[i]->kind == LATE && s->storages[i]->base == NULL) ||

@@ -2,6 +2,7 @@
 #ifndef SYMCOMP_TREES_H
 #define SYMCOMP_TREES_H
 
+#include "counts.h"
 #include "execution.h"
 
 enum { MOST_SEGMENTS = 64, FEW_MISSES = 8 };
@@ -18,6 +19,7 @@ typedef struct Tree {
     int64_t planned;        /* of these, runs in which something was planned */
     int64_t misses;         /* of these, the last ones, one after another */
     int64_t next_kept;      /* the miss that is kept */
+    Counts *counts;         /* of a profile; NULL: none */
 } Tree;
 
 static int same_layout(const Layout *kept, const Layout *given)
@@ -232,6 +234,7 @@ static int plan_run(Tree *tree, const Given *given, Runner *runner, PyObject **r
     if (init_planner(&p, tree->code, runner) != DONE)
         return RAISED;
     p.tree = tree;
+    p.counts = tree->counts;
     status = plan_constants(&p);
     if (status == DONE)
         status = plan_inputs(&p, given);
@@ -258,6 +261,7 @@ static int plan_rest(Tree *tree, Segment *s, int call, int status, Frame *frame,
     if (init_planner(&p, tree->code, frame->runner) != DONE)
         return RAISED;
     p.tree = tree;
+    p.counts = tree->counts;
     tree->planned++;
     status = resume(&p, s, mark_of_call(s, call), frame);
     if (status == DONE)
@@ -266,6 +270,13 @@ static int plan_rest(Tree *tree, Segment *s, int call, int status, Frame *frame,
         status = keep_side(tree, &p, s, call, n, outcome, &side);
     drop_planner(&p);
     return status;
+}
+
+static inline int run_counted(Tree *tree, Segment *s, Frame *frame, int *stopped)
+{
+    if (tree->counts != NULL && frame->runner->is_timed)
+        return run_calls_timed(s, frame, tree->counts, stopped);
+    return run_calls(s, frame, 0, stopped);
 }
 
 /* Run kept segments, from the one that is given to the end of the program. */
@@ -286,7 +297,7 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
         hold_inputs(runner, given, n);
     status = make_arrays(s, frame);
     if (status == DONE)
-        status = run_calls(s, frame, 0, &stopped);
+        status = run_counted(tree, s, frame, &stopped);
     while (status == OTHER) {
         Segment *side = exit_of(s, stopped, frame);
         Frame *inner;
@@ -302,14 +313,17 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
         }
         s = side;
         frame = inner;
-        status = run_calls(s, frame, 0, &stopped);
+        status = run_counted(tree, s, frame, &stopped);
     }
     take_gil(runner);
     if (status == DONE && PyErr_Occurred())
         status = RAISED;
+    if (status == DONE)
+        count_run(s, tree->counts);
+    else
+        count_part(s, stopped, tree->counts, status == RAISED);
     if (status == DONE) {
         tree->misses = 0;
-        s->runs++;
         status = collect_results(NULL, s, frame, results);
     } else if (status == RAISED) {
         blame_call(s, stopped, frame);

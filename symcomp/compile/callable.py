@@ -14,11 +14,10 @@ from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
 from symcomp.core.spans import recorded
 from symcomp.cvm.blas_threads import BlasLimit, blas_threads_to_use
-from symcomp.cvm.machine import Caller
+from symcomp.cvm.machine import Caller, Calls
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
 from symcomp.vm.memory import MemoryReport
-from symcomp.vm.tally import Tally
 
 
 class Function(Caller):
@@ -58,15 +57,14 @@ class Function(Caller):
         self.executable = maker.executable()
         self.program, machine = self.executable.program, self.executable.machine
         self.profiled: Profiled | None = None
+        calls: Calls | None = None
         if maker.profile is not None:
-            tally, calls = machine.new_tally(), None
-            self.profiled = Profiled(maker.name, tally, calls, maker.other_programs)
-            if isinstance(tally, Tally):
-                tally.calls = calls
+            calls = Calls()
+            self.profiled = Profiled(maker.name, machine.new_tally(), calls, maker.other_programs)
             maker.profile.watch(self.profiled)
         super().__init__(
             machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,
-            maker.profile, *(() if self.profiled is None else (tally, calls)),
+            maker.profile, calls,
         )  # fmt: skip
         self._explicit = [i for i, spec in enumerate(maker.inputs) if not spec.implicit]
         names = [maker.inputs[i].name for i in self._explicit]
