@@ -104,6 +104,13 @@ cdef class Caller:
         for i, spec in enumerate(inputs):
             describe(&self._kinds[i], spec.type, spec.strict, spec.mutable)
 
+    @property
+    def repeated(self):
+        """How many calls ran a kept plan from beginning to end."""
+        if self._native is None:
+            return 0
+        return self._native.tree.clock - self._native.tree.planned
+
     def __dealloc__(self):
         PyMem_Free(self._explicit_inputs)
         PyMem_Free(self._updated_inputs)

@@ -51,7 +51,7 @@ def slots_with_arrays(program, lowered, keep):
         passed_on = list(zip(step.outputs, step.into, strict=False))
         if step.opcode is Opcode.MOVE:
             passed_on = list(zip(step.outputs, step.inputs, strict=True))
-        elif step.node is not None and how is not None and how.name in WHOLE_VIEWS:
+        elif step.node is not None and how is not None and is_whole_view(step, how):
             passed_on += [
                 (step.outputs[j], step.inputs[ins[0]])
                 for j, ins in step.node.op.view_map.items()
@@ -66,6 +66,22 @@ def slots_with_arrays(program, lowered, keep):
 
 # The native calls whose results are all of an input.
 WHOLE_VIEWS = ("transpose", "reshape", "check")
+# Parts that leave out at most this many rows at the beginning are nearly all of it.
+FEW_ROWS = 8
+
+
+cdef bint is_whole_view(step, how):
+    """Whether an instruction gives all of an input, or all but the first rows."""
+    if how.name in WHOLE_VIEWS:
+        return True
+    if how.name != "view":
+        return False
+    pattern = step.node.op.pattern
+    return all([
+        type(entry) is Slice and entry.stop is None and entry.step is None
+        and (entry.start is None or type(entry.start) is int and 0 <= entry.start <= FEW_ROWS)
+        for entry in pattern
+    ])
 
 
 @cython.auto_pickle(False)

@@ -287,7 +287,8 @@ static int run_calls(const Segment *s, Frame *frame, int first, int *stopped)
     for (i = first; i < s->n_calls; i++) {
         const Call *call = &s->calls[i];
         int status;
-        if (call->gives_up_gil && !s->code->is_nested)
+        /* Whoever runs a nested program has given it up before, unless Python is called in it. */
+        if (call->gives_up_gil && (s->has_python || !s->code->is_nested))
             give_up_gil(runner);
         else if (call->needs_gil)
             take_gil(runner);

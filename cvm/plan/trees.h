@@ -350,6 +350,7 @@ static int run_tree(Tree *tree, const Given *given, Runner *runner, PyObject **r
         hold_inputs(runner, given, tree->code->n_inputs);
         status = plan_run(tree, given, runner, results);
     }
+    let_go(runner, given, tree->code->n_inputs);
     tree->active--;
     if (tree->retired != NULL)
         free_retired(tree);

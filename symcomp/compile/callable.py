@@ -39,8 +39,8 @@ class Function(Caller):
         What runs; print it to read it.
     trust_input : bool
         Pass arguments on unchecked.
-    replayed : int
-        How many calls repeated a recorded one, which takes least time.
+    repeated : int
+        How many calls ran a kept plan, which takes least time.
     profile : ProfileStats or None
     profiled : Profiled or None
         What was counted of this function.
@@ -177,6 +177,27 @@ class Function(Caller):
             if key not in allowed:
                 raise ValueError(f"{self.name}: output_subset: there is no output {key!r}")
         return list(subset)
+
+    def plan(self) -> str:
+        """Return the plans that are kept, as text: the calls of each, and where guards lead.
+
+        A plan is made by the first call with arguments of some layouts (dtypes, shapes and strides);
+        later calls with the same layouts repeat it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import symcomp
+        >>> import symcomp.tensor as T
+        >>> x = T.dvector("x")
+        >>> f = symcomp.function([x], T.exp(x) + 1)
+        >>> y = f(np.zeros(3))
+        >>> print(f.plan())
+        plan 0: 1 calls, arena of 0 bytes, 0 runs
+            0  kernel(m0+0 float64[3]) -> m1+0 float64[3]
+        """
+        machine = self.executable.machine
+        return machine.plan() if hasattr(machine, "plan") else "The Python machine has no plans."
 
     def memory_report(self, *examples: Any) -> MemoryReport:
         """How much memory a call needs, with and without the storage plan. Nothing is computed.
