@@ -135,7 +135,7 @@ def test_steps_that_draw_need_no_python(monkeypatch: pytest.MonkeyPatch) -> None
         f = symcomp.function([n], walk, updates=updates, mode=NATIVE)
         starts = [state.get_value() for state, _ in stream.state_updates]
         found = np.concatenate([f(4), f(4)])
-    assert [loop.unattended for loop in loops] == [29, 29]
+    assert [loop.without_python for loop in loops] == [29, 29]
     x, wanted = np.zeros(4), []
     for step in range(60):
         x = np.zeros(4) if step == 30 else x

@@ -67,7 +67,7 @@ def test_in_loops_and_repeated_calls():
     f = symcomp.function([x, v], states, profile=True)
     f(np.linspace(-1, 1, 5), np.full(5, 0.1))
     ((_, body),) = f.profiled.tally.inner.values()
-    assert body.unattended >= 18
+    assert body.without_python >= 18
     g = symcomp.function([x], T.erfinv(x * 0.5) + 1)
     for _ in range(9):
         np.testing.assert_allclose(g(v := RNG.uniform(size=4)), T.erfinv(x * 0.5).eval({x: v}) + 1)
