@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from symcomp.compile.features import kernels, lowerings
+from symcomp.core.graph import FunctionGraph
+from symcomp.cvm.executable import Executable, compile_graph
+from symcomp.cvm.machine import NativeMachine
+from symcomp.vm.policy import Policy
+
 
 def kinds_of(function: Any) -> list[str | None]:
     """Return for each instruction the kind of native call, "PythonCall", or None."""
@@ -37,3 +43,23 @@ def asked(function: Any, values: Sequence[Any]) -> list[str]:
         ):
             names.append(type(step.node.op).__name__ if step.node else "copy")
     return names
+
+
+def bodies_of(function: Any) -> list[NativeMachine]:
+    """Return the machines of the graphs in a function's ops, which its instructions run."""
+    found = []
+    pending = [function.executable.machine]
+    while pending:
+        for how in pending.pop().lowered:
+            if how is not None and how.body is not None:
+                found.append(how.body)
+                pending.append(how.body)
+    return found
+
+
+def native(
+    inputs: Sequence[Any], outputs: Sequence[Any], keep: bool = False, **options: Any
+) -> Executable:
+    """Compile a graph for the native machine as it is, without rewriting."""
+    policy = Policy(native=True, lowerings=lowerings("cpu"), kernels=kernels())
+    return compile_graph(FunctionGraph(inputs, outputs), policy, keep, **options)
