@@ -8,7 +8,7 @@ cdef class Lowered:
     Attributes
     ----------
     name : str
-        The kind of native call, or "PythonCall".
+        The kind of native call, or "python".
     code : object or None
         Of a kernel, its ``symcomp.codegen.early.Code``.
     """
@@ -69,7 +69,7 @@ cdef Lowered new_lowered(step, str name, plan_function *plan, size_t spec_size):
 
 def python_call(step):
     """Return what computes an instruction in Python."""
-    return Lowered(step, "PythonCall")
+    return Lowered(step, "python")
 
 
 cdef const InPython *how_in_python(PyObject *lowered) noexcept:

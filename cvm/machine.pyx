@@ -70,3 +70,4 @@ limit_blas = enter_blas_limit
 wait_for_code = wait_until_optimized
 claim_arrays = claim
 note_step = add_step
+keep_values = keep_all_values

@@ -82,7 +82,10 @@ cdef extern from "plan/plan.h":
         char **address
         PyObject **object
 
-    ctypedef struct Planner
+    ctypedef struct Planner:
+        const Code *code
+        Frame *frame
+        Operand **of_slot
 
     ctypedef int plan_function(Planner *, const void *)
 
@@ -129,6 +132,7 @@ cdef extern from "plan/trees.h":
         int64_t clock, planned, misses
         Counts *counts
 
+    int (*keep_values)(const Planner *) except -1
     int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
     void free_segment(Segment *)
     void drop_results_of(Segment *)
@@ -137,6 +141,8 @@ cdef extern from "plan/trees.h":
 
 cdef extern from "plan/arrays.h":
     bint recycles
+    object object_of(const Frame *, const Operand *, int *)
+    object array_copy(const Frame *, const Operand *)
 
 cdef extern from "plan/python_calls.h":
     ctypedef struct InPython:

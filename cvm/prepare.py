@@ -69,7 +69,7 @@ def computed_natively(program: Program, lowered: Sequence[Lowered | None]) -> Pr
     """
     code = [
         replace(step, compute=_single(step, how))
-        if how is not None and how.name != "PythonCall" and not step.bodies and not step.claims
+        if how is not None and how.name != "python" and not step.bodies and not step.claims
         else step
         for step, how in zip(program.instructions, lowered, strict=True)
     ]
@@ -252,6 +252,8 @@ def _product(
 ) -> Lowered | None:
     node: Any = step.node
     out = node.outputs[0]
+    if any(v.dtype != out.dtype for v in node.inputs):
+        return None
     transposed = (getattr(node.op, "trans_a", False), getattr(node.op, "trans_b", False))
     destroys = bool(node.op.destroy_map)
     return native.product(

@@ -45,7 +45,7 @@ def slots_with_arrays(program, lowered, keep):
         return bytes([RESULT] * len(kinds))
     wanted = {slot: RESULT for slot in program.outputs}
     for step, how in zip(reversed(program.instructions), reversed(lowered), strict=True):
-        if how is not None and how.name == "PythonCall":
+        if how is not None and how.name == "python":
             for slot in step.inputs:
                 wanted.setdefault(slot, ARRAY)
         passed_on = list(zip(step.outputs, step.into, strict=False))
@@ -248,6 +248,21 @@ cdef class NativeMachine:
     def counts(self):
         """How many runs there were, and in how many of them something was planned."""
         return self.tree.clock, self.tree.planned
+
+
+cdef int keep_all_values(const Planner *p) except -1:
+    """Keep the value of each slot after a run, copied where its memory is written to again."""
+    from symcomp.vm.machine import UNSET
+
+    cdef NativeMachine machine = <NativeMachine>p.code.owner
+    cdef list values = [UNSET] * p.code.n_slots
+    cdef int slot, is_lent
+    for slot in range(p.code.n_slots):
+        if p.of_slot[slot] != NULL:
+            value = object_of(p.frame, p.of_slot[slot], &is_lent)
+            values[slot] = array_copy(p.frame, p.of_slot[slot]) if is_lent else value
+    machine.kept = values
+    return 0
 
 
 cdef str segment_text(Segment *s, str name):

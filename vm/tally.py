@@ -159,7 +159,7 @@ class Tally:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.inner: dict[tuple[int, int], tuple[Any, Any]] = {}
-        self.kinds = ("PythonCall",) * len(program.instructions)
+        self.kinds = ("python",) * len(program.instructions)
         self.kernels = (None,) * len(program.instructions)
         self.runs = 0
         self._variants: list[dict[Any, _Times]] = [{} for _ in program.instructions]

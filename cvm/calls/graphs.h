@@ -121,7 +121,7 @@ static int plan_graph(Planner *p, const void *given)
             return status;
         has_run = 1;
     } else {
-        root->last_used = ++tree->clock;
+        root->last_used = tree->clock;
         for (j = 0; j < code->n_outputs; j++) {
             const Operand *x = root->results[j].operand;
             outputs[j] = new_output_apart(p, j, x->type, x->itemsize, x->ndim, x->shape, NULL);

@@ -622,7 +622,7 @@ static Segment *root_of_body(Planner *p, LoopPlan *l, int *status)
     int j, n = l->spec->tree->code->n_outputs;
     if (root == NULL)
         return plan_first_step(p, l, status);
-    root->last_used = ++l->spec->tree->clock;
+    root->last_used = l->spec->tree->clock;
     results = (const Operand **)alloca((size_t)(n + 1) * sizeof(Operand *));
     for (j = 0; j < n; j++)
         results[j] = root->results[j].operand;

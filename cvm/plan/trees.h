@@ -227,6 +227,10 @@ static void let_go(Runner *runner, const Given *given, int n)
 
 /* ---- runs of functions */
 
+/* Set by the module: keep the values of all slots, for users who look at them after a run; -1: an
+   exception. */
+static int (*keep_values)(const Planner *p);
+
 static int plan_run(Tree *tree, const Given *given, Runner *runner, PyObject **results)
 {
     Planner p;
@@ -242,6 +246,8 @@ static int plan_run(Tree *tree, const Given *given, Runner *runner, PyObject **r
         status = plan_from(&p, 0);
     if (status == DONE)
         status = collect_results(&p, NULL, p.frame, results);
+    if (status == DONE && tree->keeps_all)
+        status = keep_values(&p) < 0 ? RAISED : DONE;
     if (status == DONE && p.is_repeatable && is_worth_keeping(tree) &&
         keep_root(tree, &p, given) == NULL && PyErr_Occurred())
         status = RAISED;

@@ -58,7 +58,7 @@ def _one(counted: Any) -> int:
 
 def _in_c(profile: ProfileStats) -> dict[Apply, bool]:
     """For each node whether it is done by C."""
-    return {node: kind != "PythonCall" for node, _, kind in _counted(profile)}
+    return {node: kind != "python" for node, _, kind in _counted(profile)}
 
 
 def _stages(*prefixes: str) -> Callable[[ProfileStats], float]:

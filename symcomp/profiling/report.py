@@ -20,15 +20,16 @@ from symcomp.vm.tally import Counted, Variant
 
 # What is larger is read from memory, not from the cache.
 LARGE_WORK = 4 * 2**20
-# What does an instruction, by the name of the native machine's action; any other is C.
+# The word for each kind of native call; any other is C.
 RAN_IN = {
-    "KernelCall": "kernel",
-    "Product": "BLAS",
-    "Decomposition": "LAPACK",
-    "Part": "view",
-    "Transpose": "view",
-    "View": "view",
-    "PythonCall": "Python",
+    "kernel": "kernel",
+    "product": "BLAS",
+    "decompose": "LAPACK",
+    "view": "view",
+    "transpose": "view",
+    "reshape": "view",
+    "split": "view",
+    "python": "Python",
 }
 
 

@@ -13,7 +13,7 @@ from symcomp.vm.policy import Policy
 
 
 def kinds_of(function: Any) -> list[str | None]:
-    """Return for each instruction the kind of native call, "PythonCall", or None."""
+    """Return for each instruction the kind of native call, "python", or None."""
     return [None if how is None else how.name for how in function.executable.machine.lowered]
 
 
@@ -23,7 +23,7 @@ def in_python(function: Any) -> set[str]:
     return {
         type(step.node.op).__name__
         for step, kind in zip(code, kinds_of(function), strict=True)
-        if kind == "PythonCall"
+        if kind == "python"
     }
 
 
@@ -39,7 +39,7 @@ def asked(function: Any, values: Sequence[Any]) -> list[str]:
         step = function.program.instructions[counted.position]
         if (
             counted.in_python > before.get(counted.position, 0)
-            and kinds[counted.position] != "PythonCall"
+            and kinds[counted.position] != "python"
         ):
             names.append(type(step.node.op).__name__ if step.node else "copy")
     return names

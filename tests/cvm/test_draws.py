@@ -94,7 +94,7 @@ def test_another_numpy_draws_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "DRAWS_OF_NUMPY", "0.0")
     state = T.random.state()
     f = symcomp.function([state], T.random.normal(state, size=3)[1], mode=NATIVE)
-    assert "draw" not in kinds_of(f) and "PythonCall" in kinds_of(f)
+    assert "draw" not in kinds_of(f) and "python" in kinds_of(f)
     rng = np.random.default_rng(3)
     np.testing.assert_array_equal(f(rng), rng.normal(size=3))
 
