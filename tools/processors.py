@@ -1,8 +1,9 @@
 """Run the tests as processors of other generations do: ``python tools/processors.py [PYTEST ...]``.
 
-OpenBLAS, NumPy, the C library and the C compiler choose code for the processor, and that code rounds
-differently. Each setting has all four choose that of one generation; one that the processor cannot
-run is skipped, and said to be. The arguments go to pytest; without any, it runs the whole suite.
+OpenBLAS, NumPy, the C library and the C compiler choose code for the processor, and that code
+rounds differently. Each setting has all four choose that of one generation; one that the processor
+cannot run is skipped, and said to be. The arguments go to pytest; without any, it runs the whole
+suite.
 """
 
 from __future__ import annotations
