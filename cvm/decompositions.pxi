@@ -20,6 +20,9 @@ cdef extern from "refined.h" nogil:
     enum:
         LARGEST_REFINED
         MOST_SPREAD
+        MOST_TERMS
+
+    const double NEGLIGIBLE, NOISE
 
     struct stack:
         char *data
@@ -52,7 +55,10 @@ LAPACK_ROUTINES = (
 OF_COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
 OF_BLAS = ("gemm", "trsm", "trsv")
 # Those of refined.h and factored.h, which the ops have, too.
-REFINED_CONSTANTS = {"LARGEST": LARGEST_REFINED, "SPREAD": MOST_SPREAD}
+REFINED_CONSTANTS = {
+    "LARGEST": LARGEST_REFINED, "SPREAD": MOST_SPREAD, "MOST_TERMS": MOST_TERMS,
+    "NEGLIGIBLE": NEGLIGIBLE, "NOISE": NOISE,
+}
 cdef bint lapack_is_found = False
 
 
