@@ -21,9 +21,13 @@ from symcomp.scan.run import by_fast_compile, by_fast_run
 
 @dataclass
 class Steps:
-    """One sequence: for each tap, the rows that step t reads as row t, and a variable for one."""
+    """One sequence: for each tap, the rows that step t reads as row t, and a variable for one.
+
+    ``source`` is the sequence itself.
+    """
 
     label: str
+    source: Any
     slices: list[Any]
     rows: list[Any]
     span: int
@@ -78,7 +82,7 @@ def read_sequence(item: Any, position: int, backwards: bool, who: str) -> Steps:
         slices.append(part[::-1] if backwards else part)
         name = f"{x.name or f'sequence {position}'}[t{_signed(tap)}]"
         rows.append(TensorType(x.dtype, x.type.shape[1:])(name))
-    return Steps(label, slices, rows, span)
+    return Steps(label, x, slices, rows, span)
 
 
 def read_state(item: Any, position: int, who: str) -> State:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from symcomp.core.closed import ClosedGraph
-from symcomp.core.node import Constant, Variable
-from symcomp.core.walk import graph_inputs, rebuild, toposort
+from symcomp.core.node import Variable
+from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import MissingInputError
-from symcomp.ops.regions import ALWAYS, place
+from symcomp.ops.random.state import RandomType
 from symcomp.scan.arguments import (
     State,
     Steps,
@@ -23,11 +23,12 @@ from symcomp.scan.arguments import (
 )
 from symcomp.scan.budget import Budget
 from symcomp.scan.checkpoint import checkpointed, read_every
+from symcomp.scan.invariants import Invariants, invariants_of, is_shared, surroundings
 from symcomp.scan.layout import Arguments, Layout, flat_arguments
 from symcomp.scan.op import Scan
 from symcomp.scan.run import by_fast_run
 from symcomp.scan.told import told_where
-from symcomp.scan.updates import OrderedUpdates, is_shared, read_step
+from symcomp.scan.updates import OrderedUpdates, read_step
 
 
 @told_where
@@ -66,7 +67,8 @@ def scan(
         ``dict(initial=h, taps=[-3, -1])`` reads two earlier values; h has then one more axis in
         front, and as many rows as the longest tap, the oldest first.
     non_sequences : Variable or list of them, optional
-        Passed to each step as they are. Whatever else ``fn`` uses is found without being named.
+        Passed to each step as they are, and computed once: a random draw among them is the same in
+        all steps. Whatever else ``fn`` uses is found without being named.
     n_steps : int or integer scalar, optional
         By default the length of the shortest sequence. With ``until``: the most steps to do.
     truncate_gradient : int
@@ -81,7 +83,8 @@ def scan(
         Accepted as Theano has them. A profile of the function shows the scan and its steps, and
         what a step leaves is dropped when the next one does not need it.
     strict : bool
-        Whether ``fn`` may use, of variables outside, the ``non_sequences`` alone.
+        Whether ``fn`` may use, of shared variables, those among the ``non_sequences`` alone (and
+        those that the step updates).
     return_list : bool
         Return a list also for one output.
     return_updates : bool
@@ -124,7 +127,9 @@ def scan(
     fixed = [read_non_sequence(x) for x in as_list(non_sequences)]
     n = read_steps(n_steps, steps, who)
     rows = [row for s in steps for row in s.rows]
-    result = fn(*rows, *(row for s in states for row in s.rows), *fixed)
+    invariants = invariants_of([*(s.source for s in steps), *(s.initial for s in states), *fixed])
+    with invariants.around_step():
+        result = fn(*rows, *(row for s in states for row in s.rows), *fixed)
     outputs, new_values, condition = read_step(result, who)
     if not states:
         states = [State(f"output {i}") for i in range(len(outputs))]
@@ -135,7 +140,7 @@ def scan(
         )
     pairs = list(zip(states, outputs, strict=True))
     outputs = [fitted(y, s, who) if s.taps else y for s, y in pairs]
-    draft = Draft(who, steps, states, outputs, new_values, condition)
+    draft = Draft(who, steps, states, outputs, new_values, condition, invariants)
     found, updates, _ = draft.build(
         n,
         fixed if strict else None,
@@ -173,6 +178,8 @@ class Draft:
     updates : dict
         New values of shared variables.
     condition : TensorVariable or None
+    invariants : Invariants
+        What is computed once.
     """
 
     def __init__(
@@ -183,9 +190,11 @@ class Draft:
         outputs: Sequence[Any],
         updates: dict[Any, Any],
         condition: Any,
+        invariants: Invariants,
     ) -> None:
         self._who, self._steps, self._states = who, steps, states
         self._outputs, self._condition = list(outputs), condition
+        self._invariants = invariants
         self._updates = {s: self._checked_update(s, new) for s, new in updates.items()}
         self._add_default_updates()
 
@@ -207,16 +216,19 @@ class Draft:
 
     def _add_default_updates(self) -> None:
         """Shared variables that update themselves, as the state of random streams, do so in each
-        step.
+        step. The states that invariants were drawn from stay.
         """
         found = True
         while found:
             found = False
-            for x in graph_inputs(self._results()):
+            for x in graph_inputs(self._results(), self._invariants.variables):
                 new = getattr(x, "default_update", None)
-                if new is not None and x not in self._updates:
+                if new is not None and x not in self._updates and not self._was_drawn_from(x):
                     self._updates[x] = new
                     found = True
+
+    def _was_drawn_from(self, state: Variable) -> bool:
+        return isinstance(state.type, RandomType) and state in self._invariants.drawn_from
 
     def build(
         self,
@@ -242,7 +254,8 @@ class Draft:
         """
         shared = list(self._updates)
         inner = [x.type(x.name) for x in shared]
-        results = rebuild(self._results(), dict(zip(shared, inner, strict=True)))
+        kept: dict[Variable, Variable] = {x: x for x in self._invariants.variables}
+        results = rebuild(self._results(), kept | dict(zip(shared, inner, strict=True)))
         outputs, rest = results[: len(self._outputs)], results[len(self._outputs) :]
         carried, last = rest[: len(shared)], rest[len(shared) :]
         traced = [i for i, s in enumerate(self._states) if s.taps]
@@ -251,7 +264,7 @@ class Draft:
         rows = [x for s in self._steps for x in s.rows]
         varying = [*lagged, *inner, *rows]
         results = [outputs[i] for i in traced] + carried + [outputs[i] for i in stacked] + last
-        captured = surroundings(results, varying)
+        captured = surroundings(results, varying, self._invariants)
         if allowed is not None:
             self._check_allowed(captured, [*allowed, *shared])
         layout = Layout(
@@ -278,30 +291,11 @@ class Draft:
         return [answers[i] for i in range(len(outputs))], updates, ends
 
     def _check_allowed(self, captured: Sequence[Variable], allowed: Sequence[Variable]) -> None:
-        for x in graph_inputs(captured, allowed):
-            if x not in allowed and not isinstance(x, Constant):
+        """Refuse shared variables that were not passed."""
+        passed = {*allowed, *self._invariants.variables}
+        for x in graph_inputs(captured, passed):
+            if x not in passed and is_shared(x) and not self._was_drawn_from(x):
                 raise MissingInputError(
-                    f"{self._who}: the step uses {x} of type {x.type}, which is not among the "
-                    "non_sequences: add it to them, or pass strict=False"
+                    f"{self._who}: the step uses {x} of type {x.type}, a shared variable, which is "
+                    "not among the non_sequences: add it to them, or pass strict=False"
                 )
-
-
-def surroundings(outputs: Sequence[Any], varying: Sequence[Variable]) -> list[Variable]:
-    """What a step takes from the graph around it, constants apart.
-
-    What does not change from step to step is computed around the loop, once; except inside a branch
-    of ifelse, which may never be taken.
-    """
-    inside: set[Variable] = set(varying)
-    nodes = toposort(outputs, inside)
-    regions = place(nodes, outputs)
-    chosen = []
-    for node in nodes:
-        if regions[node] != ALWAYS or any(x in inside for x in node.inputs):
-            inside.update(node.outputs)
-            chosen.append(node)
-    found: dict[Variable, None] = {}
-    for node in chosen:
-        found.update((x, None) for x in node.inputs if x not in inside)
-    found.update((x, None) for x in outputs if x not in inside)
-    return [x for x in found if not isinstance(x, Constant)]

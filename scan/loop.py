@@ -13,6 +13,7 @@ from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.scan.arguments import State, read_sequence, read_steps
 from symcomp.scan.build import Draft
 from symcomp.scan.checkpoint import read_every
+from symcomp.scan.invariants import invariants_of
 from symcomp.scan.told import told_where
 from symcomp.scan.updates import until
 
@@ -82,15 +83,18 @@ def loop(
     sequences = [read_sequence(x, i, reverse, who) for i, x in enumerate(leaves(xs))]
     n = read_steps(length, sequences, who)
     rows = filled(xs, [s.rows[0] for s in sequences])
-    states, news, ys, condition = _settled(step, starts, rows, init, who)
+    invariants = invariants_of([*starts, *(s.source for s in sequences)])
+    with invariants.around_step():
+        states, news, ys, condition = _settled(step, starts, rows, init, who)
     flat = [as_tensor_variable(y) for y in leaves(ys)]
     states += [State(f"output {i}") for i in range(len(flat))]
-    draft = Draft(who, sequences, states, [*news, *flat], {}, condition)
+    draft = Draft(who, sequences, states, [*news, *flat], {}, condition, invariants)
     found, updates, ends = draft.build(n, None, -1, None, False, read_every(checkpoint, who))
     if updates and not return_updates:
         raise ValueError(
-            f"{who}: the step updates {', '.join(map(str, updates))}: pass return_updates=True "
-            "and give the third result to function(..., updates=...)"
+            f"{who}: the step updates {', '.join(map(str, updates))}: pass "
+            "return_updates=True and give the third result to function(..., updates=...). A draw "
+            "that all steps share must be part of the carry"
         )
     k = len(starts)
     outputs = filled(ys, [y[::-1] if reverse else y for y in found[k:]])

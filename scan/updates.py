@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable
+from symcomp.scan.invariants import is_shared
 
 
 class OrderedUpdates(dict[Any, Any]):
@@ -68,11 +68,6 @@ class until:
                 f"until: the condition is {self.condition} ({self.condition.type}); it must be a "
                 "scalar: use .any() or .all()"
             )
-
-
-def is_shared(x: Any) -> bool:
-    """True for shared variables, which keep a value in a container."""
-    return isinstance(x, Variable) and hasattr(x, "container")
 
 
 def read_step(result: Any, who: str) -> tuple[list[Any], dict[Any, Any], Any]:
