@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from symcomp.core.closed import ClosedGraph
-from symcomp.core.node import Variable
+from symcomp.core.node import Constant, Variable
 from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import MissingInputError
 from symcomp.ops.random.state import RandomType
@@ -24,7 +25,7 @@ from symcomp.scan.arguments import (
 from symcomp.scan.budget import Budget
 from symcomp.scan.checkpoint import checkpointed, read_every
 from symcomp.scan.invariants import Invariants, invariants_of, is_shared, surroundings
-from symcomp.scan.layout import Arguments, Layout, flat_arguments
+from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
 from symcomp.scan.op import Scan
 from symcomp.scan.run import by_fast_run
 from symcomp.scan.told import told_where
@@ -276,17 +277,17 @@ class Draft:
         )
         body = ClosedGraph([*varying, *captured], results)
         op = Scan(body, layout, truncate, recompute, selects or by_fast_run, self._who)
+        again = _independent_of_start(op)
+        op = _stacked_too(op, again)
         starts = [self._states[i].start for i in traced]
         sequences = [x for s in self._steps for x in s.slices]
-        given = Arguments(n, starts, shared, sequences, captured)
-        if every is None:
-            whole = layout.results(op(*flat_arguments(given)))
-            cut = [b[k:] for b, k in zip(whole.traced, layout.depths, strict=True)]
-            found, ends = whole._replace(traced=cut), [b[-1] for b in whole.traced]
-        else:
-            found, ends = checkpointed(op, given, every)
-        answers: dict[int, Any] = dict(zip(stacked, found.stacked, strict=True))
-        answers.update(zip(traced, found.traced, strict=True))
+        found, ends = _applied(op, Arguments(n, starts, shared, sequences, captured), every)
+        answers: dict[int, Any] = dict(zip(traced, found.traced, strict=True))
+        copies = [traced[k] for k in again]
+        answers.update(zip([*stacked, *copies], found.stacked, strict=True))
+        if isinstance(n, Constant) and n.data > 0:
+            ends = [answers[i][-1] if i in copies else end
+                    for i, end in zip(traced, ends, strict=True)]  # fmt: skip
         updates = OrderedUpdates(zip(shared, found.carried, strict=True))
         return [answers[i] for i in range(len(outputs))], updates, ends
 
@@ -299,3 +300,34 @@ class Draft:
                     f"{self._who}: the step uses {x} of type {x.type}, a shared variable, which is "
                     "not among the non_sequences: add it to them, or pass strict=False"
                 )
+
+
+def _applied(
+    op: Scan, given: Arguments, every: int | str | Budget | None
+) -> tuple[Results, list[Any]]:
+    """The rows that steps make, and what each traced state is at the end."""
+    if every is not None:
+        return checkpointed(op, given, every)
+    whole = op.layout.results(op(*flat_arguments(given)))
+    cut = [b[k:] for b, k in zip(whole.traced, op.layout.depths, strict=True)]
+    return whole._replace(traced=cut), [b[-1] for b in whole.traced]
+
+
+def _independent_of_start(op: Scan) -> list[int]:
+    """List the traced states of which no step makes anything that depends on the first rows."""
+    places = op.layout.step(range(len(op.body.inputs))).lagged
+    return [i for i, rows in enumerate(places) if not any(op.reach[p][i] for p in rows)]
+
+
+def _stacked_too(op: Scan, states: Sequence[int]) -> Scan:
+    """``op`` with further outputs, after the stacked ones: the rows that steps make of ``states``.
+
+    The rows of a traced state begin with those that it starts from, so all of them are connected
+    to the initial value; the rows of a stacked output are not.
+    """
+    if not states:
+        return op
+    new = op.layout.results(op.body.outputs)
+    outputs = new._replace(stacked=new.stacked + [new.traced[i] for i in states])
+    layout = replace(op.layout, n_stacked=len(outputs.stacked))
+    return replace(op, body=ClosedGraph(op.body.inputs, flat_results(outputs)), layout=layout)
