@@ -15,7 +15,9 @@ from symcomp.scan.arguments import (
     State,
     Steps,
     as_list,
+    check_flag,
     fitted,
+    read_name,
     read_non_sequence,
     read_selects,
     read_sequence,
@@ -23,6 +25,7 @@ from symcomp.scan.arguments import (
     read_steps,
 )
 from symcomp.scan.budget import Budget
+from symcomp.scan.calling import call_step, check_step, described
 from symcomp.scan.checkpoint import checkpointed, read_every
 from symcomp.scan.invariants import Invariants, invariants_of, is_shared, surroundings
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
@@ -30,6 +33,9 @@ from symcomp.scan.op import Scan
 from symcomp.scan.run import by_fast_run
 from symcomp.scan.told import told_where
 from symcomp.scan.updates import OrderedUpdates, read_step
+
+# What a step with too many parameters needs.
+MORE = "pass more sequences, outputs_info or non_sequences"
 
 
 @told_where
@@ -122,22 +128,27 @@ def scan(
     >>> symcomp.function([a, k], powers[-1], updates=updates)([1, 2, 3], 4)
     array([ 1., 16., 81.])
     """
-    who = name or "scan"
+    who = read_name(name, "scan")
+    check_step(fn, who)
+    check_flag("go_backwards", go_backwards, who)
     steps = [read_sequence(item, i, go_backwards, who) for i, item in enumerate(as_list(sequences))]
     states = [read_state(item, i, who) for i, item in enumerate(as_list(outputs_info))]
-    fixed = [read_non_sequence(x) for x in as_list(non_sequences)]
+    fixed = [read_non_sequence(x, i, who) for i, x in enumerate(as_list(non_sequences))]
     n = read_steps(n_steps, steps, who)
     rows = [row for s in steps for row in s.rows]
     invariants = invariants_of([*(s.source for s in steps), *(s.initial for s in states), *fixed])
+    past = [row for s in states for row in s.rows]
+    parts = [("rows of sequences", rows), ("earlier outputs", past), ("non_sequences", fixed)]
     with invariants.around_step():
-        result = fn(*rows, *(row for s in states for row in s.rows), *fixed)
+        result = call_step(fn, who, parts, MORE)
     outputs, new_values, condition = read_step(result, who)
     if not states:
         states = [State(f"output {i}") for i in range(len(outputs))]
     if len(outputs) != len(states):
         raise ValueError(
             f"{who}: the step returned {len(outputs)} outputs; outputs_info describes {len(states)}"
-            ": give one entry for each, None for an output that the step does not read"
+            ": give one entry for each, None for an output that the step does not read. Returned: "
+            f"{', '.join(map(described, outputs)) or 'updates alone'}"
         )
     pairs = list(zip(states, outputs, strict=True))
     outputs = [fitted(y, s, who) if s.taps else y for s, y in pairs]

@@ -7,8 +7,8 @@ from __future__ import annotations
 __all__ = [
     "AxisError", "CyclicGivensError", "DisconnectedInputError", "DTypeError", "GradientError",
     "GraphError", "IndexOutOfRangeError", "MissingInputError", "NotScalarConstantError",
-    "NullTypeGradError", "RewriteError", "RewriteWarning", "ShapeError", "SymcompError",
-    "UnusedInputError",
+    "NullTypeGradError", "RewriteError", "RewriteWarning", "ShapeError", "StepError",
+    "SymcompError", "UnusedInputError",
 ]  # fmt: skip
 
 
@@ -61,6 +61,10 @@ class UnusedInputError(SymcompError, ValueError):
 
 class CyclicGivensError(SymcompError, ValueError):
     """The replacements in ``givens`` depend on one another in a cycle."""
+
+
+class StepError(SymcompError, TypeError, ValueError):
+    """The step of a loop returns nothing, or something that a loop cannot use."""
 
 
 class DisconnectedInputError(SymcompError, ValueError):

@@ -146,7 +146,6 @@ def test_forms_of_what_a_step_returns() -> None:
         (lambda x: ([x, x], {s: x}, stop), 2, 1, True),
         (lambda x: ({s: x}, stop), 0, 1, True),
         (lambda x: (x, stop), 1, 0, True),
-        (lambda x: stop, 0, 0, True),
         (lambda x: [(s, x)], 0, 1, False),
     ]
     for step, n_outputs, n_updates, until in forms:
