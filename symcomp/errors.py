@@ -31,6 +31,10 @@ class ShapeError(SymcompError, ValueError):
     """
 
 
+class ScalarCostError(ShapeError, TypeError):
+    """The cost of a gradient has axes."""
+
+
 class AxisError(ShapeError, IndexError):
     """An axis does not exist in the tensor, or an index has more entries than it has axes."""
 
@@ -71,8 +75,11 @@ class DisconnectedInputError(SymcompError, ValueError):
     """A gradient was asked with respect to a variable that the cost does not depend on."""
 
 
-class NullTypeGradError(SymcompError, TypeError):
-    """A gradient passes through a place where the derivative is undefined or not implemented."""
+class NullTypeGradError(SymcompError, TypeError, ValueError):
+    """A gradient passes through a place where the derivative is undefined or not implemented.
+
+    Of these, Theano's ``grad`` raises a TypeError and its ``Rop`` a ValueError.
+    """
 
 
 class GradientError(SymcompError, AssertionError):

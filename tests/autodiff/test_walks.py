@@ -324,8 +324,11 @@ def test_verify_grad_at_the_edges():
     for marker in (zero_grad, disconnected_grad):
         with pytest.raises(GradientError, match="symbolic 0, finite differences"):
             verify_grad(marker, [X])
-    with pytest.raises(DTypeError, match="is int64, which has no derivative"):
-        verify_grad(lambda x: T.cast(x, "int64"), [X])
+    steps = [lambda x: T.cast(x, "int64"), T.argmax, T.argmin, T.argsort, lambda x: x > 0]
+    for step in steps:
+        verify_grad(step, [X + 0.05])
+    for place in (0, 1):
+        verify_grad(lambda x, k=place: T.max_and_argmax(x, axis=-1)[k], [np.stack([X, -X])])
     with pytest.raises(TypeError, match="pt must be a list, one array per argument"):
         verify_grad(T.exp, X)
     with pytest.raises(DTypeError, match=r"pt\[0\] has dtype object"):

@@ -1,8 +1,8 @@
 """Distributions of whole numbers and of outcomes, as functions of the state: each returns the state
 after it, and the draw.
 
-They are computed as int64 and then cast: any dtype can be asked for. No gradient flows to the
-parameters.
+They are computed as int64 and then cast: any dtype can be asked for. Gradients with respect to
+their parameters are undefined.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from symcomp.ops.random.sizes import (
     read_size,
     required,
     standard,
+    without_derivative,
 )
 from symcomp.ops.scalar_logic import eq, lt
 from symcomp.ops.scalar_math import cast
@@ -78,7 +79,8 @@ def bernoulli(
         required("bernoulli", "p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1")
     lengths = read_size("bernoulli", size, ndim, p)
     after, u = standard(state, "standard_uniform", lengths, kind)
-    return after, cast(lt(u, fitted("bernoulli", lengths, p)), resolve_dtype(dtype))
+    z = cast(lt(u, fitted("bernoulli", lengths, p)), resolve_dtype(dtype))
+    return after, without_derivative("bernoulli", z, p)
 
 
 def binomial(

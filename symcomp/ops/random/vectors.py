@@ -27,6 +27,7 @@ from symcomp.ops.random.sizes import (
     read_reals,
     read_size,
     standard,
+    without_derivative,
 )
 from symcomp.ops.reduce import all as all_
 from symcomp.ops.reduce import min as min_
@@ -143,7 +144,8 @@ def distinct(state: Variable, p: Any, count: Any, dtype: Any = "int64") -> Pair:
         p, all_(ge(p, 0)), enough
     )
     after, waits = standard(state, "standard_exponential", lengths, "float64")
-    return after, cast(argsort(waits / p, axis=-1)[..., :count], dtype)
+    chosen = cast(argsort(waits / p, axis=-1)[..., :count], dtype)
+    return after, without_derivative("choice", chosen, p)
 
 
 def choice(
@@ -189,6 +191,8 @@ def choice(
     else:
         after, index = _without_replacement(state, n, lengths, p)
     found: TensorVariable = index if a.ndim == 0 else take(a, index, axis=0)
+    if a.ndim > 0 and p is not None:  # what is found at an index is not connected to the index
+        found = without_derivative("choice", found, p)
     return after, found if dtype is None else cast(found, dtype)
 
 
