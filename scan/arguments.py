@@ -210,7 +210,10 @@ def read_selects(mode: Any, who: str) -> Callable[[frozenset[str]], bool] | None
     if selects is None and isinstance(mode, str):
         selects = levels.get(mode.lower())
     if selects is None:
-        raise ValueError(f"{who}: mode {mode!r} is no Mode, 'FAST_RUN' or 'FAST_COMPILE'")
+        raise ValueError(
+            f"{who}: mode {mode!r} is no Mode, 'FAST_RUN' or 'FAST_COMPILE'; "
+            "symcomp.compile.get_mode(name) gives modes of other names"
+        )
     found: Callable[[frozenset[str]], bool] = selects
     return found
 

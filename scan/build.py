@@ -83,7 +83,8 @@ def scan(
     go_backwards : bool
         Go through the sequences from the last row to the first.
     mode : Mode or str, optional
-        Which rewrites the step gets; by default all that are safe.
+        Which rewrites the step gets; by default all that are safe. A mode that looks at values, as
+        MonitorMode, sees those of the steps.
     name : str, optional
         For messages and printing.
     profile, allow_gc

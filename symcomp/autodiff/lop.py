@@ -11,6 +11,7 @@ import numpy as np
 from symcomp.autodiff.stable import StableForm
 from symcomp.config import config
 from symcomp.core import dtype as dtypes
+from symcomp.core.mentions import mention
 from symcomp.core.node import Apply, Variable
 from symcomp.core.pause import without_garbage_collection
 from symcomp.core.special_types import DisconnectedType, NullType
@@ -499,4 +500,6 @@ def _one_for(cost: Any) -> Variable:
     if dtypes.is_complex(cost.dtype):
         raise DTypeError(f"grad: cost must be real, but {cost} is {cost.dtype}: take .real or abs")
     dtype = config.floatX if dtypes.is_discrete(cost.dtype) else cost.dtype
-    return as_tensor_variable(np.ones((), dtype))
+    one = as_tensor_variable(np.ones((), dtype))
+    mention(one, cost)
+    return one

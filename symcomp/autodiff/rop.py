@@ -17,6 +17,7 @@ from symcomp.autodiff.lop import (
 )
 from symcomp.autodiff.stable import StableForm
 from symcomp.core import dtype as dtypes
+from symcomp.core.mentions import mention
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.pause import without_garbage_collection
@@ -78,6 +79,7 @@ def Rop(
         if not isinstance(y, Variable):
             raise TypeError(f"Rop: f[{position}] is {y!r}, not a variable")
     tangents = _directions(sources, eval_points)
+    asked, points = list(outputs), set(tangents.values())
     stable = StableForm(outputs, sources)
     tangents = {stable.image(x): dx for x, dx in tangents.items()}
     sources = [stable.image(x) for x in sources]
@@ -102,6 +104,9 @@ def Rop(
         else:
             results.append(zeros_for(y) if dy is None else dy)
     results = stable.original(results)
+    for y, dy in zip(asked, results, strict=True):
+        if dy is not None and dy.owner is not None and dy not in points:
+            mention(dy, y)
     if isinstance(f, tuple):
         return tuple(results)
     return results if isinstance(f, list) else results[0]

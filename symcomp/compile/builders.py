@@ -139,7 +139,7 @@ class OpFromGraph(GraphOp):
     def bind_inspected(self, node: Apply, inspector: Inspector) -> Callable[..., Any]:
         """The inspector sees the instructions."""
         graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
-        inspector.rewrite(graph, get_default_mode().apply_rules)
+        inspector.rewrite(graph, lambda one: get_default_mode().apply_rules(one, inspector.selects))
         program = lower(graph, bind=Binder(config.nan_guard, inspector))
         machine = PythonMachine(inspected(program, inspector))
         run = InspectedMachine(machine, inspector, graph, inner=True).run
