@@ -30,6 +30,7 @@ from symcomp.scan.run import (
     copy_of,
     machine_of,
 )
+from symcomp.scan.undefined import undefined_over_steps
 from symcomp.vm.inspection import Inspector, Machine
 
 
@@ -222,6 +223,20 @@ class Scan(Op):
             for row in rows:
                 row[-1] = False
         return rows
+
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        reasons = undefined_over_steps(self, forward)
+        if not reasons:
+            return ()
+        numbers = self.layout.step(range(len(reasons)))
+        groups = [*numbers.lagged, *([i] for i in (*numbers.carried, *numbers.rows))]
+        groups += [[i] for i in numbers.captured]
+        none = [""] * len(node.outputs)
+        found = [none]
+        for places in groups:
+            columns = zip(*(reasons[i] for i in places), strict=True)
+            found.append([next(filter(None, column), "") for column in columns])
+        return [[*row[:-1], ""] for row in found] if self.layout.until else found
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         return pulled(self, inputs, outputs, output_grads)

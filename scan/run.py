@@ -21,7 +21,7 @@ from symcomp.rewrite.registry import extended
 from symcomp.rewrite.trace import Trace
 from symcomp.scan.layout import Layout
 from symcomp.vm.guard import Binder
-from symcomp.vm.inspection import InspectedMachine, Inspector, Machine, inspected
+from symcomp.vm.inspection import InspectedMachine, Inspector, Machine, Several, inspected
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -44,12 +44,29 @@ def machine_of(
     selects: Callable[[frozenset[str]], bool],
     inspector: Inspector | None = None,
 ) -> Machine:
-    """The machine that runs one step, its graph rewritten."""
+    """The machine that runs one step, its graph rewritten.
+
+    Parameters
+    ----------
+    body : ClosedGraph
+    selects : callable
+        Tags of a rewrite -> whether it is applied. That of a mode with an inspector, which the loop
+        was given: the inspector sees the steps in functions of all modes.
+    inspector : Inspector, optional
+        Of the function.
+    """
+    own = getattr(getattr(selects, "__self__", None), "inspector", None)
+    if own is not None:
+        around = Several([] if inspector is None else [inspector])
+        inspector = around if around.holds(own) else Several([around, own])
     with span("body of a loop"):
         graph = FunctionGraph(body.inputs, body.outputs)
 
         def apply(one: FunctionGraph) -> Trace:
-            return _rewrite(one, selects)
+            def allowed(tags: frozenset[str]) -> bool:
+                return selects(tags) and (inspector is None or inspector.selects(tags))
+
+            return _rewrite(one, allowed)
 
         # What a step gives is copied into its row, or lives until the next step: nothing outlives
         # it.
