@@ -15,8 +15,8 @@ INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check golden fuzz sanitize lint types docs train bench dist clean distclean \
-	interpreter
+.PHONY: help test check golden fuzz sanitize processors lint types docs train bench dist clean \
+	distclean interpreter
 
 help:
 	@echo 'make test       everything that CI runs: lint, types, documentation, all tests'
@@ -25,6 +25,8 @@ help:
 	@echo 'make fuzz       the property-based tests, on new examples'
 	@echo 'make sanitize   the tests of kernels and of the machine, with the sanitizers of addresses'
 	@echo '                and behaviour (three quarters of an hour)'
+	@echo 'make processors all tests with the code that libraries and kernels have for x86-64-v2, -v3'
+	@echo '                and -v4; skips what this processor cannot do (an hour)'
 	@echo 'make docs       the documentation, into docs/_build/html'
 	@echo 'make train      install what the examples need and train on the digits'
 	@echo 'make bench      speed on one core, into docs/speed.md (a few minutes)'
@@ -58,6 +60,9 @@ sanitize: $(VENV)/.installed-test
 	ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$(SANITIZERS)" \
 	SYMCOMP_FLAGS='kernels=False,cc=gcc,cflags=$(SANITIZE)' $(abspath $(BIN))/python -m pytest -q \
 		-n $(WORKERS) -c $(CURDIR)/pyproject.toml --rootdir . $(SANITIZED_TESTS:%=symcomp/tests/%)
+
+processors: $(VENV)/.installed-test
+	$(BIN)/python tools/processors.py -q -n $(WORKERS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

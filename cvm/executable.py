@@ -79,9 +79,10 @@ class Executable:
     ) -> Executable:
         with span("graph in an op"):
             graph = FunctionGraph(inputs, outputs)
-            self.policy.rewrite_body(node.op, graph)
+            policy = self.policy.within(node.op)
+            policy.rewrite_body(node.op, graph)
             borrowed = range(len(outputs)) if node.op.copies_results_of_bodies else ()
-            return Executable(graph, self.policy, self._codes, inner=True, borrowed=borrowed)
+            return Executable(graph, policy, self._codes, inner=True, borrowed=borrowed)
 
     def _runs(self, node: Apply) -> list[Callable[[Sequence[Any]], list[Any]]]:
         return [body.run for body in self.bodies[node]]
@@ -115,8 +116,10 @@ class Executable:
             return NativeMachine(program, self._lowered(), self._keep, nested=False)
         return PythonMachine(program, keep=self._keep)
 
-    def nested(self) -> NativeMachine:
-        """Return a machine that is run by an instruction of another."""
+    def nested(self) -> NativeMachine | None:
+        """Return a machine that is run by an instruction of another; None if values are looked at."""
+        if self.policy.inspector is not None:
+            return None
         return NativeMachine(self.program, self._lowered(), False, nested=True)
 
     def _lowered(self) -> list[Any]:

@@ -1,5 +1,5 @@
 /* LU decompositions of real matrices that are scaled by powers of two, and solutions that are corrected
-   by residuals with more digits: `Factored` of `symcomp/ops/stable_linalg.py`, where the method is
+   by residuals with more digits: `symcomp/ops/factored.py`, where the method and its bounds are
    explained, in C. */
 #ifndef SYMCOMP_FACTORED_H
 #define SYMCOMP_FACTORED_H
@@ -7,7 +7,8 @@
 #include "spectra.h"
 
 /* As there. */
-enum { MOST_SPREAD = 60 };
+enum { MOST_SPREAD = 60, MOST_TERMS = 64 };
+static const double NEGLIGIBLE = 0x1p-57, NOISE = 0x1p-80;
 /* Of sums of fewer terms, loops are quicker than BLAS. */
 enum { FEW_NUMBERS = 512, FEW_ROWS_TO_FACTOR = 8 };
 
@@ -40,10 +41,11 @@ static inline double shifted(double x, int64_t power)
 /* -- matrices of doubles in columns */
 
 /* z = a b, n rows, sums of k terms, m columns. */
-static void multiply_doubles(int64_t n, int64_t k, int64_t m, double *a, double *b, double *z)
+static void multiply_doubles(int64_t n, int64_t k, int64_t m, const double *a, const double *b,
+                             double *z)
 {
     if (n * k * m > FEW_NUMBERS) {
-        product_of(DOUBLE, "N", "N", n, k, m, a, n, b, k, z);
+        product_of(DOUBLE, "N", "N", n, k, m, (void *)a, n, (void *)b, k, z);
         return;
     }
     for (int64_t j = 0; j < m; j++) {
@@ -74,53 +76,78 @@ static void split(int by_rows, int bits, int64_t n, int64_t m, const double *x, 
     }
 }
 
-/* A matrix that is multiplied again and again, with the parts of it. */
-struct parts {
+/* A left factor of products, and its leading bits, the following ones and the last ones. */
+struct slices {
     int64_t n, k;
     int bits;
-    double *whole, *high, *low;
+    double *whole, *high, *middle, *low;
 };
 
-static void take_parts(struct arena *arena, int64_t n, int64_t k, struct parts *a)
+static void take_slices(struct arena *arena, int64_t n, int64_t k, struct slices *a)
 {
     const int64_t bytes = n * k * (int64_t)sizeof(double);
     int length = 0;
     for (int64_t i = k; i; i /= 2)
         length++;
-    *a = (struct parts){n, k, (53 - length) / 2, NULL, NULL, NULL};
+    *a = (struct slices){n, k, (53 - length) / 2, NULL, NULL, NULL, NULL};
     a->whole = take(arena, bytes);
     a->high = take(arena, bytes);
+    a->middle = take(arena, bytes);
     a->low = take(arena, bytes);
 }
 
-static void split_parts(struct parts *a)
+static void slice(struct slices *a)
 {
     split(1, a->bits, a->n, a->k, a->whole, a->high, a->low);
+    split(1, a->bits, a->n, a->k, a->low, a->middle, a->low);
 }
 
-/* r = b - a x for m columns, where little is left of b; `few` has room for four such x or b. */
-static void residual(const struct parts *a, int64_t m, const double *b, const double *x, double *few,
-                     double *r)
+/* sum + error = a + b, exactly. */
+static inline double two_sum(double a, double b, double *error)
 {
-    const int64_t all = a->n * m, sides = MAX(a->n, a->k) * m;
-    double *high = few, *low = few + sides, *exact = low + sides, *rest = exact + sides;
-    split(0, a->bits, a->k, m, x, high, low);
-    multiply_doubles(a->n, a->k, m, a->high, high, exact);
+    const double sum = a + b, part = sum - a;
+    *error = (a - (sum - part)) + (b - part);
+    return sum;
+}
+
+enum { ROOM_OF_RESIDUAL = 6 };
+
+/* r = b - a (x + rest) for m columns, where little is left of b. No `rest` is zeros. `few` has room for
+   ROOM_OF_RESIDUAL such x or b. */
+static void residual(const struct slices *a, int64_t m, const double *b, const double *x,
+                     const double *rest, double *few, double *r)
+{
+    const int64_t n = a->n, k = a->k, all = n * m, sides = MAX(n, k) * m;
+    double *high = few, *below = high + sides, *middle = below + sides, *low = middle + sides;
+    double *product = low + sides, *lost = product + sides, error;
+    split(0, a->bits, k, m, x, high, below);
+    split(0, a->bits, k, m, below, middle, low);
+    const double *exact[3][2] = {{a->high, high}, {a->high, middle}, {a->middle, high}};
+    const double *rounded[4][2] = {{a->high, low}, {a->middle, below}, {a->low, x},
+                                   {a->whole, rest}};
+    memcpy(r, b, (size_t)all * sizeof(double));
+    memset(lost, 0, (size_t)all * sizeof(double));
+    for (int part = 0; part < 3; part++) {
+        multiply_doubles(n, k, m, exact[part][0], exact[part][1], product);
+        for (int64_t i = 0; i < all; i++) {
+            r[i] = two_sum(r[i], -product[i], &error);
+            lost[i] += error;
+        }
+    }
+    for (int part = 0; part < (rest ? 4 : 3); part++) {
+        multiply_doubles(n, k, m, rounded[part][0], rounded[part][1], product);
+        for (int64_t i = 0; i < all; i++)
+            lost[i] -= product[i];
+    }
     for (int64_t i = 0; i < all; i++)
-        exact[i] = b[i] - exact[i];
-    multiply_doubles(a->n, a->k, m, a->high, low, rest);
-    for (int64_t i = 0; i < all; i++)
-        exact[i] -= rest[i];
-    multiply_doubles(a->n, a->k, m, a->low, (double *)x, rest);
-    for (int64_t i = 0; i < all; i++)
-        r[i] = exact[i] - rest[i];
+        r[i] += lost[i];
 }
 
 /* -- factors of a matrix that is scaled by powers of two */
 
 struct factored {
     int64_t n;
-    struct parts scaled;
+    struct slices scaled;
     double *lu;
     int64_t *rows, *columns, *order;
     void *pivots;
@@ -132,7 +159,7 @@ enum { NOTHING = -(1 << 20) };
 static void take_factored(struct arena *arena, int64_t n, struct factored *f)
 {
     f->n = n;
-    take_parts(arena, n, n, &f->scaled);
+    take_slices(arena, n, n, &f->scaled);
     f->lu = take(arena, n * n * (int64_t)sizeof(double));
     f->rows = take(arena, 3 * n * (int64_t)sizeof(int64_t));
     f->columns = f->rows ? f->rows + n : NULL;
@@ -213,7 +240,7 @@ static void factor(struct factored *f)
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < n; i++)
             a[j * n + i] = shifted(a[j * n + i], -f->rows[i] - f->columns[j]);
-    split_parts(&f->scaled);
+    slice(&f->scaled);
     memcpy(f->lu, a, (size_t)(n * n) * sizeof(double));
     for (int64_t i = 0; i < n; i++)
         f->order[i] = i;
@@ -257,57 +284,94 @@ static void reorder(const struct factored *f, int64_t m, const double *b, double
             z[j * f->n + i] = b[j * f->n + f->order[i]];
 }
 
-/* The largest modulus of a column of x over that of y, of all columns; NaN if x holds NaN. */
-static double largest_ratio(int64_t n, int64_t m, const double *x, const double *y)
+/* The largest modulus; NaN if there is one. */
+static double largest_modulus(int64_t n, const double *x)
 {
     double found = 0;
-    for (int64_t j = 0; j < m; j++) {
-        double above = 0, below = 0;
-        for (int64_t i = 0; i < n; i++) {
-            if (x[j * n + i] != x[j * n + i])
-                return NAN;
-            above = MAX(above, fabs(x[j * n + i]));
-            below = MAX(below, fabs(y[j * n + i]));
-        }
-        if (above != 0)
-            found = MAX(found, above / below);
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] != x[i])
+            return NAN;
+        found = MAX(found, fabs(x[i]));
     }
     return found;
 }
 
-/* x with scaled x = b, and what its rounding left out. `few` has room for seven such x. */
-static void refine(struct factored *f, int64_t m, const double *b, double *few, double *x,
-                   double *rest)
+/* x + rest + step as x and rest; whether an error of x is negligible then. */
+static int add_step(int64_t n, const double *step, double error, double enough, double *x,
+                    double *rest)
+{
+    double least = INFINITY, most = 0, lost;
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = two_sum(x[i], rest[i] + step[i], &lost);
+        rest[i] = isfinite(lost) ? lost : 0;
+        least = MIN(least, fabs(x[i]));
+        most = MAX(most, fabs(x[i]));
+    }
+    return error <= MAX(enough * least, NOISE * most);
+}
+
+/* A bound of the error that is left after a correction, relative to this. `sums` has room for a column. */
+static double error_factor(const struct factored *f, double *sums)
+{
+    const int64_t n = f->n;
+    const double *lu = f->lu;
+    double largest = 0;
+    /* |u|, |l|, and the inverses of the comparison matrices of l and of u, times a column of 1. */
+    memset(sums, 0, (size_t)n * sizeof(double));
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i <= j; i++)
+            sums[i] += fabs(lu[j * n + i]);
+    for (int64_t j = n - 1; j >= 0; j--)
+        for (int64_t i = j + 1; i < n; i++)
+            sums[i] += fabs(lu[j * n + i]) * sums[j];
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = j + 1; i < n; i++)
+            sums[i] += fabs(lu[j * n + i]) * sums[j];
+    for (int64_t j = n - 1; j >= 0; j--) {
+        sums[j] /= fabs(lu[j * n + j]);
+        for (int64_t i = 0; i < j; i++)
+            sums[i] += fabs(lu[j * n + i]) * sums[j];
+    }
+    for (int64_t i = 0; i < n; i++)
+        largest = MAX(largest, sums[i]);
+    largest *= 12 * (double)n * 0x1p-53;
+    return largest < 1 ? largest : 1;
+}
+
+/* Room for numbers of `refine` for m right sides of n rows. */
+static int64_t room_to_refine(int64_t n, int64_t m)
+{
+    return ((ROOM_OF_RESIDUAL + 2) * n * m + n + m) * (int64_t)sizeof(double);
+}
+
+/* x with scaled x = b, and what its rounding left out. Errors may be `enough` of an element. */
+static void refine(struct factored *f, int64_t m, const double *b, double enough, double *few,
+                   double *x, double *rest)
 {
     const int64_t n = f->n, all = n * m;
-    double *left = few + 4 * all, *step = left + all, *before = step + all;
+    double *left = few + ROOM_OF_RESIDUAL * all, *step = left + all, *sizes = step + all;
+    const double factor = error_factor(f, sizes + m);
     reorder(f, m, b, x);
     eliminate(f, m, x);
     memset(rest, 0, (size_t)all * sizeof(double));
-    for (int turn = 0; turn < 2; turn++) {
-        residual(&f->scaled, m, b, x, few, left);
-        if (turn) {
-            multiply_doubles(n, n, m, f->scaled.whole, rest, before);
-            for (int64_t i = 0; i < all; i++)
-                left[i] -= before[i];
-        }
+    for (int64_t j = 0; j < m; j++)
+        sizes[j] = largest_modulus(n, x + j * n);
+    for (int turn = 0, done = 0; !done; turn++) {
+        residual(&f->scaled, m, b, x, turn ? rest : NULL, few, left);
         reorder(f, m, left, step);
         eliminate(f, m, step);
-        double ratio = largest_ratio(n, m, step, x);
-        if (!(ratio <= 0.5))
-            return; /* no digit is certain */
-        for (int64_t i = 0; i < all; i++) {
-            double y = rest[i] + step[i], sum = x[i] + y, part = sum - x[i];
-            double error = (x[i] - (sum - part)) + (y - part);
-            rest[i] = isfinite(error) ? error : 0;
-            x[i] = sum;
+        done = 1;
+        for (int64_t j = 0; j < m; j++) {
+            double size = largest_modulus(n, step + j * n);
+            if (size <= sizes[j] / 2) {
+                done &= add_step(n, step + j * n, factor * size, enough, x + j * n, rest + j * n);
+                sizes[j] = size;
+            } else {
+                sizes[j] = 0;
+            }
         }
-        if (ratio < 0x1p-40)
-            return; /* the error is now about the square of this */
     }
 }
-
-enum { ROOM_TO_REFINE = 7 };
 
 /* Each column by a power of two to about 1, its rows divided by others; the powers are kept. */
 static void scale_columns(int64_t n, int64_t m, double *b, const int64_t *rows, int64_t *powers)

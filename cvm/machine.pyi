@@ -82,7 +82,7 @@ def ufunc_kernel(
     ufunc: np.ufunc, dtypes: Sequence[Any], axes: int
 ) -> tuple[int, np.ndarray] | None: ...
 
-REFINED_CONSTANTS: dict[str, int]
+REFINED_CONSTANTS: dict[str, float]
 
 class Decomposition(Action):
     def __init__(

@@ -21,10 +21,13 @@ def lowered_scan(step: Instruction) -> Lowered | None:
     op, layout = node.op, node.op.layout
     if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
         return None
+    body = step.bodies[0].nested()
+    if body is None:
+        return None
     states = zip(layout.depths, layout.lags, strict=True)
     reads = [(i, depth - lag) for i, (depth, lags) in enumerate(states) for lag in lags]
     return machine.loop(
-        step, step.bodies[0].nested(), layout.depths, reads, layout.n_carried,
+        step, body, layout.depths, reads, layout.n_carried,
         layout.n_sequences, layout.n_stacked, layout.until, str(op),
     )  # fmt: skip
 

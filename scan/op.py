@@ -24,6 +24,8 @@ from symcomp.scan.layout import Layout, Step, flat_step
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
 from symcomp.scan.run import FIRST_ROWS, Rows, StepFunction, Steps, by_fast_run, copy_of
+from symcomp.scan.undefined import undefined_over_steps
+from symcomp.vm.inspection import Inspector
 from symcomp.vm.policy import Policy
 
 
@@ -91,6 +93,11 @@ class Scan(Op):
     def rewrites_of_bodies(self) -> Callable[[frozenset[str]], bool] | None:  # type: ignore[override]
         """The rewrites that the user chose for the body; None: those of the function."""
         return None if self.selects is by_fast_run else self.selects
+
+    @property
+    def inspector_of_bodies(self) -> Inspector | None:
+        """The inspector of the mode that the user chose for the body."""
+        return getattr(getattr(self.selects, "__self__", None), "inspector", None)
 
     @property
     def inputs(self) -> list[Variable]:
@@ -222,6 +229,20 @@ class Scan(Op):
             for row in rows:
                 row[-1] = False
         return rows
+
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        reasons = undefined_over_steps(self, forward)
+        if not reasons:
+            return ()
+        numbers = self.layout.step(range(len(reasons)))
+        groups = [*numbers.lagged, *([i] for i in (*numbers.carried, *numbers.rows))]
+        groups += [[i] for i in numbers.captured]
+        none = [""] * len(node.outputs)
+        found = [none]
+        for places in groups:
+            columns = zip(*(reasons[i] for i in places), strict=True)
+            found.append([next(filter(None, column), "") for column in columns])
+        return [[*row[:-1], ""] for row in found] if self.layout.until else found
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         return pulled(self, inputs, outputs, output_grads)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.op import Op
 from symcomp.vm.features import Formulas, Lowerings
-from symcomp.vm.inspection import Inspector
+from symcomp.vm.inspection import Inspector, Selects, Several
 
-Selects = Callable[[frozenset[str]], bool]
 Rewrite = Callable[[FunctionGraph, Selects | None], Any]
 
 
@@ -45,13 +44,22 @@ class Policy:
     nan_guard: str = "off"
     inspector: Inspector | None = None
 
+    def within(self, op: Op) -> Policy:
+        """Return how the graphs in ``op`` are compiled: an inspector of its own looks at them, too."""
+        own, around = op.inspector_of_bodies, Several([self.inspector] if self.inspector else [])
+        if own is None or around.holds(own):
+            return self
+        return replace(self, inspector=Several([around, own]))
+
     def rewrite_body(self, op: Op, graph: FunctionGraph) -> None:
         """Rewrite a graph of ``op`` in place, seen by the inspector."""
+        chosen, inspector = op.rewrites_of_bodies, self.inspector
+        if inspector is None:
+            self.rewrite(graph, chosen)
+            return
 
-        def apply(one: FunctionGraph) -> Any:
-            return self.rewrite(one, op.rewrites_of_bodies)
+        def selects(tags: frozenset[str]) -> bool:
+            return inspector.selects(tags) and chosen is not None and chosen(tags)
 
-        if self.inspector is None:
-            apply(graph)
-        else:
-            self.inspector.rewrite(graph, apply)
+        allowed = None if chosen is None else selects
+        inspector.rewrite(graph, lambda one: self.rewrite(one, allowed))

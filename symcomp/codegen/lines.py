@@ -216,9 +216,10 @@ class _Writer:
         self.values.append(self.cast(z, step.dtype))
 
     def top(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
-        """(largest element, the same or 0 where it is not finite)."""
-        top = self.max(x, axes)
-        return top, self("switch", self("isfinite", top), top, self.number(0, top))
+        """(largest element, the same with infinities as the largest finite numbers)."""
+        top, most = self.max(x, axes), np.finfo(x.dtype).max
+        least = self("maximum", top, self.number(-most, top))
+        return top, self("minimum", least, self.number(most, top))
 
     def log_total(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
         """(top, log sum exp(x - top))."""
@@ -298,14 +299,13 @@ class _Writer:
 
     def log_mean_exp(self, function: LogMeanExp, x: Value) -> Value:
         axes = function.axes
-        top, finite = self.top(x, axes)
+        _, top = self.top(x, axes)
         n = self.length(x, axes)
-        mean = self.sum(self("exp_of_sum", x, self("neg", finite)), axes)
+        mean = self.sum(self("exp_of_sum", x, self("neg", top)), axes)
         mean = self("true_div", mean, n)
-        near = self("true_div", self.sum(self("expm1", self("sub", x, finite)), axes), n)
+        near = self("true_div", self.sum(self("expm1", self("sub", x, top)), axes), n)
         small = self("lt", mean, self.number(0.5, x))
-        log = self("switch", small, self("log", mean), self("log1p", near))
-        return self("switch", self("isfinite", top), self("add", finite, log), self("log", mean))
+        return self("add", top, self("switch", small, self("log", mean), self("log1p", near)))
 
     def weighted_log_sum_exp(self, function: WeightedLogSumExp, x: Value, w: Value) -> Value:
         top, _, total = self.weighted_terms(function.axes, x, w)

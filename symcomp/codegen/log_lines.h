@@ -3,6 +3,7 @@
 
 enum log_of { LOG_SUM, LOG_MEAN, LOG_WEIGHTED, LOG_PROD };
 enum { EXP_LANES = 16, EXP_BLOCK = 256 };
+static const double LARGEST_DOUBLE = 0x1.fffffffffffffp1023;
 
 /* Add a number to a total, whose rounding errors are kept in `e`. */
 INLINE void keep_sum(double x, double *t, double *e)
@@ -88,8 +89,8 @@ static double log_of_line(enum log_of kind, int64_t n, const double *x, const do
 {
     double top = log_top(n, x, w, kind == LOG_WEIGHTED), first = top, z;
     int finite = isfinite(top);
-    if (!finite)
-        top = 0;
+    /* Beside an infinity, exponentials of finite elements are finite, however large. */
+    top = top > LARGEST_DOUBLE ? LARGEST_DOUBLE : top < -LARGEST_DOUBLE ? -LARGEST_DOUBLE : top;
     /* Without a largest element that is finite, none is counted apart. */
     double total = log_terms(finite || kind != LOG_SUM ? kind : LOG_MEAN, n, x, w, top);
     if (kind == LOG_WEIGHTED) {

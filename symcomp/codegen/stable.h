@@ -191,7 +191,9 @@ INLINE REAL F(r_exp_gap)(REAL x, REAL y)
 INLINE REAL F(r_exp_of_sum)(REAL x, REAL y)
 {
     REAL s = x + y;
-    return F(m_exp)(s) * (1 + F(sum_error)(x, y, s));
+    /* The error of a large exponent must not change 0 or infinity. */
+    REAL growth = 1 + F(sum_error)(x, y, s);
+    return F(m_exp)(s) * (growth > C(0.5) ? growth : C(0.5));
 }
 
 /* The logarithm of a product or quotient p, of which e is left out, from logarithms `apart` where

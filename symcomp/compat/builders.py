@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from symcomp.compat.missing import Adapted
@@ -10,6 +10,8 @@ from symcomp.compile.builders import OpFromGraph as OpFromGraphOfSymcomp
 from symcomp.compile.random_state import RandomSharedVariable
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.record import record
+from symcomp.core.special_types import NullType
 from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.ops.random.state import RandomType, seeded
 
@@ -65,6 +67,29 @@ class DrawingOp:
 
     def __str__(self) -> str:
         return str(self.op)
+
+
+@record
+class _Strict:
+    """A function that gives derivatives, where None means that one is not implemented."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, *groups: Any) -> Any:
+        found = self.function(*groups)
+        several = isinstance(found, list | tuple)
+        results = [self._null() if x is None else x for x in (found if several else [found])]
+        return results if several else results[0]
+
+    def _null(self) -> Any:
+        return NullType(f"it is not implemented: {self.function} returned None")()
+
+
+def _strict(override: Any) -> Any:
+    """Return an override of derivatives whose functions are read as Theano reads them."""
+    if isinstance(override, list | tuple):
+        return [_strict(item) for item in override]
+    return _Strict(override) if _is_called(override) and not isinstance(override, Op) else override
 
 
 # The arguments of each kind of override: of the inputs (i) or of the outputs (o).
@@ -155,9 +180,9 @@ def _op_from_graph(
     """
     more = {key: value for key, value in named.items() if key not in _OF_FUNCTIONS}
     overrides = {
-        "lop_overrides": lop_overrides,
-        "grad_overrides": grad_overrides,
-        "rop_overrides": rop_overrides,
+        "lop_overrides": _strict(lop_overrides),
+        "grad_overrides": _strict(grad_overrides),
+        "rop_overrides": _strict(rop_overrides),
     }
     states = [s for s in _states_in(outputs) if s not in inputs]
     k = len(states)

@@ -11,6 +11,7 @@ from symcomp.compat.rewriting import Optimizer
 from symcomp.compile.mode import OPTIMIZERS, Mode
 from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.trace import Trace
+from symcomp.vm.inspection import Selects
 
 
 class ModeOfOptimizer(Mode):
@@ -20,8 +21,8 @@ class ModeOfOptimizer(Mode):
         super().__init__(linker, "None")
         self.own = own
 
-    def apply_rules(self, graph: FunctionGraph) -> Trace:
-        """Rewrite a graph in place."""
+    def apply_rules(self, graph: FunctionGraph, selects: Selects | None = None) -> Trace:
+        """Rewrite a graph in place; the optimizer has no tags that ``selects`` could look at."""
         return self.own.optimize(graph) or Trace()
 
     def selects(self, tags: Any) -> bool:

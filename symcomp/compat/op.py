@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from symcomp.autodiff.lop import grad_undefined
+from symcomp.autodiff.lop import grad_undefined, zeros_for
 from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op as ModernOp
-from symcomp.core.special_types import DisconnectedType
+from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.random.state import RandomType, generator_at
@@ -188,10 +188,33 @@ class Op(ModernOp):
     def pushforward(
         self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
     ) -> list[Any]:
-        """What ``R_op`` returns."""
+        """What ``R_op`` returns, where None means that it is not implemented."""
         if not hasattr(self, "R_op"):
             raise MethodNotDefined(f"{self} has no R_op")
-        return list(self.R_op(list(inputs), list(tangents)))
+        found = list(self.R_op(list(inputs), list(tangents)))
+        if len(found) != len(outputs):
+            raise TypeError(f"R_op of {self} gave {len(found)} tangents for {len(outputs)} outputs")
+        rows = zip(tangents, self.connection_pattern(outputs[0].owner), strict=True)
+        moving = [row for dx, row in rows if dx is not None]
+        return [
+            _not_pushed(self, j, y) if dy is None and any(row[j] for row in moving) else dy
+            for j, (y, dy) in enumerate(zip(outputs, found, strict=True))
+        ]
+
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        """What ``R_op``, or else ``grad``, leaves undefined even where it is given zeros."""
+        m = len(node.outputs)
+        if forward:
+            if not hasattr(self, "R_op"):
+                return ()
+            pushed = self.pushforward(node.inputs, node.outputs, _zeros(node.inputs))
+            reasons = [_why(dy) for dy in pushed]
+            return [reasons] * len(node.inputs) if any(reasons) else ()
+        if not (hasattr(self, "L_op") or hasattr(self, "grad")):
+            return ()
+        pulled = self.pullback(node.inputs, node.outputs, _zeros(node.outputs))
+        reasons = [_why(gx) for gx in pulled]
+        return [[why] * m for why in reasons] if any(reasons) else ()
 
     # -- identity
     # ------------------------------------------------------------------------------------
@@ -253,6 +276,22 @@ def _term(op: Any, i: int, x: Variable, gradient: Any) -> Any:
         return grad_undefined(op, i, x, "Its grad returned None.")
     gradient = gradient if isinstance(gradient, Variable) else as_tensor_variable(gradient)
     return None if isinstance(gradient.type, DisconnectedType) else gradient
+
+
+def _zeros(variables: Sequence[Any]) -> list[Any]:
+    """Zero derivatives; None for what is no tensor."""
+    return [zeros_for(x) if isinstance(x.type, TensorType) else None for x in variables]
+
+
+def _why(term: Any) -> str:
+    """Why a derivative is undefined; empty text if it is not."""
+    return term.type.reason if term is not None and isinstance(term.type, NullType) else ""
+
+
+def _not_pushed(op: Any, j: int, y: Variable) -> Variable:
+    return NullType(
+        f"{op} has no derivative in forward mode: its R_op gave None for output {j} ({y})"
+    )()
 
 
 class ViewOp(Op):

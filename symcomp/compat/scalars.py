@@ -15,7 +15,7 @@ from symcomp.compat.op_functions import OpFunction
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Constant, Variable
 from symcomp.core.record import record
-from symcomp.core.special_types import DisconnectedType
+from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops import inplace
 from symcomp.ops.convert import as_tensor_variable, constant, resolve_dtype
@@ -193,7 +193,13 @@ class OwnScalarOp:
             found = self.grad(list(inputs), [g])
         else:
             raise MethodNotDefined(f"{self} has neither L_op nor grad")
-        return [v if isinstance(v, Variable) else as_tensor_variable(v) for v in found]
+        return [self._term(i, v) for i, v in enumerate(found)]
+
+    def _term(self, i: int, gradient: Any) -> Variable:
+        """What ``grad`` returned for argument ``i``; None says that it is not implemented."""
+        if gradient is None:
+            return NullType(f"the derivative of {self} in argument {i}: its grad returned None")()
+        return gradient if isinstance(gradient, Variable) else as_tensor_variable(gradient)
 
     def make_node(self, *inputs: Any) -> Any:
         """The node that applies it to each element."""

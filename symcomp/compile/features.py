@@ -21,7 +21,8 @@ def lowered_graph(step: Instruction) -> Lowered | None:
     node: Any = step.node
     if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
         return None
-    return machine.graph(step, step.bodies[0].nested())
+    body = step.bodies[0].nested()
+    return None if body is None else machine.graph(step, body)
 
 
 GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph})

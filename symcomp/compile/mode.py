@@ -12,7 +12,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.phases import rewrite
 from symcomp.rewrite.registry import extended
 from symcomp.rewrite.trace import Trace
-from symcomp.vm.inspection import Inspector
+from symcomp.vm.inspection import Inspector, Selects
 from symcomp.vm.policy import Policy
 
 LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py", "c|py_nogc")
@@ -127,7 +127,7 @@ class Mode:
         return self._rewrite(graph, None)
 
     def _rewrite(
-        self, graph: FunctionGraph, selects: Callable[[frozenset[str]], bool] | None
+        self, graph: FunctionGraph, selects: Selects | None
     ) -> Trace:
         chosen = self.selects if selects is None else selects
         return rewrite(graph, chosen, config.on_opt_error, extended(features.phases()))

@@ -38,6 +38,8 @@ class Op:
         Whether the results of these may share memory with what they are given.
     rewrites_of_bodies : callable or None
         Tags of a rewrite -> whether it is applied to these graphs; None: as in the function.
+    inspector_of_bodies : Inspector or None
+        Looks at the values of these graphs, in functions of all modes.
     """
 
     multiple_outputs: ClassVar[bool] = False
@@ -50,6 +52,7 @@ class Op:
     runs_bodies: ClassVar[bool] = False
     copies_results_of_bodies: ClassVar[bool] = False
     rewrites_of_bodies: Callable[[frozenset[str]], bool] | None = None
+    inspector_of_bodies: Any = None
 
     # -- building
     # ------------------------------------------------------------------------------------
@@ -159,6 +162,16 @@ class Op:
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """``[i][j]``: whether input i takes part in the value (not just the shape) of output j."""
         return [[True] * len(node.outputs) for _ in node.inputs]
+
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        """``[i][j]``: why output j has no derivative in input i, as a draw has none in its
+        parameters; empty text where it has one. Empty: everywhere it has.
+
+        A gradient along such a connection is undefined even if nothing that follows has a
+        derivative other than zero. Where output j has a gradient, ``pullback`` is asked instead.
+        With ``forward``, what is said of the forward mode, where ``pushforward`` is not asked.
+        """
+        return ()
 
     def pullback(
         self,

@@ -135,8 +135,8 @@ class _Twin:
         self.name = name
 
     def __get__(self, instance: Any, owner: Any) -> Any:
-        if self.name == "__signature__" and owner.__init__ is not _init:
-            return None  # the class's own
+        if self.name == "__signature__" and (instance is not None or owner.__init__ is not _init):
+            return None  # of calls of an instance, or of the class's own __init__
         return getattr(_twin(owner), self.name)
 
 

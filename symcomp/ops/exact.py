@@ -97,8 +97,13 @@ def polished(function: Callable[..., Any], cancelled: Callable[..., Any]) -> Cal
 def exp_sum(a: Any, b: Any) -> Any:
     """exp(a + b), as if a + b were not rounded."""
     s, e = two_sum(a, b)
-    z = np.exp(s)
-    return z * (1 + e)
+    return np.exp(s) * growth(e)
+
+
+def growth(e: Any) -> Any:
+    """exp(e) of a rounding error; of a large one, that of an exponent of which 0 or inf is made, it
+    is positive, so that neither changes."""
+    return np.maximum(1 + e, e.dtype.type(0.5))
 
 
 def exp_square(x: Any, c: float) -> Any:

@@ -2,7 +2,7 @@
 
 Exponentials are taken of the differences to the largest element, whose rounding errors are put
 back; what the largest element leaves of a sum is added up without it, so that nothing cancels where
-it dominates.
+it dominates. Beside an element of +inf, exponentials of finite ones are finite, however large.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.exact import WIDER, two_sum
+from symcomp.ops.exact import WIDER, growth, two_sum
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cast
@@ -53,15 +53,14 @@ def _widened(x: Any) -> Any:
 def _exponentials(x: Any, top: Any) -> tuple[Any, Any]:
     """(d, exp(x - top)), d = x - top rounded; as if it were not."""
     d, e = two_sum(x, -top)
-    z = np.exp(d)
-    return d, z * (1 + e)
+    return d, np.exp(d) * growth(e)
 
 
 def _top(x: Any) -> tuple[Any, Any]:
-    """(largest elements, 0 where they are not finite; whether they are finite)."""
+    """(largest elements, infinities as the largest finite numbers; whether they are finite)."""
     top = x.max(axis=-1, keepdims=True, initial=-np.inf)
-    finite = np.isfinite(top)
-    return np.where(finite, top, 0), finite
+    most = np.finfo(x.dtype).max
+    return np.clip(top, -most, most), np.isfinite(top)
 
 
 def _without(x: Any, place: Any) -> Any:
@@ -98,13 +97,11 @@ def _log_sum_exp(x: Any) -> Any:
 
 
 def _log_mean_exp(x: Any) -> Any:
-    top, finite = _top(x)
+    top, _ = _top(x)
     n = x.shape[-1]
     mean = _exponentials(x, top)[1].sum(axis=-1, keepdims=True) / n
     near = np.expm1(x - top).sum(axis=-1, keepdims=True) / n
-    log = np.where(mean < 0.5, np.log(mean), np.log1p(near))
-    infinite = np.log(np.exp(x).sum(axis=-1, keepdims=True) / n)
-    return np.where(finite, top + log, infinite)
+    return top + np.where(mean < 0.5, np.log(mean), np.log1p(near))
 
 
 def _weighted_log_sum_exp(x: Any, w: Any) -> Any:
@@ -175,7 +172,10 @@ class _LineOp(Op):
 
 @record
 class Softmax(_LineOp):
-    """z_i = exp(x_i) / sum_j exp(x_j) along ``axis``, without overflow."""
+    """z_i = exp(x_i) / sum_j exp(x_j) along ``axis``, without overflow.
+
+    Of a line that holds inf, its infinities are NaN, inf / inf, and its other elements 0.
+    """
 
     axis: int
 
@@ -197,7 +197,10 @@ class Softmax(_LineOp):
 
 @record
 class LogSoftmax(_LineOp):
-    """z_i = x_i - log sum_j exp(x_j) along ``axis``, without overflow."""
+    """z_i = x_i - log sum_j exp(x_j) along ``axis``, without overflow.
+
+    Of a line that holds inf, its infinities are NaN, inf - inf, and its other elements -inf.
+    """
 
     axis: int
 
@@ -404,8 +407,8 @@ class WeightedLogSumExp(_LogOfSum):
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
     """``log(sum(exp(x)))`` without overflow.
 
-    The gradient is the softmax over the axes; it is 0 where all elements are ``-inf``,
-    and NaN where one is ``inf``.
+    The gradient is the softmax over the axes; it is 0 where all elements are ``-inf``. Where some
+    are ``inf``, so is the result, and the gradient is NaN at these and 0 at the others.
 
     Parameters
     ----------

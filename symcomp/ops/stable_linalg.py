@@ -1,11 +1,6 @@
-"""Logarithms of determinants, inverses and linear systems to the last digits: what LAPACK finds,
-corrected by residuals that are computed with about 20 bits more.
+"""Logarithms of determinants, inverses and linear systems to the last digits.
 
-Matrices are first scaled by powers of two, which rounds nothing, so that nothing over- or
-underflows on the way. The residuals are those of Wilkinson ("Rounding errors in algebraic
-processes", 1963); their digits come from splitting each factor of a product in two, the leading
-parts so short that BLAS adds up their products without rounding (Ozaki, Ogita, Oishi and Rump,
-"Error-free transformations of matrix multiplication", 2012). Complex matrices are left to LAPACK.
+The work is that of `symcomp.ops.factored`; complex matrices are left to LAPACK.
 """
 
 from __future__ import annotations
@@ -21,10 +16,9 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.lazy import lazy_module
 from symcomp.ops.axes import expand_dims, matrix_transpose
 from symcomp.ops.determinant import Adjugate, SLogDet
-from symcomp.ops.exact import two_sum
+from symcomp.ops.factored import Factored, Slices, residual, scale_columns
 from symcomp.ops.inverse import MatrixInverse
 from symcomp.ops.join import concatenate
 from symcomp.ops.matrices import (
@@ -36,111 +30,9 @@ from symcomp.ops.matrices import (
 )
 from symcomp.ops.scalar_math import conj
 from symcomp.ops.solve import Solve, check_systems
-from symcomp.ops.stable_reduce import log_prod
-
-blas, lapack = lazy_module("scipy.linalg.blas"), lazy_module("scipy.linalg.lapack")
 
 # Corrections cost a few products of matrices: for larger ones, what LAPACK finds is left as it is.
 LARGEST = 64
-# Rows whose sizes differ by more powers of two are scaled.
-SPREAD = 60
-
-# -- numbers with more digits
-
-
-def _largest(e: Any, nothing: Any, axis: int) -> Any:
-    """The largest exponent along the axis, which is kept, of numbers that are not 0; else 0."""
-    largest = np.where(nothing, np.iinfo(e.dtype).min // 4, e).max(axis=axis, keepdims=True)
-    return np.where(nothing.all(axis=axis, keepdims=True), 0, largest)
-
-
-def _leading(x: Any, axis: int, bits: int) -> Any:
-    """``x`` rounded to so many bits of what is largest along the axis."""
-    _, e = np.frexp(np.abs(x).max(axis=axis, keepdims=True, initial=0))
-    shift = np.ldexp(1.5, e + 52 - bits)
-    return (x + shift) - shift
-
-
-def _residual(b: Any, a: Any, x: Any) -> Any:
-    """``b - a x``, where little is left of b."""
-    # Sums of so many products of two numbers of so many bits have at most 53 bits.
-    bits = (53 - a.shape[1].bit_length()) // 2
-    a1, x1 = _leading(a, 1, bits), _leading(x, 0, bits)
-    return (b - a1 @ x1) - (a1 @ (x - x1) + (a - a1) @ x)
-
-
-class Factored:
-    """A float64 matrix a and its LU decomposition: ``scaled = 2^-rows a 2^-columns = P L U``."""
-
-    def __init__(self, a: Any) -> None:
-        mantissa, e = np.frexp(a)
-        nothing = mantissa == 0
-        self.columns = _largest(e, nothing, 0)
-        self.rows = _largest(e - self.columns, nothing, 1)
-        # Scaling rows changes the pivots, and so which matrices are found to be singular: it is
-        # done only where elimination would lose the small ones.
-        if self.rows.max() - self.rows.min() > SPREAD:
-            self.columns = _largest(e - self.rows, nothing, 0)
-        else:
-            self.rows = np.zeros_like(self.rows)
-        self.scaled = np.ldexp(mantissa, e - self.rows - self.columns)
-        self.lu, pivots, info = lapack.dgetrf(self.scaled)
-        self.singular = info > 0
-        self.swaps = np.count_nonzero(pivots != np.arange(len(a)))
-        # Row i of L U is row order[i] of the scaled matrix.
-        order = list(range(len(a)))
-        for i, j in enumerate(pivots.tolist()):
-            order[i], order[j] = order[j], order[i]
-        self.order = np.array(order)
-
-    def eliminated(self, b: Any) -> Any:
-        """x with ``L U x = b``. One call of dgetrs does it, too, but with threads for the least."""
-        return blas.dtrsm(1.0, self.lu, blas.dtrsm(1.0, self.lu, b, lower=1, diag=1))
-
-    def solution(self, b: Any) -> tuple[Any, Any]:
-        """x with ``scaled x = b``, as an array and what its rounding left out."""
-        if self.singular:
-            raise np.linalg.LinAlgError("Singular matrix")
-        x = self.eliminated(b[self.order])
-        rest = np.zeros_like(x)
-        for _ in range(2):
-            left = _residual(b, self.scaled, x) - self.scaled @ rest
-            step = self.eliminated(left[self.order])
-            ratio = _largest_ratio(step, x)
-            if not ratio <= 0.5:
-                break  # no digit is certain
-            x, rest = two_sum(x, rest + step)
-            if ratio < 2.0**-40:
-                break  # the error is now about the square of this
-        return x, rest
-
-    def inverse(self) -> Any:
-        """The inverse of the matrix."""
-        x, _ = self.solution(np.eye(len(self.lu)))
-        return np.ldexp(x, -self.columns.T - self.rows.T)
-
-    def determinant(self) -> tuple[float, Any]:
-        """Its sign and the logarithm of its modulus."""
-        if self.singular:
-            return 0.0, -np.inf
-        lower, upper = np.tril(self.lu, -1) + np.eye(len(self.lu)), np.triu(self.lu)
-        # The scaled matrix is L U (1 + e), but for order, and det(1 + e) = 1 + trace(e) + ...
-        change = np.trace(self.eliminated(_residual(self.scaled[self.order], lower, upper)))
-        d = np.diagonal(self.lu)
-        sign = np.prod(np.sign(d)) * (-1.0) ** self.swaps
-        # The power of two that scaling took out, in equal parts, which are far inside the range.
-        part, left = divmod(int(self.rows.sum() + self.columns.sum()), 2 * len(d))
-        powers = np.ldexp(1.0, np.repeat([part, part + 1], [2 * len(d) - left, left]))
-        factors = np.concatenate([np.abs(d), powers, [1.0]])
-        left_out = np.zeros_like(factors)
-        left_out[-1] = change if abs(change) < 0.5 else 0.0
-        return sign, log_prod(factors, left_out)
-
-
-def _largest_ratio(x: Any, y: Any) -> Any:
-    """The largest modulus of x over that of y in the same column, of all columns."""
-    above, below = (np.abs(v).max(axis=0, initial=0) for v in (x, y))
-    return np.max(above[above != 0] / below[above != 0], initial=0)
 
 
 def _correctable(x: Any, *others: Any) -> bool:
@@ -230,18 +122,10 @@ def _solution(a: Any, b: Any) -> Any:
     if not _correctable(a, b):
         return np.linalg.solve(a, b)
     factored = Factored(a.astype(np.float64))
-    scaled, power = _scaled(b, factored.rows)
+    scaled, power = scale_columns(b, factored.rows)
     x, _ = factored.solution(scaled)
     with np.errstate(all="ignore"):
         return np.ldexp(x, power - factored.columns.T).astype(b.dtype)
-
-
-def _scaled(b: Any, rows: Any) -> tuple[Any, Any]:
-    """``2^-rows b``, its columns scaled to about 1, and the powers of two for these."""
-    mantissa, e = np.frexp(b.astype(np.float64))
-    e = e - rows
-    power = _largest(e, mantissa == 0, 0)
-    return np.ldexp(mantissa, e - power), power
 
 
 @record
@@ -268,10 +152,9 @@ class InverseForm(MatrixOp):
         if not _correctable(a, x, y):
             return np.asarray(np.dot(x, np.linalg.solve(a, y)))
         factored = Factored(a.astype(np.float64))
-        left, left_power = _scaled(x[:, None], factored.columns.T)
-        right, right_power = _scaled(y[:, None], factored.rows)
-        v, rest = factored.solution(right)
-        z = left.T @ rest - _residual(np.zeros((1, 1)), left.T, v)
+        left, left_power = scale_columns(x[:, None], factored.columns.T)
+        right, right_power = scale_columns(y[:, None], factored.rows)
+        z = -residual(np.zeros((1, 1)), Slices(left.T), *factored.solution(right, enough=0))
         with np.errstate(all="ignore"):
             return np.ldexp(z, left_power + right_power)[0, 0, ...].astype(a.dtype)
 

@@ -103,7 +103,7 @@ def of_random_numbers():
     draws = [
         streams.normal((3,)), streams.uniform((2, 3)), streams.binomial((3,), n=4, p=0.3),
         streams.permutation(n=5), streams.choice((3,), a=4, p=[0.1, 0.2, 0.3, 0.4]),
-        streams.multinomial((2,), n=3, pvals=[0.2, 0.8]),
+        streams.multinomial((2,), n=3, pvals=[0.2, 0.8]), streams.binomial((3,), p=1 / (k + 2)),
     ]  # fmt: skip
     return draws
 

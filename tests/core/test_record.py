@@ -145,3 +145,15 @@ def test_an_op_may_be_either() -> None:
     assert str(OneWay(2)) == "OneWay{axis=2}"
     assert str(OtherWay(2)) == "OtherWay{axis=2}"
     assert OneWay(2) == OneWay(2) != OtherWay(2)
+
+
+def test_signatures_of_instances_are_of_their_calls():
+    @record
+    class Adder:
+        amount: int
+
+        def __call__(self, x, y=0):
+            return x + y + self.amount
+
+    assert list(inspect.signature(Adder).parameters) == ["amount"]
+    assert list(inspect.signature(Adder(1)).parameters) == ["x", "y"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.scalar_stable import exp_of_sum
 from symcomp.ops.softmax import (
     Centred,
     LogMeanExp,
@@ -153,6 +154,56 @@ def test_not_finite(line, soft, total):
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(got, np.exp(x) / np.exp(x).sum())
     np.testing.assert_allclose(got, soft)
+
+
+# Finite elements whose exponentials overflow, also in the dtypes that these are computed in.
+LARGE = {
+    "float64": (3.0, 750.0, 1.7e308),
+    "float32": (3.0, 95.0, 3e38),
+    "float16": (3.0, 95.0, 6e4),
+}
+# Lines with large numbers b: their softmax and its logarithm.
+WITH_INFINITY = {
+    "1 inf b": ([0, nan, 0], [-inf, nan, -inf]),
+    "inf inf b": ([nan, nan, 0], [nan, nan, -inf]),
+    "-b inf b": ([0, nan, 0], [-inf, nan, -inf]),
+    "b -3 -inf inf": ([0, 0, 0, nan], [-inf, -inf, -inf, nan]),
+    "nan inf b": ([nan] * 3, [nan] * 3),
+    "inf": ([nan], [nan]),
+}
+
+
+@pytest.mark.parametrize("dtype", LARGE)
+@pytest.mark.parametrize("text", WITH_INFINITY)
+def test_infinities_whatever_is_beside_them(text, dtype):
+    """inf / inf and inf - inf are NaN; what is finite is nothing beside an infinite sum."""
+    soft, log = (np.array(z, dtype) for z in WITH_INFINITY[text])
+    total = nan if "nan" in text else inf
+    for large in LARGE[dtype]:
+        values = {"b": large, "-b": -large}
+        x = np.array([values.get(word, word) for word in text.split()], dtype)
+        for axis, v in ((0, x), (0, np.stack([x, x], axis=1)), (1, np.stack([x, x]))):
+            shape = (-1, 1) if v.ndim == 2 and axis == 0 else (-1,)
+            half = np.full_like(v, 0.5)
+            for got, want in (
+                (Softmax(axis).perform(v), soft),
+                (LogSoftmax(axis).perform(v), log),
+                (WeightedSoftmax((axis,)).perform(v, half), soft),
+            ):
+                np.testing.assert_array_equal(got, np.broadcast_to(want.reshape(shape), v.shape))
+                assert not np.signbit(got[got == 0]).any()
+            for got in (
+                LogSumExp((axis,)).perform(v),
+                LogMeanExp((axis,)).perform(v),
+                WeightedLogSumExp((axis,)).perform(v, half),
+            ):
+                np.testing.assert_array_equal(got, np.full_like(got, total))
+
+
+def test_exponentials_of_sums_whose_error_is_large():
+    for error in (-3.0, -1.0, 3.0):
+        assert exp_of_sum(1e300, error).eval() == inf
+        assert not np.signbit(exp_of_sum(-1e300, error).eval())
 
 
 @pytest.mark.parametrize("axes", AXES)
