@@ -7,13 +7,14 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.codegen.kernel import kernel_of
+from symcomp.codegen.kernel import kernel_of, print_kernel
 from symcomp.config import config
 from symcomp.cvm.kernels import threads_to_use
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step
 from symcomp.ops.reduce import REDUCTIONS, Reduce
-from symcomp.tests.codegen.running import addresses, call
+from symcomp.tests.codegen.running import addresses, assert_same_bits, attempt, call
+from symcomp.tests.codegen.test_loopir import formula_with, nests, values_of
 
 KIND = "float64"
 
@@ -62,6 +63,23 @@ def test_any_number_of_threads():
                         np.testing.assert_array_equal(a, b)
         want = np.tanh(np.exp(x) * y)
         np.testing.assert_allclose(call(functions[0], FORMULAS[0], [x, y])[0], want)
+
+
+def test_any_number_of_threads_on_random_nests():
+    found = nests(7, 10)
+    functions = addresses([print_kernel(made) for _, _, made in found])
+    rng = np.random.default_rng(9)
+    for (formula, patterns, made), function in zip(found, functions, strict=True):
+        for shape in ((70, 60, 41), (3, 2, 40_001), (50_001, 1, 4)):
+            lengths = [[1 if one else n for one, n in zip(p, shape, strict=False)] for p in patterns]
+            values = [values_of(rng, *x) for x in zip(formula.inputs, lengths, strict=True)]
+            given = formula_with(formula, made.literals), values
+            status, want = attempt(function.optimized, *given)
+            for threads in (2, 5):
+                other, got = attempt(function.optimized, *given, threads=threads)
+                assert other == status == 0
+                for a, b in zip(got, want, strict=True):
+                    assert_same_bits(a, b)
 
 
 def test_long_sums_are_exact_to_the_last_places():
