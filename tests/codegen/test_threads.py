@@ -71,8 +71,10 @@ def test_any_number_of_threads_on_random_nests():
     rng = np.random.default_rng(9)
     for (formula, patterns, made), function in zip(found, functions, strict=True):
         for shape in ((70, 60, 41), (3, 2, 40_001), (50_001, 1, 4)):
-            lengths = [[1 if one else n for one, n in zip(p, shape, strict=False)] for p in patterns]
-            values = [values_of(rng, *x) for x in zip(formula.inputs, lengths, strict=True)]
+            values = [
+                values_of(rng, dtype, [1 if one else n for one, n in zip(p, shape, strict=False)])
+                for dtype, p in zip(formula.inputs, patterns, strict=True)
+            ]
             given = formula_with(formula, made.literals), values
             status, want = attempt(function.optimized, *given)
             for threads in (2, 5):
