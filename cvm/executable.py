@@ -74,9 +74,7 @@ class Executable:
             if step.node in self.bodies:
                 step.bodies = tuple(self.bodies[step.node])
 
-    def _body(
-        self, node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> Executable:
+    def _body(self, node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> Executable:
         with span("graph in an op"):
             graph = FunctionGraph(inputs, outputs)
             policy = self.policy.within(node.op)

@@ -230,7 +230,7 @@ class Function(Caller):
         >>> report.unplanned, report.planned
         (24000000, 8000000)
         """
-        return memory_report(self.maker, self.program, examples)
+        return memory_report(self.maker, self.executable, examples)
 
     # -- storage
     # -------------------------------------------------------------------------------------
@@ -317,8 +317,8 @@ class Function(Caller):
     def free(self) -> None:
         """Drop what is kept from the last calls.
 
-        These are intermediate values (``allow_gc=False``), and large results, whose memory is used
-        again when nobody else has them.
+        These are intermediate values (``allow_gc=False``), the memory that calls compute in, and
+        large results, whose memory is used again when nobody else has them.
         """
         self._machine.free()
 
