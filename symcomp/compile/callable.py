@@ -181,7 +181,7 @@ class Function(Caller):
     def plan(self) -> str:
         """Return the plans that are kept, as text: the calls of each, and where guards lead.
 
-        A plan is made by the first call with arguments of some layouts (dtypes, shapes and strides);
+        The first call with arguments of some layouts (dtypes, shapes and strides) makes a plan;
         later calls with the same layouts repeat it.
 
         Examples
