@@ -74,9 +74,7 @@ class Executable:
             if step.node in self.bodies:
                 step.bodies = tuple(self.bodies[step.node])
 
-    def _body(
-        self, node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> Executable:
+    def _body(self, node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> Executable:
         with span("graph in an op"):
             graph = FunctionGraph(inputs, outputs)
             policy = self.policy.within(node.op)
@@ -117,7 +115,7 @@ class Executable:
         return PythonMachine(program, keep=self._keep)
 
     def nested(self) -> NativeMachine | None:
-        """Return a machine that is run by an instruction of another; None if values are looked at."""
+        """Return a machine for an instruction of another to run; None if values are looked at."""
         if self.policy.inspector is not None:
             return None
         return NativeMachine(self.program, self._lowered(), False, nested=True)

@@ -101,9 +101,7 @@ def formula_of(node: Apply | None, formulas: Formulas = FORMULAS) -> Formula | N
     return found
 
 
-def printed_kernels(
-    code: Sequence[Instruction], formulas: Formulas = FORMULAS
-) -> PrintedKernels:
+def printed_kernels(code: Sequence[Instruction], formulas: Formulas = FORMULAS) -> PrintedKernels:
     """Print the kernel of each instruction that has one, by position, with its formula."""
     with span("kernels") as stage:
         found = _printed(code, formulas)

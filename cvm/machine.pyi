@@ -1,283 +1,165 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from symcomp.codegen.early import Code
 from symcomp.vm.failure import Failure
-from symcomp.vm.machine import Observer
 from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Counted, Event
 
 DRAWS_OF_NUMPY: str
 share_address: int
+FORKS_WAIT: float
+FORKS_TAKE: float
+MOST_SEGMENTS: int
+REFINED_CONSTANTS: dict[str, float]
 
-class Action: ...
-
-class Inspected(Action):
-    def __init__(
-        self, action: Action, inspector: Any, step: Instruction, position: int
-    ) -> None: ...
-
-class Native(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        *rest: Any,
-    ) -> None: ...
-
-class PythonCall(Native): ...
-
-class KernelCall(Native):
-    code: Code
+class Lowered:
+    name: str
+    code: Code | None
+    body: NativeMachine | None
     early_calls: int
 
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        code: Code,
-        elementwise: bool,
-        n_inputs: int,
-        into: Sequence[int],
-        stretched: Sequence[Sequence[bool]],
-        dropped: Sequence[Sequence[bool]],
-        dtypes: Sequence[Any],
-        constants: Sequence[Any],
-        steps: int,
-        threads: int = 1,
-        least: int = 0,
-    ) -> None: ...
-
-class Transpose(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        ndim: int,
-        order: Sequence[int],
-    ) -> None: ...
-
-class Reserve(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        axis: int,
-        parts: Sequence[Any],
-        dtype: Any,
-        into: int,
-    ) -> None: ...
-
+def python_call(step: Instruction) -> Lowered: ...
+def view(step: Instruction, entries: Any) -> Lowered: ...
+def transpose(step: Instruction, ndim: int, order: Any) -> Lowered: ...
+def pieces(step: Instruction, axis: int) -> Lowered: ...
+def reshape(step: Instruction, ndim: int) -> Lowered: ...
+def lengths(step: Instruction, axis: int) -> Lowered: ...
+def passed(step: Instruction, which: int, conditions: Any) -> Lowered: ...
+def fill(step: Instruction, ndim: int, stretching: Any) -> Lowered: ...
+def copied(step: Instruction, c_order: bool) -> Lowered: ...
+def joined(step: Instruction, axis: int, stacked: bool) -> Lowered: ...
+def reserve(step: Instruction, axis: int, parts: Any, dtype: Any) -> Lowered: ...
+def written(
+    step: Instruction, entries: Any, sets: bool, stretching: Any, in_place: bool
+) -> Lowered: ...
+def gather(step: Instruction, entries: Any) -> Lowered: ...
+def scatter(
+    step: Instruction, entries: Any, sets: bool, stretching: Any, in_place: bool
+) -> Lowered: ...
+def running(step: Instruction, what: str, axis: int, dtype: Any) -> Lowered: ...
+def extreme(step: Instruction, largest: bool, axes: Any) -> Lowered: ...
+def first(step: Instruction, axis: int) -> Lowered: ...
+def range_of(step: Instruction, dtype: Any) -> Lowered: ...
+def sorted_along(step: Instruction, axis: int, positions: bool) -> Lowered: ...
+def searched(step: Instruction, right: bool) -> Lowered: ...
+def nonzero(step: Instruction) -> Lowered: ...
+def distinct(step: Instruction, index: bool, inverse: bool, counts: bool) -> Lowered: ...
+def product(
+    step: Instruction,
+    ndim: int,
+    c: int,
+    alpha: int,
+    a: int,
+    b: int,
+    beta: int,
+    transposed: Any,
+    outer: bool,
+    destroys: bool,
+    dtype: Any,
+) -> Lowered: ...
+def chain(step: Instruction, order: Any, dtype: Any) -> Lowered: ...
+def decomposition(
+    step: Instruction,
+    name: str,
+    order: Any,
+    cores: Any,
+    shapes: Any,
+    square: bool,
+    lower: bool,
+    option: int,
+    rcond: Any,
+    wide: bool,
+    dtypes: Any,
+) -> Lowered: ...
+def convolution(
+    step: Instruction,
+    part: int,
+    padding: Any,
+    strides: Any,
+    dilation: Any,
+    groups: int,
+    dtype: Any,
+    threads: int,
+    limit: Any,
+) -> Lowered: ...
+def pool(
+    step: Instruction,
+    what: int,
+    ndim: int,
+    window: Any,
+    strides: Any,
+    padding: Any,
+    partial: bool,
+    dtype: Any,
+    threads: int,
+    divided: int = 0,
+) -> Lowered: ...
+def check_windows(count: int, **fields: Any) -> None: ...
+def draw(step: Instruction, distribution: str, ndim: int, dtype: Any, single: bool) -> Lowered: ...
+def kernel(
+    step: Instruction,
+    code: Any,
+    elementwise: bool,
+    stretched: Any,
+    dropped: Any,
+    dtypes: Any,
+    constants: Any,
+    steps: int,
+    threads: int = 1,
+    least: int = 0,
+    apart: Any = (),
+) -> Lowered: ...
+def gate(step: Instruction, checks_values: Any) -> Lowered: ...
+def loop(
+    step: Instruction,
+    body: NativeMachine,
+    depths: Any,
+    reads: Any,
+    n_carried: int,
+    n_sequences: int,
+    n_stacks: int,
+    until: bool,
+    name: str,
+) -> Lowered: ...
+def graph(step: Instruction, body: NativeMachine) -> Lowered: ...
 def ufunc_kernel(
     ufunc: np.ufunc, dtypes: Sequence[Any], axes: int
 ) -> tuple[int, np.ndarray] | None: ...
 
-REFINED_CONSTANTS: dict[str, float]
-
-class Decomposition(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        name: str,
-        order: Sequence[int],
-        cores: Sequence[int],
-        shapes: Sequence[str],
-        square: bool,
-        lower: bool,
-        option: int,
-        rcond: tuple[float, float],
-        wide: bool,
-        dtypes: Sequence[Any],
-    ) -> None: ...
-
-class RandomDraw(Action):
-    def __init__(
-        self,
-        distribution: str,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        ndim: int,
-        into: int,
-        dtype: Any,
-        single: bool,
-    ) -> None: ...
-
-class Convolution(Action):
-    def __init__(
-        self,
-        part: int,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        output: int,
-        padding: Sequence[tuple[int, int]],
-        strides: Sequence[int],
-        dilation: Sequence[int],
-        groups: int,
-        dtype: Any,
-        threads: int,
-        alone: Any,
-    ) -> None: ...
-
-class _Pool(Action):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        ndim: int,
-        window: Sequence[int],
-        strides: Sequence[int],
-        padding: Sequence[int],
-        partial: bool,
-        dtype: Any,
-        threads: int,
-        *rest: Any,
-    ) -> None: ...
-
-class Largest(_Pool): ...
-class Placing(_Pool): ...
-
-class Sums(_Pool):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        ndim: int,
-        window: Sequence[int],
-        strides: Sequence[int],
-        padding: Sequence[int],
-        partial: bool,
-        dtype: Any,
-        threads: int,
-        divided: int,
-        back: bool,
-    ) -> None: ...
-
-class Product(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        ndim: int,
-        c: int,
-        alpha: int,
-        a: int,
-        b: int,
-        beta: int,
-        transposed: tuple[bool, bool],
-        outer: bool,
-        overwritten: int,
-        dtype: Any,
-    ) -> None: ...
-
-class Multiplied(Product): ...
-
-class Chain(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        written: Sequence[tuple[int, int]],
-        dtype: Any,
-    ) -> None: ...
-
-class View(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        entries: Sequence[Any],
-    ) -> None: ...
-
-class Fill(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        ndim: int,
-        stretching: Sequence[bool],
-        into: int,
-    ) -> None: ...
-
-class Gather(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        entries: Sequence[Any],
-    ) -> None: ...
-
-class Scatter(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        entries: Sequence[Any],
-        sets: bool,
-        stretching: Sequence[bool],
-        in_place: bool,
-        into: int,
-    ) -> None: ...
-
-class GateCall(Action):
-    def __init__(
-        self,
-        gate: Any,
-        inputs: Sequence[int],
-        outputs: Sequence[int],
-        checked: Sequence[tuple[Action, Sequence[int]]] | None = None,
-    ) -> None: ...
-
 class NativeMachine:
     program: Program
+    lowered: list[Lowered | None]
     kept: list[Any] | None
     failure: Failure | None
+    tally: NativeTally | None
+    counts: tuple[int, int]
 
     def __init__(
         self,
         program: Program,
-        actions: Sequence[Action | None],
+        lowered: list[Lowered | None],
         keep: bool = False,
+        nested: bool = False,
+        most_segments: int = ...,
     ) -> None: ...
-    def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]: ...
-    def new_tally(self) -> Tally: ...
+    def run(self, values: Sequence[Any]) -> list[Any]: ...
+    def new_tally(self) -> NativeTally: ...
     def free(self) -> None: ...
+    def plan(self) -> str: ...
+    def allocated(self, shapes: Sequence[tuple[int, ...] | None]) -> int | None: ...
 
-class Tally:
+class NativeTally:
+    machine: NativeMachine
     program: Program
     inner: dict[tuple[int, int], tuple[Any, Any]]
     kinds: tuple[str | None, ...]
-    kernels: tuple[KernelCall | None, ...]
-    unattended: int
+    kernels: tuple[Lowered | None, ...]
     runs: int
     timed_runs: int
+    without_python: int
 
     def counted(self) -> list[Counted]: ...
     def events(self) -> list[Event]: ...
@@ -294,21 +176,19 @@ class Cell:
 
     def read(self) -> Any: ...
 
-FORKS_WAIT: float
-
-def _before_fork() -> None: ...
-def _after_in_parent() -> None: ...
-
 class Transaction:
     def __init__(self, cells: list[Cell]) -> None: ...
     def begin(self) -> None: ...
     def taken(self, arrays: Sequence[Any], others: Sequence[int]) -> tuple[Any, ...]: ...
     def end(self) -> None: ...
 
+def _before_fork() -> None: ...
+def _after_in_parent() -> None: ...
+
 class Caller:
-    replayed: int
     trust_input: bool
     profile: Any
+    repeated: int
     _machine: Any
 
     def __init__(
@@ -320,184 +200,7 @@ class Caller:
         structure: Any,
         trust_input: bool,
         profile: Any,
-        tally: Any = None,
         calls: Calls | None = None,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def _repeat(self, n_calls: int) -> list[Any]: ...
-    def _drop_results(self) -> None: ...
-
-class Loop:
-    done: int
-    unattended: int
-    carried: list[Any]
-
-    def __init__(
-        self,
-        machine: NativeMachine,
-        states: Sequence[Any],
-        depths: Sequence[int],
-        reads: Sequence[tuple[int, int]],
-        carried: list[Any],
-        sequences: Sequence[Any],
-        captured: Sequence[Any],
-        stacks: Sequence[Any],
-        until: bool,
-    ) -> None: ...
-    def run(self, most: int) -> int: ...
-
-class Nonzeros(Native): ...
-
-class Pieces(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        axis: int,
-    ) -> None: ...
-
-class Reshaped(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        ndim: int,
-    ) -> None: ...
-
-class Lengths(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        axis: int,
-    ) -> None: ...
-
-class Passed(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        which: int,
-        conditions: Sequence[tuple[str, int, int, int, int]],
-    ) -> None: ...
-
-class Copied(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        c_order: bool,
-    ) -> None: ...
-
-class Joined(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        n_inputs: int,
-        axis: int,
-        stacked: bool,
-        into: int,
-    ) -> None: ...
-
-class Written(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        entries: Sequence[Any],
-        sets: bool,
-        stretching: Sequence[bool],
-        in_place: bool,
-        into: int,
-    ) -> None: ...
-
-class Running(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        what: str,
-        axis: int,
-        dtype: Any,
-    ) -> None: ...
-
-class Extreme(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        largest: bool,
-        axes: Sequence[int],
-    ) -> None: ...
-
-class Sorted(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        axis: int,
-        positions: bool,
-    ) -> None: ...
-
-class Searched(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        right: bool,
-    ) -> None: ...
-
-class Range(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        dtype: Any,
-    ) -> None: ...
-
-class First(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        axis: int,
-    ) -> None: ...
-
-class Distinct(Native):
-    def __init__(
-        self,
-        compute: Callable[..., Any] | None,
-        arguments: Sequence[int],
-        outputs: Sequence[int],
-        several: bool,
-        index: bool,
-        inverse: bool,
-        counts: bool,
-    ) -> None: ...

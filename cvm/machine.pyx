@@ -32,6 +32,7 @@ import numpy as np
 
 from symcomp.cvm.blas_library import library_of_numpy
 from symcomp.lazy import import_alone
+from symcomp.vm.machine import UNSET
 from symcomp.ops.pattern import Slice
 from symcomp.core.tensor import TensorType
 from symcomp.vm.failure import failure

@@ -64,6 +64,7 @@ cdef extern from "plan/plan.h":
         Operand *operand
 
     ctypedef struct Segment:
+        Layout *layouts
         int n_calls, n_storages, n_operands, n_exits, n_marks, n_bindings
         int first_own_storage, first_own_mark
         Binding *bindings
@@ -135,7 +136,8 @@ cdef extern from "plan/trees.h":
     int (*keep_values)(const Planner *) except -1
     int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
     void free_segment(Segment *)
-    void drop_results_of(Segment *)
+    void drop_memory_of(Segment *)
+    int64_t allocated_bytes(const Segment *)
     Counts *new_counts(const Code *)
     void free_counts(Counts *, const Code *)
 

@@ -366,14 +366,16 @@ def _pool(step: Instruction) -> Lowered | None:
         return None
     ones, zeros = (1,) * op.ndim, (0,) * op.ndim
     has_windows = not isinstance(op, ToPositions)
-    geometry = (
+    window, strides, padding, partial = (
         (op.window, op.strides, op.padding, op.partial)
         if has_windows
         else (ones, ones, zeros, False)
     )
     what = (MaxPool, SumPool, SumPoolInputs, ToPositions).index(type(op))
     divided = POOL_MODES.index(op.mode) if what in (1, 2) else 0
-    return native.pool(step, what, x.ndim, *geometry, x.dtype, threads_to_use(), divided)
+    return native.pool(
+        step, what, x.ndim, window, strides, padding, partial, x.dtype, threads_to_use(), divided
+    )
 
 
 def _draw(step: Instruction) -> Lowered | None:

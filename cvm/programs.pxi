@@ -232,17 +232,33 @@ cdef class NativeMachine:
         return self.tally
 
     def free(self):
-        """Drop the values kept from the last call, and large results kept to be written into again."""
+        """Drop what is kept for later calls: values, arenas, large results to be written into again."""
         cdef int i
         self.kept = None
         for i in range(self.tree.n_roots):
-            drop_results_of(self.tree.roots[i])
+            drop_memory_of(self.tree.roots[i])
 
     def plan(self):
         """Return the segments of the plans that are kept, as text."""
         return "\n\n".join(
             [segment_text(self.tree.roots[i], f"plan {i}") for i in range(self.tree.n_roots)]
         )
+
+    def allocated(self, shapes):
+        """Return how many bytes a run of the plan for inputs of these shapes allocates.
+
+        None if no such plan is kept. Arrays that Python returns are not counted.
+        """
+        cdef int i, k
+        cdef Segment *s
+        for i in range(self.tree.n_roots):
+            s = self.tree.roots[i]
+            if all([
+                shape is None or shape == tuple([s.layouts[k].shape[a] for a in range(s.layouts[k].ndim)])
+                for k, shape in enumerate(shapes)
+            ]):
+                return allocated_bytes(s)
+        return None
 
     @property
     def counts(self):
@@ -252,8 +268,6 @@ cdef class NativeMachine:
 
 cdef int keep_all_values(const Planner *p) except -1:
     """Keep the value of each slot after a run, copied where its memory is written to again."""
-    from symcomp.vm.machine import UNSET
-
     cdef NativeMachine machine = <NativeMachine>p.code.owner
     cdef list values = [UNSET] * p.code.n_slots
     cdef int slot, is_lent

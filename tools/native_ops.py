@@ -7,18 +7,17 @@ from collections import Counter
 
 import symcomp
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import PythonCall
-from symcomp.cvm.prepare import actions_of
+from symcomp.cvm.machine import NativeMachine
 from symcomp.tests.cvm.examples import EXAMPLES
 
 
-def program_of(build, values):
-    """The program of an example."""
+def machine_of(build, values):
+    """Return the machine of an example."""
     inputs = [
         TensorType(v.dtype, [1 if n == 1 else None for n in v.shape])(f"x{i}")
         for i, v in enumerate(values)
     ]
-    return symcomp.function(inputs, build(*inputs), mode=symcomp.Mode("cvm")).program
+    return symcomp.function(inputs, build(*inputs), mode=symcomp.Mode("cvm")).executable.machine
 
 
 def main() -> None:
@@ -26,14 +25,15 @@ def main() -> None:
     native: Counter[str] = Counter()
     python: Counter[str] = Counter()
     for name, (build, values) in EXAMPLES.items():
-        code = program_of(build, values).instructions
+        machine = machine_of(build, values)
+        assert isinstance(machine, NativeMachine)
         slow = []
-        for step, action in zip(code, actions_of(code), strict=True):
+        for step, how in zip(machine.program.instructions, machine.lowered, strict=True):
             label = "copy" if step.node is None else type(step.node.op).__name__
-            if type(action) is PythonCall:
+            if how is not None and how.name == "python":
                 slow.append(str(step.node.op if step.node else "copy"))
                 python[label] += 1
-            elif action is not None:
+            elif how is not None:
                 native[label] += 1
         if slow:
             print(f"{name}: {'; '.join(slow)}")

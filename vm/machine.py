@@ -24,6 +24,7 @@ class _Unset:
 
 UNSET: Any = _Unset()
 
+
 class PythonMachine:
     """Runs a program with NumPy alone. A call owns its store, so calls from several threads do not
     meet.

@@ -229,6 +229,9 @@ class MemoryReport:
     values : tuple of StoredValue
     buffers : tuple of int
         The bytes of each piece of memory, those of results too.
+    allocated : int or None
+        The bytes that a call allocates natively: the arenas and arrays of the plan that is kept for
+        these shapes. None: there is none yet; it is made by a call.
     """
 
     inputs: int
@@ -239,6 +242,7 @@ class MemoryReport:
     peak: int
     values: tuple[StoredValue, ...]
     buffers: tuple[int, ...]
+    allocated: int | None = None
 
     def text(self, n: int = 20) -> str:
         """The report as text, with the ``n`` largest values in their order of birth."""
@@ -249,6 +253,11 @@ class MemoryReport:
             f"internal, as planned        {self.planned:>14,} bytes in {len(self.buffers)} buffers",
             f"peak, without a plan        {self.unplanned_peak:>14,} bytes",
             f"peak, as planned            {self.peak:>14,} bytes",
+            *(
+                []
+                if self.allocated is None
+                else [f"allocated by a call         {self.allocated:>14,} bytes"]
+            ),
             "         bytes   born   dies  buffer  value",
         ]
         largest = sorted(self.values, key=lambda v: (-v.bytes, v.slot))[:n]
@@ -268,7 +277,9 @@ class MemoryReport:
         return self.text()
 
 
-def report(planned: Usage, freed: Usage, kept: Usage, inputs: int) -> MemoryReport:
+def report(
+    planned: Usage, freed: Usage, kept: Usage, inputs: int, allocated: int | None = None
+) -> MemoryReport:
     """Put together what is known of a program as planned, without a plan, and without frees."""
     results = sum(planned.buffers[i] for i in planned.results)
     return MemoryReport(
@@ -280,4 +291,5 @@ def report(planned: Usage, freed: Usage, kept: Usage, inputs: int) -> MemoryRepo
         planned.peak,
         planned.values,
         planned.buffers,
+        allocated,
     )

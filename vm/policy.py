@@ -45,7 +45,7 @@ class Policy:
     inspector: Inspector | None = None
 
     def within(self, op: Op) -> Policy:
-        """Return how the graphs in ``op`` are compiled: an inspector of its own looks at them, too."""
+        """Return how graphs in ``op`` are compiled: an inspector of its own looks at them, too."""
         own, around = op.inspector_of_bodies, Several([self.inspector] if self.inspector else [])
         if own is None or around.holds(own):
             return self

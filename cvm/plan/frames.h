@@ -7,11 +7,23 @@
 /* Arenas of more bytes are given back after each run. */
 static int64_t largest_kept_arena = (int64_t)64 << 20;
 
+/* The domain in which tracemalloc counts arenas. */
+enum { ARENA_DOMAIN = 0x53594d };
+
+static void drop_arena(Frame *frame)
+{
+    if (frame->arena == NULL)
+        return;
+    PyTraceMalloc_Untrack(ARENA_DOMAIN, (uintptr_t)frame->arena);
+    free(frame->arena);
+    frame->arena = NULL;
+}
+
 static void drop_frame_memory(Frame *frame)
 {
     if (frame == NULL)
         return;
-    free(frame->arena);
+    drop_arena(frame);
     free(frame->address);
     free(frame->object);
     free(frame);
@@ -40,6 +52,7 @@ static int take_arena(Frame *frame, const Segment *segment)
     frame->arena = (char *)aligned_alloc(64, (size_t)((segment->arena_bytes + 63) / 64 * 64));
     if (frame->arena == NULL)
         return 0;
+    PyTraceMalloc_Track(ARENA_DOMAIN, (uintptr_t)frame->arena, (size_t)segment->arena_bytes);
     for (i = segment->first_own_storage; i < segment->n_storages; i++)
         if (segment->storages[i]->kind == ARENA)
             frame->address[i] = frame->arena + segment->storages[i]->offset;
@@ -99,10 +112,8 @@ static void forget_held(Frame *frame, int storage)
 static void give_back_one(Frame *frame)
 {
     Segment *segment = frame->segment;
-    if (segment->arena_bytes > largest_kept_arena) {
-        free(frame->arena);
-        frame->arena = NULL;
-    }
+    if (segment->arena_bytes > largest_kept_arena)
+        drop_arena(frame);
     frame->outer = NULL;
     frame->provided = NULL;
     drop_frame_memory(__atomic_exchange_n(&segment->idle, frame, __ATOMIC_RELEASE));

@@ -112,7 +112,7 @@ static int plan_gate(Planner *p, const void *given)
         if (c->expected >> k & 1) {
             z = same_place_as(p, x);
             if (z != NULL)
-                z->flags |= WRITEABLE;
+                z->flags |= WRITEABLE | ALONE;
         } else {
             z = new_copy(p, x, RESULT);
         }

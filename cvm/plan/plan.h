@@ -59,7 +59,8 @@ enum {
     WRITEABLE = 2,
     C_ORDER = 4,
     F_ORDER = 8,
-    WHOLE = 16      /* all of the array that its storage is of */
+    WHOLE = 16,     /* all of the array that its storage is of */
+    ALONE = 32      /* behind the gate: nobody else holds its array, so that no argument overlaps it */
 };
 
 struct Operand {

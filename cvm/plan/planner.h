@@ -8,7 +8,16 @@
 /* Results of calls on constants and lengths are computed once, unless they have more bytes. */
 enum { MOST_CONSTANT_BYTES = 4096 };
 /* Arrays of more bytes are made when they are needed, not when the run begins. */
-enum { LARGE_ARRAY = 1 << 20 };
+/* Arrays for Python from MEDIUM_ARRAY bytes on are made when they are needed and dropped at once; results
+   from LARGE_ARRAY on are recycled. */
+enum { MEDIUM_ARRAY = 1 << 16, LARGE_ARRAY = 1 << 20 };
+
+/* Whether an array is made by a call, not when a run begins. */
+static inline int is_made_late(const Code *code, StorageKind kind, int64_t bytes)
+{
+    return kind == ARRAY ? bytes >= MEDIUM_ARRAY
+                         : kind == RESULT && bytes >= LARGE_ARRAY && !code->is_nested;
+}
 
 struct Planner {
     const Code *code;
@@ -199,7 +208,7 @@ static int may_overlap(const Operand *x, const Operand *y)
     if (x->size == 0 || y->size == 0)
         return 0;
     if (a != b)
-        return a->kind == INPUT && b->kind == INPUT;
+        return a->kind == INPUT && b->kind == INPUT && !((x->flags | y->flags) & ALONE);
     if (x->storage != y->storage)
         return 1;
     stretch_of(x, &first[0], &last[0]);
@@ -304,8 +313,7 @@ static Operand *new_array_operand(Planner *p, StorageKind kind, int type, int it
         return NULL;
     x->flags |= WHOLE;
     s->whole = x;
-    if ((kind == RESULT || kind == ARRAY) && bytes >= LARGE_ARRAY &&
-        !(kind == RESULT && p->code->is_nested)) {
+    if (is_made_late(p->code, kind, bytes)) {
         call = new_call(p, run_make_array, "new array", sizeof(MadeArray));
         if (call == NULL)
             return NULL;
@@ -443,7 +451,7 @@ static int run_forget(const void *params, Frame *frame)
 /* Let go of an array that nothing reads any more; in later runs, too, if it is large. */
 static int forget_object(Planner *p, const Storage *s)
 {
-    if (s->bytes >= LARGE_ARRAY) {
+    if (s->bytes >= MEDIUM_ARRAY) {
         Call *call = new_call(p, run_forget, "drop array", sizeof(ForgottenObject));
         if (call != NULL) {
             ((ForgottenObject *)call->params)->storage = s->index;

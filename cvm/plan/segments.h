@@ -157,7 +157,7 @@ static int settle_storages(Planner *p, Segment *s)
                                                                  !is_shown(s, storage)))
             storage->kind = ARENA;
         if ((storage->kind == RESULT || storage->kind == ARRAY) &&
-            (storage->bytes < LARGE_ARRAY || s->code->is_nested))
+            !is_made_late(s->code, storage->kind, storage->bytes))
             s->made[s->n_made++] = i;
     }
     return DONE;
@@ -226,6 +226,35 @@ static Segment *publish(Planner *p)
                           (s->storages[i]->kind == RESULT && !s->code->is_nested);
     choose_releases(s);
     return s;
+}
+
+/* The most bytes that arrays of a segment take at once; those of calls of Python are not known. */
+static int64_t bytes_of_arrays(const Segment *s)
+{
+    int64_t most = 0;
+    int i, call;
+    for (call = 0; call <= s->n_calls; call++) {
+        int64_t bytes = 0;
+        for (i = s->first_own_storage; i < s->n_storages; i++) {
+            const Storage *x = s->storages[i];
+            if ((x->kind == RESULT && !s->code->is_nested) || x->kind == ARRAY)
+                if (!is_made_late(s->code, x->kind, x->bytes) ||
+                    (x->first <= call && call < x->last))
+                    bytes += x->bytes;
+        }
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* The bytes that runs of a segment allocate, those within its calls included. */
+static int64_t allocated_bytes(const Segment *s)
+{
+    int64_t total = s->arena_bytes + bytes_of_arrays(s);
+    int i;
+    for (i = 0; i < s->n_nested; i++)
+        total += allocated_bytes(s->nested[i]);
+    return total;
 }
 
 /* The segment that follows a guard with the outcome that the frame tells; NULL if there is none yet. */

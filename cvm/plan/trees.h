@@ -193,14 +193,17 @@ static int keep_side(Tree *tree, Planner *p, Segment *from, int call, int n,
     return DONE;
 }
 
-/* Keep no large results to be written into again. */
-static void drop_results_of(Segment *s)
+/* Keep no memory for later runs: no arena, and no large results to be written into again. */
+static void drop_memory_of(Segment *s)
 {
     int i;
+    drop_frame_memory(__atomic_exchange_n(&s->idle, NULL, __ATOMIC_ACQUIRE));
+    for (i = 0; i < s->n_nested; i++)
+        drop_memory_of(s->nested[i]);
     for (i = 0; i < 2 * s->n_storages; i++)
         Py_CLEAR(s->recycled[i]);
     for (i = 0; i < s->n_exits; i++)
-        drop_results_of(s->exits[i].to);
+        drop_memory_of(s->exits[i].to);
 }
 
 /* ---- inputs that others might drop meanwhile */

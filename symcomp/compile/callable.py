@@ -181,7 +181,7 @@ class Function(Caller):
     def plan(self) -> str:
         """Return the plans that are kept, as text: the calls of each, and where guards lead.
 
-        A plan is made by the first call with arguments of some layouts (dtypes, shapes and strides);
+        The first call with arguments of some layouts (dtypes, shapes and strides) makes a plan;
         later calls with the same layouts repeat it.
 
         Examples
@@ -230,7 +230,7 @@ class Function(Caller):
         >>> report.unplanned, report.planned
         (24000000, 8000000)
         """
-        return memory_report(self.maker, self.program, examples)
+        return memory_report(self.maker, self.executable, examples)
 
     # -- storage
     # -------------------------------------------------------------------------------------
@@ -317,8 +317,8 @@ class Function(Caller):
     def free(self) -> None:
         """Drop what is kept from the last calls.
 
-        These are intermediate values (``allow_gc=False``), and large results, whose memory is used
-        again when nobody else has them.
+        These are intermediate values (``allow_gc=False``), the memory that calls compute in, and
+        large results, whose memory is used again when nobody else has them.
         """
         self._machine.free()
 

@@ -14,6 +14,8 @@ from symcomp.core.evaluate import evaluate
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import graph_inputs, toposort
+from symcomp.cvm.executable import Executable
+from symcomp.cvm.machine import NativeMachine
 from symcomp.errors import ShapeError
 from symcomp.ops.shape import Shape, ShapeI
 from symcomp.rewrite.shapes import shapes_of
@@ -21,13 +23,17 @@ from symcomp.vm.memory import MemoryReport, measure, report
 from symcomp.vm.program import Program
 
 
-def memory_report(maker: Maker, program: Program, examples: Sequence[Any]) -> MemoryReport:
-    """What ``program``, made by ``maker``, needs; see ``Function.memory_report``."""
+def memory_report(maker: Maker, executable: Executable, examples: Sequence[Any]) -> MemoryReport:
+    """Return what a program made by ``maker`` needs; see ``Function.memory_report``."""
+    program, machine = executable.program, executable.machine
     values, shapes = value_shapes(maker, program, examples)
     freed, kept = (measure(other, shapes) for other in maker.other_programs())
     arrays = (*values.values(), *program.constants.values())
     inputs = sum(v.nbytes for v in arrays if isinstance(v, np.ndarray))
-    return report(measure(program, shapes), freed, kept, inputs)
+    given = [shapes.get(variable) for variable in maker.fgraph.inputs]
+    given += [None] * (len(program.inputs) - len(given))
+    allocated = machine.allocated(given) if isinstance(machine, NativeMachine) else None
+    return report(measure(program, shapes), freed, kept, inputs, allocated)
 
 
 def value_shapes(

@@ -126,9 +126,7 @@ class Mode:
         """Rewrite a graph in place."""
         return self._rewrite(graph, None)
 
-    def _rewrite(
-        self, graph: FunctionGraph, selects: Selects | None
-    ) -> Trace:
+    def _rewrite(self, graph: FunctionGraph, selects: Selects | None) -> Trace:
         chosen = self.selects if selects is None else selects
         return rewrite(graph, chosen, config.on_opt_error, extended(features.phases()))
 

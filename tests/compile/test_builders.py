@@ -392,13 +392,14 @@ def test_outputs_never_share_memory():
     np.testing.assert_array_equal(op.perform(value)[1], X[::2])
 
 
-def test_compiled_once():
+def test_graphs_are_compiled_with_the_function():
     op = wave()
     x, y = T.dvectors("x", "y")
-    symcomp.function([x, y], op(x, y))
-    machine = op._machine
-    assert symcomp.function([x, y], op(y, x))(X, Y).shape == (3,)
-    assert op._machine is machine
+    mode = symcomp.Mode().excluding("inline")
+    f = symcomp.function([x, y], op(x, y), mode=mode)
+    ((body,),) = f.executable.bodies.values()
+    assert body.policy == f.executable.policy
+    assert symcomp.function([x, y], op(y, x), mode=mode)(X, Y).shape == (3,)
 
 
 def test_names_and_lines_inside():

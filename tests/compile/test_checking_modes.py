@@ -237,7 +237,7 @@ def exp_is_expm1(node, graph):
 @pytest.fixture
 def a_wrong_rule(monkeypatch):
     wrong = phases.Phase("wrong", "for tests", RuleSet([exp_is_expm1], phases.QUICK))
-    monkeypatch.setattr("symcomp.compile.mode.PHASES_WITH_LOOPS", (*phases.PHASES, wrong))
+    monkeypatch.setattr("symcomp.compile.features.phases", lambda: (*phases.PHASES, wrong))
 
 
 @pytest.mark.usefixtures("a_wrong_rule")
@@ -259,7 +259,7 @@ def test_a_rewrite_that_makes_an_error_is_named(linker, monkeypatch):
         return node.inputs[0][T.constant(3)] * T.ones_like(node.inputs[0])
 
     wrong = phases.Phase("wrong", "for tests", RuleSet([sgn_of_the_third], phases.EVERY))
-    monkeypatch.setattr("symcomp.compile.mode.PHASES_WITH_LOOPS", (wrong,))
+    monkeypatch.setattr("symcomp.compile.features.phases", lambda: (wrong,))
     x = T.dvector("x")
     mode = DebugMode(linker=linker).including("merge_only")
     f = symcomp.function([x], ifelse(x[0] > 0, T.sgn(x), x), mode=mode)
@@ -287,7 +287,7 @@ def test_rewriting_that_is_not_deterministic_is_found(monkeypatch):
             graph.replace(graph.outputs[0], T.identity(graph.outputs[0].owner.inputs[0]))
 
     odd = phases.Phase("odd", "for tests", RuleSet([]), phases.EVERY, sometimes)
-    monkeypatch.setattr("symcomp.compile.mode.PHASES_WITH_LOOPS", (odd,))
+    monkeypatch.setattr("symcomp.compile.features.phases", lambda: (odd,))
     x = T.dvector("x")
     with pytest.raises(StochasticOrder, match="rewriting the same graph twice"):
         symcomp.function([x], T.exp(x), mode=DebugMode())

@@ -6,7 +6,7 @@ import os
 import pickle
 import signal
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.compile.features import lowerings
 from symcomp.core.op import Op
-from symcomp.cvm.prepare import native_machine
+from symcomp.cvm.executable import Executable
+from symcomp.cvm.machine import NativeMachine, python_call
+from symcomp.cvm.prepare import lowered_instructions
 from symcomp.ifelse import ifelse
 from symcomp.vm.machine import PythonMachine
 
@@ -52,10 +55,8 @@ def training(n=5, mode=None, extra=()):
 @pytest.mark.parametrize("n", [3, 200])
 @pytest.mark.parametrize("native", [False, True])
 def test_a_step_of_training_is_written_in_place(n, native):
-    f, params = training(n)
+    f, params = training(n, symcomp.Mode("cvm" if native else "vm"))
     plain, others = training(n, PLAIN)
-    if native:
-        f._machine = native_machine(f.program)
     assert overwritten(f) == ["b", "table", "w"]
     assert not plain.program.claimed
     before = [address(p) for p in params]
@@ -397,32 +398,51 @@ def test_powers_of_integers_may_fail():
     assert v.get_value().tolist() == [2, 3] and w.get_value().tolist() == [2, 9]
 
 
-class Pressing:
-    """A machine while which runs Ctrl-C is pressed, right after one instruction."""
+def pressing(program, position):
+    """Return a program in which Ctrl-C is pressed in an instruction."""
+    step = program.instructions[position]
 
-    def __init__(self, machine, after):
-        self._machine, self._after = machine, after
+    def compute(*values):
+        result = step.compute(*values)
+        os.kill(os.getpid(), signal.SIGINT)
+        return result
 
-    def run(self, values, observe=None):
-        return self._machine.run(values, self._press)
+    code = list(program.instructions)
+    code[position] = replace(step, compute=compute)
+    return replace(program, instructions=code)
 
-    def _press(self, position, step, seconds):
-        if position == self._after:
-            os.kill(os.getpid(), signal.SIGINT)
+
+def native_machine(program, position):
+    """Return a native machine that computes the instruction at ``position`` in Python."""
+    code = program.instructions
+    lowered = lowered_instructions(code, lowerings("cpu"), {}, {})
+    lowered[position] = python_call(code[position])
+    return NativeMachine(program, lowered)
+
+
+def python_machine(program, position):
+    return PythonMachine(program)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent by kill")
-@pytest.mark.parametrize("machine", [PythonMachine, native_machine])
-def test_an_interrupt_waits_for_the_end(machine):
+@pytest.mark.parametrize("machine", [python_machine, native_machine])
+def test_an_interrupt_waits_for_the_end(machine, monkeypatch):
     expected, others = training()
     expected([1, 2, 3], np.ones((3, 5)))
     handler = signal.getsignal(signal.SIGINT)
-    n_steps = len(expected.program.instructions)
-    for position in range(n_steps):
-        f, params = training()
+    code = expected.program.instructions
+    computed = [i for i, step in enumerate(code) if step.compute is not None and not step.claims]
+    assert len(computed) > 10
+    for position in computed:
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                Executable,
+                "_machine",
+                lambda self, i=position: machine(pressing(self.program, i), i),
+            )
+            f, params = training()
         gates = [i for i, step in enumerate(f.program.instructions) if step.claims]
         saved = [p.get_value() for p in params]
-        f._machine = Pressing(machine(f.program), position)
         with pytest.raises(KeyboardInterrupt):
             f([1, 2, 3], np.ones((3, 5)))
         assert signal.getsignal(signal.SIGINT) is handler

@@ -80,8 +80,8 @@ def test_branches_are_counted_once_each():
     assert report.results == 1600 and report.peak >= 1600
 
 
-def _network(updates, *excluded):
-    mode = UNFUSED.excluding(*excluded)
+def _network(linker, updates, *excluded):
+    mode = symcomp.Mode(linker).excluding("fusion", *excluded)
     x = T.dmatrix("x")
     weights = [symcomp.shared(np.eye(200), name=f"w{i}") for i in range(4)]
     h = x
@@ -97,22 +97,45 @@ def _network(updates, *excluded):
 @pytest.mark.parametrize("updates", [False, True])
 @pytest.mark.parametrize("excluded", [(), ("inplace",)])
 def test_the_peak_is_what_is_allocated(updates, excluded):
-    f = _network(updates, *excluded)
+    f = _network("vm", updates, *excluded)
     value = np.zeros((200, 200))
     report = f.memory_report(value)
     f(value)
+    expected = report.unplanned_peak if excluded else report.peak
+    assert abs(_allocated(f, value) - expected) < 0.02 * expected
+
+
+@pytest.mark.parametrize("updates", [False, True])
+@pytest.mark.parametrize("excluded", [(), ("inplace",)])
+def test_a_plan_allocates_what_it_tells(updates, excluded):
+    with symcomp.config.change_flags(kernels=True):
+        f = _network("cvm", updates, *excluded)
+    value = np.zeros((200, 200))
+    assert f.memory_report(value).allocated is None
+    f(value)
+    f(value)
+    f.free()
+    expected = f.memory_report(value).allocated
+    assert "allocated by a call" in f.memory_report(value).text()
+    assert abs(_allocated(f, value) - expected) < 2000
+    assert f.memory_report(np.zeros((3, 200))).allocated is None
+    if not excluded:
+        assert expected <= 1.02 * f.memory_report(value).peak
+
+
+def _allocated(f, value):
+    """Return the most bytes that are allocated in a call."""
     tracemalloc.start()
     f(value)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    expected = report.unplanned_peak if excluded else report.peak
-    assert abs(peak - expected) < 0.02 * expected
+    return peak
 
 
 def test_planning_needs_less():
-    prediction = _network(False).memory_report((500, 200))
+    prediction = _network("cvm", False).memory_report((500, 200))
     assert prediction.planned * 4 <= prediction.unplanned
-    training = _network(True).memory_report((500, 200))
+    training = _network("cvm", True).memory_report((500, 200))
     assert training.planned * 2 <= training.unplanned
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.compile import mode
+from symcomp.compile import features
 from symcomp.compile.mode import OPTIMIZERS, Mode
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
@@ -156,7 +156,7 @@ def test_what_cannot_be_computed_is_refused(bad, reason):
 
 def test_config_says_what_happens_to_a_rule_that_raises(monkeypatch):
     phase = phases.Phase("broken", "a test", RuleSet([breaks], phases.QUICK))
-    monkeypatch.setattr(mode, "PHASES_WITH_LOOPS", (*PHASES, phase))
+    monkeypatch.setattr(features, "phases", lambda: (*PHASES, phase))
     with symcomp.config.change_flags(on_opt_error="raise"):
         with pytest.raises(RewriteError, match="'breaks'") as caught:
             symcomp.function([X], T.exp(X))

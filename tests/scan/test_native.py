@@ -176,7 +176,7 @@ def test_one_value_in_many_places(loops):
         return [*outputs, outputs[0][-1]]
 
     both(build, normal(11, 3), normal(3))
-    assert all(loop.repeated == 10 for loop in loops)
+    assert all(loop.repeated >= 10 for loop in loops)
 
 
 def test_taps(loops):
