@@ -60,7 +60,7 @@ def print_loops(loops: Loops, literals: tuple[Literal, ...]) -> Kernel:
     sweep = loops.sweep
     lines = [*_tables(sweep), *_entry(_body_of_nest(sweep))]
     name, source = _named("kernel", [line.replace(_LOOPS, prefix) for line in lines])
-    return Kernel(name, source, literals, not sweep.stages, (needed,))
+    return Kernel(name, source, literals, sweep.in_order is not None, (needed,))
 
 
 def print_nests(nests: Nests, literals: tuple[Literal, ...]) -> Kernel:
@@ -159,15 +159,15 @@ def _body(body: Body, roles: int) -> str:
 
 
 def _body_of_nest(sweep: Sweep) -> list[str]:
-    """Call the shared loops; or, where all arrays lie in C order, the last body."""
+    """Call the shared loops; or, without a team, the body for arrays in order."""
     loops = "nest_reduction" if sweep.stages else "nest_elementwise"
     call = f"return {loops}(&{_SELF}_kernel, data, shape, strides, team);"
-    if sweep.stages:
+    if sweep.in_order is None:
         return [call]
     return [
         "if (!team) {",
         f"    static const int64_t none[{len(sweep.dtypes)}];",
-        f"    {_LOOPS}_{sweep.bodies[-1].function}(1, shape[0], data, none);",
+        f"    {_LOOPS}_{sweep.in_order.function}(1, shape[0], data, none);",
         "    return 0;",
         "}",
         call,

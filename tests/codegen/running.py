@@ -70,7 +70,7 @@ def call(function, formula, values, outputs=None, threads=1):
 
 
 def attempt(function, formula, values, outputs=None, threads=1):
-    """What a function returns, and the results."""
+    """What a function returns, and the results; 0 threads: without a team."""
     patterns = patterns_of(values)
     every = formula.patterns(patterns)
     shape = np.broadcast_shapes(*(value.shape for value in values))
@@ -97,7 +97,7 @@ def attempt(function, formula, values, outputs=None, threads=1):
         (ctypes.c_void_p * len(pointers))(*pointers),
         (ctypes.c_int64 * max(len(shape), 1))(*shape),
         (ctypes.c_int64 * max(len(strides), 1))(*strides),
-        Team(threads, share_address),
+        Team(threads, share_address) if threads else None,
     )
     dropped = [result.dropped for result in formula.results]
     results = [

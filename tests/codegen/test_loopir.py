@@ -129,6 +129,29 @@ def test_printed_c_equals_interpreted_ir_on_random_nests():
         check(function.optimized, made, formula, patterns, rng)
 
 
+def test_arrays_in_order_need_no_team():
+    found = [
+        (formula, made)
+        for formula, _, made in nests(7, 10)
+        if made.kernel.sweep.in_order and not any(p[0] for p in made.kernel.sweep.stretched)
+    ]
+    assert len(found) > 2
+    functions = addresses([print_kernel(made) for _, made in found])
+    rng = np.random.default_rng(10)
+    for (formula, made), function in zip(found, functions, strict=True):
+        for n in (1, 2, 700, 3001):
+            flat = (n,) + (1,) * (made.kernel.sweep.rank - 1)
+            inputs = [np.ascontiguousarray(values_of(rng, d, flat)) for d in formula.inputs]
+            outputs = [np.empty(flat, formula.dtypes[r.value]) for r in formula.results]
+            others = [np.empty_like(z) for z in outputs]
+            numbers = [np.array(one.array) for one in made.literals]
+            given = formula_with(formula, made.literals), inputs, outputs
+            status, _ = attempt(function.optimized, *given, threads=0)
+            assert status == 0 == run(made.kernel, [*inputs, *others, *numbers])
+            for z, other in zip(outputs, others, strict=True):
+                assert_same_bits(z, other)
+
+
 def test_random_nests_are_verified():
     for _, _, made in nests(11, 60):
         verify(made.kernel)

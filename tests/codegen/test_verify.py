@@ -33,6 +33,7 @@ from symcomp.codegen.loopir.ir import (
 from symcomp.codegen.loopir.memory import AccessError, address_of
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
 from symcomp.codegen.loopir.verify_kernel import verify
+from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step
 from symcomp.ops.reduce import REDUCTIONS, Reduce
 
@@ -127,6 +128,13 @@ def sum_of_rows():
     return made.kernel
 
 
+def sum_of_columns():
+    """x + y for a column y, which is one number for each row."""
+    step = Step(ROWS["add"](), (0, 1), KIND)
+    formula = Formula((KIND, KIND), (), (step,), (Result(2),))
+    return scheduled(formula, [(False, False), (False, True)]).kernel
+
+
 def test_kernels_that_do_not_fit_together():
     loops = sum_of_rows()
     verify(loops)
@@ -140,6 +148,10 @@ def test_kernels_that_do_not_fit_together():
     ):
         with pytest.raises(LoopError):
             verify(replace(loops, sweep=sweep))
+    columns = sum_of_columns()
+    verify(columns)
+    with pytest.raises(LoopError, match="array 1 is no one number"):
+        verify(replace(columns, sweep=replace(columns.sweep, bodies=columns.sweep.bodies[:1])))
     with pytest.raises(LoopError, match="not before it"):
         verify(replace(loops, functions=loops.functions[::-1]))
 

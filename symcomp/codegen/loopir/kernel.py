@@ -101,6 +101,13 @@ class Sweep:
     stages: tuple[Stage, ...] = ()
 
     @property
+    def in_order(self) -> Body | None:
+        """The body that computes all elements at once, without a team, where all arrays lie in C
+        order: its numbers are the same for all elements.
+        """
+        return self.bodies[-1] if self.bodies else None
+
+    @property
     def sizes(self) -> list[int]:
         """The bytes of an element of each array."""
         return [np.dtype(dtype).itemsize for dtype in self.dtypes]

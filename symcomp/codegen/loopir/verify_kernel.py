@@ -50,6 +50,8 @@ class _Kernel:
             self._check_calls(function)
         for body in self.sweep.bodies:
             self._check_body(body, {})
+        if self.sweep.in_order is not None:
+            self._check_numbers(self.sweep.in_order)
         for stage in self.sweep.stages:
             self._check_stage(stage)
 
@@ -96,6 +98,13 @@ class _Kernel:
             elif role in (Role.READ, Role.WRITE, Role.CHANGE):
                 found[array] = Extent(dtype, _ROWS, _N, writes=role in _WRITES)
         return found
+
+    def _check_numbers(self, body: Body) -> None:
+        """The numbers of a body are the same for all elements."""
+        roles = zip(body.roles, self.sweep.stretched, strict=False)
+        for array, (role, stretched) in enumerate(roles):
+            if role is Role.NUMBER and not all(stretched):
+                raise LoopError(f"array {array} is no one number for {body.function}")
 
     def _check_stage(self, stage: Stage) -> None:
         begin = self.functions.get(stage.totals[0]) if stage.totals else None
