@@ -11,7 +11,6 @@ from symcomp.vm.tally import Counted, Event
 DRAWS_OF_NUMPY: str
 FORKS_WAIT: float
 FORKS_TAKE: float
-MOST_SEGMENTS: int
 REFINED_CONSTANTS: dict[str, float]
 
 class Lowered:
@@ -135,6 +134,7 @@ class NativeMachine:
     failure: Failure | None
     tally: NativeTally | None
     counts: tuple[int, int]
+    planning: dict[str, int]
 
     def __init__(
         self,
