@@ -75,6 +75,9 @@ class WindowSums(Op):
         padded = T.zeros(x.shape[0] + self.width - 1)
         return [WindowSums(self.width)(T.set_subtensor(padded[self.width - 1 : x.shape[0]], g))]
 
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [self(tangents[0])]
+
 
 @rule(WindowSums, why="a window of one element is that element")
 def sums_of_one(node: Apply, known: Any) -> Any:
