@@ -272,6 +272,25 @@ cdef extern from "calls/draws.h":
 
     int plan_draw(Planner *, const void *)
 
+cdef extern from "calls/foreign.h":
+    ctypedef int NativePlan(const void *, int, const void *, int64_t *const *)
+    ctypedef int NativeRun(const void *, const void *, const void *)
+
+    enum:
+        MOST_FOREIGN
+
+    ctypedef struct ForeignSpec:
+        NativePlan *plan
+        NativeRun *run
+        const void *params
+        int n_inputs, n_outputs
+        int *type
+        int *itemsize
+        int *ndim
+        double work
+
+    int plan_foreign(Planner *, const void *)
+
 cdef extern from "numpy/ufuncobject.h":
     ctypedef struct PyUFuncObject:
         int nin

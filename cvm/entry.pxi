@@ -43,6 +43,46 @@ cdef bint fits(Accepted *kind, object value) noexcept:
     return not cnp.PyArray_ISBYTESWAPPED(array)
 
 
+cdef void find_stretch(cnp.ndarray array, char **first, char **end) noexcept:
+    """Find the memory that the elements of an array lie in."""
+    cdef int axis
+    cdef cnp.npy_intp step
+    first[0] = <char *>cnp.PyArray_DATA(array)
+    end[0] = first[0] + cnp.PyArray_ITEMSIZE(array)
+    for axis in range(cnp.PyArray_NDIM(array)):
+        if cnp.PyArray_DIM(array, axis) == 0:
+            end[0] = first[0]
+            return
+        step = (cnp.PyArray_DIM(array, axis) - 1) * cnp.PyArray_STRIDE(array, axis)
+        if step < 0:
+            first[0] += step
+        else:
+            end[0] += step
+
+
+cdef bint may_be_overwritten(int which, PyObject **values, int n) noexcept:
+    """Whether an input can be written into: an array in C order that overlaps no other input."""
+    cdef char *first
+    cdef char *end
+    cdef char *other_first
+    cdef char *other_end
+    cdef int i
+    if not cnp.PyArray_CheckExact(<object>values[which]) or not cnp.PyArray_ISCARRAY(
+        <cnp.ndarray>values[which]
+    ):
+        return False
+    find_stretch(<cnp.ndarray>values[which], &first, &end)
+    for i in range(n):
+        if i == which:
+            continue
+        if not cnp.PyArray_CheckExact(<object>values[i]):
+            return False
+        find_stretch(<cnp.ndarray>values[i], &other_first, &other_end)
+        if first < other_end and other_first < end:
+            return False
+    return True
+
+
 @cython.auto_pickle(False)
 cdef class Caller:
     """Calls a program. The usual case is done here; the class that derives from it has methods for the
@@ -73,11 +113,13 @@ cdef class Caller:
     cdef int64_t _timing            # nanoseconds that timing took in the last such call
     cdef list _cells
     cdef list _claimed_cells
-    cdef bint _mutable, _single, _listed
+    cdef bint _single, _listed
     cdef int _n_explicit, _n_outputs, _n_updated, _n_cells, _n_inputs
     cdef Accepted *_kinds
     cdef int *_explicit_inputs
     cdef int *_updated_inputs
+    cdef int *_overwritten_inputs
+    cdef int _n_overwritten
 
     def __init__(
         self, machine, inputs, updated, int n_outputs, structure, bint trust_input, profile,
@@ -90,7 +132,8 @@ cdef class Caller:
         self._calls = calls
         self._cells = [spec.container for spec in inputs]
         self._claimed_cells = [self._cells[i] for i in machine.program.claimed]
-        self._mutable = any([spec.mutable for spec in inputs])
+        overwritten = [i for i, spec in enumerate(inputs) if spec.mutable]
+        self._overwritten_inputs, self._n_overwritten = numbers(overwritten), len(overwritten)
         self._single = structure == "single"
         self._listed = structure == "list"
         self._n_explicit, self._n_updated = len(explicit), len(updated)
@@ -114,6 +157,7 @@ cdef class Caller:
     def __dealloc__(self):
         PyMem_Free(self._explicit_inputs)
         PyMem_Free(self._updated_inputs)
+        PyMem_Free(self._overwritten_inputs)
         PyMem_Free(self._kinds)
 
     def __call__(self, *args, **kwargs):
@@ -162,7 +206,7 @@ cdef class Caller:
         cdef Py_ssize_t k, n = 0 if args is None else len(args)
         cdef int i
         # The usual call: arrays as they are, and no other thread writes over what is stored.
-        if self._native is None or self._n_inputs > FEW_INPUTS or self._mutable or kwargs or (
+        if self._native is None or self._n_inputs > FEW_INPUTS or kwargs or (
             args is not None and n != self._n_explicit
         ):
             return self._call_with(self._collect(args, kwargs))
@@ -179,6 +223,10 @@ cdef class Caller:
             given[i] = <PyObject *>None
         for k in range(n):
             given[self._explicit_inputs[k]] = <PyObject *>(args[k] if held is None else held[k])
+        if args is not None:
+            for i in range(self._n_overwritten):
+                if not may_be_overwritten(self._overwritten_inputs[i], given, self._n_cells):
+                    return self._call_with(self._collect(args, kwargs))
         return self._run(given)
 
     cdef list _call_with(self, list values):
@@ -284,7 +332,7 @@ cdef class Caller:
             values[i] = args[k] if self.trust_input else self._accepted(i, args[k])
         if n != self._n_explicit or kwargs:
             self._complete(values, n, kwargs)
-        if self._mutable:
+        if self._n_overwritten:
             self._separate(values)
         return values
 

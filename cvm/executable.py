@@ -111,14 +111,18 @@ class Executable:
             inspecting = PythonMachine(inspected(program, inspector), keep=self._keep)
             return InspectedMachine(inspecting, inspector, self.graph, self._inner)
         if self.policy.native:
-            return NativeMachine(program, self._lowered(), self._keep, nested=False)
+            return NativeMachine(
+                program, self._lowered(), self._keep, most_segments=config.most_plans
+            )
         return PythonMachine(program, keep=self._keep)
 
     def nested(self) -> NativeMachine | None:
         """Return a machine for an instruction of another to run; None if values are looked at."""
         if self.policy.inspector is not None:
             return None
-        return NativeMachine(self.program, self._lowered(), False, nested=True)
+        return NativeMachine(
+            self.program, self._lowered(), nested=True, most_segments=config.most_plans
+        )
 
     def _lowered(self) -> list[Any]:
         return lowered_instructions(

@@ -505,6 +505,56 @@ def draw(step, str distribution, int ndim, dtype, bint single):
     return found
 
 
+# -- C functions of ops outside of symcomp
+
+def native_call(step, plan, run, bytes params=b"", double work=1.0):
+    """Lower an op to two C functions, whose types ``native_call.h`` declares.
+
+    Parameters
+    ----------
+    step : Instruction
+        Of a node whose inputs and outputs are tensors.
+    plan, run : int
+        The addresses of a ``NativePlan`` and a ``NativeRun``, which must stay loaded.
+    params : bytes
+        What both are passed a pointer to, aligned to 16 bytes.
+    work : float
+        About how many operations an element takes; the GIL is given up around enough of them.
+
+    Raises
+    ------
+    TypeError
+        If an input or output of the node is no tensor.
+    ValueError
+        If there are more than 16 of them, or tensors of more than 16 axes.
+    """
+    cdef Lowered found
+    cdef ForeignSpec *spec
+    cdef char *copied
+    cdef int i
+    variables = [*step.node.inputs, *step.node.outputs]
+    for variable in variables:
+        if type(variable.type) is not TensorType:
+            raise TypeError(f"native_call: {variable} of {step.node} is a {variable.type}, no tensor")
+    if len(variables) > MOST_FOREIGN or any(v.ndim > MOST_AXES for v in variables):
+        raise ValueError(
+            f"native_call: {step.node} has {len(variables)} inputs and outputs, or one of more than "
+            f"{MOST_AXES} axes; at most {MOST_FOREIGN} are passed to C"
+        )
+    found = new_lowered(step, "C function", plan_foreign, sizeof(ForeignSpec))
+    spec = <ForeignSpec *>found.spec
+    spec.plan, spec.run = <NativePlan *><uintptr_t>plan, <NativeRun *><uintptr_t>run
+    copied = <char *>found.memory(len(params) + 1)
+    memcpy(copied, <const char *>params, len(params))
+    spec.params, spec.work = copied, work
+    spec.n_inputs, spec.n_outputs = len(step.node.inputs), len(step.node.outputs)
+    for i, variable in enumerate(variables):
+        spec.type[i] = variable.type.numpy_dtype.num
+        spec.itemsize[i] = variable.type.numpy_dtype.itemsize
+        spec.ndim[i] = variable.ndim
+    return found
+
+
 # -- kernels
 
 def kernel(

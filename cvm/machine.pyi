@@ -12,7 +12,6 @@ DRAWS_OF_NUMPY: str
 share_address: int
 FORKS_WAIT: float
 FORKS_TAKE: float
-MOST_SEGMENTS: int
 REFINED_CONSTANTS: dict[str, float]
 
 class Lowered:
@@ -136,6 +135,7 @@ class NativeMachine:
     failure: Failure | None
     tally: NativeTally | None
     counts: tuple[int, int]
+    planning: dict[str, int]
 
     def __init__(
         self,

@@ -125,12 +125,18 @@ cdef extern from "plan/trees.h":
         PyObject *object
         Layout layout
 
+    enum:
+        NEW_LAYOUTS
+        NEW_OUTCOME
+        CALL_DECLINED
+
     ctypedef struct Tree:
         const Code *code
         Segment **roots
         int n_roots, n_segments, most_segments
         bint keeps_all
-        int64_t clock, planned, misses
+        int64_t clock, planned, misses, not_kept
+        int64_t *reasons
         Counts *counts
 
     int (*keep_values)(const Planner *) except -1

@@ -14,9 +14,6 @@ cdef extern from *:
     }
     """
 
-# Programs keep at most this many segments of plans by default.
-MOST_SEGMENTS = 48
-
 
 cdef int set_raised(problem) except *:
     PyErr_SetRaisedException_compat(problem)
@@ -98,7 +95,7 @@ cdef class NativeMachine:
     nested : bool
         Whether it is the body of a loop, or another graph within an instruction of a program.
     most_segments : int
-        How many segments of plans are kept.
+        The number of segments of plans that are kept at most.
 
     Attributes
     ----------
@@ -117,7 +114,7 @@ cdef class NativeMachine:
 
     def __cinit__(
         self, program, list lowered, bint keep=False, bint nested=False,
-        int most_segments=MOST_SEGMENTS
+        int most_segments=1
     ):
         cdef int i
         cdef Step *step
@@ -262,8 +259,20 @@ cdef class NativeMachine:
 
     @property
     def counts(self):
-        """How many runs there were, and in how many of them something was planned."""
+        """The number of runs, and of those in which something was planned."""
         return self.tree.clock, self.tree.planned
+
+    @property
+    def planning(self):
+        """The number of runs, those of kept plans, and why the others planned (see Reason)."""
+        return {
+            "runs": self.tree.clock,
+            "kept": self.tree.clock - self.tree.planned,
+            "new_layouts": self.tree.reasons[NEW_LAYOUTS],
+            "new_outcome": self.tree.reasons[NEW_OUTCOME],
+            "call_declined": self.tree.reasons[CALL_DECLINED],
+            "not_kept": self.tree.not_kept,
+        }
 
 
 cdef int keep_all_values(const Planner *p) except -1:

@@ -183,6 +183,13 @@ OPTIONS = (
         most=1024,
     ),
     Option(
+        "most_plans",
+        48,
+        int,
+        "How many plans a function keeps, for inputs of different layouts and for branches; 0: none.",
+        most=10_000,
+    ),
+    Option(
         "on_unused_input",
         "raise",
         ("raise", "warn", "ignore"),
@@ -249,6 +256,7 @@ class Config:
     early_code: bool
     compiledir: str
     compiledir_size: int
+    most_plans: int
     on_unused_input: str
     nan_guard: str
     exception_verbosity: str

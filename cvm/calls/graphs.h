@@ -57,13 +57,13 @@ static Segment *plan_graph_run(Planner *p, Tree *tree, const Given *given, Opera
     q.tree = tree;
     q.counts = tree->counts;
     tree->clock++;
-    tree->planned++;
+    count_planning(tree, NEW_LAYOUTS);
     *status = plan_constants(&q);
     if (*status == DONE)
         *status = plan_inputs(&q, given);
     if (*status == DONE)
         *status = plan_from(&q, 0);
-    if (*status == DONE && !(gives_arrays(&q) && q.is_repeatable))
+    if (*status == DONE && !gives_arrays(&q))
         *status = DECLINED;
     for (j = 0; *status == DONE && j < n; j++) {
         const Operand *x = expected[j].operand = q.of_slot[tree->code->output_slots[j]];

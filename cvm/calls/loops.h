@@ -459,7 +459,7 @@ static Segment *plan_first_step(Planner *p, LoopPlan *l, int *status)
     q.tree = tree;
     q.counts = tree->counts;
     tree->clock++;
-    tree->planned++;
+    count_planning(tree, NEW_LAYOUTS);
     *status = plan_constants(&q);
     if (*status == DONE)
         *status = plan_inputs(&q, l->given);
@@ -467,7 +467,7 @@ static Segment *plan_first_step(Planner *p, LoopPlan *l, int *status)
         *status = plan_from(&q, 0);
     if (*status == RAISED)
         note_step(l->spec->name, 0, l->n);
-    if (*status == DONE && !(gives_arrays(&q) && q.is_repeatable))
+    if (*status == DONE && !gives_arrays(&q))
         *status = DECLINED;
     for (j = 0; *status == DONE && j < n; j++)
         expected[j].operand = results[j] = q.of_slot[tree->code->output_slots[j]];

@@ -28,7 +28,6 @@ static int init_planner(Planner *p, const Code *code, Runner *runner)
         return no_memory();
     }
     p->frame->runner = runner;
-    p->is_repeatable = 1;
     return DONE;
 }
 

@@ -113,11 +113,11 @@ static int plan_nested_rest(Tree *tree, Segment *s, int call, int status, Frame 
         return RAISED;
     p.tree = tree;
     p.counts = tree->counts;
-    tree->planned++;
+    count_planning(tree, status == OTHER ? NEW_OUTCOME : CALL_DECLINED);
     status = resume(&p, s, mark_of_call(s, call), frame);
     if (status == DONE)
         status = finish_nested(&p, frame->provided, expected);
-    if (status == DONE && is_guard && p.is_repeatable && is_worth_keeping(tree)) {
+    if (status == DONE && is_guard && is_worth_keeping(tree)) {
         Segment *side = NULL;
         status = keep_side(tree, &p, s, call, n, outcome, &side);
         if (status == DONE && side != NULL)

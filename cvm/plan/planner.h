@@ -48,7 +48,6 @@ struct Planner {
     const Segment *published;
     const void *saved;      /* the instruction goes on after a checkpoint, with what it found; or NULL */
     int is_behind_gate;     /* updates are being written: nothing may fail any more */
-    int is_repeatable;      /* whether what was planned may be kept */
     struct Tree *tree;      /* whose program this is */
     struct Counts *counts;  /* of a profile; NULL: none */
     int64_t bytes, peak;    /* of the blocks: now, and at most so far */

@@ -5,18 +5,24 @@
 #include "counts.h"
 #include "execution.h"
 
-enum { MOST_SEGMENTS = 64, FEW_MISSES = 8 };
+enum { MOST_ROOTS = 64, FEW_MISSES = 8 };
+
+/* Why a run planned: no plan for the layouts of its inputs; a guard that no segment follows; a call that
+   cannot do what it did before. */
+typedef enum { NEW_LAYOUTS, NEW_OUTCOME, CALL_DECLINED, N_REASONS } Reason;
 
 /* The segments of one program in one place: called by users, or at an instruction of another. */
 typedef struct Tree {
     const Code *code;
-    Segment *roots[MOST_SEGMENTS];      /* the latest first */
+    Segment *roots[MOST_ROOTS];         /* the latest first */
     Segment *retired;       /* forgotten, but maybe still run; linked by their parents */
     int n_roots, n_segments, most_segments;
     int active;             /* runs under way */
     int keeps_all;          /* every value is looked at after a run: no segment is kept */
     int64_t clock;          /* runs so far */
     int64_t planned;        /* of these, runs in which something was planned */
+    int64_t reasons[N_REASONS];
+    int64_t not_kept;       /* of these, runs whose plan was not kept: calls were alike too seldom */
     int64_t misses;         /* of these, the last ones, one after another */
     int64_t next_kept;      /* the miss that is kept */
     Counts *counts;         /* of a profile; NULL: none */
@@ -100,10 +106,18 @@ static int is_worth_keeping(Tree *tree)
     tree->misses++;
     if (tree->misses < FEW_MISSES)
         return 1;
-    if (tree->misses < tree->next_kept)
+    if (tree->misses < tree->next_kept) {
+        tree->not_kept++;
         return 0;
+    }
     tree->next_kept = 2 * tree->misses;
     return 1;
+}
+
+static void count_planning(Tree *tree, Reason reason)
+{
+    tree->planned++;
+    tree->reasons[reason]++;
 }
 
 static int keep_layouts(Segment *s, const Given *given)
@@ -131,7 +145,7 @@ static int keep_layouts(Segment *s, const Given *given)
 static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
 {
     Segment *s;
-    while (tree->n_segments >= tree->most_segments || tree->n_roots == MOST_SEGMENTS)
+    while (tree->n_segments >= tree->most_segments || tree->n_roots == MOST_ROOTS)
         if (!retire_oldest(tree))
             return NULL;
     s = publish(p);
@@ -251,7 +265,7 @@ static int plan_run(Tree *tree, const Given *given, Runner *runner, PyObject **r
         status = collect_results(&p, NULL, p.frame, results);
     if (status == DONE && tree->keeps_all)
         status = keep_values(&p) < 0 ? RAISED : DONE;
-    if (status == DONE && p.is_repeatable && is_worth_keeping(tree) &&
+    if (status == DONE && is_worth_keeping(tree) &&
         keep_root(tree, &p, given) == NULL && PyErr_Occurred())
         status = RAISED;
     drop_planner(&p);
@@ -271,11 +285,11 @@ static int plan_rest(Tree *tree, Segment *s, int call, int status, Frame *frame,
         return RAISED;
     p.tree = tree;
     p.counts = tree->counts;
-    tree->planned++;
+    count_planning(tree, is_guard ? NEW_OUTCOME : CALL_DECLINED);
     status = resume(&p, s, mark_of_call(s, call), frame);
     if (status == DONE)
         status = collect_results(&p, NULL, p.frame, results);
-    if (status == DONE && is_guard && p.is_repeatable && is_worth_keeping(tree))
+    if (status == DONE && is_guard && is_worth_keeping(tree))
         status = keep_side(tree, &p, s, call, n, outcome, &side);
     drop_planner(&p);
     return status;
@@ -355,7 +369,7 @@ static int run_tree(Tree *tree, const Given *given, Runner *runner, PyObject **r
         s->last_used = tree->clock;
         status = run_segments(tree, s, given, runner, results);
     } else {
-        tree->planned++;
+        count_planning(tree, NEW_LAYOUTS);
         hold_inputs(runner, given, tree->code->n_inputs);
         status = plan_run(tree, given, runner, results);
     }

@@ -42,6 +42,7 @@ def function_data(profiled: Profiled) -> Data:
         "timed_calls": profiled.calls.timed,
         "call_seconds": profiled.calls.seconds,
         "instruction_seconds": sum(row["seconds"] for row in instructions),
+        "plans": getattr(getattr(profiled.tally, "machine", None), "planning", None),
         "compile": None if profiled.spans is None else _stage(profiled.spans),
         "instructions": instructions,
         "programs": programs(profiled.tally, instructions),

@@ -60,6 +60,25 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     return f"{text[:head]}...{text[len(text) - (longest - 3 - head) :]}"
 
 
+# Why a run makes a plan.
+REASONS = {
+    "new_layouts": "for shapes, strides or dtypes without a plan",
+    "new_outcome": "behind a branch, a length or an index that no plan had met",
+    "call_declined": "for values that a native call does not take",
+}
+
+
+def _plans(plans: Data) -> list[str]:
+    """Return how many calls ran a kept plan, and why others did not."""
+    lines = [f"  {plans['kept']} of {plans['runs']} runs repeated a kept plan"]
+    lines += [f"    {plans[key]} planned {why}" for key, why in REASONS.items() if plans[key]]
+    if plans["not_kept"]:
+        lines.append(
+            f"    {plans['not_kept']} plans were not kept, as calls in a row had different layouts"
+        )
+    return lines
+
+
 def _calls(function: Data, several: bool) -> list[str]:
     lines = ["", function["name"]] if several else []
     calls, total = function["calls"], function["call_seconds"]
@@ -76,6 +95,8 @@ def _calls(function: Data, several: bool) -> list[str]:
             f"  the instructions of {function['timed_calls']} calls were timed; counts are of all, "
             "and times are scaled to all"
         )
+    if function["plans"] is not None:
+        lines += _plans(function["plans"])
     if function["compile"] is not None:
         lines += ["", "Compiling", RULE, *_stages(function["compile"], 0)]
     return lines

@@ -379,3 +379,39 @@ def test_any_lengths_in_any_order(names, lengths, sums):
             np.testing.assert_array_equal(got[2][n:], value)
         else:
             np.testing.assert_allclose(got[0], want[::-1], rtol=1e-12)
+
+
+# -- how many plans are kept
+
+
+def test_the_number_of_kept_plans_is_an_option():
+    x = T.dvector("x")
+    for most, kept in ((48, 2), (1, 1), (0, 0)):
+        with symcomp.config.change_flags(most_plans=most):
+            f = symcomp.function([x], T.sort(x) * 2)
+        for n in (3, 4):
+            assert f(np.arange(n)).tolist() == [2 * i for i in range(n)]
+        assert f.plan().count("arena of") == kept
+
+
+def test_the_profile_tells_why_calls_planned():
+    x, n = T.dvector("x"), T.lscalar("n")
+    f = symcomp.function([x, n], x[:n] * 2, profile=True)
+    for length, end in ((3, 2), (3, 2), (3, 1), (4, 2), (4, 2)):
+        f(np.ones(length), end)
+    text = f.profile.text()
+    assert "2 of 5 runs repeated a kept plan" in text
+    assert "2 planned for shapes, strides or dtypes without a plan" in text
+    assert "1 planned behind a branch, a length or an index that no plan had met" in text
+
+
+def test_mutable_inputs_repeat_plans():
+    x = T.dvector("x")
+    f = symcomp.function([symcomp.In(x, mutable=True)], T.exp(x) * 2)
+    for _ in range(4):
+        value = np.zeros(3)
+        assert f(value).tolist() == [2, 2, 2]
+    assert f.repeated == 3
+    # Not in C order: a copy is written into, which has another layout.
+    value = np.zeros(6)[::2]
+    assert f(value).tolist() == [2, 2, 2] and value.tolist() == [0, 0, 0]
