@@ -11,9 +11,9 @@ import numpy as np
 
 import symcomp
 from symcomp import tensor
-from symcomp.codegen.c_printer import kernel_of, translation_unit
+from symcomp.codegen.c_file import translation_unit
 from symcomp.codegen.driver import load
-from symcomp.codegen.kernel import whole_kernel
+from symcomp.codegen.kernel import kernel_of, whole_kernel
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.reduce import REDUCTIONS, Reduce
@@ -22,7 +22,8 @@ from symcomp.ops.softmax import LogSoftmax, Softmax
 COUNT = 10**7
 # With the exponential of kernels, and with that of the C library, one number at a time.
 BY_HAND = """
-int by_hand(char *const *data, const int64_t *shape, const int64_t *strides, int threads)
+int by_hand(char *const *data, const int64_t *shape, const int64_t *strides,
+            const struct team *team)
 {
     const double *a = (const double *)data[0], *b = (const double *)data[1];
     const double *c = (const double *)data[2];
@@ -90,7 +91,8 @@ def best(call, repeats=7):
 
 def caller(address, arrays, literals, shape, strides=None):
     """A function without arguments that runs a kernel."""
-    kinds = (ctypes.POINTER(ctypes.c_void_p), *[ctypes.POINTER(ctypes.c_int64)] * 2, ctypes.c_int)
+    lengths = ctypes.POINTER(ctypes.c_int64)
+    kinds = (ctypes.POINTER(ctypes.c_void_p), lengths, lengths, ctypes.POINTER(ctypes.c_int))
     function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)
     numbers = [np.array(literal.array) for literal in literals]
     held = [*arrays, *numbers]
@@ -99,7 +101,7 @@ def caller(address, arrays, literals, shape, strides=None):
         (ctypes.c_void_p * len(held))(*(a.ctypes.data for a in held)),
         (ctypes.c_int64 * len(shape))(*shape),
         (ctypes.c_int64 * len(steps))(*steps),
-        1,
+        ctypes.c_int(1),  # a team of one thread, which shares nothing
     )
 
     def call():

@@ -198,7 +198,6 @@ cdef extern from "calls/matrices.h":
 cdef extern from "calls/convolutions.h":
     enum:
         SPATIAL
-        MOST_THREADS
 
     int (*limit_blas)(PyObject *, int)
 
@@ -222,8 +221,20 @@ cdef extern from "calls/pools.h":
 
     int plan_pool(Planner *, const void *)
 
+cdef extern from "thread_pool.h":
+    enum:
+        MOST_THREADS
+
+    ctypedef void (*Part)(void *, int64_t, int) noexcept nogil
+    ctypedef struct Team:
+        int threads
+
+    void share(Part, void *, int64_t, int) noexcept nogil
+
 cdef extern from "calls/kernels.h":
-    ctypedef int kernel_function(char **, const int64_t *, const int64_t *, int) noexcept nogil
+    ctypedef int kernel_function(
+        char **, const int64_t *, const int64_t *, const Team *
+    ) noexcept nogil
 
     ctypedef struct KernelCode:
         kernel_function *run

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "numpy/random/bitgen.h"
 #include "numpy/random/distributions.h"
+#include "thread_pool.h"
 
 typedef struct {
     unsigned __int128 state;
@@ -75,11 +76,11 @@ static void end_draws(const Pcg64 *g, char *state)
 }
 
 #define DRAWS(name, type, fill)                                                                   \
-    static int name(char **data, const int64_t *shape, const int64_t *strides, int threads)       \
+    static int name(char **data, const int64_t *shape, const int64_t *strides, const Team *team)     \
     {                                                                                             \
         Pcg64 g;                                                                                  \
         bitgen_t bits;                                                                            \
-        (void)strides, (void)threads;                                                             \
+        (void)strides, (void)team;                                                             \
         start_draws(&bits, &g, data[0]);                                                          \
         fill(&bits, shape[0], (type *)data[2]);                                                   \
         end_draws(&g, data[1]);                                                                   \
@@ -94,7 +95,7 @@ DRAWS(draw_exponential_64, double, random_standard_exponential_fill)
 DRAWS(draw_exponential_32, float, random_standard_exponential_fill_f)
 
 #define DRAWS_OF_GAMMA(name, type, draw)                                                          \
-    static int name(char **data, const int64_t *shape, const int64_t *strides, int threads)       \
+    static int name(char **data, const int64_t *shape, const int64_t *strides, const Team *team)     \
     {                                                                                             \
         Pcg64 g;                                                                                  \
         bitgen_t bits;                                                                            \

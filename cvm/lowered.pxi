@@ -567,7 +567,7 @@ def kernel(
     ----------
     code : symcomp.codegen.early.Code
     elementwise : bool
-        Whether it may be called with 0 threads, if all arrays lie in C order and none is stretched.
+        Whether it may be called without a team, if all arrays lie in C order and none is stretched.
     stretched : sequence of sequence of bool
         For each input and output, which axes have length 1 while the loop's may have another.
     dropped : sequence of sequence of bool

@@ -9,6 +9,7 @@ from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Counted, Event
 
 DRAWS_OF_NUMPY: str
+share_address: int
 FORKS_WAIT: float
 FORKS_TAKE: float
 REFINED_CONSTANTS: dict[str, float]

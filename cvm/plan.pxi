@@ -119,8 +119,6 @@ cdef extern from "plan/plan.h":
         MOST_AXES
         MOST_ARRAYS
 
-    int n_forks
-
 cdef extern from "plan/trees.h":
     ctypedef struct Given:
         char *address

@@ -73,6 +73,9 @@ cdef int lapack_kind(int type) noexcept:
     return DOUBLE_COMPLEX if type == cnp.NPY_COMPLEX128 else -1
 
 
+#: The address of the function that shares the parts of some work among threads.
+share_address = <uintptr_t>&share
+
 # Another NumPy may draw other numbers: then Python draws them.
 DRAWS_OF_NUMPY = (<bytes>SYMCOMP_NUMPY).decode()
 

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "thread_pool.h"
+
 enum { MOST_LOOP_AXES = 16, MOST_LOOP_ARRAYS = 8 };
 
 /* As in the array of eight words that is the constant. */
@@ -49,9 +51,9 @@ static inline int call_loop(int arrays, char **data, const int64_t *shape, const
 
 #define LOOP_OF(ARRAYS)                                                                            \
     static int ufunc_of_##ARRAYS(char **data, const int64_t *shape, const int64_t *strides,        \
-                                 int threads)                                                      \
+                                 const Team *team)                                                 \
     {                                                                                              \
-        (void)threads;                                                                             \
+        (void)team;                                                                                \
         return call_loop(ARRAYS, data, shape, strides);                                            \
     }
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from symcomp.codegen.c_scalars import expression
+from symcomp.codegen.c_scalars import scalar_text
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.blocks import Pattern
@@ -187,8 +187,7 @@ def _loop(node: Apply) -> Pattern | None:
 
 
 def _has_c(row: ScalarOp, dtypes: tuple[str, ...]) -> bool:
-    names = [f"x{i}" for i in range(len(dtypes) - 1)]
-    return expression(row, names, dtypes[:-1], dtypes[-1]) is not None
+    return scalar_text(row, dtypes[:-1], dtypes[-1]) is not None
 
 
 @cache

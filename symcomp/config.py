@@ -158,7 +158,7 @@ OPTIONS = (
         "openmp",
         False,
         bool,
-        "Whether kernels of large arrays share the work among threads, by OpenMP.",
+        "Whether kernels of large arrays share the work among threads.",
     ),
     Option(
         "openmp_threads",

@@ -4,7 +4,7 @@
 #ifndef SYMCOMP_CONVOLUTIONS_H
 #define SYMCOMP_CONVOLUTIONS_H
 
-#include "../share.h"
+#include "../thread_pool.h"
 #include "../windows.h"
 #include "products.h"
 
@@ -166,7 +166,7 @@ static int run_convolution(const void *params, Frame *frame)
     const ConvolutionCall *k = (const ConvolutionCall *)params;
     Convolving c = k->c;
     Runner *runner = frame->runner;
-    const int threads = n_forks ? 1 : k->threads, was_released = runner->released != NULL;
+    const int threads = k->threads, was_released = runner->released != NULL;
     c.columns = (char *)malloc((size_t)k->size);
     if (c.columns == NULL) {
         take_gil(runner);
@@ -264,7 +264,7 @@ static void divide_images(const ConvolutionSpec *spec, ConvolutionCall *k)
     const int64_t places = product(c->windows.counts);
     const int64_t rows = c->windows.channels * product(c->windows.kernel);
     const double products = (double)(rows / c->groups) * c->outputs * places * c->images;
-    k->threads = products >= PRODUCTS_WORTH_SHARING && !n_forks ? spec->threads : 1;
+    k->threads = products >= PRODUCTS_WORTH_SHARING ? spec->threads : 1;
     c->together = COLUMNS_AT_A_TIME / places;
     c->together = c->together > c->images ? c->images : c->together < 1 ? 1 : c->together;
     c->blocks = c->chunks = (c->images + c->together - 1) / c->together;

@@ -29,7 +29,7 @@ static int run_draw(const void *params, Frame *frame)
     int i;
     for (i = 0; i < c->n; i++)
         data[i] = data_at(frame, &c->places[i]);
-    return c->draw(data, &c->count, c->strides, 1) ? DECLINED : DONE;
+    return c->draw(data, &c->count, c->strides, NULL) ? DECLINED : DONE;
 }
 
 /* The inputs are the state, the lengths, and maybe a parameter; the outputs the state after it, and the

@@ -3,12 +3,15 @@
 #define SYMCOMP_KERNELS_H
 
 #include "../plan/planner.h"
+#include "../thread_pool.h"
 
 /* A kernel gets the lengths of its loop, and for each array, inputs first, its address and a row of
-   strides in bytes, 0 where it is stretched or reduced; the addresses of constants follow. It returns
-   0, or another number if it cannot compute: then nothing is changed. With 0 threads all arrays lie in
-   C order and none is stretched: the first length is the number of elements. */
-typedef int kernel_function(char **data, const int64_t *shape, const int64_t *strides, int threads);
+   strides in bytes, 0 where it is stretched or reduced; the addresses of constants follow; then a team
+   that shares large loops. It returns 0, or another number if it cannot compute: then nothing is changed.
+   Without a team all arrays lie in C order and none is stretched: the first length is the number of
+   elements. */
+typedef int kernel_function(char **data, const int64_t *shape, const int64_t *strides,
+                            const Team *team);
 
 /* Where a kernel is, as codegen/early.py writes it. Another with the same results may take its place at
    any time. */
@@ -39,7 +42,8 @@ typedef struct {
 typedef struct {
     KernelCode *code;
     int64_t *early_calls;
-    int n_arrays, n_constants, threads;
+    int n_arrays, n_constants, in_order;
+    Team team;
     Place *places;
     char **constants;
     int64_t *shape, *strides;
@@ -56,7 +60,7 @@ static int run_kernel(const void *params, Frame *frame)
         data[n + i] = c->constants[i];
     if (c->code->early)
         ++*c->early_calls;
-    return c->code->run(data, c->shape, c->strides, c->threads) ? DECLINED : DONE;
+    return c->code->run(data, c->shape, c->strides, c->in_order ? NULL : &c->team) ? DECLINED : DONE;
 }
 
 /* Take in the lengths and strides of one input; 0 if it does not fit. */
@@ -113,13 +117,14 @@ static void join_kernel_axes(const KernelSpec *k, KernelCall *c, const Operand *
                              int64_t size)
 {
     int i;
-    c->threads = n_forks || size < k->least ? 1 : k->threads;
-    if (!k->elementwise || size <= 0 || c->threads != 1)
+    c->team.threads = size < k->least ? 1 : k->threads;
+    c->team.run = share;
+    if (!k->elementwise || size <= 0 || c->team.threads != 1)
         return;
     for (i = 0; i < c->n_arrays; i++)
         if (arrays[i]->size != size || !(arrays[i]->flags & C_ORDER))
             return;
-    c->threads = 0;
+    c->in_order = 1;
     c->shape[0] = size;
 }
 

@@ -82,7 +82,7 @@ static int run_pool(const void *params, Frame *frame)
     pool.z = data_at(frame, &c->z);
     if (pool.what == POOL_MAX || pool.what == POOL_PLACE)
         pool.where = (int64_t *)data_at(frame, &c->where);
-    share(pool_part, &pool, pool.parts, n_forks ? 1 : c->threads);
+    share(pool_part, &pool, pool.parts, c->threads);
     return pool.failed ? DECLINED : DONE;
 }
 

@@ -242,10 +242,6 @@ static inline uint64_t mixed(uint64_t hash, uint64_t value)
     return hash ^ hash >> 32;
 }
 
-/* How often this process and those before it forked: threads of the compiler's library do not come
-   along, and it would wait for them. */
-static int n_forks = 0;
-
 /* Below this much work (elements times operations), giving up the GIL costs more than it brings. */
 static const double WORTH_RELEASING = 50000;
 

@@ -6,6 +6,7 @@ functions (f for float). A value of float16 is a float that has been rounded to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ C_TYPES = {
     "complex64": "float _Complex", "complex128": "double _Complex",
 }  # fmt: skip
 STORED = {**C_TYPES, "float16": "_Float16"}
+# A call of a function; rounding to float16 is an instruction.
+_CALL = re.compile(r"\b(?!half|sizeof)[a-z]\w+\(")
 # The dtypes of the parts of complex numbers.
 COMPLEX = {"complex64": "float32", "complex128": "float64"}
 
@@ -137,21 +140,61 @@ TEMPLATES: dict[str, Template] = {
 }  # fmt: skip
 
 
-def expression(
-    row: ScalarOp, names: Sequence[str], dtypes: Sequence[str], dtype: str
-) -> str | None:
-    """A row applied to values, as a value of ``dtype``; None where there is no C for it.
+@record
+class ScalarText:
+    """The C of a row applied to values of some dtypes.
+
+    Attributes
+    ----------
+    text : str
+        An expression with ``{0}``, ``{1}``, ... for the C variables that are the arguments.
+    reads : tuple of bool
+        For each argument, whether the result depends on it.
+    calls : bool
+        Whether it calls a function, and is more than some instructions.
+    """
+
+    text: str
+    reads: tuple[bool, ...]
+    calls: bool
+
+    def of(self, names: Sequence[str]) -> str:
+        """The expression of these variables."""
+        return self.text.format(*names)
+
+
+def scalar_text(row: ScalarOp, dtypes: tuple[str, ...], dtype: str) -> ScalarText | None:
+    """The C of a row as a value of ``dtype``; None where there is no C for it.
 
     Parameters
     ----------
     row : ScalarOp
-    names : sequence of str
-        The C variables that are its arguments.
-    dtypes : sequence of str
+    dtypes : tuple of str
         Of the arguments.
     dtype : str
         Of the result.
     """
+    key, template = (row, dtypes, dtype), TEMPLATES.get(row.name)
+    made_of, known = _written.get(key, (None, None))
+    if known is not None and made_of is template:
+        return known
+    names = [f"{{{i}}}" for i in range(len(dtypes))]
+    text = _expression(row, names, dtypes, dtype)
+    if text is None:
+        return None
+    calls = _CALL.search(text) is not None
+    found = ScalarText(text, tuple(name in text for name in names), calls)
+    _written[key] = template, found
+    return found
+
+
+# The texts that were asked for, with the templates that they are made of: these may be replaced.
+_written: dict[tuple[ScalarOp, tuple[str, ...], str], tuple[Template | None, ScalarText]] = {}
+
+
+def _expression(
+    row: ScalarOp, names: Sequence[str], dtypes: Sequence[str], dtype: str
+) -> str | None:
     if any(d not in C_TYPES for d in (*dtypes, dtype)):
         return None
     special = _SPECIAL.get(row.name)

@@ -260,8 +260,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 
 def flags_of(compiler: str, early: bool = False) -> tuple[str, ...]:
     """What a compiler is told; what ``config.cflags`` says comes last, and so counts."""
-    threads = ("-fopenmp",) if config.openmp else ()
-    return (*_own_flags(compiler, early), *threads, *shlex.split(config.cflags))
+    return (*_own_flags(compiler, early), *shlex.split(config.cflags))
 
 
 def _own_flags(compiler: str, early: bool = False) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from symcomp.codegen.c_printer import Kernel, named
+from symcomp.codegen.loopir.kernel import LogLines
 from symcomp.ops.formula import Formula, folded_axes, stands_alone
 from symcomp.ops.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
 from symcomp.ops.stable_reduce import LogProd
@@ -18,7 +18,7 @@ _KINDS: dict[Any, str] = {
 }  # fmt: skip
 
 
-def log_lines(formula: Formula, patterns: Sequence[tuple[bool, ...]]) -> Kernel | None:
+def log_lines(formula: Formula, patterns: Sequence[tuple[bool, ...]]) -> LogLines | None:
     """The kernel of one such function; None of other formulas."""
     (step, *more) = formula.steps
     kind = _KINDS.get(type(step.function))
@@ -28,15 +28,4 @@ def log_lines(formula: Formula, patterns: Sequence[tuple[bool, ...]]) -> Kernel 
         return None
     if len({*patterns}) != 1:
         return None
-    rank = len(patterns[0])
-    reduced = ", ".join(str(int(a in axes)) for a in range(rank))
-    lines = [
-        "int NAME(KERNEL_ARGUMENTS);",
-        "int NAME(KERNEL_ARGUMENTS)",
-        "{",
-        f"    static const uint8_t reduced[] = {{{reduced}}};",
-        "    (void)threads;",
-        f"    return log_lines({kind}, {size}, {rank}, reduced, data, shape, strides);",
-        "}",
-    ]
-    return Kernel(*named("kernel", lines), ())
+    return LogLines(kind, size, tuple(axis in axes for axis in range(len(patterns[0]))))

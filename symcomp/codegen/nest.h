@@ -11,8 +11,27 @@ enum {
     MANY = 1024,    /* results of which it matters where they lie */
 };
 
+/* A part of some work; `worker` is less than the number of threads, and no other has it meanwhile. */
+typedef void part_of_work(void *work, int64_t part, int worker);
+
+/* Those who share a large loop: `run` does all parts, in any order, by at most so many threads. */
+struct team {
+    int threads;
+    void (*run)(part_of_work *part, void *work, int64_t parts, int threads);
+};
+
+static inline void nest_share(const struct team *team, part_of_work *part, void *work,
+                              int64_t parts)
+{
+    if (team->threads > 1)
+        team->run(part, work, parts, team->threads);
+    else
+        for (int64_t c = 0; c < parts; c++)
+            part(work, c, 0);
+}
+
 #define KERNEL_ARGUMENTS                                                                           \
-    char *const *data, const int64_t *shape, const int64_t *strides, int threads
+    char *const *data, const int64_t *shape, const int64_t *strides, const struct team *team
 
 /* What is longer is cut in chunks, of about so many elements, that threads share; or in larger pieces
    where elements take little time. Where the cuts are depends on lengths alone, so that results do
@@ -85,9 +104,9 @@ struct kernel {
 
 /* Run a kernel: 1 if a reduced axis is empty that must not be. */
 NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
-                          const int64_t *strides, int threads);
+                          const int64_t *strides, const struct team *team);
 NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,
-                        const int64_t *strides, int threads);
+                        const int64_t *strides, const struct team *team);
 
 /* Add totals and their rounding errors to others. */
 NEST void merge_sums(int64_t n, double *t, double *e, const double *p, const double *more);

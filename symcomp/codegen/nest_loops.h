@@ -206,7 +206,7 @@ struct elementwise {
     char *const *data;
     const int64_t *lengths, *steps;
     int rank, split;
-    int64_t width;
+    int64_t width, length, unit;
 };
 
 /* The elements whose index along the axis `split` is from `first` to before `last`. */
@@ -226,6 +226,15 @@ static inline void nest_chunk(const struct elementwise *e, int64_t first, int64_
         nest_run(e->kernel, e->body, lengths[rank - 2], lengths[rank - 1], at, rows, inner, 1,
                  e->width, buffer);
     while (nest_next(total, rank - 2, lengths, e->steps, index, at));
+}
+
+/* The elements of a chunk of the axis `split`. */
+static void nest_part(void *work, int64_t c, int worker)
+{
+    const struct elementwise *e = (const struct elementwise *)work;
+    int64_t first = c * e->unit;
+    (void)worker;
+    nest_chunk(e, first, e->length - first < e->unit ? e->length : first + e->unit);
 }
 
 /* Whether all arrays lie in C order, and none is stretched; `size` becomes that of each. */
@@ -263,7 +272,7 @@ static inline void nest_at_once(const struct kernel *k, char *const *data, int64
 }
 
 NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
-                          const int64_t *strides, int threads)
+                          const int64_t *strides, const struct team *team)
 {
     int total = k->total, split = 0;
     int64_t whole;
@@ -282,23 +291,16 @@ NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64
         size *= lengths[axis];
         split = lengths[axis] > lengths[split] ? axis : split;
     }
-    struct elementwise e = {k, nest_choose(k, steps + (rank - 1) * total), data, lengths, steps,
-                            rank, split, width};
     int64_t length = lengths[split], unit = CHUNK / (size / length);
     unit = unit < 1 ? 1 : unit;
     int high = split == rank - 2 && width == NARROW;
     int64_t whole_blocks = split == rank - 1 ? BLOCK : high ? BLOCK / NARROW : 1;
     unit = (unit + whole_blocks - 1) / whole_blocks * whole_blocks;
-    int64_t count = (length + unit - 1) / unit;
-    if (count == 1) {
+    struct elementwise e = {k, nest_choose(k, steps + (rank - 1) * total), data, lengths, steps,
+                            rank, split, width, length, unit};
+    if (unit >= length)
         nest_chunk(&e, 0, length);
-        return 0;
-    }
-    (void)threads;
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
-#endif
-    for (int64_t c = 0; c < count; c++)
-        nest_chunk(&e, c * unit, c == count - 1 ? length : (c + 1) * unit);
+    else
+        nest_share(team, nest_part, &e, (length + unit - 1) / unit);
     return 0;
 }

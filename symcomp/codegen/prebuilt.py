@@ -14,9 +14,10 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from symcomp.codegen.c_printer import Kernel, nest_version, translation_unit
+from symcomp.codegen.c_file import nest_version, translation_unit
+from symcomp.codegen.c_printer import Kernel
 from symcomp.codegen.kernel import whole_kernel
-from symcomp.codegen.loops import Pattern
+from symcomp.codegen.nests import Pattern
 from symcomp.config import config
 from symcomp.ops import nnet as _nnet  # noqa: F401 - its rows
 from symcomp.ops.elemwise import ROWS
@@ -60,10 +61,10 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
 
 
 def shares_loops() -> bool:
-    """Whether C files can have their loops from here: they are called by name, with the threads and
-    checks of config.openmp and config.cflags only where they are compiled with these.
+    """Whether C files can have their loops from here: they are called by name, with the checks of
+    config.cflags only where they are compiled with these.
     """
-    if config.openmp or config.cflags or not sys.platform.startswith("linux"):
+    if config.cflags or not sys.platform.startswith("linux"):
         return False
     return hasattr(_library(), f"nest_reduction_{nest_version()}")
 

@@ -15,7 +15,8 @@ struct reduction {
     const int64_t *step;                /* of the axis of the vectors */
     struct sweep *sweeps;
     char *buffer;
-    int threads, few;                   /* whether there are few lanes, so that totals take no time */
+    const struct team *team;
+    int few;                            /* whether there are few lanes, so that totals take no time */
 };
 
 /* The results that are computed, in blocks of `width` next to each other; the first block lacks what
@@ -108,6 +109,23 @@ static inline void reduction_chunk(const struct reduction *given, const struct s
     reduction_pass(&d, &w, stage, n, at);
 }
 
+struct chunks {
+    const struct reduction *reduction;
+    const struct sweep *sweep;
+    const struct stage *stage;
+    char *const *data;
+    int64_t n, unit, size, own;
+    char *memory;
+};
+
+static void reduction_part(void *work, int64_t c, int worker)
+{
+    const struct chunks *p = (const struct chunks *)work;
+    (void)worker;
+    reduction_chunk(p->reduction, p->sweep, p->stage, p->n, p->data, p->unit, c,
+                    p->memory + c * p->own, p->size);
+}
+
 /* One pass in chunks, whose totals are added up in their order; 0 if that is not worth it. */
 static inline int reduction_in_chunks(const struct reduction *d, const struct sweep *w,
                                       const struct stage *stage, int64_t n, char *const *data)
@@ -129,11 +147,8 @@ static inline int reduction_in_chunks(const struct reduction *d, const struct sw
     char *memory = count > 1 ? (char *)malloc((size_t)(count * own)) : 0;
     if (!memory)
         return 0;
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(d->threads) if (d->threads > 1) schedule(static)
-#endif
-    for (int64_t c = 0; c < count; c++)
-        reduction_chunk(d, w, stage, n, data, unit, c, memory + c * own, size);
+    struct chunks p = {d, w, stage, data, n, unit, size, own, memory};
+    nest_share(d->team, reduction_part, &p, count);
     for (int64_t c = 0; c < count; c++) {
         char *other[k->total];
         for (int a = 0; a < k->total; a++)
@@ -179,8 +194,8 @@ static inline void reduction_stages(const struct reduction *d, int64_t n, char *
 }
 
 /* The blocks of results from `first` to before `last`. */
-static inline void reduction_results(const struct reduction *given, const struct results *r,
-                                     int64_t first, int64_t last)
+INLINE void reduction_results(const struct reduction *given, const struct results *r, int64_t first,
+                              int64_t last)
 {
     const struct kernel *k = given->kernel;
     int total = k->total;
@@ -219,6 +234,20 @@ static inline void reduction_results(const struct reduction *given, const struct
             block = 0;
         }
     }
+}
+
+struct teams {
+    const struct reduction *reduction;
+    const struct results *results;
+    int64_t blocks, teams;
+};
+
+static void reduction_team(void *work, int64_t t, int worker)
+{
+    const struct teams *p = (const struct teams *)work;
+    (void)worker;
+    reduction_results(p->reduction, p->results, p->blocks * t / p->teams,
+                      p->blocks * (t + 1) / p->teams);
 }
 
 /* How far blocks are moved for the vectors of the first array in them to be lines of the cache: if
@@ -262,12 +291,13 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
 }
 
 NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,
-                        const int64_t *strides, int threads)
+                        const int64_t *strides, const struct team *team)
 {
     int total = k->total, most = k->rank + 2;
     int64_t lengths[most], steps[most * total], row_steps[k->count * total];
     int64_t reduced_lengths[most], reduced_steps[most * total];
     struct sweep sweeps[k->count];
+    int threads = team->threads;
     int rank = nest_axes(k, 0, shape, strides, lengths, steps);
     int reduced = nest_axes(k, 1, shape, strides, reduced_lengths, reduced_steps);
     int empty = reduced < 0;
@@ -284,7 +314,7 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
     int across = beside == 1 || (nest_weight(total, inner) <= nest_weight(total, step) &&
                                  (length >= LONG / (1 + one_call) || length >= 4 * beside));
     struct reduction d = {k, across, reduced, reduced_lengths, reduced_steps, 0,
-                          across ? inner : step, sweeps, 0, threads, across || beside <= BLOCK};
+                          across ? inner : step, sweeps, 0, team, across || beside <= BLOCK};
     int64_t size = 1, outer = 1, width = across ? 1 : LANES;
     for (int s = 0; s < k->count; s++) {
         sweeps[s].row_step = row_steps + s * total;
@@ -300,17 +330,12 @@ NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t
     int64_t count = outer * ((beside + shift + width - 1) / width);
     int several = one_call && !empty && reduction_at_once(sweeps);
     struct results r = {data, lengths, steps, beside, width, shift, rank, empty, several};
-#ifdef _OPENMP
     if (threads > 1 && count > 1 && size * outer * beside >= 2 * CHUNK) {
-        int64_t teams = count < threads ? count : threads;
-#pragma omp parallel for num_threads(teams) schedule(static)
-        for (int64_t t = 0; t < teams; t++)
-            reduction_results(&d, &r, count * t / teams, count * (t + 1) / teams);
-        return 0;
+        struct teams p = {&d, &r, count, count < threads ? count : threads};
+        team->run(reduction_team, &p, p.teams, threads);
+    } else {
+        reduction_results(&d, &r, 0, count);
     }
-#endif
-    (void)size;
-    reduction_results(&d, &r, 0, count);
     return 0;
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from symcomp.codegen import prebuilt
-from symcomp.codegen.c_printer import Kernel, translation_unit
+from symcomp.codegen.c_file import translation_unit
+from symcomp.codegen.c_printer import Kernel
 from symcomp.codegen.driver import processors
 from symcomp.codegen.early import Code, load_codes
 from symcomp.core.spans import span

@@ -9,11 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symcomp.codegen.c_printer import kernel_of, translation_unit
+from symcomp.codegen.c_file import translation_unit
 from symcomp.codegen.driver import load, load_all, target
 from symcomp.codegen.early import OF_VECTORS
+from symcomp.codegen.kernel import kernel_of
 from symcomp.config import config
+from symcomp.cvm.machine import share_address
 from symcomp.ops.formula import Formula, Literal, Result, Step
+
+
+class Team(ctypes.Structure):
+    """Those who share large loops, as ``nest.h`` has them."""
+
+    _fields_ = (("threads", ctypes.c_int), ("run", ctypes.c_void_p))
 
 
 class Versions(NamedTuple):
@@ -44,7 +52,8 @@ def addresses(kernels):
 
 
 def _function(address):
-    kinds = (ctypes.POINTER(ctypes.c_void_p), *[ctypes.POINTER(ctypes.c_int64)] * 2, ctypes.c_int)
+    lengths = ctypes.POINTER(ctypes.c_int64)
+    kinds = (ctypes.POINTER(ctypes.c_void_p), lengths, lengths, ctypes.POINTER(Team))
     return ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)
 
 
@@ -61,7 +70,7 @@ def call(function, formula, values, outputs=None, threads=1):
 
 
 def attempt(function, formula, values, outputs=None, threads=1):
-    """What a function returns, and the results."""
+    """What a function returns, and the results; 0 threads: without a team."""
     patterns = patterns_of(values)
     every = formula.patterns(patterns)
     shape = np.broadcast_shapes(*(value.shape for value in values))
@@ -88,7 +97,7 @@ def attempt(function, formula, values, outputs=None, threads=1):
         (ctypes.c_void_p * len(pointers))(*pointers),
         (ctypes.c_int64 * max(len(shape), 1))(*shape),
         (ctypes.c_int64 * max(len(strides), 1))(*strides),
-        threads,
+        Team(threads, share_address) if threads else None,
     )
     dropped = [result.dropped for result in formula.results]
     results = [

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from symcomp.codegen.c_printer import kernel_of, translation_unit
+from symcomp.codegen.c_file import translation_unit
+from symcomp.codegen.kernel import kernel_of
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step
 from symcomp.tests.codegen.running import addresses, call, compute, literal, patterns_of

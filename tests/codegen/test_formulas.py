@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from symcomp.codegen.c_printer import kernel_of
+from symcomp.codegen.kernel import kernel_of
 from symcomp.errors import DTypeError
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step

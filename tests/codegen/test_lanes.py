@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symcomp.codegen.c_printer import kernel_of
+from symcomp.codegen.kernel import kernel_of
 from symcomp.tests.codegen.running import addresses, call, compute
 from symcomp.tests.codegen.test_reductions import agree, reduction, values
 

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from symcomp.codegen.c_printer import kernel_of
-from symcomp.codegen.loops import reduced_axes
+from symcomp.codegen.kernel import kernel_of
+from symcomp.codegen.nests import reduced_axes
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step
 from symcomp.ops.reduce import REDUCTIONS, Reduce

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from symcomp.codegen.c_printer import kernel_of
+from symcomp.codegen.kernel import kernel_of
 from symcomp.errors import DTypeError
 from symcomp.ops.elemwise import ROWS
 from symcomp.tests.codegen.running import addresses, call, one_step

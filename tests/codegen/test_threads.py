@@ -1,4 +1,4 @@
-"""Kernels that threads share: the same bits for any number of threads, and without OpenMP."""
+"""Kernels that threads share: the same bits for any number of threads."""
 
 import os
 
@@ -7,13 +7,14 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.codegen.c_printer import kernel_of
+from symcomp.codegen.kernel import kernel_of, print_kernel
 from symcomp.config import config
 from symcomp.cvm.kernels import threads_to_use
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step
 from symcomp.ops.reduce import REDUCTIONS, Reduce
-from symcomp.tests.codegen.running import addresses, call
+from symcomp.tests.codegen.running import addresses, assert_same_bits, attempt, call
+from symcomp.tests.codegen.test_loopir import formula_with, nests, values_of
 
 KIND = "float64"
 
@@ -48,27 +49,39 @@ SHAPES = (
 )  # fmt: skip
 
 
-def functions():
-    kernels = [kernel_of(formula, [(False, False)] * 2) for formula in FORMULAS]
-    return addresses(kernels)
-
-
 def test_any_number_of_threads():
     rng = np.random.default_rng(3)
-    with config.change_flags(openmp=False):
-        alone = functions()
-    with config.change_flags(openmp=True):
-        shared = functions()
+    functions = addresses([kernel_of(formula, [(False, False)] * 2) for formula in FORMULAS])
     for shape in SHAPES:
         x, y = rng.normal(size=(2, *shape))
         for values in ([x, y], [x.T.copy().T, y[::-1]]):
-            for formula, one, many in zip(FORMULAS, alone, shared, strict=True):
-                want = call(one, formula, values)
-                for threads in (1, 2, 3, 5):
-                    got = call(many, formula, values, threads=threads)
+            for formula, function in zip(FORMULAS, functions, strict=True):
+                want = call(function, formula, values)
+                for threads in (2, 3, 5):
+                    got = call(function, formula, values, threads=threads)
                     for a, b in zip(got, want, strict=True):
                         np.testing.assert_array_equal(a, b)
-        np.testing.assert_allclose(call(alone[0], FORMULAS[0], [x, y])[0], np.tanh(np.exp(x) * y))
+        want = np.tanh(np.exp(x) * y)
+        np.testing.assert_allclose(call(functions[0], FORMULAS[0], [x, y])[0], want)
+
+
+def test_any_number_of_threads_on_random_nests():
+    found = nests(7, 10)
+    functions = addresses([print_kernel(made) for _, _, made in found])
+    rng = np.random.default_rng(9)
+    for (formula, patterns, made), function in zip(found, functions, strict=True):
+        for shape in ((70, 60, 41), (3, 2, 40_001), (50_001, 1, 4)):
+            values = [
+                values_of(rng, dtype, [1 if one else n for one, n in zip(p, shape, strict=False)])
+                for dtype, p in zip(formula.inputs, patterns, strict=True)
+            ]
+            given = formula_with(formula, made.literals), values
+            status, want = attempt(function.optimized, *given)
+            for threads in (2, 5):
+                other, got = attempt(function.optimized, *given, threads=threads)
+                assert other == status == 0
+                for a, b in zip(got, want, strict=True):
+                    assert_same_bits(a, b)
 
 
 def test_long_sums_are_exact_to_the_last_places():

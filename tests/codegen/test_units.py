@@ -9,7 +9,9 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.codegen import driver, prebuilt, units
-from symcomp.codegen.c_printer import Kernel, kernel_of, translation_unit
+from symcomp.codegen.c_file import translation_unit
+from symcomp.codegen.c_printer import Kernel
+from symcomp.codegen.kernel import kernel_of
 from symcomp.config import config
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step

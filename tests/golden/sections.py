@@ -33,7 +33,7 @@ FLAGS = {option.name: option.default for option in OPTIONS} | {
 _HASHED_NAME = re.compile(r"\b([a-z]+)_[0-9a-f]{16}")
 _LONG_FRACTION = re.compile(r"\d+\.\d{9,}(?:e[-+]\d+)?")
 # The body of a pass over elements: the part of the C of a kernel that all files show.
-_BODY = re.compile(r"(?:INLINE|static) void loops_[0-9a-f]{16}_\d+\(.*\n    for \(", re.DOTALL)
+_BODY = re.compile(r"(?:INLINE|static) void loops_[0-9a-f]{16}_body\d+\(.*\n    for \(", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,10 @@ class Compiled:
         for title, one in waiting:
             yield title, one
             for position, step in enumerate(one.instructions):
-                machine = _machine_of(step.node.op) if step.node is not None else None
-                if machine is not None:
-                    whose = "" if one is self.function.program else f" of {title}"
-                    waiting.append((f"the body of instruction {position}{whose}", machine.program))
-
-
-def _machine_of(op: Any) -> Any:
-    """Return the machine of the graph inside an op: a loop, or an OpFromGraph."""
-    return getattr(op, "machine", None) or getattr(op, "_machine", None)
+                whose = "" if one is self.function.program else f" of {title}"
+                for number, body in enumerate(step.bodies, 1):
+                    which = f"body {number}" if len(step.bodies) > 1 else "the body"
+                    waiting.append((f"{which} of instruction {position}{whose}", body.program))
 
 
 def graph(compiled: Compiled) -> str:

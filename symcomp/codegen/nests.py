@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from symcomp.codegen.c_functions import FUNCTIONS
 from symcomp.core.record import record
 from symcomp.ops.elemwise import ScalarOp
@@ -344,17 +342,25 @@ class _Stages:
         return _body(formula, array_of, targets, (), [*kept, *stores], numbers)
 
 
+def overwrites(nest: Nest) -> set[tuple[int, int]]:
+    """Return the results, with inputs that are read after the result is written."""
+    if reduced_axes(nest.formula) is None:
+        return set()
+    formula, found = nest.formula, set()
+    for position, body in enumerate(nest.bodies):
+        later = {array for other in nest.bodies[position + 1 :] for _, array in other.loads}
+        written = {array - len(formula.inputs) for _, array in body.stores}
+        found |= {
+            (result, i)
+            for result in range(len(formula.results))
+            if result in written
+            for i in range(len(formula.inputs))
+            if i in later
+        }
+    return found
+
+
 def nonempty(nest: Nest) -> bool:
     """Whether an empty axis is refused, as there is no largest of no elements."""
     steps = nest.formula.steps
     return any(isinstance(s.function, Reduce) and not s.function.reduction.identity for s in steps)
-
-
-def stages(nest: Nest) -> list[tuple[Body, Body]]:
-    """Each pass with what follows it."""
-    return list(zip(nest.bodies[::2], nest.bodies[1::2], strict=True))
-
-
-def itemsizes(nest: Nest) -> list[int]:
-    """Of all arrays, in bytes."""
-    return [np.dtype(dtype).itemsize for dtype in nest.dtypes]

@@ -1,0 +1,112 @@
+"""The C file of kernels: what they need of the headers, and each of their sources once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib.resources import files
+
+from symcomp.codegen.c_printer import Kernel
+from symcomp.codegen.c_tables import angle_tables, error_tables, gamma_tables
+
+_HEADERS = ("scalars.h", "elementary.h")
+# The loops around bodies.
+_LOOPS = ("turned.h", "nest_loops.h", "reduction.h")
+_OF_GAMMA_FUNCTIONS = ("pairs.h", "wide_gamma.h", "gamma.h", "incomplete_gamma.h")
+_OF_FUNCTIONS = (
+    "elementary.h",
+    "complex.h",
+    "stable.h",
+    "stable_double.h",
+    *_OF_GAMMA_FUNCTIONS,
+    "special.h",
+    "lines.h",
+    "log_lines.h",
+)
+_REAL = {
+    "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
+    "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
+}
+# The loops around bodies, and how files have them.
+_EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
+_LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
+_HEAD = re.compile(r"[^;{(]*?\b(?:F\((\w+)\)|(\w+))\(")
+_OF_SPECIAL = re.compile(r"\be_\w+\(")
+_OF_GAMMA = re.compile(r"\bg_\w+\(")
+
+
+def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
+    """The text of a C file with these kernels, each once.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+    nest : {"own", "shared", "exported"}
+        Whether the loops around bodies are in the file, are functions of another, or are in this
+        file for others.
+    """
+    sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
+    called = {word for text in sources for word in re.findall(r"\w+", text)}
+    parts = [_header("vector_math.h")] if _calls_vectors(called) else []
+    parts += [_header(name) for name in _HEADERS]
+    for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
+        macros = {
+            "REAL": kind, "F(name)": name, "C(x)": constant, "EPSILON": epsilon,
+            "SPLITTER": splitter, "SMALL": small,
+        }  # fmt: skip
+        parts += [f"#define {macro} {text}\n" for macro, text in macros.items()]
+        parts += [_header("stable.h")]
+        parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
+        parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
+    parts += [angle_tables(), _header("angles.h"), _header("stable_double.h")]
+    if nest != "own":
+        parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
+    parts += [f"#define NEST {_LINKAGE[nest]}\n", _header("nest.h")]
+    if nest != "shared":
+        parts += map(_header, _LOOPS)
+    if any(_OF_GAMMA.search(text) for text in sources):
+        parts += [gamma_tables(), *map(_header, _OF_GAMMA_FUNCTIONS)]
+    if any(_OF_SPECIAL.search(text) for text in sources):
+        parts += [error_tables(), _header("special.h")]
+    parts += [_header("lines.h")]
+    parts += [_header("log_lines.h")] if any("log_lines(" in text for text in sources) else []
+    return "\n".join((*parts, *sources))
+
+
+@cache
+def nest_version() -> str:
+    """What the names of exported loops end with: another for other loops."""
+    text = "".join(map(_header, (*_HEADERS, "stable.h", "nest.h", *_LOOPS)))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _calls_vectors(called: set[str]) -> bool:
+    """Whether one of these functions is declared in ``vector_math.h``, or calls one that is."""
+    declared = set(re.findall(r"extern \w+ (\w+)\(", _header("vector_math.h")))
+    texts, more = _functions_of_headers(), called
+    seen: set[str] = set()
+    while more and not more & declared:
+        seen |= more
+        found = [re.findall(r"\w+", texts[name]()) for name in more & texts.keys()]
+        more = {word for words in found for word in words} - seen
+    return bool(more)
+
+
+@cache
+def _functions_of_headers() -> dict[str, Callable[[], str]]:
+    """What gives the text of each function, by its name for each kind of real numbers."""
+    found: dict[str, Callable[[], str]] = {}
+    for header in _OF_FUNCTIONS:
+        for text in re.split(r"^(?=INLINE |static )", _header(header), flags=re.M):
+            if head := _HEAD.match(text):
+                for end in ("", "f") if head[1] else ("",):
+                    of_kind = partial(re.sub, r"\bF\((\w+)\)", rf"\1{end}", text)
+                    found[(head[1] or head[2]) + end] = of_kind
+    return found
+
+
+@cache
+def _header(name: str) -> str:
+    return (files("symcomp.codegen") / name).read_text(encoding="utf-8")

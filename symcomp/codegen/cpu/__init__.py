@@ -1,0 +1,1 @@
+"""Schedules for processors: from the nest of a formula to LoopIR."""

@@ -1,0 +1,215 @@
+"""Bodies of nests as statements: pointers to rows, numbers of rows, what an element takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from symcomp.codegen.c_scalars import ScalarText, scalar_text
+from symcomp.codegen.loopir.ir import (
+    BOTH,
+    ROWS,
+    Apply,
+    Call,
+    Define,
+    Function,
+    Guard,
+    If,
+    Index,
+    Kind,
+    Let,
+    Load,
+    Loop,
+    Number,
+    Op,
+    Pointer,
+    Ref,
+    Statement,
+    Store,
+    Stride,
+    Var,
+)
+from symcomp.codegen.loopir.kernel import Role
+from symcomp.codegen.nests import Body, Nest
+from symcomp.ops.elemwise import ScalarOp
+from symcomp.ops.formula import Formula
+
+# The elements of a block that is left over: a vector of floats.
+TAIL = 16
+I, N, R, ROWS_HERE = Var("i"), Var("n"), Var("r"), Var("rows")
+
+
+class BodyPlan:
+    """What is needed of a body: values that no result depends on are left out.
+
+    Attributes
+    ----------
+    pointers : tuple of (int, bool)
+        Arrays, and whether they are written.
+    numbers, elements : tuple of (int, int)
+        Values and the arrays that they are loaded from, one for each row, and one for each lane.
+    steps : tuple of int
+        The values that are computed.
+    stores : tuple of (int, int)
+        Values and the arrays that they go to.
+    light : bool
+        Whether it takes so little time that where totals are kept matters.
+    lines : int
+        How many values an element takes.
+    reads_totals : bool
+        Whether it is a pass that reads values of which there is one for each result.
+    read_in_order : list of int
+        The arrays whose elements are read one after another.
+    moving : set of int
+        The arrays that have an element for each lane of each row.
+    """
+
+    def __init__(self, nest: Nest, number: int, body: Body) -> None:
+        self.number, self.body, self.dtypes = number, body, nest.dtypes
+        self.formula, self.temporaries = nest.formula, nest.temporaries
+        self.stores = body.stores
+        formula = nest.formula
+        taken = {formula.steps[v - formula.first_step].arguments[0] for v in body.folds}
+        needed = taken | {value for value, _ in body.stores}
+        steps, calls = [], False
+        for value in reversed(body.steps):
+            if value in needed:
+                text = _text(formula, value)
+                arguments = formula.steps[value - formula.first_step].arguments
+                needed |= {a for a, read in zip(arguments, text.reads, strict=True) if read}
+                steps.append(value)
+                calls |= text.calls
+        self.steps, self.light = tuple(reversed(steps)), not calls
+        loads = [pair for pair in body.loads if pair[0] in needed]
+        self.numbers = tuple(pair for pair in loads if pair[1] in body.numbers)
+        self.elements = tuple(pair for pair in loads if pair[1] not in body.numbers)
+        written = {array for _, array in body.stores}
+        read = [a for _, a in (*self.numbers, *self.elements)]
+        in_order = [a for _, a in body.loads if a in read and a not in written]
+        self.pointers = (
+            *((array, True) for _, array in body.stores),
+            *((array, False) for array in in_order),
+        )
+        loads_totals = any(array >= nest.temporaries for _, array in body.loads)
+        self.reads_totals = loads_totals and number % 2 == 0
+        self.lines = len(self.elements) + len(steps)
+        elements = [a for _, a in body.loads if a not in body.numbers and a < nest.temporaries]
+        self.read_in_order = [a for a in elements if a in written or a in in_order]
+        self.moving = {*elements, *(a for a in written if a < nest.temporaries)}
+
+    def row(self, row: Index = R, ending: str = "", further: Index = 0) -> list[Statement]:
+        """Pointers to a row and its numbers; ``further`` where each lane has an element."""
+        found: list[Statement] = []
+        for array, writes in self.pointers:
+            offset = Op("*", (row, Stride(array)))
+            elements = further if array in self.moving else 0
+            name = f"a{array}{ending}"
+            found.append(Pointer(name, self.dtypes[array], array, offset, elements, writes))
+        return [*found, *(self._load(v, a, 0, ending) for v, a in self.numbers)]
+
+    def lane(self, ending: str = "", across: bool | None = None) -> list[Statement]:
+        """What is computed for lane i; ``across``: totals are those of one result, None if the
+        function is told.
+        """
+        index_of_total: Index = I
+        if self.reads_totals:
+            index_of_total = 0 if across else Op("choose", (Var("across"), 0, I))
+        found: list[Statement] = []
+        for value, array in self.elements:
+            index = index_of_total if array >= self.temporaries else I
+            found.append(self._load(value, array, index, ending))
+        return found + [self._step(value, ending) for value in self.steps]
+
+    def writes(self, ending: str = "") -> list[Statement]:
+        """The stores of lane i."""
+        return [Store(f"a{array}{ending}", I, self.ref(v, ending)) for v, array in self.stores]
+
+    def ref(self, value: int, ending: str = "") -> Ref:
+        """A value of the formula."""
+        return Ref(f"v{value}{ending}", self.formula.dtypes[value])
+
+    def _load(self, value: int, array: int, index: Index, ending: str) -> Let:
+        dtype = self.dtypes[array]
+        return Let(f"v{value}{ending}", Load(f"a{array}{ending}", index, dtype))
+
+    def _step(self, value: int, ending: str) -> Let:
+        step = self.formula.steps[value - self.formula.first_step]
+        reads = _text(self.formula, value).reads
+        arguments = tuple(
+            self.ref(a, ending) if read else Number(0, self.formula.dtypes[a])
+            for a, read in zip(step.arguments, reads, strict=True)
+        )
+        return Let(f"v{value}{ending}", Apply(step.function, arguments, step.dtype))
+
+    def roles(self, totals: Iterable[int]) -> tuple[Role, ...]:
+        """The roles of all arrays, ``totals`` being those of reductions."""
+        roles = [Role.UNUSED] * len(self.dtypes)
+        for _, array in self.body.loads:
+            one = Role.NUMBER if array in self.body.numbers else Role.READ
+            roles[array] = Role.LANE if array >= self.temporaries else one
+        for _, array in self.body.stores:
+            one = Role.CHANGE if roles[array] else Role.WRITE
+            roles[array] = Role.LANE if array >= self.temporaries else one
+        for array in totals:
+            roles[array] = Role.LANE
+        return tuple(roles)
+
+
+def _text(formula: Formula, value: int) -> ScalarText:
+    step = formula.steps[value - formula.first_step]
+    assert isinstance(step.function, ScalarOp)
+    dtypes = tuple(formula.dtypes[a] for a in step.arguments)
+    text = scalar_text(step.function, dtypes, step.dtype)
+    assert text is not None
+    return text
+
+
+def lanes_of(body: Sequence[Statement], kind: Kind = Kind.VECTOR) -> Loop:
+    """The loop over all lanes."""
+    return Loop(kind, "i", 0, N, tuple(body))
+
+
+def lanes_in_blocks(body: Sequence[Statement]) -> list[Statement]:
+    """The same; lanes left over are one more block, as one by one they take longer: compilers make
+    vectors of it that read and write some of their elements.
+    """
+    whole, left = Var("whole"), Op("-", (N, Var("whole")))
+    inside = (Define("i", Op("+", (whole, Var("k")))), *body)
+    guard = Guard(Op("<", (Var("k"), left)), inside)
+    return [
+        Define("whole", Op("-", (N, Op("%", (N, TAIL))))),
+        Loop(Kind.VECTOR, "i", 0, whole, tuple(body)),
+        If(Op("<", (whole, N)), (Loop(Kind.VECTOR, "k", 0, TAIL, (guard,)),)),
+    ]
+
+
+def function_of_body(plan: BodyPlan, inline: bool) -> list[Function]:
+    """The functions of a body without reductions."""
+    number, lane = plan.number, [*plan.lane(), *plan.writes()]
+    if not plan.body.loads and not plan.body.stores:
+        return [Function(f"body{number}", ROWS, ())]
+    blocks = not plan.reads_totals and not plan.light
+    inner = lanes_in_blocks(lane) if blocks else [lanes_of(lane)]
+    rows = (Loop(Kind.SERIAL, "r", 0, ROWS_HERE, (*plan.row(), *inner)),)
+    if not plan.reads_totals:
+        return [Function(f"body{number}", ROWS, rows, inline)]
+    return [Function(f"rows{number}", BOTH, rows, True), *versions(number, True)]
+
+
+def versions(number: int, across: bool, once: bool = False) -> list[Function]:
+    """A body for results side by side and, where that is other code, for parts of one result.
+
+    Parameters
+    ----------
+    number : int
+    across : bool
+        Whether it is other code.
+    once : bool
+        Whether the compiler should not read again what it has in a register.
+    """
+
+    def calling(name: str, flag: int, once: bool) -> Function:
+        call = Call(f"rows{number}", (ROWS_HERE, N, flag), ("data", "step"))
+        return Function(name, ROWS, (call,), once=once)
+
+    functions = [calling(f"body{number}", 0, once)]
+    return functions + ([calling(f"across{number}", 1, False)] if across else [])

@@ -1,0 +1,318 @@
+"""Reductions as statements: how elements are joined to totals, and totals become a result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from symcomp.codegen.cpu.bodies import I, N, lanes_of
+from symcomp.codegen.loopir.ir import (
+    BEGIN,
+    FINISH,
+    MERGE,
+    Accumulators,
+    Convert,
+    Function,
+    Get,
+    If,
+    Index,
+    Join,
+    Kind,
+    Let,
+    Loop,
+    MergeSums,
+    Number,
+    Op,
+    Pointer,
+    Primitive,
+    Quarters,
+    Ref,
+    Set,
+    Start,
+    Statement,
+    Store,
+    Value,
+    Var,
+    plus,
+)
+from symcomp.codegen.nests import Nest, work_dtype
+from symcomp.ops.reduce import Reduce
+
+# Parts of one result are added up side by side: so many bytes, which stay in registers, but not
+# fewer or more elements than these.
+PARTS_BYTES, FEWEST, MOST = 128, 32, 256
+_MERGED = ("float32", "float64")
+
+
+class Fold:
+    """A reduction of a nest: value ``number`` of its formula.
+
+    Its accumulators are ``t``, the totals, and ``p``, those of a part of the rows; ``e`` holds
+    rounding errors of totals, or NaN where an extreme has met one, and ``u`` NaN of the part.
+
+    Attributes
+    ----------
+    number : int
+    name : str
+        Of the reduction.
+    argument : int
+        The value that it reduces.
+    work : str
+        The dtype that it computes in.
+    arrays : tuple of int
+        The arrays of totals, of their errors or NaN, and of results.
+    """
+
+    def __init__(self, nest: Nest, number: int) -> None:
+        formula = nest.formula
+        step = formula.steps[number - formula.first_step]
+        assert isinstance(step.function, Reduce)
+        self.number, self.argument = number, step.arguments[0]
+        self.name, self.work = step.function.reduction.name, work_dtype(formula, number)
+        self._given, self._dtype = formula.dtypes[self.argument], step.dtype
+        self.arrays = (*nest.totals[number], nest.values[number])
+
+    @property
+    def has_error(self) -> bool:
+        """Whether rounding errors of totals are kept: they are sums of floats."""
+        return self.name == "sum" and np.dtype(self.work).kind in "fc"
+
+    @property
+    def compares(self) -> bool:
+        """Whether it chooses elements, and so may read them twice."""
+        return self.name in ("max", "min")
+
+    @property
+    def is_extreme(self) -> bool:
+        """Whether it is an extreme of floats: NaN, which passes by comparisons, is kept apart."""
+        return self.compares and np.dtype(self.work).kind == "f"
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether beside totals there are other accumulators: of errors, or of NaN."""
+        return self.has_error or self.is_extreme
+
+    @property
+    def adds(self) -> bool:
+        """Whether it is a sum or product."""
+        return self.name in ("sum", "prod")
+
+    # -- in passes
+
+    def declare(self) -> list[Statement]:
+        """The accumulators of a function."""
+        found = [self._kept("t", 0), self._own("p")]
+        found += [self._own("u")] if self.is_extreme else []
+        return [*found, *([self._kept("e", 1)] if self.is_pair else [])]
+
+    def start(self, part: str = "p") -> list[Statement]:
+        """What a part begins with; ``q`` is declared here."""
+        found: list[Statement] = [self._own("q")] if part == "q" else []
+        found.append(_each(self._set(part, I, Start(self.name, self.work))))
+        if self.is_extreme:
+            found.append(_each(self._set("u", I, self._zero)))
+        return found
+
+    def element(self, ending: str = "") -> Value:
+        """An element that is reduced, in the dtype of totals."""
+        value = Ref(f"v{self.argument}{ending}", self._given)
+        return value if self._given == self.work else Convert(value, self.work)
+
+    def guarded(self) -> tuple[Ref, tuple[str, Value, Value]]:
+        """An element that may be missing, and then changes nothing; how it is defined."""
+        ref = Ref(f"x{self.number}", self.work)
+        return ref, (ref.name, self.element(), Start(self.name, self.work))
+
+    def fold(self, elements: Sequence[Value], settled: bool = False) -> list[Statement]:
+        """Join elements two by two, and these to the part or, where they are ``settled``, to the
+        total.
+        """
+        if len(elements) == 1 and not self.is_extreme:
+            return [self._set("p", I, self._join(self._get("p"), elements[0]))]
+        refs = [Ref(f"w{self.number}_{row}", self.work) for row in range(len(elements))]
+        found: list[Statement] = [Let(x.name, e) for x, e in zip(refs, elements, strict=True)]
+        if self.is_extreme:
+            # NaN is noted of two elements at once.
+            pairs = zip(refs[::2], [*refs[1::2], refs[-1]], strict=False)
+            marks = [Primitive("mark", (x, y, self._get("u")), self.work) for x, y in pairs]
+            found += [self._set("u", I, mark) for mark in marks]
+        for row in range(len(elements) - 1):
+            x, y, *refs = refs
+            refs.append(Ref(f"j{self.number}_{row}", self.work))
+            found.append(Let(refs[-1].name, self._join(x, y)))
+        if settled:
+            return [*found, *self._add(refs[0])]
+        return [*found, self._set("p", I, self._join(self._get("p"), refs[0]))]
+
+    def settle(self, part: str = "p") -> list[Statement]:
+        """Add parts to totals."""
+        body = self._add(self._get(part))
+        if self.is_extreme:
+            body.append(self._set("e", I, Join("sum", self._get("e"), self._get("u"))))
+        return [_each(*body)]
+
+    def _add(self, x: Value) -> list[Statement]:
+        """Add to a total; for sums of floats, keeping the rounding error."""
+        total = self._get("t")
+        if not self.has_error:
+            return [self._set("t", I, self._join(total, x))]
+        s = Ref(f"s{self.number}", self.work)
+        lost = Primitive("rounding", (total, x, s), self.work)
+        return [
+            Let(s.name, self._join(total, x)),
+            self._set("e", I, Join("sum", self._get("e"), lost)),
+            self._set("t", I, s),
+        ]
+
+    def keep(self, part: str = "p") -> list[Statement]:
+        """Parts that are the totals."""
+        found: list[Statement] = [_each(self._set("t", I, self._get(part)))]
+        if self.is_pair:
+            second = self._get("u") if self.is_extreme else self._zero
+            found.append(_each(self._set("e", I, second)))
+        return found
+
+    def join(self) -> list[Statement]:
+        """Add a part to those that are settled with it."""
+        return [_each(self._set("q", I, self._join(self._get("q"), self._get("p"))))]
+
+    # -- in functions of totals
+
+    def begin(self) -> list[Statement]:
+        """What totals begin with."""
+        found: list[Statement] = [self._kept("t", 0)]
+        found.append(_each(self._set("t", I, Start(self.name, self.work))))
+        if self.is_pair:
+            found += [self._kept("e", 1), _each(self._set("e", I, self._zero))]
+        return found
+
+    def merge(self) -> list[Statement]:
+        """Add totals of other elements to these."""
+        total, error, _ = self.arrays
+        if self.has_error and self.work in _MERGED:
+            arrays = (("data", total), ("data", error), ("other", total), ("other", error))
+            return [MergeSums(self.work, arrays)]
+        found: list[Statement] = [self._kept("t", 0)]
+        found += [self._kept("e", 1)] if self.is_pair else []
+        found.append(self._kept("p", 0, "other"))
+        if self.is_pair:
+            found.append(self._kept("u" if self.is_extreme else "f", 1, "other"))
+        found += self.settle()
+        if self.has_error:
+            more = Join("sum", self._get("e"), self._get("f"))
+            found.append(_each(self._set("e", I, more)))
+        return found
+
+    def finish(self, parts: int) -> list[Statement]:
+        """Totals to results: added up, where they are parts of one, mostly as many as ``parts``."""
+        found: list[Statement] = [self._kept("t", 0)]
+        found += [self._kept("e", 1)] if self.is_pair else []
+        if self.has_error:
+            found.append(_each(self._set("t", I, Join("sum", self._get("t"), self._get("e")))))
+        joined = [("t", self.name)]
+        if self.is_extreme:
+            joined.append(("e", "sum"))
+        result: Value = self._get("t")
+        if self.is_extreme:
+            result = Primitive("or_mark", (self._get("e"), result), self.work)
+        if self.work != self._dtype:
+            result = Convert(result, self._dtype)
+        across = Var("across")
+        z = f"z{self.number}"
+        store = Store(z, I, result)
+        return [
+            *found,
+            Pointer(z, self._dtype, self.arrays[2], writes=True),
+            *self._together(joined, parts),
+            Loop(Kind.INDEPENDENT, "i", 0, Op("choose", (across, 1, N)), (store,)),
+        ]
+
+    def _together(self, joined: Sequence[tuple[str, str]], parts: int) -> list[Statement]:
+        """Join n parts, across, in the first of their accumulators; if not 0, mostly so many."""
+        across = Var("across")
+        any_number = [x for t, name in joined for x in self._in_quarters(t, name)]
+        if not parts:
+            return [If(across, tuple(any_number))]
+        halves: list[Statement] = []
+        half = parts // 2
+        while half:
+            for t, name in joined:
+                other = self._get(t, plus(half, I))
+                set_half = self._set(t, I, Join(name, self._get(t), other))
+                halves.append(Loop(Kind.INDEPENDENT, "i", 0, half, (set_half,)))
+            half //= 2
+        condition = Op("and", (across, Op("==", (N, parts))))
+        return [If(condition, tuple(halves), (If(across, tuple(any_number)),))]
+
+    def _in_quarters(self, t: str, name: str) -> list[Statement]:
+        """Join any number of parts: every fourth first."""
+        s = f"s_{t}{self.number}"
+        at = Op("%", (I, 4))
+
+        def get(index: Index) -> Get:
+            return Get(s, index, self.work)
+
+        every = Set(s, at, Join(name, get(at), self._get(t)))
+        return [
+            Quarters(s, name, self.work),
+            Loop(Kind.REDUCE, "i", 0, N, (every,)),
+            *(Set(s, i, Join(name, get(i), get(i + 2))) for i in range(2)),
+            self._set(t, 0, Join(name, get(0), get(1))),
+        ]
+
+    # -- words
+
+    @property
+    def _zero(self) -> Number:
+        return Number(0, self.work)
+
+    def _own(self, letter: str) -> Accumulators:
+        return Accumulators(f"{letter}{self.number}", self.work)
+
+    def _kept(self, letter: str, which: int, table: str = "data") -> Accumulators:
+        name = f"{letter}{self.number}"
+        return Accumulators(name, self.work, self.arrays[which], table == "data", table)
+
+    def _get(self, letter: str, index: Index = I) -> Get:
+        return Get(f"{letter}{self.number}", index, self.work)
+
+    def _set(self, letter: str, index: Index, value: Value) -> Set:
+        return Set(f"{letter}{self.number}", index, value)
+
+    def _join(self, total: Value, x: Value) -> Join:
+        return Join(self.name, total, x)
+
+
+def _each(*body: Statement) -> Loop:
+    """A loop over all lanes that the compiler makes vectors of if it likes."""
+    return lanes_of(body, Kind.INDEPENDENT)
+
+
+def parts_of_one(folds: Sequence[Fold], ways: int) -> int:
+    """How many parts of one result are added up side by side, ``ways`` of them before the lanes."""
+    sizes = [np.dtype(fold.work).itemsize for fold in folds]
+    return max(FEWEST, min(MOST, max(1, ways) * PARTS_BYTES // max(sizes)))
+
+
+def functions_of_totals(number: int, folds: Sequence[Fold], ways: int) -> list[Function]:
+    """The functions that begin totals, add others to them, and make results of them.
+
+    Parameters
+    ----------
+    number : int
+        Of the stage.
+    folds : sequence of Fold
+    ways : int
+        How many elements each lane has, if there is a function of lanes: it calls the last.
+    """
+    # Several folds would take the compiler long.
+    parts = parts_of_one(folds, ways) // max(1, ways) if len(folds) == 1 else 0
+    begin = tuple(line for fold in folds for line in fold.begin())
+    merge = tuple(line for fold in folds for line in fold.merge())
+    finish = tuple(line for fold in folds for line in fold.finish(parts))
+    return [
+        Function(f"begin{number}", BEGIN, begin),
+        Function(f"merge{number}", MERGE, merge),
+        Function(f"finish{number}", FINISH, finish, ways > 1),
+    ]

@@ -1,0 +1,181 @@
+"""Passes that reduce, as functions: rows in parts, several rows at once, totals in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from symcomp.codegen.cpu.bodies import BodyPlan, N, R, lanes_of, versions
+from symcomp.codegen.cpu.folds import Fold, parts_of_one
+from symcomp.codegen.loopir.ir import (
+    BOTH,
+    LANES,
+    Call,
+    CopyTable,
+    Counter,
+    Define,
+    Function,
+    Guard,
+    If,
+    Index,
+    Kind,
+    Loop,
+    MoveTable,
+    Op,
+    Prefetch,
+    Statement,
+    Var,
+    plus,
+    times,
+)
+
+# Sums are in parts of so many rows, whose rounding errors grow, before these are added up.
+PART = 16
+# So many rows are added up, or compared, at once where elements take little time: the part is read
+# less often. More where there are many rows, but not many arrays: these are not a part first.
+ROWS_AT_ONCE, ROWS_COMPARED, MORE_ROWS, MANY_ROWS = 4, 8, 16, 64
+# Where a function of lanes adds up elements, each lane has so many of a row, if they are computed
+# in few lines: compilers take long for many.
+WAYS, FEW_LINES = 4, 6
+ROWS_HERE, END, REST, FIRST = Var("rows"), Var("end"), Var("rest"), Var("first")
+
+
+class PassPlan:
+    """How a body that reduces passes over rows.
+
+    Attributes
+    ----------
+    plan : BodyPlan
+    folds : tuple of Fold
+    ways : int
+        How many elements each lane of the function of lanes has; 0: there is no such function.
+    """
+
+    def __init__(self, plan: BodyPlan, folds: Sequence[Fold]) -> None:
+        self.plan, self.folds = plan, tuple(folds)
+        self.ways = 0
+        if plan.light:
+            self.ways = 1 if plan.stores or plan.lines > FEW_LINES else WAYS
+
+    def functions(self) -> list[Function]:
+        """Parts of rows, and what they are added up to."""
+        plan, folds = self.plan, self.folds
+        settled, counts = self._at_once()
+        first = self._rows(settled, True) if settled else []
+        rows = [line for count in counts for line in self._rows(count)]
+        start = [line for fold in folds for line in fold.start()]
+        settle = [line for fold in folds for line in fold.settle()]
+        inner: list[Statement] = [*start, *rows, *settle]
+        if first:
+            inner = [*first, If(Op("!=", (R, END)), tuple(inner))]
+        size = PART if any(fold.has_error for fold in folds) else 0
+        declared = [line for fold in folds for line in fold.declare()]
+        body = (*declared, *_portions(size, inner))
+        once = len(counts) > 1 and folds[0].is_extreme
+        return [
+            Function(f"rows{plan.number}", BOTH, body, True),
+            *versions(plan.number, plan.reads_totals, once),
+        ]
+
+    def _at_once(self) -> tuple[int, list[int]]:
+        """How many rows are read at once and added to the totals, if any; how many to a part."""
+        plan, folds = self.plan, self.folds
+        alone = len(folds) == 1 or all(fold.adds for fold in folds)
+        if not plan.light or plan.stores or not alone:
+            return 0, [1]
+        compared = any(fold.is_extreme for fold in folds)
+        arrays = max(1, len(plan.read_in_order))
+        more = (ROWS_COMPARED if compared else MORE_ROWS) // arrays
+        if plan.lines > FEW_LINES or more <= ROWS_AT_ONCE:
+            return 0, [ROWS_AT_ONCE, 1]
+        return (0, [more, 1]) if compared else (more, [ROWS_AT_ONCE, 1])
+
+    def _rows(self, count: int, settled: bool = False) -> list[Statement]:
+        """The loop over rows, so many at once, which are a part or, where there are many rows, are
+        ``settled``.
+        """
+        endings = [f"_{row}" for row in range(count)] if count > 1 else [""]
+        ahead = [x for row, s in enumerate(endings) for x in self.plan.row(plus(R, row), s)]
+        work = lanes_of(self._folded(endings, settled=settled))
+        condition = Op("<=", (MANY_ROWS, ROWS_HERE)) if settled else None
+        return [Loop(Kind.REDUCE, "r", None, END, (*ahead, work), count, True, condition)]
+
+    def _folded(
+        self, endings: Sequence[str], across: bool | None = None, settled: bool = False
+    ) -> list[Statement]:
+        """What a loop does with several elements at once, whose values have these ``endings``."""
+        found = [line for ending in endings for line in self.plan.lane(ending, across)]
+        for fold in self.folds:
+            found += fold.fold([fold.element(ending) for ending in endings], settled)
+        return found + [line for ending in endings for line in self.plan.writes(ending)]
+
+    # -- lanes: as many as stay in registers, and rows of some elements for each. So there is one
+    # comparison for two elements that tells whether one is NaN, and one wait for all that are added
+    # up before they are added to the lane.
+
+    def lanes(self, arrays: int) -> Function:
+        """The function from the beginning of totals to results; there are so many ``arrays``."""
+        folds, number = self.folds, self.plan.number
+        sums = [fold for fold in folds if fold.has_error]
+        others = [fold for fold in folds if not fold.has_error]
+        # Errors of sums grow with the rows of a part, and then with the number of parts.
+        begin = [line for fold in sums for line in fold.start()]
+        join = [line for fold in sums for line in fold.join()]
+        first = [line for fold in folds for line in fold.declare()]
+        first += [line for fold in others for line in fold.start()]
+        first += [line for fold in sums for line in fold.start("q")]
+        parts = [*((fold, "p") for fold in others), *((fold, "q") for fold in sums)]
+        finish = Call(f"finish{number // 2}", (N, 1), ("data",))
+        section = Call(f"body{number + 1}", (1, 1), ("data", "next"))
+        one = (
+            *first,
+            *_portions(PART if sums else 0, [*begin, *self._whole_rows(), *join]),
+            If(REST, (*begin, *self._left_over(), *join)),
+            If(
+                Var("added"),
+                tuple(line for fold, part in parts for line in fold.settle(part)),
+                (*(line for fold, part in parts for line in fold.keep(part)), finish, section),
+            ),
+            MoveTable("data", "next", arrays),
+        )
+        body = (
+            Define("n", parts_of_one(folds, self.ways) // self.ways, True),
+            CopyTable("data", "given", arrays),
+            Loop(Kind.SERIAL, "c", 0, Var("count"), one),
+        )
+        once = self.ways > 1 and any(fold.compares for fold in folds)
+        return Function(f"lanes{number}", LANES, body, once=once)
+
+    def _whole_rows(self) -> list[Statement]:
+        """The whole rows of a part."""
+        endings = [f"_{way}" for way in range(self.ways)]
+        ahead = [x for i, way in enumerate(endings) for x in self._row(way, R, times(i, N))]
+        work = lanes_of(self._folded(endings, True))
+        return [Loop(Kind.REDUCE, "r", None, END, (*ahead, work))]
+
+    def _left_over(self) -> list[Statement]:
+        """What is left over after the last whole row, an element for each lane at a time; the last
+        time for some of the lanes.
+        """
+        folds, ahead = self.folds, self._row("", ROWS_HERE, FIRST)
+        found: list[Statement] = [Counter("first", 0)]
+        if self.ways > 1:
+            work = lanes_of(self._folded([""], True))
+            found.append(Loop(Kind.REDUCE, "first", None, REST, (*ahead, work), N, True))
+        elements, results = zip(*(fold.guarded() for fold in folds), strict=True)
+        there = (*self.plan.lane("", True), *self.plan.writes())
+        guard = Guard(Op("<", (plus(FIRST, Var("i")), REST)), there, results)
+        some = [x for fold, e in zip(folds, elements, strict=True) for x in fold.fold([e])]
+        return [*found, If(Op("<", (FIRST, REST)), (*ahead, lanes_of([guard, *some])))]
+
+    def _row(self, ending: str, row: Index, further: Index) -> list[Statement]:
+        """Pointers to elements ``further`` in a row, and its numbers; memory is asked for early."""
+        plan = self.plan
+        asked = [Prefetch(f"a{a}{ending}", N) for a in sorted(set(plan.read_in_order))]
+        return [*plan.row(row, ending, further), *asked]
+
+
+def _portions(size: int, inner: Sequence[Statement]) -> list[Statement]:
+    """All rows, in portions of a size, or at once if it is 0."""
+    here: Index = Op("min", (ROWS_HERE, Op("+", (Var("part"), size)))) if size else ROWS_HERE
+    body = (Counter("r", Var("part")), Define("end", here), *inner)
+    return [Loop(Kind.REDUCE, "part", 0, ROWS_HERE, body, size or ROWS_HERE)]

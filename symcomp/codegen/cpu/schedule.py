@@ -1,0 +1,93 @@
+"""The schedule of processors: from a nest to its functions and passes in LoopIR."""
+
+from __future__ import annotations
+
+from symcomp.codegen.c_scalars import C_TYPES, scalar_text
+from symcomp.codegen.cpu.bodies import BodyPlan, function_of_body
+from symcomp.codegen.cpu.folds import Fold, functions_of_totals, parts_of_one
+from symcomp.codegen.cpu.passes import PassPlan
+from symcomp.codegen.loopir.ir import Function
+from symcomp.codegen.loopir.kernel import Body, Loops, Stage, Sweep
+from symcomp.codegen.nests import Nest, nonempty, reduced_axes
+from symcomp.ops.elemwise import ScalarOp
+
+
+def schedule(nest: Nest) -> Loops | None:
+    """The kernel of a nest; None where something in it cannot be written."""
+    if any(dtype not in C_TYPES for dtype in nest.dtypes) or not _can_be_written(nest):
+        return None
+    plans = [BodyPlan(nest, number, body) for number, body in enumerate(nest.bodies)]
+    if reduced_axes(nest.formula) is None:
+        functions = [function for plan in plans for function in function_of_body(plan, False)]
+        bodies = tuple(Body(f"body{plan.number}", plan.roles(())) for plan in plans)
+        return Loops(tuple(functions), _sweep(nest, bodies, ()))
+    return _Reduction(nest, plans).loops()
+
+
+def _can_be_written(nest: Nest) -> bool:
+    formula = nest.formula
+    for body in nest.bodies:
+        for value in body.steps:
+            step = formula.steps[value - formula.first_step]
+            assert isinstance(step.function, ScalarOp)
+            dtypes = tuple(formula.dtypes[a] for a in step.arguments)
+            if scalar_text(step.function, dtypes, step.dtype) is None:
+                return False
+    return True
+
+
+class _Reduction:
+    """The functions and stages of a nest that reduces."""
+
+    def __init__(self, nest: Nest, plans: list[BodyPlan]) -> None:
+        self.nest, self.plans = nest, plans
+        folds = {value: Fold(nest, value) for value in nest.totals}
+        self.passes = {
+            plan.number: PassPlan(plan, [folds[v] for v in plan.body.folds])
+            for plan in plans
+            if plan.body.folds
+        }
+
+    def loops(self) -> Loops:
+        functions: list[Function] = []
+        for plan in self.plans:
+            if plan.number in self.passes:
+                functions += self.passes[plan.number].functions()
+            else:
+                before = self.passes.get(plan.number - 1)
+                functions += function_of_body(plan, before is not None and before.ways > 1)
+        for number, one in self.passes.items():
+            functions += functions_of_totals(number // 2, one.folds, one.ways)
+        total = len(self.nest.dtypes)
+        functions += [one.lanes(total) for one in self.passes.values() if one.ways]
+        stages = tuple(self._stage(number) for number in range(len(self.plans) // 2))
+        return Loops(tuple(functions), _sweep(self.nest, (), stages))
+
+    def _stage(self, number: int) -> Stage:
+        taken, after = self.plans[2 * number], self.plans[2 * number + 1]
+        one = self.passes.get(taken.number)
+        totals = [a for value in taken.body.folds for a in self.nest.totals[value]]
+        roles = taken.roles(totals)
+        across = f"{'across' if taken.reads_totals else 'body'}{taken.number}"
+        return Stage(
+            Body(f"body{taken.number}", roles),
+            Body(across, roles),
+            Body(f"body{after.number}", after.roles(())),
+            parts_of_one(one.folds, one.ways) if one else 0,
+            f"lanes{taken.number}" if one and one.ways else "",
+            tuple(f"{name}{number}" for name in ("begin", "merge", "finish")) if one else (),
+        )
+
+
+def _sweep(nest: Nest, bodies: tuple[Body, ...], stages: tuple[Stage, ...]) -> Sweep:
+    axes = reduced_axes(nest.formula) or ()
+    return Sweep(
+        nest.rank,
+        nest.dtypes,
+        nest.temporaries,
+        nest.stretched,
+        tuple(axis in axes for axis in range(nest.rank)),
+        nonempty(nest),
+        bodies,
+        stages,
+    )

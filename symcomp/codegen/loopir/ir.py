@@ -1,0 +1,533 @@
+"""LoopIR: the loops of a kernel as data.
+
+A function is a list of statements: loops with a kind, pointers into arrays, accumulators, values
+that are defined once, stores. Lengths and positions are ``Index`` expressions of int64; elements
+are ``Value`` expressions with a dtype. Whatever is decided about a kernel is written here: unrolled
+rows, trees of additions, blocks that are left over. A printer only spells it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, TypeAlias
+
+from symcomp.core.record import record
+
+
+class Kind(Enum):
+    """How the iterations of a loop are executed."""
+
+    SERIAL = "one after another"
+    REDUCE = "one after another, each adding to accumulators"
+    INDEPENDENT = "in any order, as the compiler likes"
+    VECTOR = "in any order, several at once"
+    PARALLEL = "shared by threads"
+    GRID = "blocks of a grid"
+    BLOCK = "threads of a block, which meet at barriers"
+
+
+ANY_ORDER = (Kind.INDEPENDENT, Kind.VECTOR, Kind.PARALLEL, Kind.GRID, Kind.BLOCK)
+
+# Kernels have hundreds of some records: these have an ``__init__`` of their own, which takes a
+# third of the time.
+
+# -- lengths and positions
+
+
+@record
+class Var:
+    """A parameter of the function, the index of a loop, a counter or a defined index."""
+
+    name: str
+
+
+@record
+class Op:
+    """An operation on indices.
+
+    Attributes
+    ----------
+    name : str
+        ``+ - * // %``, ``min``, ``< <= == != and`` of conditions, or ``choose``: the second where
+        the first is not 0, else the third.
+    arguments : tuple of Index
+    """
+
+    name: str
+    arguments: tuple[Index, ...]
+
+    def __init__(self, name: str, arguments: tuple[Index, ...]) -> None:
+        values = self.__dict__
+        values["name"] = name
+        values["arguments"] = arguments
+
+
+@record
+class Stride:
+    """The bytes between neighbours of an array along an axis of the loops of a function."""
+
+    array: int
+    axis: int = 0
+    table: str = "step"
+
+    def __init__(self, array: int, axis: int = 0, table: str = "step") -> None:
+        values = self.__dict__
+        values["array"] = array
+        values["axis"] = axis
+        values["table"] = table
+
+
+Index: TypeAlias = "int | Var | Op | Stride"
+
+
+def plus(x: Index, y: Index) -> Index:
+    """Return the sum, without zeros."""
+    if isinstance(x, int) and isinstance(y, int):
+        return x + y
+    return y if x == 0 else x if y == 0 else Op("+", (x, y))
+
+
+def times(x: Index, y: Index) -> Index:
+    """Return the product, without zeros and ones."""
+    if isinstance(x, int) and isinstance(y, int):
+        return x * y
+    if x == 0 or y == 0:
+        return 0
+    return y if x == 1 else x if y == 1 else Op("*", (x, y))
+
+
+# -- elements
+
+
+@record
+class Ref:
+    """A value defined by ``Let`` or ``Guard``."""
+
+    name: str
+    dtype: str
+
+    def __init__(self, name: str, dtype: str) -> None:
+        values = self.__dict__
+        values["name"] = name
+        values["dtype"] = dtype
+
+
+@record
+class Load:
+    """An element of an array in memory, ``index`` elements after a pointer."""
+
+    pointer: str
+    index: Index
+    dtype: str
+
+    def __init__(self, pointer: str, index: Index, dtype: str) -> None:
+        values = self.__dict__
+        values["pointer"] = pointer
+        values["index"] = index
+        values["dtype"] = dtype
+
+
+@record
+class Get:
+    """An element of accumulators."""
+
+    accumulators: str
+    index: Index
+    dtype: str
+
+    def __init__(self, accumulators: str, index: Index, dtype: str) -> None:
+        values = self.__dict__
+        values["accumulators"] = accumulators
+        values["index"] = index
+        values["dtype"] = dtype
+
+
+@record
+class Apply:
+    """A scalar function of values, computed as its row says."""
+
+    function: Any
+    arguments: tuple[Value, ...]
+    dtype: str
+
+
+@record
+class Convert:
+    """A value in another dtype."""
+
+    value: Value
+    dtype: str
+
+
+@record
+class Join:
+    """A total of a reduction with one more element; both have the dtype it computes in."""
+
+    reduction: str
+    total: Value
+    value: Value
+
+    def __init__(self, reduction: str, total: Value, value: Value) -> None:
+        values = self.__dict__
+        values["reduction"] = reduction
+        values["total"] = total
+        values["value"] = value
+
+    @property
+    def dtype(self) -> str:
+        return self.total.dtype
+
+
+@record
+class Start:
+    """The total of a reduction over no elements."""
+
+    reduction: str
+    dtype: str
+
+
+@record
+class Number:
+    """0 or 1."""
+
+    number: int
+    dtype: str
+
+
+@record
+class Primitive:
+    """A function of loops themselves.
+
+    Attributes
+    ----------
+    name : str
+        ``rounding``: of t + x = s, what s lacks; ``mark``: NaN if x or y is, else m; ``or_mark``: m
+        if it is NaN, else t.
+    arguments : tuple of Value
+        (t, x, s), (x, y, m) or (m, t).
+    dtype : str
+    """
+
+    name: str
+    arguments: tuple[Value, ...]
+    dtype: str
+
+
+Value: TypeAlias = "Ref | Load | Get | Apply | Convert | Join | Start | Number | Primitive"
+
+# -- statements
+
+
+@record
+class Pointer:
+    """A pointer to elements of an array.
+
+    Attributes
+    ----------
+    name : str
+    dtype : str
+    array : int
+        Its number in ``table``.
+    offset : Index
+        From the beginning of the array, in bytes: a sum of products with ``Stride``.
+    elements : Index
+        How many elements further.
+    writes : bool
+        Whether elements are written.
+    table : str
+        The table of addresses of arrays.
+    """
+
+    name: str
+    dtype: str
+    array: int
+    offset: Index = 0
+    elements: Index = 0
+    writes: bool = False
+    table: str = "data"
+
+    def __init__(
+        self,
+        name: str,
+        dtype: str,
+        array: int,
+        offset: Index = 0,
+        elements: Index = 0,
+        writes: bool = False,
+        table: str = "data",
+    ) -> None:
+        values = self.__dict__
+        values["name"] = name
+        values["dtype"] = dtype
+        values["array"] = array
+        values["offset"] = offset
+        values["elements"] = elements
+        values["writes"] = writes
+        values["table"] = table
+
+
+@record
+class Accumulators:
+    """Totals side by side, one for each lane.
+
+    Attributes
+    ----------
+    name : str
+    dtype : str
+    array : int or None
+        The array in ``table`` that they are; None: they are the function's own, at most LANES.
+    writes : bool
+    table : str
+    """
+
+    name: str
+    dtype: str
+    array: int | None = None
+    writes: bool = True
+    table: str = "data"
+
+
+@record
+class Quarters:
+    """Four accumulators of the function's own, which begin as totals of no elements."""
+
+    name: str
+    reduction: str
+    dtype: str
+
+
+@record
+class Let:
+    """Define a value; names are never defined twice in one scope."""
+
+    name: str
+    value: Value
+
+    def __init__(self, name: str, value: Value) -> None:
+        values = self.__dict__
+        values["name"] = name
+        values["value"] = value
+
+
+@record
+class Define:
+    """Define an index; ``constant`` if the compiler is to know its value."""
+
+    name: str
+    value: Index
+    constant: bool = False
+
+
+@record
+class Counter:
+    """An index that loops without a start advance one after another."""
+
+    name: str
+    start: Index
+
+
+@record
+class Store:
+    """Write a value to an array in memory."""
+
+    pointer: str
+    index: Index
+    value: Value
+
+
+@record
+class Set:
+    """Write a value to accumulators."""
+
+    accumulators: str
+    index: Index
+    value: Value
+
+    def __init__(self, accumulators: str, index: Index, value: Value) -> None:
+        values = self.__dict__
+        values["accumulators"] = accumulators
+        values["index"] = index
+        values["value"] = value
+
+
+@record
+class Loop:
+    """Repeat statements.
+
+    Attributes
+    ----------
+    kind : Kind
+    index : str
+    start : Index or None
+        None: from where the counter ``index`` is; it stays where the loop ends.
+    stop : Index
+        Before this.
+    body : tuple of Statement
+    step : Index
+    whole : bool
+        Whether only whole steps are made: ``index + step <= stop``.
+    condition : Index or None
+        Must hold, too; it does not depend on ``index``.
+    """
+
+    kind: Kind
+    index: str
+    start: Index | None
+    stop: Index
+    body: tuple[Statement, ...]
+    step: Index = 1
+    whole: bool = False
+    condition: Index | None = None
+
+    def __init__(
+        self,
+        kind: Kind,
+        index: str,
+        start: Index | None,
+        stop: Index,
+        body: tuple[Statement, ...],
+        step: Index = 1,
+        whole: bool = False,
+        condition: Index | None = None,
+    ) -> None:
+        values = self.__dict__
+        values["kind"] = kind
+        values["index"] = index
+        values["start"] = start
+        values["stop"] = stop
+        values["body"] = body
+        values["step"] = step
+        values["whole"] = whole
+        values["condition"] = condition
+
+
+@record
+class If:
+    """Statements that depend on a condition, which is the same for all lanes."""
+
+    condition: Index
+    body: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
+
+
+@record
+class Guard:
+    """Statements for the lanes of a vector loop where a condition holds.
+
+    Attributes
+    ----------
+    condition : Index
+    body : tuple of Statement
+    results : tuple of (str, Value, Value)
+        Values that the guard defines: a name, what it is where the condition holds, in terms of
+        ``body``, and what it is elsewhere.
+    """
+
+    condition: Index
+    body: tuple[Statement, ...]
+    results: tuple[tuple[str, Value, Value], ...] = ()
+
+
+@record
+class Call:
+    """Call a function of the same kernel.
+
+    Attributes
+    ----------
+    function : str
+    numbers : tuple of Index
+    tables : tuple of str
+        Of addresses, then of strides.
+    """
+
+    function: str
+    numbers: tuple[Index, ...]
+    tables: tuple[str, ...]
+
+
+@record
+class MergeSums:
+    """Add n totals and their rounding errors to others: a loop that all kernels share.
+
+    Attributes
+    ----------
+    dtype : str
+    totals : tuple of (str, int)
+        Four arrays, as tables and numbers: totals, errors, and those that are added to them.
+    """
+
+    dtype: str
+    totals: tuple[tuple[str, int], ...]
+
+
+@record
+class Prefetch:
+    """Ask for memory that is read soon: so many elements, some distance after a pointer."""
+
+    pointer: str
+    elements: Index
+
+
+@record
+class CopyTable:
+    """Make a table of the addresses of so many arrays, the function's own, a copy of another."""
+
+    name: str
+    source: str
+    arrays: int
+
+
+@record
+class MoveTable:
+    """Add a row of strides to the addresses of the arrays of a table."""
+
+    name: str
+    by: str
+    arrays: int
+
+
+Statement: TypeAlias = (
+    "Pointer | Accumulators | Quarters | Let | Define | Counter | Store | Set | Loop | If | Guard"
+    " | Call | MergeSums | Prefetch | CopyTable | MoveTable"
+)
+
+# -- functions
+
+
+@record
+class Signature:
+    """What a kind of function takes: numbers, tables of addresses, rows of strides."""
+
+    numbers: tuple[str, ...]
+    tables: tuple[str, ...]
+    strides: tuple[str, ...] = ()
+
+
+ROWS = Signature(("rows", "n"), ("data",), ("step",))
+BOTH = Signature(("rows", "n", "across"), ("data",), ("step",))
+LANES = Signature(("added", "count", "rows", "rest"), ("given",), ("step", "next"))
+BEGIN = Signature(("n",), ("data",))
+MERGE = Signature(("n",), ("data", "other"))
+FINISH = Signature(("n", "across"), ("data",))
+
+
+@record
+class Function:
+    """A function of a kernel.
+
+    Attributes
+    ----------
+    name : str
+    signature : Signature
+    body : tuple of Statement
+    inline : bool
+        Whether it becomes part of those that call it.
+    once : bool
+        Whether the compiler should not read again what it has in a register.
+    """
+
+    name: str
+    signature: Signature
+    body: tuple[Statement, ...]
+    inline: bool = False
+    once: bool = False

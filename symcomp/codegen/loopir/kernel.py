@@ -1,0 +1,215 @@
+"""What a kernel is besides its functions: its arrays, and which function passes over which.
+
+The loops around functions are shared by all kernels: ``nest_elementwise`` and ``nest_reduction`` of
+the headers, ``sweeps.py`` in the interpreter. They put axes in the order of memory, copy blocks
+whose elements lie apart, and share long loops among threads. A ``Sweep`` is what they know of one.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+from symcomp.codegen.loopir.ir import Function
+from symcomp.core.record import record
+
+# Elements that are copied together, and results that a function makes side by side, at most.
+BLOCK, MOST_LANES = 512, 4096
+
+
+class Role(IntEnum):
+    """What a function does with an array: as ``enum role`` of ``nest.h``.
+
+    READ, WRITE and CHANGE (both): one element for each lane. NUMBER: read, one for each row. LANE:
+    one for each lane, the same for all rows.
+    """
+
+    UNUSED = 0
+    READ = 1
+    WRITE = 2
+    NUMBER = 3
+    LANE = 4
+    CHANGE = 5
+
+
+@record
+class Body:
+    """A function over rows of elements, by name, and the roles of all arrays in it."""
+
+    function: str
+    roles: tuple[Role, ...]
+
+
+@record
+class Stage:
+    """A pass over the reduced elements, and what follows it for each result.
+
+    Attributes
+    ----------
+    along, across : Body
+        The pass with results side by side, and with parts of one result side by side.
+    section : Body
+        What is computed of totals; its lanes are results.
+    parts : int
+        How many parts of one result there are, at most; 0 for any number.
+    lanes : str
+        The function that makes whole results of so many parts; empty if there is none.
+    totals : tuple of str
+        The functions that begin totals, add others to them and finish them, if there are totals.
+    """
+
+    along: Body
+    across: Body
+    section: Body
+    parts: int
+    lanes: str
+    totals: tuple[str, ...]
+
+
+@record
+class Sweep:
+    """The arrays and passes of a kernel. Arrays by number: inputs, outputs, literals, temporaries.
+
+    Attributes
+    ----------
+    rank : int
+    dtypes : tuple of str
+        Of all arrays.
+    temporaries : int
+        The number of the first temporary.
+    stretched : tuple of tuple of bool
+        For each input and output, the axes along which it is one number.
+    reduced : tuple of bool
+        For each axis, whether it is reduced.
+    nonempty : bool
+        Whether reduced axes must have elements.
+    bodies : tuple of Body
+        Without reductions: ways to compute the same. The first is taken whose numbers are the same
+        along the innermost axis.
+    stages : tuple of Stage
+        With reductions.
+    """
+
+    rank: int
+    dtypes: tuple[str, ...]
+    temporaries: int
+    stretched: tuple[tuple[bool, ...], ...]
+    reduced: tuple[bool, ...]
+    nonempty: bool
+    bodies: tuple[Body, ...] = ()
+    stages: tuple[Stage, ...] = ()
+
+    @property
+    def in_order(self) -> Body | None:
+        """The body that computes all elements at once, without a team, where all arrays lie in C
+        order: its numbers are the same for all elements.
+        """
+        return self.bodies[-1] if self.bodies else None
+
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes of an element of each array."""
+        return [np.dtype(dtype).itemsize for dtype in self.dtypes]
+
+    @property
+    def width(self) -> int:
+        """The bytes of the largest elements, 8 at least."""
+        return max(8, *self.sizes)
+
+    @property
+    def buffer(self) -> int:
+        """The bytes that a thread needs for blocks and totals."""
+        lanes = len(self.dtypes) - self.temporaries if self.stages else 0
+        return self.width * (self.temporaries * BLOCK + lanes * MOST_LANES)
+
+
+@record
+class Loops:
+    """The kernel of one nest: its functions, which others may have, too, and its sweep."""
+
+    functions: tuple[Function, ...]
+    sweep: Sweep
+
+
+@record
+class Kept:
+    """An array that a kernel of several nests keeps during a call, without gaps.
+
+    Attributes
+    ----------
+    dtype : str
+    stretched : tuple of bool
+        The axes along which it is one number.
+    positions_of : int or None
+        The input whose positions along ``axis``, maybe from the end, it holds from the beginning.
+    axis : int or None
+        Of these positions; without an input, it holds 0, 1, 2, ... along this axis.
+    """
+
+    dtype: str
+    stretched: tuple[bool, ...]
+    positions_of: int | None = None
+    axis: int | None = None
+
+
+@record
+class Part:
+    """A nest of a kernel of several.
+
+    Attributes
+    ----------
+    loops : Loops
+    arrays : tuple of int
+        Its inputs and outputs, as numbers of the whole: given arrays, then those that are kept.
+    literals : tuple of int
+        Its literals, as numbers of the whole.
+    ones : tuple of bool
+        The axes that have length 1 in all of its arrays.
+    """
+
+    loops: Loops
+    arrays: tuple[int, ...]
+    literals: tuple[int, ...]
+    ones: tuple[bool, ...]
+
+
+@record
+class Nests:
+    """A kernel of several nests, which are run one after another until one fails.
+
+    Attributes
+    ----------
+    rank : int
+    given : int
+        How many inputs and outputs there are.
+    kept : tuple of Kept
+    parts : tuple of Part
+    dtypes : tuple of str
+        Of the inputs and outputs.
+    """
+
+    rank: int
+    given: int
+    kept: tuple[Kept, ...]
+    parts: tuple[Part, ...]
+    dtypes: tuple[str, ...]
+
+
+@record
+class LogLines:
+    """A kernel of one function of lines with loops of its own: ``log_lines.h``.
+
+    Attributes
+    ----------
+    kind : str
+        ``LOG_SUM``, ``LOG_MEAN``, ``LOG_WEIGHTED`` or ``LOG_PROD``.
+    size : int
+        The bytes of an element.
+    reduced : tuple of bool
+        For each axis, whether lines lie along it.
+    """
+
+    kind: str
+    size: int
+    reduced: tuple[bool, ...]

@@ -1,0 +1,85 @@
+"""Kernels of any form, run by the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from symcomp.codegen.loopir.interpret import Applied, apply_with_numpy
+from symcomp.codegen.loopir.kernel import Kept, LogLines, Loops, Nests
+from symcomp.codegen.loopir.sweeps import run_loops
+from symcomp.ops.pick import nowhere
+from symcomp.ops.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
+from symcomp.ops.stable_reduce import LogProd
+
+AnyKernel: TypeAlias = "Loops | Nests | LogLines"
+_LOG_LINES = {
+    "LOG_SUM": LogSumExp, "LOG_MEAN": LogMeanExp, "LOG_WEIGHTED": WeightedLogSumExp,
+    "LOG_PROD": LogProd,
+}  # fmt: skip
+
+
+def run(kernel: AnyKernel, arrays: Sequence[np.ndarray], apply: Applied = apply_with_numpy) -> int:
+    """Run a kernel; return 0, or another number if it cannot compute, as its C does.
+
+    Parameters
+    ----------
+    kernel : Loops, Nests or LogLines
+    arrays : sequence of array
+        Inputs and outputs, all of the kernel's rank: with length 1 along axes where they are one
+        number; then an array without axes for each literal.
+    apply : callable
+        Computes scalar functions.
+    """
+    if isinstance(kernel, Loops):
+        return run_loops(kernel, arrays, apply)
+    if isinstance(kernel, Nests):
+        return _run_nests(kernel, arrays, apply)
+    axes = tuple(axis for axis, reduced in enumerate(kernel.reduced) if reduced)
+    *inputs, output = arrays
+    with np.errstate(all="ignore"):
+        output[...] = np.asarray(_LOG_LINES[kernel.kind](axes).perform(*inputs)).reshape(
+            output.shape
+        )
+    return 0
+
+
+def _run_nests(nests: Nests, arrays: Sequence[np.ndarray], apply: Applied) -> int:
+    given, literals = arrays[: nests.given], arrays[nests.given :]
+    shape = np.broadcast_shapes(*(array.shape for array in given))
+    kept = []
+    for one in nests.kept:
+        lengths = [1 if flag else n for flag, n in zip(one.stretched, shape, strict=True)]
+        array = np.empty(lengths, one.dtype)
+        if one.axis is not None and not _fill(array, one, given, shape):
+            return 1
+        kept.append(array)
+    every = [*given, *kept]
+    for part in nests.parts:
+        own = [every[a] for a in part.arrays] + [literals[i] for i in part.literals]
+        if run_loops(part.loops, own, apply):
+            return 1
+    return 0
+
+
+def _fill(array: np.ndarray, kept: Kept, given: Sequence[np.ndarray], shape: Sequence[int]) -> bool:
+    """Fill an array with positions; False if one is not in its line."""
+    assert kept.axis is not None
+    n = shape[kept.axis]
+    if kept.positions_of is None:
+        array[...] = np.arange(n).reshape([-1 if m > 1 or m == n else 1 for m in array.shape])
+        return True
+    index = given[kept.positions_of]
+    none = (
+        index == nowhere(index.dtype.name)
+        if index.dtype.kind == "i"
+        else np.zeros_like(index, bool)
+    )
+    wide = index.astype("object")
+    inside = none | ((wide >= -n) & (wide < n))
+    if not inside.all():
+        return False
+    array[...] = np.where(none, -1, np.where(wide < 0, wide + n, wide)).astype(array.dtype)
+    return True
