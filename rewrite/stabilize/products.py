@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, spherical_jn
 from symcomp.ops.softmax import Softmax, WeightedSoftmax
 from symcomp.ops.stable_reduce import Norm
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
@@ -130,47 +128,6 @@ def xlogx(node: Apply, graph: Any) -> Any:
     for factor, x in p.found(1, "log"):
         if p.factors.get(x) == 1:
             return p.without(factor, x).times(call("xlogx", x))
-    return None
-
-
-# f(x) / x^n by a function of its own.
-OVER_ARGUMENT: dict[str, tuple[int, Callable[[Any], Any]]] = {
-    "sin": (1, lambda x: spherical_jn(0, x)),
-    "expm1": (1, lambda x: exp_moment(0, x)),
-    "one_minus_cos": (2, one_minus_cos_over_square),
-}
-
-
-@rule(*PRODUCTS, why="0 / 0 has a limit here, and near it the quotient is known exactly")
-def over_argument(node: Apply, graph: Any) -> Any:
-    """sin(a x) / x -> a spherical_jn(0, a x);  expm1(a x) / x -> a exp_moment(0, a x);
-    one_minus_cos(a x) / x^2 -> a^2 one_minus_cos_over_square(a x);
-    x / expm1(a x) -> x_over_expm1(a x) / a
-    """
-    p = as_product(node.outputs[0])
-    for name, (n, quotient) in OVER_ARGUMENT.items():
-        for factor, y in p.found(1, name):
-            found = _multiple_of_factor(p, y, -n)
-            if found is not None:
-                a, x = found
-                rest = p.without(factor, x)
-                return Product(rest.coefficient * a**n, rest.factors).times(quotient(y))
-    for factor, y in p.found(-1, "expm1"):
-        found = _multiple_of_factor(p, y, 1)
-        if found is not None:
-            a, x = found
-            rest = p.without(factor, x)
-            return Product(rest.coefficient / a, rest.factors).times(call("x_over_expm1", y))
-    return None
-
-
-def _multiple_of_factor(p: Product, y: Any, e: float) -> tuple[float, Any] | None:
-    """(a, x) if y = a x and the product has the factor x^e."""
-    if p.factors.get(y) == e:
-        return 1.0, y
-    s = as_sum(y)
-    if s.single is not None and not s.constant and p.factors.get(s.single[0]) == e:
-        return s.single[1], s.single[0]
     return None
 
 
@@ -300,7 +257,7 @@ def guarded(node: Apply, graph: Any) -> Any:
 
 PRODUCT_RULES = RuleSet(
     [
-        tanh, sigmoid, softmax, xlogx, over_argument, gamma_ratio, erfcx, normal_distribution,
+        tanh, sigmoid, softmax, xlogx, gamma_ratio, erfcx, normal_distribution,
         root_of_squares, guarded, product_of_exponentials,
     ]
 )  # fmt: skip

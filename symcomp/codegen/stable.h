@@ -152,6 +152,22 @@ INLINE REAL F(r_sqrt1p_minus_sqrt)(REAL x)
     return 1 / (F(sqrt)(1 + x) + F(sqrt)(x));
 }
 
+INLINE REAL F(r_sqrt1pm1)(REAL x)
+{
+    return x == INFINITY ? x : x / (1 + F(sqrt)(1 + x));
+}
+
+INLINE REAL F(r_hypot_minus)(REAL x, REAL y)
+{
+    REAL z = F(hypot)(x, y);
+    return (x > 0) & (z < INFINITY) ? y * (y / (z + x)) : z - x;
+}
+
+INLINE REAL F(r_hypotm1)(REAL x)
+{
+    return F(r_hypot_minus)(1, x);
+}
+
 /* 28 and 39 are beyond where these underflow. */
 INLINE REAL F(r_bell)(REAL x)
 {

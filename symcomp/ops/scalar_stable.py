@@ -17,7 +17,7 @@ from symcomp.ops import trigonometry
 from symcomp.ops.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scalar
 from symcomp.ops.exact import exp_sum, in_float, in_wider, two_product
 from symcomp.ops.scalar_logic import eq, logical_or, switch
-from symcomp.ops.scalar_math import abs_, log, log1p, sin, sqr, sqrt, tanh
+from symcomp.ops.scalar_math import abs_, hypot, log, log1p, sin, sqr, sqrt, tanh
 
 
 def _row(name: str, x: str, doc: str, function: Any, *d: Any, public: bool = False) -> Any:
@@ -313,6 +313,27 @@ sqrt1p_minus_sqrt = _row(
     "sqrt1p_minus_sqrt", "x", "sqrt(1 + x) - sqrt(x).",
     in_float(lambda x: 1 / (np.sqrt(1 + x) + np.sqrt(x))),
     lambda x, z, g: -g * z / (2 * sqrt(x) * sqrt(1 + x)),
+)  # fmt: skip
+sqrt1pm1 = _row(
+    "sqrt1pm1", "x", "sqrt(1 + x) - 1.",
+    in_float(lambda x: np.where(x == np.inf, x, x / (1 + np.sqrt(1 + x)))),
+    lambda x, z, g: g / (2 * sqrt(1 + x)),
+)  # fmt: skip
+
+
+def _hypot_minus(x: Any, y: Any) -> Any:
+    z = np.hypot(x, y)
+    return np.where((x > 0) & (z < np.inf), y * (y / (z + x)), z - x)
+
+
+hypot_minus = _row(
+    "hypot_minus", "x y", "sqrt(x^2 + y^2) - x.", in_float(_hypot_minus),
+    lambda x, y, z, g: -g * (z / hypot(x, y)), lambda x, y, z, g: g * (y / hypot(x, y)),
+)  # fmt: skip
+hypotm1 = _row(
+    "hypotm1", "x", "sqrt(1 + x^2) - 1.",
+    in_float(lambda x: _hypot_minus(np.asarray(1, x.dtype), x)),
+    lambda x, z, g: g * (x / hypot(x, 1.0)),
 )  # fmt: skip
 
 __all__ = ["logcosh"]

@@ -31,6 +31,8 @@ from symcomp.ops.scalar_gamma import *
 from symcomp.ops.scalar_logic import *
 from symcomp.ops.scalar_logistic import *
 from symcomp.ops.scalar_math import *
+from symcomp.ops.over_argument import *
+from symcomp.ops.scalar_products import *
 from symcomp.ops.scalar_special import *
 from symcomp.ops.scalar_stable import *
 from symcomp.ops.shape import *

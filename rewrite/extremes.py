@@ -1,0 +1,147 @@
+"""Products and quotients whose parts leave the range where the whole does not.
+
+``x * y / z`` of numbers near 1e200 is infinite as it is written, and 1e200 in another order. This
+comes last, before fusion: other rules read products as they are written. What it makes are rows of
+``symcomp.ops.scalar_products``, which nothing reads any more, at the cost of a comparison or two
+beside a division.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import reduce
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.ops.elemwise import ROWS, Elemwise
+from symcomp.rewrite.rule import RuleSet, elementwise, rule
+from symcomp.rewrite.views import call, number, scaled
+
+# Longer products are left as they are.
+MOST_FACTORS = 8
+# Constants between this and its inverse are multiplied with at the end.
+LARGE = 2.0**60
+# These functions have values between -1 and 1, or about: products with them do not overflow.
+BOUNDED = frozenset(
+    "sigmoid tanh sin cos erf erfc sgn sech_squared share ndtr eq neq lt le gt ge isnan isinf "
+    "logical_not logical_and logical_or".split()
+)
+
+
+class Factors:
+    """A product as it is written: what is multiplied, what is divided by, and a number."""
+
+    def __init__(self, out: Any) -> None:
+        self.number = 1.0
+        self.above: list[Any] = []
+        self.below: list[Any] = []
+        self._type = out.dtype, out.type.broadcastable
+        self._read(out.owner, 1)
+
+    def _read(self, node: Apply, e: int) -> None:
+        name, inputs = node.op.scalar.name, node.inputs
+        if name == "sqr":
+            inputs = [inputs[0], inputs[0]]
+        if name in ("true_div", "reciprocal"):
+            *above, below = inputs
+            self._add(below, -e)
+            inputs = above
+        if name == "neg":
+            self.number = -self.number
+        for x in inputs:
+            self._add(x, e)
+
+    def _add(self, x: Any, e: int) -> None:
+        inner = elementwise(x, "mul", "true_div", "sqr", "reciprocal", "neg")
+        value = number(x)
+        if value is not None and 1 / LARGE < abs(value) < LARGE:
+            self.number *= value**e
+        elif inner is not None and (x.dtype, x.type.broadcastable) == self._type:
+            self._read(inner, e)
+        else:
+            (self.above if e > 0 else self.below).append(x)
+
+    @property
+    def count(self) -> int:
+        """How many factors there are."""
+        return len(self.above) + len(self.below)
+
+
+def _is_bounded(x: Any) -> bool:
+    while (cast := elementwise(x, "cast", "neg")) is not None:
+        x = cast.inputs[0]
+    return x.dtype == "bool" or elementwise(x, *BOUNDED) is not None
+
+
+@rule(
+    "mul",
+    "true_div",
+    why="one part of the product may leave the range where another brings it back",
+    from_above=True,
+)
+def product_in_range(node: Apply, graph: Any) -> Any:
+    """x y / z -> times_over(x, y, z);   x / (y z) -> over_both(x, y, z);
+    x y z -> times_three(x, y, z);   x^2 / y^2 -> (x / y)^2;   longer ones -> scaled_product
+    """
+    out = node.outputs[0]
+    if not dtypes.is_float(out.dtype) or node.op.inplace:
+        return None
+    factors = Factors(out)
+    if not 3 <= factors.count <= MOST_FACTORS:
+        return None
+    bounded = [x for x in factors.above if _is_bounded(x)]
+    above = [x for x in factors.above if not _is_bounded(x)]
+    found = _in_range(above, factors.below)
+    if found is None:
+        return None
+    for x in bounded:
+        found = found * x
+    return scaled(factors.number, found)
+
+
+def _in_range(above: Sequence[Any], below: Sequence[Any]) -> Any:
+    """The product of some factors over that of others, or None where any order is right."""
+    if len(above) + len(below) < 3 or (not above and len(below) < 3):
+        return None
+    counts = Counter(above), Counter(below)
+    common = gcd(*counts[0].values(), *counts[1].values())
+    if common > 1 and above and below:
+        base = [[x for x, n in count.items() for _ in range(n // common)] for count in counts]
+        return _power(_in_range(*base) or _quotient(*base), common)
+    if not all(counts) and sum(map(len, counts)) == 1:
+        return None  # a power of one factor
+    if not below:
+        return _product(above)
+    if (len(above), len(below)) == (2, 1):
+        return call("times_over", *above, *below)
+    if (len(above), len(below)) == (1, 2):
+        return call("over_both", *above, *below)
+    return Elemwise(ROWS["scaled_product"](1, len(above), len(below)))(*above, *below)
+
+
+def _quotient(above: Sequence[Any], below: Sequence[Any]) -> Any:
+    (x,), (y,) = above, below
+    return x / y
+
+
+def _power(x: Any, n: int) -> Any:
+    """x^n, as a row that is not read as a product where it is no square."""
+    if n % 2 == 0:
+        return call("sqr", x if n == 2 else _power(x, n // 2))
+    return Elemwise(ROWS["scaled_product"](1, n, 0))(*[x] * n)
+
+
+def _product(factors: Sequence[Any]) -> Any:
+    """Three at a time, those that come twice next to each other."""
+    ordered = [x for x, n in Counter(factors).most_common() for _ in range(n)]
+    while len(ordered) >= 3:
+        ordered = [call("times_three", *ordered[:3]), *ordered[3:]]
+    return reduce(lambda x, y: x * y, ordered)
+
+
+EXTREMES = RuleSet([product_in_range], ["extremes"])
