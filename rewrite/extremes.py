@@ -8,10 +8,10 @@ beside a division.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,16 @@ class Factors:
         value = number(x)
         if value is not None and 1 / LARGE < abs(value) < LARGE:
             self.number *= value**e
-        elif inner is not None and (x.dtype, x.type.broadcastable) == self._type:
+        elif inner is not None and self._is_open(x, inner):
             self._read(inner, e)
         else:
             (self.above if e > 0 else self.below).append(x)
+
+    def _is_open(self, x: Any, inner: Apply) -> bool:
+        """True if ``x`` is read as a part of the product; squares of products are in range."""
+        whole = (x.dtype, x.type.broadcastable) == self._type
+        squares = inner.op.scalar.name == "sqr"
+        return whole and not (squares and elementwise(inner.inputs[0], "mul", "true_div", "sqr"))
 
     @property
     def count(self) -> int:
@@ -89,7 +95,7 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     x y z -> times_three(x, y, z);   x^2 / y^2 -> (x / y)^2;   longer ones -> scaled_product
     """
     out = node.outputs[0]
-    if not dtypes.is_float(out.dtype) or node.op.inplace:
+    if out.dtype != "float64" or node.op.inplace:
         return None
     factors = Factors(out)
     if not 3 <= factors.count <= MOST_FACTORS:
@@ -104,12 +110,30 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     return scaled(factors.number, found)
 
 
+@rule("sqrt", why="the product may leave the range where its root does not")
+def root_in_range(node: Apply, graph: Any) -> Any:
+    """sqrt(x y) -> scaled_product, its root;   sqrt(x / y) likewise"""
+    x, out = node.inputs[0], node.outputs[0]
+    inner = elementwise(x, "mul", "true_div")
+    if out.dtype != "float64" or x.dtype != "float64" or node.op.inplace or inner is None:
+        return None
+    factors = Factors(x)
+    both = [*factors.above, *factors.below]
+    if not 2 <= len(both) <= MOST_FACTORS or factors.number <= 0 or any(map(_is_bounded, both)):
+        return None
+    if any(v.dtype != "float64" or v.type.broadcastable != x.type.broadcastable for v in both):
+        return None
+    count = len(factors.above), len(factors.below)
+    root = Elemwise(ROWS["scaled_product"](2, *count))(*both)
+    return scaled(math.sqrt(factors.number), root)
+
+
 def _in_range(above: Sequence[Any], below: Sequence[Any]) -> Any:
     """The product of some factors over that of others, or None where any order is right."""
     if len(above) + len(below) < 3 or (not above and len(below) < 3):
         return None
     counts = Counter(above), Counter(below)
-    common = gcd(*counts[0].values(), *counts[1].values())
+    common = math.gcd(*counts[0].values(), *counts[1].values())
     if common > 1 and above and below:
         base = [[x for x, n in count.items() for _ in range(n // common)] for count in counts]
         return _power(_in_range(*base) or _quotient(*base), common)
@@ -144,4 +168,4 @@ def _product(factors: Sequence[Any]) -> Any:
     return reduce(lambda x, y: x * y, ordered)
 
 
-EXTREMES = RuleSet([product_in_range], ["extremes"])
+EXTREMES = RuleSet([product_in_range, root_in_range], ["extremes"])

@@ -27,6 +27,9 @@ from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
 from symcomp.rewrite.stabilize.limits import LIMIT_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
+from symcomp.rewrite.stabilize.means import MEAN_RULES
+from symcomp.rewrite.stabilize.norms import NORM_RULES
+from symcomp.rewrite.stabilize.powers import POWER_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
 from symcomp.rewrite.stabilize.rational import RATIONAL_RULES
 from symcomp.rewrite.stabilize.sums import SUM_RULES
@@ -45,7 +48,10 @@ CANONICALIZE = RuleSet(
     [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
 )
 STABILIZE = RuleSet(
-    [*LINALG_RULES, *SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LIMIT_RULES, *RATIONAL_RULES],
+    [
+        *LINALG_RULES, *SUM_RULES, *GAMMA_RULES, *NORM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LIMIT_RULES,
+        *MEAN_RULES, *POWER_RULES, *RATIONAL_RULES,
+    ],
     ["stabilize", "fast_compile", *STABLE],
 )
 INLINE = RuleSet(INLINE_RULES, QUICK)

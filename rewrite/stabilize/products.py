@@ -10,7 +10,6 @@ import numpy as np
 from symcomp.core.node import Apply
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.softmax import Softmax, WeightedSoftmax
-from symcomp.ops.stable_reduce import Norm
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.gamma import difference, is_step, size
 from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
@@ -99,11 +98,12 @@ def softmax(node: Apply, graph: Any) -> Any:
         if any(e < 0 and p.factors.get(f, 0) >= 0 for f, e in left.items()):
             continue
         rest = Product(p.coefficient / inner.coefficient, {f: e for f, e in left.items() if e})
-        return rest.times(_softmax(x, w, total.op.axes))
+        return rest.times(exponential_weights(x, w, total.op.axes))
     return None
 
 
-def _softmax(x: Any, w: Product, axes: tuple[int, ...]) -> Any:
+def exponential_weights(x: Any, w: Product, axes: tuple[int, ...]) -> Any:
+    """Return w exp(x) over its sum along axes."""
     if not w.factors and len(axes) == 1:
         return Softmax(axes[0])(x)
     ones = np.ones((1,) * x.ndim, x.dtype)
@@ -208,41 +208,6 @@ def product_of_exponentials(node: Apply, graph: Any) -> Any:
     return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
 
 
-@rule("sqrt", "pow", why="the squares over- and underflow long before their root")
-def root_of_squares(node: Apply, graph: Any) -> Any:
-    """sqrt(x^2 + y^2) -> hypot(x, y), also of more;   sqrt(sum(x^2)) -> norm of x"""
-    p = as_product(node.outputs[0])
-    if p.coefficient != 1 or list(p.factors.values()) != [0.5]:
-        return None
-    (square,) = p.factors
-    total, views = through_views(square)
-    reduced = computed_by(total, Reduce)
-    if reduced is not None and reduced.op.reduction.name == "sum" and not reduced.op.acc_dtype:
-        x = square_root(reduced.inputs[0])
-        if x is None or not reduced.op.axes or x.dtype != reduced.outputs[0].dtype:
-            return None
-        return rearranged(Norm(reduced.op.axes)(x), views)
-    s = as_sum(square)
-    roots = [square_root(t) for t in s.terms]
-    if any(r is None for r in roots) or any(c <= 0 for c in s.terms.values()) or s.constant < 0:
-        return None
-    sides = [scaled(math.sqrt(c), r) for r, c in zip(roots, s.terms.values(), strict=True)]
-    if not all(_exact_root(c) for c in (*s.terms.values(), s.constant)):
-        return None
-    if s.constant:
-        sides.append(np.asarray(math.sqrt(s.constant), square.dtype))
-    if len(sides) < 2:
-        return None
-    found = sides[0]
-    for side in sides[1:]:
-        found = call("hypot", found, side)
-    return found
-
-
-def _exact_root(c: float) -> bool:
-    return math.sqrt(c) ** 2 == c
-
-
 @rule("mul", "true_div", "neg", "cast", why="what is not chosen has no influence: 0, not 0 inf")
 def guarded(node: Apply, graph: Any) -> Any:
     """guarded(c, x) y -> guarded(c, x y);  likewise for quotients, signs and casts"""
@@ -258,6 +223,6 @@ def guarded(node: Apply, graph: Any) -> Any:
 PRODUCT_RULES = RuleSet(
     [
         tanh, sigmoid, softmax, xlogx, gamma_ratio, erfcx, normal_distribution,
-        root_of_squares, guarded, product_of_exponentials,
+        guarded, product_of_exponentials,
     ]
 )  # fmt: skip

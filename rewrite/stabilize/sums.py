@@ -107,9 +107,11 @@ def compoundm1(node: Apply, graph: Any) -> Any:
     s = as_sum(node.outputs[0])
     if s.single is None or s.constant != -s.single[1]:
         return None
-    power = elementwise(s.single[0], "pow", "sqr")
+    power = elementwise(s.single[0], "pow", "sqr", "compound")
     if power is None:
         return None
+    if power.op.scalar.name == "compound":
+        return scaled(s.single[1], call("compoundm1", *power.inputs))
     base = as_sum(power.inputs[0])
     if base.constant != 1 or not base.terms:
         return None
@@ -313,8 +315,10 @@ def _number_and(
 
 
 def exponent(x: Any) -> Any:
-    """y if ``x`` is exp(y), also written as 1 / exp(-y); else None."""
+    """y if ``x`` is exp(y), also written as 1 / exp(-y) or as a power; else None."""
     y = argument(x, "exp")
+    if (power := elementwise(x, "power_of_log")) is not None:
+        return power.inputs[1] * call("log", power.inputs[0])
     if y is None:
         p = as_product(x)
         inverses = p.found(-1, "exp")

@@ -17,11 +17,13 @@ _TRIGONOMETRIC = ("sin", "cos", "tan")
 _STABLE = (
     "sigmoid", "softplus", "logit", "log1mexp", "log_sigmoid", "xlogx", "sech_squared",
     "logcosh", "one_minus_cos", "one_minus_cos_over_square", "x_over_expm1",
-    "sqrt1p_minus_sqrt", "sqrt1pm1", "hypotm1", "bell", "normal_pdf", "erf", "erfc",
+    "sqrt1p_minus_sqrt", "sqrt1pm1", "hypotm1", "log1p_square",
+    "over_one_plus_square", "bell", "normal_pdf", "erf", "erfc",
 )  # fmt: skip
 _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
-    "square_difference", "sqrt_difference", "hypot_minus",
+    "square_difference", "sqrt_difference", "hypot_minus", "power_of_log", "lowered_power",
+    "leg",
 )  # fmt: skip
 _PRODUCTS = ("times_over", "over_both", "times_three")
 _SPECIAL = (
