@@ -73,6 +73,11 @@ class Factors:
         return whole and not (squares and elementwise(inner.inputs[0], "mul", "true_div", "sqr"))
 
     @property
+    def of_one_shape(self) -> bool:
+        """True if nothing is stretched: scales of rows stay next to what they scale."""
+        return all((x.dtype, x.type.broadcastable) == self._type for x in self.above + self.below)
+
+    @property
     def count(self) -> int:
         """How many factors there are."""
         return len(self.above) + len(self.below)
@@ -100,6 +105,8 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     factors = Factors(out)
     if not 3 <= factors.count <= MOST_FACTORS:
         return None
+    if not factors.of_one_shape:
+        return None
     bounded = [x for x in factors.above if _is_bounded(x)]
     above = [x for x in factors.above if not _is_bounded(x)]
     found = _in_range(above, factors.below)
@@ -121,7 +128,7 @@ def root_in_range(node: Apply, graph: Any) -> Any:
     both = [*factors.above, *factors.below]
     if not 2 <= len(both) <= MOST_FACTORS or factors.number <= 0 or any(map(_is_bounded, both)):
         return None
-    if any(v.dtype != "float64" or v.type.broadcastable != x.type.broadcastable for v in both):
+    if not factors.of_one_shape:
         return None
     count = len(factors.above), len(factors.below)
     root = Elemwise(ROWS["scaled_product"](2, *count))(*both)

@@ -19,6 +19,7 @@ QUOTIENTS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "one_minus_cos": (2, one_minus_cos_over_square),
     "sqrt1pm1": (1, lambda x: 1 / (1 + call("sqrt", 1 + x))),
     "hypotm1": (2, lambda x: 1 / (1 + call("hypot", x, 1.0))),
+    "log1p_square": (2, lambda x: over.over_argument("log1p", 0, call("sqr", x))),
     **{name: (1, partial(over.over_argument, name, 0)) for name in over.FUNCTIONS},
 }
 # What x f(x y) / x = y q(x y) would lose where x y overflows: these are bounded, or nearly.

@@ -8,6 +8,8 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.reduce import Reduce
+from symcomp.ops.scalar_logic import switch
+from symcomp.ops.shape import ShapeI
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.logarithms import split_exponentials
 from symcomp.rewrite.stabilize.products import exponential_weights
@@ -50,8 +52,16 @@ def weighted_mean(node: Apply, graph: Any) -> Any:
             if any(k < 0 for k in inner.values()):
                 continue
             mean = total.op(Product(v.coefficient / w.coefficient, inner).times(weights))
-            return p.without(f, g).times(rearranged(mean, views))
+            return p.without(f, g).times(rearranged(_unless_empty(mean, x, total.op.axes), views))
     return None
+
+
+def _unless_empty(mean: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """``mean``; NaN, as 0 / 0 is, where there are no elements along the axes."""
+    unknown = [ShapeI(a)(x) for a in axes if not x.type.shape[a]]
+    for length in unknown:
+        mean = switch(call("eq", length, 0), math.nan, mean)
+    return mean
 
 
 def _sum_of_exponentials(f: Any) -> tuple[Any, Any, Any, Any]:

@@ -31,12 +31,15 @@ def root_of_sum(x: Any) -> Any:
     """The root of a sum of squares, also of one square or of a mean, by functions that stay in
     range; None if ``x`` is no such sum.
     """
-    sides: list[Any] = []
     s = as_sum(x)
     if s.constant < 0 or not s.terms:
         return None
+    if s.single is not None and not s.constant and (norm := _norm(x)) is not None:
+        return norm
+    sides: list[Any] = []
     for term, c in s.pairs():
-        side = _norm(term) if square_root(term) is None else square_root(term)
+        # Small numbers are added to means so that roots are not 0: those stay one pass over rows.
+        side = _norm(term) if square_root(term) is None and s.constant in (0, 1) else square_root(term)
         if side is None or c <= 0 or side.dtype != x.dtype or not _exact_root(c):
             return None
         sides.append(scaled(math.sqrt(c), side))

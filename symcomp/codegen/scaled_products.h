@@ -31,7 +31,7 @@ struct scaled {
 };
 
 /* 2^power, which is a normal number. */
-INLINE double power_of_two(int64_t power)
+INLINE double scaled_power(int64_t power)
 {
     uint64_t bits = (uint64_t)(power + 1023) << 52;
     double z;
@@ -47,7 +47,7 @@ INLINE struct scaled scaled_of(double x)
     memcpy(&bits, &x, sizeof bits);
     int64_t power = (int64_t)(bits >> 52 & 2047);
     power = (power > 2045 ? 2045 : power) - 1023;
-    return (struct scaled){x * power_of_two(-power), power};
+    return (struct scaled){x * scaled_power(-power), power};
 }
 
 INLINE struct scaled scaled_times(struct scaled x, struct scaled y)
@@ -64,7 +64,7 @@ INLINE struct scaled scaled_over(struct scaled x, struct scaled y)
 INLINE double scaled_value(struct scaled x)
 {
     int64_t power = x.power > 2042 ? 2042 : x.power < -2042 ? -2042 : x.power, half = power / 2;
-    return x.number * power_of_two(half) * power_of_two(power - half);
+    return x.number * scaled_power(half) * scaled_power(power - half);
 }
 
 INLINE double scaled_root(struct scaled x)

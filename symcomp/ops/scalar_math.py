@@ -29,6 +29,7 @@ from symcomp.ops.elemwise import (
     ufunc_rule,
     upcast_rule,
 )
+from symcomp.ops.exact import in_float
 
 LN2 = float(np.log(2))
 LN10 = float(np.log(10))
@@ -235,7 +236,7 @@ def _lowered_power(x: Any, y: Any) -> Any:
 
 
 lowered_power = scalar(
-    "lowered_power", "x y", "x ** (y - 1), as if y - 1 were not rounded.", _lowered_power,
+    "lowered_power", "x y", "x ** (y - 1), as if y - 1 were not rounded.", in_float(_lowered_power),
     dtype=real_float_rule,
     d=(
         lambda x, y, z, g: g * (y - 1) * lowered_power(x, y - 1),
