@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Relatives of the expressions of stability_cases.py, by family, from 1e-300 to 1e300.
 
 They were written down before any was computed, to see what rules do with expressions that they were

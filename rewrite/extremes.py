@@ -14,9 +14,6 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
-from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
@@ -41,30 +38,29 @@ class Factors:
         self.above: list[Any] = []
         self.below: list[Any] = []
         self._type = out.dtype, out.type.broadcastable
-        self._read(out.owner, 1)
+        pending = [(out, 1)]
+        while pending and len(pending) + self.count <= MOST_FACTORS:
+            x, e = pending.pop()
+            inner = elementwise(x, "mul", "true_div", "sqr", "reciprocal", "neg")
+            value = number(x)
+            if value is not None and 1 / LARGE < abs(value) < LARGE:
+                self.number *= value**e
+            elif inner is not None and (x is out or self._is_open(x, inner)):
+                pending += [(y, e * k) for y, k in reversed(self._parts(inner))]
+            else:
+                (self.above if e > 0 else self.below).append(x)
+        self.whole = not pending
 
-    def _read(self, node: Apply, e: int) -> None:
+    def _parts(self, node: Apply) -> list[tuple[Any, int]]:
+        """What a node multiplies, with signs of exponents; a sign goes to the number."""
         name, inputs = node.op.scalar.name, node.inputs
-        if name == "sqr":
-            inputs = [inputs[0], inputs[0]]
-        if name in ("true_div", "reciprocal"):
-            *above, below = inputs
-            self._add(below, -e)
-            inputs = above
         if name == "neg":
             self.number = -self.number
-        for x in inputs:
-            self._add(x, e)
-
-    def _add(self, x: Any, e: int) -> None:
-        inner = elementwise(x, "mul", "true_div", "sqr", "reciprocal", "neg")
-        value = number(x)
-        if value is not None and 1 / LARGE < abs(value) < LARGE:
-            self.number *= value**e
-        elif inner is not None and self._is_open(x, inner):
-            self._read(inner, e)
-        else:
-            (self.above if e > 0 else self.below).append(x)
+        if name == "sqr":
+            return [(inputs[0], 1), (inputs[0], 1)]
+        if name in ("true_div", "reciprocal"):
+            return [*((x, 1) for x in inputs[:-1]), (inputs[-1], -1)]
+        return [(x, 1) for x in inputs]
 
     def _is_open(self, x: Any, inner: Apply) -> bool:
         """True if ``x`` is read as a part of the product; squares of products are in range."""
@@ -103,7 +99,7 @@ def product_in_range(node: Apply, graph: Any) -> Any:
     if out.dtype != "float64" or node.op.inplace:
         return None
     factors = Factors(out)
-    if not 3 <= factors.count <= MOST_FACTORS:
+    if factors.count < 3 or not factors.whole:
         return None
     if not factors.of_one_shape:
         return None
@@ -126,7 +122,7 @@ def root_in_range(node: Apply, graph: Any) -> Any:
         return None
     factors = Factors(x)
     both = [*factors.above, *factors.below]
-    if not 2 <= len(both) <= MOST_FACTORS or factors.number <= 0 or any(map(_is_bounded, both)):
+    if len(both) < 2 or not factors.whole or factors.number <= 0 or any(map(_is_bounded, both)):
         return None
     if not factors.of_one_shape:
         return None

@@ -49,8 +49,16 @@ CANONICALIZE = RuleSet(
 )
 STABILIZE = RuleSet(
     [
-        *LINALG_RULES, *SUM_RULES, *GAMMA_RULES, *NORM_RULES, *LOGARITHM_RULES, *PRODUCT_RULES, *LIMIT_RULES,
-        *MEAN_RULES, *POWER_RULES, *RATIONAL_RULES,
+        *LINALG_RULES,
+        *SUM_RULES,
+        *GAMMA_RULES,
+        *NORM_RULES,
+        *LOGARITHM_RULES,
+        *PRODUCT_RULES,
+        *LIMIT_RULES,
+        *MEAN_RULES,
+        *POWER_RULES,
+        *RATIONAL_RULES,
     ],
     ["stabilize", "fast_compile", *STABLE],
 )

@@ -39,7 +39,9 @@ def root_of_sum(x: Any) -> Any:
     sides: list[Any] = []
     for term, c in s.pairs():
         # Small numbers are added to means so that roots are not 0: those stay one pass over rows.
-        side = _norm(term) if square_root(term) is None and s.constant in (0, 1) else square_root(term)
+        side = square_root(term)
+        if side is None and s.constant in (0, 1):
+            side = _norm(term)
         if side is None or c <= 0 or side.dtype != x.dtype or not _exact_root(c):
             return None
         sides.append(scaled(math.sqrt(c), side))

@@ -91,7 +91,9 @@ def power_of_sum(node: Apply, graph: Any) -> Any:
     """(1 + x) ** y -> compound(x, y), where y is no constant"""
     x, y = node.inputs
     out = node.outputs[0]
-    if number(y) is not None or not x.dtype == y.dtype == out.dtype or not dtypes.is_float(out.dtype):
+    if number(y) is not None or not dtypes.is_float(out.dtype):
+        return None
+    if not x.dtype == y.dtype == out.dtype:
         return None
     s = as_sum(x)
     if s.constant != 1 or not s.terms:

@@ -22,7 +22,6 @@ from symcomp.rewrite.views import (
     call,
     product_of,
     puts_back,
-    rearranged,
     same,
     scaled,
     through_views,

@@ -1,4 +1,4 @@
-"""Differences of nearly equal rational functions, brought to one denominator: 1/x - 1/(x + 1) ..."""
+"""Differences of nearly equal rational functions over one denominator: 1/x - 1/(x + 1) ..."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Fraction:
 @rule("add", "sub", why="over one denominator what cancels is left out, not rounded")
 def rational_difference(node: Apply, graph: Any) -> Any:
     """1/x - 1/(x + 1) -> 1 / (x (x + 1));   1 - x/(1 + x) -> 1 / (1 + x);
-    x/(x + y) - y/(x + y) -> (x - y) / (x + y);   1/x - 1/y -> (y - x) / (x y);   x/y - 1 -> (x - y)/y
+    x/(x + y) - y/(x + y) -> (x - y) / (x + y);   1/x - 1/y -> (y - x) / (x y);
+    x/y - 1 -> (x - y) / y
     """
     out = node.outputs[0]
     if not any(map(_divides, node.inputs)) or not dtypes.is_float(out.dtype):
@@ -93,8 +94,9 @@ def _divides(x: Any) -> bool:
 
 
 def _is_quotient(x: Any) -> bool:
-    """True if ``x`` is computed by a division."""
-    return elementwise(x, "true_div", "reciprocal") is not None
+    """True if ``x`` is computed by a division, by something else than a number."""
+    node = elementwise(x, "true_div", "reciprocal")
+    return node is not None and number(node.inputs[-1]) is None
 
 
 def _fractions(s: Sum) -> list[Fraction] | None:
@@ -149,7 +151,7 @@ def _multiplied(m: Monomial, n: Monomial) -> Monomial:
 
 
 def _is_better(total: Polynomial, cancelled: bool, fractions: list[Fraction]) -> bool:
-    """True if terms cancelled and none of those left can cancel, or only two numbers as they are."""
+    """True if terms cancelled and those left cannot, or if two numbers are left as they are."""
     signs = {c > 0 for c in total.values()}
     if cancelled and len(signs) == 1 and len(total) <= 3:
         return True

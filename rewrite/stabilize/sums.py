@@ -362,7 +362,8 @@ def _leading_sign(x: Any) -> float:
 SUM_RULES = RuleSet(
     [
         expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared, one_minus_cos,
-        compoundm1, hyperbolic, cosh_minus_one, sqrt1pm1, hypot_minus, sqrt_difference, square_difference, log1p_minus,
+        compoundm1, hyperbolic, cosh_minus_one, sqrt1pm1, hypot_minus, sqrt_difference,
+        square_difference, log1p_minus,
         variance_of_moments, centered_twice,
     ]
 )  # fmt: skip

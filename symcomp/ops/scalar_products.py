@@ -64,7 +64,7 @@ def _safely(function: Any) -> Any:
     return in_float(run)
 
 
-times_over = scalar(
+times_over: Any = scalar(
     "times_over", "x y z", "x y / z, where x y or x / z over- or underflows, too.",
     _safely(_times_over), dtype=real_float_rule,
     d=(
@@ -74,7 +74,7 @@ times_over = scalar(
     ),
     public=False,
 )  # fmt: skip
-over_both = scalar(
+over_both: Any = scalar(
     "over_both", "x y z", "x / (y z), where y z or x / y over- or underflows, too.",
     _safely(_over_both), dtype=real_float_rule,
     d=(
@@ -84,7 +84,7 @@ over_both = scalar(
     ),
     public=False,
 )  # fmt: skip
-times_three = scalar(
+times_three: Any = scalar(
     "times_three", "x y z", "x y z, where x y over- or underflows, too.",
     _safely(_times_three), dtype=real_float_rule,
     d=(

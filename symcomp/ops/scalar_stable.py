@@ -358,7 +358,7 @@ def _leg(x: Any, y: Any) -> Any:
     return np.where(z == 0, 0, x / np.where(z == 0, 1, z))
 
 
-leg = _row(
+leg: Any = _row(
     "leg", "x y", "x / sqrt(x^2 + y^2), 0 at the origin.", in_float(_leg),
     lambda x, y, z, g: g * sqr(leg(y, x)) / hypot(x, y),
     lambda x, y, z, g: -g * z * leg(y, x) / hypot(x, y),
@@ -390,7 +390,7 @@ def _over_one_plus_square(x: Any) -> Any:
     return np.where(large, 1 / np.where(large, x, 1), safe / (1 + safe * safe))
 
 
-over_one_plus_square = _row(
+over_one_plus_square: Any = _row(
     "over_one_plus_square", "x", "x / (1 + x^2).", in_float(_over_one_plus_square),
     lambda x, z, g: g * (1 - x) * (1 + x) / sqr(hypot(x, 1.0)) / sqr(hypot(x, 1.0)),
 )  # fmt: skip

@@ -132,7 +132,9 @@ def compiled(text, count, kind):
     slopes = symcomp.grad(z.sum(), xs)
     forward = [symcomp.gradient.Rop(z, x, w) for x, w in zip(xs, ways, strict=True)]
     mode = symcomp.Mode(linker="py")
-    return symcomp.function([*xs, *ways], [z, *slopes, *forward], mode=mode, on_unused_input="ignore")
+    return symcomp.function(
+        [*xs, *ways], [z, *slopes, *forward], mode=mode, on_unused_input="ignore"
+    )
 
 
 @pytest.mark.parametrize("text", ELEMENTWISE)
