@@ -102,7 +102,9 @@ def root_of_squares(node: Apply, graph: Any) -> Any:
     root = root_of_sum(x)
     if root is None:
         return None
-    return powered(root, 2 * e) if e > 0 else call("reciprocal", powered(root, -2 * e))
+    if e > 0:
+        return powered(root, 2 * e)
+    return call("reciprocal", root) if e == -0.5 else call("pow", root, 2 * e)
 
 
 @rule("log", why="the squares over- and underflow long before their logarithm")
@@ -146,6 +148,8 @@ def over_squares(node: Apply, graph: Any) -> Any:
         root, bases = _squares_below(f)
         for x in bases:
             if root is not None and p.factors.get(x, 0) > 0:
+                if root is x and p.factors[x] > 1:
+                    root = call("hypot", x, 1.0)
                 if root is x:  # 1 + x^2
                     part = call("over_one_plus_square", x)
                     return _exchanged(p, {x: -1, f: 1, part: 1})

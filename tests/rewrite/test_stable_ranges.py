@@ -50,6 +50,8 @@ ELEMENTWISE = {
     "log(1 + x**2)": (REAL, 4),
     "x / (1 + x**2)": (REAL, 4),
     "x / sqrt(1 + x**2)": (REAL, 6),
+    "1 - 1 / (1 + x**2)": (REAL, 6),
+    "(1 + x**2)**-1.5": (REAL, 6),
     "sqrt(x**2)": (REAL, 4),
     "1 / x - 1 / y": (PAIRS, 6),
     "x / (x + y) - y / (x + y)": (PAIRS, 8),
