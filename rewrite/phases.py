@@ -15,6 +15,7 @@ from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.extremes import EXTREMES
 from symcomp.rewrite.fusion import fuse
 from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.inline import INLINE_RULES
@@ -24,8 +25,13 @@ from symcomp.rewrite.picks import LENGTHS, PICKS
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
+from symcomp.rewrite.stabilize.limits import LIMIT_RULES
 from symcomp.rewrite.stabilize.logarithms import LOGARITHM_RULES
+from symcomp.rewrite.stabilize.means import MEAN_RULES
+from symcomp.rewrite.stabilize.norms import NORM_RULES
+from symcomp.rewrite.stabilize.powers import POWER_RULES
 from symcomp.rewrite.stabilize.products import PRODUCT_RULES
+from symcomp.rewrite.stabilize.rational import RATIONAL_RULES
 from symcomp.rewrite.stabilize.sums import SUM_RULES
 from symcomp.rewrite.trace import Firing, PhaseReport, Trace
 from symcomp.rewrite.unsafe import UNSAFE
@@ -42,13 +48,25 @@ CANONICALIZE = RuleSet(
     [*ALGEBRA, *STRUCTURE, *INDEXING, *INDEXED_UPDATES], ["canonicalize", *QUICK]
 )
 STABILIZE = RuleSet(
-    [*LINALG_RULES, *SUM_RULES, *GAMMA_RULES, *LOGARITHM_RULES, *PRODUCT_RULES],
+    [
+        *LINALG_RULES,
+        *SUM_RULES,
+        *GAMMA_RULES,
+        *NORM_RULES,
+        *LOGARITHM_RULES,
+        *PRODUCT_RULES,
+        *LIMIT_RULES,
+        *MEAN_RULES,
+        *POWER_RULES,
+        *RATIONAL_RULES,
+    ],
     ["stabilize", "fast_compile", *STABLE],
 )
 INLINE = RuleSet(INLINE_RULES, QUICK)
 STABLE_FORMS = STABILIZE + CANONICALIZE + UNSAFE
 SPECIALIZED = RuleSet([*SPECIALIZE, *MATRIX_PRODUCTS], FULL) + NAN_UNSAFE_MATRIX_PRODUCTS
 BLAS = RuleSet(BLAS_RULES, FULL)
+IN_RANGE = RuleSet(EXTREMES, FULL)
 PICKED, COMPARED = RuleSet(PICKS, FULL), RuleSet(LENGTHS, FULL)
 
 
@@ -83,6 +101,7 @@ PHASES = (
     Phase("blas", "products of matrices scaled and added up by one routine", BLAS),
     Phase("picks", "labels are read in passes over rows", PICKED),
     Phase("lengths", "lengths are compared where values come from", COMPARED),
+    Phase("extremes", "no part of a product leaves the range if the product does not", IN_RANGE),
     Phase("fusion", "scalar functions of the same elements are one loop", RuleSet([]), FULL, fuse),
 )
 

@@ -218,6 +218,13 @@ def _bare(x: Any) -> Any:
     return DimShuffle(value.ndim, ("x",) * missing + tuple(range(value.ndim)))(value)
 
 
+@rule("neg", why="one number is negated in the place of many")
+def neg_of_fill(node: Apply, graph: Any) -> Any:
+    """-second(x, y) -> second(x, -y)"""
+    filled = elementwise(node.inputs[0], "second")
+    return filled and call("second", filled.inputs[0], neg(filled.inputs[1]))
+
+
 @rule("second", why="the shape is that of the model, whose values nobody reads")
 def second_model(node: Apply, graph: Any) -> Any:
     """second(f(x, y), z) -> second(x, z), where x has the shape of f(x, y)"""
@@ -237,6 +244,6 @@ ALGEBRA = RuleSet(
     [
         neg_neg, add_zero, mul_one, signs, fold_constants, simple_powers, mul_to_sqr,
         div_to_reciprocal, drop_copies, cast_of_cast, switch_known, second_of_same_shape,
-        unfilled_operands, second_model,
+        unfilled_operands, neg_of_fill, second_model,
     ]
 )  # fmt: skip

@@ -58,13 +58,16 @@ def log1p(node: Apply, graph: Any) -> Any:
     s = as_sum(node.inputs[0])
     if s.constant != 1 or not s.terms or not dtypes.is_float(node.outputs[0].dtype):
         return None
+    if len(s.terms) > 1 and all(c > 0 and exponent(t) is not None for t, c in s.pairs()):
+        return None  # log_of_sum does not overflow
     return call("log1p", sum_of(0, s.pairs(), node.outputs[0]))
 
 
 @rule("log1p", why="each has a function of its own, which does not overflow")
 def log1p_of(node: Apply, graph: Any) -> Any:
     """log1p(exp x) -> softplus(x);  log1p(-exp x) -> log1mexp(x);  log1p(-erf x) -> log_erfc(x);
-    log1p(-sigmoid x) -> log_sigmoid(-x);  log1p(expm1 x) -> x
+    log1p(-sigmoid x) -> log_sigmoid(-x);  log1p(expm1 x) -> x;
+    log1p(sum(exp x)) -> softplus(logsumexp x)
     """
     s = as_sum(node.inputs[0])
     if s.single is None or s.constant or abs(s.single[1]) != 1:
@@ -73,6 +76,11 @@ def log1p_of(node: Apply, graph: Any) -> Any:
     x = exponent(term)
     if x is not None:
         return call("softplus" if c > 0 else "log1mexp", x)
+    total, views = through_views(term)
+    reduced = computed_by(total, Reduce)
+    if c > 0 and reduced is not None and reduced.op.reduction.name == "sum":
+        found = log_sum_exp(reduced)
+        return None if found is None else call("softplus", rearranged(found, views))
     if (x := argument(term, "erf")) is not None:
         return call("log_erfc", scaled(-c, x))
     if (x := argument(term, "sigmoid")) is not None and c < 0:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, spherical_jn
 from symcomp.ops.softmax import Softmax, WeightedSoftmax
-from symcomp.ops.stable_reduce import Norm
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.gamma import difference, is_step, size
 from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched
@@ -25,7 +22,6 @@ from symcomp.rewrite.views import (
     call,
     product_of,
     puts_back,
-    rearranged,
     same,
     scaled,
     through_views,
@@ -101,11 +97,12 @@ def softmax(node: Apply, graph: Any) -> Any:
         if any(e < 0 and p.factors.get(f, 0) >= 0 for f, e in left.items()):
             continue
         rest = Product(p.coefficient / inner.coefficient, {f: e for f, e in left.items() if e})
-        return rest.times(_softmax(x, w, total.op.axes))
+        return rest.times(exponential_weights(x, w, total.op.axes))
     return None
 
 
-def _softmax(x: Any, w: Product, axes: tuple[int, ...]) -> Any:
+def exponential_weights(x: Any, w: Product, axes: tuple[int, ...]) -> Any:
+    """Return w exp(x) over its sum along axes."""
     if not w.factors and len(axes) == 1:
         return Softmax(axes[0])(x)
     ones = np.ones((1,) * x.ndim, x.dtype)
@@ -130,47 +127,6 @@ def xlogx(node: Apply, graph: Any) -> Any:
     for factor, x in p.found(1, "log"):
         if p.factors.get(x) == 1:
             return p.without(factor, x).times(call("xlogx", x))
-    return None
-
-
-# f(x) / x^n by a function of its own.
-OVER_ARGUMENT: dict[str, tuple[int, Callable[[Any], Any]]] = {
-    "sin": (1, lambda x: spherical_jn(0, x)),
-    "expm1": (1, lambda x: exp_moment(0, x)),
-    "one_minus_cos": (2, one_minus_cos_over_square),
-}
-
-
-@rule(*PRODUCTS, why="0 / 0 has a limit here, and near it the quotient is known exactly")
-def over_argument(node: Apply, graph: Any) -> Any:
-    """sin(a x) / x -> a spherical_jn(0, a x);  expm1(a x) / x -> a exp_moment(0, a x);
-    one_minus_cos(a x) / x^2 -> a^2 one_minus_cos_over_square(a x);
-    x / expm1(a x) -> x_over_expm1(a x) / a
-    """
-    p = as_product(node.outputs[0])
-    for name, (n, quotient) in OVER_ARGUMENT.items():
-        for factor, y in p.found(1, name):
-            found = _multiple_of_factor(p, y, -n)
-            if found is not None:
-                a, x = found
-                rest = p.without(factor, x)
-                return Product(rest.coefficient * a**n, rest.factors).times(quotient(y))
-    for factor, y in p.found(-1, "expm1"):
-        found = _multiple_of_factor(p, y, 1)
-        if found is not None:
-            a, x = found
-            rest = p.without(factor, x)
-            return Product(rest.coefficient / a, rest.factors).times(call("x_over_expm1", y))
-    return None
-
-
-def _multiple_of_factor(p: Product, y: Any, e: float) -> tuple[float, Any] | None:
-    """(a, x) if y = a x and the product has the factor x^e."""
-    if p.factors.get(y) == e:
-        return 1.0, y
-    s = as_sum(y)
-    if s.single is not None and not s.constant and p.factors.get(s.single[0]) == e:
-        return s.single[1], s.single[0]
     return None
 
 
@@ -251,41 +207,6 @@ def product_of_exponentials(node: Apply, graph: Any) -> Any:
     return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
 
 
-@rule("sqrt", "pow", why="the squares over- and underflow long before their root")
-def root_of_squares(node: Apply, graph: Any) -> Any:
-    """sqrt(x^2 + y^2) -> hypot(x, y), also of more;   sqrt(sum(x^2)) -> norm of x"""
-    p = as_product(node.outputs[0])
-    if p.coefficient != 1 or list(p.factors.values()) != [0.5]:
-        return None
-    (square,) = p.factors
-    total, views = through_views(square)
-    reduced = computed_by(total, Reduce)
-    if reduced is not None and reduced.op.reduction.name == "sum" and not reduced.op.acc_dtype:
-        x = square_root(reduced.inputs[0])
-        if x is None or not reduced.op.axes or x.dtype != reduced.outputs[0].dtype:
-            return None
-        return rearranged(Norm(reduced.op.axes)(x), views)
-    s = as_sum(square)
-    roots = [square_root(t) for t in s.terms]
-    if any(r is None for r in roots) or any(c <= 0 for c in s.terms.values()) or s.constant < 0:
-        return None
-    sides = [scaled(math.sqrt(c), r) for r, c in zip(roots, s.terms.values(), strict=True)]
-    if not all(_exact_root(c) for c in (*s.terms.values(), s.constant)):
-        return None
-    if s.constant:
-        sides.append(np.asarray(math.sqrt(s.constant), square.dtype))
-    if len(sides) < 2:
-        return None
-    found = sides[0]
-    for side in sides[1:]:
-        found = call("hypot", found, side)
-    return found
-
-
-def _exact_root(c: float) -> bool:
-    return math.sqrt(c) ** 2 == c
-
-
 @rule("mul", "true_div", "neg", "cast", why="what is not chosen has no influence: 0, not 0 inf")
 def guarded(node: Apply, graph: Any) -> Any:
     """guarded(c, x) y -> guarded(c, x y);  likewise for quotients, signs and casts"""
@@ -300,7 +221,7 @@ def guarded(node: Apply, graph: Any) -> Any:
 
 PRODUCT_RULES = RuleSet(
     [
-        tanh, sigmoid, softmax, xlogx, over_argument, gamma_ratio, erfcx, normal_distribution,
-        root_of_squares, guarded, product_of_exponentials,
+        tanh, sigmoid, softmax, xlogx, gamma_ratio, erfcx, normal_distribution,
+        guarded, product_of_exponentials,
     ]
 )  # fmt: skip

@@ -107,9 +107,11 @@ def compoundm1(node: Apply, graph: Any) -> Any:
     s = as_sum(node.outputs[0])
     if s.single is None or s.constant != -s.single[1]:
         return None
-    power = elementwise(s.single[0], "pow", "sqr")
+    power = elementwise(s.single[0], "pow", "sqr", "compound")
     if power is None:
         return None
+    if power.op.scalar.name == "compound":
+        return scaled(s.single[1], call("compoundm1", *power.inputs))
     base = as_sum(power.inputs[0])
     if base.constant != 1 or not base.terms:
         return None
@@ -131,6 +133,43 @@ def hyperbolic(node: Apply, graph: Any) -> Any:
     if _leading_sign(x) < 0:
         x, ca, cb = y, cb, ca
     return scaled(2 * ca, call("cosh" if ca == cb else "sinh", x))
+
+
+@rule(*SUMS, why="cosh(x) - 1 = 2 sinh(x/2)^2")
+def cosh_minus_one(node: Apply, graph: Any) -> Any:
+    """c cosh(x) - c -> 2 c sinh(x / 2)^2"""
+    match _number_and(node, "cosh", lambda k, n: n == -k):
+        case c, x:
+            return scaled(2 * c, call("sqr", call("sinh", scaled(0.5, x))))
+    return None
+
+
+@rule(*SUMS, why="near x = 0 the digits of sqrt(1 + x) - 1 are those of x / 2")
+def sqrt1pm1(node: Apply, graph: Any) -> Any:
+    """c sqrt(1 + x) - c -> c sqrt1pm1(x)"""
+    match _number_and(node, "sqrt", lambda k, n: n == -k):
+        case c, y:
+            inner = as_sum(y)
+            if inner.constant == 1 and inner.terms:
+                return scaled(c, call("sqrt1pm1", sum_of(0, inner.pairs(), y)))
+    return None
+
+
+@rule(*SUMS, why="the hypotenuse is about as long as the longer leg")
+def hypot_minus(node: Apply, graph: Any) -> Any:
+    """c hypot(x, y) - c x -> c hypot_minus(x, y);   c hypot(x, 1) - c -> c hypotm1(x)"""
+    s = as_sum(node.outputs[0])
+    for term, c in s.pairs():
+        legs = elementwise(term, "hypot")
+        if legs is None:
+            continue
+        for x, y in (legs.inputs, legs.inputs[::-1]):
+            rest = s.plus(Sum(0.0, {term: -c})).plus(as_sum(x).times(c))
+            if rest.terms or rest.constant:
+                continue
+            one = number(x) == 1
+            return scaled(c, call("hypotm1", y) if one else call("hypot_minus", x, y))
+    return None
 
 
 @rule(*SUMS, why="sqrt(x) - sqrt(y) = (x - y) / (sqrt(x) + sqrt(y))")
@@ -276,8 +315,10 @@ def _number_and(
 
 
 def exponent(x: Any) -> Any:
-    """y if ``x`` is exp(y), also written as 1 / exp(-y); else None."""
+    """y if ``x`` is exp(y), also written as 1 / exp(-y) or as a power; else None."""
     y = argument(x, "exp")
+    if (power := elementwise(x, "power_of_log")) is not None:
+        return power.inputs[1] * call("log", power.inputs[0])
     if y is None:
         p = as_product(x)
         inverses = p.found(-1, "exp")
@@ -321,7 +362,8 @@ def _leading_sign(x: Any) -> float:
 SUM_RULES = RuleSet(
     [
         expm1, erfc, erf, one_minus_sigmoid, one_plus_tanh, one_minus_tanh_squared, one_minus_cos,
-        compoundm1, hyperbolic, sqrt_difference, square_difference, log1p_minus,
+        compoundm1, hyperbolic, cosh_minus_one, sqrt1pm1, hypot_minus, sqrt_difference,
+        square_difference, log1p_minus,
         variance_of_moments, centered_twice,
     ]
 )  # fmt: skip

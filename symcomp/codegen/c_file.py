@@ -20,6 +20,7 @@ _OF_FUNCTIONS = (
     "complex.h",
     "stable.h",
     "stable_double.h",
+    "scaled_products.h",
     *_OF_GAMMA_FUNCTIONS,
     "special.h",
     "lines.h",
@@ -33,6 +34,7 @@ _REAL = {
 _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _HEAD = re.compile(r"[^;{(]*?\b(?:F\((\w+)\)|(\w+))\(")
+_OF_PRODUCTS = re.compile(r"\b(r_over_both|r_times_|scaled_of)")
 _OF_SPECIAL = re.compile(r"\be_\w+\(")
 _OF_GAMMA = re.compile(r"\bg_\w+\(")
 
@@ -61,6 +63,7 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
     parts += [angle_tables(), _header("angles.h"), _header("stable_double.h")]
+    parts += [_header("scaled_products.h")] if any(map(_OF_PRODUCTS.search, sources)) else []
     if nest != "own":
         parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
     parts += [f"#define NEST {_LINKAGE[nest]}\n", _header("nest.h")]

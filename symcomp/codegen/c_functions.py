@@ -17,12 +17,15 @@ _TRIGONOMETRIC = ("sin", "cos", "tan")
 _STABLE = (
     "sigmoid", "softplus", "logit", "log1mexp", "log_sigmoid", "xlogx", "sech_squared",
     "logcosh", "one_minus_cos", "one_minus_cos_over_square", "x_over_expm1",
-    "sqrt1p_minus_sqrt", "bell", "normal_pdf", "erf", "erfc",
+    "sqrt1p_minus_sqrt", "sqrt1pm1", "hypotm1", "log1p_square",
+    "over_one_plus_square", "bell", "normal_pdf", "erf", "erfc",
 )  # fmt: skip
 _STABLE_OF_TWO = (
     "share", "exp_gap", "xlogy", "xlog1py", "log_mul", "log_div", "exp_of_sum",
-    "square_difference", "sqrt_difference",
+    "square_difference", "sqrt_difference", "hypot_minus", "power_of_log", "lowered_power",
+    "leg",
 )  # fmt: skip
+_PRODUCTS = ("times_over", "over_both", "times_three")
 _SPECIAL = (
     "erfcx", "ierfcx", "log_erfc", "ndtr", "log_ndtr", "log1p_minus", "exp_moment_ratio",
 )  # fmt: skip
@@ -40,6 +43,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "hypot": ("loop", "hypot{s}(x, y)"),
     **{name: ("result", f"r_{name}{{s}}(x)") for name in _STABLE},
     **{name: ("result", f"r_{name}{{s}}(x, y)") for name in _STABLE_OF_TWO},
+    **{name: ("result", f"r_{name}{{s}}(x, y, w)") for name in _PRODUCTS},
     "sinc": ("result", "r_sinc{s}(x)"),
     "one_plus_log": ("double", "r_one_plus_log(x)"),
     "logexpm1": ("double", "r_logexpm1(x)"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -330,12 +331,33 @@ def _in_wider(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str)
     return converted(f"e_{row.name}({', '.join(arguments)})", "float64", dtype)
 
 
+def _over_argument(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    function, n = row.parameters
+    text = f"e_over_argument(OVER_{function.upper()}, {n}, (long double){names[0]})"
+    return converted(text, "float64", dtype)
+
+
+def _scaled_product(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
+    """The functions of ``scaled_products.h``, one in another."""
+    root, above, below = row.parameters
+    parts = [f"scaled_of({converted(n, d, 'float64')})" for n, d in zip(names, dtypes, strict=True)]
+    text = _multiplied(parts[:above]) if above else "scaled_of(1)"
+    if below:
+        text = f"scaled_over({text}, {_multiplied(parts[above:])})"
+    return converted(f"scaled_{'root' if root == 2 else 'value'}({text})", "float64", dtype)
+
+
+def _multiplied(parts: Sequence[str]) -> str:
+    return reduce(lambda x, y: f"scaled_times({x}, {y})", parts)
+
+
 def _suffix(dtype: str) -> str:
     return "" if dtype == "float64" else "f"
 
 
 _SPECIAL = {
     "cast": _cast, "add": _add, "switch": _switch, "guarded": _guarded, "clip": _clip,
-    "complex": _complex, "exp_moment": _in_wider,
+    "complex": _complex, "exp_moment": _in_wider, "scaled_product": _scaled_product,
+    "over_argument": _over_argument,
     "compound": _in_wider, "compoundm1": _in_wider, "spherical_jn": _in_wider,
 }  # fmt: skip

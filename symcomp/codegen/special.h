@@ -199,3 +199,86 @@ INLINE double e_spherical_jn(int n, long double x)
     }
     return (double)now;
 }
+
+/* Functions that vanish at 0, over their arguments: `symcomp/ops/over_argument.py` in C. The numbers
+   are the places in its tuple FUNCTIONS, the longest series that of erf at the highest order. */
+enum { OVER_SINH, OVER_TAN, OVER_TANH, OVER_LOG1P, OVER_ARCTAN, OVER_ARCTANH, OVER_ARCSINH, OVER_ARCSIN, OVER_ERF };
+#define MOST_COEFFICIENTS 180
+
+INLINE long double vanishing_function(int kind, long double x)
+{
+    switch (kind) {
+    case OVER_SINH: return sinhl(x);
+    case OVER_TAN: return tanl(x);
+    case OVER_TANH: return tanhl(x);
+    case OVER_LOG1P: return log1pl(x);
+    case OVER_ARCTAN: return atanl(x);
+    case OVER_ARCTANH: return atanhl(x);
+    case OVER_ARCSINH: return asinhl(x);
+    case OVER_ARCSIN: return asinl(x);
+    default: return erfl(x);
+    }
+}
+
+/* The Taylor coefficients of the function from those of its derivative, in place: a[0] is the value. */
+INLINE void taylor_coefficients(int kind, long double x, int count, long double *a)
+{
+    long double value = vanishing_function(kind, x), factorial = 1, *b = a + 1;
+    int falls = kind == OVER_ARCTAN || kind == OVER_ARCSINH, sign = falls ? -1 : 1;
+    int whole = kind == OVER_ARCTAN || kind == OVER_ARCTANH;
+    long double weight = falls ? 1 + x * x : (1 - x) * (1 + x);
+    a[0] = value;
+    if (kind == OVER_TAN || kind == OVER_TANH) {
+        for (int k = 0; k < count - 1; k++) {
+            long double squares = 0;
+            for (int i = 0; i <= k; i++)
+                squares += a[i] * a[k - i];
+            a[k + 1] = ((k == 0) + (kind == OVER_TAN ? squares : -squares)) / (k + 1);
+        }
+        return;
+    }
+    if (count > 1)
+        b[0] = kind == OVER_SINH  ? coshl(x)
+               : kind == OVER_ERF ? 1.128379167095512573896158903121545172L * expl(-x * x)
+                                  : 1 / (kind == OVER_LOG1P ? 1 + x : whole ? weight : sqrtl(weight));
+    for (int k = 0; k < count - 2; k++) {
+        long double last = k ? b[k - 1] : 0;
+        if (kind == OVER_SINH) {
+            factorial *= k + 1;
+            b[k + 1] = (k % 2 ? b[0] : value) / factorial;
+        } else if (kind == OVER_LOG1P)
+            b[k + 1] = -b[k] * b[0];
+        else if (kind == OVER_ERF)
+            b[k + 1] = -2 * (x * b[k] + last) / (k + 1);
+        else if (whole)
+            b[k + 1] = sign * (2 * x * b[k] + last) / weight;
+        else
+            b[k + 1] = sign * ((2 * k + 1) * x * b[k] + k * last) / (k + 1) / weight;
+    }
+    for (int k = 0; k < count - 1; k++)
+        b[k] /= k + 1;
+}
+
+INLINE double e_over_argument(int kind, int n, long double x)
+{
+    long double a[MOST_COEFFICIENTS], bound = kind == OVER_ERF ? 2 : n <= 2 ? 0.25L : 0.5L;
+    if (fabsl(x) < bound) {
+        int count = kind == OVER_ERF ? 100 + 4 * n : (n <= 2 ? 40 : 76) + 2 * n;
+        long double series = 0;
+        taylor_coefficients(kind, 0, count, a);
+        for (int k = count - 2; k >= n; k--) {
+            long double falling = 1;
+            for (int j = 0; j < n; j++)
+                falling *= k - j;
+            series = series * x + a[k + 1] * falling;
+        }
+        return (double)series;
+    }
+    long double q = 0, factorial = 1;
+    taylor_coefficients(kind, x, n + 1, a);
+    for (int k = 0; k <= n; k++) {
+        q = (a[k] - q) / x;
+        factorial *= k ? k : 1;
+    }
+    return (double)(q * factorial);
+}

@@ -152,6 +152,57 @@ INLINE REAL F(r_sqrt1p_minus_sqrt)(REAL x)
     return 1 / (F(sqrt)(1 + x) + F(sqrt)(x));
 }
 
+INLINE REAL F(r_sqrt1pm1)(REAL x)
+{
+    return x == INFINITY ? x : x / (1 + F(sqrt)(1 + x));
+}
+
+INLINE REAL F(r_hypot_minus)(REAL x, REAL y)
+{
+    REAL z = F(hypot)(x, y);
+    return (x > 0) & (z < INFINITY) ? y * (y / (z + x)) : z - x;
+}
+
+INLINE REAL F(r_hypotm1)(REAL x)
+{
+    return F(r_hypot_minus)(1, x);
+}
+
+INLINE REAL F(r_power_of_log)(REAL x, REAL y)
+{
+    int undefined = (x < 0) | ((y == 0) & ((x == 0) | (x == INFINITY))) | ((x == 1) & (F(fabs)(y) == INFINITY));
+    return undefined ? NAN : F(m_pow)(x, y);
+}
+
+/* From 1/2 on y - 1 is exact; below, x^y leaves the range only where x^(y-1) does. */
+INLINE REAL F(r_lowered_power)(REAL x, REAL y)
+{
+    int whole = (y >= C(0.5)) | (x == 0) | (F(floor)(y) == y);
+    return F(m_pow)(x, whole ? y - 1 : y) / (whole ? 1 : x);
+}
+
+INLINE REAL F(r_leg)(REAL x, REAL y)
+{
+    REAL z = F(hypot)(x, y);
+    return z == 0 ? 0 : x / z;
+}
+
+/* Beyond the bound the square may overflow, and 1 + x^2 is x^2. */
+INLINE REAL F(r_log1p_square)(REAL x)
+{
+    REAL bound = sizeof(REAL) == 8 ? (REAL)0x1p510 : (REAL)0x1p62, a = F(fabs)(x);
+    int large = a > bound;
+    REAL part = large ? a / bound : a, square = part * part;
+    REAL shift = (sizeof(REAL) == 8 ? 1020 : 124) * C(0.6931471805599453);
+    return large ? F(m_log)(square) + shift : F(m_log1p)(square);
+}
+
+INLINE REAL F(r_over_one_plus_square)(REAL x)
+{
+    REAL bound = sizeof(REAL) == 8 ? (REAL)0x1p510 : (REAL)0x1p62;
+    return F(fabs)(x) > bound ? 1 / x : x / (1 + x * x);
+}
+
 /* 28 and 39 are beyond where these underflow. */
 INLINE REAL F(r_bell)(REAL x)
 {

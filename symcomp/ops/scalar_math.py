@@ -15,6 +15,7 @@ from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import DTypeError
 from symcomp.ops import trigonometry
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
+from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import (
     NEGATED,
     ROWS,
@@ -28,6 +29,7 @@ from symcomp.ops.elemwise import (
     ufunc_rule,
     upcast_rule,
 )
+from symcomp.ops.exact import in_float
 
 LN2 = float(np.log(2))
 LN10 = float(np.log(10))
@@ -211,7 +213,37 @@ def divmod(x: Any, y: Any) -> tuple[TensorVariable, TensorVariable]:
 
 def _power_of_y(x: Any, y: Any, z: Any, g: Any) -> Any:
     # y x^(y-1), with 0 for y = 0 even at x = 0.
-    return _where(_equal(y, 0), 0 * z, g * y * _pow(x, y - 1))
+    slope = lowered_power(x, y) if _rounds_below(z, y) else _pow(x, y - 1)
+    return _where(_equal(y, 0), 0 * z, g * y * slope)
+
+
+def _rounds_below(z: Any, y: Any) -> bool:
+    """True if y - 1 may be rounded, where z is a power to y: an error that x^(y-1) multiplies."""
+    if z.dtype != "float64" or y.dtype != "float64":
+        return False
+    while y.owner is not None and isinstance(y.owner.op, DimShuffle):
+        y = y.owner.inputs[0]
+    if not isinstance(y, TensorConstant):
+        return True
+    return bool(np.any((y.data < 0.5) & (y.data != np.floor(y.data))))
+
+
+def _lowered_power(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        # From 1/2 on y - 1 is exact; below, x^y leaves the range only where x^(y-1) does.
+        whole = (y >= 0.5) | (x == 0) | (np.floor(y) == y)
+        return np.power(x, np.where(whole, y - 1, y)) / np.where(whole, 1, x)
+
+
+lowered_power = scalar(
+    "lowered_power", "x y", "x ** (y - 1), as if y - 1 were not rounded.", in_float(_lowered_power),
+    dtype=real_float_rule,
+    d=(
+        lambda x, y, z, g: g * (y - 1) * lowered_power(x, y - 1),
+        lambda x, y, z, g: _power_log(x, y, z, g),
+    ),
+    public=False,
+)  # fmt: skip
 
 
 def _power_log(x: Any, y: Any, z: Any, g: Any) -> Any:

@@ -16,8 +16,9 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.ops import trigonometry
 from symcomp.ops.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule, scalar
 from symcomp.ops.exact import exp_sum, in_float, in_wider, two_product
-from symcomp.ops.scalar_logic import eq, logical_or, switch
-from symcomp.ops.scalar_math import abs_, log, log1p, sin, sqr, sqrt, tanh
+from symcomp.ops.scalar_logic import eq, logical_or, lt, switch
+from symcomp.ops.scalar_logistic import xlogy
+from symcomp.ops.scalar_math import abs_, hypot, log, log1p, lowered_power, sin, sqr, sqrt, tanh
 
 
 def _row(name: str, x: str, doc: str, function: Any, *d: Any, public: bool = False) -> Any:
@@ -124,6 +125,21 @@ compoundm1 = _row(
     "compoundm1", "x y", "(1 + x) ** y - 1.", in_wider(_compoundm1),
     lambda x, y, z, g: g * _compound_slope(x, y),
     lambda x, y, z, g: g * compound(x, y) * log1p(x),
+)  # fmt: skip
+
+
+def _power_of_log(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        # Where the logarithm is NaN, or 0 inf is: x^0 is 1 there.
+        undefined = (x < 0) | (y == 0) & ((x == 0) | (x == np.inf)) | (x == 1) & np.isinf(y)
+        return np.where(undefined, np.nan, np.power(x, y))
+
+
+power_of_log = _row(
+    "power_of_log", "x y", "exp(y log(x)), as if the exponent were not rounded.",
+    in_float(_power_of_log),
+    lambda x, y, z, g: g * y * switch(lt(x, 0), math.nan, lowered_power(x, y)),
+    lambda x, y, z, g: g * xlogy(z, x),
 )  # fmt: skip
 exp_of_sum = _row(
     "exp_of_sum", "x y", "exp(x + y).", in_float(exp_sum),
@@ -313,6 +329,70 @@ sqrt1p_minus_sqrt = _row(
     "sqrt1p_minus_sqrt", "x", "sqrt(1 + x) - sqrt(x).",
     in_float(lambda x: 1 / (np.sqrt(1 + x) + np.sqrt(x))),
     lambda x, z, g: -g * z / (2 * sqrt(x) * sqrt(1 + x)),
+)  # fmt: skip
+sqrt1pm1 = _row(
+    "sqrt1pm1", "x", "sqrt(1 + x) - 1.",
+    in_float(lambda x: np.where(x == np.inf, x, x / (1 + np.sqrt(1 + x)))),
+    lambda x, z, g: g / (2 * sqrt(1 + x)),
+)  # fmt: skip
+
+
+def _hypot_minus(x: Any, y: Any) -> Any:
+    z = np.hypot(x, y)
+    return np.where((x > 0) & (z < np.inf), y * (y / (z + x)), z - x)
+
+
+hypot_minus = _row(
+    "hypot_minus", "x y", "sqrt(x^2 + y^2) - x.", in_float(_hypot_minus),
+    lambda x, y, z, g: -g * (z / hypot(x, y)), lambda x, y, z, g: g * (y / hypot(x, y)),
+)  # fmt: skip
+hypotm1 = _row(
+    "hypotm1", "x", "sqrt(1 + x^2) - 1.",
+    in_float(lambda x: _hypot_minus(np.asarray(1, x.dtype), x)),
+    lambda x, z, g: g * (x / hypot(x, 1.0)),
+)  # fmt: skip
+
+
+def _leg(x: Any, y: Any) -> Any:
+    z = np.hypot(x, y)
+    return np.where(z == 0, 0, x / np.where(z == 0, 1, z))
+
+
+leg: Any = _row(
+    "leg", "x y", "x / sqrt(x^2 + y^2), 0 at the origin.", in_float(_leg),
+    lambda x, y, z, g: g * sqr(leg(y, x)) / hypot(x, y),
+    lambda x, y, z, g: -g * z * leg(y, x) / hypot(x, y),
+)  # fmt: skip
+
+# Beyond this the square of a number overflows, and 1 + x^2 is x^2.
+LARGE = {"float16": 2.0**7, "float32": 2.0**62, "float64": 2.0**510}
+
+
+def _log1p_square(x: Any) -> Any:
+    a = np.abs(x)
+    large = a > LARGE[x.dtype.name]
+    shift = math.log2(LARGE[x.dtype.name])
+    part = np.where(large, a / LARGE[x.dtype.name], a)
+    square = part * part
+    far = np.log(np.where(large, square, 1)) + np.asarray(2 * shift * math.log(2), x.dtype)
+    return np.where(large, far, np.log1p(np.where(large, 0, square)))
+
+
+log1p_square = _row(
+    "log1p_square", "x", "log(1 + x^2).", in_float(_log1p_square),
+    lambda x, z, g: 2 * g * over_one_plus_square(x),
+)  # fmt: skip
+
+
+def _over_one_plus_square(x: Any) -> Any:
+    large = np.abs(x) > LARGE[x.dtype.name]
+    safe = np.where(large, 1, x)
+    return np.where(large, 1 / np.where(large, x, 1), safe / (1 + safe * safe))
+
+
+over_one_plus_square: Any = _row(
+    "over_one_plus_square", "x", "x / (1 + x^2).", in_float(_over_one_plus_square),
+    lambda x, z, g: g * (1 - x) * (1 + x) / sqr(hypot(x, 1.0)) / sqr(hypot(x, 1.0)),
 )  # fmt: skip
 
 __all__ = ["logcosh"]

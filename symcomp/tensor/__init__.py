@@ -24,6 +24,7 @@ from symcomp.ops.join import *
 from symcomp.ops.known import *
 from symcomp.ops.linalg import *
 from symcomp.ops.nnet import log_softmax, relu, softmax
+from symcomp.ops.over_argument import *
 from symcomp.ops.reduce import *
 from symcomp.ops.repeat import *
 from symcomp.ops.scalar_error import *
@@ -31,6 +32,7 @@ from symcomp.ops.scalar_gamma import *
 from symcomp.ops.scalar_logic import *
 from symcomp.ops.scalar_logistic import *
 from symcomp.ops.scalar_math import *
+from symcomp.ops.scalar_products import *
 from symcomp.ops.scalar_special import *
 from symcomp.ops.scalar_stable import *
 from symcomp.ops.shape import *

@@ -60,6 +60,11 @@ def families():
             yield from (make(n) for n in range(4))
         elif name == "spherical_jn":
             yield from (make(n) for n in (0, 1, 3))
+        elif name == "over_argument":
+            yield from (make(function, n) for function in ("sinh", "tan", "log1p") for n in (0, 2))
+            yield from (make(function, 1) for function in ("arctan", "arcsinh", "arcsin", "erf"))
+        elif name == "scaled_product":
+            yield from (make(*sizes) for sizes in ((1, 2, 2), (1, 0, 3), (2, 1, 1)))
         else:
             yield make()
 

@@ -127,7 +127,6 @@ LINES: dict[str, Example] = {
         lambda x, i: T.nnet.categorical_crossentropy(T.nnet.softmax(x), i),
         (M, np.array([3, 1, 0, 6, 2])),
     ),
-    "cov": (T.cov, (M,)),
 }
 
 SCALARS: dict[str, Example] = {
@@ -161,6 +160,7 @@ PRODUCTS: dict[str, Example] = {
     "einsum": (lambda x, y: T.einsum("bij,ij->b", x, y), (C, M)),
     "integer_dot": (lambda i: T.dot(i, i.T), (W,)),
     "complex_dot": (lambda z: T.dot(z, z.T), (Z,)),
+    "cov": (T.cov, (M,)),
 }
 
 EXAMPLES = {**MOVES, **NUMBERS, **LINES, **SCALARS, **PRODUCTS}

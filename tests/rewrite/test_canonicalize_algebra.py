@@ -80,6 +80,7 @@ CASES = [
          note="scalar"),
     Case("unfilled_operands", lambda x: x + T.alloc(3.0, x.shape[0]), (V,), "add", note="alloc",
          static="full"),
+    Case("neg_of_fill", lambda x: -T.second(x, 2.0), (V,), "second"),
     Case("second_model", lambda x: T.second(T.exp(x), 1.0), (V,), "second"),
     Case("second_model", lambda x: T.second(-T.sin(x), 1.0), (M,), "second", note="twice"),
 ]  # fmt: skip

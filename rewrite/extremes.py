@@ -1,0 +1,174 @@
+"""Products and quotients whose parts leave the range where the whole does not.
+
+``x * y / z`` of numbers near 1e200 is infinite as it is written, and 1e200 in another order. This
+comes last, before fusion: other rules read products as they are written. What it makes are rows of
+``symcomp.ops.scalar_products``, which nothing reads any more, at the cost of a comparison or two
+beside a division.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from symcomp.core.node import Apply
+from symcomp.ops.elemwise import ROWS, Elemwise
+from symcomp.rewrite.rule import RuleSet, elementwise, rule
+from symcomp.rewrite.views import call, number, scaled
+
+# Longer products are left as they are.
+MOST_FACTORS = 8
+# Constants between this and its inverse are multiplied with at the end.
+LARGE = 2.0**60
+# These functions have values between -1 and 1, or about: products with them do not overflow.
+BOUNDED = frozenset(
+    "sigmoid tanh sin cos erf erfc sgn sech_squared share ndtr eq neq lt le gt ge isnan isinf "
+    "logical_not logical_and logical_or".split()
+)
+
+
+class Factors:
+    """A product as it is written: what is multiplied, what is divided by, and a number."""
+
+    def __init__(self, out: Any) -> None:
+        self.number = 1.0
+        self.above: list[Any] = []
+        self.below: list[Any] = []
+        self._type = out.dtype, out.type.broadcastable
+        pending = [(out, 1)]
+        while pending and len(pending) + self.count <= MOST_FACTORS:
+            x, e = pending.pop()
+            inner = elementwise(x, "mul", "true_div", "sqr", "reciprocal", "neg")
+            value = number(x)
+            if value is not None and 1 / LARGE < abs(value) < LARGE:
+                self.number *= value**e
+            elif inner is not None and (x is out or self._is_open(x, inner)):
+                pending += [(y, e * k) for y, k in reversed(self._parts(inner))]
+            else:
+                (self.above if e > 0 else self.below).append(x)
+        self.whole = not pending
+
+    def _parts(self, node: Apply) -> list[tuple[Any, int]]:
+        """What a node multiplies, with signs of exponents; a sign goes to the number."""
+        name, inputs = node.op.scalar.name, node.inputs
+        if name == "neg":
+            self.number = -self.number
+        if name == "sqr":
+            return [(inputs[0], 1), (inputs[0], 1)]
+        if name in ("true_div", "reciprocal"):
+            return [*((x, 1) for x in inputs[:-1]), (inputs[-1], -1)]
+        return [(x, 1) for x in inputs]
+
+    def _is_open(self, x: Any, inner: Apply) -> bool:
+        """True if ``x`` is read as a part of the product; squares of products are in range."""
+        whole = (x.dtype, x.type.broadcastable) == self._type
+        squares = inner.op.scalar.name == "sqr"
+        return whole and not (squares and elementwise(inner.inputs[0], "mul", "true_div", "sqr"))
+
+    @property
+    def of_one_shape(self) -> bool:
+        """True if nothing is stretched: scales of rows stay next to what they scale."""
+        return all((x.dtype, x.type.broadcastable) == self._type for x in self.above + self.below)
+
+    @property
+    def count(self) -> int:
+        """How many factors there are."""
+        return len(self.above) + len(self.below)
+
+
+def _is_bounded(x: Any) -> bool:
+    while (cast := elementwise(x, "cast", "neg")) is not None:
+        x = cast.inputs[0]
+    return x.dtype == "bool" or elementwise(x, *BOUNDED) is not None
+
+
+@rule(
+    "mul",
+    "true_div",
+    why="one part of the product may leave the range where another brings it back",
+    from_above=True,
+)
+def product_in_range(node: Apply, graph: Any) -> Any:
+    """x y / z -> times_over(x, y, z);   x / (y z) -> over_both(x, y, z);
+    x y z -> times_three(x, y, z);   x^2 / y^2 -> (x / y)^2;   longer ones -> scaled_product
+    """
+    out = node.outputs[0]
+    if out.dtype != "float64" or node.op.inplace:
+        return None
+    factors = Factors(out)
+    if factors.count < 3 or not factors.whole:
+        return None
+    if not factors.of_one_shape:
+        return None
+    bounded = [x for x in factors.above if _is_bounded(x)]
+    above = [x for x in factors.above if not _is_bounded(x)]
+    found = _in_range(above, factors.below)
+    if found is None:
+        return None
+    for x in bounded:
+        found = found * x
+    return scaled(factors.number, found)
+
+
+@rule("sqrt", why="the product may leave the range where its root does not")
+def root_in_range(node: Apply, graph: Any) -> Any:
+    """sqrt(x y) -> scaled_product, its root;   sqrt(x / y) likewise"""
+    x, out = node.inputs[0], node.outputs[0]
+    inner = elementwise(x, "mul", "true_div")
+    if out.dtype != "float64" or x.dtype != "float64" or node.op.inplace or inner is None:
+        return None
+    factors = Factors(x)
+    both = [*factors.above, *factors.below]
+    if len(both) < 2 or not factors.whole or factors.number <= 0 or any(map(_is_bounded, both)):
+        return None
+    if not factors.of_one_shape:
+        return None
+    count = len(factors.above), len(factors.below)
+    root = Elemwise(ROWS["scaled_product"](2, *count))(*both)
+    return scaled(math.sqrt(factors.number), root)
+
+
+def _in_range(above: Sequence[Any], below: Sequence[Any]) -> Any:
+    """The product of some factors over that of others, or None where any order is right."""
+    if len(above) + len(below) < 3 or (not above and len(below) < 3):
+        return None
+    counts = Counter(above), Counter(below)
+    common = math.gcd(*counts[0].values(), *counts[1].values())
+    if common > 1 and above and below:
+        base = [[x for x, n in count.items() for _ in range(n // common)] for count in counts]
+        return _power(_in_range(*base) or _quotient(*base), common)
+    if not all(counts) and sum(map(len, counts)) == 1:
+        return None  # a power of one factor
+    if not below:
+        return _product(above)
+    if (len(above), len(below)) == (2, 1):
+        return call("times_over", *above, *below)
+    if (len(above), len(below)) == (1, 2):
+        return call("over_both", *above, *below)
+    return Elemwise(ROWS["scaled_product"](1, len(above), len(below)))(*above, *below)
+
+
+def _quotient(above: Sequence[Any], below: Sequence[Any]) -> Any:
+    (x,), (y,) = above, below
+    return x / y
+
+
+def _power(x: Any, n: int) -> Any:
+    """x^n, as a row that is not read as a product where it is no square."""
+    if n % 2 == 0:
+        return call("sqr", x if n == 2 else _power(x, n // 2))
+    return Elemwise(ROWS["scaled_product"](1, n, 0))(*[x] * n)
+
+
+def _product(factors: Sequence[Any]) -> Any:
+    """Three at a time, those that come twice next to each other."""
+    ordered = [x for x, n in Counter(factors).most_common() for _ in range(n)]
+    while len(ordered) >= 3:
+        ordered = [call("times_three", *ordered[:3]), *ordered[3:]]
+    return reduce(lambda x, y: x * y, ordered)
+
+
+EXTREMES = RuleSet([product_in_range, root_in_range], ["extremes"])

@@ -1,0 +1,127 @@
+"""Quotients that are 0 / 0 somewhere and have a limit there: sin(x) / x, x / tanh(x) ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from symcomp.core.node import Apply
+from symcomp.ops import over_argument as over
+from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, spherical_jn
+from symcomp.rewrite.rule import RuleSet, rule
+from symcomp.rewrite.views import Product, as_product, as_sum, call
+
+# f(x) / x^n by a function of its own, which has the limit at 0.
+QUOTIENTS: dict[str, tuple[int, Callable[[Any], Any]]] = {
+    "sin": (1, lambda x: spherical_jn(0, x)),
+    "expm1": (1, lambda x: exp_moment(0, x)),
+    "one_minus_cos": (2, one_minus_cos_over_square),
+    "sqrt1pm1": (1, lambda x: 1 / (1 + call("sqrt", 1 + x))),
+    "hypotm1": (2, lambda x: 1 / (1 + call("hypot", x, 1.0))),
+    "log1p_square": (2, lambda x: over.over_argument("log1p", 0, call("sqr", x))),
+    **{name: (1, partial(over.over_argument, name, 0)) for name in over.FUNCTIONS},
+}
+# What x f(x y) / x = y q(x y) would lose where x y overflows: these are bounded, or nearly.
+SLOW = frozenset({"tanh", "arctan", "arcsinh", "erf", "log1p"})
+# Ratios of two others may have values at infinity, where those of their quotients are 0 / 0.
+NAN_AT_INFINITY = frozenset({"sin", "tan", "arctanh", "arcsin", "one_minus_cos"})
+
+
+@rule(
+    "mul", "true_div", "reciprocal", "sqr",
+    why="0 / 0 has a limit here, and near it the quotient is known exactly",
+)  # fmt: skip
+def over_argument(node: Apply, graph: Any) -> Any:
+    """sin(a x) / x -> a spherical_jn(0, a x);  expm1(a x) / x -> a exp_moment(0, a x);
+    one_minus_cos(a x) / x^2 -> a^2 one_minus_cos_over_square(a x);  likewise for others that vanish
+    at 0, for their powers, and for x / f(a x);  x / expm1(a x) -> x_over_expm1(a x) / a;
+    sin(x) / tanh(x) -> spherical_jn(0, x) / over_argument(x), and other ratios of two
+    """
+    p = as_product(node.outputs[0])
+    vanishing = [
+        (f, e, f.owner.op.scalar.name, f.owner.inputs[0])
+        for f, e in p.factors.items()
+        if f.owner is not None
+        and getattr(getattr(f.owner.op, "scalar", None), "name", "") in QUOTIENTS
+        and float(e).is_integer()
+    ]
+    for f, e, name, y in vanishing:
+        if name == "expm1" and e == -1:
+            found = _multiple_of_factor(p, y)
+            if found is not None:
+                a, x = found
+                rest = p.without(f, x)
+                return Product(rest.coefficient / a, rest.factors).times(call("x_over_expm1", y))
+    for f, e, name, y in vanishing:
+        left = _without(p, f, e * QUOTIENTS[name][0], y)
+        if left is not None and not (_grows(p, left) and name in SLOW):
+            quotient = QUOTIENTS[name][1](y)
+            return _times(left, {quotient: e})
+    return _ratio(p, vanishing)
+
+
+def _multiple_of_factor(p: Product, y: Any) -> tuple[float, Any] | None:
+    """(a, x) if y = a x and the product has the factor x."""
+    if p.factors.get(y) == 1:
+        return 1.0, y
+    s = as_sum(y)
+    if s.single is not None and not s.constant and p.factors.get(s.single[0]) == 1:
+        return s.single[1], s.single[0]
+    return None
+
+
+def _argument(y: Any) -> Product:
+    """``y`` as a coefficient and factors, also where it is a multiple of a sum."""
+    q = as_product(y)
+    return q if q.factors else Product(1.0, {y: 1.0})
+
+
+def _without(p: Product, f: Any, power: float, y: Any) -> Product | None:
+    """The product with y^power in the place of ``f``, if that cancels a factor; else None."""
+    q = _argument(y)
+    if q.coefficient == 0 or not any(
+        p.factors.get(g, 0.0) * k * power < 0 for g, k in q.factors.items()
+    ):
+        return None
+    factors = {g: k for g, k in p.factors.items() if g is not f}
+    for g, k in q.factors.items():
+        factors[g] = factors.get(g, 0.0) + power * k
+    left = {g: k for g, k in factors.items() if k}
+    return Product(p.coefficient * q.coefficient**power, left)
+
+
+def _grows(p: Product, left: Product) -> bool:
+    """True if ``left`` multiplies by what the product does not, as y of x y f(x y) / x."""
+    return any(k > max(p.factors.get(g, 0.0), 0.0) for g, k in left.factors.items())
+
+
+def _times(p: Product, quotients: dict[Any, float]) -> Any:
+    return Product(p.coefficient, {**p.factors, **quotients}).times()
+
+
+def _ratio(p: Product, vanishing: list[tuple[Any, float, str, Any]]) -> Any:
+    """f(a x) / g(b x) -> a q_f(a x) / (b q_g(b x)) of functions that vanish in the same places."""
+    for f, e, name, y in vanishing:
+        for g, k, other, z in vanishing:
+            if not e > 0 > k or not _may_divide(name, other):
+                continue
+            above, below = _argument(y), _argument(z)
+            left = p.without(f, g)
+            powers = e * QUOTIENTS[name][0], k * QUOTIENTS[other][0]
+            if above.factors != below.factors or sum(powers) < 0:
+                continue
+            factors = dict(left.factors)
+            for x, n in above.factors.items():
+                factors[x] = factors.get(x, 0.0) + n * sum(powers)
+            c = left.coefficient * above.coefficient ** powers[0] * below.coefficient ** powers[1]
+            rest = Product(c, {x: n for x, n in factors.items() if n})
+            return _times(rest, {QUOTIENTS[name][1](y): e, QUOTIENTS[other][1](z): k})
+    return None
+
+
+def _may_divide(name: str, other: str) -> bool:
+    return bool(NAN_AT_INFINITY & {name, other}) or {name, other} == {"expm1", "log1p"}
+
+
+LIMIT_RULES = RuleSet([over_argument])

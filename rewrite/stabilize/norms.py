@@ -1,0 +1,193 @@
+"""Roots, powers, logarithms and inverses of sums of squares, which leave the range long before."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply
+from symcomp.ops.reduce import Reduce
+from symcomp.ops.stable_reduce import Norm
+from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
+from symcomp.rewrite.stabilize.sums import square_root
+from symcomp.rewrite.views import (
+    Product,
+    as_product,
+    as_sum,
+    call,
+    number,
+    powered,
+    product_of,
+    rearranged,
+    scaled,
+    through_views,
+)
+
+
+def root_of_sum(x: Any) -> Any:
+    """The root of a sum of squares, also of one square or of a mean, by functions that stay in
+    range; None if ``x`` is no such sum.
+    """
+    s = as_sum(x)
+    if s.constant < 0 or not s.terms:
+        return None
+    if s.single is not None and not s.constant and (norm := _norm(x)) is not None:
+        return norm
+    sides: list[Any] = []
+    for term, c in s.pairs():
+        # Small numbers are added to means so that roots are not 0: those stay one pass over rows.
+        side = square_root(term)
+        if side is None and s.constant in (0, 1):
+            side = _norm(term)
+        if side is None or c <= 0 or side.dtype != x.dtype or not _exact_root(c):
+            return None
+        sides.append(scaled(math.sqrt(c), side))
+    if s.constant:
+        if not _exact_root(s.constant):
+            return None
+        sides.append(np.asarray(math.sqrt(s.constant), x.dtype))
+    if len(sides) == 1:
+        return call("abs", sides[0])
+    found = sides[0]
+    for side in sides[1:]:
+        found = call("hypot", found, side)
+    return found
+
+
+def _norm(x: Any) -> Any:
+    """The root of a sum of squares over axes, also where it is divided by how many these are."""
+    q = as_product(x)
+    for f, e in q.factors.items():
+        total, views = through_views(f)
+        reduced = computed_by(total, Reduce)
+        if e != 1 or reduced is None or reduced.op.reduction.name != "sum":
+            continue
+        y = square_root(reduced.inputs[0])
+        if y is None or not reduced.op.axes or y.dtype != reduced.outputs[0].dtype:
+            continue
+        rest = q.without(f)
+        if reduced.op.acc_dtype or rest.coefficient <= 0 or not all(map(_is_count, rest.factors)):
+            continue
+        norm = rearranged(Norm(reduced.op.axes)(y), views)
+        if not rest.factors:
+            return scaled(math.sqrt(rest.coefficient), norm)
+        return norm * call("sqrt", product_of(rest))
+    return None
+
+
+def _is_count(x: Any) -> bool:
+    """True if ``x`` is a whole number, as lengths are."""
+    x = through_views(x)[0]
+    while (cast := elementwise(x, "cast")) is not None:
+        x = through_views(cast.inputs[0])[0]
+    return dtypes.is_discrete(x.dtype)
+
+
+def _exact_root(c: float) -> bool:
+    return math.sqrt(c) ** 2 == c
+
+
+@rule("sqrt", "pow", why="the squares over- and underflow long before their root")
+def root_of_squares(node: Apply, graph: Any) -> Any:
+    """sqrt(x^2 + y^2) -> hypot(x, y), also of more;   sqrt(sum(x^2)) -> norm of x;
+    sqrt(x^2) -> |x|;   sqrt(mean(x^2)) -> norm of x times sqrt(1 / n);   (x^2 + y^2)^c -> hypot^2c
+    """
+    x, out = node.inputs[0], node.outputs[0]
+    e = 0.5 if node.op.scalar.name == "sqrt" else number(node.inputs[1])
+    if e is None or x.dtype != out.dtype or not dtypes.is_float(x.dtype) or float(e).is_integer():
+        return None
+    root = root_of_sum(x)
+    if root is None:
+        return None
+    if e > 0:
+        return powered(root, 2 * e)
+    return call("reciprocal", root) if e == -0.5 else call("pow", root, 2 * e)
+
+
+@rule("log", why="the squares over- and underflow long before their logarithm")
+def log_of_squares(node: Apply, graph: Any) -> Any:
+    """log(x^2 + y^2) -> 2 log(hypot(x, y));   log(sum(x^2)) -> 2 log(norm of x)"""
+    x = node.inputs[0]
+    s = as_sum(x)
+    if not dtypes.is_float(x.dtype) or s.constant and s.constant != 1:
+        return None
+    if len(s.terms) == 1 and (s.constant or _norm(x) is None):
+        return None  # log1p, and powers of products, have rules of their own
+    root = root_of_sum(x)
+    return None if root is None or s.constant else 2 * call("log", root)
+
+
+@rule("log1p", why="x^2 may overflow")
+def log1p_of_square(node: Apply, graph: Any) -> Any:
+    """log1p(x^2) -> log1p_square(x)"""
+    x = square_root(node.inputs[0])
+    return None if x is None or x.dtype != "float64" else call("log1p_square", x)
+
+
+@rule(
+    "mul", "true_div", "reciprocal",
+    why="the squares leave the range where the quotient does not",
+)  # fmt: skip
+def over_squares(node: Apply, graph: Any) -> Any:
+    """x / (x^2 + y^2) -> x / hypot(x, y)^2, computed in range;   x / (1 + x^2) ->
+    over_one_plus_square(x);   x / hypot(x, y) -> leg(x, y)
+    """
+    p = as_product(node.outputs[0])
+    if node.outputs[0].dtype != "float64":
+        return None
+    for f, e in p.factors.items():
+        if e >= 0 or not float(e).is_integer():
+            continue
+        legs = elementwise(f, "hypot")
+        for x in legs.inputs if legs is not None else ():
+            if p.factors.get(x, 0) > 0:
+                return _over_root(p.without(f), x, f, -e)
+        root, bases = _squares_below(f)
+        for x in bases:
+            if root is not None and p.factors.get(x, 0) > 0:
+                if root is x and p.factors[x] > 1:
+                    root = call("hypot", x, 1.0)
+                if root is x:  # 1 + x^2
+                    part = call("over_one_plus_square", x)
+                    return _exchanged(p, {x: -1, f: 1, part: 1})
+                return _over_root(p.without(f), x, root, -2 * e)
+    return None
+
+
+def _squares_below(f: Any) -> tuple[Any, list[Any]]:
+    """The root of a sum of squares and what is squared there; x itself for 1 + x^2."""
+    total = computed_by(through_views(f)[0], Reduce)
+    if total is not None:
+        x = square_root(total.inputs[0]) if total.op.reduction.name == "sum" else None
+        return (None, []) if x is None else (_norm(f), [x])
+    if elementwise(f, "add") is None:
+        return None, []
+    s = as_sum(f)
+    bases = [x for x in map(square_root, s.terms) if x is not None]
+    if s.constant == 1 and s.single is not None and s.single[1] == 1 and bases:
+        return bases[0], bases
+    return root_of_sum(f) if bases else None, bases
+
+
+def _over_root(p: Product, x: Any, root: Any, n: float) -> Any:
+    """p / root^n, the powers of x that p has divided by as many of the root."""
+    legs = elementwise(root, "hypot")
+    part = x / root
+    if legs is not None and any(v is x for v in legs.inputs):
+        (other,) = [v for v in legs.inputs if v is not x] or [x]
+        part = call("leg", x, other)
+    k = min(p.factors[x], n)
+    return _exchanged(p, {x: -k, root: k - n, part: k})
+
+
+def _exchanged(p: Product, changes: dict[Any, float]) -> Any:
+    factors = dict(p.factors)
+    for x, k in changes.items():
+        factors[x] = factors.get(x, 0.0) + k
+    return Product(p.coefficient, {x: k for x, k in factors.items() if k}).times()
+
+
+NORM_RULES = RuleSet([root_of_squares, log_of_squares, log1p_of_square, over_squares])

@@ -1,0 +1,196 @@
+"""Differences of nearly equal rational functions over one denominator: 1/x - 1/(x + 1) ..."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from symcomp.core import dtype as dtypes
+from symcomp.core.node import Apply, Variable
+from symcomp.rewrite.rule import RuleSet, elementwise, rule
+from symcomp.rewrite.views import Product, Sum, as_product, as_sum, call, number, product_of, sum_of
+
+# A polynomial: coefficients of monomials, which are sets of (variable, exponent).
+Monomial = frozenset[tuple[Any, float]]
+Polynomial = dict[Monomial, float]
+ONE: Monomial = frozenset()
+# Longer polynomials are left as they are.
+MOST_MONOMIALS = 16
+HIGHEST_POWER = 4
+# Products and sums of whole coefficients below this are exact.
+LARGEST_COEFFICIENT = 2.0**24
+
+
+class Fraction:
+    """One term of a sum: a polynomial over factors with whole exponents."""
+
+    def __init__(self, coefficient: float, product: Product) -> None:
+        self.coefficient = coefficient * product.coefficient
+        self.above, self.below = Counter[Any](), Counter[Any]()
+        # One number, broadcast to a shape: as factors of the result they keep what checks lengths.
+        self.fills: list[Any] = []
+        for f, e in product.factors.items():
+            filled = elementwise(f, "second")
+            if filled is not None and number(filled.inputs[1]):
+                self.coefficient *= (number(filled.inputs[1]) or 1.0) ** e
+                self.fills.append(filled.inputs[0])
+            else:
+                (self.above if e > 0 else self.below)[f] = int(abs(e))
+
+
+@rule("add", "sub", why="over one denominator what cancels is left out, not rounded")
+def rational_difference(node: Apply, graph: Any) -> Any:
+    """1/x - 1/(x + 1) -> 1 / (x (x + 1));   1 - x/(1 + x) -> 1 / (1 + x);
+    x/(x + y) - y/(x + y) -> (x - y) / (x + y);   1/x - 1/y -> (y - x) / (x y);
+    x/y - 1 -> (x - y) / y
+    """
+    out = node.outputs[0]
+    if not any(map(_divides, node.inputs)) or not dtypes.is_float(out.dtype):
+        return None
+    fractions = _fractions(as_sum(out))
+    if fractions is None:
+        return None
+    below = Counter[Any]()
+    for fraction in fractions:
+        below |= fraction.below
+    total: Polynomial = {}
+    apart = 0.0
+    for fraction in fractions:
+        expanded = _expanded(fraction, below)
+        if expanded is None:
+            return None
+        apart += sum(map(abs, expanded.values()))
+        for monomial, c in expanded.items():
+            total[monomial] = total.get(monomial, 0.0) + c
+    total = {monomial: c for monomial, c in total.items() if c}
+    left = sum(map(abs, total.values()))
+    common, total = _without_common(total)
+    for factor in below if left < apart else ():
+        if (ratio := _ratio(total, _polynomial(factor))) is not None:
+            below[factor] -= 1
+            total = {ONE: ratio}
+            break
+    if not total or not _is_better(total, left < apart, fractions):
+        return None
+    above = sum_of(total.pop(ONE, 0.0), [_term(m, c) for m, c in total.items()], out)
+    found = _over(above, common, below)
+    fills = {f for fraction in fractions for f in fraction.fills}
+    for model in fills if isinstance(found, Variable) else ():
+        found = found * call("second", model, np.ones((1,) * model.ndim, out.dtype))
+    return found
+
+
+def _divides(x: Any) -> bool:
+    """True if ``x`` is a quotient, or a multiple of one."""
+    while (node := elementwise(x, "neg", "mul", "add", "sub")) is not None:
+        if node.op.scalar.name in ("add", "sub"):
+            return any(map(_is_quotient, node.inputs))
+        if any(map(_is_quotient, node.inputs)):
+            return True
+        x = node.inputs[0]
+    return _is_quotient(x)
+
+
+def _is_quotient(x: Any) -> bool:
+    """True if ``x`` is computed by a division, by something else than a number."""
+    node = elementwise(x, "true_div", "reciprocal")
+    return node is not None and number(node.inputs[-1]) is None
+
+
+def _fractions(s: Sum) -> list[Fraction] | None:
+    """The terms of a sum, if all are products of whole powers and some are quotients."""
+    found = [Fraction(s.constant, Product(1.0, {}))] if s.constant else []
+    for term, c in s.terms.items():
+        p = as_product(term)
+        if any(not float(e).is_integer() or abs(e) > HIGHEST_POWER for e in p.factors.values()):
+            return None
+        found.append(Fraction(c, p))
+    if len(found) < 2 or len(found) > HIGHEST_POWER or not any(f.below for f in found):
+        return None
+    whole = (float(f.coefficient).is_integer() and f.coefficient for f in found)
+    return found if all(whole) else None
+
+
+def _polynomial(x: Any) -> Polynomial | None:
+    """The sum that ``x`` is."""
+    s = as_sum(x)
+    result: Polynomial = {ONE: s.constant} if s.constant else {}
+    for term, c in s.terms.items():
+        p = as_product(term)
+        if any(not float(e).is_integer() or e < 0 for e in p.factors.values()):
+            p = Product(1.0, {term: 1.0})
+        monomial = frozenset(p.factors.items())
+        result[monomial] = result.get(monomial, 0.0) + c * p.coefficient
+    whole = all(float(c).is_integer() and abs(c) < LARGEST_COEFFICIENT for c in result.values())
+    return result if whole else None
+
+
+def _expanded(fraction: Fraction, below: Counter[Any]) -> Polynomial | None:
+    """The numerator of a fraction over a common denominator, multiplied out."""
+    result: Polynomial = {ONE: fraction.coefficient}
+    for factor in (fraction.above + (below - fraction.below)).elements():
+        other = _polynomial(factor)
+        if other is None or len(result) * len(other) > MOST_MONOMIALS:
+            return None
+        product: Polynomial = {}
+        for m, c in result.items():
+            for n, d in other.items():
+                both = _multiplied(m, n)
+                product[both] = product.get(both, 0.0) + c * d
+        result = {m: c for m, c in product.items() if c}
+    return result
+
+
+def _multiplied(m: Monomial, n: Monomial) -> Monomial:
+    exponents = dict(m)
+    for x, e in n:
+        exponents[x] = exponents.get(x, 0.0) + e
+    return frozenset((x, e) for x, e in exponents.items() if e)
+
+
+def _is_better(total: Polynomial, cancelled: bool, fractions: list[Fraction]) -> bool:
+    """True if terms cancelled and those left cannot, or if two numbers are left as they are."""
+    signs = {c > 0 for c in total.values()}
+    if cancelled and len(signs) == 1 and len(total) <= 3:
+        return True
+    plain = all(sum(e for _, e in m) == 1 for m in total)
+    sizes = {abs(c) for c in total.values()}
+    return len(total) == len(fractions) == 2 and len(signs) == 2 and plain and len(sizes) == 1
+
+
+def _term(monomial: Monomial, c: float) -> tuple[Any, float]:
+    return product_of(Product(1.0, dict(monomial))), c
+
+
+def _ratio(total: Polynomial, factor: Polynomial | None) -> float | None:
+    """c if the first polynomial is c times the second, which has two terms or more."""
+    if factor is None or len(factor) < 2 or total.keys() != factor.keys():
+        return None
+    ratios = {c / factor[monomial] for monomial, c in total.items()}
+    return ratios.pop() if len(ratios) == 1 else None
+
+
+def _without_common(total: Polynomial) -> tuple[Counter[Any], Polynomial]:
+    """The factors that all terms have, and the polynomial without them."""
+    common = Counter({x: int(e) for x, e in next(iter(total), ONE)})
+    for monomial in total:
+        common &= Counter({x: int(e) for x, e in monomial})
+    inverse = frozenset((x, -float(e)) for x, e in common.items())
+    return common, {_multiplied(m, inverse): c for m, c in total.items()}
+
+
+def _over(above: Any, common: Counter[Any], below: Counter[Any]) -> Any:
+    """``above`` times the factors ``common``, over the product of the factors ``below``."""
+    exponents = {f: float(common[f] - below[f]) for f in (*common, *below)}
+    exponents = {f: e for f, e in exponents.items() if e}
+    if not isinstance(above, Variable):
+        return product_of(Product(float(above), exponents))
+    p = as_product(above)
+    for f, e in p.factors.items():
+        exponents[f] = exponents.get(f, 0.0) + e if float(e).is_integer() else e
+    return product_of(Product(p.coefficient, {f: e for f, e in exponents.items() if e}))
+
+
+RATIONAL_RULES = RuleSet([rational_difference])

@@ -1,0 +1,85 @@
+/* Products and quotients that leave the range on the way: `symcomp/ops/scalar_products.py` in C. */
+
+INLINE double r_times_over(double x, double y, double z)
+{
+    int ordered = (fabs(x) > fabs(y)) == (fabs(z) >= 1);
+    double first = ordered ? x : y, second = ordered ? y : x;
+    return first / z * second;
+}
+
+INLINE float r_times_overf(float x, float y, float z)
+{
+    return (float)((double)x * y / z);
+}
+
+INLINE double r_times_three(double x, double y, double z)
+{
+    double product = x * y, other = y * z, size = fabs(product);
+    int apart = !((size > 0x1p-960) & (size < 0x1p1000));
+    return (apart ? x : product) * (apart ? other : z);
+}
+
+INLINE float r_times_threef(float x, float y, float z)
+{
+    return (float)((double)x * y * z);
+}
+
+/* number 2^power */
+struct scaled {
+    double number;
+    int64_t power;
+};
+
+/* 2^power, which is a normal number. */
+INLINE double scaled_power(int64_t power)
+{
+    uint64_t bits = (uint64_t)(power + 1023) << 52;
+    double z;
+    memcpy(&z, &bits, sizeof z);
+    return z;
+}
+
+/* A number as one between 1 and 4 and a power of two; of what is subnormal, 0 or not finite nothing is
+   lost, though it is not between. */
+INLINE struct scaled scaled_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int64_t power = (int64_t)(bits >> 52 & 2047);
+    power = (power > 2045 ? 2045 : power) - 1023;
+    return (struct scaled){x * scaled_power(-power), power};
+}
+
+INLINE struct scaled scaled_times(struct scaled x, struct scaled y)
+{
+    return (struct scaled){x.number * y.number, x.power + y.power};
+}
+
+INLINE struct scaled scaled_over(struct scaled x, struct scaled y)
+{
+    return (struct scaled){x.number / y.number, x.power - y.power};
+}
+
+/* In two steps, which both leave the range if the result does. */
+INLINE double scaled_value(struct scaled x)
+{
+    int64_t power = x.power > 2042 ? 2042 : x.power < -2042 ? -2042 : x.power, half = power / 2;
+    return x.number * scaled_power(half) * scaled_power(power - half);
+}
+
+INLINE double scaled_root(struct scaled x)
+{
+    int64_t odd = x.power & 1, power = (x.power - odd) / 2;
+    return scaled_value((struct scaled){sqrt(x.number * (double)(1 + odd)), power});
+}
+
+INLINE double r_over_both(double x, double y, double z)
+{
+    struct scaled below = scaled_times(scaled_of(y), scaled_of(z));
+    return scaled_value((struct scaled){x / below.number, -below.power});
+}
+
+INLINE float r_over_bothf(float x, float y, float z)
+{
+    return (float)(x / ((double)y * z));
+}

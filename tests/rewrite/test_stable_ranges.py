@@ -1,0 +1,169 @@
+"""Values, gradients and R-ops of expressions whose parts cancel or leave the range, from 1e-300 to
+1e300, beside arithmetic with 2000 digits.
+"""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+
+SMALL = [1.2345678901234567 * 10.0**e for e in (-300, -160, -16, -8, -1)]
+LARGE = [10.3, 1.1e16, 1.7e100, 3e160, 1.9e300]
+POSITIVE = [*SMALL, 0.3, 0.7, 1.7, *LARGE]
+REAL = [*POSITIVE, *(-x for x in POSITIVE)]
+BELOW_1 = [*SMALL, *(-x for x in SMALL), 0.3, -0.7]
+MODERATE = [*SMALL, *(-x for x in SMALL), 0.3, 1.7, -2.9]
+PAIRS = [
+    (3e-300, 4e-300), (1e-20, 1.3e-9), (1.0000001, 1.0), (3.3, 1e-9), (3e155, 4.7e154),
+    (1.1e300, 1.3e300), (2e150, 3e-150), (1.7e-300, 1.3), (2.3e300, 0.7),
+]  # fmt: skip
+TRIPLES = [
+    (1.1e200, 1.3e200, 1.7e200), (1.1e-200, 1.3e-200, 1.7e-200), (3e200, 5e-100, 7e150),
+    (1.1e300, 1.3e-300, 0.7), (3e-300, 7e300, 1.1e300), (7e-155, 3e-160, 2e-170), (0.3, 1.7, 2.9),
+]  # fmt: skip
+LOGITS = [(800.0, 799.0), (-800.0, -802.5), (1000.0, -1000.0), (0.3, -1.2), (40.0, 3.0)]
+
+# Limits in units in the last place: 4, and more where a derivative is a sum that cancels in part.
+ELEMENTWISE = {
+    "tanh(x) / x": (MODERATE, 4),
+    "x / sin(x)": (MODERATE, 4),
+    "log1p(x) / x": (BELOW_1, 4),
+    "arctan(x) / x": (MODERATE, 4),
+    "erf(x) / x": (MODERATE, 4),
+    "arcsin(x) / x": (BELOW_1, 4),
+    "(sqrt(1 + x) - 1) / x": (BELOW_1, 4),
+    "(cosh(x) - 1) / x**2": (MODERATE, 4),
+    "log(1 + x**2) / x**2": (MODERATE, 4),
+    "sin(x)**2 / x**2": (MODERATE, 8),
+    "(1 - cos(x)) / sin(x)": (MODERATE, 8),
+    "1 / x - 1 / (x + 1)": (POSITIVE, 4),
+    "x / (x + 1) - (x + 1) / (x + 2)": (POSITIVE, 4),
+    "1 - x / (1 + x)": (POSITIVE, 4),
+    "sqrt(x**2 + 1) - x": (POSITIVE, 4),
+    "exp(2 * log(x))": (POSITIVE, 4),
+    "exp(1.7 * log(x))": (POSITIVE, 4),
+    "exp(-log(x))": (POSITIVE, 4),
+    "x**0.3": (POSITIVE, 4),
+    "exp(x * log(x))": (POSITIVE[:9], 4),
+    "log(1 + x**2)": (REAL, 4),
+    "x / (1 + x**2)": (REAL, 4),
+    "x / sqrt(1 + x**2)": (REAL, 6),
+    "1 - 1 / (1 + x**2)": (REAL, 6),
+    "(1 + x**2)**-1.5": (REAL, 6),
+    "sqrt(x**2)": (REAL, 4),
+    "1 / x - 1 / y": (PAIRS, 6),
+    "x / (x + y) - y / (x + y)": (PAIRS, 8),
+    "exp(log(x) - log(y))": (PAIRS, 4),
+    "x**2 / (x**2 + y**2)": (PAIRS, 8),
+    "x / sqrt(x**2 + y**2)": (PAIRS, 6),
+    "log(x**2 + y**2)": (PAIRS, 4),
+    "(x**2 + y**2)**1.5": (PAIRS, 6),
+    "sqrt(x / y)": (PAIRS, 4),
+    "x**2 / y**2": (PAIRS, 6),
+    "x * y / z": (TRIPLES, 4),
+    "x / (y * z)": (TRIPLES, 4),
+    "x**2 * y / z": (TRIPLES, 6),
+    "exp(x) / (exp(x) + exp(y))": (LOGITS, 4),
+    "exp(-log(1 + exp(x)))": ([-800.0, -3.3, 0.4, 37.0, 700.0], 4),
+}  # fmt: skip
+ROWS = [
+    [0.3, -1.2, 2.2, 0.7], [1.1e200, -1.3e200, 0.7e200, 1.9e199],
+    [1.1e-200, -1.3e-200, 0.7e-200, 1.9e-199], [1.1e-300, 2e-300, 3e-300, -5e-300],
+]  # fmt: skip
+WEIGHTS = [[0.3, -1.2, 2.2, 0.7], [1000.0, 1001.5, 998.0, -3.0], [-1000.0, -1200.0, -999.5, -1e4]]
+WHOLE = {
+    "sqrt(mean(x**2))": (ROWS, 4),
+    "sqrt(mean((x - mean(x))**2))": (ROWS, 16),
+    "log(sum(x**2))": (ROWS, 4),
+    "sum(exp(x) * [0.7, -1.3, 2.9, 1.1]) / sum(exp(x))": (WEIGHTS, 16),
+    "log(1 + sum(exp(x)))": (WEIGHTS, 4),
+}
+OTHER_NAMES = {"arctan": "atan", "arcsin": "asin", "log1p": "log1p"}
+
+
+class Exact:
+    """The functions of the texts, of objects that hold numbers of mpmath."""
+
+    sum = staticmethod(lambda x: x.sum())
+    mean = staticmethod(lambda x: x.sum() / x.size)
+
+    def __getattr__(self, name):
+        function = getattr(mp, OTHER_NAMES.get(name, name))
+        return lambda x: np.frompyfunc(function, 1, 1)(x)
+
+
+def written(text, module, **arguments):
+    """What a text says, in a module's functions."""
+    names = {n: getattr(module, n) for n in compile(text, "", "eval").co_names if n not in "xyz"}
+    text = text.replace("[", "array([")
+    text = text.replace("]", "])")
+    return eval(text, {"array": np.array, **names, **arguments})
+
+
+def exact(text, point, way):
+    """The value, and the derivative along a way."""
+    with mp.workdps(2000):
+        h = mp.mpf(10) ** -650
+        numbers = [np.frompyfunc(mp.mpf, 1, 1)(np.asarray(x)) for x in point]
+        steps = [np.frompyfunc(mp.mpf, 1, 1)(np.asarray(w)) for w in way]
+
+        def at(s):
+            shifted = [x + s * h * w for x, w in zip(numbers, steps, strict=True)]
+            return written(text, Exact(), **dict(zip("xyz", shifted, strict=False)))
+
+        return at(0), (at(1) - at(-1)) / (2 * h)
+
+
+def off(got, true):
+    """Units in the last place, where the truth is a normal number or underflows."""
+    rounded = float(true)
+    if not np.isfinite(rounded) or 0 < abs(rounded) < np.finfo(float).tiny:
+        return 0.0
+    if not np.isfinite(got):
+        return np.inf
+    return float(abs(mp.mpf(float(got)) - true) / mp.mpf(float(np.spacing(abs(rounded)))))
+
+
+def compiled(text, count, kind):
+    """The value, its gradients and its R-ops along each argument."""
+    xs = [kind(name) for name in "xyz"[:count]]
+    z = written(text, T, **dict(zip("xyz", xs, strict=False)))
+    ways = [kind(f"w{i}") for i in range(count)]
+    slopes = symcomp.grad(z.sum(), xs)
+    forward = [symcomp.gradient.Rop(z, x, w) for x, w in zip(xs, ways, strict=True)]
+    mode = symcomp.Mode(linker="py")
+    return symcomp.function(
+        [*xs, *ways], [z, *slopes, *forward], mode=mode, on_unused_input="ignore"
+    )
+
+
+@pytest.mark.parametrize("text", ELEMENTWISE)
+def test_elementwise(text):
+    points, limit = ELEMENTWISE[text]
+    columns = np.array(points, float).reshape(len(points), -1).T
+    count = len(columns)
+    with np.errstate(all="ignore"):
+        z, *slopes = compiled(text, count, T.dvector)(*columns, *np.ones_like(columns))
+    for i in range(count):
+        way = np.eye(count)[i]
+        for k, point in enumerate(columns.T):
+            value, slope = exact(text, point, way)
+            assert off(z[k], value) <= limit, ("value", point)
+            assert off(slopes[i][k], slope) <= limit, ("gradient", i, point)
+            assert off(slopes[count + i][k], slope) <= limit, ("R-op", i, point)
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_rows(text):
+    points, limit = WHOLE[text]
+    f = compiled(text, 1, T.dvector)
+    for point in points:
+        for i, way in enumerate(np.eye(len(point))):
+            with np.errstate(all="ignore"):
+                z, slope, forward = f(point, way)
+            value, true = exact(text, [point], [way])
+            assert off(z, value) <= limit, ("value", point)
+            assert off(slope[i], true) <= limit, ("gradient", i, point)
+            assert off(forward, true) <= limit, ("R-op", i, point)
