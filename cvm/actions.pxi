@@ -209,6 +209,23 @@ cdef int *numbers(values) except NULL:
     return found
 
 
+cdef int checked(int n, int least, int most, str name) except? -1:
+    """A parameter of an action, which must be in a range: memory is read and written by it."""
+    if not least <= n <= most:
+        raise ValueError(f"{name} is {n}; it must be from {least} to {most}")
+    return n
+
+
+cdef int axis_of(int axis) except -1:
+    """An axis, counted from the start."""
+    return checked(axis, 0, MOST_AXES - 1, "the axis")
+
+
+cdef int rank_of(int ndim) except -1:
+    """A number of axes."""
+    return checked(ndim, 0, MOST_AXES, "the number of axes")
+
+
 cdef class KernelCall(Native):
     """Runs a kernel over the elements of arrays.
 

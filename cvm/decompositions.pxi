@@ -168,6 +168,8 @@ cdef class Decomposition(Native):
         self._square, self._lower, self._option = square, lower, option
         self._rcond, self._rcond_of_side = rcond
         self._kind = lapack_kind(self._types[0])
+        if self._kind < 0:
+            raise ValueError(f"LAPACK does not know the dtype {dtypes[0]}")
         self._wide = wide and self._kind in (SINGLE, SINGLE_COMPLEX)
         self._residuals = shapes.index("r") if "r" in shapes else -1
 

@@ -21,12 +21,16 @@ cdef class Reserve(Native):
     cdef int _n_parts, _ndim, _axis, _type, _into
 
     def __cinit__(self, compute, arguments, outputs, several, int axis, parts, dtype, int into):
-        self._axis, self._into = axis, into
+        self._axis, self._into = axis_of(axis), into
         self._type = np.dtype(dtype).num
-        self._n_parts, self._ndim = len(parts), len(parts[0])
+        self._n_parts, self._ndim = len(parts), rank_of(len(parts[0]))
+        if axis >= self._ndim or any(len(part) != self._ndim for part in parts):
+            raise ValueError(f"the parts {parts} have not one rank with an axis {axis}")
+        if self._n_outputs != self._n_parts + 2:
+            raise ValueError(f"{self._n_outputs} outputs for {self._n_parts} parts")
         flat = [n for part in parts for n in part]
         self._sources = numbers([-1 if isinstance(n, int) else arguments[n[0]] for n in flat])
-        self._axes = numbers([0 if isinstance(n, int) else n[1] for n in flat])
+        self._axes = numbers([0 if isinstance(n, int) else axis_of(n[1]) for n in flat])
         self._lengths = <Py_ssize_t *>PyMem_Malloc(max(len(flat), 1) * sizeof(Py_ssize_t))
         if self._lengths == NULL:
             raise MemoryError()
@@ -43,8 +47,6 @@ cdef class Reserve(Native):
         cdef Py_ssize_t n, total = 0
         cdef int k, axis, at = 0
         cdef cnp.ndarray z
-        if self._ndim > MOST_AXES:
-            return False
         for k in range(self._n_parts):
             for axis in range(self._ndim):
                 if not self._measure(store, at, &n):

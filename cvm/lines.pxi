@@ -114,7 +114,8 @@ cdef class Running(Native):
 
     def __cinit__(self, compute, arguments, outputs, several, what, int axis, dtype):
         self._what = {"add": SUMS, "mul": PRODUCTS, "recurrence": RECURRENCE}[what]
-        self._axis, self._type = axis, np.dtype(dtype).num
+        self._axis, self._type = axis_of(axis), np.dtype(dtype).num
+        checked(self._n_arguments, 1 + (self._what == RECURRENCE), MOST_ARRAYS, "arguments")
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef Lines lines
@@ -157,7 +158,7 @@ cdef class Extreme(Native):
     def __cinit__(self, compute, arguments, outputs, several, bint largest, axes):
         self._what = LARGEST if largest else SMALLEST
         for axis in axes:
-            self._axes |= 1 << axis
+            self._axes |= 1 << axis_of(axis)
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef Lines lines
@@ -227,7 +228,7 @@ cdef class Sorted(Native):
     cdef bint _positions
 
     def __cinit__(self, compute, arguments, outputs, several, int axis, bint positions):
-        self._axis, self._positions = axis, positions
+        self._axis, self._positions = axis_of(axis), positions
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef cnp.ndarray x = plain(store[self._slots[0]])

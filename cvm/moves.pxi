@@ -135,7 +135,8 @@ cdef class Fill(Native):
     cdef unsigned int _stretching
 
     def __cinit__(self, compute, arguments, outputs, several, int ndim, stretching, int into):
-        self._ndim, self._into, self._stretching = ndim, into, bits(stretching)
+        self._ndim, self._into, self._stretching = rank_of(ndim), into, bits(stretching)
+        checked(self._n_arguments, 1 + ndim, 2 + ndim, "arguments")
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef cnp.npy_intp lengths[MOST_AXES]
@@ -208,7 +209,8 @@ cdef class Joined(Native):
     def __cinit__(
         self, compute, arguments, outputs, several, int n_inputs, int axis, bint stacked, int into
     ):
-        self._n_inputs, self._axis, self._stacked, self._into = n_inputs, axis, stacked, into
+        self._n_inputs = checked(n_inputs, 1, self._n_arguments, "the number of inputs")
+        self._axis, self._stacked, self._into = axis_of(axis), stacked, into
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef cnp.npy_intp lengths[MOST_AXES]

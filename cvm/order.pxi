@@ -28,7 +28,7 @@ cdef class First(Native):
     cdef int _axis
 
     def __cinit__(self, compute, arguments, outputs, several, int axis):
-        self._axis = axis
+        self._axis = axis_of(axis)
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef Lines lines

@@ -126,13 +126,18 @@ cdef class _Pool(Action):
         int threads, *rest
     ):
         cdef int axis
-        self._compute, self._ndim, self._partial = compute, ndim, partial
+        self._compute, self._ndim, self._partial = compute, rank_of(ndim), partial
         self._n_arguments, self._n_outputs = len(arguments), len(outputs)
         self._slots = numbers([*arguments, *outputs])
-        self._spatial, self._type, self._threads = len(window), np.dtype(dtype).num, threads
+        self._spatial = checked(len(window), 1, min(ndim, SPATIAL), "the number of spatial axes")
+        if not len(window) == len(strides) == len(padding):
+            raise ValueError(f"window {window}, strides {strides}, padding {padding}")
+        self._type, self._threads = np.dtype(dtype).num, threads
         for axis in range(self._spatial):
-            self._window[axis], self._strides[axis] = window[axis], strides[axis]
-            self._padding[axis] = padding[axis]
+            self._window[axis] = checked(window[axis], 1, LARGEST_OF_WINDOWS, "a window")
+            self._strides[axis] = checked(strides[axis], 1, LARGEST_OF_WINDOWS, "a stride")
+            # A window beyond the image would have no element.
+            self._padding[axis] = checked(padding[axis], 0, window[axis] - 1, "the padding")
 
     def __dealloc__(self):
         PyMem_Free(self._slots)
@@ -169,13 +174,17 @@ cdef class _Pool(Action):
             w.kernel[axis], w.strides[axis] = self._window[own], self._strides[own]
             w.before[axis] = self._padding[own]
             w.counts[axis] = self._count(own, w.lengths[axis])
-            if w.counts[axis] < 1 or w.lengths[axis] < 1:
+            if w.counts[axis] < 1 or not 1 <= w.lengths[axis] <= LARGEST_OF_WINDOWS:
                 return False
+            if self._partial:
+                # What lies beyond the image plays no part.
+                w.kernel[axis] = min(w.kernel[axis], w.lengths[axis])
         p.elements, p.places = product(w.lengths), product(w.counts)
         p.images, p.type = 1, self._type
         for axis in range(lead):
             p.images *= cnp.PyArray_DIM(x, axis)
-        return True
+        # Without images nothing says that their lengths are possible.
+        return p.images > 0
 
     cdef int64_t _count(self, int axis, int64_t n) noexcept:
         """How many windows there are along an axis."""
@@ -200,6 +209,9 @@ cdef class _Pool(Action):
 
 cdef class Largest(_Pool):
     """The largest of each window of images, and where it is."""
+
+    def __cinit__(self, *rest):
+        checked(self._n_outputs, 2, 2, "the number of outputs")
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef Pooling p
@@ -236,6 +248,8 @@ cdef class Sums(_Pool):
         self, compute, arguments, outputs, ndim, window, strides, padding, partial, dtype, threads,
         int divided, bint back
     ):
+        cdef int count = 1 + (self._spatial if back else 0)
+        checked(self._n_arguments, count, count, "the number of arguments")
         self._divided, self._back = divided, back
 
     cdef bint _try(self, PyObject **store) except -1:
@@ -298,6 +312,10 @@ cdef class Placing(_Pool):
     strides and padding are not looked at, but for how many spatial axes there are.
     """
 
+    def __cinit__(self, *rest):
+        cdef int count = 2 + self._spatial
+        checked(self._n_arguments, count, count, "the number of arguments")
+
     cdef bint _try(self, PyObject **store) except -1:
         cdef Pooling p
         cdef int64_t asked[3]
@@ -318,8 +336,12 @@ cdef class Placing(_Pool):
                 p.images *= cnp.PyArray_DIM(g, axis)
             else:
                 lengths[axis - lead + SPATIAL - self._spatial] = asked[axis - lead]
-                p.elements *= asked[axis - lead]
                 p.places *= cnp.PyArray_DIM(g, axis)
+        if p.images == 0:
+            return False
+        for axis in range(SPATIAL - self._spatial):
+            lengths[axis] = 1
+        p.elements = product(lengths)
         x = self._new(g, lengths, self._type)
         p.what, p.type, p.x, p.z = PLACED, self._type, cnp.PyArray_BYTES(g), cnp.PyArray_BYTES(x)
         p.where = <int64_t *>cnp.PyArray_DATA(where)

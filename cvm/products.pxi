@@ -334,6 +334,11 @@ cdef class Chain(Native):
     def __cinit__(self, compute, arguments, outputs, several, written, dtype):
         if self._n_arguments > MOST_FACTORS:
             raise ValueError(f"a chain takes at most {MOST_FACTORS} matrices")
+        if len(written) != self._n_arguments - 1:
+            raise ValueError(f"{len(written)} products of {self._n_arguments} matrices")
+        for i, pair in enumerate(written):
+            for k in pair:
+                checked(k, 0, self._n_arguments + i - 1, "a factor")
         self._type = np.dtype(dtype).num
         self._written = numbers([k for pair in written for k in pair])
         self._lengths[0] = -1

@@ -240,7 +240,9 @@ cdef class Transpose(Native):
     cdef unsigned int _kept
 
     def __cinit__(self, compute, arguments, outputs, several, int ndim, order):
-        self._from, self._ndim = ndim, len(order)
+        self._from, self._ndim = rank_of(ndim), rank_of(len(order))
+        for axis in order:
+            checked(axis, -1, ndim - 1, "an axis of the input")
         self._order = numbers(order)
         self._kept = bits([a in order for a in range(ndim)])
 
@@ -275,7 +277,7 @@ cdef class Pieces(Native):
     cdef int _axis
 
     def __cinit__(self, compute, arguments, outputs, several, int axis):
-        self._axis = axis
+        self._axis = axis_of(axis)
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef cnp.npy_intp sizes[MOST_ARRAYS]
@@ -346,7 +348,7 @@ cdef class Reshaped(Native):
     cdef int _ndim
 
     def __cinit__(self, compute, arguments, outputs, several, int ndim):
-        self._ndim = ndim
+        self._ndim = rank_of(ndim)
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef cnp.npy_intp lengths[MOST_AXES]
@@ -392,7 +394,7 @@ cdef class Lengths(Native):
     cdef int _axis
 
     def __cinit__(self, compute, arguments, outputs, several, int axis):
-        self._axis = axis
+        self._axis = checked(axis, -1, MOST_AXES - 1, "the axis")
 
     cdef bint _try(self, PyObject **store) except -1:
         cdef cnp.npy_intp n
@@ -400,6 +402,8 @@ cdef class Lengths(Native):
         if not cnp.PyArray_Check(<object>store[self._slots[0]]):
             return False
         x = <cnp.ndarray>store[self._slots[0]]
+        if self._axis >= cnp.PyArray_NDIM(x):
+            return False
         if self._axis >= 0:
             z = whole_array(cnp.PyArray_DIM(x, self._axis))
         else:
@@ -458,7 +462,12 @@ cdef class Passed(Native):
             "length": LENGTH_IS, "lengths": LENGTHS_EQUAL, "numbers": NUMBERS_EQUAL, "true": TRUE,
             "false": FALSE, "below": BELOW,
         }
-        self._which, self._n_conditions = which, len(conditions)
+        self._which = checked(which, 0, self._n_arguments - 1, "the argument")
+        self._n_conditions = len(conditions)
+        for _, i, a, j, _ in conditions:
+            checked(i, 0, self._n_arguments - 1, "an argument")
+            checked(j, 0, self._n_arguments - 1, "an argument")
+            axis_of(a)
         self._conditions = numbers(
             [x for kind, *rest in conditions for x in (kinds[kind], *rest)]
         )
@@ -490,7 +499,13 @@ cdef class Passed(Native):
             if cnp.PyArray_SIZE(<cnp.ndarray>x) != 1:
                 return False
             return PyObject_IsTrue(<object>x) == (condition[0] == TRUE)
+        if condition[2] >= cnp.PyArray_NDIM(<cnp.ndarray>x):
+            return False
         m = cnp.PyArray_DIM(<cnp.ndarray>x, condition[2])
         if condition[0] == LENGTH_IS:
             return m == condition[4]
-        return cnp.PyArray_Check(<object>y) and m == cnp.PyArray_DIM(<cnp.ndarray>y, condition[4])
+        if not cnp.PyArray_Check(<object>y):
+            return False
+        if not 0 <= condition[4] < cnp.PyArray_NDIM(<cnp.ndarray>y):
+            return False
+        return m == cnp.PyArray_DIM(<cnp.ndarray>y, condition[4])

@@ -32,8 +32,13 @@ cdef enum:
     MOST_BYTES_OF_SUMS = 1 << 22
     # Threads cost more than they bring where there are fewer products of two numbers.
     PRODUCTS_WORTH_SHARING = 1 << 21
+    # Of lengths, strides, dilations and paddings: products of two of them fit an int64.
+    LARGEST_OF_WINDOWS = 2147483647
     FULL_OVERLAP = -1
     HALF = -2
+
+# Elements of the matrices of windows; their bytes fit an int64.
+cdef double LARGEST_SIZE = 1e17
 
 cdef enum Part_of_form:
     RESULT = 0
@@ -58,13 +63,13 @@ cdef cnp.ndarray in_order(PyObject *value, int kind, int ndim):
 
 
 cdef bint read_lengths(PyObject **store, int *slots, int count, int64_t *found):
-    """Whole numbers; False if they are none, or negative."""
+    """Whole numbers; False if they are none, negative or too large."""
     cdef Bound bound
     cdef Py_ssize_t n = 0
     cdef int i
     for i in range(count):
         bound.slot = slots[i]
-        if not whole_number(store, &bound, &n) or n < 0:
+        if not whole_number(store, &bound, &n) or not 0 <= n <= LARGEST_OF_WINDOWS:
             return False
         found[i] = n
     return True
@@ -124,16 +129,28 @@ cdef class Convolution(Action):
         self, int part, compute, arguments, int output, padding, strides, dilation, int groups,
         dtype, int threads, alone
     ):
-        cdef int axis
+        cdef int axis, before, after
         find_routines()
-        self._part, self._compute, self._output, self._groups = part, compute, output, groups
+        self._part = checked(part, RESULT, KERNELS, "the part")
+        self._compute, self._output = compute, output
+        self._groups = checked(groups, 1, LARGEST_OF_WINDOWS, "the number of groups")
+        self._ndim = checked(len(strides), 1, SPATIAL, "the number of spatial axes")
+        if not len(padding) == len(strides) == len(dilation):
+            raise ValueError(f"padding {padding}, strides {strides}, dilation {dilation}")
         self._n_arguments = len(arguments)
+        if self._n_arguments != 2 + (0 if part == RESULT else self._ndim):
+            raise ValueError(f"{self._n_arguments} arguments for {self._ndim} spatial axes")
         self._arguments = numbers(arguments)
-        self._ndim, self._type = len(strides), np.dtype(dtype).num
+        self._type = np.dtype(dtype).num
         self._threads, self._alone = min(threads, MOST_THREADS), alone
         for axis in range(self._ndim):
-            self._padding[2 * axis], self._padding[2 * axis + 1] = padding[axis]
-            self._strides[axis], self._dilation[axis] = strides[axis], dilation[axis]
+            before, after = padding[axis]
+            if before != after:
+                checked(min(before, after), 0, LARGEST_OF_WINDOWS, "the padding")
+            self._padding[2 * axis] = checked(before, HALF, LARGEST_OF_WINDOWS, "the padding")
+            self._padding[2 * axis + 1] = after
+            self._strides[axis] = checked(strides[axis], 1, LARGEST_OF_WINDOWS, "a stride")
+            self._dilation[axis] = checked(dilation[axis], 1, LARGEST_OF_WINDOWS, "a dilation")
 
     def __dealloc__(self):
         PyMem_Free(self._arguments)
@@ -165,7 +182,9 @@ cdef class Convolution(Action):
         for axis in range(SPATIAL):
             if not self._measure(a, b, asked, axis, w):
                 return False
-        if w.channels % self._groups or c.outputs % self._groups or c.images == 0:
+        if w.channels % self._groups or c.outputs % self._groups:
+            return False
+        if c.images == 0 or w.channels == 0 or c.outputs == 0:
             return False
         if not self._fits(a, b, w, c.images, c.outputs):
             return False
@@ -208,6 +227,8 @@ cdef class Convolution(Action):
         elif before == HALF:
             before = after = reach // 2
         w.before[axis] = before
+        if max(w.kernel[axis], w.lengths[axis]) > LARGEST_OF_WINDOWS:
+            return False
         if w.kernel[axis] < 1 or w.lengths[axis] + before + after < reach:
             return False
         w.counts[axis] = (w.lengths[axis] + before + after - reach) // w.strides[axis] + 1
@@ -220,7 +241,10 @@ cdef class Convolution(Action):
         large for BLAS.
         """
         cdef int axis
-        cdef int64_t inner = w.channels // self._groups * product(w.kernel)
+        cdef double columns = <double>product(w.counts) + COLUMNS_AT_A_TIME
+        cdef double inner = <double>(w.channels // self._groups) * product(w.kernel)
+        if inner * self._groups * columns >= LARGEST_SIZE:
+            return False
         if self._part == RESULT:
             if cnp.PyArray_DIM(b, 1) * self._groups != w.channels:
                 return False
@@ -232,7 +256,7 @@ cdef class Convolution(Action):
             for axis in range(self._ndim):
                 if cnp.PyArray_DIM(b, 2 + axis) != w.counts[axis + SPATIAL - self._ndim]:
                     return False
-        return max(inner, outputs, product(w.counts) + COLUMNS_AT_A_TIME) < 2147483647
+        return max(inner, <double>outputs, columns) < LARGEST_OF_WINDOWS
 
     cdef bint _compute_all(self, Convolving *c) except -1:
         """All images; False if there is no memory."""

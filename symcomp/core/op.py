@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from symcomp.core.fields import check_fields
 from symcomp.core.node import Apply, Type, Variable
 
 
@@ -41,6 +42,12 @@ class Op:
     destroy_map: Mapping[int, tuple[int, ...]] = {}
     gives_part: ClassVar[bool] = False
     runs_users_code: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check the parameters of symcomp's own ops by their annotations; called when an op is made
+        or loaded. Subclasses add what annotations cannot say.
+        """
+        check_fields(self)
 
     # -- building
     # ------------------------------------------------------------------------------------

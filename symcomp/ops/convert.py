@@ -246,8 +246,15 @@ class Stack(Op):
     """z[i] = x_i for tensors of one shape and dtype: a new first axis. n * (...) -> (n, ...)"""
 
     def output_types(self, *tensors: TensorVariable) -> list[TensorType]:
+        if not tensors:
+            raise TypeError("stack: at least one tensor is needed, got none")
         shape = list(tensors[0].type.shape)
         for position, x in enumerate(tensors):
+            if x.dtype != tensors[0].dtype:
+                raise DTypeError(
+                    f"stack: element {position} is {x.type}, element 0 {tensors[0].type}: one "
+                    "dtype is needed"
+                )
             if x.ndim != len(shape):
                 raise ShapeError(
                     f"stack: element {position} has {x.ndim} axes ({x.type}), element 0 has "

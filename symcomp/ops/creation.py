@@ -33,6 +33,9 @@ class Arange(Op):
     def output_types(
         self, start: TensorVariable, step: TensorVariable, n: TensorVariable
     ) -> list[TensorType]:
+        for v, dtype in ((start, self.dtype), (step, self.dtype), (n, "int64")):
+            if v.ndim or v.dtype != dtype:
+                raise DTypeError(f"{self}: a scalar of {dtype} is needed, got {v} ({v.type})")
         return [TensorType(self.dtype, (known_length(n),))]
 
     def perform(self, start: Any, step: Any, n: Any) -> Any:

@@ -55,6 +55,7 @@ class Print(Op):
     def __post_init__(self) -> None:
         attrs = (self.attrs,) if isinstance(self.attrs, str) else tuple(self.attrs)
         object.__setattr__(self, "attrs", attrs)
+        super().__post_init__()
 
     def as_inputs(self, *args: Any) -> list[Variable]:
         (x,) = args

@@ -5,11 +5,12 @@ from __future__ import annotations
 import builtins
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axes, DtypeName, one_of
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -20,7 +21,7 @@ from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.join import concatenate
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cast, conj, maximum, real, second, sqr, sqrt
-from symcomp.ops.shape import normalize_axes, product_of, shape_tuple
+from symcomp.ops.shape import normalize_axes, product_of, require_axes, shape_tuple
 
 
 @record(eq=False)
@@ -123,11 +124,12 @@ class Reduce(Op):
     """
 
     reduction: Reduction
-    axes: tuple[int, ...]
-    dtype: str | None = None
-    acc_dtype: str | None = None
+    axes: Axes
+    dtype: DtypeName | None = None
+    acc_dtype: DtypeName | None = None
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        require_axes(self, self.axes, x)
         name = self.reduction.name
         out = self.dtype or self.reduction.dtype(x.dtype)
         if not self.reduction.logical:
@@ -457,14 +459,15 @@ class ArgReduce(Op):
     ``axes``.
     """
 
-    which: str
-    axes: tuple[int, ...]
+    which: Annotated[str, one_of("argmax", "argmin")]
+    axes: Axes
 
     no_derivative = "its output is an integer"
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         if dtypes.is_complex(x.dtype):
             raise DTypeError(f"{self.which}: {x} is {x.dtype}; complex numbers have no order")
+        require_axes(self, self.axes, x)
         for a in self.axes:
             if x.type.shape[a] == 0:
                 raise ShapeError(f"{self.which}: axis {a} of {x} ({x.type}) is empty")

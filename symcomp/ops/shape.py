@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axes, Axis, Natural, Rank
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -52,7 +53,7 @@ class Shape(Op):
 class ShapeI(Op):
     """z = the length of axis ``axis`` of x.   (...) -> (), int64"""
 
-    axis: int
+    axis: Axis
 
     no_derivative = "lengths do not depend on values"
 
@@ -100,6 +101,13 @@ def shape_i(x: Any, axis: int) -> TensorVariable:
 def shape_tuple(x: TensorVariable) -> tuple[Any, ...]:
     """The lengths of ``x``: int where known, else an int64 scalar variable."""
     return tuple(n if n is not None else ShapeI(a)(x) for a, n in enumerate(x.type.shape))
+
+
+def require_axes(op: Op, axes: Sequence[int], x: TensorVariable) -> None:
+    """Raise AxisError if ``x``, an input of ``op``, has fewer axes than a parameter names."""
+    for axis in axes:
+        if not 0 <= axis < x.ndim:
+            raise AxisError(f"{op}: axis {axis} does not exist in {x} ({x.type})")
 
 
 def normalize_axis(name: str, axis: Any, ndim: int) -> int:
@@ -191,7 +199,7 @@ class Reshape(Op):
     view.
     """
 
-    ndim: int
+    ndim: Rank
 
     def output_types(self, x: TensorVariable, lengths: TensorVariable) -> list[TensorType]:
         if lengths.ndim != 1 or lengths.dtype != "int64":
@@ -367,9 +375,14 @@ def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
 class SpecifyShape(Op):
     """z = x, a view; an error at run time if a length is not the one in ``lengths`` (None: any)."""
 
-    lengths: tuple[int | None, ...]
+    lengths: tuple[Natural | None, ...]
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        if len(self.lengths) != x.ndim:
+            raise ShapeError(
+                f"specify_shape: {len(self.lengths)} lengths {self.lengths} for the {x.ndim} axes "
+                f"of {x} ({x.type})"
+            )
         merged = []
         for axis, (known, claimed) in enumerate(zip(x.type.shape, self.lengths, strict=True)):
             if known is not None and claimed is not None and known != claimed:
@@ -430,9 +443,10 @@ class ForgetLengths(Op):
     broadcast.
     """
 
-    axes: tuple[int, ...]
+    axes: Axes
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        require_axes(self, self.axes, x)
         return [
             TensorType(x.dtype, [None if a in self.axes else n for a, n in enumerate(x.type.shape)])
         ]
