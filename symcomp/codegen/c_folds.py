@@ -16,6 +16,7 @@ from symcomp.ops.reduce import Reduce
 # Parts of one result are added up side by side: so many bytes, which stay in registers, but not
 # fewer or more elements than these.
 PARTS_BYTES, FEWEST, MOST = 128, 32, 256
+_BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
 
 
@@ -281,6 +282,8 @@ def _joined(name: str, work: str, total: str, x: str) -> str:
     kind, c_type = np.dtype(work).kind, C_TYPES[work]
     if name in ("any", "all"):
         return f"(uint8_t)({total} {'|' if name == 'any' else '&'} {x})"
+    if name in _BITS:
+        return f"({c_type})({total} {_BITS[name]} {x})"
     if name in ("max", "min"):
         if kind == "b":
             return f"(uint8_t)({total} {'|' if name == 'max' else '&'} {x})"
@@ -305,4 +308,6 @@ def _identity(name: str, work: str) -> str:
         if kind == "u":
             return "0" if name == "max" else f"UINT{bits}_MAX"
         return f"INT{bits}_{'MIN' if name == 'max' else 'MAX'}"
+    if name == "bitwise_and":
+        return "1" if kind == "b" else f"({C_TYPES[work]})-1"
     return "1" if name in ("prod", "all") else "0"

@@ -276,7 +276,7 @@ def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> 
         s = _suffix_of_parts(dtype)
         return f"c_minimum{s}(c_maximum{s}({x}, {low}), {high})"
     if kind == "b":
-        return f"(({x} | {low}) & {high})"
+        return f"({x} < {low} ? {low} : {x} > {high} ? {high} : {x})"
     name = f"clip_f{_suffix(dtype)}" if kind == "f" else f"clip_{kind}"
     return f"({C_TYPES[dtype]}){name}({x}, {low}, {high})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
@@ -21,8 +22,12 @@ from symcomp.ops.softmax import LogSoftmax, Softmax
 
 
 def _float(x: Any) -> TensorVariable:
+    """``x``, integers as the floats that scalar functions make of them."""
     x = as_tensor_variable(x)
-    return cast(x, dtypes.to_float(x.dtype)) if dtypes.is_discrete(x.dtype) else x
+    if not dtypes.is_discrete(x.dtype):
+        return x
+    kind = dtypes.to_float(x.dtype)
+    return cast(x, "float32" if kind == "float16" and config.cast_policy == "theano" else kind)
 
 
 def _along(name: str, x: TensorVariable, axis: Any) -> int:

@@ -51,7 +51,12 @@ class Reduction:
     @property
     def logical(self) -> bool:
         """Whether the output tells truth of any dtype: any and all."""
-        return self.pullback is None
+        return self.name in ("any", "all")
+
+    @property
+    def bitwise(self) -> bool:
+        """Whether it joins the bits of integers."""
+        return self.name.startswith("bitwise_")
 
     def __reduce__(self) -> Any:
         return (_reduction, (self.name,))
@@ -107,6 +112,10 @@ REDUCTIONS: dict[str, Reduction] = {
         Reduction("min", np.minimum, lambda x: x, _extreme_pullback, _extreme_pushforward, False),
         Reduction("any", np.logical_or, lambda x: "bool", None, None, True),
         Reduction("all", np.logical_and, lambda x: "bool", None, None, True),
+        *(
+            Reduction(ufunc.__name__, ufunc, lambda x: x, None, None, True)
+            for ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+        ),
     )
 }  # fmt: skip
 
@@ -134,6 +143,8 @@ class Reduce(Op):
         out = self.dtype or self.reduction.dtype(x.dtype)
         if not self.reduction.logical:
             self._check_complex(x, (x.dtype, self.acc_dtype or out, out))
+        if self.reduction.bitwise and not dtypes.is_discrete(x.dtype):
+            raise DTypeError(f"{name}: {x} is {x.type}; integers or bool are needed")
         if name in ("max", "min"):
             if dtypes.is_complex(x.dtype):
                 raise DTypeError(f"{name}: {x} is {x.dtype}; complex numbers have no order")
@@ -207,7 +218,9 @@ class Reduce(Op):
 
     @property
     def no_derivative(self) -> str:  # type: ignore[override]
-        """any and all."""
+        """Those of truth and of bits."""
+        if self.reduction.bitwise:
+            return "it is of integers"
         return "its output is boolean" if self.reduction.logical else ""
 
     def __str__(self) -> str:
@@ -334,7 +347,8 @@ def mean(
     input : tensor_like
     axis : int or sequence of int, optional
     dtype : optional
-        Of the result; by default that of the input, float64 for integers.
+        Of the sum, and, unless it is discrete, of the result; by default that of the input, float64
+        for integers. The mean of sums of integers is float64.
     op : bool
         Accepted for Theano's sake.
     keepdims : bool
@@ -350,13 +364,11 @@ def mean(
     """
     x = as_tensor_variable(input)
     axes = normalize_axes("mean", axis, x.ndim)
-    kind = (
-        dtypes.canonical(dtype)
-        if dtype is not None
-        else "float64"
-        if dtypes.is_discrete(x.dtype)
-        else x.dtype
-    )
+    chosen = None if dtype is None else dtypes.canonical(dtype)
+    if chosen is not None and dtypes.is_discrete(chosen):
+        total = cast(_reduce("sum", x, axes, chosen, keepdims, acc_dtype), "float64")
+        return total / _count(x, axes, "float64")
+    kind = chosen or ("float64" if dtypes.is_discrete(x.dtype) else x.dtype)
     work = "float32" if kind == "float16" else kind
     total = _reduce(
         "sum", cast(x, kind) if dtypes.is_discrete(x.dtype) else x, axes, work, keepdims, acc_dtype
