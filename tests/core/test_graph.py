@@ -332,6 +332,8 @@ def test_configuration(tmp_path):
         ("floatx=1", "no option 'floatx'"),
         ("floatX", "not of the form"),
         ("allow_gc=maybe", "must be a bool"),
+        ("cflags=-O2 'x", "cflags=.*from SYMCOMP_FLAGS.*as a shell does: No closing quotation"),
+        ("cc=gcc\0", "cc='gcc.x00'.*it has a NUL character"),
     ):
         with pytest.raises(ConfigError, match=message):
             Config({"SYMCOMP_FLAGS": flags})
