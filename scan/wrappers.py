@@ -11,7 +11,7 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.control import assert_op
-from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.convert import as_int, as_tensor_variable
 from symcomp.ops.creation import arange
 from symcomp.ops.join import concatenate
 from symcomp.ops.scalar_logic import eq
@@ -211,7 +211,7 @@ def scan_checkpoints(
     >>> slope.eval({x: [0.5, 1.0, 2.0]}).round(4)
     array([0.0801, 0.0912, 1.    ])
     """
-    size = int(save_every_N)
+    size = as_int(save_every_N, name, "save_every_N")
     if size < 1:
         raise ValueError(f"{name}: save_every_N is {save_every_N}; it must be positive")
     inputs = [_plain(x, i, name) for i, x in enumerate(as_list(sequences))]

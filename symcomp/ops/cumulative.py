@@ -14,7 +14,7 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.convert import as_int, as_tensor_variable
 from symcomp.ops.index import getitem
 from symcomp.ops.join import concatenate
 from symcomp.ops.scalar_math import cast, conj
@@ -157,8 +157,7 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> TensorVariable:
     array([2., 3.])
     """
     x = as_tensor_variable(x)
-    if n < 0:
-        raise ValueError(f"diff: n={n} must not be negative")
+    n = as_int(n, "diff", "n", 0)
     number = normalize_axis("diff", axis, x.ndim)
     for _ in range(n):
         late, early = (along(number, x.ndim, part) for part in (slice(1, None), slice(None, -1)))

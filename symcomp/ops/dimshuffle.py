@@ -124,7 +124,8 @@ def dimshuffle(x: TensorVariable, *order: Any) -> TensorVariable:
         if axis == "x":
             checked.append("x")
             continue
-        if not isinstance(axis, int | np.integer) or not -x.ndim <= axis < x.ndim:
+        whole = isinstance(axis, int | np.integer) and not isinstance(axis, bool)
+        if not whole or not -x.ndim <= axis < x.ndim:
             raise ShapeError(
                 f"dimshuffle: {axis!r} is no axis of {x} with {x.ndim} axes ({x.type})"
             )

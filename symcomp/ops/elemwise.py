@@ -171,7 +171,10 @@ class Elemwise(Op):
 
     def as_inputs(self, *args: Any) -> list[Any]:
         self._check_arity(len(args))
-        tensors = self.scalar.adapt(*args)
+        try:
+            tensors = self.scalar.adapt(*args)
+        except (DTypeError, ShapeError) as problem:
+            raise type(problem)(f"{self.scalar.name}: {problem}") from None
         if config.cast_policy == "theano":
             tensors = self._cast_for_theano(args, tensors)
         rank = max(x.ndim for x in tensors)
@@ -206,7 +209,12 @@ class Elemwise(Op):
 
     def output_types(self, *inputs: TensorVariable) -> list[TensorType]:
         self._check_arity(len(inputs))
-        dtype = self.scalar.dtype(*(x.dtype for x in inputs))
+        try:
+            dtype = self.scalar.dtype(*(x.dtype for x in inputs))
+        except DTypeError as problem:
+            if self.scalar.name in str(problem):
+                raise
+            raise DTypeError(f"{self.scalar.name}: {problem}") from None
         shape = broadcast_static(self.scalar.name, [x.type.shape for x in inputs])
         for out, i in self.inplace:
             if out != 0 or not 0 <= i < len(inputs):

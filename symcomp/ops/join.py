@@ -17,11 +17,13 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.axes import atleast_1d, expand_dims, moveaxis
 from symcomp.ops.convert import (
     as_common,
+    as_int,
     as_tensor_variable,
     cast_to,
     stack_first_axis,
 )
 from symcomp.ops.shape import (
+    as_integers,
     length_vector,
     normalize_axis,
     require_axes,
@@ -303,8 +305,10 @@ def split(
     array([2., 3.])
     """
     x = as_tensor_variable(x)
-    sizes = cast_to(as_tensor_variable(splits_size), "int64")
-    if n_splits is None:
+    sizes = cast_to(as_integers(splits_size, "split", "splits_size"), "int64")
+    if n_splits is not None:
+        n_splits = as_int(n_splits, "split", "n_splits", 0)
+    else:
         if sizes.ndim != 1 or sizes.type.shape[0] is None:
             raise ShapeError(
                 f"split: pass n_splits, as the length of {sizes} ({sizes.type}) is unknown"

@@ -152,7 +152,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
 
 def _paired_axes(name: str, a: TensorVariable, b: TensorVariable, axes: Any) -> Pairs:
     """The pairs that ``axes`` means, counted from the front."""
-    if isinstance(axes, int | np.integer):
+    if isinstance(axes, int | np.integer) and not isinstance(axes, bool):
         n = int(axes)
         if n < 0 or n > min(a.ndim, b.ndim):
             raise ShapeError(f"{name}: axes={n} for tensors with {a.ndim} and {b.ndim} axes")
@@ -223,7 +223,7 @@ def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> TensorVariable:
     x, y = _promoted(x, y)
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError(f"batched_tensordot: x ({x.type}) and y ({y.type}) need a batch axis")
-    if isinstance(axes, int | np.integer):
+    if isinstance(axes, int | np.integer) and not isinstance(axes, bool):
         n = int(axes)
         if n < 0 or n >= min(x.ndim, y.ndim):
             raise ShapeError(

@@ -17,7 +17,7 @@ from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import clip, gt, switch
 from symcomp.ops.scalar_logistic import sigmoid, softplus
 from symcomp.ops.scalar_math import abs_, cast, expm1, log, log1p, maximum, minimum
-from symcomp.ops.shape import normalize_axes, shape_tuple
+from symcomp.ops.shape import normalize_axis, shape_tuple
 from symcomp.ops.softmax import LogSoftmax, Softmax
 
 
@@ -33,8 +33,7 @@ def _float(x: Any) -> TensorVariable:
 def _along(name: str, x: TensorVariable, axis: Any) -> int:
     if x.ndim == 0:
         raise ShapeError(f"{name}: {x} is a scalar")
-    (number,) = normalize_axes(name, axis, x.ndim)
-    return number
+    return normalize_axis(name, axis, x.ndim)
 
 
 def softmax(x: Any, axis: int = -1) -> TensorVariable:

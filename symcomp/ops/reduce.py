@@ -411,10 +411,11 @@ def _spread_dtype(x: TensorVariable) -> str:
 
 
 def _variance(
-    name: str, x: TensorVariable, axis: Any, ddof: int, keepdims: bool, corrected: bool
+    name: str, x: TensorVariable, axis: Any, ddof: Any, keepdims: bool, corrected: bool
 ) -> TensorVariable:
     """The variance, in float32 for float16, whose squares end at 65504."""
     axes = normalize_axes(name, axis, x.ndim)
+    ddof = _as_ddof(name, ddof)
     if dtypes.is_discrete(x.dtype) or x.dtype == "float16":
         x = cast(x, "float32" if x.dtype == "float16" else "float64")
     deviation = x - mean(x, axes, keepdims=True)
@@ -425,6 +426,17 @@ def _variance(
         drift = sum(deviation, axes, keepdims=keepdims)
         total = total - real(drift * conj(drift)) / count
     return total / maximum(count - ddof, 0)
+
+
+def _as_ddof(name: str, ddof: Any) -> Any:
+    """What is taken from the number of elements: a real number, or a scalar variable of them."""
+    try:
+        v = as_tensor_variable(ddof)
+    except (TypeError, ValueError):
+        v = None
+    if v is None or v.ndim or v.dtype == "bool" or dtypes.is_complex(v.dtype):
+        raise TypeError(f"{name}: ddof is {ddof!r:.80}; a real number is needed")
+    return ddof
 
 
 def std(

@@ -23,7 +23,7 @@ from symcomp.ops.reduce import mean
 from symcomp.ops.scalar_logic import isnan, switch
 from symcomp.ops.scalar_math import abs_, cast
 from symcomp.ops.shape import (
-    as_length,
+    as_integer,
     flatten,
     known_length,
     normalize_axes,
@@ -229,7 +229,7 @@ def topk_and_argtopk(
     if not dtypes.is_integer(kind):
         raise DTypeError(f"topk: idx_dtype={idx_dtype!r} must be an integer dtype")
     values, number = _sorting("topk", x, axis, None, None)
-    places = ArgTopK(number)(values, as_length(kth, "topk"))
+    places = ArgTopK(number)(values, as_integer(kth, "topk", "kth"))
     return [take_along_axis(values, places, number), cast(places, kind)]
 
 
