@@ -15,11 +15,13 @@ INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check fuzz sanitize lint types docs train bench dist clean distclean interpreter
+.PHONY: help test check golden fuzz sanitize lint types docs train bench dist clean distclean \
+	interpreter
 
 help:
 	@echo 'make test       everything that CI runs: lint, types, documentation, all tests'
 	@echo 'make check      under a minute: lint, types, the tiny tests, layers and sizes'
+	@echo 'make golden     write tests/golden/*.txt, what the compiler makes of golden functions, again'
 	@echo 'make fuzz       the property-based tests, on new examples'
 	@echo 'make sanitize   the tests of kernels and of the machine, with the sanitizers of addresses'
 	@echo '                and behaviour (three quarters of an hour)'
@@ -39,6 +41,9 @@ test: lint types docs
 
 check: lint types
 	$(BIN)/python -m pytest -q -n 0 tests/tiny tests/test_layers.py tests/test_sizes.py
+
+golden: $(VENV)/.installed-test
+	$(BIN)/python -m symcomp.tests.golden
 
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile=default

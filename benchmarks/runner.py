@@ -13,21 +13,18 @@ import argparse
 import json
 import sys
 
-import numpy as np
 from tasks import (
     BATCHES,
     HIDDEN,
     LAYERS,
     STEPS,
+    adding_one,
     best_rate,
-    recurrent_arrays,
+    chain_of_small_ops,
+    recurrence,
     trainer,
     training_step,
 )
-
-import symcomp
-import symcomp.tensor as T
-from symcomp.core.node import Variable
 
 # Minibatches in one call of the functions that count them.
 MANY = 64
@@ -52,33 +49,20 @@ def training() -> None:
 def loops() -> None:
     """Microseconds per step of a recurrent network, and of its gradient."""
     for hidden in HIDDEN:
-        w, x, h0 = recurrent_arrays(hidden)
-        weights, start, xs = symcomp.shared(w), symcomp.shared(h0), T.fmatrix()
-        states = symcomp.scan(_recurrent_step, xs, start, weights, return_updates=False)
-        last = states[-1]
-        gradient = symcomp.grad(last.sum(), weights)
-        for task, output in (("rnn_forward", last), ("rnn_grad", gradient)):
-            f = symcomp.function([xs], output, trust_input=True)
-            calls = best_rate(lambda k, f=f, x=x: f(x), seconds=0.2)
-            emit(f"{task}/h{hidden}", 1e6 / calls / STEPS, "us")
-
-
-def _recurrent_step(v: Variable, h: Variable, w: Variable) -> Variable:
-    return T.tanh(v + T.dot(h, w))
+        for task in ("rnn_forward", "rnn_grad"):
+            step = recurrence(hidden, gradient=task == "rnn_grad")
+            emit(f"{task}/h{hidden}", 1e6 / best_rate(step, seconds=0.2) / STEPS, "us")
 
 
 def calls() -> None:
     """Microseconds per call of functions that compute little."""
-    x, ten = T.dvector(), np.ones(10)
-    for task, trust in (("call_overhead", False), ("call_overhead_trusted", True)):
-        f = symcomp.function([x], x + 1, trust_input=trust)
-        emit(task, 1e6 / best_rate(lambda k, f=f: f(ten), seconds=0.2), "us")
-    a, square = T.dmatrix(), np.eye(2) * 0.9
-    z = a
-    for _ in range(50):
-        z = T.tanh(T.dot(z, a))
-    chain = symcomp.function([a], z, trust_input=True)
-    emit("op_chain_100_small_ops", 1e6 / best_rate(lambda k: chain(square), seconds=0.2), "us")
+    steps = {
+        "call_overhead": adding_one(trust=False),
+        "call_overhead_trusted": adding_one(trust=True),
+        "op_chain_100_small_ops": chain_of_small_ops(),
+    }
+    for task, step in steps.items():
+        emit(task, 1e6 / best_rate(step, seconds=0.2), "us")
 
 
 TASKS = {"training": training, "loops": loops, "calls": calls}

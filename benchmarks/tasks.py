@@ -91,6 +91,40 @@ def training_step(sizes: tuple[int, ...], batch: int) -> Step:
     return lambda k: f(numbers[k % len(numbers)])
 
 
+def recurrence(hidden: int, gradient: bool) -> Step:
+    """Build a call of 1000 steps of a recurrent network, or of the gradient with respect to W."""
+    w, x, h0 = recurrent_arrays(hidden)
+    weights, start, xs = symcomp.shared(w), symcomp.shared(h0), T.fmatrix()
+    states = symcomp.scan(_recurrent_step, xs, start, weights, return_updates=False)
+    last = states[-1]
+    output = symcomp.grad(last.sum(), weights) if gradient else last
+    f = symcomp.function([xs], output, trust_input=True)
+    return lambda k: f(x)
+
+
+def _recurrent_step(
+    v: symcomp.Variable, h: symcomp.Variable, w: symcomp.Variable
+) -> symcomp.Variable:
+    return T.tanh(v + T.dot(h, w))
+
+
+def adding_one(trust: bool) -> Step:
+    """Build a call of ``x + 1`` on ten doubles."""
+    x, ten = T.dvector(), np.ones(10)
+    f = symcomp.function([x], x + 1, trust_input=trust)
+    return lambda k: f(ten)
+
+
+def chain_of_small_ops() -> Step:
+    """Build a call of ``tanh(z A)``, fifty times, for ``A`` of 2 x 2."""
+    a, square = T.dmatrix(), np.eye(2) * 0.9
+    z = a
+    for _ in range(50):
+        z = T.tanh(T.dot(z, a))
+    f = symcomp.function([a], z, trust_input=True)
+    return lambda k: f(square)
+
+
 def rate(step: Step, seconds: float) -> float:
     """Calls per second in one window."""
     count, started = 0, time.perf_counter()

@@ -40,21 +40,8 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
 
     All are compiled together. Where there is no compiler, there are those of common ops alone.
     """
-    found: dict[int, tuple[Formula, WholeKernel]] = {}
-    # Equal formulas are written once.
-    written: dict[Any, WholeKernel | None] = {}
     with span("kernels") as stage:
-        for position, step in enumerate(code):
-            formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
-            if formula is None or step.node is None:
-                continue
-            patterns = tuple(x.type.broadcastable for x in step.node.inputs)
-            key = formula, patterns
-            if key not in written:
-                written[key] = whole_kernel(formula, patterns)
-            found_kernel = written[key]
-            if found_kernel is not None and _arrays(formula, found_kernel) <= MOST_ARRAYS:
-                found[position] = formula, found_kernel
+        found = printed_kernels(code)
         kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}
         stage.note = f"{len(kernels)} for {len(found)} of {len(code)} instructions"
     calls = _ufunc_calls(code, found)
@@ -66,6 +53,25 @@ def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
         for position, (formula, whole) in found.items()
         if whole.kernel.name in loaded
     }
+
+
+def printed_kernels(code: Sequence[Instruction]) -> dict[int, tuple[Formula, WholeKernel]]:
+    """Print the kernel of each instruction that has one, by position, with its formula."""
+    found: dict[int, tuple[Formula, WholeKernel]] = {}
+    # Equal formulas are written once.
+    written: dict[Any, WholeKernel | None] = {}
+    for position, step in enumerate(code):
+        formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
+        if formula is None or step.node is None:
+            continue
+        patterns = tuple(x.type.broadcastable for x in step.node.inputs)
+        key = formula, patterns
+        if key not in written:
+            written[key] = whole_kernel(formula, patterns)
+        whole = written[key]
+        if whole is not None and _arrays(formula, whole) <= MOST_ARRAYS:
+            found[position] = formula, whole
+    return found
 
 
 def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[int, Action]:

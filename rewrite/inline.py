@@ -1,4 +1,6 @@
-"""Ops made of graphs: opened, so that rules see through them, or relieved of what nobody uses."""
+"""Ops that rules see through: ops made of graphs, opened or relieved of what nobody uses; gradient
+markers, dropped.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply
 from symcomp.core.walk import graph_inputs
 from symcomp.ops.graph_op import GraphOp
+from symcomp.ops.markers import GradientMarker
 from symcomp.rewrite.rule import RuleSet, rule
 
 
@@ -35,4 +38,10 @@ def unused_outputs(node: Apply, graph: Any) -> Any:
     return new
 
 
-INLINE_RULES = RuleSet([inline_graph, unused_outputs], ["inline"])
+@rule(GradientMarker, why="it is the identity; derivatives have been taken", subclasses=True)
+def drop_gradient_marker(node: Apply, graph: Any) -> Any:
+    """zero_grad(x) -> x"""
+    return node.inputs[0]
+
+
+INLINE_RULES = RuleSet([inline_graph, unused_outputs, drop_gradient_marker], ["inline"])

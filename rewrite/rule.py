@@ -134,10 +134,14 @@ class RuleSet:
         return RuleSet(r for r in self.rules if selects(r.tags))
 
     def for_node(self, node: Apply) -> Sequence[Rule]:
-        """The rules that look at a node of this kind."""
+        """The rules that look at a node of this kind.
+
+        Those of a row do not look at its in-place applications: whoever wrote one wants its
+        argument to be overwritten.
+        """
         op = node.op
         if type(op) is Elemwise:
-            found = self._by_kind.get(op.scalar.name, ())
+            found = () if op.inplace else self._by_kind.get(op.scalar.name, ())
             general = self._by_kind.get(Elemwise, ())
             return [*found, *general] if general else found
         known = self._of_class.get(type(op))

@@ -10,20 +10,25 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Constant, Variable
-from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.tensor import TensorType, TensorVariable, describe_value
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.scalar_math import minimum
 from symcomp.ops.shape import shape_i
+from symcomp.scan.calling import described, read_tensor
 from symcomp.scan.run import by_fast_compile, by_fast_run
 
 
 @dataclass
 class Steps:
-    """One sequence: for each tap, the rows that step t reads as row t, and a variable for one."""
+    """One sequence: for each tap, the rows that step t reads as row t, and a variable for one.
+
+    ``source`` is the sequence itself.
+    """
 
     label: str
+    source: Any
     slices: list[Any]
     rows: list[Any]
     span: int
@@ -45,6 +50,19 @@ class State:
         return tuple(-tap for tap in self.taps)
 
 
+def read_name(name: Any, default: str) -> str:
+    """The name of a loop, for messages."""
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"{default}: name is {describe_value(name)}; it must be a str or None")
+    return name or default
+
+
+def check_flag(argument: str, value: Any, who: str) -> None:
+    """Raise a TypeError if ``value`` is neither true nor false."""
+    if not isinstance(value, bool | np.bool_) and not (isinstance(value, int) and value in (0, 1)):
+        raise TypeError(f"{who}: {argument} is {described(value)}; it must be True or False")
+
+
 def as_list(argument: Any) -> list[Any]:
     """One thing as a list, None as an empty one."""
     if argument is None:
@@ -59,17 +77,23 @@ def read_sequence(item: Any, position: int, backwards: bool, who: str) -> Steps:
         _check_keys(item, ("input", "taps"), f"{who}: sequence {position}")
         taps, item = item.get("taps"), item["input"]
         taps = [0] if taps is None else as_list(taps)
-    x = as_tensor_variable(item)
-    label = f"sequence {position}{f' ({x.name})' if x.name else ''}"
+    label = f"sequence {position}"
+    x = read_tensor(item, f"{who}: {label}", "pass a tensor with at least one axis")
+    label = f"{label}{f' ({x.name})' if x.name else ''}"
     taps = [_tap(tap, f"{who}: {label}") for tap in taps]
+    if not taps:
+        raise ValueError(f"{who}: {label} ({x.type}) has no taps: give one at least, as [0]")
     if x.ndim == 0:
-        raise ShapeError(f"{who}: {label} is a {x.type}, which has no rows to go through")
+        raise ShapeError(
+            f"{who}: {label} is a {x.type}, which has no rows to go through: pass a tensor with at "
+            "least one axis; a value that is the same in all steps is no sequence"
+        )
     first, last = min(0, *taps, 0), max(0, *taps, 0)
     span = last - first
     if x.type.shape[0] is not None and x.type.shape[0] < span:
         raise ShapeError(
             f"{who}: {label} has length {x.type.shape[0]}, but its taps {taps} reach over "
-            f"{span + 1} rows"
+            f"{span + 1} rows ({x.type}): pass a longer one, or taps that are nearer"
         )
     slices, rows = [], []
     for tap in taps:
@@ -78,7 +102,7 @@ def read_sequence(item: Any, position: int, backwards: bool, who: str) -> Steps:
         slices.append(part[::-1] if backwards else part)
         name = f"{x.name or f'sequence {position}'}[t{_signed(tap)}]"
         rows.append(TensorType(x.dtype, x.type.shape[1:])(name))
-    return Steps(label, slices, rows, span)
+    return Steps(label, x, slices, rows, span)
 
 
 def read_state(item: Any, position: int, who: str) -> State:
@@ -93,10 +117,14 @@ def read_state(item: Any, position: int, who: str) -> State:
         item = item.get("initial")
         if item is None:
             if given not in (None, [-1]):
-                raise ValueError(f"{who}: {label} has the taps {given} but no initial value")
+                raise ValueError(
+                    f"{who}: {label} has the taps {given} but no initial value: give it as "
+                    "dict(initial=..., taps=...)"
+                )
             return State(label)
         taps = [-1] if given is None else as_list(given)
-    x = as_tensor_variable(item)
+    wanted = "pass its value before the first step, dict(initial=..., taps=[...]), or None"
+    x = read_tensor(item, f"{who}: outputs_info of {label}", wanted)
     label = f"{label}{f' ({x.name})' if x.name else ''}"
     taps = tuple(_tap(tap, f"{who}: {label}") for tap in taps)
     if not taps or any(tap >= 0 for tap in taps) or len(set(taps)) < len(taps):
@@ -116,20 +144,25 @@ def _first_rows(x: TensorVariable, taps: tuple[int, ...], who: str) -> Any:
     if x.ndim == 0 or (x.type.shape[0] is not None and x.type.shape[0] < depth):
         raise ShapeError(
             f"{who}: the initial value is {x.type}; the taps {list(taps)} need {depth} rows, the "
-            f"one of step -{depth} first"
+            f"one of step -{depth} first: give it so many, or taps that are nearer"
         )
     return x if x.type.shape[0] == depth else x[:depth]
 
 
-def read_steps(n_steps: Any, sequences: Sequence[Steps], who: str) -> Any:
-    """The number of steps as an int64 scalar."""
+def read_steps(
+    n_steps: Any, sequences: Sequence[Steps], who: str, given_by: str = "n_steps or a sequence"
+) -> Any:
+    """The number of steps as an int64 scalar; ``given_by`` names the arguments that say it."""
     if n_steps is None:
-        return _shortest(sequences, who)
+        return _shortest(sequences, who, given_by)
     if isinstance(n_steps, bool | float | np.floating | str):
         raise DTypeError(f"{who}: n_steps is {n_steps!r}; it must be an integer")
-    n = as_tensor_variable(n_steps)
+    n = read_tensor(n_steps, f"{who}: n_steps", "it must be an integer, or an integer scalar")
     if n.ndim != 0 or not dtypes.is_discrete(n.dtype):
-        raise DTypeError(f"{who}: n_steps is {n} ({n.type}); it must be an integer scalar")
+        raise DTypeError(
+            f"{who}: n_steps is {n} ({n.type}); it must be an integer scalar: the length of x is "
+            "x.shape[0], and T.cast(n, 'int64') makes an integer of a number"
+        )
     n = cast_to(n, "int64")
     if isinstance(n, Constant):
         if n.data < 0:
@@ -141,14 +174,17 @@ def read_steps(n_steps: Any, sequences: Sequence[Steps], who: str) -> Any:
             length = s.slices[0].type.shape[0]
             if length is not None and length < n.data:
                 raise ShapeError(
-                    f"{who}: {s.label} has rows for {length} steps, fewer than n_steps={n.data}"
+                    f"{who}: {s.label} has rows for {length} steps, fewer than n_steps={n.data}: "
+                    f"pass a longer one than {s.source.type}, or fewer steps"
                 )
     return n
 
 
-def _shortest(sequences: Sequence[Steps], who: str) -> Any:
+def _shortest(sequences: Sequence[Steps], who: str, given_by: str) -> Any:
     if not sequences:
-        raise ValueError(f"{who}: n_steps is missing, and there is no sequence to take it from")
+        raise ValueError(
+            f"{who}: n_steps is missing, and there is no sequence to take it from: pass {given_by}"
+        )
     known = {s.label: s.slices[0].type.shape[0] for s in sequences}
     lengths = {n for n in known.values() if n is not None}
     if len(lengths) > 1:
@@ -174,7 +210,10 @@ def read_selects(mode: Any, who: str) -> Callable[[frozenset[str]], bool] | None
     if selects is None and isinstance(mode, str):
         selects = levels.get(mode.lower())
     if selects is None:
-        raise ValueError(f"{who}: mode {mode!r} is no Mode, 'FAST_RUN' or 'FAST_COMPILE'")
+        raise ValueError(
+            f"{who}: mode {mode!r} is no Mode, 'FAST_RUN' or 'FAST_COMPILE'; "
+            "symcomp.compile.get_mode(name) gives modes of other names"
+        )
     found: Callable[[frozenset[str]], bool] = selects
     return found
 
@@ -217,14 +256,17 @@ def fitted(new: Any, state: State, who: str) -> Any:
     return cast_to(new, kind.dtype)
 
 
-def read_non_sequence(item: Any) -> Variable:
+def read_non_sequence(item: Any, position: int, who: str) -> Variable:
     """One element of ``non_sequences``."""
-    return item if isinstance(item, Variable) else as_tensor_variable(item)
+    if isinstance(item, Variable):
+        return item
+    wanted = "pass variables, arrays or numbers; the step finds other objects by closure"
+    return read_tensor(item, f"{who}: non_sequence {position}", wanted)
 
 
 def _tap(tap: Any, who: str) -> int:
     if isinstance(tap, bool) or not isinstance(tap, int | np.integer):
-        raise TypeError(f"{who}: the tap {tap!r} is no integer")
+        raise TypeError(f"{who}: the tap {tap!r} is no integer: taps are steps, as [-1, 0]")
     return int(tap)
 
 
@@ -235,6 +277,6 @@ def _signed(tap: int) -> str:
 def _check_keys(item: Mapping[str, Any], allowed: Sequence[str], who: str) -> None:
     unknown = [key for key in item if key not in allowed]
     if unknown:
-        raise ValueError(f"{who} has the key {unknown[0]!r}; there are {', '.join(allowed)}")
+        raise ValueError(f"{who} has the key {unknown[0]!r}; the keys are {', '.join(allowed)}")
     if "input" in allowed and item.get("input") is None:
-        raise ValueError(f"{who} is a dict without 'input'")
+        raise ValueError(f"{who} is a dict without 'input': pass dict(input=x, taps=[...])")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Constant, Variable
-from symcomp.core.walk import graph_inputs, rebuild, toposort
+from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import MissingInputError
-from symcomp.ops.regions import ALWAYS, place
+from symcomp.ops.random.state import RandomType
 from symcomp.scan.arguments import (
     State,
     Steps,
     as_list,
+    check_flag,
     fitted,
+    read_name,
     read_non_sequence,
     read_selects,
     read_sequence,
@@ -22,12 +25,17 @@ from symcomp.scan.arguments import (
     read_steps,
 )
 from symcomp.scan.budget import Budget
+from symcomp.scan.calling import call_step, check_step, described
 from symcomp.scan.checkpoint import checkpointed, read_every
-from symcomp.scan.layout import Arguments, Layout, flat_arguments
+from symcomp.scan.invariants import Invariants, invariants_of, is_shared, surroundings
+from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
 from symcomp.scan.op import Scan
 from symcomp.scan.run import by_fast_run
 from symcomp.scan.told import told_where
-from symcomp.scan.updates import OrderedUpdates, is_shared, read_step
+from symcomp.scan.updates import OrderedUpdates, read_step
+
+# What a step with too many parameters needs.
+MORE = "pass more sequences, outputs_info or non_sequences"
 
 
 @told_where
@@ -66,7 +74,8 @@ def scan(
         ``dict(initial=h, taps=[-3, -1])`` reads two earlier values; h has then one more axis in
         front, and as many rows as the longest tap, the oldest first.
     non_sequences : Variable or list of them, optional
-        Passed to each step as they are. Whatever else ``fn`` uses is found without being named.
+        Passed to each step as they are, and computed once: a random draw among them is the same in
+        all steps. Whatever else ``fn`` uses is found without being named.
     n_steps : int or integer scalar, optional
         By default the length of the shortest sequence. With ``until``: the most steps to do.
     truncate_gradient : int
@@ -74,14 +83,16 @@ def scan(
     go_backwards : bool
         Go through the sequences from the last row to the first.
     mode : Mode or str, optional
-        Which rewrites the step gets; by default all that are safe.
+        Which rewrites the step gets; by default all that are safe. A mode that looks at values, as
+        MonitorMode, sees those of the steps.
     name : str, optional
         For messages and printing.
     profile, allow_gc
         Accepted as Theano has them. A profile of the function shows the scan and its steps, and
         what a step leaves is dropped when the next one does not need it.
     strict : bool
-        Whether ``fn`` may use, of variables outside, the ``non_sequences`` alone.
+        Whether ``fn`` may use, of shared variables, those among the ``non_sequences`` alone (and
+        those that the step updates).
     return_list : bool
         Return a list also for one output.
     return_updates : bool
@@ -118,24 +129,31 @@ def scan(
     >>> symcomp.function([a, k], powers[-1], updates=updates)([1, 2, 3], 4)
     array([ 1., 16., 81.])
     """
-    who = name or "scan"
+    who = read_name(name, "scan")
+    check_step(fn, who)
+    check_flag("go_backwards", go_backwards, who)
     steps = [read_sequence(item, i, go_backwards, who) for i, item in enumerate(as_list(sequences))]
     states = [read_state(item, i, who) for i, item in enumerate(as_list(outputs_info))]
-    fixed = [read_non_sequence(x) for x in as_list(non_sequences)]
+    fixed = [read_non_sequence(x, i, who) for i, x in enumerate(as_list(non_sequences))]
     n = read_steps(n_steps, steps, who)
     rows = [row for s in steps for row in s.rows]
-    result = fn(*rows, *(row for s in states for row in s.rows), *fixed)
+    invariants = invariants_of([*(s.source for s in steps), *(s.initial for s in states), *fixed])
+    past = [row for s in states for row in s.rows]
+    parts = [("rows of sequences", rows), ("earlier outputs", past), ("non_sequences", fixed)]
+    with invariants.around_step():
+        result = call_step(fn, who, parts, MORE)
     outputs, new_values, condition = read_step(result, who)
     if not states:
         states = [State(f"output {i}") for i in range(len(outputs))]
     if len(outputs) != len(states):
         raise ValueError(
             f"{who}: the step returned {len(outputs)} outputs; outputs_info describes {len(states)}"
-            ": give one entry for each, None for an output that the step does not read"
+            ": give one entry for each, None for an output that the step does not read. Returned: "
+            f"{', '.join(map(described, outputs)) or 'updates alone'}"
         )
     pairs = list(zip(states, outputs, strict=True))
     outputs = [fitted(y, s, who) if s.taps else y for s, y in pairs]
-    draft = Draft(who, steps, states, outputs, new_values, condition)
+    draft = Draft(who, steps, states, outputs, new_values, condition, invariants)
     found, updates, _ = draft.build(
         n,
         fixed if strict else None,
@@ -173,6 +191,8 @@ class Draft:
     updates : dict
         New values of shared variables.
     condition : TensorVariable or None
+    invariants : Invariants
+        What is computed once.
     """
 
     def __init__(
@@ -183,9 +203,11 @@ class Draft:
         outputs: Sequence[Any],
         updates: dict[Any, Any],
         condition: Any,
+        invariants: Invariants,
     ) -> None:
         self._who, self._steps, self._states = who, steps, states
         self._outputs, self._condition = list(outputs), condition
+        self._invariants = invariants
         self._updates = {s: self._checked_update(s, new) for s, new in updates.items()}
         self._add_default_updates()
 
@@ -207,16 +229,19 @@ class Draft:
 
     def _add_default_updates(self) -> None:
         """Shared variables that update themselves, as the state of random streams, do so in each
-        step.
+        step. The states that invariants were drawn from stay.
         """
         found = True
         while found:
             found = False
-            for x in graph_inputs(self._results()):
+            for x in graph_inputs(self._results(), self._invariants.variables):
                 new = getattr(x, "default_update", None)
-                if new is not None and x not in self._updates:
+                if new is not None and x not in self._updates and not self._was_drawn_from(x):
                     self._updates[x] = new
                     found = True
+
+    def _was_drawn_from(self, state: Variable) -> bool:
+        return isinstance(state.type, RandomType) and state in self._invariants.drawn_from
 
     def build(
         self,
@@ -242,7 +267,8 @@ class Draft:
         """
         shared = list(self._updates)
         inner = [x.type(x.name) for x in shared]
-        results = rebuild(self._results(), dict(zip(shared, inner, strict=True)))
+        kept: dict[Variable, Variable] = {x: x for x in self._invariants.variables}
+        results = rebuild(self._results(), kept | dict(zip(shared, inner, strict=True)))
         outputs, rest = results[: len(self._outputs)], results[len(self._outputs) :]
         carried, last = rest[: len(shared)], rest[len(shared) :]
         traced = [i for i, s in enumerate(self._states) if s.taps]
@@ -251,7 +277,7 @@ class Draft:
         rows = [x for s in self._steps for x in s.rows]
         varying = [*lagged, *inner, *rows]
         results = [outputs[i] for i in traced] + carried + [outputs[i] for i in stacked] + last
-        captured = surroundings(results, varying)
+        captured = surroundings(results, varying, self._invariants)
         if allowed is not None:
             self._check_allowed(captured, [*allowed, *shared])
         layout = Layout(
@@ -263,45 +289,57 @@ class Draft:
         )
         body = ClosedGraph([*varying, *captured], results)
         op = Scan(body, layout, truncate, recompute, selects or by_fast_run, self._who)
+        again = _independent_of_start(op)
+        op = _stacked_too(op, again)
         starts = [self._states[i].start for i in traced]
         sequences = [x for s in self._steps for x in s.slices]
-        given = Arguments(n, starts, shared, sequences, captured)
-        if every is None:
-            whole = layout.results(op(*flat_arguments(given)))
-            cut = [b[k:] for b, k in zip(whole.traced, layout.depths, strict=True)]
-            found, ends = whole._replace(traced=cut), [b[-1] for b in whole.traced]
-        else:
-            found, ends = checkpointed(op, given, every)
-        answers: dict[int, Any] = dict(zip(stacked, found.stacked, strict=True))
-        answers.update(zip(traced, found.traced, strict=True))
+        found, ends = _applied(op, Arguments(n, starts, shared, sequences, captured), every)
+        answers: dict[int, Any] = dict(zip(traced, found.traced, strict=True))
+        copies = [traced[k] for k in again]
+        answers.update(zip([*stacked, *copies], found.stacked, strict=True))
+        if isinstance(n, Constant) and n.data > 0:
+            ends = [answers[i][-1] if i in copies else end
+                    for i, end in zip(traced, ends, strict=True)]  # fmt: skip
         updates = OrderedUpdates(zip(shared, found.carried, strict=True))
         return [answers[i] for i in range(len(outputs))], updates, ends
 
     def _check_allowed(self, captured: Sequence[Variable], allowed: Sequence[Variable]) -> None:
-        for x in graph_inputs(captured, allowed):
-            if x not in allowed and not isinstance(x, Constant):
+        """Refuse shared variables that were not passed."""
+        passed = {*allowed, *self._invariants.variables}
+        for x in graph_inputs(captured, passed):
+            if x not in passed and is_shared(x) and not self._was_drawn_from(x):
                 raise MissingInputError(
-                    f"{self._who}: the step uses {x} of type {x.type}, which is not among the "
-                    "non_sequences: add it to them, or pass strict=False"
+                    f"{self._who}: the step uses {x} of type {x.type}, a shared variable, which is "
+                    "not among the non_sequences: add it to them, or pass strict=False"
                 )
 
 
-def surroundings(outputs: Sequence[Any], varying: Sequence[Variable]) -> list[Variable]:
-    """What a step takes from the graph around it, constants apart.
+def _applied(
+    op: Scan, given: Arguments, every: int | str | Budget | None
+) -> tuple[Results, list[Any]]:
+    """The rows that steps make, and what each traced state is at the end."""
+    if every is not None:
+        return checkpointed(op, given, every)
+    whole = op.layout.results(op(*flat_arguments(given)))
+    cut = [b[k:] for b, k in zip(whole.traced, op.layout.depths, strict=True)]
+    return whole._replace(traced=cut), [b[-1] for b in whole.traced]
 
-    What does not change from step to step is computed around the loop, once; except inside a branch
-    of ifelse, which may never be taken.
+
+def _independent_of_start(op: Scan) -> list[int]:
+    """List the traced states of which no step makes anything that depends on the first rows."""
+    places = op.layout.step(range(len(op.body.inputs))).lagged
+    return [i for i, rows in enumerate(places) if not any(op.reach[p][i] for p in rows)]
+
+
+def _stacked_too(op: Scan, states: Sequence[int]) -> Scan:
+    """``op`` with further outputs, after the stacked ones: the rows that steps make of ``states``.
+
+    The rows of a traced state begin with those that it starts from, so all of them are connected
+    to the initial value; the rows of a stacked output are not.
     """
-    inside: set[Variable] = set(varying)
-    nodes = toposort(outputs, inside)
-    regions = place(nodes, outputs)
-    chosen = []
-    for node in nodes:
-        if regions[node] != ALWAYS or any(x in inside for x in node.inputs):
-            inside.update(node.outputs)
-            chosen.append(node)
-    found: dict[Variable, None] = {}
-    for node in chosen:
-        found.update((x, None) for x in node.inputs if x not in inside)
-    found.update((x, None) for x in outputs if x not in inside)
-    return [x for x in found if not isinstance(x, Constant)]
+    if not states:
+        return op
+    new = op.layout.results(op.body.outputs)
+    outputs = new._replace(stacked=new.stacked + [new.traced[i] for i in states])
+    layout = replace(op.layout, n_stacked=len(outputs.stacked))
+    return replace(op, body=ClosedGraph(op.body.inputs, flat_results(outputs)), layout=layout)

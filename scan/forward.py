@@ -9,6 +9,7 @@ from typing import Any
 from symcomp.autodiff.rop import Rop
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorVariable
 from symcomp.scan.layout import (
     Arguments,
@@ -20,6 +21,7 @@ from symcomp.scan.layout import (
     flat_step,
 )
 from symcomp.scan.lengths import shaped
+from symcomp.scan.undefined import undefined_after
 
 
 def is_continuous(x: Any) -> bool:
@@ -60,7 +62,10 @@ def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]
     stacked = [j for j, on in enumerate(moving.stacked) if on]
     primal = [new.traced[i] for i in traced] + [new.carried[i] for i in carried]
     primal += [new.stacked[j] for j in stacked]
-    derived = Rop(primal, flat_step(sources), flat_step(shadow), disconnected_outputs="ignore")
+    places = layout.results(range(len(op.body.outputs)))
+    moved = [places.traced[i] for i in traced] + [places.carried[i] for i in carried]
+    moved += [places.stacked[j] for j in stacked]
+    derived, undefined = _derived(op, primal, moved, flat_step(sources), flat_step(shadow))
     d_traced, rest = derived[: len(traced)], derived[len(traced) :]
     d_carried, d_stacked = rest[: len(carried)], rest[len(carried) :]
     body = ClosedGraph(
@@ -93,7 +98,22 @@ def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]
         _placed(stacked, results.stacked[layout.n_stacked :], layout.n_stacked),
         None,
     )
-    return flat_results(found) + [None] * layout.until
+    tangents_of = flat_results(found) + [None] * layout.until
+    return [undefined.get(j, dy) for j, dy in enumerate(tangents_of)]
+
+
+def _derived(
+    op: Any, primal: list[Any], places: list[int], sources: list[Any], shadow: list[Any]
+) -> tuple[list[Any], dict[int, Any]]:
+    """The tangents that one step gives, zero where they are undefined, and the null tangents of the
+    body's outputs, by their numbers, over all steps.
+    """
+    found = Rop(primal, sources, shadow, "ignore", null_gradients="return")
+    pairs = list(zip(places, found, strict=True))
+    nulls = {j: dy for j, dy in pairs if isinstance(dy.type, NullType)}
+    tangents = [y.zeros_like() if j in nulls else dy
+                for y, (j, dy) in zip(primal, pairs, strict=True)]  # fmt: skip
+    return tangents, undefined_after(op, nulls) if nulls else {}
 
 
 def _moving(op: Any, moves: Arguments) -> Results:

@@ -9,10 +9,12 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import shape_padleft
-from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.scan.arguments import State, read_sequence, read_steps
+from symcomp.ops.convert import cast_to
+from symcomp.scan.arguments import State, check_flag, read_name, read_sequence, read_steps
 from symcomp.scan.build import Draft
+from symcomp.scan.calling import call_step, check_step, described, read_tensor
 from symcomp.scan.checkpoint import read_every
+from symcomp.scan.invariants import invariants_of
 from symcomp.scan.told import told_where
 from symcomp.scan.updates import until
 
@@ -77,20 +79,28 @@ def loop(
     >>> end["sum"].dtype
     'float64'
     """
-    who = name or "loop"
-    starts = [as_tensor_variable(x) for x in leaves(init)]
+    who = read_name(name, "loop")
+    check_step(step, who, "step")
+    check_flag("reverse", reverse, who)
+    starts = [
+        read_tensor(x, f"{who}: state {i} of init", "pass tensors or numbers, in tuples or dicts")
+        for i, x in enumerate(leaves(init))
+    ]
     sequences = [read_sequence(x, i, reverse, who) for i, x in enumerate(leaves(xs))]
-    n = read_steps(length, sequences, who)
+    n = read_steps(length, sequences, who, "length or xs")
     rows = filled(xs, [s.rows[0] for s in sequences])
-    states, news, ys, condition = _settled(step, starts, rows, init, who)
-    flat = [as_tensor_variable(y) for y in leaves(ys)]
+    invariants = invariants_of([*starts, *(s.source for s in sequences)])
+    with invariants.around_step():
+        states, news, ys, condition = _settled(step, starts, rows, init, who)
+    flat = [_leaf(y, f"leaf {i} of y", who) for i, y in enumerate(leaves(ys))]
     states += [State(f"output {i}") for i in range(len(flat))]
-    draft = Draft(who, sequences, states, [*news, *flat], {}, condition)
+    draft = Draft(who, sequences, states, [*news, *flat], {}, condition, invariants)
     found, updates, ends = draft.build(n, None, -1, None, False, read_every(checkpoint, who))
     if updates and not return_updates:
         raise ValueError(
-            f"{who}: the step updates {', '.join(map(str, updates))}: pass return_updates=True "
-            "and give the third result to function(..., updates=...)"
+            f"{who}: the step updates {', '.join(map(str, updates))}: pass "
+            "return_updates=True and give the third result to function(..., updates=...). A draw "
+            "that all steps share must be part of the carry"
         )
     k = len(starts)
     outputs = filled(ys, [y[::-1] if reverse else y for y in found[k:]])
@@ -105,13 +115,16 @@ def _settled(
     kinds = [x.dtype for x in starts]
     while True:
         states = [_state(x, kind, i) for i, (x, kind) in enumerate(zip(starts, kinds, strict=True))]
-        carry, ys, condition = _parts(step(filled(init, [s.rows[0] for s in states]), rows), who)
+        given = filled(init, [s.rows[0] for s in states])
+        parts = [("carry", [given]), ("row of xs", [rows])]
+        result = call_step(step, who, parts, "put more values into the carry or into xs")
+        carry, ys, condition = _parts(result, who)
         if not same_structure(init, carry):
             raise TypeError(
                 f"{who}: the step makes {structure(carry)} of the carry {structure(init)}; both "
-                "must have the same structure"
+                "must have the same structure: return (carry, y) with a carry like init"
             )
-        news = [as_tensor_variable(x) for x in leaves(carry)]
+        news = [_leaf(x, f"state {i}", who) for i, x in enumerate(leaves(carry))]
         wider = [dtypes.upcast(s, new.dtype) for s, new in zip(kinds, news, strict=True)]
         if wider == kinds:
             checked = [_checked(new, s, who) for new, s in zip(news, states, strict=True)]
@@ -128,13 +141,23 @@ def _state(start: Any, dtype: str, position: int) -> State:
 
 def _parts(result: Any, who: str) -> tuple[Any, Any, Any]:
     if not isinstance(result, tuple) or len(result) not in (2, 3):
-        raise TypeError(f"{who}: the step must return (carry, y), it returned {result!r}")
+        raise TypeError(
+            f"{who}: the step must return (carry, y), it returned {described(result)}: y is None "
+            "where there is nothing to stack"
+        )
     condition = None
     if len(result) == 3:
         if not isinstance(result[2], until):
-            raise TypeError(f"{who}: the third result of the step must be until(condition)")
+            raise TypeError(
+                f"{who}: the third result of the step must be until(condition), it is "
+                f"{described(result[2])}"
+            )
         condition = result[2].condition
     return result[0], result[1], condition
+
+
+def _leaf(x: Any, what: str, who: str) -> Any:
+    return read_tensor(x, f"{who}: {what}, as the step returns it,", "return tensors or numbers")
 
 
 def _checked(new: Any, state: State, who: str) -> Any:
@@ -145,7 +168,8 @@ def _checked(new: Any, state: State, who: str) -> Any:
     if not same:
         raise ShapeError(
             f"{who}: {state.label} starts as {kind}, and the step makes it {new.type}"
-            f"{f', made at {new.source}' if new.source else ''}: the shape must stay"
+            f"{f', made at {new.source}' if new.source else ''}: the shape must stay. Give init "
+            "the shape that the step returns"
         )
     return cast_to(new, kind.dtype)
 

@@ -22,7 +22,16 @@ from symcomp.scan.forward import pushed
 from symcomp.scan.layout import Layout, Step, flat_step
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
-from symcomp.scan.run import FIRST_ROWS, Rows, Steps, by_fast_run, copy_of, machine_of
+from symcomp.scan.run import (
+    FIRST_ROWS,
+    Rows,
+    StepFunction,
+    Steps,
+    by_fast_run,
+    copy_of,
+    machine_of,
+)
+from symcomp.scan.undefined import undefined_over_steps
 from symcomp.vm.inspection import Inspector, Machine
 
 
@@ -87,6 +96,32 @@ class Scan(Op):
         types += [inner.type for inner in step.carried]
         types += [TensorType(out.dtype, (length, *out.type.shape)) for out in new.stacked]
         return types + [TensorType("int64", ())] * layout.until
+
+    @property
+    def inputs(self) -> list[Variable]:
+        """The variables that the body takes, in the order of ``Layout.step``."""
+        return list(self.body.inputs)
+
+    @property
+    def outputs(self) -> list[Variable]:
+        """The variables that the body gives, in the order of ``Layout.results``."""
+        return list(self.body.outputs)
+
+    @cached_property
+    def fn(self) -> StepFunction:
+        """One step as a function of the values of ``inputs``.
+
+        Examples
+        --------
+        >>> import symcomp
+        >>> import symcomp.tensor as T
+        >>> z, _ = symcomp.scan(lambda x: T.sin(x) + 0, T.dvector("x"))
+        >>> z.owner.op.fn(0.0)
+        [array(0.)]
+        >>> z.owner.op.fn.fgraph.toposort()
+        [sin(x[t])]
+        """
+        return StepFunction(self.body, self.selects)
 
     @cached_property
     def machine(self) -> Machine:
@@ -193,6 +228,20 @@ class Scan(Op):
             for row in rows:
                 row[-1] = False
         return rows
+
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        reasons = undefined_over_steps(self, forward)
+        if not reasons:
+            return ()
+        numbers = self.layout.step(range(len(reasons)))
+        groups = [*numbers.lagged, *([i] for i in (*numbers.carried, *numbers.rows))]
+        groups += [[i] for i in numbers.captured]
+        none = [""] * len(node.outputs)
+        found = [none]
+        for places in groups:
+            columns = zip(*(reasons[i] for i in places), strict=True)
+            found.append([next(filter(None, column), "") for column in columns])
+        return [[*row[:-1], ""] for row in found] if self.layout.until else found
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         return pulled(self, inputs, outputs, output_grads)

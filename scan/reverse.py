@@ -16,12 +16,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from symcomp.autodiff.lop import Lop
+from symcomp.autodiff.lop import Lop, zeros_for
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Variable
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorType
-from symcomp.errors import NullTypeGradError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import constant
@@ -37,6 +36,7 @@ from symcomp.scan.forward import is_continuous
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
 from symcomp.scan.lengths import is_length_of, shaped
 from symcomp.scan.residuals import known_values
+from symcomp.scan.undefined import undefined_before
 
 
 class _Plan(NamedTuple):
@@ -84,10 +84,12 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
     captured: list[Any] = [None] * len(arguments.captured)
     for i, total in zip(plan.captured, found.captured, strict=True):
         captured[i] = total
-    step = layout.step(op.body.inputs)
-    sequences = [backward.undefined.get(x, g) for x, g in zip(step.rows, sequences, strict=True)]
-    captured = [backward.undefined.get(x, g) for x, g in zip(step.captured, captured, strict=True)]
-    return [None, *traced, *carried, *sequences, *captured]
+    step, undefined = layout.step(op.body.inputs), backward.undefined
+    for i, rows_of_state in enumerate(step.lagged):
+        traced[i] = next((undefined[x] for x in rows_of_state if x in undefined), traced[i])
+    rest = zip([*step.carried, *step.rows, *step.captured], [*carried, *sequences, *captured],
+               strict=True)  # fmt: skip
+    return [None, *traced, *(undefined.get(x, g) for x, g in rest)]
 
 
 def _of_starts(op: Any, inputs: Any, outputs: Any, grads: Results) -> list[Any]:
@@ -275,26 +277,22 @@ class _Backward:
     def _terms(self, outs: list[Any], seeds: list[Any]) -> dict[Variable, Any]:
         """What a step sends back to each of its inputs.
 
-        Inputs for which that is undefined are taken out of the plan: it matters only if somebody
-        asks for their gradient.
+        Inputs for which that is undefined are taken out of the plan, as are those that earlier
+        steps make them of: it matters only if somebody asks for their gradient. States go on with
+        zeros.
         """
         wanted = self._wanted()
-        try:
-            found = Lop(outs, wanted, seeds, disconnected_inputs="ignore")
-            return dict(zip(wanted, found, strict=True))
-        except NullTypeGradError:
-            terms: dict[Variable, Any] = {}
-        for x in wanted:
-            try:
-                terms[x] = Lop(outs, x, seeds, disconnected_inputs="ignore")
-            except NullTypeGradError as problem:
-                if x not in (*self._step.rows, *self._step.captured):
-                    raise
-                self.undefined[x] = NullType(str(problem))()
-        self.plan = self.plan._replace(
-            sequences=[i for i in self.plan.sequences if self._step.rows[i] in terms],
-            captured=[i for i in self.plan.captured if self._step.captured[i] in terms],
-        )
+        found = Lop(outs, wanted, seeds, None, "ignore", null_gradients="return")
+        terms: dict[Variable, Any] = dict(zip(wanted, found, strict=True))
+        nulls = {x: g for x, g in terms.items() if isinstance(g.type, NullType)}
+        if nulls:
+            terms.update((x, zeros_for(x)) for x in nulls)
+            self.undefined = undefined_before(self._op, nulls)
+            step = self._step
+            self.plan = self.plan._replace(
+                sequences=[i for i in self.plan.sequences if step.rows[i] not in self.undefined],
+                captured=[i for i in self.plan.captured if step.captured[i] not in self.undefined],
+            )
         return terms
 
     def _wanted(self) -> list[Variable]:

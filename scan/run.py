@@ -21,7 +21,7 @@ from symcomp.rewrite.registry import extended
 from symcomp.rewrite.trace import Trace
 from symcomp.scan.layout import Layout
 from symcomp.vm.guard import Binder
-from symcomp.vm.inspection import InspectedMachine, Inspector, Machine, inspected
+from symcomp.vm.inspection import InspectedMachine, Inspector, Machine, Several, inspected
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -44,12 +44,29 @@ def machine_of(
     selects: Callable[[frozenset[str]], bool],
     inspector: Inspector | None = None,
 ) -> Machine:
-    """The machine that runs one step, its graph rewritten."""
+    """The machine that runs one step, its graph rewritten.
+
+    Parameters
+    ----------
+    body : ClosedGraph
+    selects : callable
+        Tags of a rewrite -> whether it is applied. That of a mode with an inspector, which the loop
+        was given: the inspector sees the steps in functions of all modes.
+    inspector : Inspector, optional
+        Of the function.
+    """
+    own = getattr(getattr(selects, "__self__", None), "inspector", None)
+    if own is not None:
+        around = Several([] if inspector is None else [inspector])
+        inspector = around if around.holds(own) else Several([around, own])
     with span("body of a loop"):
         graph = FunctionGraph(body.inputs, body.outputs)
 
         def apply(one: FunctionGraph) -> Trace:
-            return rewrite(one, selects, config.on_opt_error, extended(PHASES))
+            def allowed(tags: frozenset[str]) -> bool:
+                return selects(tags) and (inspector is None or inspector.selects(tags))
+
+            return _rewrite(one, allowed)
 
         # What a step gives is copied into its row, or lives until the next step: nothing outlives
         # it.
@@ -67,6 +84,43 @@ def machine_of(
         else:
             machine = PythonMachine(inspected(program, inspector))
         return InspectedMachine(machine, inspector, graph, inner=True)
+
+
+def _rewrite(graph: FunctionGraph, selects: Callable[[frozenset[str]], bool]) -> Trace:
+    return rewrite(graph, selects, config.on_opt_error, extended(PHASES))
+
+
+class StepFunction:
+    """One step as a function of values, to look at: it takes the inputs of the body.
+
+    Attributes
+    ----------
+    fgraph : FunctionGraph
+        The body as it is rewritten.
+
+    Parameters
+    ----------
+    body : ClosedGraph
+    selects : callable
+        As of ``Scan``.
+    """
+
+    def __init__(self, body: ClosedGraph, selects: Callable[[frozenset[str]], bool]) -> None:
+        self.fgraph = FunctionGraph(body.inputs, body.outputs)
+        _rewrite(self.fgraph, selects)
+        self._machine = PythonMachine(lower(self.fgraph, bind=Binder(config.nan_guard)))
+
+    @property
+    def maker(self) -> StepFunction:
+        """Itself: as of other functions, ``fn.maker.fgraph`` is the graph."""
+        return self
+
+    def __call__(self, *values: Any) -> list[Any]:
+        taken = self.fgraph.inputs
+        if len(values) != len(taken):
+            raise TypeError(f"a step takes {len(taken)} values, got {len(values)}")
+        given = [x.type.filter(value) for x, value in zip(taken, values, strict=True)]
+        return list(self._machine.run(given))
 
 
 class Rows:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
-from symcomp.errors import ShapeError
+from symcomp.errors import ShapeError, StepError
 from symcomp.ops.convert import as_tensor_variable
+from symcomp.scan.calling import read_tensor
+from symcomp.scan.invariants import is_shared
+
+WANTED = "return an output (a variable or number), a list of outputs, or updates"
 
 
 class OrderedUpdates(dict[Any, Any]):
@@ -62,7 +65,7 @@ class until:
     """
 
     def __init__(self, condition: Any) -> None:
-        self.condition = as_tensor_variable(condition)
+        self.condition = read_tensor(condition, "until: the condition", "pass a scalar, as x > 0")
         if self.condition.ndim != 0:
             raise ShapeError(
                 f"until: the condition is {self.condition} ({self.condition.type}); it must be a "
@@ -70,19 +73,16 @@ class until:
             )
 
 
-def is_shared(x: Any) -> bool:
-    """True for shared variables, which keep a value in a container."""
-    return isinstance(x, Variable) and hasattr(x, "container")
-
-
 def read_step(result: Any, who: str) -> tuple[list[Any], dict[Any, Any], Any]:
     """What a step returned: outputs, updates and condition (None without), in Theano's many forms.
 
     Raises
     ------
-    TypeError
-        If it is none of them.
+    StepError
+        If it is none of them, or has neither outputs nor updates.
     """
+    if result is None:
+        raise StepError(f"{who}: the step returned None: {WANTED}; is a `return` missing?")
     if not isinstance(result, list | tuple) or _are_updates(result):
         parts = [result]
     elif any(_is_extra(part) for part in result):
@@ -95,19 +95,26 @@ def read_step(result: Any, who: str) -> tuple[list[Any], dict[Any, Any], Any]:
     for part in parts:
         if isinstance(part, until):
             if condition is not None:
-                raise TypeError(f"{who}: the step returned two conditions")
+                raise StepError(
+                    f"{who}: the step returned two conditions: combine them, as until(a | b)"
+                )
             condition = part.condition
         elif isinstance(part, Mapping) or _are_updates(part):
             updates.update(part)
         elif outputs is not None and part in ([], ()):
             continue  # no updates, as a list of none
         elif outputs is not None:
-            raise TypeError(
+            raise StepError(
                 f"{who}: the step returned {len(parts)} parts: {parts!r}; return [outputs], "
                 "updates and until(condition), in this order"
             )
         elif part is not None:
             outputs = list(part) if isinstance(part, list | tuple) else [part]
+    if not outputs and not updates:
+        raise StepError(
+            f"{who}: the step returned {'until alone' if condition is not None else repr(result)}, "
+            f"no output and no update: {WANTED}"
+        )
     return [_output(x, i, who) for i, x in enumerate(outputs or [])], updates, condition
 
 
@@ -128,6 +135,7 @@ def _output(x: Any, position: int, who: str) -> TensorVariable:
     try:
         return as_tensor_variable(x)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"{who}: output {position} of the step is {x!r}, which is no variable or number"
+        raise StepError(
+            f"{who}: output {position} of the step is {x!r}, which is no variable or "
+            f"number: {WANTED}"
         ) from None

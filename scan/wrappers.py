@@ -11,7 +11,6 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.control import assert_op
-from symcomp.ops.convert import as_int, as_tensor_variable
 from symcomp.ops.creation import arange
 from symcomp.ops.join import concatenate
 from symcomp.ops.scalar_logic import eq
@@ -19,6 +18,7 @@ from symcomp.ops.scalar_math import minimum
 from symcomp.ops.shape import reshape, shape_tuple
 from symcomp.scan.arguments import as_list, read_steps
 from symcomp.scan.build import scan
+from symcomp.scan.calling import check_step, described, read_tensor
 
 
 def map(
@@ -56,7 +56,7 @@ def map(
     """
     return scan(
         fn,
-        sequences,
+        _present(sequences, name or "map"),
         [],
         non_sequences,
         None,
@@ -103,7 +103,7 @@ def reduce(
     """
     outputs, updates = scan(
         fn,
-        sequences,
+        _present(sequences, name or "reduce"),
         outputs_info,
         non_sequences,
         None,
@@ -211,7 +211,10 @@ def scan_checkpoints(
     >>> slope.eval({x: [0.5, 1.0, 2.0]}).round(4)
     array([0.0801, 0.0912, 1.    ])
     """
-    size = as_int(save_every_N, name, "save_every_N")
+    check_step(fn, name)
+    if isinstance(save_every_N, bool) or not isinstance(save_every_N, int | np.integer):
+        raise TypeError(f"{name}: save_every_N is {described(save_every_N)}; it must be an int")
+    size = int(save_every_N)
     if size < 1:
         raise ValueError(f"{name}: save_every_N is {save_every_N}; it must be positive")
     inputs = [_plain(x, i, name) for i, x in enumerate(as_list(sequences))]
@@ -244,12 +247,24 @@ def scan_checkpoints(
     return (last[0] if len(last) == 1 else last), updates
 
 
+def _present(sequences: Any, who: str) -> Any:
+    if not as_list(sequences):
+        raise ValueError(
+            f"{who}: sequences is {sequences!r}; at least one is needed, a tensor with at least "
+            "one axis, whose length is the number of steps"
+        )
+    return sequences
+
+
 def _plain(x: Any, position: int, who: str) -> TensorVariable:
     if isinstance(x, dict):
         raise ValueError(f"{who}: sequence {position} has taps; scan_checkpoints takes tensors")
-    x = as_tensor_variable(x)
+    x = read_tensor(x, f"{who}: sequence {position}", "pass a tensor with at least one axis")
     if x.ndim == 0:
-        raise ShapeError(f"{who}: sequence {position} is a {x.type}, which has no rows")
+        raise ShapeError(
+            f"{who}: sequence {position} is a {x.type}, which has no rows: pass a tensor with at "
+            "least one axis"
+        )
     return x
 
 

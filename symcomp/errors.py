@@ -7,8 +7,8 @@ from __future__ import annotations
 __all__ = [
     "AxisError", "CyclicGivensError", "DisconnectedInputError", "DTypeError", "GradientError",
     "GraphError", "IndexOutOfRangeError", "MissingInputError", "NotScalarConstantError",
-    "NullTypeGradError", "RewriteError", "RewriteWarning", "ShapeError", "SymcompError",
-    "UnusedInputError",
+    "NullTypeGradError", "RewriteError", "RewriteWarning", "ShapeError", "StepError",
+    "SymcompError", "UnusedInputError",
 ]  # fmt: skip
 
 
@@ -29,6 +29,10 @@ class ShapeError(SymcompError, ValueError):
         ...
     symcomp.errors.ShapeError: dot: axis 1 of x has length 3, axis 0 of y has length 4: ...
     """
+
+
+class ScalarCostError(ShapeError, TypeError):
+    """The cost of a gradient has axes."""
 
 
 class AxisError(ShapeError, IndexError):
@@ -67,12 +71,19 @@ class CyclicGivensError(SymcompError, ValueError):
     """The replacements in ``givens`` depend on one another in a cycle."""
 
 
+class StepError(SymcompError, TypeError, ValueError):
+    """The step of a loop returns nothing, or something that a loop cannot use."""
+
+
 class DisconnectedInputError(SymcompError, ValueError):
     """A gradient was asked with respect to a variable that the cost does not depend on."""
 
 
-class NullTypeGradError(SymcompError, TypeError):
-    """A gradient passes through a place where the derivative is undefined or not implemented."""
+class NullTypeGradError(SymcompError, TypeError, ValueError):
+    """A gradient passes through a place where the derivative is undefined or not implemented.
+
+    Of these, Theano's ``grad`` raises a TypeError and its ``Rop`` a ValueError.
+    """
 
 
 class GradientError(SymcompError, AssertionError):

@@ -20,6 +20,7 @@ from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Run, Tally
 
 Work = Callable[[Sequence[Any]], list[Any]]
+Selects = Callable[[frozenset[str]], bool]
 
 
 class Machine(Protocol):
@@ -51,6 +52,12 @@ class Inspector:
     def rewrite(self, graph: FunctionGraph, apply: Callable[[FunctionGraph], Any]) -> Any:
         """Rewrite ``graph`` by ``apply``, which changes it in place and returns its report."""
         return apply(graph)
+
+    def selects(self, tags: frozenset[str]) -> bool:
+        """Whether a rewrite with these tags may be applied to the steps of loops and to ops of
+        graphs, which get rewrites of their own.
+        """
+        return True
 
     def begin(self, graph: FunctionGraph, values: Sequence[Any], inner: bool) -> None:
         """A run begins on these values of the graph's inputs; ``inner``: a step of a loop."""
@@ -85,10 +92,30 @@ class Inspector:
 
 
 class Several(Inspector):
-    """Inspectors one around the other, the first outermost."""
+    """Inspectors one around the other, the first outermost.
 
-    def __init__(self, inspectors: Sequence[Inspector]) -> None:
+    Parameters
+    ----------
+    inspectors : sequence of Inspector
+    selects : callable, optional
+        Tags of a rewrite -> whether it may be applied inside ops.
+    """
+
+    def __init__(self, inspectors: Sequence[Inspector], selects: Selects | None = None) -> None:
         self._inspectors = tuple(inspectors)
+        self._selects = selects
+
+    def holds(self, inspector: Inspector) -> bool:
+        """True if ``inspector`` is one of these, or of those in one of these."""
+        return any(
+            one is inspector or (isinstance(one, Several) and one.holds(inspector))
+            for one in self._inspectors
+        )
+
+    def selects(self, tags: frozenset[str]) -> bool:
+        return (self._selects is None or self._selects(tags)) and all(
+            inspector.selects(tags) for inspector in self._inspectors
+        )
 
     def rewrite(self, graph: FunctionGraph, apply: Callable[[FunctionGraph], Any]) -> Any:
         for inspector in reversed(self._inspectors):

@@ -43,6 +43,19 @@ def aliased_inputs(variable: Variable) -> list[Variable]:
     return [node.inputs[i] for m in maps for i in m.get(variable.index, ())]
 
 
+def _aliasing_nodes(variable: Variable) -> set[Apply]:
+    """The nodes between a variable and the memory that it may share."""
+    found: set[Apply] = set()
+    pending = [variable]
+    while pending:
+        v = pending.pop()
+        sources = aliased_inputs(v)
+        if sources and v.owner is not None and v.owner not in found:
+            found.add(v.owner)
+            pending += sources
+    return found
+
+
 def destroyed_inputs(node: Apply) -> list[int]:
     """The positions of the inputs that ``node`` overwrites."""
     return sorted({i for positions in node.op.destroy_map.values() for i in positions})
@@ -78,9 +91,10 @@ def schedule(
     for node in destroyers:
         for i in destroyed_inputs(node):
             roots = alias_roots(node.inputs[i])
-            others = [r for root in roots for r in readers[root] if r is not node]
+            others = [r for root in roots for r in readers[root] if _reads(r, roots, node)]
             shown = any(roots & alias_roots(out, without=node) for out in graph.outputs)
-            if shown or _must_copy(node, roots, others, destroyable):
+            earlier = _aliasing_nodes(node.inputs[i])
+            if shown or _must_copy(node, roots, others, earlier, destroyable):
                 copies.add((node, i))
             else:
                 after.setdefault(node, []).extend(others)
@@ -89,6 +103,14 @@ def schedule(
     except GraphError:
         # Two nodes wait for each other's reading: copies make every order right.
         return order, {}, {(node, i) for node in destroyers for i in destroyed_inputs(node)}
+
+
+def _reads(reader: Apply, roots: set[Variable], destroyer: Apply) -> bool:
+    """True if ``reader`` reads memory of ``roots`` otherwise than through what ``destroyer`` has
+    written there.
+    """
+    found = (alias_roots(x, without=destroyer) for x in reader.inputs)
+    return reader is not destroyer and any(roots & memory for memory in found)
 
 
 def _readers_by_root(order: Sequence[Apply]) -> dict[Variable, list[Apply]]:
@@ -103,10 +125,14 @@ def _must_copy(
     node: Apply,
     roots: set[Variable],
     others: list[Apply],
+    earlier: set[Apply],
     destroyable: Collection[Variable],
 ) -> bool:
-    """True if ``node`` cannot overwrite the memory of ``roots``, which ``others`` read too."""
-    if len(roots) > 1 or any(other.op.destroy_map for other in others):
+    """True if ``node`` cannot overwrite the memory of ``roots``, which ``others`` read too.
+
+    In-place nodes among ``earlier`` have overwritten it to make what ``node`` overwrites.
+    """
+    if len(roots) > 1 or any(other.op.destroy_map and other not in earlier for other in others):
         return True
     (root,) = roots
     if isinstance(root, Constant) or (root.owner is None and root not in destroyable):

@@ -11,6 +11,7 @@ import numpy as np
 from symcomp.autodiff.stable import StableForm
 from symcomp.config import config
 from symcomp.core import dtype as dtypes
+from symcomp.core.mentions import mention
 from symcomp.core.node import Apply, Variable
 from symcomp.core.pause import without_garbage_collection
 from symcomp.core.special_types import DisconnectedType, NullType
@@ -21,6 +22,7 @@ from symcomp.errors import (
     DTypeError,
     GradientError,
     NullTypeGradError,
+    ScalarCostError,
     ShapeError,
 )
 from symcomp.ops.control import ifelse
@@ -70,7 +72,7 @@ def grad(
 
     Raises
     ------
-    ShapeError
+    ScalarCostError
         If ``cost`` is no scalar.
     DisconnectedInputError, NullTypeGradError
         See above.
@@ -106,6 +108,7 @@ def Lop(
     eval_points: Any,
     consider_constant: Sequence[Variable] | None = None,
     disconnected_inputs: str = "raise",
+    null_gradients: str = "raise",
 ) -> Any:
     """The vector-Jacobian product: ``eval_points`` times the Jacobian of ``f`` with respect to
     ``wrt``.
@@ -116,7 +119,7 @@ def Lop(
     wrt : Variable or list or tuple of Variable
     eval_points : tensor_like or sequence of tensor_like
         One for each element of ``f``, of its shape.
-    consider_constant, disconnected_inputs
+    consider_constant, disconnected_inputs, null_gradients
         As for ``grad``.
 
     Returns
@@ -133,6 +136,7 @@ def Lop(
     array([ 2., 40.])
     """
     _check_choice("disconnected_inputs", disconnected_inputs, ("raise", "warn", "ignore"))
+    _check_choice("null_gradients", null_gradients, ("raise", "return"))
     targets = _targets(wrt, "Lop")
     outputs = list(f) if isinstance(f, list | tuple) else [f]
     points = list(eval_points) if isinstance(eval_points, list | tuple) else [eval_points]
@@ -148,7 +152,7 @@ def Lop(
     constants = _constants(consider_constant)
     stable = StableForm(starts, [*targets, *constants])
     walk = _ReverseWalk(starts, targets, constants, (), stable)
-    grads = walk.results(disconnected_inputs, "zero", "raise")
+    grads = walk.results(disconnected_inputs, "zero", null_gradients)
     return _like_wrt(wrt, grads)
 
 
@@ -252,14 +256,11 @@ class _ReverseWalk:
             if not isinstance(gradient.type, DisconnectedType):
                 self._terms[variable] = [_fit(variable, gradient, "known_grads")]
         for node in reversed(order):
-            if any(out in self._relevant and out in self._terms for out in node.outputs):
+            if any(out in self._relevant and out in self._connected for out in node.outputs):
                 self._pull(node, patterns[node])
 
     def _pull(self, node: Apply, pattern: list[list[bool]]) -> None:
-        gradients = [
-            self._sum(out) if out in self._terms and not _is_discrete(out) else None
-            for out in node.outputs
-        ]
+        gradients = [self._gradient(out) for out in node.outputs]
         nulls = [g if g is not None and isinstance(g.type, NullType) else None for g in gradients]
         usable = [g if null is None else None for g, null in zip(gradients, nulls, strict=True)]
         wanted = [
@@ -269,18 +270,41 @@ class _ReverseWalk:
         ]
         poisoned = {i: n for i in wanted if (n := first_connected(pattern[i], nulls)) is not None}
         terms: list[Any] = [None] * len(node.inputs)
-        if any(g is not None for g in usable) and len(poisoned) < len(wanted):
+        asked = any(g is not None for g in usable) and len(poisoned) < len(wanted)
+        if asked:
             terms = node.op.pullback(node.inputs, node.outputs, usable)
             if len(terms) != len(node.inputs):
                 raise GradientError(
                     f"pullback of {node.op} gave {len(terms)} gradients for {len(node.inputs)} "
                     "inputs"
                 )
+        # An op that contains a graph does not tell its pullback of outputs without a gradient.
+        if wanted and (not asked or node.op.inner_graphs()):
+            poisoned |= self._undefined(node, wanted)
         for i in wanted:
             x, term = node.inputs[i], poisoned.get(i, terms[i])
             if term is not None and not isinstance(term.type, DisconnectedType):
                 term = _fit(x, term, f"the pullback of {node.op}")
                 self._terms.setdefault(x, []).append(self._leave_branches(node, x, term))
+
+    def _gradient(self, out: Variable) -> Variable | None:
+        """The gradient of a node's output; None for whole numbers, which have none but zero."""
+        if out not in self._terms:
+            return None
+        total = self._sum(out)
+        return None if _is_discrete(out) and not isinstance(total.type, NullType) else total
+
+    def _undefined(self, node: Apply, wanted: Sequence[int]) -> dict[int, Variable]:
+        """Null gradients for the inputs in which an output that the cost reads has no derivative,
+        whatever the gradient of that output is.
+        """
+        reasons = node.op.undefined_derivatives(node)
+        if not reasons:
+            return {}
+        read = [y in self._connected and (y in self._terms or y not in self._complete)
+                for y in node.outputs]  # fmt: skip
+        found = {i: first_connected(read, [why or None for why in reasons[i]]) for i in wanted}
+        return {i: NullType(why)() for i, why in found.items() if why is not None}
 
     def _leave_branches(self, node: Apply, x: Variable, term: Any) -> Any:
         """``term``, made lazy where it flows out of branches of ifelse to what stands outside.
@@ -469,11 +493,13 @@ def _one_for(cost: Any) -> Variable:
     if not isinstance(cost, TensorVariable):
         raise TypeError(f"grad: cost is {cost!r}, not a tensor variable")
     if cost.ndim != 0:
-        raise ShapeError(
+        raise ScalarCostError(
             f"grad: cost must be a scalar, but {cost} has {cost.ndim} axes ({cost.type}): reduce "
             "it with .sum() or .mean(), or use jacobian"
         )
     if dtypes.is_complex(cost.dtype):
         raise DTypeError(f"grad: cost must be real, but {cost} is {cost.dtype}: take .real or abs")
     dtype = config.floatX if dtypes.is_discrete(cost.dtype) else cost.dtype
-    return as_tensor_variable(np.ones((), dtype))
+    one = as_tensor_variable(np.ones((), dtype))
+    mention(one, cost)
+    return one

@@ -19,9 +19,10 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
+from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import rebuild, toposort
-from symcomp.errors import DTypeError, ParameterError
+from symcomp.errors import DTypeError, NullTypeGradError, ParameterError
 from symcomp.ops.convert import as_tensor_variable
 
 Run = Callable[[Sequence[Any]], list[Any]]
@@ -105,23 +106,39 @@ class MapRows(Op):
         none = [False] * len(self.summed)
         return [none] * self._first + self.body.connection[1:]
 
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        reasons = self.body.undefined(forward)
+        none = [""] * len(self.summed)
+        return [none] * self._first + reasons[1:] if reasons else ()
+
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         index, *leaves = self.body.inputs
         wanted = [
             x for x in leaves if isinstance(x, TensorVariable) and not dtypes.is_discrete(x.dtype)
         ]
         live = [k for k, g in enumerate(output_grads) if g is not None]
+        outs = [self.body.outputs[k] for k in live]
         actual = dict(zip(leaves, inputs[self._first :], strict=True))
 
-        def row(i: TensorVariable) -> list[Any]:
-            seeds = [output_grads[k] if self.summed[k] else output_grads[k][i] for k in live]
-            outs = [self.body.outputs[k] for k in live]
-            grads = Lop(outs, wanted, seeds, disconnected_inputs="ignore")
-            return rebuild(grads, {index: i, **actual}, strict=False)
+        def sums(targets: list[Any]) -> list[Any]:
+            def row(i: TensorVariable) -> list[Any]:
+                seeds = [output_grads[k] if self.summed[k] else output_grads[k][i] for k in live]
+                grads = Lop(outs, targets, seeds, disconnected_inputs="ignore")
+                return rebuild(grads, {index: i, **actual}, strict=False)
 
-        shapes = [actual[x].shape for x in wanted]
-        sums = map_rows(row, inputs[0], shapes, [True] * len(wanted)) if wanted else []
-        found: dict[Variable, Any] = dict(zip(wanted, sums, strict=True))
+            shapes = [actual[x].shape for x in targets]
+            return map_rows(row, inputs[0], shapes, [True] * len(targets)) if targets else []
+
+        try:
+            found: dict[Variable, Any] = dict(zip(wanted, sums(wanted), strict=True))
+        except NullTypeGradError:
+            seeds = [y.type() for y in outs]
+            some = Lop(outs, wanted, seeds, None, "ignore", null_gradients="return")
+            found = {
+                x: g for x, g in zip(wanted, some, strict=True) if isinstance(g.type, NullType)
+            }
+            defined = [x for x in wanted if x not in found]
+            found.update(zip(defined, sums(defined), strict=True))
         return [None] * self._first + [found.get(x) for x in leaves]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
@@ -129,15 +146,29 @@ class MapRows(Op):
         moving = [
             (x, dx) for x, dx in zip(leaves, tangents[self._first :], strict=True) if dx is not None
         ]
+        xs, dxs = [x for x, _ in moving], [dx for _, dx in moving]
         actual = dict(zip(leaves, inputs[self._first :], strict=True))
 
-        def row(i: TensorVariable) -> list[Any]:
-            xs, dxs = [x for x, _ in moving], [dx for _, dx in moving]
-            pushed = Rop(list(self.body.outputs), xs, dxs, disconnected_outputs="ignore")
-            return rebuild(pushed, {index: i, **actual}, strict=False)
+        def rows(places: Sequence[int]) -> list[Any]:
+            def row(i: TensorVariable) -> list[Any]:
+                outs = [self.body.outputs[k] for k in places]
+                pushed = Rop(outs, xs, dxs, disconnected_outputs="ignore")
+                return rebuild(pushed, {index: i, **actual}, strict=False)
 
-        shapes = list(inputs[1 : self._first])
-        return map_rows(row, inputs[0], shapes, list(self.summed))
+            shapes = [inputs[1 + k] for k in places]
+            return map_rows(row, inputs[0], shapes, [self.summed[k] for k in places])
+
+        every = range(len(self.summed))
+        try:
+            return rows(every)
+        except NullTypeGradError:
+            found: list[Any] = Rop(
+                list(self.body.outputs), xs, dxs, "ignore", null_gradients="return"
+            )
+            defined = [k for k in every if not isinstance(found[k].type, NullType)]
+            for k, dz in zip(defined, rows(defined) if defined else [], strict=True):
+                found[k] = dz
+            return found
 
     def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
         return [(self.body.inputs, self.body.outputs)]

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from symcomp.autodiff.lop import grad_undefined
-from symcomp.core.node import Apply, Type, Variable
-from symcomp.core.op import Op
+from symcomp.core.node import Apply
 from symcomp.core.record import record
-from symcomp.ops.convert import as_tensor_variable
-
-
-class _Marker(Op):
-    """z = x, a view; subclasses differ in their derivatives."""
-
-    def as_inputs(self, *args: Any) -> list[Variable]:
-        return [a if isinstance(a, Variable) else as_tensor_variable(a) for a in args]
-
-    def output_types(self, x: Variable) -> list[Type]:
-        return [x.type]
-
-    def perform(self, x: Any) -> Any:
-        return x
-
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return [shapes[0]]
-
-    view_map = {0: (0,)}
+from symcomp.ops.markers import GradientMarker
 
 
 @record
-class DisconnectedGrad(_Marker):
+class DisconnectedGrad(GradientMarker):
     """z = x, to which nothing upstream is connected."""
 
     no_derivative = "the gradient is meant to stop here"
@@ -41,7 +21,7 @@ class DisconnectedGrad(_Marker):
 
 
 @record
-class ZeroGrad(_Marker):
+class ZeroGrad(GradientMarker):
     """z = x with dz/dx = 0."""
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
@@ -52,18 +32,24 @@ class ZeroGrad(_Marker):
 
 
 @record
-class UndefinedGrad(_Marker):
+class UndefinedGrad(GradientMarker):
     """z = x whose derivative must not be used."""
 
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> list[list[str]]:
+        return [[self._null(node.inputs[0]).type.reason]]
+
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        return [grad_undefined(self, 0, inputs[0], "It was marked by undefined_grad.")]
+        return [self._null(inputs[0])]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        return [grad_undefined(self, 0, inputs[0], "It was marked by undefined_grad.")]
+        return [self._null(inputs[0])]
+
+    def _null(self, x: Any) -> Any:
+        return grad_undefined(self, 0, x, "It was marked by undefined_grad.")
 
 
 @record
-class GradClip(_Marker):
+class GradClip(GradientMarker):
     """z = x; the gradient of x is that of z clipped to [lower, upper]. Tangents pass unchanged."""
 
     lower: float
@@ -77,7 +63,7 @@ class GradClip(_Marker):
 
 
 @record
-class GradScale(_Marker):
+class GradScale(GradientMarker):
     """z = x with dz/dx taken as ``factor``."""
 
     factor: float

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from symcomp.autodiff.lop import (
     _check_choice,
     _connected_to,
+    _is_discrete,
     _reached_from,
     _targets,
     first_connected,
@@ -16,10 +17,12 @@ from symcomp.autodiff.lop import (
 )
 from symcomp.autodiff.stable import StableForm
 from symcomp.core import dtype as dtypes
+from symcomp.core.mentions import mention
 from symcomp.core.node import Apply, Variable
+from symcomp.core.op import Op
 from symcomp.core.pause import without_garbage_collection
 from symcomp.core.special_types import DisconnectedType, NullType
-from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.errors import DisconnectedInputError, GradientError, NullTypeGradError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
@@ -32,6 +35,7 @@ def Rop(
     eval_points: Any,
     disconnected_outputs: str = "raise",
     return_disconnected: str = "zero",
+    null_gradients: str = "raise",
 ) -> Any:
     """The Jacobian-vector product: the Jacobian of ``f`` with respect to ``wrt`` times
     ``eval_points``.
@@ -46,6 +50,8 @@ def Rop(
         What to do if an element of ``f`` does not depend on ``wrt``.
     return_disconnected : {"zero", "None", "Disconnected"}
         What stands for the derivative of something disconnected.
+    null_gradients : {"raise", "return"}
+        What to do where the derivative is undefined or not implemented.
 
     Returns
     -------
@@ -66,12 +72,14 @@ def Rop(
     """
     _check_choice("disconnected_outputs", disconnected_outputs, ("raise", "warn", "ignore"))
     _check_choice("return_disconnected", return_disconnected, ("zero", "None", "Disconnected"))
+    _check_choice("null_gradients", null_gradients, ("raise", "return"))
     sources = _targets(wrt, "Rop")
     outputs = list(f) if isinstance(f, list | tuple) else [f]
     for position, y in enumerate(outputs):
         if not isinstance(y, Variable):
             raise TypeError(f"Rop: f[{position}] is {y!r}, not a variable")
     tangents = _directions(sources, eval_points)
+    asked, points = list(outputs), set(tangents.values())
     stable = StableForm(outputs, sources)
     tangents = {stable.image(x): dx for x, dx in tangents.items()}
     sources = [stable.image(x) for x in sources]
@@ -79,20 +87,26 @@ def Rop(
     order = toposort(outputs, sources)
     patterns = {node: node.op.connection_pattern(node) for node in order}
     connected = _connected_to(outputs, order, patterns)
+    moving = _reached_from(tangents, order, patterns)
     for node in order:
         if any(y in connected for y in node.outputs):
-            _push(node, patterns[node], tangents)
-    reached = _reached_from(sources, order, patterns)
+            _push(node, patterns[node], tangents, moving)
+    reached = _reached_from(sources, [n for n in order if not _stops(n)], patterns)
     results = []
     for y in outputs:
-        if y not in reached:
-            results.append(_disconnected(y, disconnected_outputs, return_disconnected))
-            continue
         dy = tangents.get(y)
         if dy is not None and isinstance(dy.type, NullType):
-            raise NullTypeGradError(f"the derivative of {y}: {dy.type.reason}")
-        results.append(zeros_for(y) if dy is None else dy)
+            if null_gradients == "raise":
+                raise NullTypeGradError(f"the derivative of {y}: {dy.type.reason}")
+            results.append(dy)
+        elif y not in reached:
+            results.append(_disconnected(y, disconnected_outputs, return_disconnected))
+        else:
+            results.append(zeros_for(y) if dy is None else dy)
     results = stable.original(results)
+    for y, dy in zip(asked, results, strict=True):
+        if dy is not None and dy.owner is not None and dy not in points:
+            mention(dy, y)
     if isinstance(f, tuple):
         return tuple(results)
     return results if isinstance(f, list) else results[0]
@@ -132,20 +146,32 @@ def _fit_tangent(x: Variable, dx: Any, who: str) -> Any:
     return cast_to(dx, x.type.dtype)
 
 
-def _push(node: Apply, pattern: list[list[bool]], tangents: dict[Variable, Any]) -> None:
+def _stops(node: Apply) -> bool:
+    """True for an op of positions or orders, which has no R-op rule at all: in forward mode, as in
+    Theano, its results do not depend on its inputs.
+    """
+    return type(node.op).pushforward is Op.pushforward and all(map(_is_discrete, node.outputs))
+
+
+def _push(
+    node: Apply,
+    pattern: list[list[bool]],
+    tangents: dict[Variable, Any],
+    moving: Collection[Variable],
+) -> None:
     given = [
         tangents.get(x) if any(row) else None for x, row in zip(node.inputs, pattern, strict=True)
     ]
-    if all(dx is None for dx in given):
-        return
-    if all(isinstance(y, TensorVariable) and dtypes.is_discrete(y.dtype) for y in node.outputs):
-        return
     nulls = [dx if dx is not None and isinstance(dx.type, NullType) else None for dx in given]
     usable = [dx if null is None else None for dx, null in zip(given, nulls, strict=True)]
-    columns = zip(*pattern, strict=True)
-    poisoned = [first_connected(column, nulls) for column in columns]
+    poisoned = [first_connected(column, nulls) for column in zip(*pattern, strict=True)]
+    continuous = not all(map(_is_discrete, node.outputs))
+    asked = continuous and any(dx is not None for dx in usable) and None in poisoned
+    # An op that contains a graph does not tell its pushforward of inputs that move by nothing.
+    if not asked or node.op.inner_graphs():
+        poisoned = _undefined(node, poisoned, moving)
     found: list[Any] = poisoned
-    if any(dx is not None for dx in usable) and None in poisoned:
+    if asked:
         pushed = node.op.pushforward(node.inputs, node.outputs, usable)
         if len(pushed) != len(node.outputs):
             raise GradientError(
@@ -154,16 +180,30 @@ def _push(node: Apply, pattern: list[list[bool]], tangents: dict[Variable, Any])
             )
         found = [dy if null is None else null for dy, null in zip(pushed, poisoned, strict=True)]
     for y, dy in zip(node.outputs, found, strict=True):
-        if isinstance(y, TensorVariable) and dtypes.is_discrete(y.dtype):
+        if dy is None or isinstance(dy.type, DisconnectedType):
             continue
-        if dy is not None and not isinstance(dy.type, DisconnectedType):
+        if isinstance(dy.type, NullType) or not _is_discrete(y):
             tangents[y] = _fit_tangent(y, dy, f"the pushforward of {node.op}")
+
+
+def _undefined(node: Apply, poisoned: list[Any], moving: Collection[Variable]) -> list[Any]:
+    """``poisoned``, with null tangents for the outputs without a derivative in an input that the
+    sources reach.
+    """
+    if not any(x in moving for x in node.inputs):
+        return poisoned
+    reasons = node.op.undefined_derivatives(node, forward=True)
+    rows = [row for x, row in zip(node.inputs, reasons, strict=bool(reasons)) if x in moving]
+    why = [next(filter(None, column), None) for column in zip(*rows, strict=True)]
+    found = [null if null is not None or not text else NullType(text)()
+             for null, text in zip(poisoned, why, strict=bool(rows))]  # fmt: skip
+    return found or poisoned
 
 
 def _disconnected(y: Variable, action: str, instead: str) -> Any:
     message = (
-        f"Rop: {y} of type {y.type} does not depend on wrt (or only through shapes or "
-        "disconnected_grad); pass disconnected_outputs='ignore' to get zeros"
+        f"Rop: {y} of type {y.type} does not depend on wrt (or only through shapes, "
+        "positions, orders or disconnected_grad); pass disconnected_outputs='ignore' to get zeros"
     )
     if action == "raise":
         raise DisconnectedInputError(message)

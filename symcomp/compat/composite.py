@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from symcomp.compat.scalars import as_row
 from symcomp.core.node import Constant, Variable
 from symcomp.core.walk import clone_replace, graph_inputs, toposort
 from symcomp.ops.convert import as_tensor_variable
@@ -53,11 +52,6 @@ class Composite:
 
     def __str__(self) -> str:
         return self.name or f"Composite{{{', '.join(map(str, self.outputs))}}}"
-
-
-def elementwise(scalar_op: Any) -> Any:
-    """What ``T.Elemwise(scalar_op)`` is."""
-    return scalar_op if isinstance(scalar_op, Composite) else Elemwise(as_row(scalar_op))
 
 
 __all__ = ["Composite"]

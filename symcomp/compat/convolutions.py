@@ -79,25 +79,6 @@ def correlation(ndim: int, which: str) -> Callable[..., Any]:
     return make
 
 
-def conv_op(
-    imshp: Any = None,
-    kshp: Any = None,
-    nkern: Any = None,
-    bsize: Any = None,
-    dx: int = 1,
-    dy: int = 1,
-    output_mode: str = "valid",
-    **of_c_code: Any,
-) -> Callable[..., Any]:
-    """The constructor ConvOp: lengths are (channels, rows, columns) and (rows, columns)."""
-    channels = None if imshp is None or len(imshp) < 3 else imshp[0]
-    image = None if imshp is None else (bsize, channels, *imshp[-2:])
-    kernels = None if kshp is None else (nkern, channels, *kshp)
-    return lambda inputs, kerns: T.nnet.conv2d(
-        inputs, kerns, image, kernels, output_mode, (dx or 1, dy or 1)
-    )
-
-
 def images_to_neighbours(mode: str = "valid") -> Callable[..., Any]:
     """The constructor Images2Neibs."""
     return lambda ten4, neib_shape, neib_step=None: T.nnet.neighbours.images2neibs(

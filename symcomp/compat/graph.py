@@ -2,36 +2,81 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from symcomp.compat.op import Op
+from symcomp.compat.plain import general_toposort
 from symcomp.compile.function import function
 from symcomp.core import walk
 from symcomp.core.node import Apply, Constant, Type, Variable
 
 __all__ = [
     "ancestors", "Apply", "as_string", "clone", "clone_get_equiv", "Constant", "equal_computations",
-    "inputs", "io_toposort", "is_in_ancestors",
-    "is_same_graph", "list_of_nodes", "Op", "ops", "orphans", "Type", "Variable", "variables",
-    "variables_and_orphans", "view_roots",
+    "inputs", "io_toposort", "is_in_ancestors", "is_same_graph", "list_of_nodes", "Op", "ops",
+    "orphans", "stack_search", "Type", "Variable", "variables", "variables_and_orphans",
+    "view_roots",
 ]  # fmt: skip
+
+
+def stack_search(
+    start: Iterable[Any],
+    expand: Callable[[Any], Iterable[Any] | None],
+    mode: str = "bfs",
+    build_inv: bool = False,
+) -> Any:
+    """Return ``start`` and all that ``expand`` leads to, each once, in the order of the visits.
+
+    Parameters
+    ----------
+    start : iterable
+    expand : callable
+        An element -> the elements that it leads to, or None.
+    mode : {"bfs", "dfs"}
+        Breadth first visits the element that waits longest; depth first the one added last.
+    build_inv : bool
+        Return also a dict: element -> the elements that led to it.
+    """
+    if mode not in ("bfs", "dfs"):
+        raise ValueError(f"stack_search: mode is {mode!r}; it must be 'bfs' or 'dfs'")
+    waiting = deque(start)
+    following = waiting.popleft if mode == "bfs" else waiting.pop
+    found: dict[Any, None] = {}
+    inverse: dict[Any, list[Any]] = {}
+    while waiting:
+        element = following()
+        if element in found:
+            continue
+        found[element] = None
+        for other in expand(element) or ():
+            waiting.append(other)
+            inverse.setdefault(other, []).append(element)
+    return (list(found), inverse) if build_inv else list(found)
 
 
 def ancestors(
     variable_list: Iterable[Variable], blockers: Collection[Variable] | None = None
 ) -> list[Variable]:
-    """All variables that these depend on and themselves; not looking above ``blockers``."""
-    return walk.ancestors(variable_list, blockers or ())
+    """Return these variables and all that they depend on; not looking above ``blockers``.
+
+    In Theano's order: depth first from the last variable given, through the inputs of a node from
+    the first to the last.
+    """
+    blocked = set(blockers or ())
+
+    def above(v: Variable) -> Iterable[Variable]:
+        return () if v.owner is None or v in blocked else reversed(v.owner.inputs)
+
+    return list(stack_search(variable_list, above, "dfs"))
 
 
 def inputs(
     variable_list: Iterable[Variable], blockers: Collection[Variable] | None = None
 ) -> list[Variable]:
-    """The variables without owner that these depend on, constants too."""
+    """Return the variables without owner, constants too, among the ``ancestors``."""
     return [v for v in ancestors(variable_list, blockers) if v.owner is None]
 
 
@@ -39,36 +84,67 @@ def io_toposort(
     inputs: Collection[Variable],
     outputs: Iterable[Variable],
     orderings: Mapping[Apply, Sequence[Apply]] | None = None,
+    clients: dict[Any, list[Any]] | None = None,
 ) -> list[Apply]:
-    """The nodes between ``inputs`` and ``outputs``, each after those it depends on."""
-    return walk.toposort(outputs, set(inputs), orderings)
+    """Return the nodes between ``inputs`` and ``outputs``, each after those it depends on.
+
+    In Theano's order: level by level, a node when the last node that it depends on has come.
+    """
+    stop, more = set(inputs), orderings or {}
+
+    def needs(x: Any) -> list[Any]:
+        if x in stop:
+            return []
+        if isinstance(x, Apply):
+            return [*x.inputs, *more.get(x, ())]
+        return [] if x.owner is None else [x.owner]
+
+    found = general_toposort(outputs, needs, clients=clients)
+    return [x for x in found if isinstance(x, Apply)]
 
 
 def list_of_nodes(inputs: Collection[Variable], outputs: Iterable[Variable]) -> list[Apply]:
-    """The nodes between ``inputs`` and ``outputs``."""
-    return io_toposort(inputs, outputs)
+    """Return the nodes between ``inputs`` and ``outputs``, those nearest to the outputs first."""
+    stop = set(inputs)
+
+    def above(node: Apply) -> list[Apply]:
+        owners = [x.owner for x in node.inputs if x.owner is not None]
+        return [owner for owner in owners if not stop.intersection(owner.outputs)]
+
+    return list(stack_search([v.owner for v in outputs], above))
 
 
 def ops(i: Collection[Variable], o: Iterable[Variable]) -> set[Apply]:
-    """The set of the nodes between ``i`` and ``o``."""
-    return set(io_toposort(i, o))
+    """Return the set of the nodes between ``i`` and ``o``."""
+    stop = set(i)
+    return {v.owner for v in variables(stop, o) if v.owner is not None and v not in stop}
 
 
 def variables(i: Collection[Variable], o: Iterable[Variable]) -> list[Variable]:
-    """The variables between ``i`` and ``o``, with both."""
-    return walk.ancestors([*i, *o], set(i))
+    """Return the variables between ``i`` and ``o``, and of both those that are reached.
+
+    In the order of ``ancestors``; after the inputs of a node come its outputs.
+    """
+    stop = set(i)
+
+    def around(v: Variable) -> Iterable[Variable]:
+        if v.owner is None or v in stop:
+            return ()
+        return reversed([*v.owner.inputs, *v.owner.outputs])
+
+    return list(stack_search(o, around, "dfs"))
 
 
 def orphans(i: Collection[Variable], o: Iterable[Variable]) -> list[Variable]:
-    """The variables without owner between ``i`` and ``o`` that are not in ``i``."""
+    """Return the variables without owner between ``i`` and ``o`` that are not in ``i``."""
     known = set(i)
-    return [v for v in variables(i, o) if v.owner is None and v not in known]
+    return [v for v in variables(known, o) if v.owner is None and v not in known]
 
 
 def variables_and_orphans(
     i: Collection[Variable], o: Iterable[Variable]
 ) -> tuple[list[Variable], list[Variable]]:
-    """Both."""
+    """Return ``variables(i, o)`` and ``orphans(i, o)``."""
     o = list(o)
     return variables(i, o), orphans(i, o)
 
@@ -77,14 +153,23 @@ def clone_get_equiv(
     inputs: Sequence[Variable],
     outputs: Sequence[Variable],
     copy_inputs: bool = True,
-    copy_orphans: bool | None = None,
+    copy_orphans: bool = True,
+    memo: dict[Any, Any] | None = None,
 ) -> dict[Any, Any]:
-    """Copy the graph between ``inputs`` and ``outputs``; the copies of its variables and nodes."""
-    copy_orphans = copy_inputs if copy_orphans is None else copy_orphans
-    equivalent: dict[Any, Any] = {v: v.clone() if copy_inputs else v for v in inputs}
-    for v in orphans(inputs, outputs):
-        equivalent[v] = v.clone() if copy_orphans else v
+    """Copy the graph between ``inputs`` and ``outputs``.
+
+    Returns
+    -------
+    dict
+        From variables and nodes to their copies; ``memo``, which may have some already.
+    """
+    equivalent: dict[Any, Any] = {} if memo is None else memo
+    for given, copied in ((inputs, copy_inputs), (orphans(inputs, outputs), copy_orphans)):
+        for v in given:
+            equivalent.setdefault(v, v.clone() if copied else v)
     for node in io_toposort(inputs, outputs):
+        if node in equivalent:
+            continue
         twin = node.clone_with_new_inputs([equivalent[x] for x in node.inputs])
         equivalent[node] = twin
         for old, new in zip(node.outputs, twin.outputs, strict=True):
@@ -99,6 +184,7 @@ def clone(
     copy_orphans: bool | None = None,
 ) -> list[list[Variable]]:
     """Copy the graph between ``i`` and ``o``; the copies of both."""
+    copy_orphans = copy_inputs if copy_orphans is None else copy_orphans
     equivalent = clone_get_equiv(i, o, copy_inputs, copy_orphans)
     return [[equivalent[v] for v in i], [equivalent[v] for v in o]]
 

@@ -8,10 +8,26 @@ from typing import Any, NoReturn
 
 
 class StandIn:
-    """An object that is used in place of a class: asked by isinstance, derived from, called."""
+    """An object that is used in place of a class: asked by isinstance, derived from, called.
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    Parameters
+    ----------
+    path : str
+        Its name, for messages.
+    base : type, optional
+        The class that programs derive from, and whose methods they call: ``Elemwise.grad(self)``.
+    """
+
+    def __init__(self, path: str, base: type | None = None) -> None:
+        self._path, self._base = path, base
+        if base is not None:
+            # What a derived class calls to initialize itself.
+            self.__dict__["__init__"] = base.__init__  # type: ignore[misc]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or self._base is None:
+            raise AttributeError(f"{self._path} has no attribute {name!r}")
+        return getattr(self._base, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(self._path)
@@ -30,14 +46,11 @@ class Adapted(StandIn):
     """A class of symcomp, called with other arguments: ``make`` gives its instances."""
 
     def __init__(self, path: str, kind: type, make: Callable[..., Any]) -> None:
-        super().__init__(path)
+        super().__init__(path, kind)
         self._kind, self._make = kind, make
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._make(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._kind, name)
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self._kind)

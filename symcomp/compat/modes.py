@@ -11,6 +11,7 @@ from symcomp.compat.rewriting import Optimizer
 from symcomp.compile.mode import OPTIMIZERS, Mode
 from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.trace import Trace
+from symcomp.vm.inspection import Selects
 
 
 class ModeOfOptimizer(Mode):
@@ -20,8 +21,8 @@ class ModeOfOptimizer(Mode):
         super().__init__(linker, "None")
         self.own = own
 
-    def apply_rules(self, graph: FunctionGraph) -> Trace:
-        """Rewrite a graph in place."""
+    def apply_rules(self, graph: FunctionGraph, selects: Selects | None = None) -> Trace:
+        """Rewrite a graph in place; the optimizer has no tags that ``selects`` could look at."""
         return self.own.optimize(graph) or Trace()
 
     def selects(self, tags: Any) -> bool:
@@ -49,6 +50,8 @@ class ModeOfOptimizer(Mode):
 
 
 def _made(linker: Any = None, optimizer: Any = "default") -> Mode:
+    if isinstance(optimizer, str) and optimizer not in OPTIMIZERS:
+        optimizer = PREDEFINED.get(optimizer, optimizer)
     if isinstance(optimizer, Query):
         return ModeOfOptimizer(linker, optdb.query(optimizer))
     if isinstance(optimizer, Optimizer):
@@ -58,5 +61,18 @@ def _made(linker: Any = None, optimizer: Any = "default") -> Mode:
 
 AnyMode = Adapted("theano.compile.Mode", Mode, _made)
 
+
+def register_optimizer(name: str, opt: Any) -> None:
+    """Have ``Mode(optimizer=name)`` use an optimizer, or a query."""
+    if name in PREDEFINED:
+        raise ValueError(f"register_optimizer: the name {name!r} is taken")
+    PREDEFINED[name] = opt
+
+
 #: ``predefined_optimizers``: what the optimizers' names choose.
-PREDEFINED = {name: Query([level, *more]) for name, (level, more) in OPTIMIZERS.items()}
+PREDEFINED: dict[str | None, Any] = {
+    name: Query([level, *more]) for name, (level, more) in OPTIMIZERS.items()
+}
+PREDEFINED |= {None: PREDEFINED["None"], "fast_run_stable": PREDEFINED["stabilize"]}
+#: The same by Theano's names: ``OPT_FAST_RUN`` and others.
+QUERIES = {f"OPT_{name}".upper(): query for name, query in PREDEFINED.items()}

@@ -49,6 +49,9 @@ PATCHES: dict[type, Mapping[str, Any]] = {
 }
 # Packages of which programs import everything: submodules, and `theano` itself, are among it.
 STARRED = ("theano", "theano.tensor")
+# Names that Theano has on machines with a GPU alone: importing them tells programs that there is
+# none.
+ABSENT = {"theano.sandbox.cuda": {"cuda_ndarray", "CudaNdarray"}}
 
 
 class TheanoModule(ModuleType):
@@ -67,8 +70,9 @@ class TheanoModule(ModuleType):
         self._open = open
 
     def __getattr__(self, name: str) -> Any:
-        found = Missing("") if name.startswith("_") else resolve(self.__name__, name)
-        if isinstance(found, Missing) and (name.startswith("_") or not self._open):
+        absent = name.startswith("_") or name in ABSENT.get(self.__name__, ())
+        found = Missing("") if absent else resolve(self.__name__, name)
+        if isinstance(found, Missing) and (absent or not self._open):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         return found
 
@@ -127,6 +131,8 @@ def build() -> dict[str, ModuleType]:
     for package in STARRED:
         vars(modules[package])["theano"] = modules["theano"]
         modules[package].__all__ += ["theano", "np"]
+    for name in ("theano.tensor", "theano.tensor.basic", "theano.tensor.elemwise"):
+        vars(modules[name])["scal"] = modules["theano.scalar"]
     for name, module in modules.items():
         package, _, leaf = name.rpartition(".")
         # A function of the same name hides the module, as `theano.compile.function` does.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import symcomp.tensor as T
+from symcomp.compat.conv_op import check_options
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import classification, nnet
 from symcomp.ops.alloc import full, zeros
@@ -37,25 +38,6 @@ def logsoftmax(c: Any) -> TensorVariable:
 softmax_op, logsoftmax_op = softmax, logsoftmax
 abstract_conv2d = convolve.conv2d
 
-# What says how the C code of ``theano.tensor.nnet.conv.conv2d`` is written.
-_OF_C_CODE = frozenset(
-    ["openmp", "unroll_batch", "unroll_kern", "unroll_patch", "verbose", "version"]
-)
-
-
-def legacy_conv2d(
-    input: Any,
-    filters: Any,
-    image_shape: Any = None,
-    filter_shape: Any = None,
-    border_mode: str = "valid",
-    subsample: Any = (1, 1),
-    **options: Any,
-) -> TensorVariable:
-    """``theano.tensor.nnet.conv.conv2d``, the first one, whose options are about its C code."""
-    _check_options("nnet.conv.conv2d", options)
-    return convolve.conv2d(input, filters, image_shape, filter_shape, border_mode, subsample)
-
 
 def legacy_conv2d_of_planes(
     input: Any,
@@ -66,16 +48,10 @@ def legacy_conv2d_of_planes(
     subsample: Any = (1, 1),
     **options: Any,
 ) -> TensorVariable:
-    """``theano.tensor.signal.conv.conv2d``, with the same options."""
-    _check_options("signal.conv.conv2d", options)
+    """``theano.tensor.signal.conv.conv2d``, with the options of ``nnet.conv.conv2d``."""
+    check_options("signal.conv.conv2d", options)
     shapes = (image_shape, filter_shape)
     return convolve.conv2d_of_planes(input, filters, *shapes, border_mode, subsample)
-
-
-def _check_options(name: str, options: dict[str, Any]) -> None:
-    for option, value in options.items():
-        if option not in _OF_C_CODE and value is not None:
-            raise NotImplementedError(f"theano.tensor.{name}: {option}={value!r}")
 
 
 def _as_rows(name: str, c: Any) -> TensorVariable:

@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
 
-from symcomp.autodiff.lop import grad_undefined
+from symcomp.autodiff.lop import grad_undefined, zeros_for
 from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op as ModernOp
-from symcomp.core.special_types import DisconnectedType
+from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.random.state import RandomType, generator_at
 
 __all__ = ["MethodNotDefined", "Op", "PureOp", "ShapeError", "ViewOp", "view_op"]
 
@@ -38,7 +40,9 @@ class Op(ModernOp):
     ``output_storage[i][0]``. It may have ``grad(inputs, output_gradients)`` or
     ``L_op(inputs, outputs, output_gradients)``, ``R_op(inputs, eval_points)``,
     ``infer_shape(node, shapes)``, ``connection_pattern(node)``, ``view_map``, ``destroy_map``,
-    ``default_output`` and ``__props__``: names of the attributes that make two ops equal.
+    ``default_output`` and ``__props__``: names of the attributes that make two ops equal. Inputs
+    that are random states are passed to ``perform`` as NumPy's ``RandomState``. An op may have
+    ``make_thunk(node, storage_map, compute_map, no_recycling)`` instead of ``perform``.
 
     Examples
     --------
@@ -91,15 +95,73 @@ class Op(ModernOp):
     # -------------------------------------------------------------------------------------
 
     def bind(self, node: Apply) -> Callable[..., tuple[Any, ...]]:
-        """``perform`` with new storage at each call, its results brought to the node's types."""
+        """``perform`` with new storage at each call, its results brought to the node's types; or
+        what the op's own ``make_thunk`` makes.
+        """
+        if type(self).make_thunk is not Op.make_thunk:
+            return self._bind_thunk(node)
         if getattr(self.perform, "__func__", None) is ModernOp.perform:
             raise NotImplementedError(f"{self} has no perform: symcomp cannot run Theano's C code")
-        kinds = [out.type for out in node.outputs]
+        takes, gives = [x.type for x in node.inputs], [out.type for out in node.outputs]
+        plain = not any(isinstance(kind, RandomType) for kind in takes)
 
         def compute(*values: Any) -> tuple[Any, ...]:
-            storage: list[list[Any]] = [[None] for _ in kinds]
-            self.perform(node, list(values), storage)
-            return tuple(_as_value(k, cell[0]) for k, cell in zip(kinds, storage, strict=True))
+            given = list(values) if plain else list(map(_as_given, takes, values))
+            storage: list[list[Any]] = [[None] for _ in gives]
+            self.perform(node, given, storage)
+            return tuple(_as_value(k, cell[0]) for k, cell in zip(gives, storage, strict=True))
+
+        return compute
+
+    def make_thunk(
+        self,
+        node: Apply,
+        storage_map: Mapping[Variable, list[Any]],
+        compute_map: Mapping[Variable, list[bool]] | None = None,
+        no_recycling: Sequence[Variable] = (),
+        impl: Any = None,
+    ) -> Callable[[], None]:
+        """Return a function that computes the node from, and into, the cells of ``storage_map``.
+
+        Parameters
+        ----------
+        node : Apply
+        storage_map : mapping of Variable to list
+            For each input and output of the node a list of one element, its value.
+        compute_map : mapping of Variable to list, optional
+            For each output a list of one element, which is set to True.
+        no_recycling, impl
+            Accepted as Theano has them.
+        """
+        compute = self.bind(node)
+        inputs = [storage_map[x] for x in node.inputs]
+        outputs = [storage_map[y] for y in node.outputs]
+
+        def thunk() -> None:
+            found = compute(*(cell[0] for cell in inputs))
+            for y, cell, value in zip(node.outputs, outputs, found, strict=True):
+                cell[0] = value
+                if compute_map is not None:
+                    compute_map[y][0] = True
+
+        thunk.inputs, thunk.outputs, thunk.lazy = inputs, outputs, False  # type: ignore[attr-defined]
+        return thunk
+
+    def _bind_thunk(self, node: Apply) -> Callable[..., tuple[Any, ...]]:
+        """Return a function of values that calls the thunk of the op, one call at a time."""
+        cells: dict[Variable, list[Any]] = {v: [None] for v in (*node.inputs, *node.outputs)}
+        done = {v: [v in node.inputs] for v in cells}
+        thunk = self.make_thunk(node, cells, done, [])
+        lock = Lock()
+
+        def compute(*values: Any) -> tuple[Any, ...]:
+            with lock:
+                for x, value in zip(node.inputs, values, strict=True):
+                    cells[x][0] = _as_given(x.type, value)
+                for y in node.outputs:
+                    cells[y][0], done[y][0] = None, False
+                thunk()
+                return tuple(_as_value(y.type, cells[y][0]) for y in node.outputs)
 
         return compute
 
@@ -126,10 +188,33 @@ class Op(ModernOp):
     def pushforward(
         self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
     ) -> list[Any]:
-        """What ``R_op`` returns."""
+        """What ``R_op`` returns, where None means that it is not implemented."""
         if not hasattr(self, "R_op"):
             raise MethodNotDefined(f"{self} has no R_op")
-        return list(self.R_op(list(inputs), list(tangents)))
+        found = list(self.R_op(list(inputs), list(tangents)))
+        if len(found) != len(outputs):
+            raise TypeError(f"R_op of {self} gave {len(found)} tangents for {len(outputs)} outputs")
+        rows = zip(tangents, self.connection_pattern(outputs[0].owner), strict=True)
+        moving = [row for dx, row in rows if dx is not None]
+        return [
+            _not_pushed(self, j, y) if dy is None and any(row[j] for row in moving) else dy
+            for j, (y, dy) in enumerate(zip(outputs, found, strict=True))
+        ]
+
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        """What ``R_op``, or else ``grad``, leaves undefined even where it is given zeros."""
+        m = len(node.outputs)
+        if forward:
+            if not hasattr(self, "R_op"):
+                return ()
+            pushed = self.pushforward(node.inputs, node.outputs, _zeros(node.inputs))
+            reasons = [_why(dy) for dy in pushed]
+            return [reasons] * len(node.inputs) if any(reasons) else ()
+        if not (hasattr(self, "L_op") or hasattr(self, "grad")):
+            return ()
+        pulled = self.pullback(node.inputs, node.outputs, _zeros(node.outputs))
+        reasons = [_why(gx) for gx in pulled]
+        return [[why] * m for why in reasons] if any(reasons) else ()
 
     # -- identity
     # ------------------------------------------------------------------------------------
@@ -157,8 +242,21 @@ class Op(ModernOp):
 PureOp = Op
 
 
+def _as_given(kind: Type, value: Any) -> Any:
+    """Return a value as ``perform`` takes it: a random state as NumPy's ``RandomState``."""
+    if isinstance(kind, RandomType):
+        return np.random.RandomState(generator_at(value, _new_generator()).bit_generator)
+    return value
+
+
+def _new_generator() -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(0))
+
+
 def _as_value(kind: Type, value: Any) -> Any:
-    """A number as an array of the type; arrays stay, and are checked by whoever runs the op."""
+    """Return a number, or a random state, as an array of the type; arrays stay, and are checked
+    by the machine that runs the op.
+    """
     if isinstance(kind, TensorType) and not isinstance(value, np.ndarray) and value is not None:
         return kind.filter(value)
     return value
@@ -178,6 +276,22 @@ def _term(op: Any, i: int, x: Variable, gradient: Any) -> Any:
         return grad_undefined(op, i, x, "Its grad returned None.")
     gradient = gradient if isinstance(gradient, Variable) else as_tensor_variable(gradient)
     return None if isinstance(gradient.type, DisconnectedType) else gradient
+
+
+def _zeros(variables: Sequence[Any]) -> list[Any]:
+    """Zero derivatives; None for what is no tensor."""
+    return [zeros_for(x) if isinstance(x.type, TensorType) else None for x in variables]
+
+
+def _why(term: Any) -> str:
+    """Why a derivative is undefined; empty text if it is not."""
+    return term.type.reason if term is not None and isinstance(term.type, NullType) else ""
+
+
+def _not_pushed(op: Any, j: int, y: Variable) -> Variable:
+    return NullType(
+        f"{op} has no derivative in forward mode: its R_op gave None for output {j} ({y})"
+    )()
 
 
 class ViewOp(Op):

@@ -12,12 +12,13 @@ from types import FunctionType
 from typing import Any
 
 import symcomp.tensor as T
-from symcomp.compat import blocksparse, convolutions
+from symcomp.compat import blocksparse, conv_op, convolutions
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
-from symcomp.compat.composite import elementwise
 from symcomp.compat.missing import Missing, StandIn
+from symcomp.compat.own_elemwise import OwnElemwise, elementwise
 from symcomp.compat.scalars import as_row
+from symcomp.compat.symbolic_axis import SYMBOLIC_AXES
 from symcomp.ops import nnet
 from symcomp.ops.control import IfElse, ifelse
 from symcomp.ops.convert import Stack
@@ -34,8 +35,10 @@ Test = Callable[[Any], bool]
 class OpClass(StandIn):
     """A class of ops of Theano's: what its constructor gives, and which ops are instances."""
 
-    def __init__(self, name: str, make: Callable[..., Any], is_one: Test) -> None:
-        super().__init__(name)
+    def __init__(
+        self, name: str, make: Callable[..., Any], is_one: Test, base: type | None = None
+    ) -> None:
+        super().__init__(name, base)
         self._make, self._is_one = make, is_one
 
     def __call__(self, *parameters: Any, **named: Any) -> Any:
@@ -52,6 +55,8 @@ class OpClass(StandIn):
         return self._is_one(instance)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        if self._base is not None:
+            return (self._base,)
         return Missing(f"theano.tensor.{self._path}, as a class to derive from,").__mro_entries__(
             bases
         )
@@ -178,16 +183,6 @@ def _written(inplace: bool = False, set_instead_of_inc: bool = False) -> Callabl
     return lambda x, y, *index: write(x[index], y)
 
 
-def _elemwise(
-    scalar_op: Any,
-    inplace_pattern: Any = None,
-    name: str | None = None,
-    nfunc_spec: Any = None,
-    openmp: Any = None,
-) -> Any:
-    return elementwise(scalar_op)
-
-
 def _solve(
     A_structure: str = "general",
     lower: bool = False,
@@ -241,7 +236,9 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "Alloc": (_no_parameters(T.alloc), _all_of(T.Alloc)),
     "Any": (_reduced(T.any), _reduction("any")),
     "ArgSortOp": (
-        lambda kind="quicksort", order=None: lambda x, axis=-1: T.argsort(x, axis, kind, order),
+        lambda kind="quicksort", order=None: (
+            lambda x, axis=-1: SYMBOLIC_AXES["argsort"](x, axis, kind, order)
+        ),
         _nothing,
     ),
     "ARange": (
@@ -270,7 +267,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
         lambda compute_grad=True, openmp=None: T.nnet.ctc.ctc,
         _nothing,
     ),
-    "ConvOp": (convolutions.conv_op, _nothing),
+    "ConvOp": (conv_op.conv_op, _all_of(conv_op.ConvOp)),
     "CumprodOp": (lambda axis=None: lambda x: T.cumprod(x, axis), _nothing),
     "CumsumOp": (lambda axis=None: lambda x: T.cumsum(x, axis), _nothing),
     "DiffOp": (lambda n=1, axis=-1: lambda x: T.diff(x, n, axis), _nothing),
@@ -281,7 +278,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "Dot": (_no_parameters(T.dot), _all_of(T.Dot)),
     "FillDiagonal": (_no_parameters(T.fill_diagonal), _nothing),
     "FillDiagonalOffset": (_no_parameters(T.fill_diagonal_offset), _nothing),
-    "Elemwise": (_elemwise, _all_of(T.Elemwise)),
+    "Elemwise": (elementwise, _all_of(T.Elemwise, OwnElemwise)),
     "ExtractDiag": (
         lambda offset=0, axis1=0, axis2=1, view=False: (
             lambda x: T.diagonal(x, offset, axis1, axis2)
@@ -295,7 +292,7 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "Images2Neibs": (convolutions.images_to_neighbours, _nothing),
     "IfElse": (_if_else, _all_of(IfElse)),
     "IncSubtensor": (_by_index, _all_of(T.IncSubtensor)),
-    "Join": (lambda view=-1: T.join, _all_of(Join)),
+    "Join": (lambda view=-1: SYMBOLIC_AXES["join"], _all_of(Join)),
     "LogSoftmax": (_no_parameters(old_nnet.logsoftmax), _all_of(LogSoftmax)),
     "lstsq": (_no_parameters(T.nlinalg.lstsq), _nothing),
     "MakeVector": (
@@ -335,7 +332,9 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "Shape": (_no_parameters(T.shape), _all_of(T.Shape)),
     "Shape_i": (lambda i: lambda x: T.shape_i(x, i), _all_of(T.ShapeI)),
     "SortOp": (
-        lambda kind="quicksort", order=None: lambda x, axis=-1: T.sort(x, axis, kind, order),
+        lambda kind="quicksort", order=None: (
+            lambda x, axis=-1: SYMBOLIC_AXES["sort"](x, axis, kind, order)
+        ),
         _nothing,
     ),
     "Softmax": (_no_parameters(old_nnet.softmax), _all_of(Softmax)),
@@ -344,7 +343,9 @@ _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "Solve": (_solve, _nothing),
     "SpecifyShape": (_no_parameters(T.specify_shape), _all_of(T.SpecifyShape)),
     "Split": (
-        lambda len_splits: lambda x, axis, sizes: T.split(x, sizes, len_splits, axis),
+        lambda len_splits: (
+            lambda x, axis, sizes: SYMBOLIC_AXES["split"](x, sizes, len_splits, axis)
+        ),
         _all_of(Split),
     ),
     "Subtensor": (_by_index, _all_of(T.Subtensor)),
@@ -379,6 +380,11 @@ _ALIASES = {
     "DownsampleFactorMaxGrad": "MaxPoolGrad",
     "PoolGrad": "MaxPoolGrad",
 }
-OP_CLASSES = {name: OpClass(name, make, is_one) for name, (make, is_one) in _TABLE.items()}
+#: The classes that programs derive from.
+_BASES = {"Elemwise": OwnElemwise}
+OP_CLASSES = {
+    name: OpClass(name, make, is_one, _BASES.get(name)) for name, (make, is_one) in _TABLE.items()
+}
 OP_CLASSES["Pool"].out_shape = convolutions.pool_out_shape  # type: ignore[attr-defined]
+OP_CLASSES["ConvOp"].getOutputShape = conv_op.output_shape  # type: ignore[attr-defined]
 OP_CLASSES |= {old: OP_CLASSES[new] for old, new in _ALIASES.items()}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableSet, Sequence
 from typing import Any
 
@@ -121,32 +122,54 @@ def give_variables_names(variables: Sequence[Variable]) -> list[str]:
 
 def general_toposort(
     outputs: Iterable[Any],
-    deps: Callable[[Any], Iterable[Any]],
+    deps: Callable[[Any], Iterable[Any] | None],
     debug_print: bool = False,
-    compute_deps_cache: Any = None,
+    compute_deps_cache: Callable[[Any], Iterable[Any] | None] | None = None,
     deps_cache: dict[Any, Any] | None = None,
     clients: dict[Any, list[Any]] | None = None,
 ) -> list[Any]:
-    """What ``outputs`` depend on, by ``deps(x)``, and themselves, each after what it depends on."""
-    found: dict[Any, None] = {}
-    waiting = [(x, iter(deps(x) or ())) for x in reversed(list(outputs))]
-    open_now = set()
+    """Return what ``outputs`` depend on, and themselves, each after what it depends on.
+
+    In Theano's order: first what depends on nothing, found depth first from the last output and
+    the last dependency on; then each element when the last that it depends on has come.
+
+    Parameters
+    ----------
+    outputs : iterable
+    deps : callable
+        An element -> what it depends on.
+    debug_print, deps_cache
+        Accepted as Theano has them.
+    compute_deps_cache : callable, optional
+        Used in the place of ``deps``.
+    clients : dict, optional
+        Is given: element -> the elements that depend on it.
+    """
+    needed: dict[Any, list[Any]] = {}
+    users: dict[Any, list[Any]] = {}
+    waiting = list(outputs)
     while waiting:
-        x, rest = waiting[-1]
-        if x in found:
-            waiting.pop()
+        x = waiting.pop()
+        if x in needed:
             continue
-        open_now.add(x)
-        missing = next((y for y in rest if y not in found), None)
-        if missing is None:
-            found[x] = None
-            open_now.discard(x)
-            waiting.pop()
-        elif missing in open_now:
-            raise ValueError("general_toposort: the graph contains cycles")
-        else:
-            waiting.append((missing, iter(deps(missing) or ())))
-    return list(found)
+        needed[x] = list((compute_deps_cache or deps)(x) or ())
+        waiting += needed[x]
+        for y in needed[x]:
+            users.setdefault(y, []).append(x)
+    if clients is not None:
+        clients.update(users)
+    missing = {x: len(set(needs)) for x, needs in needed.items()}
+    found = deque(x for x, number in missing.items() if not number)
+    order: list[Any] = []
+    while found:
+        order.append(x := found.popleft())
+        for user in dict.fromkeys(users.get(x, ())):
+            missing[user] -= 1
+            if not missing[user]:
+                found.append(user)
+    if len(order) < len(needed):
+        raise ValueError("general_toposort: the graph contains cycles")
+    return order
 
 
 def io_connection_pattern(
@@ -194,6 +217,21 @@ def nearly_equal(
     return bool(np.allclose(a[keep], b[keep], rtol, atol, equal_nan=True))
 
 
+def all_close(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
+    """``theano.tensor.basic._allclose``: equal but for rounding errors of their dtypes."""
+    narrow = any(np.asarray(v).dtype.name in ("float16", "float32", "complex64") for v in (a, b))
+    rtol = rtol if rtol is not None else 1e-3 if narrow else 1e-5
+    atol = atol if atol is not None else 1e-5 if narrow else 1e-8
+    return bool(np.allclose(a, b, rtol, atol))
+
+
+def hex_digest(x: np.ndarray) -> str:
+    """Return a text that is equal for arrays with equal bytes, strides and shapes."""
+    lengths = ",".join(map(str, x.shape))
+    strides = ",".join(map(str, x.strides))
+    return f"{hashlib.md5(x.tobytes()).hexdigest()}|strides=[{strides}]|shape=[{lengths}]"
+
+
 def cpu_count() -> int:
     """How many processors there are."""
     return os.cpu_count() or 1
@@ -205,7 +243,9 @@ UTILS: Mapping[str, Any] = {
         deprecated, difference, flatten, from_return_values, give_variables_names, hist, memoize,
         to_return_values, uniq,
     )
-} | {"PY3": True, "unique": lambda x: len(set(x)) == len(x)}  # fmt: skip
+} | {
+    "MetaObject": type, "object2": object, "PY3": True, "unique": lambda x: len(set(x)) == len(x),
+}  # fmt: skip
 VALUES_EQUAL: Mapping[str, Any] = {
     "values_eq_approx": nearly_equal,
     "values_eq_approx_always_true": always_equal,

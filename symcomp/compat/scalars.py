@@ -15,8 +15,9 @@ from symcomp.compat.op_functions import OpFunction
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Constant, Variable
 from symcomp.core.record import record
-from symcomp.core.special_types import DisconnectedType
+from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.ops import inplace
 from symcomp.ops.convert import as_tensor_variable, constant, resolve_dtype
 from symcomp.ops.elemwise import Elemwise, ScalarOp
 from symcomp.ops.scalar_math import cast
@@ -53,14 +54,17 @@ def as_scalar(x: Any, name: str | None = None) -> Any:
 
 TYPES = {dtype: scalar_type(dtype) for dtype in dtypes.ALL}
 OF_KIND = {
-    "float_types": [TYPES[d] for d in dtypes.FLOATS],
-    "complex_types": [TYPES[d] for d in dtypes.COMPLEXES],
-    "continuous_types": [TYPES[d] for d in dtypes.CONTINUOUS],
-    "int_types": [TYPES[d] for d in dtypes.INTEGERS],
-    "uint_types": [TYPES[d] for d in dtypes.UNSIGNED],
-    "integer_types": [TYPES[d] for d in (*dtypes.INTEGERS, *dtypes.UNSIGNED)],
-    "discrete_types": [TYPES[d] for d in dtypes.DISCRETE],
-    "all_types": list(dtypes.ALL),
+    name: tuple(TYPES[d] for d in found)
+    for name, found in {
+        "float_types": dtypes.FLOATS,
+        "complex_types": dtypes.COMPLEXES,
+        "continuous_types": dtypes.CONTINUOUS,
+        "int_types": dtypes.INTEGERS,
+        "uint_types": dtypes.UNSIGNED,
+        "integer_types": (*dtypes.INTEGERS, *dtypes.UNSIGNED),
+        "discrete_types": dtypes.DISCRETE,
+        "all_types": dtypes.ALL,
+    }.items()
 }
 
 
@@ -189,7 +193,13 @@ class OwnScalarOp:
             found = self.grad(list(inputs), [g])
         else:
             raise MethodNotDefined(f"{self} has neither L_op nor grad")
-        return [v if isinstance(v, Variable) else as_tensor_variable(v) for v in found]
+        return [self._term(i, v) for i, v in enumerate(found)]
+
+    def _term(self, i: int, gradient: Any) -> Variable:
+        """What ``grad`` returned for argument ``i``; None says that it is not implemented."""
+        if gradient is None:
+            return NullType(f"the derivative of {self} in argument {i}: its grad returned None")()
+        return gradient if isinstance(gradient, Variable) else as_tensor_variable(gradient)
 
     def make_node(self, *inputs: Any) -> Any:
         """The node that applies it to each element."""
@@ -335,5 +345,5 @@ SIGMOIDS: dict[str, Any] = {
     },
     "scalar_sigmoid": _instance_of("sigmoid")(),
     "scalar_softplus": _instance_of("softplus")(),
-    "sigmoid_inplace": T.nnet.sigmoid,
+    "sigmoid_inplace": inplace.NAMES["sigmoid_inplace"],
 }

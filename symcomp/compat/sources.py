@@ -21,12 +21,15 @@ from symcomp.autodiff.lop import Lop, grad, subgraph_grad
 from symcomp.autodiff.rop import Rop
 from symcomp.compat import config as options
 from symcomp.compat import (
+    conv_op,
     files,
     graph,
     language,
     op,
     optdb,
+    overwriting,
     patterns,
+    pfunc,
     plain,
     rewriting,
     sandbox_scan,
@@ -35,16 +38,19 @@ from symcomp.compat import (
 )
 from symcomp.compat import nnet as old_nnet
 from symcomp.compat import tensor as differing
+from symcomp.compat.blas import BLAS
 from symcomp.compat.blocksparse import BLOCKSPARSE
+from symcomp.compat.builders import OpFromGraph
 from symcomp.compat.composite import Composite
 from symcomp.compat.convolutions import ABSTRACT_CONV, conv3d_of_series
 from symcomp.compat.map_variables import map_variables
 from symcomp.compat.missing import Adapted
-from symcomp.compat.modes import PREDEFINED, AnyMode
+from symcomp.compat.modes import PREDEFINED, QUERIES, AnyMode, register_optimizer
 from symcomp.compat.op_classes import OP_CLASSES
 from symcomp.compat.op_functions import as_ops
 from symcomp.compat.raw_random import RAW_RANDOM
 from symcomp.compat.scalars import SCALAR_CLASSES, SCALARS, SIGMOIDS, ScalarFunction
+from symcomp.compat.symbolic_axis import SYMBOLIC_AXES
 from symcomp.compile import debugmode, dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import node, special_types, tensor, walk
@@ -55,7 +61,6 @@ from symcomp.ops.python_op import as_op
 from symcomp.sandbox import rng_mrg
 from symcomp.tensor import (
     fft,
-    inplace,
     later,
     nlinalg,
     nnet,
@@ -138,6 +143,7 @@ CORE: Namespace = {
     "MethodNotDefined": op.MethodNotDefined,
     "MissingInputError": errors.MissingInputError,
     "null_type": special_types.NullType(""),
+    "object2": object,
     "NullType": special_types.NullType,
     "Op": op.Op,
     "PureOp": op.Op,
@@ -163,19 +169,23 @@ STREAMS = Adapted(
 MODES = {name: mode.get_mode(name) for name in ("FAST_RUN", "FAST_COMPILE")}
 COMPILE: Namespace = {
     **MODES,
+    **QUERIES,
     **names_of(compiling),
+    **{name: getattr(pfunc, name) for name in pfunc.__all__},
+    "function": overwriting.function,
     "as_op": as_op,
     "Mode": AnyMode,
-    "OpFromGraph": differing.OpFromGraph,
+    "OpFromGraph": OpFromGraph,
     "optdb": optdb.optdb,
     "function_dump": dump.function_dump,
     "Param": param,
-    "pfunc": language.with_first_named("params", compiling.function),
+    "pfunc": language.with_first_named("params", overwriting.function),
     "ProfileStats": PROFILE_STATS,
     "predefined_linkers": dict.fromkeys(mode.LINKERS),
     "predefined_modes": MODES,
     "predefined_optimizers": PREDEFINED,
     "Rebroadcast": differing.Rebroadcast,
+    "register_optimizer": register_optimizer,
     "SymbolicInput": io.In,
     "SymbolicOutput": io.Out,
     "TensorSharedVariable": TensorSharedVariable,
@@ -197,12 +207,15 @@ TENSOR: Namespace = {
     "TensorVariable": differing.PlainTensorVariable,
     "verify_grad": differing.verify_grad,
     **differing.DTYPES,
+    **differing.TYPES_OF_SCALARS,
     **differing.CONSTRUCTORS_OF_SEVERAL,
     **differing.ONLY_THEANOS,
+    **SYMBOLIC_AXES,
 }
 NNET: Namespace = {
     **as_ops(names_of(nnet)),
     **{name: getattr(old_nnet, name) for name in old_nnet.__all__},
+    "sigmoid_inplace": SIGMOIDS["sigmoid_inplace"],
 }
 # The scalar functions, as T.Elemwise(theano.scalar.add) takes them.
 SCALAR: Namespace = {
@@ -248,7 +261,7 @@ TOP: Namespace = {
 BUILDERS: dict[Any, Any] = {
     build: test_values.unheard(build)
     for build in (
-        compiling.function, differing.verify_grad, grad, gradient.hessian, gradient.jacobian, Lop,
+        overwriting.function, differing.verify_grad, grad, gradient.hessian, gradient.jacobian, Lop,
         Rop, scan_module.foldl, scan_module.foldr, scan_module.map, scan_module.reduce,
         scan_module.scan_checkpoints, subgraph_grad, walk.clone_replace,
     )
@@ -263,10 +276,15 @@ OWN: dict[str, Namespace] = {
         "config": options.config,
     },
     "theano.compat": language.COMPAT,
+    "theano.compat.python2x": language.PYTHON2X,
     "theano.compat.six": language.SIX,
     "theano.compat.six.moves": language.MOVES,
-    "theano.compile.debugmode": names_of(debugmode) | {"InvalidValueError": InvalidValueError},
-    "theano.compile.function": {"function": compiling.function},
+    "theano.compile.debugmode": {
+        **names_of(debugmode),
+        "default_make_thunk": [op.Op.make_thunk],
+        "InvalidValueError": InvalidValueError,
+    },
+    "theano.compile.function": {"function": overwriting.function},
     "theano.configparser": {
         "_config_var_list": options.config._variables,
         "change_flags": options.change_flags,
@@ -286,6 +304,7 @@ OWN: dict[str, Namespace] = {
         "io_connection_pattern": plain.io_connection_pattern,
         "OrderedSet": plain.OrderedSet,
     },
+    "theano.gof.python25": language.PYTHON2X,
     "theano.gof.utils": plain.UTILS,
     "theano.gof.op": {
         "get_debug_values": test_values.get_debug_values,
@@ -295,6 +314,10 @@ OWN: dict[str, Namespace] = {
     "theano.gpuarray.dnn": {"dnn_available": _never, "dnn_present": _never},
     "theano.gpuarray.type": {"list_contexts": _no_contexts},
     "theano.gradient": {
+        **{
+            f"{name}_": getattr(gradient, name)
+            for name in ("consider_constant", "disconnected_grad", "undefined_grad", "zero_grad")
+        },
         "numeric_grad": gradient.NumericGradient,
         "verify_grad": differing.verify_grad,
     },
@@ -303,6 +326,8 @@ OWN: dict[str, Namespace] = {
     "theano.misc.ordered_set": {"OrderedSet": plain.OrderedSet},
     "theano.misc.pkl_utils": names_of(files),
     "theano.misc.safe_asarray": {"_asarray": _asarray},
+    "theano.misc.windows": language.PROCESSES,
+    "theano.printing": {"hex_digest": plain.hex_digest},
     "theano.raise_op": {"Raise": debugging.Raise},
     "theano.sandbox.cuda": {"cuda_available": False, "cuda_enabled": False},
     "theano.sandbox.cuda.dnn": {"dnn_available": _never},
@@ -310,6 +335,9 @@ OWN: dict[str, Namespace] = {
     "theano.sandbox.linalg.ops": {"psd": psd},
     "theano.sandbox.scan": {"scan": sandbox_scan.scan},
     "theano.sandbox.softsign": {"softsign": nnet.softsign},
+    "theano.tensor.blas": BLAS,
+    "theano.tensor.blas_c": BLAS,
+    "theano.tensor.blas_scipy": BLAS,
     "theano.tensor.opt": {
         "Assert": Assert,
         "make_vector": differing.make_vector,
@@ -317,17 +345,34 @@ OWN: dict[str, Namespace] = {
         **optdb.REGISTRARS,
         **REWRITING,
     },
-    "theano.tensor.nnet.sigm": {**SIGMOIDS, "ultra_fast_sigmoid_inplace": nnet.ultra_fast_sigmoid},
+    "theano.tensor.nnet.sigm": {
+        **SIGMOIDS,
+        "ultra_fast_sigmoid_inplace": overwriting.ultra_fast_sigmoid_inplace,
+    },
     "theano.tensor.type": plain.VALUES_EQUAL,
     "theano.tensor.utils": {"shape_of_variables": graph.shape_of_variables},
-    "theano.tensor": {"_shared": compiling.shared, **differing.CASTS},
+    "theano.tensor": {
+        "_allclose": plain.all_close,
+        "_shared": compiling.shared,
+        **differing.CASTS,
+    },
     "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
+    "theano.sparse": {"enable_sparse": False},
     "theano.version": {"full_version": VERSION, "short_version": VERSION, "version": VERSION},
 }
 
 #: What most of Theano's modules import.
-EVERYWHERE: Namespace = {"config": options.config, "np": np, "numpy": np}
+EVERYWHERE: Namespace = {
+    **CORE,
+    "config": options.config,
+    "grad_not_implemented": gradient.grad_not_implemented,
+    "grad_undefined": gradient.grad_undefined,
+    "np": np,
+    "numpy": np,
+    "SharedVariable": compiling.SharedVariable,
+    "TensorType": differing.TensorType,
+}
 
 #: Where the names of a module, and of those inside it, are looked up, in this order.
 SOURCES: dict[str, tuple[Namespace, ...]] = {
@@ -349,7 +394,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
         {"rfft": fft.rfft, "irfft": fft.irfft},
         {"DisconnectedType": special_types.DisconnectedType},
     ),
-    "theano.tensor.inplace": (names_of(inplace),),
+    "theano.tensor.inplace": (overwriting.INPLACE,),
     "theano.tensor.nlinalg": (OP_CLASSES, {"norm": differing.norm}, names_of(nlinalg), TENSOR),
     "theano.tensor.nnet": (OP_CLASSES, NNET, TENSOR),
     "theano.tensor.nnet.abstract_conv": (
@@ -358,7 +403,7 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
         names_of(nnet.abstract_conv),
     ),
     "theano.tensor.nnet.blocksparse": (OP_CLASSES, BLOCKSPARSE, TENSOR),
-    "theano.tensor.nnet.conv": ({"conv2d": old_nnet.legacy_conv2d}, OP_CLASSES),
+    "theano.tensor.nnet.conv": ({"conv2d": conv_op.conv2d}, OP_CLASSES),
     "theano.tensor.nnet.conv3d2d": ({"conv3d": conv3d_of_series},),
     "theano.tensor.nnet.ctc": (OP_CLASSES, old_nnet.CTC),
     "theano.tensor.shared_randomstreams": (names_of(shared_randomstreams),),

@@ -10,7 +10,6 @@ import numpy as np
 
 from symcomp.autodiff.check import NumericGradient
 from symcomp.compat.missing import Adapted, StandIn
-from symcomp.compile.builders import OpFromGraph as OpFromGraphOfSymcomp
 from symcomp.compile.shared import SharedVariable
 from symcomp.compile.verify_grad import verify_grad as verify_gradient
 from symcomp.core import dtype as dtypes
@@ -39,8 +38,8 @@ from symcomp.rewrite.rule import elementwise
 
 __all__ = [
     "CASTS", "CONSTRUCTORS_OF_SEVERAL", "DTYPES", "make_vector", "norm", "ONLY_THEANOS",
-    "OpFromGraph", "PlainTensorVariable", "power", "Rebroadcast", "tensor", "TensorType",
-    "verify_grad",
+    "PlainTensorVariable", "power", "Rebroadcast", "tensor", "TensorType",
+    "TYPES_OF_SCALARS", "verify_grad",
 ]  # fmt: skip
 
 
@@ -259,20 +258,6 @@ def norm(x: Any, ord: Any) -> TensorVariable:
     )
 
 
-def _op_from_graph(
-    inputs: Any, outputs: Any, inline: bool = False, *overrides: Any, **named: Any
-) -> OpFromGraphOfSymcomp:
-    """OpFromGraph, which takes what ``function`` takes; how it is compiled, the function says."""
-    kept = {name: value for name, value in named.items() if name not in _OF_FUNCTIONS}
-    return OpFromGraphOfSymcomp(inputs, outputs, inline, *overrides, **kept)
-
-
-_OF_FUNCTIONS = frozenset(
-    ["accept_inplace", "allow_input_downcast", "mode", "on_unused_input", "profile", "strict"]
-)
-OpFromGraph = Adapted("theano.compile.OpFromGraph", OpFromGraphOfSymcomp, _op_from_graph)
-
-
 # -- names that are only Theano's
 
 
@@ -378,6 +363,11 @@ ONLY_THEANOS = {
 
 CASTS = {f"_convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.ALL}
 
+#: Types of tensors without axes, by the kind of their dtypes.
+TYPES_OF_SCALARS = {
+    f"{kind}_types": tuple(variables.NAMES[f"{prefix}scalar"] for prefix in prefixes)
+    for kind, prefixes in (("complex", "cz"), ("float", "fd"), ("int", "bwil"))
+}
 DTYPES = {
     "all_dtypes": list(dtypes.ALL),
     "complex_dtypes": list(dtypes.COMPLEXES),

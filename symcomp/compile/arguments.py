@@ -8,6 +8,7 @@ from typing import Any
 
 from symcomp.compile.io import In, Out
 from symcomp.compile.shared import SharedVariable
+from symcomp.core.mentions import mentioned
 from symcomp.core.node import Constant, Variable
 from symcomp.core.walk import ancestors, graph_inputs, rebuild, toposort
 from symcomp.errors import CyclicGivensError, GraphError, MissingInputError, UnusedInputError
@@ -150,10 +151,11 @@ def add_default_updates(
             if variable in seen:
                 continue
             seen.add(variable)
+            default = getattr(variable, "default_update", None)
             if variable in replaced:
                 pending.append(replaced[variable])
-                continue
-            default = getattr(variable, "default_update", None)
+                if default is not None and variable not in graph_inputs([replaced[variable]]):
+                    continue  # nothing reads it
             if default is not None and variable not in skipped and variable not in updates:
                 assert isinstance(variable, SharedVariable)
                 updates[variable] = default
@@ -163,10 +165,13 @@ def add_default_updates(
 def read_givens(givens: Any, inputs: Sequence[In], strict: bool) -> Pairs:
     """The replacements, each with the others already made in it.
 
+    A replacement may be made of what it replaces, as ``{a: a + 10}``: it is one substitution, and
+    ``a`` in it is not replaced again.
+
     Raises
     ------
     CyclicGivensError
-        If they depend on one another in a cycle.
+        If several depend on one another in a cycle.
     """
     given: dict[Variable, Any] = {}
     taken = {spec.variable for spec in inputs}
@@ -205,7 +210,10 @@ def _replacement(old: Variable, new: Any, strict: bool) -> Variable:
 
 
 def _resolve(given: Pairs, strict: bool) -> Pairs:
-    needs = {old: [v for v in ancestors([new]) if v in given] for old, new in given.items()}
+    needs = {
+        old: [v for v in ancestors([new]) if v in given and v is not old]
+        for old, new in given.items()
+    }
     done: Pairs = {}
     waiting = list(given)
     while waiting:
@@ -213,9 +221,8 @@ def _resolve(given: Pairs, strict: bool) -> Pairs:
         if not ready:
             cycle = ", ".join(f"{old} -> {given[old]}" for old in waiting)
             raise CyclicGivensError(
-                f"function: givens: these replacements need one another: {cycle}. A replacement "
-                "must not "
-                "depend on what it replaces"
+                f"function: givens: these replacements need one another: {cycle}. Replacements may "
+                "be made of what they replace themselves, but not in a circle"
             )
         for old in ready:
             (done[old],) = rebuild([given[old]], {v: done[v] for v in needs[old]}, strict)
@@ -255,8 +262,10 @@ def check_inputs(
                 "the "
                 "inputs: add it to the inputs, or give it a value through givens"
             )
-    for spec in inputs:
-        if spec.variable not in used and spec.variable not in always_used:
+    unused = [s for s in inputs if s.variable not in used and s.variable not in always_used]
+    known = mentioned(roots) if unused else set()
+    for spec in unused:
+        if spec.variable not in known:
             _complain_unused(spec, on_unused)
     return shared
 

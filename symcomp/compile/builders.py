@@ -24,7 +24,7 @@ from symcomp.core.record import record
 from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import graph_inputs, rebuild
-from symcomp.errors import GradientError, GraphError, NullTypeGradError
+from symcomp.errors import GradientError, GraphError
 from symcomp.ops.graph_op import GraphOp
 from symcomp.vm.guard import Binder
 from symcomp.vm.inspection import InspectedMachine, Inspector, inspected
@@ -139,7 +139,7 @@ class OpFromGraph(GraphOp):
     def bind_inspected(self, node: Apply, inspector: Inspector) -> Callable[..., Any]:
         """The inspector sees the instructions."""
         graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
-        inspector.rewrite(graph, get_default_mode().apply_rules)
+        inspector.rewrite(graph, lambda one: get_default_mode().apply_rules(one, inspector.selects))
         program = lower(graph, bind=Binder(config.nan_guard, inspector))
         machine = PythonMachine(inspected(program, inspector))
         run = InspectedMachine(machine, inspector, graph, inner=True).run
@@ -165,6 +165,24 @@ class OpFromGraph(GraphOp):
         if isinstance(override, DisconnectedType):
             return [False] * len(found)
         return [True] * len(found) if _is_given(override) else found
+
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        """As the graph says; where the user says how an input or output is differentiated, nothing
+        is undefined but what has a NullType there.
+        """
+        n, m = len(self.graph.inputs), len(self.graph.outputs)
+        rows = self.graph.undefined(forward) or [[""] * m for _ in range(n)]
+        if forward:
+            given = self.rop_overrides
+            columns = given if isinstance(given, tuple) else (given,) * m
+            overrides = [columns] * n
+        else:
+            overrides = [(override,) * m for override in self._reverse_overrides]
+        found = [
+            [_reason(why, override) for why, override in zip(row, given, strict=True)]
+            for row, given in zip(rows, overrides, strict=True)
+        ]
+        return found if any(map(any, found)) else ()
 
     @property
     def _reverse_override(self) -> Any:
@@ -271,11 +289,8 @@ class OpFromGraph(GraphOp):
         ]
         pairs = [(x, dx) for x, dx in zip(self.graph.inputs, seeds, strict=True) if dx is not None]
         wanted = [y for y in self.graph.outputs if not _is_discrete(y)]
-        try:
-            pushed = _pushed(wanted, pairs)
-        except NullTypeGradError:
-            # One of them has no derivative, which matters only to who asks for that one.
-            pushed = [_pushed_or_null(y, pairs) for y in wanted]
+        xs, dxs = [x for x, _ in pairs], [dx for _, dx in pairs]
+        pushed = Rop(wanted, xs, dxs, "ignore", "None", null_gradients="return")
         found = dict(zip(wanted, pushed, strict=True))
         return [found.get(y) for y in self.graph.outputs], seeds
 
@@ -339,27 +354,19 @@ class OpFromGraph(GraphOp):
         return self.name or super().__str__()
 
 
+def _reason(why: str, override: Any) -> str:
+    """Why there is no derivative where the graph says ``why``."""
+    if override == DEFAULT:
+        return why
+    return override.reason if isinstance(override, NullType) else ""
+
+
 def _first_of(run: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *values: run(values)[0]
 
 
 def _is_discrete(x: Any) -> bool:
     return isinstance(x.type, TensorType) and dtypes.is_discrete(x.type.dtype)
-
-
-def _pushed(outputs: list[Any], pairs: list[tuple[Any, Any]]) -> list[Any]:
-    xs, dxs = [x for x, _ in pairs], [dx for _, dx in pairs]
-    pushed: list[Any] = Rop(
-        outputs, xs, dxs, disconnected_outputs="ignore", return_disconnected="None"
-    )
-    return pushed
-
-
-def _pushed_or_null(y: Any, pairs: list[tuple[Any, Any]]) -> Any:
-    try:
-        return _pushed([y], pairs)[0]
-    except NullTypeGradError as problem:
-        return NullType(str(problem))()
 
 
 # -- arguments

@@ -23,6 +23,12 @@ def eval_variable(
     **options
         For ``function``. Without any, the function is compiled once and kept.
 
+    Raises
+    ------
+    UnusedInputError
+        If a value is given for a variable that this one does not depend on;
+        ``on_unused_input="ignore"`` allows it.
+
     Examples
     --------
     >>> import symcomp.tensor as T
@@ -37,7 +43,7 @@ def eval_variable(
         compiled = function(
             list(inputs),
             self,
-            **{"allow_input_downcast": True, "on_unused_input": "ignore", **options},
+            **{"allow_input_downcast": True, **options},
         )
         if options:
             return compiled(*(given[x] for x in inputs))

@@ -165,10 +165,9 @@ class Maker:
     @property
     def inspector(self) -> Inspector | None:
         """What looks at the values of all nodes."""
-        own = self.mode.inspector
-        if self.nan_guard != "all":
-            return own
-        return NaNInspector() if own is None else Several([NaNInspector(), own])
+        found: list[Inspector] = [NaNInspector()] if self.nan_guard == "all" else []
+        found += [] if self.mode.inspector is None else [self.mode.inspector]
+        return Several(found, self.mode.selects) if found else None
 
     def _overwritable(self) -> dict[int, Variable]:
         """The outputs that may be written over shared variables; none if setting another one might

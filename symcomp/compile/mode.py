@@ -12,7 +12,7 @@ from symcomp.rewrite.phases import rewrite
 from symcomp.rewrite.registry import extended
 from symcomp.rewrite.trace import Trace
 from symcomp.scan.phases import PHASES_WITH_LOOPS
-from symcomp.vm.inspection import Inspector
+from symcomp.vm.inspection import Inspector, Selects
 
 LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py", "c|py_nogc")
 # The optimizers: which level of rewriting (see rewrite/phases.py), and tags more.
@@ -121,9 +121,13 @@ class Mode:
         level, more = OPTIMIZERS[self.optimizer]
         return level in tags or any(tag in self._included or tag in more for tag in tags)
 
-    def apply_rules(self, graph: FunctionGraph) -> Trace:
-        """Rewrite a graph in place."""
-        return rewrite(graph, self.selects, config.on_opt_error, extended(PHASES_WITH_LOOPS))
+    def apply_rules(self, graph: FunctionGraph, selects: Selects | None = None) -> Trace:
+        """Rewrite a graph in place, by the rewrites that ``selects`` allows as well."""
+
+        def both(tags: frozenset[str]) -> bool:
+            return self.selects(tags) and (selects is None or selects(tags))
+
+        return rewrite(graph, both, config.on_opt_error, extended(PHASES_WITH_LOOPS))
 
     def rewrite(self, graph: FunctionGraph) -> Trace:
         """The same, seen by the inspector."""

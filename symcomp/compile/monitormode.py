@@ -50,14 +50,19 @@ class _Monitors(Inspector):
             return results
         seen.outputs = [[value] for value in results]
         self._after(position, node, seen)
-        return [cell[0] for cell in seen.outputs]
+        return [
+            result if cell[0] is result else out.type.filter(cell[0])
+            for out, result, cell in zip(node.outputs, results, seen.outputs, strict=True)
+        ]
 
 
 class MonitorMode(Mode):
     """A mode that calls ``pre_func`` before every node is computed, and ``post_func`` after it.
 
     The native machine runs the same program as without it, loops included, whose nodes are seen in
-    each step. To see the ops in fused kernels one by one, use ``mode.excluding("fusion")``.
+    each step. To see the ops in fused kernels one by one, use ``mode.excluding("fusion")``, which
+    reaches into loops, too. As the ``mode`` of a loop, as in ``scan(..., mode=MonitorMode(...))``,
+    it sees the steps of this loop, in functions of any mode.
 
     Parameters
     ----------

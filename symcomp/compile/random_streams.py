@@ -13,6 +13,7 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.random import continuous, discrete, vectors
+from symcomp.ops.random.ranges import check_ranges
 from symcomp.ops.random.state import RandomType, seeded
 from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import shape_tuple
@@ -221,6 +222,7 @@ class RandomStreams(Streams):
         self, size: Any = None, avg: Any = 0.0, std: Any = 1.0, ndim: Any = None, dtype: Any = None
     ) -> TensorVariable:
         """Normal with mean ``avg`` and standard deviation ``std``; gradients flow to both."""
+        check_ranges("normal", {"scale": std}, {"scale": "std"})
         return self._draw(continuous.normal, avg, std, size=size, ndim=ndim, dtype=dtype)
 
     def binomial(
@@ -367,6 +369,7 @@ class MRG_RandomStreams(RandomStreams):
         target: Any = None,
     ) -> TensorVariable:
         """Normal, known to lie within two standard deviations of the mean."""
+        check_ranges("truncated_normal", {"scale": std}, {"scale": "std"})
         return self._draw(continuous.truncated_normal, avg, std, size=size, ndim=ndim, dtype=dtype)
 
     def binomial(
@@ -417,6 +420,7 @@ class MRG_RandomStreams(RandomStreams):
             raise TypeError("choice: p, the probabilities of the outcomes, is missing")
         if not replace:
             return self.gen(vectors.distinct, p, size, dtype)
+        check_ranges("choice", {"p": p})
         rows = as_tensor_variable(p)
         if rows.ndim not in (1, 2):
             raise ShapeError(f"choice: p is {rows.type}; it must be a vector or a matrix")

@@ -35,7 +35,8 @@ def verify_grad(
     Parameters
     ----------
     fun : callable
-        From tensor variables to one tensor variable, of any rank.
+        From tensor variables to one tensor variable, of any rank. Whole numbers, as those of
+        ``argmax``, have the derivative zero.
     pt : sequence of array_like
         Where to differentiate: one floating array per argument. Integer arrays are held constant.
     n_tests : int

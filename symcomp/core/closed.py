@@ -12,7 +12,7 @@ from typing import Any
 
 from symcomp.core.evaluate import evaluator
 from symcomp.core.flat import Flat, flatten, unflatten
-from symcomp.core.node import Constant, Variable
+from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import graph_inputs, rebuild, toposort
 from symcomp.errors import MissingInputError, UnusedInputError
 
@@ -84,6 +84,44 @@ class ClosedGraph:
             columns.append(live)
         return [[x in live for live in columns] for x in self.inputs]
 
+    def undefined(self, forward: bool) -> list[list[str]]:
+        """``[i][j]``: why output j has no derivative in input i: the first reason on the way; empty
+        text where it has one. Empty if all have one. See ``Op.undefined_derivatives``.
+        """
+        if forward not in self._undefined:
+            self._undefined[forward] = self._find_undefined(forward)
+        return self._undefined[forward]
+
+    @cached_property
+    def _undefined(self) -> dict[bool, list[list[str]]]:
+        return {}
+
+    def _find_undefined(self, forward: bool) -> list[list[str]]:
+        order = toposort(self.outputs)
+        reasons = {node: _undefined_of(node, forward) for node in order}
+        if not any(reasons.values()):
+            return []
+        connections = {node: node.op.connection_pattern(node) for node in order}
+        columns = []
+        for out in self.outputs:
+            live: set[Variable] = {out}
+            lost: dict[Variable, str] = {}
+            for node in reversed(order):
+                for i, x in enumerate(node.inputs):
+                    reached = [
+                        y for y, on in zip(node.outputs, connections[node][i], strict=True) if on
+                    ]
+                    if any(y in live for y in reached):
+                        live.add(x)
+                    found = [lost[y] for y in reached if y in lost]
+                    if reasons[node]:
+                        rows = zip(node.outputs, reasons[node][i], strict=True)
+                        found += [why for y, why in rows if why and y in live]
+                    if found:
+                        lost.setdefault(x, found[0])
+            columns.append(lost)
+        return [[lost.get(x, "") for lost in columns] for x in self.inputs]
+
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         """Equal for equal graphs: the nodes in order, their inputs by number."""
@@ -129,6 +167,13 @@ class ClosedGraph:
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, side)) for side in (self.inputs, self.outputs))
         return f"({inputs}) -> ({outputs})"
+
+
+def _undefined_of(node: Apply, forward: bool) -> Sequence[Sequence[str]]:
+    try:
+        return node.op.undefined_derivatives(node, forward)  # type: ignore[no-any-return]
+    except NotImplementedError:  # its rule says so where it is asked
+        return ()
 
 
 def _from_flat(flat: Flat) -> ClosedGraph:

@@ -155,6 +155,16 @@ class Op:
         """``[i][j]``: whether input i takes part in the value (not just the shape) of output j."""
         return [[True] * len(node.outputs) for _ in node.inputs]
 
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        """``[i][j]``: why output j has no derivative in input i, as a draw has none in its
+        parameters; empty text where it has one. Empty: everywhere it has.
+
+        A gradient along such a connection is undefined even if nothing that follows has a
+        derivative other than zero. Where output j has a gradient, ``pullback`` is asked instead.
+        With ``forward``, what is said of the forward mode, where ``pushforward`` is not asked.
+        """
+        return ()
+
     def pullback(
         self,
         inputs: Sequence[Any],

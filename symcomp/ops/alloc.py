@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.mentions import mention
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -195,7 +196,10 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
     """A tensor of the shape of ``a`` filled with ``fill_value``."""
     a = as_tensor_variable(a)
     value = cast(as_tensor_variable(fill_value), a.dtype if dtype is None else dtype)
-    return Alloc()(value, *[as_length(n, "full_like") for n in shape_tuple(a)])
+    z = Alloc()(value, *[as_length(n, "full_like") for n in shape_tuple(a)])
+    if None not in a.type.shape:
+        mention(z, a)
+    return z
 
 
 def zeros_like(model: Any, dtype: Any = None, opt: bool = False) -> TensorVariable:

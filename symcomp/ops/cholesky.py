@@ -25,6 +25,8 @@ from symcomp.ops.matrices import (
     square_length,
     triangle,
 )
+from symcomp.ops.reduce import any as any_
+from symcomp.ops.scalar_logic import isnan, switch
 from symcomp.ops.solve import Solve, solve_triangular
 
 
@@ -69,7 +71,7 @@ class Cholesky(MatrixOp):
         p = real_diagonal(triangle(product(adjoint(z), gz), True, 0.5))
         s = self._divided(self._divided(p + adjoint(p), z, True), z, True)
         half = np.asarray(0.5, s.dtype)
-        return [folded(s * half, self.lower, True)]
+        return [self._nan_where_failed(z, folded(s * half, self.lower, True))]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         z = outputs[0] if self.lower else adjoint(outputs[0])
@@ -77,7 +79,14 @@ class Cholesky(MatrixOp):
         # dz = z P, where P is the triangle of z^-1 dx z^-H, its diagonal halved.
         whole = self._divided(self._divided(dx, z, False), z, False)
         dz = product(z, triangle(whole, True, 0.5))
-        return [dz if self.lower else adjoint(dz)]
+        return [self._nan_where_failed(z, dz if self.lower else adjoint(dz))]
+
+    def _nan_where_failed(self, z: TensorVariable, derivative: TensorVariable) -> TensorVariable:
+        """Whole matrices of NaN for those that have no decomposition, as Theano has them."""
+        if self.on_error == "raise":
+            return derivative
+        failed = any_(isnan(z), axis=(-2, -1), keepdims=True)
+        return switch(failed, np.asarray(np.nan, derivative.dtype), derivative)
 
     @staticmethod
     def _divided(x: TensorVariable, z: TensorVariable, adjointly: bool) -> TensorVariable:
@@ -98,7 +107,8 @@ def cholesky(x: Any, lower: bool = True, on_error: str = "raise") -> TensorVaria
         ``z z^H = x`` with a lower triangular z, and the lower triangle is read. Else ``z^H z = x``
         with an upper triangular z, and the upper triangle is read.
     on_error : {"raise", "nan"}
-        What to do with a matrix that is not positive definite.
+        What to do with a matrix that is not positive definite: an error, or NaN as its
+        decomposition and as all of its gradient.
 
     Raises
     ------

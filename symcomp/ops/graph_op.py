@@ -136,6 +136,9 @@ class GraphOp(Op):
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return self.graph.connection
 
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        return self.graph.undefined(forward)
+
     def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
         return [(self.graph.inputs, self.graph.outputs)]
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.node import Apply
+from symcomp.core.node import Apply, Constant
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
+from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import expand_dims
 from symcomp.ops.convert import as_tensor_variable, constant_scalar
+from symcomp.ops.creation import eye
 from symcomp.ops.index import set_subtensor
 from symcomp.ops.inverse import MatrixPinv
 from symcomp.ops.matrices import (
@@ -65,15 +66,19 @@ class Lstsq(MatrixOp):
         ]
 
     def perform(self, a: Any, b: Any) -> tuple[Any, ...]:
+        return self._solve(a, b, self.rcond)
+
+    @staticmethod
+    def _solve(a: Any, b: Any, rcond: float | None) -> tuple[Any, ...]:
         if len(a) != len(b):
             raise ShapeError(f"lstsq: a has shape {a.shape}, b {b.shape}: as many rows are needed")
-        z, residuals, rank, s = np.linalg.lstsq(a, b, rcond=self.rcond)
+        z, residuals, rank, s = np.linalg.lstsq(a, b, rcond=rcond)
         if len(a) <= a.shape[1]:
             residuals = residuals[:0]  # for an empty a, NumPy makes some
         return z, residuals, np.asarray(rank, np.int64), s
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        (m, n), (_, k) = shapes
+        (m, n), (_, k), *_ = shapes
         # Whether there are residuals depends on the rank: the output tells.
         return [(n, k), shape_tuple(node.outputs[1]), (), (shorter(m, n),)]
 
@@ -81,11 +86,11 @@ class Lstsq(MatrixOp):
         return [[True, True, False, True], [True, True, False, False]]
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-        (a, b), (z, residuals, _, _), (gz, gr, _, gs) = inputs, outputs, output_grads
+        (a, b, *cut), (z, residuals, _, _), (gz, gr, _, gs) = inputs, outputs, output_grads
         rest = b - product(a, z)
         ga, gb = [], []
         if gz is not None:
-            inverse = self._inverse(a)
+            inverse = self._inverse(a, *cut)
             back = product(adjoint(inverse), gz)
             across = gz - product(inverse, a, gz)
             ga.append(product(rest, adjoint(product(inverse, back))))
@@ -99,11 +104,11 @@ class Lstsq(MatrixOp):
             gb.append(moved)
         if gs is not None:
             ga += SingularValues().pullback([a], None, [gs])
-        return [total(ga), total(gb)]
+        return [total(ga), total(gb), *[None for _ in cut]]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        (a, b), (z, residuals, _, _), (da, db) = inputs, outputs, tangents
-        inverse, rest = self._inverse(a), b - product(a, z)
+        (a, b, *cut), (z, residuals, _, _), (da, db, *_) = inputs, outputs, tangents
+        inverse, rest = self._inverse(a, *cut), b - product(a, z)
         change = total([*([] if db is None else [db]), *([] if da is None else [-product(da, z)])])
         dz, ds = product(inverse, change), None
         if da is not None:
@@ -125,6 +130,31 @@ class Lstsq(MatrixOp):
         return MatrixPinv(False, rcond)(a)
 
 
+@record
+class LstsqCut(Lstsq):
+    """As ``Lstsq``, with ``rcond`` as a third input, a real scalar."""
+
+    def as_inputs(self, *args: Any) -> list[Any]:
+        a, b, cut = args
+        return [*super().as_inputs(a, b), as_tensor_variable(cut)]
+
+    def output_types(self, a: TensorVariable, b: TensorVariable, cut: Any) -> list[TensorType]:  # type: ignore[override]
+        if cut.ndim or dtypes.is_complex(cut.dtype):
+            raise DTypeError(f"lstsq: rcond must be a real scalar, got {cut} ({cut.type})")
+        return super().output_types(a, b)
+
+    def perform(self, a: Any, b: Any, cut: Any) -> tuple[Any, ...]:  # type: ignore[override]
+        return self._solve(a, b, float(cut))
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [*super().connection_pattern(node), [False] * 4]
+
+    def _inverse(self, a: TensorVariable, cut: TensorVariable) -> TensorVariable:  # type: ignore[override]
+        """The pseudo-inverse of ``a``: the solution where b is the identity."""
+        inverse: TensorVariable = self(a, eye(shape_tuple(a)[0], dtype=a.dtype), cut)[0]
+        return inverse
+
+
 def lstsq(a: Any, b: Any, rcond: Any = None) -> list[TensorVariable]:
     """The shortest x for which ``b - a x`` is shortest.   (m, n) (m, k) -> (n, k); (m, n) (m,) ->
     (n,)
@@ -134,7 +164,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> list[TensorVariable]:
     a : matrix
         Integers count as float64.
     b : vector or matrix
-    rcond : float, optional
+    rcond : float or real scalar, optional
         Singular values of a below this multiple of the largest count as 0. By default the rounding
         unit times max(m, n); a negative one stands for the rounding unit.
 
@@ -159,16 +189,22 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> list[TensorVariable]:
     array([2.])
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
-    if rcond is not None:
-        try:
-            rcond = float(constant_scalar(rcond))
-        except NotScalarConstantError:
-            raise DTypeError(f"lstsq: rcond={rcond!r} must be a number or None") from None
     if b.ndim not in (1, 2):
         raise ShapeError(f"lstsq: b ({b.type}) is neither vector nor matrix")
-    x, residuals, rank, s = Lstsq(rcond)(a, expand_dims(b, -1) if b.ndim == 1 else b)
+    columns = expand_dims(b, -1) if b.ndim == 1 else b
+    if isinstance(rcond, TensorVariable) and not isinstance(rcond, Constant):
+        x, residuals, rank, s = LstsqCut()(a, columns, rcond)
+    else:
+        x, residuals, rank, s = Lstsq(_as_number(rcond))(a, columns)
     x = x[:, 0] if b.ndim == 1 else x
     return [narrowed(x, a, b), narrowed(residuals, a, b), rank, narrowed(s, a, b)]
 
 
-__all__ = ["Lstsq", "lstsq"]
+def _as_number(rcond: Any) -> float | None:
+    try:
+        return None if rcond is None else float(constant_scalar(rcond))
+    except (TypeError, ValueError):
+        raise DTypeError(f"lstsq: rcond={rcond!r} must be a number, a scalar or None") from None
+
+
+__all__ = ["Lstsq", "LstsqCut", "lstsq"]

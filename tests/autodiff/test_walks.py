@@ -86,22 +86,35 @@ def test_undefined_derivatives_reach_only_what_they_are_connected_to():
     with pytest.raises(NullTypeGradError):
         symcomp.Rop(marked, [a, b], [one, one])
     assert symcomp.grad(a + T.zeros_like(undefined_grad(a)), a).eval({a: 2.0}) == 1.0
-    assert symcomp.Rop(a + T.zeros_like(undefined_grad(a)), a, one).eval({a: 2.0}) == 1.0
+    assert symcomp.Rop(a + T.zeros_like(undefined_grad(a)), a, one).eval() == 1.0
 
 
 def test_known_gradients_are_complete():
     x, w = T.dscalars("x", "w")
     h = x**2
     values = {x: 3.0, w: 5.0}
-    assert symcomp.grad(h * w, x, known_grads={h: T.constant(1.0)}).eval(values) == 6.0
-    assert symcomp.grad(h * x, x, known_grads={h: T.constant(1.0)}).eval(values) == 9.0 + 6.0
+    assert symcomp.grad(h * w, x, known_grads={h: T.constant(1.0)}).eval({x: 3.0}) == 6.0
+    assert (
+        symcomp.grad(h * x, x, known_grads={h: T.constant(1.0)}).eval(
+            values, on_unused_input="ignore"
+        )
+        == 9.0 + 6.0
+    )
     # Nothing is asked of what lies between the cost and a known gradient.
-    assert symcomp.grad(WithoutRules()(h), x, known_grads={h: T.constant(2.0)}).eval(values) == 12
+    assert (
+        symcomp.grad(WithoutRules()(h), x, known_grads={h: T.constant(2.0)}).eval(
+            values, on_unused_input="ignore"
+        )
+        == 12
+    )
     both = {h: T.constant(1.0), h * w: T.constant(1.0)}
-    assert symcomp.grad(None, x, known_grads=both).eval(values) == 6.0
-    assert symcomp.grad(None, h, known_grads={h: w}).eval(values) == 5.0
+    assert symcomp.grad(None, x, known_grads=both).eval(values, on_unused_input="ignore") == 6.0
+    assert symcomp.grad(None, h, known_grads={h: w}).eval(values, on_unused_input="ignore") == 5.0
     disconnected = {h: DisconnectedType()()}
-    assert symcomp.grad(None, x, known_grads=disconnected).eval(values) == 0.0
+    assert (
+        symcomp.grad(None, x, known_grads=disconnected).eval(values, on_unused_input="ignore")
+        == 0.0
+    )
     with pytest.raises(TypeError, match="known_grads has the key 'h'"):
         symcomp.grad(None, x, known_grads={"h": 1.0})
     with pytest.raises(NullTypeGradError, match="the cost is a null gradient"):
@@ -201,7 +214,7 @@ def test_complex_numbers():
     np.testing.assert_allclose(symcomp.Rop(x * (1 + 2j), x, v).eval({x: X, v: V}), V * (1 + 2j))
     real = symcomp.Lop(x * (1 + 2j), x, w)
     assert real.dtype == "float64"
-    np.testing.assert_allclose(real.eval({x: X, w: Z}), ((1 - 2j) * Z).real)
+    np.testing.assert_allclose(real.eval({w: Z}), ((1 - 2j) * Z).real)
     verify_grad(lambda a, b: (a * b).conj() * a.real + a.imag * 1j, [Z, X])
     rows = jacobian(abs(z) ** 2, z).eval({z: Z})
     np.testing.assert_allclose(rows, np.diag(2 * Z))
@@ -278,11 +291,11 @@ def test_hessian_vector_product_with_several_variables():
     hx, hy = hessian_vector_product((x**2 * y).sum(), [x, y], [u, v])
     given = {x: X, y: V, u: V, v: X}
     np.testing.assert_allclose(hx.eval(given), 2 * V * V + 2 * X * X)
-    np.testing.assert_allclose(hy.eval(given), 2 * X * V)
+    np.testing.assert_allclose(hy.eval({x: X, y: V, u: V}), 2 * X * V)
     M = np.arange(6.0).reshape(2, 3)
     product = hessian_vector_product((m**3).sum(), m, q)
     np.testing.assert_allclose(product.eval({m: M, q: M}), 6 * M * M)
-    assert hessian_vector_product((x * 3).sum(), x, u).eval({x: X, u: V}).tolist() == [0.0] * 3
+    assert hessian_vector_product((x * 3).sum(), x, u).eval({x: X}).tolist() == [0.0] * 3
     with pytest.raises(ShapeError, match="2 variables in wrt but 1 eval_points"):
         hessian_vector_product((x**2 * y).sum(), [x, y], [u])
     with pytest.raises(ShapeError, match="float64 matrix for x"):
@@ -324,8 +337,11 @@ def test_verify_grad_at_the_edges():
     for marker in (zero_grad, disconnected_grad):
         with pytest.raises(GradientError, match="symbolic 0, finite differences"):
             verify_grad(marker, [X])
-    with pytest.raises(DTypeError, match="is int64, which has no derivative"):
-        verify_grad(lambda x: T.cast(x, "int64"), [X])
+    steps = [lambda x: T.cast(x, "int64"), T.argmax, T.argmin, T.argsort, lambda x: x > 0]
+    for step in steps:
+        verify_grad(step, [X + 0.05])
+    for place in (0, 1):
+        verify_grad(lambda x, k=place: T.max_and_argmax(x, axis=-1)[k], [np.stack([X, -X])])
     with pytest.raises(TypeError, match="pt must be a list, one array per argument"):
         verify_grad(T.exp, X)
     with pytest.raises(DTypeError, match=r"pt\[0\] has dtype object"):

@@ -43,6 +43,23 @@ def test_op_from_graph_takes_what_function_takes(theano):
         theano.OpFromGraph([x], [x], unknown=1)
 
 
+def test_overrides_that_return_none_are_not_implemented(theano):
+    """In symcomp's own OpFromGraph None is zero."""
+    x, v = theano.tensor.dvectors("xv")
+    none = {"lop_overrides": lambda i, o, g: [None], "grad_overrides": [lambda i, g: None],
+            "rop_overrides": lambda i, d: [None]}  # fmt: skip
+    for name, override in none.items():
+        op = theano.OpFromGraph([x], [x * 2], **{name: override})
+        assert op == theano.OpFromGraph([x], [x * 2], **{name: override})
+        with pytest.raises(ValueError, match="not implemented: .* returned None"):
+            if name == "rop_overrides":
+                theano.tensor.Rop(op(x), x, v)
+            else:
+                theano.grad(op(x).sum(), x)
+    right = theano.OpFromGraph([x], [x * 2], False, lambda i, o, g: [3 * g[0]])
+    assert theano.grad(right(x).sum(), x).eval({x: [1.0]}) == [3.0]
+
+
 def test_change_flags_with_pairs(theano):
     @theano.change_flags([("floatX", "float32"), ("compute_test_value", "ignore")])
     def names():

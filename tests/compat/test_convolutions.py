@@ -97,6 +97,40 @@ def test_older_classes(theano):
     assert loss(np.zeros((2, 1, 2)), [[1]], [2]).eval() == pytest.approx(-np.log(0.75))
 
 
+def test_the_first_convolution_is_one_op(theano):
+    T = theano.tensor
+    kind, conv2d = names("theano.tensor.nnet.conv", "ConvOp", "conv2d")
+    x, w, g = T.dtensor4s("xwg")
+    z = conv2d(x, w, border_mode="full", subsample=(2, 1))
+    assert isinstance(z.owner.op, kind) and z.owner.inputs == [x, w]
+    f = theano.function([x, w], z)
+    expected = [[sum(map(signal.convolve2d, i, k)) for k in W] for i in X]
+    np.testing.assert_allclose(f(X, W), np.array(expected)[:, :, ::2])
+    # In a function it is open, as any other convolution.
+    assert not any(isinstance(node.op, kind) for node in f.maker.fgraph.toposort())
+    values = np.random.default_rng(0).normal(size=f(X, W).shape)
+    found = theano.function([x, w, g], z.owner.op.grad((x, w), (g,)))(X, W, values)
+    wanted = theano.function([x, w, g], theano.gradient.Lop(z, [x, w], g))(X, W, values)
+    for got, expected in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, expected)
+    assert theano.function([x, w], z.shape)(X, W).tolist() == list(values.shape)
+    with pytest.raises(ValueError, match="axes|channels"):
+        conv2d(x, T.dmatrix())
+
+
+def test_gradients_with_known_lengths_need_no_images(theano):
+    T = theano.tensor
+    kind, conv2d = names("theano.tensor.nnet.conv", "ConvOp", "conv2d")
+    images, w, g = T.dtensor4s("xwg")
+    for mode in ("valid", "full"):
+        z = conv2d(images, w, image_shape=X.shape, filter_shape=W.shape, border_mode=mode)
+        back, _ = z.owner.op.grad((images, w), (g,))
+        lengths = kind.getOutputShape(X.shape[2:], W.shape[2:], (1, 1), mode)
+        values = np.ones((len(X), len(W), *lengths))
+        assert theano.function([w, g], back)(W, values).shape == X.shape
+    assert kind.getOutputShape((7, None), (3, 2), (2, 1), "valid") == [3, None]
+
+
 def test_convolution_of_series(theano):
     (conv3d,) = names("theano.tensor.nnet.conv3d2d", "conv3d")
     tensor5 = theano.tensor.TensorType("float64", (False,) * 5)

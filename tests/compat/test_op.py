@@ -13,6 +13,7 @@ import symcomp.tensor as T
 from symcomp.compat.op import MethodNotDefined, Op, ShapeError
 from symcomp.compat.tensor import verify_grad
 from symcomp.core.node import Apply
+from symcomp.ifelse import ifelse
 from symcomp.vm.guard import InvalidValueError
 
 PROGRAMS = Path(__file__).parents[1] / "programs" / "compat"
@@ -191,6 +192,68 @@ class TestGradients:
         with pytest.raises(NotImplementedError, match="Pair.*no R_op"):
             symcomp.Rop(Pair()(x)[0], x, x)
 
+    def test_r_op_that_returns_none_is_not_implemented(self) -> None:
+        """As in Theano, it is a ValueError; with zeros a Hessian would be wrong in silence."""
+        x, v = T.dvectors("x", "v")
+
+        class Broken(Pair):
+            def grad(self, inputs: Any, output_gradients: Any) -> list[Any]:
+                return [output_gradients[0] - output_gradients[1]]
+
+            def R_op(self, inputs: Any, eval_points: Any) -> list[Any]:
+                return [None, eval_points[0]]
+
+        y, z = Broken()(x)
+        chosen = ifelse(x.sum() > 0, y, x)
+        inside = symcomp.OpFromGraph([x], [Broken()(x)[0]])(x)
+        (looped, fine), _ = symcomp.scan(lambda row: [Broken()(row.dimshuffle("x"))[0], 2 * row], x)
+        for cost in (y, (x + y).sum(), T.floor(y) + x, chosen, inside, looped, looped[-1]):
+            with pytest.raises(ValueError, match="R_op gave None for output 0"):
+                symcomp.Rop(cost, x, v)
+            with pytest.raises(ValueError, match="R_op gave None"):
+                symcomp.Rop(cost, x, v, disconnected_outputs="ignore")
+        for cost in (z, fine, y.shape[0] * x):
+            assert symcomp.Rop(cost, x, v).ndim == 1
+        twice = symcomp.gradient.hessian_vector_product
+        with pytest.raises(ValueError, match="R_op gave None"):
+            twice((y**2).sum() + (z * 0).sum(), x, v)
+
+    def test_null_gradients_pass_through_whole_numbers(self) -> None:
+        x = T.dvector("x")
+
+        class Rounded(Op):
+            itypes, otypes = [T.dvector], [T.lvector]
+
+            def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+                output_storage[0][0] = inputs[0].astype("int64")
+
+            def grad(self, inputs: Any, output_gradients: Any) -> list[Any]:
+                return [symcomp.gradient.grad_undefined(self, 0, inputs[0])]
+
+            def R_op(self, inputs: Any, eval_points: Any) -> list[Any]:
+                return [None]
+
+        for cost in (x + Rounded()(x), Rounded()(x)):
+            with pytest.raises(TypeError, match="derivative of Rounded in input 0"):
+                symcomp.grad(cost.sum(), x)
+            with pytest.raises(ValueError, match="R_op gave None"):
+                symcomp.Rop(cost, x, x)
+
+    def test_a_gradient_that_is_not_written_matters_where_it_is_asked_for(self) -> None:
+        """Loops and ops of graphs do not ask an op for more than the walk needs."""
+        x, w = T.dvector("x"), T.dscalar("w")
+
+        class Unwritten(Pair):
+            def grad(self, inputs: Any, output_gradients: Any) -> list[Any]:
+                raise NotImplementedError("not yet")
+
+        (a, b), _ = symcomp.scan(
+            lambda row, w: [Unwritten()(row.dimshuffle("x"))[0], row * w], x, non_sequences=w
+        )
+        assert symcomp.grad(b.sum(), w).eval({x: [1.0, 2.0], w: 1.0}) == 3
+        with pytest.raises(NotImplementedError, match="not yet"):
+            symcomp.grad(a.sum(), x)
+
     def test_outputs_that_are_not_used_are_marked(self) -> None:
         seen: list[str] = []
 
@@ -228,6 +291,50 @@ class TestGradients:
 
         x = T.dvector("x")
         assert symcomp.function([x], Unknown()(x)[0].shape)(np.zeros(3)).tolist() == [3]
+
+
+class TestThunks:
+    def test_that_of_a_perform(self) -> None:
+        class Cube(Op):
+            __props__ = ()
+            itypes, otypes = [T.dvector], [T.dvector]
+
+            def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+                output_storage[0][0] = inputs[0] ** 3
+
+        x = T.dvector("x")
+        node = Cube().make_node(x)
+        storage: dict[Any, list[Any]] = {x: [np.array([1.0, 2.0])], node.outputs[0]: [None]}
+        done = {node.outputs[0]: [False]}
+        thunk: Any = Cube().make_thunk(node, storage, done, [])
+        assert thunk.inputs == [storage[x]] and thunk.lazy is False
+        thunk()
+        assert storage[node.outputs[0]][0].tolist() == [1.0, 8.0]
+        assert done[node.outputs[0]] == [True]
+
+    def test_one_of_the_programs_own(self) -> None:
+        class Twice(Op):
+            __props__ = ()
+
+            def make_node(self, x: Any) -> Apply:
+                return Apply(self, [x], [x.type()])
+
+            def make_thunk(
+                self, node: Any, storage_map: Any, compute_map: Any, no_recycling: Any
+            ) -> Any:
+                source, target = storage_map[node.inputs[0]], storage_map[node.outputs[0]]
+
+                def thunk() -> None:
+                    assert target[0] is None
+                    target[0] = 2 * source[0]
+                    compute_map[node.outputs[0]][0] = True
+
+                return thunk
+
+        x = T.dvector("x")
+        f = symcomp.function([x], Twice()(x) + 1.0)
+        assert f([1.0, 2.0]).tolist() == [3.0, 5.0]
+        assert f([0.0]).tolist() == [1.0]
 
 
 class TestAsOp:

@@ -87,6 +87,23 @@ def test_without_grad(theano):
         theano.grad(y.sum(), x)
 
 
+def test_grad_that_is_none_is_not_implemented(theano):
+    class Flat(theano.scalar.BinaryScalarOp):
+        def impl(self, x, y):
+            return x + y
+
+        def grad(self, inputs, output_gradients):
+            return [None, output_gradients[0]]
+
+    x, y = theano.tensor.dvectors("xy")
+    z = theano.tensor.Elemwise(Flat())(x, y)
+    assert theano.grad(z.sum(), y).eval({y: [2.0], x: [1.0]}) == [1.0]
+    with pytest.raises(TypeError, match="argument 0: its grad returned None"):
+        theano.grad(z.sum(), x)
+    with pytest.raises(ValueError, match="argument 0: its grad returned None"):
+        theano.tensor.Rop(z, x, x)
+
+
 def test_function_as_op_is_pickled(theano):
     again = pickle.loads(pickle.dumps(theano.tensor.exp))
     x = theano.tensor.dvector("x")

@@ -223,7 +223,7 @@ def test_givens():
     with pytest.raises(CyclicGivensError, match="need one another"):
         symcomp.function([], x, givens={x: y + 1, y: x + 1})
     with pytest.raises(CyclicGivensError):
-        symcomp.function([x], x, givens={y: y + 1})
+        symcomp.function([], x, givens={x: y + x, y: x + 1})
     with pytest.raises(RuntimeError, match="is an input of the function as well"):
         symcomp.function([x], x, givens={x: y})
     with pytest.raises(TypeError, match="cannot stand for x of type float64 scalar"):
@@ -234,6 +234,54 @@ def test_givens():
     )
     with pytest.raises(TypeError, match="is not a variable"):
         symcomp.function([], x, givens={3: y})
+
+
+def test_a_replacement_may_be_made_of_what_it_replaces():
+    """It is one substitution, as in Theano."""
+    a, b = symcomp.shared(1.0, name="a"), symcomp.shared(5.0, name="b")
+    x = T.dscalar("x")
+    y = x * 2
+    assert symcomp.function([], a * 2, givens={a: a + 10})() == 22.0
+    assert symcomp.function([], [a, a + b], givens={a: a + b, b: b * 2})() == [11.0, 21.0]
+    assert symcomp.function([x], y + 1, givens={y: y + 1})(3.0) == 8.0
+    for order in (1, -1):
+        pairs = [(y, y + 1), (x, T.constant(5.0))][::order]
+        assert symcomp.function([], y + 1, givens=pairs)() == 12.0
+    f = symcomp.function([], a, updates={a: a + 1}, givens={a: a + 10})
+    assert (f(), a.get_value(), f(), a.get_value()) == (11.0, 12.0, 22.0, 23.0)
+    b.default_update = b + 1
+    g = symcomp.function([], b, givens={b: b * 10})
+    assert (g(), b.get_value()) == (50.0, 51.0)
+    op = symcomp.OpFromGraph([x], [y + x], givens={y: y + 1})
+    assert op(x).eval({x: 1.0}) == 4.0
+    with pytest.raises(MissingInputError):
+        symcomp.function([], y, givens={x: x + 1})
+
+
+def test_eval_refuses_values_that_are_not_used():
+    x, y = T.dscalars("x", "y")
+    for unused in ({x: 1.0, y: 2.0}, {y: 2.0}):
+        with pytest.raises(
+            UnusedInputError, match="the input y of type float64 scalar is not used"
+        ):
+            (T.constant(1.0) + (x if x in unused else 0)).eval(unused)
+    assert (x * 2).eval({x: 1.0, y: 2.0}, on_unused_input="ignore") == 2.0
+    assert (x * 2).eval({"x": 1.0}) == 2.0
+    with pytest.raises(MissingInputError, match="0 inputs .* are named 'y'"):
+        (x * 2).eval({x: 1.0, "y": 2.0})
+
+
+def test_what_an_expression_was_made_of_is_not_unused():
+    """As in Theano, where zeros_like(x) reads x."""
+    x, v = T.dscalar("x"), T.tensor("v", shape=(2,))
+    for y in (T.zeros_like(x), T.full_like(x, 2.0), symcomp.grad(3 * x, x), symcomp.grad(x, x) * 2,
+              symcomp.grad(T.floor(x), x), symcomp.Rop(3 * x, x, T.constant(1.0))):  # fmt: skip
+        assert symcomp.function([x], y)(1.0).shape == y.eval({x: 1.0}).shape == ()
+        with pytest.raises(UnusedInputError, match="the input v"):
+            symcomp.function([x, v], y)
+    assert T.ones_like(v).eval({v: [1.0, 2.0]}).tolist() == [1, 1]
+    f = pickle.loads(pickle.dumps(symcomp.function([x], symcomp.grad(3 * x, x))))
+    assert f(1.0) == 3.0
 
 
 def test_default_updates():

@@ -103,7 +103,7 @@ def of_random_numbers():
     draws = [
         streams.normal((3,)), streams.uniform((2, 3)), streams.binomial((3,), n=4, p=0.3),
         streams.permutation(n=5), streams.choice((3,), a=4, p=[0.1, 0.2, 0.3, 0.4]),
-        streams.multinomial((2,), n=3, pvals=[0.2, 0.8]),
+        streams.multinomial((2,), n=3, pvals=[0.2, 0.8]), streams.binomial((3,), p=1 / (k + 2)),
     ]  # fmt: skip
     return draws
 
@@ -127,6 +127,7 @@ def of_matrices():
         T.nlinalg.det(Y), T.nlinalg.pinv(Y), T.nlinalg.matrix_inverse(Y), *T.nlinalg.eigh(X),
         s.eigvalsh(X, T.eye(4)), *T.nlinalg.qr(Y), *T.nlinalg.svd(Y), *T.nlinalg.slogdet(X),
         *T.nlinalg.eig(Y), T.nlinalg.svd(Y, compute_uv=False), T.nlinalg.lstsq(Y, x, -1)[0],
+        T.nlinalg.lstsq(Y, x, x[0] * 0.0)[0],
         QR(True)(Y)[0], QRRaw()(Y)[0], Adjugate()(Y), SingularValues()(Y), Invertible()(Y),
         InverseForm()(x, X, x), StableInverse()(Y), *StableSLogDet()(X), Magnitude()(x),
         StableSolve("gen", False, False)(X, x),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import symcomp
 import symcomp.tensor as T
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.tests.harness import ALL_DTYPES, check
@@ -273,10 +274,41 @@ def test_lstsq_of_lower_rank():
     assert L.lstsq(v, [1.0, 1.0], rcond=T.constant(1e-3))[2].eval({v: nearly}) == 1
 
 
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4)], ids=str)
+def test_lstsq_with_a_symbolic_rcond(shape):
+    a, b = normal(*shape), normal(shape[0])
+    x, residuals, rank, s = np.linalg.lstsq(a, b)
+    residuals = residuals[: None if shape[0] > shape[1] else 0]
+    check(
+        lambda a, b: L.lstsq(a, b, T.sqrt(T.constant(1e-18))), a, b,
+        expected=[x, residuals, np.asarray(rank, np.int64), s], rtol=1e-9, atol=1e-13,
+    )  # fmt: skip
+
+
+def test_a_symbolic_rcond_says_the_rank():
+    a, b, cut = T.dmatrix(), T.dvector(), T.dscalar()
+    given = np.array([[2.0, 1.0], [1.0, 2.0], [0.0, 1e-4]]) @ np.diag([1.0, 1e-5])
+    point = [given, [1.0, 2.0, 3.0]]
+    found = {}
+    for rcond in (cut, 1e-3, None):
+        x, _, rank, _ = L.lstsq(a, b, rcond)
+        inputs = [a, b, cut] if rcond is cut else [a, b]
+        found[rcond] = symcomp.function(inputs, [rank, x, *symcomp.grad((x * x).sum(), [a, b])])
+    for limit, fixed, expected in ((1e-3, 1e-3, 1), (0.0, None, 2)):
+        rank, *values = found[cut](*point, limit)
+        assert rank == expected
+        for got, wanted in zip(values, found[fixed](*point)[1:], strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-7, atol=1e-7 * abs(wanted).max())
+
+
 def test_lstsq_errors():
     a, b = T.dmatrix(), T.dvector()
-    with pytest.raises(DTypeError, match="must be a number or None"):
-        L.lstsq(a, b, T.dscalar())
+    with pytest.raises(DTypeError, match="must be a number, a scalar or None"):
+        L.lstsq(a, b, "small")
+    with pytest.raises(DTypeError, match="must be a number, a scalar or None"):
+        L.lstsq(a, b, [1.0, 2.0])
+    with pytest.raises(DTypeError, match="rcond must be a real scalar"):
+        L.lstsq(a, b, T.dvector())
     with pytest.raises(ShapeError, match="is neither vector nor matrix"):
         L.lstsq(a, T.dscalar())
     with pytest.raises(ShapeError, match="has 3 rows, b .* has 2"):

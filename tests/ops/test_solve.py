@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import symcomp
 import symcomp.tensor as T
 from symcomp.errors import ShapeError
 from symcomp.ops.solve import STRUCTURES, Solve
@@ -233,6 +234,29 @@ def test_cholesky_of_what_is_not_positive():
         S.cholesky(x, on_error="skip")
     with pytest.raises(ShapeError, match=r"cholesky: x \(.*\) must be square: 2 rows, 3 columns"):
         S.cholesky(T.tensor("float64", shape=(2, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("lower", [True, False])
+def test_derivatives_of_cholesky_are_nan_where_it_is(lower, dtype):
+    """Whole matrices, as in Theano, and of a stack those alone that have no decomposition."""
+    x = T.tensor3("x", dtype=dtype)
+    good = np.asarray(positive(1, 2, 2, dtype=dtype)[0], dtype)
+    indefinite = np.array([[1, 0.2], [0.2, -2]], dtype)
+    stack = np.stack([indefinite, good, np.zeros((2, 2), dtype)])
+
+    def derivatives(on_error):
+        z = S.cholesky(x, lower, on_error=on_error)
+        return symcomp.function([x], [z, T.grad(T.real(z).sum(), x), T.Rop(z, x, x)])
+
+    for found, wanted in zip(
+        derivatives("nan")(stack), derivatives("raise")(good[None]), strict=True
+    ):
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(np.isnan(found).all(axis=(1, 2)), [True, False, True])
+        np.testing.assert_array_equal(found[1], wanted[0])
+    with pytest.raises(np.linalg.LinAlgError):
+        derivatives("raise")(stack)
 
 
 @pytest.mark.parametrize("dtype", KINDS)

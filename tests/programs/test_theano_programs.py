@@ -185,6 +185,44 @@ def test_gauss_newton() -> None:
     assert dot(one, v) >= 0
 
 
+def test_annotated_graphs() -> None:
+    module = program("annotated_graphs")
+    before, costs, after, model = module.train()
+    assert falls(costs, 0.4)
+    assert after < 0.15 < before
+    assert module.saved_step(model)
+    whole = module.Graph([model.cost])
+    assert whole.inputs == [model.x, model.y]
+    recurrent = model.recurrent
+    assert set(whole.of_role("parameter")) == {model.V, model.U, recurrent.W, recurrent.start}
+    (loop,) = whole.scans
+    assert all(v in whole.inner for v in loop.inputs + loop.outputs)
+    (state,) = [v for v in whole.inner if getattr(v.tag, "role", "") == "state"]
+    assert state.name == "h"
+    values = module.batch(np.random.RandomState(1), 4, 5)
+    assert recurrent.apply(values[0] @ np.ones((1, 8)), with_start=True).eval().shape == (5, 5, 8)
+    check_gradient(model.cost, [model.x, model.y], values, whole.of_role("parameter"))
+
+
+def test_spaces_and_costs() -> None:
+    module = program("spaces_and_costs")
+    before, after, descent, shapes = module.train()
+    assert module.cuda_ndarray is None
+    assert after[0] < 0.5 < before[0]
+    assert after[1] < 0.05 < before[1]
+    assert set(shapes) == {(20, 36), (30, 36)}
+    norms = np.linalg.norm(descent.network.V.get_value(), axis=0)
+    assert (norms < 1.5 + 1e-6).all()
+    values = module.pictures(np.random.RandomState(1), 4)
+    check_gradient(descent.cost, descent.inputs, values, descent.network.params())
+    with pytest.raises(TypeError, match="no dtype"):
+        module.Space(3, "float128")
+    with pytest.raises(ValueError, match="is computed by"):
+        module.argument_of_softmax(descent.network.maps(descent.inputs[0]))
+    (z,) = descent.network.maps(descent.inputs[0]).owner.inputs
+    assert module.argument_of_sigmoid(descent.network.maps(descent.inputs[0])).type == z.type
+
+
 def test_a_script_is_run_with_its_arguments() -> None:
     script = str(PROGRAMS / "logistic_regression.py")
     command = [sys.executable, "-m", "symcomp.compat", script, "2"]

@@ -12,6 +12,7 @@ from symcomp.compile.mode import OPTIMIZERS, Mode
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
 from symcomp.errors import RewriteError, RewriteWarning
+from symcomp.ops import inplace
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.shape import SpecifyShape
 from symcomp.rewrite import phases
@@ -354,3 +355,14 @@ def test_rule_sets_are_added_and_found_by_kind():
     mixed = RuleSet([general, to_sin])
     assert [r.name for r in mixed.for_node(T.exp(X).owner)] == ["to_sin", "general"]
     assert [r.name for r in mixed.for_node((X + Y).owner)] == ["general"]
+
+
+def test_rules_of_a_row_leave_its_in_place_applications():
+    def rewritten(y):
+        mode = symcomp.Mode(linker="py").excluding("fusion")
+        f = symcomp.function([symcomp.In(X, mutable=True)], y, accept_inplace=True, mode=mode)
+        return [str(node.op) for node in f.maker.fgraph.toposort()]
+
+    assert rewritten(inplace.second_inplace(X, T.exp(X))) == ["exp", "second_inplace"]
+    assert rewritten(inplace.log_inplace(1.0 + X))[-1] == "log_inplace"
+    assert rewritten(T.log(1.0 + X)) == ["log1p"]

@@ -390,3 +390,31 @@ def test_power_with_symbolic_steps() -> None:
 def test_infer_shape_runs_no_step() -> None:
     x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
     assert infer_shapes([rnn(x, h, w)], {x: X, h: H, w: W}) == [(5, 3)]
+
+
+@pytest.mark.parametrize("checkpoint", [None, 2])
+def test_states_that_no_step_reads_are_disconnected_from_their_start(checkpoint: Any) -> None:
+    """As in Theano. A state that only another output reads is among them."""
+    x, a, b, pair = T.dvector("x"), T.dscalar("a"), T.dscalar("b"), T.dvector("pair")
+    (h, g, k), _ = symcomp.scan(
+        lambda row, h, g, far, near: [2 * row, g + h, row + 0 * near.shape.sum()],
+        x,
+        [a, b, {"initial": pair, "taps": [-2, -1]}],
+        checkpoint=checkpoint,
+    )
+    for y, start in ((h, a), (h, b), (h[-1], a), (k, pair), (k[-1], pair)):
+        with pytest.raises(symcomp.DisconnectedInputError):
+            symcomp.grad(y.sum(), start)
+        with pytest.raises(symcomp.DisconnectedInputError):
+            symcomp.Rop(y, start, T.ones_like(start))
+    slopes = symcomp.grad(g[-1] + h[-1], [a, b, x])
+    f = symcomp.function([x, a, b, pair], [h, g, k, *slopes])
+    values = [np.array([1.0, 2.0, 3.0]), 5.0, 7.0, np.zeros(2)]
+    wanted = [[2, 4, 6], [12, 14, 18], [1, 2, 3], 1, 1, [2, 2, 2]]
+    for found, value in zip(f(*values), wanted, strict=True):
+        np.testing.assert_array_equal(found, value)
+    # A loop of no steps ends with what it started from.
+    for length, connected in ((T.lscalar(), True), (2, False)):
+        end, _ = symcomp.loop(lambda c, _: (T.constant(2.0), None), a, length=length)
+        gradient = symcomp.grad(end, a, disconnected_inputs="ignore", return_disconnected="None")
+        assert (gradient is not None) == connected

@@ -14,15 +14,17 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.op import Op
 from symcomp.errors import SymcompError
 from symcomp.ifelse import ifelse
-from symcomp.tensor.inplace import add_inplace, exp_inplace, mul_inplace
+from symcomp.tensor.inplace import add_inplace, exp_inplace, mul_inplace, sin_inplace
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
 PLAIN = symcomp.Mode(optimizer="None")
 
 
-def run(inputs, outputs, values, **options):
-    program = lower(FunctionGraph(inputs, outputs), **options)
+def run(inputs, outputs, values, destroyable=(), **options):
+    graph = FunctionGraph(inputs, outputs)
+    mutable = [v for x, v in zip(inputs, graph.inputs, strict=True) if x in destroyable]
+    program = lower(graph, destroyable=mutable, **options)
     return PythonMachine(program).run(values), program
 
 
@@ -256,13 +258,63 @@ def test_in_place_copies_when_it_must():
     assert f.tolist() == [2, 2] and T.constant(np.ones(2)).data.tolist() == [1, 1]
 
 
+def test_in_place_again_and_read_in_between():
+    x = T.dvector("x")
+    y = sin_inplace(mul_inplace(x, 2.0)[::-1])
+    given = np.array([1.0, 2.0])
+    (a,), program = run([x], [y.sum()], [given], destroyable=[x])
+    assert "copy" not in program.listing()
+    np.testing.assert_array_equal(given, np.sin([2.0, 4.0]))
+    assert a == given.sum()
+    between = mul_inplace(x, 2.0)
+    given = np.array([1.0, 2.0])
+    (b, c, d), program = run(
+        [x], [x + 1.0, between + 1.0, sin_inplace(between) + 1.0], [given], destroyable=[x]
+    )
+    assert "copy" not in program.listing()
+    np.testing.assert_array_equal([b, c, d], [[2, 3], [3, 5], np.sin([2.0, 4.0]) + 1])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_in_place_programs_agree_with_their_pure_twins(seed):
+    rng = np.random.default_rng(seed)
+    x, y = T.dvectors("x", "y")
+    pairs = [(x, x), (y, y)]
+    for _ in range(rng.integers(2, 9)):
+        (a, pure_a), (b, pure_b) = (pairs[rng.integers(len(pairs))] for _ in range(2))
+        made = [
+            lambda a, b: (sin_inplace(a), T.sin(b)),
+            lambda a, b: (a[::-1], b[::-1]),
+            lambda a, b: (a * 0.5, b * 0.5),
+        ]
+        if rng.integers(2):
+            pairs.append(made[rng.integers(3)](a, pure_a))
+        elif rng.integers(3):
+            pairs.append((add_inplace(a, b), pure_a + pure_b))
+        else:
+            pairs.append((T.switch(a > b, a, b), T.switch(pure_a > pure_b, pure_a, pure_b)))
+    chosen = rng.permutation(len(pairs))[:3]
+    outputs, pure = ([pairs[i][k] for i in chosen] for k in (0, 1))
+    values = [np.array([0.25, 1.5, -0.75]), np.array([2.0, -1.0, 0.5])]
+    wanted = evaluate(pure, dict(zip([x, y], values, strict=True)))
+    for destroyable in ([], [x], [x, y]):
+        got, _ = run([x, y], outputs, [v.copy() for v in values], destroyable=destroyable)
+        np.testing.assert_array_equal(got, wanted)
+        inputs = [symcomp.In(v, mutable=v in destroyable) for v in (x, y)]
+        if seed % 10 == 0:
+            f = symcomp.function(
+                inputs, outputs, accept_inplace=True, on_unused_input="ignore", mode="FAST_COMPILE"
+            )
+            np.testing.assert_array_equal(f(*(v.copy() for v in values)), wanted)
+
+
 def test_in_place_on_a_view_of_an_input():
     x = T.dmatrix("x")
     value = np.zeros((2, 2))
     (a,), _ = run([x], [exp_inplace(x.T)], [value])
     assert a.tolist() == [[1, 1], [1, 1]] and not value.any()
-    (b,), _ = run([x], [exp_inplace(x.T)], [value], destroyable=[])
-    assert b.tolist() == [[1, 1], [1, 1]]
+    (b,), _ = run([x], [exp_inplace(x.T)], [value], destroyable=[x])
+    assert b.tolist() == value.tolist() == [[1, 1], [1, 1]]
 
 
 def test_kept_values():

@@ -12,6 +12,7 @@ from typing import Any
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.convert import cast_to
+from symcomp.ops.random.ranges import check_ranges
 from symcomp.ops.random.sizes import (
     Lengths,
     fitted,
@@ -33,10 +34,11 @@ SMALLEST = {"float16": 2.0**-25, "float32": 2.0**-25, "float64": 2.0**-55}
 
 
 def prepared(
-    name: str, size: Any, dtype: Any, ndim: int | None, *parameters: Any
+    name: str, size: Any, dtype: Any, ndim: int | None, **parameters: Any
 ) -> tuple[Lengths, str, list[TensorVariable]]:
     """The lengths and dtype of a draw, and its parameters."""
-    kind, tensors = read_reals(name, dtype, *parameters)
+    check_ranges(name, parameters)
+    kind, tensors = read_reals(name, dtype, *parameters.values())
     lengths = read_size(name, size, ndim, *tensors)
     return lengths, kind, [fitted(name, lengths, x) for x in tensors]
 
@@ -80,7 +82,7 @@ def standard_gamma(
     state: Variable, shape: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
     """Gamma with scale 1: density z^(shape - 1) e^-z / gamma(shape)."""
-    lengths, kind, (shape,) = prepared("standard_gamma", size, dtype, ndim, shape)
+    lengths, kind, (shape,) = prepared("standard_gamma", size, dtype, ndim, shape=shape)
     return standard(state, "standard_gamma", lengths, kind, shape)
 
 
@@ -105,7 +107,7 @@ def uniform(
     ndim: int | None = None,
 ) -> Pair:
     """Uniform on [low, high); rounding may give high itself. Other arguments as for ``normal``."""
-    lengths, kind, (low, high) = prepared("uniform", size, dtype, ndim, low, high)
+    lengths, kind, (low, high) = prepared("uniform", size, dtype, ndim, low=low, high=high)
     after, u = _unit(state, lengths, kind)
     return after, low + (high - low) * u
 
@@ -151,7 +153,7 @@ def normal(
     >>> z.eval({state: np.random.default_rng(1)}).shape
     (2, 3)
     """
-    lengths, kind, (loc, scale) = prepared("normal", size, dtype, ndim, loc, scale)
+    lengths, kind, (loc, scale) = prepared("normal", size, dtype, ndim, loc=loc, scale=scale)
     after, z = standard(state, "standard_normal", lengths, kind)
     return after, loc + scale * z
 
@@ -165,6 +167,7 @@ def lognormal(
     ndim: int | None = None,
 ) -> Pair:
     """exp of a normal with mean ``mean`` and standard deviation ``sigma``."""
+    check_ranges("lognormal", {"sigma": sigma})
     after, z = normal(state, mean, sigma, size, dtype, ndim)
     return after, exp(z)
 
@@ -173,7 +176,7 @@ def exponential(
     state: Variable, scale: Any = 1.0, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
     """Exponential with mean ``scale``."""
-    lengths, kind, (scale,) = prepared("exponential", size, dtype, ndim, scale)
+    lengths, kind, (scale,) = prepared("exponential", size, dtype, ndim, scale=scale)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, scale * e
 
@@ -187,7 +190,7 @@ def laplace(
     ndim: int | None = None,
 ) -> Pair:
     """Laplace's: density ``exp(-|z - loc| / scale) / (2 scale)``."""
-    lengths, kind, (loc, scale) = prepared("laplace", size, dtype, ndim, loc, scale)
+    lengths, kind, (loc, scale) = prepared("laplace", size, dtype, ndim, loc=loc, scale=scale)
     after, a = standard(state, "standard_exponential", lengths, kind)
     after, b = standard(after, "standard_exponential", lengths, kind)
     return after, loc + scale * (a - b)
@@ -202,7 +205,7 @@ def gumbel(
     ndim: int | None = None,
 ) -> Pair:
     """Gumbel's, of maxima: the distribution function is exp(-exp(-(z - loc) / scale))."""
-    lengths, kind, (loc, scale) = prepared("gumbel", size, dtype, ndim, loc, scale)
+    lengths, kind, (loc, scale) = prepared("gumbel", size, dtype, ndim, loc=loc, scale=scale)
     after, e = _log_exponential(state, lengths, kind)
     return after, loc - scale * e
 
@@ -223,7 +226,7 @@ def logistic(
     ndim: int | None = None,
 ) -> Pair:
     """The distribution function is sigmoid((z - loc) / scale)."""
-    lengths, kind, (loc, scale) = prepared("logistic", size, dtype, ndim, loc, scale)
+    lengths, kind, (loc, scale) = prepared("logistic", size, dtype, ndim, loc=loc, scale=scale)
     after, a = _log_exponential(state, lengths, kind)
     after, b = _log_exponential(after, lengths, kind)
     return after, loc + scale * (a - b)
@@ -233,7 +236,7 @@ def rayleigh(
     state: Variable, scale: Any = 1.0, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
     """The length of a vector of two normals with standard deviation ``scale``."""
-    lengths, kind, (scale,) = prepared("rayleigh", size, dtype, ndim, scale)
+    lengths, kind, (scale,) = prepared("rayleigh", size, dtype, ndim, scale=scale)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, scale * sqrt_(2 * e)
 
@@ -248,7 +251,9 @@ def triangular(
     ndim: int | None = None,
 ) -> Pair:
     """From ``left`` to ``right``, likeliest at ``mode``: the density is a triangle."""
-    lengths, kind, parameters = prepared("triangular", size, dtype, ndim, left, mode, right)
+    lengths, kind, parameters = prepared(
+        "triangular", size, dtype, ndim, left=left, mode=mode, right=right
+    )
     left, mode, right = parameters
     after, u = _unit(state, lengths, kind)
     width = right - left
@@ -273,7 +278,7 @@ def truncated_normal(
     By the inverse of the distribution function, taken from the side on which it is small.
     """
     lengths, kind, parameters = prepared(
-        "truncated_normal", size, dtype, ndim, loc, scale, low, high
+        "truncated_normal", size, dtype, ndim, loc=loc, scale=scale, low=low, high=high
     )
     loc, scale, low, high = parameters
     after, u = standard(state, "standard_uniform", lengths, "float64")
@@ -299,7 +304,7 @@ def gamma(
     """Density z^(shape - 1) e^(-z / scale) / (scale^shape gamma(shape)): the mean is
     ``shape * scale``.
     """
-    lengths, kind, (shape, scale) = prepared("gamma", size, dtype, ndim, shape, scale)
+    lengths, kind, (shape, scale) = prepared("gamma", size, dtype, ndim, shape=shape, scale=scale)
     after, g = standard(state, "standard_gamma", lengths, kind, shape)
     return after, scale * g
 
@@ -308,7 +313,7 @@ def chisquare(
     state: Variable, df: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
     """The sum of the squares of ``df`` standard normals."""
-    lengths, kind, (df,) = prepared("chisquare", size, dtype, ndim, df)
+    lengths, kind, (df,) = prepared("chisquare", size, dtype, ndim, df=df)
     after, g = standard(state, "standard_gamma", lengths, kind, df / 2)
     return after, 2 * g
 
@@ -317,7 +322,7 @@ def standard_t(
     state: Variable, df: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
     """Student's, with ``df`` degrees of freedom."""
-    lengths, kind, (df,) = prepared("standard_t", size, dtype, ndim, df)
+    lengths, kind, (df,) = prepared("standard_t", size, dtype, ndim, df=df)
     after, z = standard(state, "standard_normal", lengths, kind)
     after, g = standard(after, "standard_gamma", lengths, kind, df / 2)
     return after, z * sqrt_(df / 2) / sqrt_(g)
@@ -332,7 +337,7 @@ def f(
     ndim: int | None = None,
 ) -> Pair:
     """Fisher's: the quotient of two chisquare draws, each divided by its degrees of freedom."""
-    lengths, kind, (m, n) = prepared("f", size, dtype, ndim, dfnum, dfden)
+    lengths, kind, (m, n) = prepared("f", size, dtype, ndim, dfnum=dfnum, dfden=dfden)
     after, a = standard(state, "standard_gamma", lengths, kind, m / 2)
     after, b = standard(after, "standard_gamma", lengths, kind, n / 2)
     return after, (a * n) / (b * m)
@@ -357,7 +362,7 @@ def beta(
     ndim: int | None = None,
 ) -> Pair:
     """Density proportional to z^(a - 1) (1 - z)^(b - 1) on [0, 1]."""
-    lengths, kind, (a, b) = prepared("beta", size, dtype, ndim, a, b)
+    lengths, kind, (a, b) = prepared("beta", size, dtype, ndim, a=a, b=b)
     after, x = log_gamma(state, lengths, kind, positive("beta", "a", a))
     after, y = log_gamma(after, lengths, kind, positive("beta", "b", b))
     return after, sigmoid(x - y)
@@ -367,7 +372,7 @@ def weibull(
     state: Variable, a: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
     """The distribution function is 1 - exp(-z^a)."""
-    lengths, kind, (a,) = prepared("weibull", size, dtype, ndim, a)
+    lengths, kind, (a,) = prepared("weibull", size, dtype, ndim, a=a)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, e ** (1 / positive("weibull", "a", a))
 
@@ -376,7 +381,7 @@ def pareto(
     state: Variable, a: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
     """The distribution function is 1 - (1 + z)^-a (Lomax's, or Pareto's second)."""
-    lengths, kind, (a,) = prepared("pareto", size, dtype, ndim, a)
+    lengths, kind, (a,) = prepared("pareto", size, dtype, ndim, a=a)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, expm1(e / positive("pareto", "a", a))
 
@@ -385,7 +390,7 @@ def power(
     state: Variable, a: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
     """The distribution function is z^a on [0, 1]."""
-    lengths, kind, (a,) = prepared("power", size, dtype, ndim, a)
+    lengths, kind, (a,) = prepared("power", size, dtype, ndim, a=a)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, exp(-e / positive("power", "a", a))
 
@@ -402,7 +407,7 @@ def vonmises(
     ndim: int | None = None,
 ) -> Pair:
     """Angles in [-pi, pi]: density proportional to exp(kappa cos(z - mu))."""
-    lengths, kind, parameters = prepared("vonmises", size, dtype, ndim, mu, kappa)
+    lengths, kind, parameters = prepared("vonmises", size, dtype, ndim, mu=mu, kappa=kappa)
     return standard(state, "vonmises", lengths, kind, *parameters)
 
 
@@ -415,7 +420,7 @@ def wald(
     ndim: int | None = None,
 ) -> Pair:
     """The inverse Gaussian distribution."""
-    lengths, kind, parameters = prepared("wald", size, dtype, ndim, mean, scale)
+    lengths, kind, parameters = prepared("wald", size, dtype, ndim, mean=mean, scale=scale)
     return standard(state, "wald", lengths, kind, *parameters)
 
 
@@ -428,7 +433,9 @@ def noncentral_chisquare(
     ndim: int | None = None,
 ) -> Pair:
     """The sum of the squares of ``df`` normals whose squared means have the sum ``nonc``."""
-    lengths, kind, parameters = prepared("noncentral_chisquare", size, dtype, ndim, df, nonc)
+    lengths, kind, parameters = prepared(
+        "noncentral_chisquare", size, dtype, ndim, df=df, nonc=nonc
+    )
     return standard(state, "noncentral_chisquare", lengths, kind, *parameters)
 
 
@@ -442,5 +449,7 @@ def noncentral_f(
     ndim: int | None = None,
 ) -> Pair:
     """Fisher's, with a numerator that is not central."""
-    lengths, kind, parameters = prepared("noncentral_f", size, dtype, ndim, dfnum, dfden, nonc)
+    lengths, kind, parameters = prepared(
+        "noncentral_f", size, dtype, ndim, dfnum=dfnum, dfden=dfden, nonc=nonc
+    )
     return standard(state, "noncentral_f", lengths, kind, *parameters)

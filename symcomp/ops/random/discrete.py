@@ -1,8 +1,8 @@
 """Distributions of whole numbers and of outcomes, as functions of the state: each returns the state
 after it, and the draw.
 
-They are computed as int64 and then cast: any dtype can be asked for. No gradient flows to the
-parameters.
+They are computed as int64 and then cast: any dtype can be asked for. Gradients with respect to
+their parameters are undefined.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to, is_python_number, resolve_dtype
 from symcomp.ops.creation import arange
 from symcomp.ops.dimshuffle import dimshuffle
+from symcomp.ops.random.ranges import check_ranges
 from symcomp.ops.random.sizes import (
     Lengths,
     draw,
     fitted,
     read_reals,
     read_size,
-    required,
     standard,
+    without_derivative,
 )
 from symcomp.ops.scalar_logic import eq, lt
 from symcomp.ops.scalar_math import cast
@@ -35,10 +36,11 @@ Pair = tuple[Any, Any]
 
 
 def _counts(
-    state: Variable, name: str, size: Any, dtype: Any, ndim: int | None, *parameters: Any
+    state: Variable, name: str, size: Any, dtype: Any, ndim: int | None, **parameters: Any
 ) -> Pair:
     """A draw of a distribution of the table whose parameters are numbers."""
-    tensors = [as_tensor_variable(x) for x in parameters]
+    check_ranges(name, parameters)
+    tensors = [as_tensor_variable(x) for x in parameters.values()]
     lengths = read_size(name, size, ndim, *tensors)
     ready = [fitted(name, lengths, x) for x in tensors]
     after, z = draw(state, name, lengths, "int64", *ready)
@@ -59,8 +61,9 @@ def integers(
     """
     low, high = (0, low) if high is None else (low, high)
     if endpoint:
+        check_ranges("integers with endpoint", {"low": low, "high": high})
         high = as_tensor_variable(high) + 1
-    return _counts(state, "integers", size, dtype, ndim, low, high)
+    return _counts(state, "integers", size, dtype, ndim, low=low, high=high)
 
 
 def bernoulli(
@@ -70,15 +73,15 @@ def bernoulli(
 
     A ``p`` above 1 counts as 1, one below 0 or NaN as 0; constants are checked.
     """
+    check_ranges("bernoulli", {"p": p})
     kind = None
     if not is_python_number(p) and dtypes.is_float(as_tensor_variable(p).dtype):
         kind = as_tensor_variable(p).dtype
     kind, (p,) = read_reals("bernoulli", "float32" if kind == "float16" else kind, p)
-    if isinstance(p, TensorConstant):
-        required("bernoulli", "p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1")
     lengths = read_size("bernoulli", size, ndim, p)
     after, u = standard(state, "standard_uniform", lengths, kind)
-    return after, cast(lt(u, fitted("bernoulli", lengths, p)), resolve_dtype(dtype))
+    z = cast(lt(u, fitted("bernoulli", lengths, p)), resolve_dtype(dtype))
+    return after, without_derivative("bernoulli", z, p)
 
 
 def binomial(
@@ -92,7 +95,7 @@ def binomial(
     """How many of ``n`` trials succeed, each with probability ``p``. One is a ``bernoulli``."""
     if isinstance(n, int | np.integer) and n == 1:
         return bernoulli(state, p, size, dtype, ndim)
-    return _counts(state, "binomial", size, dtype, ndim, n, p)
+    return _counts(state, "binomial", size, dtype, ndim, n=n, p=p)
 
 
 def negative_binomial(
@@ -104,21 +107,21 @@ def negative_binomial(
     ndim: int | None = None,
 ) -> Pair:
     """How many trials fail before ``n`` have succeeded, each with probability ``p``."""
-    return _counts(state, "negative_binomial", size, dtype, ndim, n, p)
+    return _counts(state, "negative_binomial", size, dtype, ndim, n=n, p=p)
 
 
 def poisson(
     state: Variable, lam: Any = 1.0, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
     """Poisson's: k with probability e^-lam lam^k / k!."""
-    return _counts(state, "poisson", size, dtype, ndim, lam)
+    return _counts(state, "poisson", size, dtype, ndim, lam=lam)
 
 
 def geometric(
     state: Variable, p: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
     """Which trial, counted from 1, is the first to succeed, each with probability ``p``."""
-    return _counts(state, "geometric", size, dtype, ndim, p)
+    return _counts(state, "geometric", size, dtype, ndim, p=p)
 
 
 def hypergeometric(
@@ -131,21 +134,23 @@ def hypergeometric(
     ndim: int | None = None,
 ) -> Pair:
     """How many of ``nsample`` things, taken from ``ngood + nbad`` at once, are good."""
-    return _counts(state, "hypergeometric", size, dtype, ndim, ngood, nbad, nsample)
+    return _counts(
+        state, "hypergeometric", size, dtype, ndim, ngood=ngood, nbad=nbad, nsample=nsample
+    )
 
 
 def logseries(
     state: Variable, p: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
     """k = 1, 2, ... with probability -p^k / (k log(1 - p))."""
-    return _counts(state, "logseries", size, dtype, ndim, p)
+    return _counts(state, "logseries", size, dtype, ndim, p=p)
 
 
 def zipf(
     state: Variable, a: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
     """k = 1, 2, ... with probability proportional to k^-a, a > 1."""
-    return _counts(state, "zipf", size, dtype, ndim, a)
+    return _counts(state, "zipf", size, dtype, ndim, a=a)
 
 
 # -- outcomes
@@ -184,6 +189,7 @@ def categorical(
     >>> k.eval({state: np.random.default_rng(1)})
     array([2, 2, 2, 2])
     """
+    check_ranges("categorical", {"p": p})
     p, lengths = _rows_of("categorical", p, size, ndim)
     after, z = draw(state, "categorical", lengths, "int64", p)
     return after, cast(z, resolve_dtype(dtype))
@@ -210,6 +216,7 @@ def multinomial(
     array([[ 0, 10],
            [10,  0]])
     """
+    check_ranges("multinomial", {"n": n, "pvals": pvals})
     kind = resolve_dtype(dtype)
     n = as_tensor_variable(n)
     p, lengths = _rows_of("multinomial", pvals, size, ndim, n)

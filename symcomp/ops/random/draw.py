@@ -21,7 +21,10 @@ from symcomp.ops.scalar_math import cast, exp, log
 from symcomp.ops.scalar_special import gammainc_der
 from symcomp.ops.shape import ShapeI, known_length
 
-NOT_DERIVED = "the draw is no smooth function of it that is known here"
+NOT_DERIVED = (
+    "the draw is no smooth function of it that is known here. Use "
+    "gradient.disconnected_grad(draw) where the gradient must not flow to its parameters"
+)
 
 
 @record
@@ -173,28 +176,42 @@ class Draw(Op):
         )
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Whole numbers do not depend smoothly on parameters, and nothing does on the state."""
+        """Draws depend on their parameters, but on the state as noise that has no derivative."""
         count = len(node.inputs) - len(self.row.parameters)
-        smooth = self.dtype != "int64"
-        return [[False, smooth and i >= count] for i in range(len(node.inputs))]
+        return [[False, i >= count] for i in range(len(node.inputs))]
+
+    @property
+    def _smooth(self) -> bool:
+        """Whether the draw has a derivative in its parameters."""
+        return self.distribution == "standard_gamma"
+
+    def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
+        if self._smooth:
+            return ()
+        why = reason(self.distribution)
+        return [[why if on else "" for on in row] for row in self.connection_pattern(node)]
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         _, lengths, parameters = self._parts(inputs)
         before: list[Any] = [None] * (1 + len(lengths))
-        if self.distribution != "standard_gamma":
-            reason = f"{self.distribution}: {NOT_DERIVED}"
-            return before + [NullType(reason)() for _ in parameters]
+        if not self._smooth:
+            return before + [NullType(reason(self.distribution))() for _ in parameters]
         (shape,) = parameters
         return [*before, sum_to(output_grads[1] * _gamma_slope(shape, outputs[1]), shape)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
-        if self.distribution != "standard_gamma":
-            return [None, NullType(f"{self.distribution}: {NOT_DERIVED}")()]
+        if not self._smooth:
+            return [None, NullType(reason(self.distribution))()]
         (shape,) = self._parts(inputs)[2]
         return [None, cast(tangents[-1] * _gamma_slope(shape, outputs[1]), self.dtype)]
 
     def __str__(self) -> str:
         return f"Draw{{{self.distribution}, {self.dtype}}}"
+
+
+def reason(distribution: str) -> str:
+    """Why a draw has no derivative in a parameter."""
+    return f"{distribution}: {NOT_DERIVED}"
 
 
 def _gamma_slope(shape: Any, z: Any) -> Any:

@@ -20,7 +20,8 @@ from symcomp.ops.convert import (
     with_rank,
 )
 from symcomp.ops.elemwise import broadcast_static
-from symcomp.ops.random.draw import Draw
+from symcomp.ops.markers import WithoutDerivative
+from symcomp.ops.random.draw import Draw, reason
 from symcomp.ops.random.table import TABLE
 from symcomp.ops.reduce import all as all_
 from symcomp.ops.shape import (
@@ -167,6 +168,12 @@ def draw(
         ready.append(with_rank(_as(x, kind), len(lengths) + is_vector))
     after, z = Draw(distribution, dtype)(state, *lengths, *ready)
     return after, z
+
+
+def without_derivative(name: str, z: TensorVariable, *parameters: Any) -> TensorVariable:
+    """A draw ``z`` of the distribution ``name``, marked to have no derivative in its parameters."""
+    variables = [x for x in parameters if not isinstance(x, TensorConstant)]
+    return WithoutDerivative(reason(name))(z, *variables) if variables else z
 
 
 def required(name: str, title: str, x: TensorVariable, holds: Any, what: str) -> TensorVariable:

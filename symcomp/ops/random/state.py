@@ -23,8 +23,9 @@ _LOW = (1 << 64) - 1
 class RandomType(TensorType):
     """The type of states: uint64 vectors of four words.
 
-    Takes NumPy's generators as values, too: a ``Generator`` whose bit generator is PCG64 (as that
-    of ``numpy.random.default_rng``) goes on where it is; a legacy ``RandomState`` seeds a new one.
+    Takes NumPy's generators as values, too: one whose bit generator is PCG64 (as that of
+    ``numpy.random.default_rng``) goes on where it is; a legacy ``RandomState`` of another bit
+    generator seeds a new one.
 
     Examples
     --------
@@ -74,8 +75,12 @@ class RandomType(TensorType):
 def words_of(generator: Any) -> np.ndarray:
     """The state of a NumPy generator, as four words."""
     if isinstance(generator, np.random.RandomState):
-        _, key, place, *_ = generator.get_state(legacy=True)
-        return words_of(np.random.PCG64([int(place), *(int(k) for k in key)]))
+        found: Any = generator.get_state(legacy=False)
+        if found["bit_generator"] == "PCG64":
+            return _words(found["state"]["state"], found["state"]["inc"])
+        if found["bit_generator"] == "MT19937":
+            key, place = found["state"]["key"], found["state"]["pos"]
+            return words_of(np.random.PCG64([int(place), *map(int, key)]))
     bits = getattr(generator, "bit_generator", generator)
     if not isinstance(bits, np.random.PCG64):
         raise DTypeError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
-from symcomp.core.tensor import TensorVariable
+from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.cholesky import cholesky
 from symcomp.ops.control import Assert
@@ -20,6 +20,7 @@ from symcomp.ops.gather import take
 from symcomp.ops.linalg import matmul
 from symcomp.ops.random.continuous import log_gamma
 from symcomp.ops.random.discrete import categorical, integers
+from symcomp.ops.random.ranges import check_ranges, known_value
 from symcomp.ops.random.sizes import (
     Lengths,
     fitted,
@@ -27,13 +28,14 @@ from symcomp.ops.random.sizes import (
     read_reals,
     read_size,
     standard,
+    without_derivative,
 )
 from symcomp.ops.reduce import all as all_
 from symcomp.ops.reduce import min as min_
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import ge, gt, le
 from symcomp.ops.scalar_math import cast
-from symcomp.ops.shape import as_length, product_of, reshape, shape_tuple
+from symcomp.ops.shape import as_length, known_length, product_of, reshape, shape_tuple
 from symcomp.ops.softmax import Softmax
 from symcomp.ops.sort import argsort
 
@@ -46,6 +48,7 @@ def dirichlet(
     """Probabilities of the outcomes along the last axis of ``alpha``: density proportional to the
     product of z_k^(alpha_k - 1). The result has one axis more than ``size``.
     """
+    check_ranges("dirichlet", {"alpha": alpha})
     kind, (alpha,) = read_reals("dirichlet", dtype, alpha)
     if alpha.ndim == 0:
         raise ShapeError(f"dirichlet: alpha is the scalar {alpha}; a vector at least is needed")
@@ -67,6 +70,7 @@ def multivariate_normal(
     """Normal vectors with the mean ``mean`` and the positive definite covariance matrix ``cov``.
     The result has one axis more than ``size``.
     """
+    check_ranges("multivariate_normal", {"cov": cov})
     kind, (mean, cov) = read_reals("multivariate_normal", dtype, mean, cov)
     if mean.ndim == 0 or cov.ndim != 2:
         raise ShapeError(
@@ -108,6 +112,7 @@ def permutation(
     """
     x = as_tensor_variable(x)
     if x.ndim == 0:
+        check_ranges("permutation", {"x": x})
         after, order = _orders(state, read_size("permutation", size, ndim), x)
         return after, cast(order, dtype)
     if size is not None:
@@ -135,15 +140,18 @@ def distinct(state: Variable, p: Any, count: Any, dtype: Any = "int64") -> Pair:
     p = as_tensor_variable(p)
     if p.ndim == 0:
         raise ShapeError(f"choice: p is the scalar {p}; outcomes lie along its last axis")
+    check_ranges("distinct", {"p": p})
     p = cast_to(p, "float64")
     count = as_length(count, "choice")
+    _check_enough(count, p)
     lengths = [as_length(n, "choice") for n in shape_tuple(p)]
     enough = ge(min_(sum_(gt(p, 0), axis=-1)), count) if p.ndim > 1 else ge(sum_(gt(p, 0)), count)
     p = Assert("choice: p must not be negative or NaN, and positive for as many outcomes as drawn")(
         p, all_(ge(p, 0)), enough
     )
     after, waits = standard(state, "standard_exponential", lengths, "float64")
-    return after, cast(argsort(waits / p, axis=-1)[..., :count], dtype)
+    chosen = cast(argsort(waits / p, axis=-1)[..., :count], dtype)
+    return after, without_derivative("choice", chosen, p)
 
 
 def choice(
@@ -174,13 +182,12 @@ def choice(
     if a.ndim == 0 and not dtypes.is_discrete(a.dtype):
         raise DTypeError(f"choice: a is {a} ({a.type}); it must be an integer or have axes")
     n = as_length(a if a.ndim == 0 else shape_tuple(a)[0], "choice")
+    check_ranges("choice", {"a": n, "p": p if replace else None})
     if p is not None:
         p = as_tensor_variable(p)
         if p.ndim != 1:
             raise ShapeError(f"choice: p is {p.type}; it must be a vector")
-        p = Assert("choice: p must have as many elements as there are to choose from")(
-            p, le(n, shape_tuple(p)[0]), ge(n, shape_tuple(p)[0])
-        )
+        p = _one_for_each(n, p)
     lengths = read_size("choice", size, ndim)
     if replace and p is None:
         after, index = integers(state, 0, n, lengths)
@@ -189,7 +196,36 @@ def choice(
     else:
         after, index = _without_replacement(state, n, lengths, p)
     found: TensorVariable = index if a.ndim == 0 else take(a, index, axis=0)
+    if a.ndim > 0 and p is not None:  # what is found at an index is not connected to the index
+        found = without_derivative("choice", found, p)
     return after, found if dtype is None else cast(found, dtype)
+
+
+def _one_for_each(n: TensorVariable, p: TensorVariable) -> TensorVariable:
+    """``p``, checked to have ``n`` elements: at once if both lengths are known."""
+    wanted, found = known_length(n), p.type.shape[0]
+    if wanted is None or found is None:
+        return Assert("choice: p must have as many elements as there are to choose from")(
+            p, le(n, shape_tuple(p)[0]), ge(n, shape_tuple(p)[0])
+        )
+    if wanted != found:
+        raise ShapeError(
+            f"choice: p ({p.type}) has {found} elements, but there are {wanted} to choose from: "
+            "give one probability for each"
+        )
+    return p
+
+
+def _check_enough(count: TensorVariable, p: TensorVariable) -> None:
+    """Raise a ValueError if constants say that more outcomes are drawn than there are."""
+    wanted = known_value(count)
+    if wanted is not None and isinstance(p, TensorConstant) and p.data.size:
+        most = int((p.data > 0).sum(axis=-1).min())
+        if wanted > most:
+            raise ValueError(
+                f"choice: {wanted} different outcomes are drawn, but p ({p.type}) is positive for "
+                f"{most}: draw fewer, or pass replace=True"
+            )
 
 
 def _without_replacement(state: Variable, n: TensorVariable, lengths: Lengths, p: Any) -> Pair:
@@ -198,6 +234,12 @@ def _without_replacement(state: Variable, n: TensorVariable, lengths: Lengths, p
     if p is not None:
         after, index = distinct(state, p, count)
     else:
+        wanted, most = known_value(count), known_value(n)
+        if wanted is not None and most is not None and wanted > most:
+            raise ValueError(
+                f"choice: {wanted} different elements are drawn of {most}: draw fewer, or pass "
+                "replace=True"
+            )
         count = Assert("choice: more elements are drawn than there are; pass replace=True")(
             count, le(count, n)
         )

@@ -222,20 +222,6 @@ def test_a_call_that_fails_moves_no_state() -> None:
 # -- derivatives
 
 
-def test_whole_numbers_are_disconnected_from_their_parameters() -> None:
-    state, p = T.random.state(), T.dscalar("p")
-    for z in (
-        T.random.binomial(state, 5, p, dtype="float64")[1],
-        T.random.poisson(state, p, dtype="float64")[1],
-    ):
-        with pytest.raises(DisconnectedInputError):
-            symcomp.grad(z, p)
-    _, z = T.random.bernoulli(state, p, dtype="float64")
-    cost = (z - p) ** 2
-    value = symcomp.function([state, p], symcomp.grad(cost, p))(np.random.default_rng(1), 0.5)
-    assert abs(value) == 1
-
-
 def test_what_has_no_derivative_says_so() -> None:
     state, k = T.random.state(), T.dscalar("k")
     _, z = T.random.vonmises(state, 0.0, k)
