@@ -101,6 +101,8 @@ class FunctionGraph:
         return list(self.clients)
 
     def _import(self, variable: Variable) -> None:
+        if variable in self.clients:
+            return
         for node in toposort([variable], self.clients):
             self.nodes[node] = None
             if self.watcher is not None:
@@ -155,7 +157,9 @@ class FunctionGraph:
         """
         if old is new or old not in self.clients:
             return
-        if any(old in node.inputs for node in toposort([new], self.clients)):
+        if new not in self.clients and any(
+            old in node.inputs for node in toposort([new], self.clients)
+        ):
             raise GraphError(f"replacing {old} by {new}, which depends on it, would make a cycle")
         if self.history is not None:
             self.history.append(Replacement(old, new, self.reason))
