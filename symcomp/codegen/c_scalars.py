@@ -7,6 +7,7 @@ functions (f for float). A value of float16 is a float that has been rounded to 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -161,14 +162,19 @@ def expression(
     return None if template is None else _filled(template, row, names, dtypes, dtype)
 
 
+@cache
+def _loop_of(ufunc: np.ufunc, *dtypes: str) -> tuple[str, ...]:
+    """Return the dtypes of arguments and result of NumPy's loop for arrays of ``dtypes``."""
+    return tuple(kind.name for kind in ufunc.resolve_dtypes((*map(np.dtype, dtypes), None)))
+
+
 def _filled(
     template: Template, row: ScalarOp, names: Sequence[str], dtypes: Sequence[str], dtype: str
 ) -> str | None:
     work, out = list(dtypes), dtype
     if template.arguments == "loop":
         resolved = row.numpy if isinstance(row.numpy, np.ufunc) else np.floor_divide
-        loop = resolved.resolve_dtypes((*map(np.dtype, dtypes), None))
-        work, out = [kind.name for kind in loop[:-1]], loop[-1].name
+        *work, out = _loop_of(resolved, *dtypes)
         if any(kind not in C_TYPES for kind in (*work, out)):
             return None
     elif template.arguments == "double":
@@ -248,7 +254,7 @@ def _add(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> s
     """From the left, each sum in the dtype that NumPy gives it."""
     total, kind = names[0], dtypes[0]
     for name, other in zip(names[1:], dtypes[1:], strict=True):
-        common = np.add.resolve_dtypes((np.dtype(kind), np.dtype(other), None))[-1].name
+        common = _loop_of(np.add, kind, other)[-1]
         x, y = converted(total, kind, common), converted(name, other, common)
         if common == "bool":
             total = f"({x} | {y})"

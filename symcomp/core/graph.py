@@ -86,6 +86,7 @@ class FunctionGraph:
         self.facts: dict[str, Any] = {}
         self.history: list[Replacement] | None = None
         self.reason = ""
+        self._order: list[Apply] | None = None  # the nodes in order, until the next change
         for i, variable in enumerate(self.outputs):
             self._import(variable)
             self.clients[variable]["output", i] = None
@@ -103,6 +104,7 @@ class FunctionGraph:
     def _import(self, variable: Variable) -> None:
         if variable in self.clients:
             return
+        self._order = None
         for node in toposort([variable], self.clients):
             self.nodes[node] = None
             if self.watcher is not None:
@@ -127,7 +129,9 @@ class FunctionGraph:
 
     def toposort(self) -> list[Apply]:
         """The nodes, each after those it depends on."""
-        return toposort(self.outputs, self._allowed)
+        if self._order is None:
+            self._order = toposort(self.outputs, self._allowed)
+        return list(self._order)
 
     def change_input(self, client: Apply | str, position: int, new: Variable) -> None:
         """Make ``client`` (a node, or ``"output"``) use ``new`` as its input ``position``."""
@@ -137,6 +141,7 @@ class FunctionGraph:
         if not old.type.is_super(new.type):
             raise GraphError(f"{new} of type {new.type} cannot stand for {old} of type {old.type}")
         self._import(new)
+        self._order = None
         if isinstance(client, str):
             self.outputs[position] = new
         else:
