@@ -28,6 +28,7 @@ from symcomp.ops.stable_linalg import (
 from symcomp.ops.svd import SVD, SingularValues
 from symcomp.vm.program import Instruction
 
+LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 # Of solve, in decompositions.h.
 STRUCTURES = ("general", "positive_definite", "symmetric", "hermitian")
 # Of svd, in spectra.h.
@@ -135,9 +136,11 @@ ROUTINES: dict[type, Callable[[Any, Apply], Routine]] = {
 }
 
 
-def decomposition(step: Instruction) -> Lowered:
-    """Lower one of these ops."""
+def decomposition(step: Instruction) -> Lowered | None:
+    """Lower one of these ops; None for dtypes that LAPACK has not."""
     node: Any = step.node
+    if any(x.dtype not in LAPACK_DTYPES for x in node.inputs):
+        return None
     routine = ROUTINES[type(node.op)](node.op, node)
     dtypes = [x.dtype for x in (node.inputs[0], *node.outputs)]
     return machine.decomposition(

@@ -85,6 +85,28 @@ cdef unsigned int bits(flags):
     return found
 
 
+cdef enum:
+    # Of lengths, strides, dilations and paddings: products of two of them fit an int64.
+    LARGEST_OF_WINDOWS = 2147483647
+
+
+cdef int checked(int n, int least, int most, str name) except? -1:
+    """Return a parameter that is in its range: memory is read and written by it."""
+    if not least <= n <= most:
+        raise ValueError(f"{name} is {n}; it must be from {least} to {most}")
+    return n
+
+
+cdef int axis_of(int axis) except -1:
+    """Return an axis, counted from the first."""
+    return checked(axis, 0, MOST_AXES - 1, "the axis")
+
+
+cdef int rank_of(int ndim) except -1:
+    """Return a number of axes."""
+    return checked(ndim, 0, MOST_AXES, "the number of axes")
+
+
 # -- views
 
 def view(step, entries):
@@ -122,7 +144,9 @@ def transpose(step, int ndim, order):
     """Lower a view with other axes; ``order`` names those of the input, -1 is a new one."""
     cdef Lowered found = new_lowered(step, "transpose", plan_transpose, sizeof(TransposeSpec))
     cdef TransposeSpec *spec = <TransposeSpec *>found.spec
-    spec.ndim, spec.n_axes = ndim, len(order)
+    for axis in order:
+        checked(axis, -1, ndim - 1, "an axis of the input")
+    spec.ndim, spec.n_axes = rank_of(ndim), rank_of(len(order))
     spec.order = found.ints(order)
     spec.kept = bits([a in order for a in range(ndim)])
     return found
@@ -130,7 +154,7 @@ def transpose(step, int ndim, order):
 
 cdef Lowered with_axis(step, str name, plan_function *plan, int axis):
     cdef Lowered found = new_lowered(step, name, plan, sizeof(AxisSpec))
-    (<AxisSpec *>found.spec).axis = axis
+    (<AxisSpec *>found.spec).axis = checked(axis, -1, MOST_AXES - 1, "the axis")
     return found
 
 
@@ -142,7 +166,7 @@ def pieces(step, int axis):
 def reshape(step, int ndim):
     """Lower a reshape to the lengths in a vector."""
     cdef Lowered found = new_lowered(step, "reshape", plan_reshape, sizeof(ReshapeSpec))
-    (<ReshapeSpec *>found.spec).ndim = ndim
+    (<ReshapeSpec *>found.spec).ndim = rank_of(ndim)
     return found
 
 
@@ -160,10 +184,14 @@ def passed(step, int which, conditions):
         "length": LENGTH_IS, "lengths": LENGTHS_EQUAL, "numbers": NUMBERS_EQUAL, "true": IS_TRUE,
         "false": IS_FALSE, "below": BELOW,
     }
-    spec.which, spec.n = which, len(conditions)
+    spec.which = checked(which, 0, len(step.inputs) - 1, "the argument")
+    spec.n = len(conditions)
     spec.conditions = <Condition *>found.memory(max(len(conditions), 1) * sizeof(Condition))
     for k, (kind, i, a, j, b) in enumerate(conditions):
         spec.conditions[k].kind = kinds[kind]
+        checked(i, 0, len(step.inputs) - 1, "an argument")
+        checked(j, 0, len(step.inputs) - 1, "an argument")
+        axis_of(a)
         spec.conditions[k].i, spec.conditions[k].a = i, a
         spec.conditions[k].j, spec.conditions[k].b = j, b
     return found
@@ -175,7 +203,8 @@ def fill(step, int ndim, stretching):
     """Lower an array of given lengths filled with a value, whose axes ``stretching`` are stretched."""
     cdef Lowered found = new_lowered(step, "fill", plan_fill, sizeof(FillSpec))
     cdef FillSpec *spec = <FillSpec *>found.spec
-    spec.ndim, spec.stretching = ndim, bits(stretching)
+    spec.ndim, spec.stretching = rank_of(ndim), bits(stretching)
+    checked(len(step.inputs), 1 + ndim, 1 + ndim, "the number of inputs")
     return found
 
 
@@ -190,7 +219,7 @@ def joined(step, int axis, bint stacked):
     """Lower arrays one after the other along an axis, which is a new one if they are stacked."""
     cdef Lowered found = new_lowered(step, "join", plan_join, sizeof(JoinSpec))
     cdef JoinSpec *spec = <JoinSpec *>found.spec
-    spec.axis, spec.is_stacked = axis, stacked
+    spec.axis, spec.is_stacked = axis_of(axis), stacked
     return found
 
 
@@ -203,10 +232,14 @@ def reserve(step, int axis, parts, dtype):
     cdef ReserveSpec *spec = <ReserveSpec *>found.spec
     cdef int k
     flat = [n for part in parts for n in part]
-    spec.n_parts, spec.ndim, spec.axis = len(parts), len(parts[0]), axis
+    spec.n_parts, spec.ndim, spec.axis = len(parts), rank_of(len(parts[0])), axis_of(axis)
+    if axis >= spec.ndim or any([len(part) != spec.ndim for part in parts]):
+        raise ValueError(f"the parts {parts} have not one rank with an axis {axis}")
+    if len(step.outputs) != spec.n_parts + 1 and len(step.outputs) != spec.n_parts + 2:
+        raise ValueError(f"{len(step.outputs)} outputs for {spec.n_parts} parts")
     spec.type, spec.itemsize = np.dtype(dtype).num, np.dtype(dtype).itemsize
     spec.inputs = found.ints([-1 if isinstance(n, int) else n[0] for n in flat])
-    spec.axes = found.ints([0 if isinstance(n, int) else n[1] for n in flat])
+    spec.axes = found.ints([0 if isinstance(n, int) else axis_of(n[1]) for n in flat])
     spec.lengths = <int64_t *>found.memory(max(len(flat), 1) * sizeof(int64_t))
     for k, n in enumerate(flat):
         spec.lengths[k] = n if isinstance(n, int) else 0
@@ -262,7 +295,8 @@ def running(step, str what, int axis, dtype):
     cdef Lowered found = new_lowered(step, "cumulative", plan_running, sizeof(RunningSpec))
     cdef RunningSpec *spec = <RunningSpec *>found.spec
     spec.what = {"add": SUMS, "mul": PRODUCTS, "recurrence": RECURRENCE}[what]
-    spec.axis, spec.n_inputs = axis, len(step.inputs)
+    spec.axis, spec.n_inputs = axis_of(axis), len(step.inputs)
+    checked(len(step.inputs), 1 + (spec.what == RECURRENCE), MOST_ARRAYS, "the number of inputs")
     spec.type, spec.itemsize = np.dtype(dtype).num, np.dtype(dtype).itemsize
     return found
 
@@ -273,7 +307,7 @@ def extreme(step, bint largest, axes):
     cdef ExtremeSpec *spec = <ExtremeSpec *>found.spec
     spec.what = LARGEST if largest else SMALLEST
     for axis in axes:
-        spec.axes |= 1 << axis
+        spec.axes |= 1 << axis_of(axis)
     return found
 
 
@@ -294,7 +328,7 @@ def sorted_along(step, int axis, bint positions):
     """Lower x in order along an axis, or the positions that sort it."""
     cdef Lowered found = new_lowered(step, "sort", plan_sort, sizeof(SortSpec))
     cdef SortSpec *spec = <SortSpec *>found.spec
-    spec.axis, spec.positions = axis, positions
+    spec.axis, spec.positions = axis_of(axis), positions
     return found
 
 
@@ -437,12 +471,19 @@ def convolution(
     cdef ConvolutionSpec *spec = <ConvolutionSpec *>found.spec
     cdef int axis
     check_windows(len(strides), strides=strides, dilation=dilation, groups=[groups])
+    if len(padding) != len(strides):
+        raise ValueError(f"padding must be {len(strides)} pairs, got {tuple(padding)}")
+    checked(len(step.inputs), 2, 2 + len(strides), "the number of inputs")
     find_blas()
-    spec.part, spec.ndim, spec.groups = part, len(strides), groups
+    spec.part, spec.ndim, spec.groups = checked(part, 0, 2, "the part"), len(strides), groups
     spec.type, spec.itemsize = np.dtype(dtype).num, np.dtype(dtype).itemsize
     spec.threads = min(threads, MOST_THREADS)
     for axis in range(spec.ndim):
-        spec.padding[2 * axis], spec.padding[2 * axis + 1] = padding[axis]
+        before, after = padding[axis]
+        if before != after:
+            checked(min(before, after), 0, LARGEST_OF_WINDOWS, "the padding")
+        spec.padding[2 * axis] = checked(before, -2, LARGEST_OF_WINDOWS, "the padding")
+        spec.padding[2 * axis + 1] = checked(after, -2, LARGEST_OF_WINDOWS, "the padding")
         spec.strides[axis], spec.dilation[axis] = strides[axis], dilation[axis]
     found._kept.append(limit)
     spec.limit = <PyObject *>limit
@@ -476,12 +517,17 @@ def pool(
     cdef PoolSpec *spec = <PoolSpec *>found.spec
     cdef int axis
     check_windows(len(window), window=window, strides=strides)
-    spec.what, spec.ndim, spec.spatial, spec.partial = what, ndim, len(window), partial
+    checked(len(window), 1, min(rank_of(ndim), SPATIAL), "the number of spatial axes")
+    if not len(window) == len(strides) == len(padding):
+        raise ValueError(f"window {window}, strides {strides} and padding {padding} differ in length")
+    spec.what, spec.ndim = checked(what, 0, 3, "the kind of pool"), ndim
+    spec.spatial, spec.partial = len(window), partial
     spec.type, spec.itemsize = np.dtype(dtype).num, np.dtype(dtype).itemsize
     spec.threads, spec.divided = threads, divided
     for axis in range(spec.spatial):
         spec.window[axis], spec.strides[axis] = window[axis], strides[axis]
-        spec.padding[axis] = padding[axis]
+        # A window beyond the image would have no element.
+        spec.padding[axis] = checked(padding[axis], 0, window[axis] - 1, "the padding")
     return found
 
 
@@ -490,7 +536,7 @@ def check_windows(int count, **fields):
     if not 1 <= count <= SPATIAL:
         raise ValueError(f"windows have 1 to {SPATIAL} axes, got {count}")
     for name, values in fields.items():
-        if len(values) not in (1, count) or any(n < 1 for n in values):
+        if len(values) not in (1, count) or any([not 1 <= n <= LARGEST_OF_WINDOWS for n in values]):
             raise ValueError(f"{name} must be {count} positive integers, got {tuple(values)}")
 
 

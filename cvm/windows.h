@@ -56,9 +56,11 @@ static int64_t way_to(const Windows *w, int64_t p, int64_t q)
     return (p * w->strides[0] * w->lengths[1] + q * w->strides[1]) * w->lengths[2];
 }
 
+/* INT64_MAX if it is larger than that. */
 static int64_t product(const int64_t *lengths)
 {
-    return lengths[0] * lengths[1] * lengths[2];
+    const double size = (double)lengths[0] * (double)lengths[1] * (double)lengths[2];
+    return size < 9e18 ? lengths[0] * lengths[1] * lengths[2] : INT64_MAX;
 }
 
 /* unfold: a matrix with a row for each element of a window, (channel, ...), and a column for each

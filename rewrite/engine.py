@@ -28,6 +28,49 @@ FOLDS = "what is known now need not be computed later"
 MOST_REWRITES = 8
 
 
+class Known:
+    """The constants and computations of a graph, by value: which stand for all equal ones.
+
+    Engines that follow one another on a graph share it, so that each node is merged once, and again
+    only after a change. It is right as long as engines alone change the graph.
+
+    Attributes
+    ----------
+    constants : dict
+        From the signature of a constant to the one that stands for all equal ones.
+    representative : dict
+        The same from the constant itself.
+    computed : dict
+        From op and inputs to the node that computes them.
+    key_of : dict of Apply
+        The key in ``computed`` of each node that was merged and not changed since.
+    """
+
+    def __init__(self) -> None:
+        self.constants: dict[Any, Variable] = {}
+        self.representative: dict[Variable, Variable] = {}
+        self.computed: dict[Any, Apply] = {}
+        self.key_of: dict[Apply, Any] = {}
+
+    def forget(self, node: Apply) -> None:
+        """Take a node out that is about to change, or to leave the graph."""
+        key = self.key_of.pop(node, None)
+        if key is not None and self.computed.get(key) is node:
+            del self.computed[key]
+
+    def canonical(self, x: Variable) -> Variable:
+        """Return the constant that stands for all equal to ``x``; ``x`` itself if it is none."""
+        if not isinstance(x, Constant):
+            return x
+        found = self.representative.get(x)
+        if found is None:
+            signature = x.signature()
+            hashable = isinstance(signature, Hashable)
+            found = self.constants.setdefault(signature, x) if hashable else x
+            self.representative[x] = found
+        return found
+
+
 class Engine(Watcher):
     """Applies rules to one graph.
 
@@ -41,6 +84,8 @@ class Engine(Watcher):
         Whether equal nodes are merged and constants folded.
     on_error : {"warn", "raise", "ignore"}
         What to do with a rule that raises, or that would change a dtype or shape: it is skipped.
+    known : Known, optional
+        What the engines before this one found on the same graph.
     """
 
     def __init__(
@@ -51,6 +96,7 @@ class Engine(Watcher):
         merging: bool = True,
         folding: bool = True,
         on_error: str = "warn",
+        known: Known | None = None,
     ) -> None:
         self.graph = graph
         # What took the place of a variable, for who must know what became of it.
@@ -61,10 +107,7 @@ class Engine(Watcher):
         self._merging = merging
         self._folding = folding
         self._on_error = on_error
-        self._constants: dict[Any, Variable] = {}
-        self._representative: dict[Variable, Variable] = {}
-        self._computed: dict[Any, Apply] = {}
-        self._key_of: dict[Apply, Any] = {}
+        self._known = Known() if known is None else known
         self._queue: deque[Apply] = deque()
         self._waiting: set[Apply] = set()
         self._touched: list[Apply] = []
@@ -83,20 +126,22 @@ class Engine(Watcher):
         try:
             if self._rules.from_above and self._descend(order):
                 order = self.graph.toposort()
-            self._queue.extend(order)
-            self._waiting.update(order)
+            merged = self._known.key_of
+            self._queue.extend(n for n in order if n not in merged or self._rules.for_node(n))
+            self._waiting.update(self._queue)
             while self._queue:
                 node = self._queue.popleft()
                 self._waiting.discard(node)
                 if node in self.graph.nodes:
                     self._visit(node)
-                    self._requeue()
+                    if self._touched:
+                        self._requeue()
                 if len(self.firings) > budget:
                     self._give_up(budget)
                     break
             if self._merging:
                 for i, out in enumerate(self.graph.outputs):
-                    self.graph.change_input("output", i, self._canonical(out))
+                    self.graph.change_input("output", i, self._known.canonical(out))
         finally:
             self.graph.watcher = None
         return self.firings
@@ -125,13 +170,13 @@ class Engine(Watcher):
 
     def changing(self, node: Apply) -> None:
         """To be looked at again; what it was computes nothing any more."""
-        self._forget(node)
+        self._known.forget(node)
         self._touched.append(node)
         self._touch_sources(node)
 
     def left(self, node: Apply) -> None:
         """Nobody may be merged into it."""
-        self._forget(node)
+        self._known.forget(node)
         self._touch_sources(node)
 
     def _touch_sources(self, node: Apply) -> None:
@@ -139,11 +184,6 @@ class Engine(Watcher):
         for x in node.inputs:
             if x.owner is not None and x.owner.op.multiple_outputs:
                 self._touched.append(x.owner)
-
-    def _forget(self, node: Apply) -> None:
-        key = self._key_of.pop(node, None)
-        if key is not None and self._computed.get(key) is node:
-            del self._computed[key]
 
     def _requeue(self) -> None:
         """What was touched comes next, new nodes before those that use them."""
@@ -156,12 +196,13 @@ class Engine(Watcher):
     # -- one node
 
     def _visit(self, node: Apply) -> None:
-        if self._merging and self._merge(node):
-            return
-        if self._folding and all(isinstance(x, Constant) for x in node.inputs):
-            values = folded(node)
-            if values and self._replace("constant_folding", FOLDS, node, values):
+        if node not in self._known.key_of:
+            if self._merging and self._merge(node):
                 return
+            if self._folding and all(isinstance(x, Constant) for x in node.inputs):
+                values = folded(node)
+                if values and self._replace("constant_folding", FOLDS, node, values):
+                    return
         rules = self._rules.for_node(node)
         if not rules:
             return
@@ -175,20 +216,21 @@ class Engine(Watcher):
         """Replace the node by an equal one, if there is one."""
         for i, x in enumerate(node.inputs):
             if isinstance(x, Constant):
-                self.graph.change_input(node, i, self._canonical(x))
+                self.graph.change_input(node, i, self._known.canonical(x))
         if node.op.destroy_map:
             return False  # each in-place node has its own victim
         key = (node.op, *node.inputs)
-        twin = self._computed.setdefault(key, node)
+        known = self._known
+        twin = known.computed.setdefault(key, node)
         if twin is node:
-            self._key_of[node] = key
+            known.key_of[node] = key
             return False
         pairs = list(zip(node.outputs, twin.outputs, strict=True))
         if not all(old.type.is_super(new.type) for old, new in pairs):
             if not all(new.type.is_super(old.type) for old, new in pairs):
                 return False
-            self._computed[key], self._key_of[node] = node, key
-            self._key_of.pop(twin, None)
+            known.computed[key], known.key_of[node] = node, key
+            known.key_of.pop(twin, None)
             node, pairs = twin, [(new, old) for old, new in pairs]
         self.graph.reason = f"{self._phase}: merge"
         self._note("merge", "equal computations are done once", node, [new for _, new in pairs])
@@ -199,18 +241,6 @@ class Engine(Watcher):
         for old, new in pairs:
             self.became[old] = new
             self.graph.replace(old, new)
-
-    def _canonical(self, x: Variable) -> Variable:
-        """The one constant that stands for all equal to ``x``; ``x`` itself if it is none."""
-        if not isinstance(x, Constant):
-            return x
-        found = self._representative.get(x)
-        if found is None:
-            signature = x.signature()
-            hashable = isinstance(signature, Hashable)
-            found = self._constants.setdefault(signature, x) if hashable else x
-            self._representative[x] = found
-        return found
 
     def _apply(self, rule: Rule, node: Apply) -> bool:
         self.graph.reason = f"{self._phase}: {rule.name}"

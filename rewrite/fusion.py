@@ -148,7 +148,7 @@ def _lines(node: Apply) -> tuple[int, ...]:
         maker = node.inputs[0].owner
         axes = folded_axes(maker.op) if maker is not None else ()
         rank = len(node.op.order)
-        if axes and node.op == restoring(axes, rank) and rank == maker.inputs[0].ndim:
+        if axes and rank == maker.inputs[0].ndim and node.op == restoring(axes, rank):
             return axes
     return ()
 

@@ -14,7 +14,7 @@ from symcomp.rewrite.blas import BLAS_RULES
 from symcomp.rewrite.canonicalize.algebra import ALGEBRA
 from symcomp.rewrite.canonicalize.indexing import INDEXING
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
-from symcomp.rewrite.engine import Engine
+from symcomp.rewrite.engine import Engine, Known
 from symcomp.rewrite.extremes import EXTREMES
 from symcomp.rewrite.fusion import fuse
 from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
@@ -133,6 +133,7 @@ def rewrite(
     trace = Trace()
     merging = selects(frozenset(["merge", *EVERY]))
     folding = selects(frozenset(["constant_folding", *QUICK]))
+    known = Known()
     selected = [phase.rules.selected(selects) for phase in phases]
     for i, phase in enumerate(phases):
         rules = selected[i]
@@ -146,10 +147,12 @@ def rewrite(
         firings: list[Firing] = []
         with span(f"rewrite: {phase.name}") as stage:
             if applies:
-                firings += Engine(graph, rules, phase.name, merging, folding, on_error).run()
+                engine = Engine(graph, rules, phase.name, merging, folding, on_error, known)
+                firings += engine.run()
             if sweeps and phase.sweep is not None:
                 graph.reason = phase.name
                 phase.sweep(graph, firings)
+                known = Known()
             stage.note = f"{len(firings)} rewrites, {before} -> {len(graph.nodes)} nodes"
         seconds = time.perf_counter() - started
         trace.phases.append(PhaseReport(phase.name, seconds, before, len(graph.nodes), firings))

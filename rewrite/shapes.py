@@ -25,6 +25,9 @@ from symcomp.rewrite.constant_folding import folded
 Length = Any  # int, or an int64 scalar variable
 Lengths = tuple[Length, ...]
 
+# Stands for the lengths of an output while they are inferred.
+_PENDING: Any = object()
+
 
 class Shapes:
     """The lengths of the variables of a graph."""
@@ -36,6 +39,8 @@ class Shapes:
     def of(self, variable: Variable) -> Any:
         """The lengths of ``variable``: a tuple of int or variable; None if it is no tensor."""
         found = self._known.get(variable, self)
+        if found is _PENDING:
+            found = self._known[variable] = self._from_itself(variable)
         if found is not self:
             return found
         for node in toposort([variable], self._known):
@@ -85,18 +90,14 @@ class Shapes:
         return known, sorted(lengths)
 
     def _infer(self, node: Apply) -> None:
-        shapes = []
-        for x in node.inputs:
-            if x not in self._known:
-                self._known[x] = self._from_itself(x)
-            shapes.append(self._known[x])
+        shapes = [self.of(x) for x in node.inputs]
         try:
             inferred: Sequence[Any] = node.op.infer_shape(node, shapes)
         except NotImplementedError:
             inferred = [None] * len(node.outputs)
         for out in node.outputs:
             # A length may be said to be that of the output itself: running alone tells it.
-            self._known[out] = self._from_itself(out)
+            self._known[out] = _PENDING
         for out, shape in zip(node.outputs, inferred, strict=True):
             self._known[out] = (
                 self._from_itself(out)

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Natural
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
-from symcomp.errors import ShapeError
+from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.shape import Shape, ShapeI, shape_tuple
 from symcomp.rewrite.shapes import Shapes
@@ -57,12 +58,15 @@ class ChunkLength(Op):
     larger root of R N^2 - budget N + n S = 0.
     """
 
-    budget: int
+    budget: Natural
     name: str = field(default="scan", compare=False)
 
     no_derivative = "a number of steps does not depend on values"
 
     def output_types(self, *numbers: TensorVariable) -> list[TensorType]:
+        if len(numbers) != 3 or any(n.ndim or not dtypes.is_discrete(n.dtype) for n in numbers):
+            shown = ", ".join(str(n.type) for n in numbers)
+            raise DTypeError(f"{self}: three integer scalars are needed, got ({shown})")
         return [TensorType("int64", ())]
 
     def perform(self, steps: Any, state: Any, step: Any) -> Any:

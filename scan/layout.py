@@ -8,9 +8,15 @@ some steps back (the lags) and writes one. *Carried* values are known of the las
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from symcomp.core.fields import Between, check_fields
 from symcomp.core.record import record
+from symcomp.errors import ParameterError
+
+#: How many steps back a row is read, and how many arguments of a kind there are.
+Lag = Annotated[int, Between(1, 2**31 - 1)]
+Count = Annotated[int, Between(0, 2**31 - 1)]
 
 
 class Arguments(NamedTuple):
@@ -58,11 +64,16 @@ class Layout:
         of the scan is then how many steps were done.
     """
 
-    lags: tuple[tuple[int, ...], ...]
-    n_carried: int
-    n_sequences: int
-    n_stacked: int
+    lags: tuple[tuple[Lag, ...], ...]
+    n_carried: Count
+    n_sequences: Count
+    n_stacked: Count
     until: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if () in self.lags:
+            raise ParameterError(f"Layout: lags is {self.lags}: each state needs one at least")
 
     @property
     def depths(self) -> list[int]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field, fields
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.fields import Between
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.cvm.executable import compile_graph
-from symcomp.errors import DTypeError, ShapeError
+from symcomp.errors import DTypeError, ParameterError, ShapeError
 from symcomp.ops.shape import ShapeI
 from symcomp.scan.forward import pushed
 from symcomp.scan.layout import Layout, Step, flat_step
@@ -55,7 +56,7 @@ class Scan(Op):
 
     body: ClosedGraph
     layout: Layout
-    truncate: int = -1
+    truncate: Annotated[int, Between(-1, 2**63 - 1)] = -1
     recompute: bool = False
     selects: Callable[[frozenset[str]], bool] = by_fast_run
     name: str = field(default="scan", compare=False)
@@ -63,6 +64,10 @@ class Scan(Op):
     multiple_outputs = True
     runs_bodies = True
     copies_results_of_bodies = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_body(self)
 
     def output_types(self, *inputs: Variable) -> list[Type]:
         layout = self.layout
@@ -277,6 +282,30 @@ class Scan(Op):
             if count
         ]
         return f"{self.name}{{{', '.join(parts)}{', until' * layout.until}}}"
+
+
+def _check_body(op: Scan) -> None:
+    """Raise if the body has not the inputs and outputs of the layout."""
+    layout, body = op.layout, op.body
+    least = sum(map(len, layout.lags)) + layout.n_carried + layout.n_sequences
+    count = len(layout.lags) + layout.n_carried + layout.n_stacked + layout.until
+    if len(body.inputs) < least or len(body.outputs) != count:
+        raise ParameterError(
+            f"{op}: the body has {len(body.inputs)} inputs and {len(body.outputs)} outputs; the "
+            f"layout needs at least {least} and {count}"
+        )
+    step, new = layout.step(body.inputs), layout.results(body.outputs)
+    for x, y in zip(step.carried, new.carried, strict=True):
+        if not (x.type.is_super(y.type) or y.type.is_super(x.type)):
+            raise ParameterError(f"{op}: {x} ({x.type}) is carried, the step makes it {y.type}")
+    for y in (*new.traced, *new.stacked, *(x for rows in step.lagged for x in rows), *step.rows):
+        if not isinstance(y, TensorVariable):
+            raise ParameterError(f"{op}: {y} ({y.type}) cannot be a row: tensors are needed")
+    for rows in step.lagged:
+        if any((x.dtype, x.ndim) != (rows[0].dtype, rows[0].ndim) for x in rows):
+            raise ParameterError(f"{op}: the rows of the state {rows[0]} differ in dtype or rank")
+    if layout.until and (not isinstance(new.last, TensorVariable) or new.last.ndim):
+        raise ParameterError(f"{op}: the condition to stop is {new.last.type}; a scalar is needed")
 
 
 def _check_count(op: Scan, inputs: Sequence[Variable]) -> None:

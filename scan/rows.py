@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from symcomp.core.fields import Between
 from symcomp.core.node import Apply, Constant
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -103,7 +104,7 @@ class LastRows(Op):
     n, (k, ...) -> (max(n + more, 0), ...), n >= 0
     """
 
-    more: int
+    more: Annotated[int, Between(-(2**63), 2**63 - 1)]
 
     no_derivative = "it is made by rewrites, of what was differentiated before"
     gives_part: ClassVar[bool] = True

@@ -19,7 +19,7 @@ from typing import Any
 from symcomp.errors import SymcompError
 from symcomp.lazy import lazy_module
 
-tomllib = lazy_module("tomllib")
+tomllib, shlex = lazy_module("tomllib"), lazy_module("shlex")
 
 __all__ = ["Config", "ConfigError", "Option", "config"]
 
@@ -70,6 +70,7 @@ class Option:
             if str(value).lower() in words:
                 return words[str(value).lower()]
         elif isinstance(value, kind) and not isinstance(value, bool):
+            self._check_text(value, origin)
             return value
         elif isinstance(value, str) or isinstance(value, kind):
             try:
@@ -77,6 +78,17 @@ class Option:
             except ValueError:
                 pass
         raise ConfigError(f"{self.name}={value!r} (from {origin}): must be a {kind.__name__}")
+
+    def _check_text(self, value: Any, origin: str) -> None:
+        """Raise if a text cannot be what the option is used for."""
+        problem = "it has a NUL character" if isinstance(value, str) and "\0" in value else ""
+        if self.name == "cflags" and not problem:
+            try:
+                shlex.split(value)
+            except ValueError as error:
+                problem = f"it cannot be split into flags, as a shell does: {error}"
+        if problem:
+            raise ConfigError(f"{self.name}={value!r} (from {origin}): {problem}")
 
 
 OPTIONS = (

@@ -51,6 +51,10 @@ class IndexOutOfRangeError(SymcompError, IndexError):
     """An index does not exist in the tensor that it is used on."""
 
 
+class ParameterError(SymcompError, ValueError, TypeError):
+    """A parameter of an op is of a wrong type, or out of its range."""
+
+
 class LabelError(SymcompError, ValueError, IndexError):
     """A label names no class: it is negative, or not below the number of classes."""
 

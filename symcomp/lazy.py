@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 _lock = threading.Lock()
 
@@ -51,6 +51,9 @@ def lazy_module(name: str) -> ModuleType:
     return LazyModule(name)
 
 
+difflib = lazy_module("difflib")
+
+
 class LazyMethod:
     """A method of ``owner`` whose module is imported when the method is first used."""
 
@@ -63,12 +66,18 @@ class LazyMethod:
         return method.__get__(instance, owner)
 
 
-def lazy_names(package: str, names: Sequence[str], module: str) -> tuple[Any, Any]:
-    """``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` like its own."""
+def lazy_names(
+    package: str, names: Sequence[str], module: str, elsewhere: Sequence[str] = ()
+) -> tuple[Any, Any]:
+    """``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` like its own.
+
+    ``elsewhere`` names modules in which those may be that the package has not.
+    """
+    refuse = no_such_name(package, names, elsewhere)
 
     def get(name: str) -> Any:
         if name not in names:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            refuse(name)
         value = getattr(import_module(module), name)
         setattr(sys.modules[package], name, value)
         return value
@@ -77,6 +86,48 @@ def lazy_names(package: str, names: Sequence[str], module: str) -> tuple[Any, An
         return sorted({*vars(sys.modules[package]), *names})
 
     return get, names_of_all
+
+
+def no_such_name(
+    module: str, more: Sequence[str] = (), elsewhere: Sequence[str] = ()
+) -> Callable[[str], NoReturn]:
+    """``__getattr__`` of a module that refuses a name, and says which one may be meant.
+
+    Parameters
+    ----------
+    module : str
+    more : sequence of str
+        Names that it has besides those that are set in it.
+    elsewhere : sequence of str
+        Modules in which the name may be; they are imported to look.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.sofmax
+    Traceback (most recent call last):
+        ...
+    AttributeError: module 'symcomp.tensor' has no attribute 'sofmax': did you mean 'softmax'?
+    """
+
+    def refuse(name: str) -> NoReturn:
+        said = f"module {module!r} has no attribute {name!r}"
+        if not name.startswith("_"):
+            said += _meant(name, [*vars(sys.modules[module]), *more], elsewhere)
+        raise AttributeError(said, name=name)
+
+    return refuse
+
+
+def _meant(name: str, names: Sequence[str], elsewhere: Sequence[str]) -> str:
+    """Which name may be meant, as the end of a message."""
+    for place in elsewhere:
+        if name in vars(import_module(place)):
+            return f": it is {place}.{name}"
+    public = [other for other in names if not other.startswith("_")]
+    similar = [other for other in public if other.lower() == name.lower()]
+    similar += difflib.get_close_matches(name, public, 1, 0.7)
+    return f": did you mean {similar[0]!r}?" if similar else ""
 
 
 def import_alone(package: str, folder: str, name: str) -> ModuleType:

@@ -10,12 +10,14 @@ from symcomp.autodiff.maprows import map_rows
 from symcomp.autodiff.rop import Rop
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
+from symcomp.core.pause import without_garbage_collection
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.shape import shape_tuple
 
 
+@without_garbage_collection
 def jacobian(
     expression: Any,
     wrt: Any,
@@ -78,6 +80,7 @@ def jacobian(
     return _like_wrt(wrt, rows)
 
 
+@without_garbage_collection
 def hessian(
     cost: Any,
     wrt: Any,
@@ -120,6 +123,7 @@ def hessian(
     return _like_wrt(wrt, results)
 
 
+@without_garbage_collection
 def hessian_vector_product(cost: Any, wrt: Any, p: Any) -> Any:
     """The Hessian of a scalar times a direction, at about the price of two gradients.
 

@@ -22,7 +22,7 @@ from symcomp.core.record import record
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import rebuild, toposort
-from symcomp.errors import NullTypeGradError
+from symcomp.errors import DTypeError, NullTypeGradError, ParameterError
 from symcomp.ops.convert import as_tensor_variable
 
 Run = Callable[[Sequence[Any]], list[Any]]
@@ -43,12 +43,25 @@ class MapRows(Op):
     runs_bodies = True
     copies_results_of_bodies = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.summed) != len(self.body.outputs) or not self.body.inputs:
+            raise ParameterError(
+                f"MapRows: {len(self.summed)} flags for the {len(self.body.outputs)} outputs of a "
+                f"body with {len(self.body.inputs)} inputs, of which the first is the row number"
+            )
+
     @property
     def _first(self) -> int:
         """Position of the first captured input."""
         return 1 + len(self.summed)
 
     def output_types(self, n: TensorVariable, *rest: Variable) -> list[TensorType]:
+        if 1 + len(rest) != self._first + len(self.body.inputs) - 1:
+            raise TypeError(f"{self}: {1 + len(rest)} inputs do not fit {self.body}")
+        for x, inner in zip(rest[len(self.summed) :], self.body.inputs[1:], strict=True):
+            if not inner.type.is_super(x.type):
+                raise DTypeError(f"{self}: {x} of type {x.type} cannot be {inner} ({inner.type})")
         length = int(n.data) if isinstance(n, Constant) else None
         return [
             TensorType(out.dtype, out.type.shape if summed else (length, *out.type.shape))

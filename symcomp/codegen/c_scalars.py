@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -205,14 +205,19 @@ def _expression(
     return None if template is None else _filled(template, row, names, dtypes, dtype)
 
 
+@cache
+def _loop_of(ufunc: np.ufunc, *dtypes: str) -> tuple[str, ...]:
+    """Return the dtypes of arguments and result of NumPy's loop for arrays of ``dtypes``."""
+    return tuple(kind.name for kind in ufunc.resolve_dtypes((*map(np.dtype, dtypes), None)))
+
+
 def _filled(
     template: Template, row: ScalarOp, names: Sequence[str], dtypes: Sequence[str], dtype: str
 ) -> str | None:
     work, out = list(dtypes), dtype
     if template.arguments == "loop":
         resolved = row.numpy if isinstance(row.numpy, np.ufunc) else np.floor_divide
-        loop = resolved.resolve_dtypes((*map(np.dtype, dtypes), None))
-        work, out = [kind.name for kind in loop[:-1]], loop[-1].name
+        *work, out = _loop_of(resolved, *dtypes)
         if any(kind not in C_TYPES for kind in (*work, out)):
             return None
     elif template.arguments == "double":
@@ -292,7 +297,7 @@ def _add(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> s
     """From the left, each sum in the dtype that NumPy gives it."""
     total, kind = names[0], dtypes[0]
     for name, other in zip(names[1:], dtypes[1:], strict=True):
-        common = np.add.resolve_dtypes((np.dtype(kind), np.dtype(other), None))[-1].name
+        common = _loop_of(np.add, kind, other)[-1]
         x, y = converted(total, kind, common), converted(name, other, common)
         if common == "bool":
             total = f"({x} | {y})"
@@ -320,7 +325,7 @@ def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> 
         s = _suffix_of_parts(dtype)
         return f"c_minimum{s}(c_maximum{s}({x}, {low}), {high})"
     if kind == "b":
-        return f"(({x} | {low}) & {high})"
+        return f"({x} < {low} ? {low} : {x} > {high} ? {high} : {x})"
     name = f"clip_f{_suffix(dtype)}" if kind == "f" else f"clip_{kind}"
     return f"({C_TYPES[dtype]}){name}({x}, {low}, {high})"
 

@@ -259,10 +259,15 @@ def _join(value: Join) -> str:
     return form.format(value_text(value.total), value_text(value.value))
 
 
+_BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+
+
 @cache
 def _join_form(name: str, work: str) -> str:
     """The C of a total, ``{0}``, with one more element, ``{1}``."""
     kind, c_type = np.dtype(work).kind, C_TYPES[work]
+    if name in _BITS:
+        return f"({c_type})({{0}} {_BITS[name]} {{1}})"
     if kind == "b" or name in ("any", "all"):
         return f"(uint8_t)({{0}} {'|' if name in ('any', 'max', 'sum') else '&'} {{1}})"
     if name in ("max", "min"):
@@ -286,6 +291,8 @@ def start_text(reduction: str, work: str) -> str:
         if kind == "u":
             return "0" if reduction == "max" else f"UINT{bits}_MAX"
         return f"INT{bits}_{'MIN' if reduction == 'max' else 'MAX'}"
+    if reduction == "bitwise_and":
+        return "1" if kind == "b" else f"({C_TYPES[work]})-1"
     return "1" if reduction in ("prod", "all") else "0"
 
 

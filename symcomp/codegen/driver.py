@@ -8,6 +8,7 @@ and remove entries, and one that is killed leaves nothing broken. What else is t
 from __future__ import annotations
 
 import ctypes
+import errno
 import hashlib
 import os
 import platform
@@ -78,6 +79,8 @@ _libraries: dict[tuple[Path | None, str], ctypes.CDLL] = {}
 # What threads are at work on.
 _building: dict[tuple[Path | None, str], Future[ctypes.CDLL]] = {}
 _broken: set[str] = set()
+# Directories in which nothing can be kept, and why not.
+_given_up: dict[Path | None, str] = {}
 
 
 def _begin_anew() -> None:
@@ -237,8 +240,11 @@ def _compile(how: Target, source_of: Mapping[str, str]) -> bool:
                 done = _building.pop(at[key])
                 if not done.done():  # others wait
                     done.set_exception(CompilerError("the thread that compiled was interrupted"))
-    if place is not None:
-        _shrink(place, source_of)
+    if place in _given_up:
+        _warn_once(f"{_given_up[place]}. Until then every process compiles its kernels again.")
+    elif place is not None:
+        with suppress(OSError):  # of others, or only to be read
+            _shrink(place, source_of)
     return True
 
 
@@ -314,13 +320,16 @@ def _warn_once(message: str) -> None:
 
 
 def _problem_of(compiler: str) -> str:
-    """What keeps a compiler from compiling anything at all; empty where nothing does."""
+    """What keeps a compiler from making anything at all that can be loaded; else nothing."""
     try:
         with tempfile.TemporaryDirectory() as directory:
             name = os.path.join(directory, "trial")
             with open(name, "wb"):
                 pass
-            return refusal((compiler, *_own_flags(compiler)), TRIAL, name)
+            said = refusal((compiler, *_own_flags(compiler)), TRIAL, name)
+            if not said:
+                ctypes.CDLL(name)
+            return said
     except OSError as problem:
         return str(problem)
 
@@ -357,14 +366,17 @@ def cache_directory() -> Path:
 def _directory() -> Path | None:
     """Where results are looked for; None, with a warning, where the default cannot be used."""
     try:
-        return cache_directory()
+        directory = cache_directory()
     except CompilerError as problem:
         _keep_none(str(problem))
         return None
+    return None if directory in _given_up else directory
 
 
 def _writable(directory: Path | None) -> Path | None:
     """Where results are kept; None, with a warning, where the default is only to be read."""
+    if directory in _given_up:
+        return None
     if directory is None or os.access(directory, os.W_OK) or not os.path.lexists(directory):
         return directory  # where it was removed meanwhile, it is made again
     _keep_none(f"{directory} cannot be written: choose another directory by config.compiledir")
@@ -425,7 +437,10 @@ def clear() -> list[Entry]:
 def _open(path: Path, key: str) -> ctypes.CDLL | None:
     """The library of an entry; None where there is none, or it is not what was written."""
     try:
-        content = path.read_bytes()
+        with open(path, "rb", opener=_without_links) as file:
+            if not is_trusted(os.fstat(file.fileno())):
+                return None  # another user may have written it
+            content = file.read()
     except OSError:
         return None  # not there, or no file
     if content[-CHECKSUM:] != checksum(key, content[:-CHECKSUM]):
@@ -439,7 +454,54 @@ def _open(path: Path, key: str) -> ctypes.CDLL | None:
     return library
 
 
+def _without_links(path: str, flags: int) -> int:
+    """Open a file that lies where it seems to lie."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
 def _build(how: Target, directory: Path | None, key: str, source: str) -> ctypes.CDLL:
+    """Compile, load, and make an entry of it; for this process alone where that cannot be kept, as
+    the file system is full, or has no execution.
+    """
+    try:
+        return _made(how, directory, key, source)
+    except (Refused, OSError) as problem:
+        reason = problem if isinstance(problem, OSError) else _lack_of_space(directory)
+        if reason is None:
+            raise CompilerError(str(problem)) from None
+    try:
+        library = _made(how, None, key, source)
+    except (Refused, OSError) as problem:
+        raise CompilerError(
+            f"what {how.compiler} makes cannot be kept and loaded, neither in {directory} "
+            f"({_said(reason)}) nor where temporary files are ({problem}): are they full, or on "
+            "file systems without execution? Choose others, by config.compiledir and TMPDIR"
+        ) from None
+    if directory is not None:
+        _given_up[directory] = (
+            f"what {how.compiler} makes cannot be kept and loaded in {directory} "
+            f"({_said(reason)}): is it full, or on a file system without execution? Choose another "
+            "directory by config.compiledir"
+        )
+    return library
+
+
+def _said(problem: OSError) -> str:
+    """What the system says, without the name of a file that is gone."""
+    return problem.strerror or str(problem).rpartition(": ")[2]
+
+
+def _lack_of_space(directory: Path | None) -> OSError | None:
+    """Why no file can be written there; None where one can. Linkers say that in words alone."""
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(bytes(MEBIBYTE))
+    except OSError as problem:
+        return problem if problem.errno in (errno.ENOSPC, errno.EDQUOT) else None
+    return None
+
+
+def _made(how: Target, directory: Path | None, key: str, source: str) -> ctypes.CDLL:
     """Compile, load, and make an entry of it, which others may remove from then on."""
 
     def make(name: str) -> ctypes.CDLL:
@@ -454,16 +516,7 @@ def _build(how: Target, directory: Path | None, key: str, source: str) -> ctypes
                 os.replace(name, directory / f"{key}.so")
         return library
 
-    try:
-        return make_in(None if directory is None else str(directory), key, make)
-    except Refused as problem:
-        raise CompilerError(str(problem)) from None
-    except OSError as problem:
-        raise CompilerError(
-            f"what {how.compiler} makes in {directory or 'a temporary directory'} cannot be kept "
-            f"and loaded ({problem}): is it full, or on a file system without execution? Choose "
-            "another by config.compiledir"
-        ) from None
+    return make_in(None if directory is None else str(directory), key, make)
 
 
 def _shrink(directory: Path, new: Container[str]) -> None:

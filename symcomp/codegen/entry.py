@@ -150,14 +150,15 @@ def _held(directory: str) -> Iterator[Callable[[], bool]]:
 
 
 def is_trusted(status: os.stat_result) -> bool:
-    """Whether a directory is the user's, and nobody else may write there."""
+    """Whether a directory or file is the user's, and nobody else may write there."""
     if not hasattr(os, "getuid"):
         return True
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def seal(name: str, key: str) -> None:
-    """Write the checksum after the content of a file."""
+    """Write the checksum after the content of a file, to which others cannot write then."""
+    os.chmod(name, 0o700)  # the compiler made it, by the umask
     with open(name, "r+b") as file:
         file.write(checksum(key, file.read()))
         file.flush()

@@ -52,14 +52,12 @@ INLINE int order_iu(int64_t x, uint64_t y)
 
 INLINE int64_t clip_i(int64_t x, int64_t low, int64_t high)
 {
-    int64_t raised = x > low ? x : low;
-    return raised < high ? raised : high;
+    return x < low ? low : x > high ? high : x;
 }
 
 INLINE uint64_t clip_u(uint64_t x, uint64_t low, uint64_t high)
 {
-    uint64_t raised = x > low ? x : low;
-    return raised < high ? raised : high;
+    return x < low ? low : x > high ? high : x;
 }
 
 INLINE float half_of(float x)

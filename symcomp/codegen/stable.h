@@ -3,7 +3,8 @@
 INLINE REAL F(clip_f)(REAL x, REAL low, REAL high)
 {
     REAL raised = (x > low) | (x != x) ? x : low;
-    return (raised < high) | (raised != raised) ? raised : high;
+    REAL between = (raised < high) | (raised != raised) ? raised : high;
+    return (low > high) & (x < low) ? low : between;
 }
 
 INLINE REAL F(mod_f)(REAL x, REAL y)

@@ -24,8 +24,9 @@ from symcomp.ops.control import IfElse, ifelse
 from symcomp.ops.convert import Stack
 from symcomp.ops.cumulative import CumOp
 from symcomp.ops.join import Join, Split
-from symcomp.ops.reduce import Reduce
+from symcomp.ops.reduce import REDUCTIONS, Reduce
 from symcomp.ops.repeat import repeat
+from symcomp.ops.shape import normalize_axes
 from symcomp.ops.softmax import LogSoftmax, Softmax
 
 Test = Callable[[Any], bool]
@@ -134,18 +135,26 @@ def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 #: The reductions of ``CAReduce``, by the scalar function that two elements are put together with.
-_BY_SCALAR: dict[str, Callable[..., Any]] = {
-    "add": T.sum, "and_": T.all, "logical_and": T.all, "logical_or": T.any, "maximum": T.max,
-    "minimum": T.min, "mul": T.prod, "or_": T.any,
+_BY_SCALAR = {
+    "add": "sum", "and_": "bitwise_and", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or",
+    "bitwise_xor": "bitwise_xor", "logical_and": "all", "logical_or": "any", "maximum": "max",
+    "minimum": "min", "mul": "prod", "or_": "bitwise_or", "xor": "bitwise_xor",
 }  # fmt: skip
 
 
 def _reduced_by(scalar_op: Any, axis: Any = None) -> Callable[..., Any]:
-    """The constructor CAReduce."""
-    row = as_row(scalar_op)
-    if row.name not in _BY_SCALAR:
-        raise NotImplementedError(f"theano.tensor.elemwise.CAReduce of {row.name}")
-    return lambda x: _BY_SCALAR[row.name](x, axis=axis)
+    """The constructor CAReduce; its result has the dtype of what is reduced."""
+    name = as_row(scalar_op).name
+    if name not in _BY_SCALAR:
+        raise NotImplementedError(f"theano.tensor.elemwise.CAReduce of {name}")
+    reduction = REDUCTIONS[_BY_SCALAR[name]]
+
+    def reduce(x: Any) -> Any:
+        x = T.as_tensor_variable(x)
+        dtype = None if reduction.logical else x.dtype
+        return Reduce(reduction, normalize_axes("CAReduce", axis, x.ndim), dtype)(x)
+
+    return reduce
 
 
 def _product_without_zeros(x: Any, **given: Any) -> Any:

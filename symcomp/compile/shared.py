@@ -13,7 +13,7 @@ from symcomp.compile.container import Container
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Type, Variable
 from symcomp.core.special_types import generic
-from symcomp.core.tensor import TensorType, TensorVariable, describe_value
+from symcomp.core.tensor import TensorType, TensorVariable, describe_value, refuse_masked
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import note_float64
 
@@ -240,6 +240,7 @@ def tensor_shared(
         raise NotMine(f"not a tensor: {describe_value(value)} with options {options}")
     if target != "cpu":
         raise ValueError(f"shared: target={target!r}: only 'cpu' exists")
+    refuse_masked(value)
     array = value if isinstance(value, np.ndarray) and borrow else np.array(value)
     if array.dtype.name not in dtypes.ALL:
         raise DTypeError(

@@ -11,7 +11,7 @@ from symcomp.autodiff.check import check_derivatives
 from symcomp.compile.function import function
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
-from symcomp.core.tensor import TensorType
+from symcomp.core.tensor import TensorType, refuse_masked
 from symcomp.errors import DTypeError
 from symcomp.ops.scalar_math import cast
 
@@ -72,6 +72,7 @@ def verify_grad(
     """
     if not isinstance(pt, list | tuple):
         raise TypeError(f"verify_grad: pt must be a list, one array per argument, got {pt!r}")
+    refuse_masked(pt)
     arrays = [np.array(p) for p in pt]
     for position, array in enumerate(arrays):
         if array.dtype.name not in dtypes.ALL:

@@ -26,8 +26,11 @@ def canonical(dtype: Any, floatx: str = "float64") -> str:
     DTypeError
         If it is not one of the 14 supported dtypes.
     """
-    if isinstance(dtype, str) and dtype == "floatX":
-        return floatx
+    if type(dtype) is str:
+        if dtype in ALL:
+            return dtype
+        if dtype == "floatX":
+            return floatx
     try:
         name = str(np.dtype(dtype).name)
     except TypeError:

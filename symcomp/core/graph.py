@@ -86,6 +86,7 @@ class FunctionGraph:
         self.facts: dict[str, Any] = {}
         self.history: list[Replacement] | None = None
         self.reason = ""
+        self._order: list[Apply] | None = None  # the nodes in order, until the next change
         for i, variable in enumerate(self.outputs):
             self._import(variable)
             self.clients[variable]["output", i] = None
@@ -101,6 +102,9 @@ class FunctionGraph:
         return list(self.clients)
 
     def _import(self, variable: Variable) -> None:
+        if variable in self.clients:
+            return
+        self._order = None
         for node in toposort([variable], self.clients):
             self.nodes[node] = None
             if self.watcher is not None:
@@ -125,7 +129,9 @@ class FunctionGraph:
 
     def toposort(self) -> list[Apply]:
         """The nodes, each after those it depends on."""
-        return toposort(self.outputs, self._allowed)
+        if self._order is None:
+            self._order = toposort(self.outputs, self._allowed)
+        return list(self._order)
 
     def change_input(self, client: Apply | str, position: int, new: Variable) -> None:
         """Make ``client`` (a node, or ``"output"``) use ``new`` as its input ``position``."""
@@ -135,6 +141,7 @@ class FunctionGraph:
         if not old.type.is_super(new.type):
             raise GraphError(f"{new} of type {new.type} cannot stand for {old} of type {old.type}")
         self._import(new)
+        self._order = None
         if isinstance(client, str):
             self.outputs[position] = new
         else:
@@ -155,7 +162,9 @@ class FunctionGraph:
         """
         if old is new or old not in self.clients:
             return
-        if any(old in node.inputs for node in toposort([new], self.clients)):
+        if new not in self.clients and any(
+            old in node.inputs for node in toposort([new], self.clients)
+        ):
             raise GraphError(f"replacing {old} by {new}, which depends on it, would make a cycle")
         if self.history is not None:
             self.history.append(Replacement(old, new, self.reason))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from symcomp.core.fields import check_fields
 from symcomp.core.node import Apply, Type, Variable
 
 
@@ -53,6 +54,12 @@ class Op:
     copies_results_of_bodies: ClassVar[bool] = False
     rewrites_of_bodies: Callable[[frozenset[str]], bool] | None = None
     inspector_of_bodies: Any = None
+
+    def __post_init__(self) -> None:
+        """Check the parameters of symcomp's own ops by their annotations; called when an op is made
+        or loaded. Subclasses add what annotations cannot say.
+        """
+        check_fields(self)
 
     # -- building
     # ------------------------------------------------------------------------------------

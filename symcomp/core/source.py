@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from types import FrameType
@@ -45,14 +43,22 @@ def _is_internal(module: str, file: str) -> bool:
 _stands_for: ContextVar[tuple[Source | None] | None] = ContextVar("_stands_for", default=None)
 
 
-@contextmanager
-def made_for(source: Source | None) -> Iterator[None]:
-    """What is made inside belongs to the line ``source``: it stands for something made there."""
-    token = _stands_for.set((source,))
-    try:
-        yield
-    finally:
-        _stands_for.reset(token)
+class made_for:
+    """Give the variables that are made inside the line ``source``: they stand for one made there.
+
+    A class, as rewriting enters it for every node.
+    """
+
+    __slots__ = ("_given", "_token")
+
+    def __init__(self, source: Source | None) -> None:
+        self._given = (source,)
+
+    def __enter__(self) -> None:
+        self._token = _stands_for.set(self._given)
+
+    def __exit__(self, *problem: object) -> None:
+        _stands_for.reset(self._token)
 
 
 def user_line() -> Source | None:

@@ -5,6 +5,7 @@ The operators of TensorVariable are a table in ``ops/operators.py``, installed b
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -29,6 +30,8 @@ _RANK_NAMES = ("scalar", "vector", "matrix")
 def static_shape(shape: Iterable[Any]) -> StaticShape:
     """Check a partly known shape; booleans are Theano's broadcastable pattern (True: 1)."""
     dims: list[int | None] = []
+    if not isinstance(shape, Iterable) or isinstance(shape, str):
+        raise TypeError(f"shape {shape!r:.80} is no sequence of lengths and None")
     for length in shape:
         if length is None or length is False:
             dims.append(None)
@@ -39,6 +42,23 @@ def static_shape(shape: Iterable[Any]) -> StaticShape:
         else:
             raise ShapeError(f"{length!r} in shape {tuple(shape)} is neither None nor a length")
     return tuple(dims)
+
+
+def refuse_masked(value: Any) -> None:
+    """Raise DTypeError if ``value`` is a masked array, or a sequence with one: tensors have no
+    masks, and what is under one is no value.
+    """
+    masked: Any = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    pending = [value] if masked is not None else []
+    while pending:
+        x = pending.pop()
+        if isinstance(x, masked):
+            raise DTypeError(
+                f"a masked array of {x.dtype} and shape {x.shape}, {x.mask.sum()} of its elements "
+                "masked: tensors have no masks. Pass x.filled(value), or x.data without its mask"
+            )
+        if type(x) is list or type(x) is tuple:
+            pending += [item for item in x if type(item) not in (float, int)]
 
 
 @record(repr=False)
@@ -166,6 +186,7 @@ class TensorType(Type):
                 f"expected a value, got the symbolic variable {value} of type {value.type}: "
                 "variables are used when the graph is built, not when it is called"
             )
+        refuse_masked(value)
         try:
             array = np.asarray(value)
         except ValueError as problem:

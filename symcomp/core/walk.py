@@ -4,7 +4,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from symcomp.core.node import Apply, Constant, Variable
@@ -32,12 +32,12 @@ def toposort(
         If the graph has a cycle.
     """
 
-    def parents(node: Apply) -> Iterator[Apply]:
-        for variable in node.inputs:
-            if variable.owner is not None and variable not in blocked:
-                yield variable.owner
+    def parents(node: Apply) -> list[Apply]:
+        found = [v.owner for v in node.inputs if v.owner is not None and v not in blocked]
         if after is not None:
-            yield from after.get(node, ())
+            found += after.get(node, ())
+        found.reverse()
+        return found
 
     blocked = blockers if isinstance(blockers, set | dict) else set(blockers)
     done: dict[Apply, bool] = {}  # False while the node's inputs are being visited
@@ -49,7 +49,8 @@ def toposort(
         done[output.owner] = False
         while stack:
             node, rest = stack[-1]
-            for parent in rest:
+            while rest:
+                parent = rest.pop()
                 state = done.get(parent)
                 if state is None:
                     done[parent] = False
@@ -128,6 +129,8 @@ def rebuild(
     list of Variable
         Names, tags and source lines are kept.
     """
+    if only_changed and not replace:
+        return list(outputs)
     memo: dict[Variable, Variable] = dict(replace)
     for node in toposort(outputs, replace):
         inputs = [memo.get(v, v) for v in node.inputs]

@@ -139,8 +139,8 @@ def alloc(value: Any, *shape: Any) -> TensorVariable:
            [7, 7]])
     """
     if len(shape) == 1 and not _is_length(shape[0]):
-        shape = tuple(as_lengths(shape[0], "alloc"))
-    return Alloc()(as_tensor_variable(value), *[as_length(n, "alloc") for n in shape])
+        shape = (*as_lengths(shape[0], "alloc", 0),)
+    return Alloc()(as_tensor_variable(value), *[as_length(n, "alloc", 0) for n in shape])
 
 
 def _is_length(n: Any) -> bool:
@@ -157,7 +157,11 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
     array([3., 3.])
     """
     value = as_tensor_variable(fill_value)
-    return alloc(value if dtype is None else cast(value, dtype), *as_lengths(shape, "full"))
+    return _filled("full", shape, value if dtype is None else cast(value, dtype))
+
+
+def _filled(name: str, shape: Any, value: TensorVariable) -> TensorVariable:
+    return Alloc()(value, *as_lengths(shape, name, 0))
 
 
 def zeros(shape: Any, dtype: Any = None) -> TensorVariable:
@@ -175,17 +179,17 @@ def zeros(shape: Any, dtype: Any = None) -> TensorVariable:
     >>> T.zeros((n, 2)).eval({n: 1})
     array([[0., 0.]])
     """
-    return full(shape, constant(np.zeros((), resolve_dtype(dtype))))
+    return _filled("zeros", shape, constant(np.zeros((), resolve_dtype(dtype))))
 
 
 def ones(shape: Any, dtype: Any = None) -> TensorVariable:
     """Ones, by default of dtype floatX; see ``zeros``."""
-    return full(shape, constant(np.ones((), resolve_dtype(dtype))))
+    return _filled("ones", shape, constant(np.ones((), resolve_dtype(dtype))))
 
 
 def empty(shape: Any, dtype: Any = None) -> TensorVariable:
     """A tensor whose elements are meant to be overwritten; they are zeros."""
-    return zeros(shape, dtype)
+    return _filled("empty", shape, constant(np.zeros((), resolve_dtype(dtype))))
 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
@@ -252,7 +256,7 @@ def broadcast_to(x: Any, shape: Any) -> TensorVariable:
     array([[1., 2.],
            [1., 2.]])
     """
-    return alloc(as_tensor_variable(x), *as_lengths(shape, "broadcast_to"))
+    return _filled("broadcast_to", shape, as_tensor_variable(x))
 
 
 def broadcast_arrays(*args: Any) -> list[TensorVariable]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.convert import as_tensor_variable, with_rank
+from symcomp.ops.convert import as_rank, as_tensor_variable, with_rank
 from symcomp.ops.dimshuffle import dimshuffle
 from symcomp.ops.shape import normalize_axes, normalize_axis
 
@@ -32,6 +34,8 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> TensorVariable:
     x = as_tensor_variable(x)
     if axes is None:
         return dimshuffle(x, *reversed(range(x.ndim)))
+    if not isinstance(axes, Sequence | np.ndarray) or isinstance(axes, str):
+        raise TypeError(f"transpose: axes is {axes!r:.80}; a permutation of the axes is needed")
     order = [normalize_axis("transpose", a, x.ndim) for a in axes]
     if sorted(order) != list(range(x.ndim)):
         raise ShapeError(
@@ -92,13 +96,13 @@ def moveaxis(x: Any, source: Any, destination: Any) -> TensorVariable:
 def shape_padleft(x: Any, n_ones: int = 1) -> TensorVariable:
     """``x`` with ``n_ones`` axes of length 1 in front."""
     x = as_tensor_variable(x)
-    return dimshuffle(x, *["x"] * n_ones, *range(x.ndim))
+    return dimshuffle(x, *["x"] * as_rank(n_ones, "shape_padleft", "n_ones"), *range(x.ndim))
 
 
 def shape_padright(x: Any, n_ones: int = 1) -> TensorVariable:
     """``x`` with ``n_ones`` axes of length 1 behind."""
     x = as_tensor_variable(x)
-    return dimshuffle(x, *range(x.ndim), *["x"] * n_ones)
+    return dimshuffle(x, *range(x.ndim), *["x"] * as_rank(n_ones, "shape_padright", "n_ones"))
 
 
 def shape_padaxis(x: Any, axis: int) -> TensorVariable:
@@ -155,7 +159,7 @@ def squeeze(x: Any, axis: Any = None) -> TensorVariable:
 
 def atleast_Nd(x: Any, n: int = 1, left: bool = True) -> TensorVariable:
     """``x`` with axes of length 1 added, in front or behind, up to ``n`` axes."""
-    x = as_tensor_variable(x)
+    x, n = as_tensor_variable(x), as_rank(n, "atleast_Nd", "n")
     missing = max(n - x.ndim, 0)
     return with_rank(x, max(n, x.ndim)) if left else shape_padright(x, missing)
 

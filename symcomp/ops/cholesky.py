@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from symcomp.core.fields import one_of
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
@@ -38,11 +39,12 @@ class Cholesky(MatrixOp):
     """
 
     lower: bool = True
-    on_error: str = "raise"
+    on_error: Annotated[str, one_of("raise", "nan")] = "raise"
 
     def __post_init__(self) -> None:
         if self.on_error not in ("raise", "nan"):
             raise ValueError(f"cholesky: on_error={self.on_error!r} must be 'raise' or 'nan'")
+        super().__post_init__()
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         n = square_length("cholesky", "x", x)

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.errors import DTypeError, ShapeError
+from symcomp.errors import DTypeError, ParameterError, ShapeError
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.products import Dot, check_lengths
 from symcomp.ops.scalar_math import conj, mul
+from symcomp.ops.shape import require_axes
 
 # So many products are summed one after the other; longer sums would lose digits.
 BLOCK = 1 << 12
@@ -43,11 +45,14 @@ class SumOfProducts(Op):
     array([ 5., 25.])
     """
 
-    axes: tuple[int, ...]
+    axes: Axes
 
     def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
         if x.ndim != y.ndim or x.dtype != y.dtype:
             raise DTypeError(f"{self}: {x.type} and {y.type} have not one rank and dtype")
+        if x.type.broadcastable != y.type.broadcastable:
+            raise ShapeError(f"{self}: {x.type} and {y.type} differ in which lengths are 1")
+        require_axes(self, self.axes, x)
         check_lengths(str(self), x, y, [(a, a) for a in range(x.ndim)])
         known = zip(x.type.shape, y.type.shape, strict=True)
         shape = [m if n is None else n for n, m in known]
@@ -137,9 +142,20 @@ class MatrixChain(Op):
 
     brackets: Brackets
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        count = _number_of_factors(self.brackets)
+        if count < 2:
+            raise ParameterError(
+                f"MatrixChain: the brackets {self.brackets!r:.80} must be pairs, of pairs or of "
+                "the numbers of the factors, from 0 and in their order"
+            )
+
     def output_types(self, *factors: TensorVariable) -> list[TensorType]:
         inner = factors[1:-1]
-        if len(factors) < 2 or any(v.ndim != 2 for v in inner):
+        if len(factors) != _number_of_factors(self.brackets):
+            raise ShapeError(f"{self}: the brackets are not of {len(factors)} factors")
+        if any(v.ndim != 2 for v in inner) or {factors[0].ndim, factors[-1].ndim} - {1, 2}:
             raise ShapeError(f"{self}: {[str(v.type) for v in factors]} are not all matrices")
         if len({v.dtype for v in factors}) > 1:
             raise DTypeError(f"{self}: the dtypes {[v.dtype for v in factors]} differ")
@@ -193,6 +209,21 @@ class MatrixChain(Op):
 
     def __str__(self) -> str:
         return f"MatrixChain{{{self.brackets}}}"
+
+
+def _number_of_factors(brackets: Brackets) -> int:
+    """Return how many factors the brackets have; 0 if they are not brackets of 0, 1, 2, ..."""
+    count = 0
+    pending = [brackets]
+    while pending:
+        b = pending.pop()
+        if type(b) is tuple and len(b) == 2:
+            pending += [b[1], b[0]]
+        elif type(b) is int and b == count:
+            count += 1
+        else:
+            return 0
+    return count
 
 
 def bracketed(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Natural
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -25,7 +26,7 @@ class IfElse(Op):
     Only what is chosen is computed: the program that an IfElse becomes has a branch for each side.
     """
 
-    n_outputs: int
+    n_outputs: Natural
 
     multiple_outputs = True
 

@@ -10,11 +10,18 @@ import numpy as np
 
 from symcomp.config import config
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import MOST_AXES
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.special_types import none_type
-from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable, describe_value
+from symcomp.core.tensor import (
+    TensorConstant,
+    TensorType,
+    TensorVariable,
+    describe_value,
+    refuse_masked,
+)
 from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
 from symcomp.ops.dimshuffle import DimShuffle
 
@@ -77,6 +84,7 @@ def constant(
     """
     if isinstance(x, Variable):
         raise DTypeError(f"constant: {x} is symbolic; a constant is made of a value")
+    refuse_masked(x)
     try:
         array = np.array(x, copy=True)
     except ValueError as problem:
@@ -91,6 +99,7 @@ def constant(
         else:
             array = array.astype(config.floatX)
     if ndim is not None:
+        ndim = as_rank(ndim, "constant")
         if array.ndim > ndim:
             raise ShapeError(f"constant: value of shape {array.shape} has more than {ndim} axes")
         array = array.reshape((1,) * (ndim - array.ndim) + array.shape)
@@ -135,6 +144,7 @@ def as_tensor_variable(
         if len(x.outputs) != 1:
             raise DTypeError(f"as_tensor_variable: {x} has {len(x.outputs)} outputs; pick one")
         x = x.outputs[0]
+    ndim = None if ndim is None else as_rank(ndim, "as_tensor_variable")
     if isinstance(x, TensorVariable):
         return x if ndim is None else with_rank(x, ndim)
     if isinstance(x, Variable):
@@ -246,8 +256,15 @@ class Stack(Op):
     """z[i] = x_i for tensors of one shape and dtype: a new first axis. n * (...) -> (n, ...)"""
 
     def output_types(self, *tensors: TensorVariable) -> list[TensorType]:
+        if not tensors:
+            raise TypeError("stack: at least one tensor is needed, got none")
         shape = list(tensors[0].type.shape)
         for position, x in enumerate(tensors):
+            if x.dtype != tensors[0].dtype:
+                raise DTypeError(
+                    f"stack: element {position} is {x.type}, element 0 {tensors[0].type}: one "
+                    "dtype is needed"
+                )
             if x.ndim != len(shape):
                 raise ShapeError(
                     f"stack: element {position} has {x.ndim} axes ({x.type}), element 0 has "
@@ -299,6 +316,35 @@ def stack_first_axis(elements: Sequence[Any]) -> TensorVariable:
 def cast_to(x: TensorVariable, dtype: str) -> TensorVariable:
     """``x`` as ``dtype``; ``x`` itself when it has it already."""
     return x if x.dtype == dtype else x.astype(dtype)
+
+
+def as_int(value: Any, name: str, argument: str, least: int | None = None) -> int:
+    """An argument that must be an integer when the graph is built: no bool, float or variable.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They name the function and the argument.
+    """
+    try:
+        found = constant_scalar(value)
+    except (NotScalarConstantError, TypeError, ValueError):
+        found = None
+    whole = found is not None and (found.dtype.kind in "iu" or type(value) is int)
+    if not whole or (least is not None and found < least):
+        bound = "" if least is None else f" of at least {least}"
+        raise (ValueError if whole else TypeError)(
+            f"{name}: {argument} must be a constant integer{bound}, got {value!r:.80}"
+        )
+    return int(found)
+
+
+def as_rank(value: Any, name: str, argument: str = "ndim") -> int:
+    """An argument that says how many axes there are."""
+    ndim = as_int(value, name, argument, 0)
+    if ndim > MOST_AXES:
+        raise ValueError(f"{name}: {argument} is {ndim}; arrays have at most {MOST_AXES} axes")
+    return ndim
 
 
 def constant_scalar(v: Any) -> Any:

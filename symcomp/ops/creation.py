@@ -19,7 +19,7 @@ from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_common, as_tensor_variable, resolve_dtype
 from symcomp.ops.scalar_logic import eq, ge, le, switch
 from symcomp.ops.scalar_math import abs_, cast, ceil, floor, maximum, pow, sgn
-from symcomp.ops.shape import ShapeI, as_length, known_length, shape_tuple
+from symcomp.ops.shape import ShapeI, as_integer, as_length, known_length, shape_tuple
 
 
 @record
@@ -33,6 +33,9 @@ class Arange(Op):
     def output_types(
         self, start: TensorVariable, step: TensorVariable, n: TensorVariable
     ) -> list[TensorType]:
+        for v, dtype in ((start, self.dtype), (step, self.dtype), (n, "int64")):
+            if v.ndim or v.dtype != dtype:
+                raise DTypeError(f"{self}: a scalar of {dtype} is needed, got {v} ({v.type})")
         return [TensorType(self.dtype, (known_length(n),))]
 
     def perform(self, start: Any, step: Any, n: Any) -> Any:
@@ -268,7 +271,7 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
            [0., 0., 1.]])
     """
     rows, columns = _rows_columns(_side(n), None if m is None else _side(m))
-    return cast(eq(columns - rows, k), resolve_dtype(dtype))
+    return cast(eq(columns - rows, as_integer(k, "eye", "k")), resolve_dtype(dtype))
 
 
 def _side(n: Any) -> TensorVariable:
@@ -291,7 +294,7 @@ def identity_like(x: Any, dtype: Any = None) -> TensorVariable:
 def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
     """A matrix with ones on and below diagonal ``k``; see ``eye``."""
     rows, columns = _rows_columns(as_length(n, "tri"), None if m is None else as_length(m, "tri"))
-    return cast(le(columns - rows, k), resolve_dtype(dtype))
+    return cast(le(columns - rows, as_integer(k, "tri", "k")), resolve_dtype(dtype))
 
 
 def tril(m: Any, k: Any = 0) -> TensorVariable:
@@ -320,17 +323,18 @@ def _triangle(name: str, m: Any, k: Any) -> TensorVariable:
     n_rows, n_columns = shape_tuple(m)[-2:]
     rows, columns = _rows_columns(n_rows, n_columns)
     offset: Any = columns - rows
+    k = as_integer(k, name, "k")
     return switch(le(offset, k) if name == "tril" else ge(offset, k), m, np.zeros((), m.dtype))
 
 
 def tril_indices(n: Any, k: int = 0, m: Any = None) -> Any:
     """The positions (rows, columns) of the lower triangle of an (n, m) matrix."""
-    return cast(tri(n, m, k), "bool").nonzero()
+    return cast(tri(n, m, as_integer(k, "tril_indices", "k")), "bool").nonzero()
 
 
 def triu_indices(n: Any, k: int = 0, m: Any = None) -> Any:
     """The positions (rows, columns) of the upper triangle of an (n, m) matrix."""
-    return eq(tri(n, m, k - 1), 0).nonzero()
+    return eq(tri(n, m, as_integer(k, "triu_indices", "k") - 1), 0).nonzero()
 
 
 def tril_indices_from(a: Any, k: int = 0) -> Any:

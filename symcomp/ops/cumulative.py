@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axis, one_of
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.ops.convert import as_tensor_variable
+from symcomp.errors import ShapeError
+from symcomp.ops.convert import as_int, as_tensor_variable
 from symcomp.ops.index import getitem
 from symcomp.ops.join import concatenate
 from symcomp.ops.scalar_math import cast, conj
-from symcomp.ops.shape import flatten, normalize_axis
+from symcomp.ops.shape import flatten, normalize_axis, require_axes
 
 
 def along(axis: int, ndim: int, part: slice) -> tuple[slice, ...]:
@@ -39,10 +41,11 @@ def _shifted(x: TensorVariable, axis: int, first: float) -> TensorVariable:
 class CumOp(Op):
     """z_k = x_0 + ... + x_k (``mode`` "add") or x_0 * ... * x_k ("mul") along ``axis``."""
 
-    axis: int
-    mode: str
+    axis: Axis
+    mode: Annotated[str, one_of("add", "mul")]
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        require_axes(self, (self.axis,), x)
         return [TensorType(dtypes.accumulator(x.dtype), x.type.shape)]
 
     def perform(self, x: Any) -> Any:
@@ -73,7 +76,7 @@ class CumOp(Op):
 class LinearRecurrence(Op):
     """z_k = a_k z_{k-1} + b_k along ``axis``, with z_{-1} = 0.   a, b, z: one shape."""
 
-    axis: int
+    axis: Axis
 
     def as_inputs(self, *args: Any) -> list[Any]:
         a, b = (as_tensor_variable(x) for x in args)
@@ -81,6 +84,9 @@ class LinearRecurrence(Op):
         return [cast(a, common), cast(b, common)]
 
     def output_types(self, a: TensorVariable, b: TensorVariable) -> list[TensorType]:
+        if a.ndim != b.ndim:
+            raise ShapeError(f"{self}: {a} ({a.type}) and {b} ({b.type}) must have one shape")
+        require_axes(self, (self.axis,), a)
         shape = [m if n is None else n for n, m in zip(a.type.shape, b.type.shape, strict=True)]
         return [TensorType(a.dtype, shape)]
 
@@ -151,8 +157,7 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> TensorVariable:
     array([2., 3.])
     """
     x = as_tensor_variable(x)
-    if n < 0:
-        raise ValueError(f"diff: n={n} must not be negative")
+    n = as_int(n, "diff", "n", 0)
     number = normalize_axis("diff", axis, x.ndim)
     for _ in range(n):
         late, early = (along(number, x.ndim, part) for part in (slice(1, None), slice(None, -1)))

@@ -12,8 +12,16 @@ from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorVariable
-from symcomp.errors import DTypeError
+from symcomp.errors import DTypeError, ParameterError
 from symcomp.ops.convert import as_tensor_variable
+
+# Of arrays, lists and states what can be looked at: nothing of it changes the value.
+ATTRIBUTES = frozenset(
+    "T base data dtype flags flat imag itemsize nbytes ndim real shape size strides __class__ "
+    "__abs__ __bool__ __complex__ __float__ __int__ __len__ __repr__ __str__ all any argmax argmin "
+    "argsort conj conjugate copy cumprod cumsum diagonal flatten item max mean min nonzero prod "
+    "ravel round squeeze std sum tobytes tolist trace transpose var".split()
+)
 
 
 def print_attributes(op: Print, value: Any) -> None:
@@ -32,7 +40,8 @@ class Print(Op):
     message : str
         Before each line.
     attrs : sequence of str
-        Attributes of the value (``"shape"``), and methods without arguments (``"min"``).
+        Attributes of the value (``"shape"``), and methods without arguments (``"min"``) that do
+        not change it.
     global_fn : callable (op, value)
         What to do instead of printing the attributes.
 
@@ -55,6 +64,13 @@ class Print(Op):
     def __post_init__(self) -> None:
         attrs = (self.attrs,) if isinstance(self.attrs, str) else tuple(self.attrs)
         object.__setattr__(self, "attrs", attrs)
+        super().__post_init__()
+        unknown = [name for name in attrs if name not in ATTRIBUTES]
+        if self.global_fn is print_attributes and unknown:
+            raise ParameterError(
+                f"Print: attrs has {', '.join(map(repr, unknown))}; attributes and methods that "
+                f"leave a value as it is can be printed: {', '.join(sorted(ATTRIBUTES))}"
+            )
 
     def as_inputs(self, *args: Any) -> list[Variable]:
         (x,) = args

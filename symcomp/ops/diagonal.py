@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorConstant, TensorVariable
-from symcomp.errors import DTypeError, ShapeError
+from symcomp.errors import ShapeError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import moveaxis
-from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.creation import arange
 from symcomp.ops.index import getitem, set_subtensor
 from symcomp.ops.products import same_lengths
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_math import maximum
-from symcomp.ops.shape import normalize_axis, shape_tuple
+from symcomp.ops.shape import as_integer, normalize_axis, shape_tuple
 
 
 def _larger(a: Any, b: Any) -> Any:
@@ -29,10 +28,8 @@ def _smaller(a: Any, b: Any) -> Any:
 
 def _as_offset(name: str, offset: Any) -> Any:
     """The number of a diagonal: an int if it is known, else an int64 scalar."""
-    v = as_tensor_variable(offset)
-    if v.ndim != 0 or v.dtype == "bool" or not dtypes.is_discrete(v.dtype):
-        raise DTypeError(f"{name}: offset must be an integer scalar, got {v} ({v.type})")
-    return int(v.data) if isinstance(v, TensorConstant) else cast_to(v, "int64")
+    v = as_integer(offset, name, "offset")
+    return int(v.data) if isinstance(v, TensorConstant) else v
 
 
 def _places(rows: Any, columns: Any, offset: Any) -> tuple[TensorVariable, TensorVariable]:
@@ -71,12 +68,17 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorV
     >>> T.diagonal(x).eval({x: [[1, 2], [3, 4]]})
     array([1., 4.])
     """
+    return _diagonal("diagonal", a, offset, axis1, axis2)
+
+
+def _diagonal(name: str, a: Any, offset: Any, axis1: int, axis2: int) -> TensorVariable:
+    """``diagonal``, whose errors begin with the name of another function."""
     a = as_tensor_variable(a)
     if a.ndim < 2:
-        raise ShapeError(f"diagonal: {a} ({a.type}) has fewer than 2 axes")
-    a = moveaxis(a, _two_axes("diagonal", a.ndim, axis1, axis2), (-2, -1))
+        raise ShapeError(f"{name}: {a} ({a.type}) has fewer than 2 axes")
+    a = moveaxis(a, _two_axes(name, a.ndim, axis1, axis2), (-2, -1))
     lengths = shape_tuple(a)
-    rows, columns = _places(lengths[-2], lengths[-1], _as_offset("diagonal", offset))
+    rows, columns = _places(lengths[-2], lengths[-1], _as_offset(name, offset))
     return getitem(a, (..., rows, columns))
 
 
@@ -148,7 +150,7 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVari
     >>> T.trace(x).eval({x: [[1, 2], [3, 4]]})
     array(5.)
     """
-    return sum_(diagonal(a, offset, axis1, axis2), axis=-1)
+    return sum_(_diagonal("trace", a, offset, axis1, axis2), axis=-1)
 
 
 def fill_diagonal(a: Any, val: Any) -> TensorVariable:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from symcomp.core.fields import Axis, Rank, one_of
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.errors import ShapeError
+from symcomp.errors import AxisError, ShapeError
 
-Order = tuple[int | str, ...]
+Order = tuple[Axis | Annotated[str, one_of("x")], ...]
 
 
 @record
@@ -24,8 +25,16 @@ class DimShuffle(Op):
     Axes of x that ``order`` leaves out are dropped and must have length 1. z is a view of x.
     """
 
-    ndim: int
+    ndim: Rank
     order: Order
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kept = self.kept
+        if len({*kept}) < len(kept) or any(axis >= self.ndim for axis in kept):
+            raise AxisError(
+                f"dimshuffle: the order {self.order} must name axes of {self.ndim}, each once"
+            )
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         if x.ndim != self.ndim:
@@ -115,7 +124,8 @@ def dimshuffle(x: TensorVariable, *order: Any) -> TensorVariable:
         if axis == "x":
             checked.append("x")
             continue
-        if not isinstance(axis, int | np.integer) or not -x.ndim <= axis < x.ndim:
+        whole = isinstance(axis, int | np.integer) and not isinstance(axis, bool)
+        if not whole or not -x.ndim <= axis < x.ndim:
             raise ShapeError(
                 f"dimshuffle: {axis!r} is no axis of {x} with {x.ndim} axes ({x.type})"
             )

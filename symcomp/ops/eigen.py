@@ -51,6 +51,7 @@ class Eigh(MatrixOp):
     def __post_init__(self) -> None:
         if self.UPLO not in ("L", "U"):
             raise ValueError(f"eigh: UPLO={self.UPLO!r} must be 'L' or 'U'")
+        super().__post_init__()
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         n = square_length("eigh", "x", x)

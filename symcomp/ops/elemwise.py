@@ -22,7 +22,7 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
-from symcomp.errors import DTypeError, ShapeError
+from symcomp.errors import DTypeError, ParameterError, ShapeError
 from symcomp.lazy import lazy_module
 from symcomp.ops.convert import as_common, cast_to, is_python_number
 from symcomp.ops.dimshuffle import DimShuffle
@@ -170,12 +170,11 @@ class Elemwise(Op):
     inplace: tuple[tuple[int, int], ...] = field(default=())
 
     def as_inputs(self, *args: Any) -> list[Any]:
-        if self.scalar.arity and len(args) != self.scalar.arity or not args:
-            raise TypeError(
-                f"{self.scalar.name} takes {self.scalar.arity or 'at least 1'} arguments, got "
-                f"{len(args)}"
-            )
-        tensors = self.scalar.adapt(*args)
+        self._check_arity(len(args))
+        try:
+            tensors = self.scalar.adapt(*args)
+        except (DTypeError, ShapeError) as problem:
+            raise type(problem)(f"{self.scalar.name}: {problem}") from None
         if config.cast_policy == "theano":
             tensors = self._cast_for_theano(args, tensors)
         rank = max(x.ndim for x in tensors)
@@ -185,6 +184,13 @@ class Elemwise(Op):
             else DimShuffle(x.ndim, ("x",) * (rank - x.ndim) + tuple(range(x.ndim)))(x)
             for x in tensors
         ]
+
+    def _check_arity(self, count: int) -> None:
+        if self.scalar.arity and count != self.scalar.arity or not count:
+            raise TypeError(
+                f"{self.scalar.name} takes {self.scalar.arity or 'at least 1'} arguments, got "
+                f"{count}"
+            )
 
     def _cast_for_theano(self, args: Sequence[Any], tensors: Sequence[Any]) -> Sequence[Any]:
         """Integers of which the function makes floats: what is of Python numbers, or a quotient, is
@@ -202,9 +208,19 @@ class Elemwise(Op):
         return [cast_to(x, result) for x in tensors]
 
     def output_types(self, *inputs: TensorVariable) -> list[TensorType]:
-        dtype = self.scalar.dtype(*(x.dtype for x in inputs))
+        self._check_arity(len(inputs))
+        try:
+            dtype = self.scalar.dtype(*(x.dtype for x in inputs))
+        except DTypeError as problem:
+            if self.scalar.name in str(problem):
+                raise
+            raise DTypeError(f"{self.scalar.name}: {problem}") from None
         shape = broadcast_static(self.scalar.name, [x.type.shape for x in inputs])
-        for _, i in self.inplace:
+        for out, i in self.inplace:
+            if out != 0 or not 0 <= i < len(inputs):
+                raise ParameterError(
+                    f"{self}: inplace is {self.inplace}; pairs (0, position of an input) are needed"
+                )
             if inputs[i].dtype != dtype or inputs[i].type.broadcastable != tuple(
                 n == 1 for n in shape
             ):

@@ -17,7 +17,13 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import squeeze
 from symcomp.ops.control import assert_op
-from symcomp.ops.convert import as_tensor_variable, cast_to, resolve_dtype, with_rank
+from symcomp.ops.convert import (
+    as_int,
+    as_tensor_variable,
+    cast_to,
+    resolve_dtype,
+    with_rank,
+)
 from symcomp.ops.creation import arange
 from symcomp.ops.gather import take_along_axis
 from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
@@ -29,6 +35,7 @@ from symcomp.ops.reduce import mean
 from symcomp.ops.scalar_logic import eq, ge, gt, switch
 from symcomp.ops.scalar_math import cast, conj, maximum, mul
 from symcomp.ops.shape import (
+    as_integer,
     as_length,
     as_lengths,
     flatten,
@@ -102,9 +109,7 @@ def bartlett(M: Any) -> TensorVariable:
     >>> T.bartlett(3).eval()
     array([0., 1., 0.])
     """
-    m = as_tensor_variable(M)
-    if m.ndim != 0 or not dtypes.is_discrete(m.dtype):
-        raise DTypeError(f"bartlett: M must be an integer scalar, got {m} ({m.type})")
+    m = as_integer(M, "bartlett", "M")
     k = cast(arange(m), "float64")
     half = cast(maximum(m - 1, 1), "float64") / 2
     ramp = 1 - abs(k - half) / half
@@ -131,7 +136,7 @@ def to_one_hot(y: Any, nb_class: Any, dtype: Any = None) -> TensorVariable:
            [1., 0., 0.]])
     """
     y = _whole_numbers("to_one_hot", "y", y, ndim=1)
-    n = shape_tuple(y)[0]
+    n, nb_class = shape_tuple(y)[0], as_length(nb_class, "to_one_hot", 0)
     one = as_tensor_variable(np.ones((), resolve_dtype(dtype)))
     return set_subtensor(getitem(zeros([n, nb_class], dtype), (arange(n), y)), one)
 
@@ -163,7 +168,7 @@ def unravel_index(
     [1, 2]
     """
     lengths = _numbering("unravel_index", dims, order, ndim)
-    if ndim not in (None, len(lengths)):
+    if ndim is not None and as_int(ndim, "unravel_index", "ndim") != len(lengths):
         raise ShapeError(f"unravel_index: dims has {len(lengths)} lengths, not ndim={ndim}")
     given = _whole_numbers("unravel_index", "indices", indices)
     left: Any = assert_op(
@@ -234,7 +239,7 @@ def _numbering(name: str, dims: Any, order: str, ndim: int | None) -> list[Any]:
     if order not in ("C", "F"):
         raise ValueError(f"{name}: order={order!r}: must be 'C' or 'F'")
     if isinstance(dims, TensorVariable) and ndim is not None and dims.type.shape == (None,):
-        dims = [dims[i] for i in range(ndim)]
+        dims = [dims[i] for i in range(as_int(ndim, name, "ndim", 0))]
     lengths = as_lengths(dims, name)
     return lengths if order == "C" else lengths[::-1]
 
@@ -343,7 +348,7 @@ def cov(
     x = _as_rows(m, rowvar)
     if y is not None:
         x = concatenate([x, _as_rows(y, rowvar)])
-    divisor = (0 if bias else 1) if ddof is None else ddof
+    divisor = (0 if bias else 1) if ddof is None else as_int(ddof, "cov", "ddof")
     x = cast(x, "float64") if dtypes.is_discrete(x.dtype) else x
     if fweights is None and aweights is None:
         centre: Any = mean(x, axis=1, keepdims=True)

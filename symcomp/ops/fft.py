@@ -258,6 +258,10 @@ def _powers(name: str, norm: Any, table: dict[Any, tuple[float, float]]) -> tupl
     return table[norm]
 
 
+def _is_int(n: Any) -> bool:
+    return isinstance(n, int | np.integer) and not isinstance(n, bool)
+
+
 def _lengths(name: str, s: Any) -> list[Any] | None:
     """``s`` as a list of positive int, or integer scalar variables."""
     if s is None:
@@ -267,12 +271,12 @@ def _lengths(name: str, s: Any) -> list[Any] | None:
         if count is None:
             raise ShapeError(f"{name}: s is {s} ({s.type}); a vector of known length is needed")
         s = [s[i] for i in range(count)]
-    lengths = [int(n) if isinstance(n, int | np.integer) else n for n in s]
+    lengths = [int(n) if _is_int(n) else n for n in s]
     for n in lengths:
-        if isinstance(n, int) and n < 1:
+        if _is_int(n) and n < 1:
             raise ShapeError(f"{name}: lengths are {tuple(lengths)}; they must be positive")
-        if not isinstance(n, int) and (
-            not isinstance(n, TensorVariable) or n.ndim or not dtypes.is_discrete(n.dtype)
+        if not _is_int(n) and (
+            not isinstance(n, TensorVariable) or n.ndim or not dtypes.is_integer(n.dtype)
         ):
             raise DTypeError(f"{name}: the length {n!r} must be an integer or an integer scalar")
     return lengths
@@ -281,6 +285,8 @@ def _lengths(name: str, s: Any) -> list[Any] | None:
 def _axes(name: str, x: TensorVariable, s: list[Any] | None, axes: Any) -> tuple[int, ...]:
     if axes is None:
         axes = range(x.ndim) if s is None else range(-len(s), 0)
+    if not isinstance(axes, Sequence | np.ndarray) or isinstance(axes, str):
+        raise TypeError(f"{name}: axes is {axes!r:.80}; a sequence of ints is needed")
     places = tuple(normalize_axis(name, a, x.ndim) for a in axes)
     if not places or len(set(places)) < len(places):
         raise ShapeError(

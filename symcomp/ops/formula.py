@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.fields import Axes, DtypeName, check_fields
 from symcomp.core.op import Op
 from symcomp.core.record import record
+from symcomp.errors import ParameterError
 from symcomp.ops.convert import constant
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise, ScalarOp
@@ -35,6 +37,7 @@ from symcomp.ops.stable_reduce import Centered, LogProd, Norm, Variance
 LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred, Centered, Put)
 LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
 LINE_FOLDS = (*LOGARITHMS, LogProd, Norm, Variance, Pick)
+FUNCTIONS = (Reduce, *LINE_FOLDS, *LINE_OPS)
 
 # Longer expressions get a name in the text of a formula.
 LONGEST_EXPRESSION = 400
@@ -46,8 +49,13 @@ _INFIX = {"add": " + ", "sub": " - ", "mul": " * ", "true_div": " / "}
 class Literal:
     """A number in a formula; by its bytes, so that NaN is equal to itself and 0 not to -0."""
 
-    dtype: str
+    dtype: DtypeName
     data: bytes
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if len(self.data) != np.dtype(self.dtype).itemsize:
+            raise ParameterError(f"Literal: {len(self.data)} bytes are no number of {self.dtype}")
 
     @classmethod
     def of(cls, value: Any) -> Literal:
@@ -82,7 +90,12 @@ class Step:
 
     function: ScalarOp | Op
     arguments: tuple[int, ...]
-    dtype: str
+    dtype: DtypeName
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if isinstance(self.function, Op) and not isinstance(self.function, FUNCTIONS):
+            raise ParameterError(f"Step: {self.function} is no function of elements or lines")
 
 
 @record
@@ -90,7 +103,10 @@ class Result:
     """An output: the value with a number, without some of its axes, whose length is 1."""
 
     value: int
-    dropped: tuple[int, ...] = ()
+    dropped: Axes = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @record
@@ -113,12 +129,13 @@ class Formula:
         If a step takes a value that comes later, or literals alone, or a result is none of a step.
     """
 
-    inputs: tuple[str, ...]
+    inputs: tuple[DtypeName, ...]
     literals: tuple[Literal, ...]
     steps: tuple[Step, ...]
     results: tuple[Result, ...]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for number, step in enumerate(self.steps, self.first_step):
             if not step.arguments or any(not 0 <= a < number for a in step.arguments):
                 raise ValueError(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axes, Axis
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -62,7 +63,7 @@ def along_axis(vector: TensorVariable, axis: int, ndim: int) -> TensorVariable:
 class Fourier(Op):
     """z[k] = sum_j x[j] w^(j k) along ``axes``; w^(-j k) if ``inverse``.   Complex, of x's shape"""
 
-    axes: tuple[int, ...]
+    axes: Axes
     inverse: bool = False
 
     def as_inputs(self, *args: Any) -> list[Any]:
@@ -94,7 +95,7 @@ class RealFourier(Op):
     the conjugates of these.   (.., n, ..) -> (.., n // 2 + 1, ..)
     """
 
-    axis: int
+    axis: Axis
 
     def as_inputs(self, *args: Any) -> list[Any]:
         tensors = [as_tensor_variable(a) for a in args]
@@ -138,7 +139,7 @@ class InverseRealFourier(Op):
     Inputs: x, n.   (.., n // 2 + 1, ..) -> (.., n, ..), real
     """
 
-    axis: int
+    axis: Axis
 
     def as_inputs(self, *args: Any) -> list[Any]:
         x, n = args

@@ -52,7 +52,27 @@ class Fused(Op):
                 f"{self}: inputs of one rank expected, got "
                 f"{', '.join(str(x.type) for x in inputs)}: put in axes by dimshuffle"
             )
-        return [z.type for z in self.unfold(inputs)]
+        values = self.formula.unfold(inputs)
+        self._check_steps(values)
+        self._check_dropped(inputs)
+        return [without_axes(values[r.value], r.dropped).type for r in self.formula.results]
+
+    def _check_steps(self, values: Sequence[Any]) -> None:
+        """Raise if a step takes other dtypes, or gives another one, than the formula says."""
+        for step, z in zip(self.formula.steps, values[self.formula.first_step :], strict=True):
+            arguments = [values[a] for a in step.arguments]
+            node = z.owner.inputs[0].owner if folded_axes(step.function) else z.owner
+            if z.dtype != step.dtype or node.inputs != arguments:
+                types = ", ".join(x.dtype for x in arguments)
+                raise DTypeError(f"{self}: {step.function} of {types} does not give {step.dtype}")
+
+    def _check_dropped(self, inputs: Sequence[TensorVariable]) -> None:
+        """Raise if a result leaves out an axis whose length is not known to be 1."""
+        patterns = self.formula.patterns([x.type.broadcastable for x in inputs])
+        for r in self.formula.results:
+            pattern = patterns[r.value]
+            if any(a >= len(pattern) or not pattern[a] for a in r.dropped):
+                raise ShapeError(f"{self}: the axes {r.dropped} of a result have not length 1")
 
     def unfold(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs as expressions of ``inputs``, by a node for each step."""

@@ -72,6 +72,15 @@ class GraphOp(Op):
         )
 
     def output_types(self, *inputs: Variable) -> list[Type]:
+        expected = self.graph.inputs
+        if len(inputs) != len(expected) or not all(
+            x.type.is_super(given.type) for x, given in zip(expected, inputs, strict=True)
+        ):
+            types = ", ".join(str(x.type) for x in inputs)
+            raise DTypeError(
+                f"{self}: inputs of types ({types}) are given, "
+                f"({', '.join(str(x.type) for x in expected)}) are needed"
+            )
         return [y.type for y in self.graph.outputs]
 
     def bind_bodies(

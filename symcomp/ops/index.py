@@ -17,6 +17,7 @@ from symcomp.ops.convert import as_common, as_tensor_variable, cast_to, is_pytho
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.pattern import (
     Pattern,
+    check_pattern,
     describe,
     fill_pattern,
     is_advanced,
@@ -36,6 +37,10 @@ class Subtensor(Op):
     """
 
     pattern: Pattern
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_pattern("Subtensor", self.pattern)
 
     def output_types(self, x: TensorVariable, *inputs: TensorVariable) -> list[TensorType]:
         return [TensorType(x.dtype, static_shape(x, self.pattern, inputs))]
@@ -80,6 +85,10 @@ class IncSubtensor(Op):
     pattern: Pattern
     set: bool
     inplace: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_pattern("IncSubtensor", self.pattern)
 
     def output_types(
         self, x: TensorVariable, y: TensorVariable, *inputs: TensorVariable

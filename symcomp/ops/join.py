@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axis, Natural
 from symcomp.core.node import Apply, Constant
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -16,11 +17,19 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.axes import atleast_1d, expand_dims, moveaxis
 from symcomp.ops.convert import (
     as_common,
+    as_int,
     as_tensor_variable,
     cast_to,
     stack_first_axis,
 )
-from symcomp.ops.shape import length_vector, normalize_axis, shape_tuple, specify_shape
+from symcomp.ops.shape import (
+    as_integers,
+    length_vector,
+    normalize_axis,
+    require_axes,
+    shape_tuple,
+    specify_shape,
+)
 
 
 @record
@@ -29,10 +38,13 @@ class Join(Op):
     ..)
     """
 
-    axis: int
+    axis: Axis
 
     def output_types(self, *tensors: TensorVariable) -> list[TensorType]:
+        if not tensors:
+            raise TypeError("join: at least one tensor is needed, got none")
         first = tensors[0]
+        require_axes(self, (self.axis,), first)
         shape = list(first.type.shape)
         for position, x in enumerate(tensors):
             if x.ndim != first.ndim or x.dtype != first.dtype:
@@ -106,8 +118,8 @@ class Join(Op):
 class Split(Op):
     """z_k = the k-th piece of x along ``axis``, a view; the lengths are the second input."""
 
-    axis: int
-    n: int
+    axis: Axis
+    n: Natural
 
     multiple_outputs = True
 
@@ -119,6 +131,11 @@ class Split(Op):
         if sizes.type.shape[0] not in (None, self.n):
             raise ShapeError(f"split: {self.n} pieces but {sizes.type.shape[0]} sizes")
         known = [int(s) for s in sizes.data] if isinstance(sizes, Constant) else [None] * self.n
+        if any(s is not None and s < 0 for s in known):
+            raise ShapeError(
+                f"split: the sizes {known} of the pieces of {x} ({x.type}) must not be negative"
+            )
+        require_axes(self, (self.axis,), x)
         total = x.type.shape[self.axis]
         if (
             total is not None
@@ -288,8 +305,10 @@ def split(
     array([2., 3.])
     """
     x = as_tensor_variable(x)
-    sizes = cast_to(as_tensor_variable(splits_size), "int64")
-    if n_splits is None:
+    sizes = cast_to(as_integers(splits_size, "split", "splits_size"), "int64")
+    if n_splits is not None:
+        n_splits = as_int(n_splits, "split", "n_splits", 0)
+    else:
         if sizes.ndim != 1 or sizes.type.shape[0] is None:
             raise ShapeError(
                 f"split: pass n_splits, as the length of {sizes} ({sizes.type}) is unknown"

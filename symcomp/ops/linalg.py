@@ -27,7 +27,14 @@ from symcomp.ops.reduce import min as min_
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import neq
 from symcomp.ops.scalar_math import abs_, cast, conj, mul, pow, real, sqrt
-from symcomp.ops.shape import normalize_axes, normalize_axis, product_of, reshape, shape_tuple
+from symcomp.ops.shape import (
+    flatten,
+    normalize_axes,
+    normalize_axis,
+    product_of,
+    reshape,
+    shape_tuple,
+)
 
 
 def _promoted(*args: Any) -> list[TensorVariable]:
@@ -145,7 +152,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
 
 def _paired_axes(name: str, a: TensorVariable, b: TensorVariable, axes: Any) -> Pairs:
     """The pairs that ``axes`` means, counted from the front."""
-    if isinstance(axes, int | np.integer):
+    if isinstance(axes, int | np.integer) and not isinstance(axes, bool):
         n = int(axes)
         if n < 0 or n > min(a.ndim, b.ndim):
             raise ShapeError(f"{name}: axes={n} for tensors with {a.ndim} and {b.ndim} axes")
@@ -216,7 +223,7 @@ def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> TensorVariable:
     x, y = _promoted(x, y)
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError(f"batched_tensordot: x ({x.type}) and y ({y.type}) need a batch axis")
-    if isinstance(axes, int | np.integer):
+    if isinstance(axes, int | np.integer) and not isinstance(axes, bool):
         n = int(axes)
         if n < 0 or n >= min(x.ndim, y.ndim):
             raise ShapeError(
@@ -350,6 +357,31 @@ def kron(a: Any, b: Any) -> TensorVariable:
     right = [e for axis in range(rank) for e in ("x", axis)]
     lengths = [product_of(pair) for pair in zip(shape_tuple(a), shape_tuple(b), strict=True)]
     return reshape(mul(dimshuffle(a, *left), dimshuffle(b, *right)), lengths)
+
+
+def kron_by_rows(a: Any, b: Any) -> TensorVariable:
+    """``theano.tensor.slinalg.kron``: of two matrices ``kron``, of other ranks another order of the
+    products, where the ranks are 3 or more together. A vector and a matrix give a vector: for each
+    row of the matrix, or column where it comes first, its products with the vector.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, v = T.dmatrix("x"), T.dvector("v")
+    >>> T.slinalg.kron(v, x).eval({v: [1, 10], x: [[1, 2], [3, 4]]})
+    array([ 1.,  2., 10., 20.,  3.,  4., 30., 40.])
+    """
+    a, b = as_common(a, b)
+    rank = a.ndim + b.ndim
+    if rank < 3 or a.ndim == b.ndim == 2:
+        return kron(a, b)
+    left, right = [*range(a.ndim), *["x"] * b.ndim], [*["x"] * a.ndim, *range(b.ndim)]
+    products = mul(dimshuffle(a, *left), dimshuffle(b, *right))
+    if rank == 3:
+        return flatten(dimshuffle(products, 1, 0, 2))
+    lengths = shape_tuple(products)
+    joined = [product_of([lengths[0], lengths[2]]), product_of([lengths[1], lengths[3]])]
+    return reshape(dimshuffle(products, 0, 2, 1, *range(3, rank)), [*joined, *lengths[4:]])
 
 
 def norm(x: Any, L: Any = 2, axis: Any = None, keepdims: bool = False) -> TensorVariable:

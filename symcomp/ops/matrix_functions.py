@@ -15,7 +15,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.lazy import lazy_module
 from symcomp.ops.axes import expand_dims, moveaxis
-from symcomp.ops.convert import as_tensor_variable, cast_to
+from symcomp.ops.convert import as_int, as_tensor_variable, cast_to
 from symcomp.ops.creation import eye
 from symcomp.ops.inverse import matrix_inverse
 from symcomp.ops.join import concatenate
@@ -177,6 +177,7 @@ def tensorinv(a: Any, ind: int = 2) -> TensorVariable:
     (1, 2, 2)
     """
     a = as_tensor_variable(a)
+    ind = as_int(ind, "tensorinv", "ind")
     if not 1 <= ind <= a.ndim:
         raise ShapeError(f"tensorinv: ind={ind} is not between 1 and the {a.ndim} axes ({a.type})")
     lengths = shape_tuple(a)
@@ -211,6 +212,8 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> TensorVari
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     if axes is not None:
+        if not isinstance(axes, Sequence | np.ndarray) or isinstance(axes, str):
+            raise TypeError(f"tensorsolve: axes is {axes!r:.80}; a sequence of ints is needed")
         last = normalize_axes("tensorsolve", axes, a.ndim)
         a = moveaxis(a, list(axes), list(range(a.ndim - len(last), a.ndim)))
     if b.ndim > a.ndim:

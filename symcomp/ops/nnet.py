@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
@@ -16,20 +17,23 @@ from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import clip, gt, switch
 from symcomp.ops.scalar_logistic import sigmoid, softplus
 from symcomp.ops.scalar_math import abs_, cast, expm1, log, log1p, maximum, minimum
-from symcomp.ops.shape import normalize_axes, shape_tuple
+from symcomp.ops.shape import normalize_axis, shape_tuple
 from symcomp.ops.softmax import LogSoftmax, Softmax
 
 
 def _float(x: Any) -> TensorVariable:
+    """``x``, integers as the floats that scalar functions make of them."""
     x = as_tensor_variable(x)
-    return cast(x, dtypes.to_float(x.dtype)) if dtypes.is_discrete(x.dtype) else x
+    if not dtypes.is_discrete(x.dtype):
+        return x
+    kind = dtypes.to_float(x.dtype)
+    return cast(x, "float32" if kind == "float16" and config.cast_policy == "theano" else kind)
 
 
 def _along(name: str, x: TensorVariable, axis: Any) -> int:
     if x.ndim == 0:
         raise ShapeError(f"{name}: {x} is a scalar")
-    (number,) = normalize_axes(name, axis, x.ndim)
-    return number
+    return normalize_axis(name, axis, x.ndim)
 
 
 def softmax(x: Any, axis: int = -1) -> TensorVariable:

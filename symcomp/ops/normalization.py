@@ -22,7 +22,7 @@ def _read_axes(name: str, x: TensorVariable, axes: Any) -> tuple[int, ...]:
         return (0,)
     if axes == "spatial":
         return (0, *range(2, x.ndim))
-    if isinstance(axes, str) or not axes:
+    if isinstance(axes, str) or not isinstance(axes, Sequence) or not axes:
         raise ValueError(
             f"{name}: axes is {axes!r}; 'per-activation', 'spatial' or some ints are needed"
         )

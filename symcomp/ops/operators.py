@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.node import Variable
+from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import (
     alloc,
@@ -89,8 +89,19 @@ METHODS: tuple[tuple[Any, str], ...] = (
 )
 
 
-def install() -> None:
-    """Give TensorVariable its operators, methods, properties and NumPy protocols."""
+_numpy_form: Callable[[Any, str], str] = lambda function, method: ""  # noqa: E731
+
+
+def install(numpy_form: Callable[[Any, str], str]) -> None:
+    """Give TensorVariable its operators, methods, properties and NumPy protocols.
+
+    Parameters
+    ----------
+    numpy_form : callable
+        (a function or ufunc of NumPy that builds no graph, the ufunc's method) -> what to use.
+    """
+    global _numpy_form
+    _numpy_form = numpy_form
     for name, function in BINARY.items():
         _set(f"__{name}__", _forward(function))
         _set(f"__r{name}__", _reflected(function))
@@ -258,15 +269,77 @@ class _Members:
         """``np.exp(x)`` and the like build graphs."""
         function = UFUNCS.get(ufunc)
         if function is None or method != "__call__" or kwargs:
-            return NotImplemented
+            if not all(map(_is_known, inputs)):
+                return NotImplemented  # another class may have one
+            named = f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
+            given = f" with {', '.join(kwargs)}" if kwargs else ""
+            raise TypeError(
+                f"{named}{given} has no symbolic form for {_shown(inputs)}: "
+                f"{_numpy_form(ufunc, method)}"
+            )
         return function(*inputs)
 
     def __array_function__(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """``np.concatenate([x, y])`` and the like build graphs."""
         function = FUNCTIONS.get(func)
-        if function is None:
+        if function is not None:
+            return function(*args, **kwargs)
+        if not all(issubclass(kind, TensorVariable | np.ndarray) for kind in types):
             return NotImplemented
-        return function(*args, **kwargs)
+        named = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
+        raise TypeError(
+            f"{named} has no symbolic form for {_shown(args)}: {_numpy_form(func, '__call__')}"
+        )
+
+    def __int__(self: Any) -> int:
+        """Refused: there is no number yet."""
+        raise _no_number("int()", self, "T.cast({}, 'int64')")
+
+    def __float__(self: Any) -> float:
+        """Refused: there is no number yet."""
+        raise _no_number("float()", self, "T.cast({}, 'float64')")
+
+    def __complex__(self: Any) -> complex:
+        """Refused: there is no number yet."""
+        raise _no_number("complex()", self, "T.cast({}, 'complex128')")
+
+    def __index__(self: Any) -> int:
+        """Refused: there is no number yet."""
+        raise _no_number("an index of a Python list, or a range,", self, "T.arange({})")
+
+    def __format__(self: Any, spec: str) -> str:
+        """The name; numbers are formatted when there are some."""
+        if spec:
+            raise _no_number(f"the format {spec!r}", self, "symcomp.printing.Print()({})")
+        return str(self)
+
+
+def _no_number(what: str, x: TensorVariable, instead: str) -> TypeError:
+    """What is raised where Python asks a variable for a number."""
+    name = x.name or "x"
+    value = "get_value()" if hasattr(x, "get_value") else "eval({inputs: values})"
+    value = "data" if isinstance(x, Constant) else value
+    return TypeError(
+        f"{what} needs a number, but {x} ({x.type}) is symbolic: it has no value when the graph is "
+        f"built. Use {instead.format(name)}, or its value, {name}.{value}"
+    )
+
+
+def _is_known(x: Any) -> bool:
+    """Whether it is no object of a class with NumPy protocols of its own."""
+    return isinstance(x, TensorVariable | np.ndarray) or not hasattr(x, "__array_ufunc__")
+
+
+def _shown(arguments: Any) -> str:
+    """The variables among arguments, and their types."""
+    pending, found = [arguments], []
+    while pending:
+        x = pending.pop(0)
+        if isinstance(x, TensorVariable):
+            found.append(f"{x} ({x.type})")
+        elif isinstance(x, list | tuple):
+            pending += x
+    return ", ".join(found) or "symbolic variables"
 
 
 def _is_shape(x: Any) -> bool:
@@ -275,7 +348,8 @@ def _is_shape(x: Any) -> bool:
 
 PROTOCOLS = (
     "__pos__", "__setitem__", "__round__", "__bool__", "__len__", "__contains__", "__array__",
-    "__array_priority__", "__array_ufunc__", "__array_function__",
+    "__array_priority__", "__array_ufunc__", "__array_function__", "__int__", "__float__",
+    "__complex__", "__index__", "__format__",
 )  # fmt: skip
 
 _UFUNC_NAMES = {

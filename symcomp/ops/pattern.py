@@ -11,11 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axis
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import StaticShape, TensorConstant, TensorType, TensorVariable
-from symcomp.errors import AxisError, DTypeError, IndexOutOfRangeError, ShapeError
+from symcomp.errors import (
+    AxisError,
+    DTypeError,
+    IndexOutOfRangeError,
+    ParameterError,
+    ShapeError,
+)
 from symcomp.ops.convert import as_tensor_variable, cast_to, constant
 from symcomp.ops.scalar_logic import eq, ge, lt, switch
 from symcomp.ops.scalar_math import maximum, minimum
@@ -26,6 +33,7 @@ ARRAY = "array"  # an integer array, given as an input
 FLAG = "flag"  # a bool scalar, given as an input: an array of length 1 or 0 that takes no axis
 NEW = "new"  # a new axis of length 1
 NOTHING = "..."  # an ellipsis that stands for no axis: it still parts the arrays on its sides
+MARKS = (SYMBOL, ARRAY, FLAG, NEW, NOTHING)
 FARTHEST = np.iinfo(np.int64).max  # a slice's part beyond says no more
 
 
@@ -43,6 +51,20 @@ class Slice(NamedTuple):
 
 Entry = int | str | Slice
 Pattern = tuple[Entry, ...]
+
+
+def check_pattern(name: str, pattern: Pattern) -> None:
+    """Raise ParameterError if an entry is none of an index expression; ``name`` is the op."""
+    for entry in pattern:
+        parts: tuple[Any, ...] = entry if isinstance(entry, Slice) else ()
+        numbers = [n for n in (*parts, entry) if isinstance(n, int)]
+        if (
+            (isinstance(entry, str) and entry not in MARKS)
+            or any(isinstance(part, str) and part != SYMBOL for part in parts)
+            or (isinstance(entry, Slice) and entry.step == 0)
+            or any(abs(n) > FARTHEST for n in numbers)
+        ):
+            raise ParameterError(f"{name}: {entry!a:.80} is no entry of an index expression")
 
 
 def is_advanced(pattern: Pattern) -> bool:
@@ -214,12 +236,14 @@ class MaskFits(Op):
     ``axes`` (axis of the mask, axis of the tensor).
     """
 
-    axes: tuple[tuple[int, int], ...]
+    axes: tuple[tuple[Axis, Axis], ...]
 
     no_derivative = "positions are integers"
     view_map = {0: (0,)}
 
     def output_types(self, positions: TensorVariable, *lengths: TensorVariable) -> list[TensorType]:
+        if len(lengths) != 2 * len(self.axes):
+            raise TypeError(f"{self}: {2 * len(self.axes)} lengths are needed, got {len(lengths)}")
         return [positions.type]
 
     def perform(self, positions: Any, *lengths: Any) -> Any:
@@ -389,6 +413,9 @@ def static_shape(
     if len(places) != len(inputs) or not all(map(_fills, places, inputs)):
         given = ", ".join(str(v.type) for v in inputs)
         raise DTypeError(f"the index [{describe(pattern)}] needs {places}; given is ({given})")
+    used = sum(entry not in (NEW, NOTHING, FLAG) for entry in pattern)
+    if used > x.ndim:
+        raise AxisError(f"the index [{describe(pattern)}] has {used} axes, {x} ({x.type}) fewer")
     arrays = [
         _flag_shape(v, None) if v.dtype == "bool" else v.type.shape
         for v in inputs

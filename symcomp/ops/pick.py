@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axis, Natural
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -17,6 +18,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, IndexOutOfRangeError, ShapeError
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import broadcast_static, unbroadcast
+from symcomp.ops.shape import require_axes
 
 
 def nowhere(dtype: str) -> int:
@@ -28,9 +30,10 @@ def nowhere(dtype: str) -> int:
 class _AtPosition(Op):
     """``axes`` holds the one axis of the lines."""
 
-    axes: tuple[int]
+    axes: tuple[Axis]
 
     def _check(self, x: TensorVariable, index: TensorVariable) -> None:
+        require_axes(self, self.axes, x)
         if not dtypes.is_integer(index.dtype):
             raise DTypeError(f"{self}: the positions must be integers, got {index.type}")
         shape = tuple(1 if a in self.axes else n for a, n in enumerate(x.type.shape))
@@ -137,7 +140,7 @@ class AsRows(Op):
     """
 
     fill: float
-    count: int | None = None
+    count: Natural | None = None
 
     def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
         if not x.ndim or y.ndim != 1:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axis
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -16,7 +17,7 @@ from symcomp.errors import ShapeError
 from symcomp.ops.axes import matrix_transpose
 from symcomp.ops.dimshuffle import dimshuffle
 from symcomp.ops.scalar_math import conj, mul
-from symcomp.ops.shape import product_of, reshape, shape_tuple
+from symcomp.ops.shape import product_of, require_axes, reshape, shape_tuple
 
 # Pairs (i, j): axis i of the first tensor meets axis j of the second.
 Pairs = Sequence[tuple[int, int]]
@@ -40,9 +41,11 @@ class SameLengths(Op):
     """
 
     name: str
-    pairs: tuple[tuple[int, int], ...]
+    pairs: tuple[tuple[Axis, Axis], ...]
 
     def output_types(self, x: TensorVariable, y: TensorVariable) -> list[TensorType]:
+        require_axes(self, [i for i, _ in self.pairs], x)
+        require_axes(self, [j for _, j in self.pairs], y)
         check_lengths(self.name, x, y, self.pairs)
         shape = list(y.type.shape)
         for i, j in self.pairs:

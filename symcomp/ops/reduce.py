@@ -5,11 +5,12 @@ from __future__ import annotations
 import builtins
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axes, DtypeName, one_of
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -20,7 +21,7 @@ from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.join import concatenate
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cast, conj, maximum, real, second, sqr, sqrt
-from symcomp.ops.shape import normalize_axes, product_of, shape_tuple
+from symcomp.ops.shape import normalize_axes, product_of, require_axes, shape_tuple
 
 
 @record(eq=False)
@@ -50,7 +51,12 @@ class Reduction:
     @property
     def logical(self) -> bool:
         """Whether the output tells truth of any dtype: any and all."""
-        return self.pullback is None
+        return self.name in ("any", "all")
+
+    @property
+    def bitwise(self) -> bool:
+        """Whether it joins the bits of integers."""
+        return self.name.startswith("bitwise_")
 
     def __reduce__(self) -> Any:
         return (_reduction, (self.name,))
@@ -106,6 +112,10 @@ REDUCTIONS: dict[str, Reduction] = {
         Reduction("min", np.minimum, lambda x: x, _extreme_pullback, _extreme_pushforward, False),
         Reduction("any", np.logical_or, lambda x: "bool", None, None, True),
         Reduction("all", np.logical_and, lambda x: "bool", None, None, True),
+        *(
+            Reduction(ufunc.__name__, ufunc, lambda x: x, None, None, True)
+            for ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+        ),
     )
 }  # fmt: skip
 
@@ -123,15 +133,18 @@ class Reduce(Op):
     """
 
     reduction: Reduction
-    axes: tuple[int, ...]
-    dtype: str | None = None
-    acc_dtype: str | None = None
+    axes: Axes
+    dtype: DtypeName | None = None
+    acc_dtype: DtypeName | None = None
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        require_axes(self, self.axes, x)
         name = self.reduction.name
         out = self.dtype or self.reduction.dtype(x.dtype)
         if not self.reduction.logical:
             self._check_complex(x, (x.dtype, self.acc_dtype or out, out))
+        if self.reduction.bitwise and not dtypes.is_discrete(x.dtype):
+            raise DTypeError(f"{name}: {x} is {x.type}; integers or bool are needed")
         if name in ("max", "min"):
             if dtypes.is_complex(x.dtype):
                 raise DTypeError(f"{name}: {x} is {x.dtype}; complex numbers have no order")
@@ -205,7 +218,9 @@ class Reduce(Op):
 
     @property
     def no_derivative(self) -> str:  # type: ignore[override]
-        """any and all."""
+        """Those of truth and of bits."""
+        if self.reduction.bitwise:
+            return "it is of integers"
         return "its output is boolean" if self.reduction.logical else ""
 
     def __str__(self) -> str:
@@ -332,7 +347,8 @@ def mean(
     input : tensor_like
     axis : int or sequence of int, optional
     dtype : optional
-        Of the result; by default that of the input, float64 for integers.
+        Of the sum, and, unless it is discrete, of the result; by default that of the input, float64
+        for integers. The mean of sums of integers is float64.
     op : bool
         Accepted for Theano's sake.
     keepdims : bool
@@ -348,13 +364,11 @@ def mean(
     """
     x = as_tensor_variable(input)
     axes = normalize_axes("mean", axis, x.ndim)
-    kind = (
-        dtypes.canonical(dtype)
-        if dtype is not None
-        else "float64"
-        if dtypes.is_discrete(x.dtype)
-        else x.dtype
-    )
+    chosen = None if dtype is None else dtypes.canonical(dtype)
+    if chosen is not None and dtypes.is_discrete(chosen):
+        total = cast(_reduce("sum", x, axes, chosen, keepdims, acc_dtype), "float64")
+        return total / _count(x, axes, "float64")
+    kind = chosen or ("float64" if dtypes.is_discrete(x.dtype) else x.dtype)
     work = "float32" if kind == "float16" else kind
     total = _reduce(
         "sum", cast(x, kind) if dtypes.is_discrete(x.dtype) else x, axes, work, keepdims, acc_dtype
@@ -397,10 +411,11 @@ def _spread_dtype(x: TensorVariable) -> str:
 
 
 def _variance(
-    name: str, x: TensorVariable, axis: Any, ddof: int, keepdims: bool, corrected: bool
+    name: str, x: TensorVariable, axis: Any, ddof: Any, keepdims: bool, corrected: bool
 ) -> TensorVariable:
     """The variance, in float32 for float16, whose squares end at 65504."""
     axes = normalize_axes(name, axis, x.ndim)
+    ddof = _as_ddof(name, ddof)
     if dtypes.is_discrete(x.dtype) or x.dtype == "float16":
         x = cast(x, "float32" if x.dtype == "float16" else "float64")
     deviation = x - mean(x, axes, keepdims=True)
@@ -411,6 +426,17 @@ def _variance(
         drift = sum(deviation, axes, keepdims=keepdims)
         total = total - real(drift * conj(drift)) / count
     return total / maximum(count - ddof, 0)
+
+
+def _as_ddof(name: str, ddof: Any) -> Any:
+    """What is taken from the number of elements: a real number, or a scalar variable of them."""
+    try:
+        v = as_tensor_variable(ddof)
+    except (TypeError, ValueError):
+        v = None
+    if v is None or v.ndim or v.dtype == "bool" or dtypes.is_complex(v.dtype):
+        raise TypeError(f"{name}: ddof is {ddof!r:.80}; a real number is needed")
+    return ddof
 
 
 def std(
@@ -457,14 +483,15 @@ class ArgReduce(Op):
     ``axes``.
     """
 
-    which: str
-    axes: tuple[int, ...]
+    which: Annotated[str, one_of("argmax", "argmin")]
+    axes: Axes
 
     no_derivative = "its output is an integer"
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         if dtypes.is_complex(x.dtype):
             raise DTypeError(f"{self.which}: {x} is {x.dtype}; complex numbers have no order")
+        require_axes(self, self.axes, x)
         for a in self.axes:
             if x.type.shape[a] == 0:
                 raise ShapeError(f"{self.which}: axis {a} of {x} ({x.type}) is empty")

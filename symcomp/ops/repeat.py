@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
-from symcomp.core.tensor import TensorVariable
+from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import alloc, full, ones
 from symcomp.ops.axes import expand_dims
 from symcomp.ops.control import Assert
-from symcomp.ops.convert import as_tensor_variable, with_rank
+from symcomp.ops.convert import as_rank, as_tensor_variable, with_rank
 from symcomp.ops.creation import arange, linspace
 from symcomp.ops.cumulative import along, cumsum
 from symcomp.ops.dimshuffle import dimshuffle
@@ -27,6 +27,8 @@ from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import ge, switch
 from symcomp.ops.scalar_math import cast, maximum, mod
 from symcomp.ops.shape import (
+    as_integer,
+    as_integers,
     as_lengths,
     flatten,
     normalize_axes,
@@ -59,6 +61,7 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:
     array([1., 2., 1., 2.])
     """
     x = as_tensor_variable(x)
+    ndim = None if ndim is None else as_rank(ndim, "tile")
     counts = _counts(reps, ndim)
     rank = max(x.ndim, len(counts), ndim or 0)
     x, counts = with_rank(x, rank), [1] * (rank - len(counts)) + counts
@@ -70,11 +73,9 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:
 
 def _counts(reps: Any, ndim: int | None) -> list[Any]:
     """The entries of ``reps``; of a vector of unknown length, ``ndim`` with ones in front."""
-    if isinstance(reps, list | tuple) or (isinstance(reps, np.ndarray) and reps.ndim == 1):
-        return list(reps)
-    counts = as_tensor_variable(reps)
-    if counts.ndim == 0:
-        return [counts]
+    if not isinstance(reps, TensorVariable) or reps.ndim != 1:
+        return _checked_counts("tile", "reps", reps)
+    counts = reps
     if counts.ndim == 1 and counts.type.shape[0] is None:
         if ndim is None:
             raise ShapeError(
@@ -85,6 +86,16 @@ def _counts(reps: Any, ndim: int | None) -> list[Any]:
         missing = Assert(f"tile: reps has more entries than ndim={ndim}")(missing, ge(missing, 0))
         counts = specify_shape(concatenate([ones(missing, counts.dtype), counts]), (ndim,))
     return as_lengths(counts, "tile")
+
+
+def _checked_counts(name: str, argument: str, counts: Any) -> list[Any]:
+    """Return counts of repetitions: ints of at least 0 if they are known, else integer scalars."""
+    several = isinstance(counts, list | tuple) or getattr(counts, "ndim", 0) == 1
+    scalars = [as_integer(n, name, argument) for n in (counts if several else [counts])]
+    found = [int(n.data) if isinstance(n, TensorConstant) else n for n in scalars]
+    if any(isinstance(n, int) and n < 0 for n in found):
+        raise ShapeError(f"{name}: {argument} is {counts!r:.80}; it must not be negative")
+    return found
 
 
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
@@ -105,11 +116,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
     >>> T.repeat(x, [2, 1]).eval({x: [1, 2]})
     array([1., 1., 2.])
     """
-    x, counts = as_tensor_variable(x), as_tensor_variable(repeats)
-    if counts.ndim > 1 or not dtypes.is_discrete(counts.dtype):
-        raise DTypeError(
-            f"repeat: repeats must be an integer scalar or vector, got {counts} ({counts.type})"
-        )
+    x, counts = as_tensor_variable(x), _read_repeats(repeats)
     if axis is None:
         x, axis = flatten(x), 0
     number = normalize_axis("repeat", axis, x.ndim)
@@ -127,6 +134,17 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
     places = arange(sum_(cast(counts, "int64")))
     source = sum_(cast(ge(dimshuffle(places, 0, "x"), dimshuffle(ends, "x", 0)), "int64"), axis=1)
     return take(x, source, axis=number)
+
+
+def _read_repeats(repeats: Any) -> TensorVariable:
+    counts = as_integers(repeats, "repeat", "repeats")
+    if counts.ndim > 1:
+        raise DTypeError(
+            f"repeat: repeats must be an integer scalar or vector, got {counts} ({counts.type})"
+        )
+    if isinstance(counts, TensorConstant) and (counts.data < 0).any():
+        raise ShapeError(f"repeat: repeats is {repeats!r:.80}; it must not be negative")
+    return counts
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
@@ -157,10 +175,13 @@ def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
     shifts = list(shift) if isinstance(shift, list | tuple) else [shift] * len(axes)
     if len(shifts) == 1:
         shifts *= len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(f"roll: shift {shift} has {len(shifts)} entries for the axes {axes}")
     for a, s in zip(axes, shifts, strict=True):
         number = normalize_axis("roll", a, x.ndim)
         n = shape_tuple(x)[number]
-        x = take(x, mod(arange(n) - s, maximum(n, 1)), axis=number)
+        places = arange(n) - as_integer(s, "roll", "shift")
+        x = take(x, mod(places, maximum(n, 1)), axis=number)
     return x
 
 
@@ -217,7 +238,10 @@ def pad(
         raise ValueError(f"pad: mode={mode!r}: must be one of {', '.join(PAD_MODES)}")
     if reflect_type != "even":
         raise NotImplementedError(f"pad: reflect_type={reflect_type!r}; only 'even' is there")
-    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
+    given = np.asarray(pad_width)
+    if given.dtype.kind not in "iu" and given.size:
+        raise TypeError(f"pad: pad_width is {pad_width!r:.80}; integers are needed")
+    widths = np.broadcast_to(given, (x.ndim, 2))
     if (widths < 0).any():
         raise ShapeError(f"pad: pad_width {pad_width} must not be negative")
     fills = _pairs(end_values if mode == "linear_ramp" else constant_values, x.ndim)

@@ -210,14 +210,21 @@ def where(condition: Any, ift: Any = None, iff: Any = None) -> Any:
     return switch(condition, ift, iff)
 
 
+def _clipped(x: Any, a: Any, b: Any) -> Any:
+    z = np.minimum(np.maximum(x, a), b)
+    if z.dtype.kind == "c":
+        return z
+    crossed = np.greater(a, b)
+    return np.where(crossed & (x < a), a, z) if crossed.any() else z
+
+
 _clip = scalar(
-    "clip", "x lower upper", "x, but at least lower and at most upper.",
-    lambda x, a, b: np.minimum(np.maximum(x, a), b),
+    "clip", "x lower upper", "lower if x is less, else upper if x is more, else x.", _clipped,
     dtype=lambda x, a, b: dtypes.upcast(x, a, b),
     d=(
         lambda x, a, b, z, g: switch(and_(ge(x, a), le(x, b)), g, 0),
-        lambda x, a, b, z, g: switch(and_(lt(x, a), le(a, b)), g, 0),
-        lambda x, a, b, z, g: switch(or_(gt(x, b), gt(a, b)), g, 0),
+        lambda x, a, b, z, g: switch(lt(x, a), g, 0),
+        lambda x, a, b, z, g: switch(and_(gt(x, b), ge(x, a)), g, 0),
     ),
 )  # fmt: skip
 
@@ -225,6 +232,9 @@ _clip = scalar(
 def clip(x: Any, min: Any = None, max: Any = None) -> TensorVariable:
     """``x``, but at least ``min`` and at most ``max``. The derivative is 1 between, bounds
     included.
+
+    Where ``min`` is above ``max``, what is below ``min`` becomes ``min``, and all else ``max``, as
+    in Theano; NumPy makes all of it ``max``.
 
     Parameters
     ----------

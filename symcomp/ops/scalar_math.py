@@ -365,6 +365,10 @@ round_half_away_from_zero = scalar(
 )  # fmt: skip
 
 
+# Beyond, 10 to this power is no float64.
+MOST_DECIMALS = 308
+
+
 def round(x: Any, mode: Any = "half_to_even") -> TensorVariable:
     """Round to integers, or to a number of decimals.
 
@@ -384,6 +388,10 @@ def round(x: Any, mode: Any = "half_to_even") -> TensorVariable:
     array([0.2, 1.4])
     """
     if isinstance(mode, int) and mode != 0:
+        if isinstance(mode, bool) or abs(mode) > MOST_DECIMALS:
+            raise ValueError(
+                f"round: mode={mode!r}: a number of decimals, at most {MOST_DECIMALS}, is needed"
+            )
         scale = 10.0 ** abs(mode)
         x = as_tensor_variable(x)
         if dtypes.is_discrete(x.dtype) and mode > 0:
@@ -408,13 +416,9 @@ def iround(x: Any, mode: str = "half_to_even") -> TensorVariable:
 exp = scalar("exp", "x", "e ** x", np.exp, dtype=float_rule, d=(lambda x, z, g: g * z,))
 exp2 = scalar("exp2", "x", "2 ** x", np.exp2, dtype=float_rule, d=(lambda x, z, g: g * z * LN2,))
 expm1 = scalar(
-    "expm1",
-    "x",
-    "e ** x - 1, exact near 0.",
-    np.expm1,
-    dtype=float_rule,
-    d=(lambda x, z, g: g * exp(x),),
-)
+    "expm1", "x", "e ** x - 1, exact near 0.", np.expm1,
+    dtype=float_rule, d=(lambda x, z, g: g * exp(x),),
+)  # fmt: skip
 log = scalar(
     "log", "x", "The natural logarithm.", np.log, dtype=float_rule, d=(lambda x, z, g: g / x,)
 )

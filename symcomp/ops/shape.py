@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axes, Axis, Natural, Rank
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
-from symcomp.errors import AxisError, DTypeError, NotScalarConstantError, ShapeError
+from symcomp.errors import AxisError, DTypeError, ShapeError
 from symcomp.ops.convert import (
     Stack,
+    as_int,
+    as_rank,
     as_tensor_variable,
     cast_to,
-    constant_scalar,
     stack_first_axis,
 )
 from symcomp.ops.scalar_logic import eq, lt, switch
@@ -52,7 +54,7 @@ class Shape(Op):
 class ShapeI(Op):
     """z = the length of axis ``axis`` of x.   (...) -> (), int64"""
 
-    axis: int
+    axis: Axis
 
     no_derivative = "lengths do not depend on values"
 
@@ -102,12 +104,16 @@ def shape_tuple(x: TensorVariable) -> tuple[Any, ...]:
     return tuple(n if n is not None else ShapeI(a)(x) for a, n in enumerate(x.type.shape))
 
 
+def require_axes(op: Op, axes: Sequence[int], x: TensorVariable) -> None:
+    """Raise AxisError if ``x``, an input of ``op``, has fewer axes than a parameter names."""
+    for axis in axes:
+        if not 0 <= axis < x.ndim:
+            raise AxisError(f"{op}: axis {axis} does not exist in {x} ({x.type})")
+
+
 def normalize_axis(name: str, axis: Any, ndim: int) -> int:
     """``axis`` counted from the front; raise if there is none such."""
-    try:
-        number = int(constant_scalar(axis))
-    except (NotScalarConstantError, TypeError, ValueError):
-        raise TypeError(f"{name}: axis must be a constant integer, got {axis!r}") from None
+    number = as_int(axis, name, "axis")
     if not -ndim <= number < ndim:
         raise AxisError(f"{name}: axis {number} does not exist in a tensor with {ndim} axes")
     return number % ndim
@@ -149,27 +155,58 @@ def get_vector_length(v: Any) -> int:
 # -- lengths given by the user
 
 
-def as_length(n: Any, name: str) -> TensorVariable:
-    """``n`` as an int64 scalar."""
-    v = as_tensor_variable(n)
-    if v.ndim != 0 or not dtypes.is_discrete(v.dtype):
-        raise DTypeError(f"{name}: a length must be an integer scalar, got {v} ({v.type})")
+def as_integer(value: Any, name: str, argument: str) -> TensorVariable:
+    """An argument of a function as an int64 scalar, which may be known only when it runs."""
+    try:
+        v = as_tensor_variable(value)
+    except (TypeError, ValueError):
+        v = None
+    if v is None or v.ndim != 0 or not dtypes.is_integer(v.dtype):
+        shown = f"{value!r:.80}" if v is None else f"{v} ({v.type})"
+        raise DTypeError(f"{name}: {argument} must be an integer scalar, got {shown}")
+    if isinstance(v, TensorConstant) and int(v.data) > np.iinfo(np.int64).max:
+        raise DTypeError(f"{name}: {argument} is {v}, which does not fit int64")
     return cast_to(v, "int64")
 
 
-def as_lengths(shape: Any, name: str) -> list[TensorVariable]:
-    """The entries of a shape: an int, ints and scalars, or a vector of known length."""
+def as_integers(value: Any, name: str, argument: str) -> TensorVariable:
+    """An argument of a function as a tensor of integers."""
+    try:
+        v = as_tensor_variable(value)
+    except (TypeError, ValueError):
+        v = None
+    if v is None or not dtypes.is_integer(v.dtype):
+        shown = f"{value!r:.80}" + (f" ({v.type})" if v is not None else "")
+        raise DTypeError(f"{name}: {argument} must be integers, got {shown}")
+    return v
+
+
+def as_length(n: Any, name: str, least: int | None = None) -> TensorVariable:
+    """``n`` as an int64 scalar; if it is known, at least ``least``."""
+    length = as_integer(n, name, "a length")
+    if least is not None and isinstance(length, TensorConstant) and length.data < least:
+        raise ShapeError(f"{name}: a length is {length.data}; it must be at least {least}")
+    return length
+
+
+def as_lengths(shape: Any, name: str, least: int | None = None) -> list[TensorVariable]:
+    """The entries of a shape: an int, ints and scalars, or a vector of known length; those that are
+    known are at least ``least``.
+    """
+    return [as_length(n, name, least) for n in _entries_of_shape(shape, name)]
+
+
+def _entries_of_shape(shape: Any, name: str) -> list[Any]:
+    if isinstance(shape, np.ndarray | TensorConstant):
+        array = shape if isinstance(shape, np.ndarray) else shape.data
+        return list(array.reshape(-1)) if array.ndim < 2 else [shape]
     if isinstance(shape, TensorVariable) and shape.ndim == 1:
-        if isinstance(shape, TensorConstant):
-            return [as_length(int(n), name) for n in shape.data]
         if shape.owner is not None and isinstance(shape.owner.op, Stack):
-            return [as_length(n, name) for n in shape.owner.inputs]
+            return list(shape.owner.inputs)
         if shape.owner is not None and isinstance(shape.owner.op, Shape):
-            return [as_length(n, name) for n in shape_tuple(shape.owner.inputs[0])]
-        return [as_length(shape[i], name) for i in range(get_vector_length(shape))]
-    if isinstance(shape, list | tuple | np.ndarray):
-        return [as_length(n, name) for n in shape]
-    return [as_length(shape, name)]
+            return list(shape_tuple(shape.owner.inputs[0]))
+        return [shape[i] for i in range(get_vector_length(shape))]
+    return list(shape) if isinstance(shape, list | tuple) else [shape]
 
 
 def known_length(n: Any) -> int | None:
@@ -191,7 +228,7 @@ class Reshape(Op):
     view.
     """
 
-    ndim: int
+    ndim: Rank
 
     def output_types(self, x: TensorVariable, lengths: TensorVariable) -> list[TensorType]:
         if lengths.ndim != 1 or lengths.dtype != "int64":
@@ -308,8 +345,9 @@ def reshape(x: Any, newshape: Any, ndim: int | None = None) -> TensorVariable:
            [3., 4.]])
     """
     x = as_tensor_variable(x)
+    ndim = None if ndim is None else as_rank(ndim, "reshape")
     if isinstance(newshape, TensorVariable) and newshape.ndim == 1:
-        lengths = cast_to(newshape, "int64")
+        lengths = cast_to(as_integers(newshape, "reshape", "newshape"), "int64")
         if ndim is None:
             ndim = get_vector_length(newshape)
     else:
@@ -348,7 +386,7 @@ def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
     array([[1., 2., 3., 4.]])
     """
     x = as_tensor_variable(x)
-    ndim = ndim if outdim is None else outdim
+    ndim = as_int(ndim if outdim is None else outdim, "flatten", "ndim")
     if ndim < 1 or ndim > max(x.ndim, 1):
         raise ShapeError(
             f"flatten: ndim={ndim} is not between 1 and the {x.ndim} axes of {x} ({x.type})"
@@ -367,9 +405,14 @@ def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
 class SpecifyShape(Op):
     """z = x, a view; an error at run time if a length is not the one in ``lengths`` (None: any)."""
 
-    lengths: tuple[int | None, ...]
+    lengths: tuple[Natural | None, ...]
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        if len(self.lengths) != x.ndim:
+            raise ShapeError(
+                f"specify_shape: {len(self.lengths)} lengths {self.lengths} for the {x.ndim} axes "
+                f"of {x} ({x.type})"
+            )
         merged = []
         for axis, (known, claimed) in enumerate(zip(x.type.shape, self.lengths, strict=True)):
             if known is not None and claimed is not None and known != claimed:
@@ -416,7 +459,17 @@ def specify_shape(x: Any, shape: Any) -> TensorVariable:
     TensorType(float64, (None, 3))
     """
     x = as_tensor_variable(x)
-    lengths = tuple(None if n is None else int(constant_scalar(n)) for n in shape)
+    if isinstance(shape, TensorConstant):
+        shape = shape.data
+    if not isinstance(shape, list | tuple | np.ndarray):
+        raise TypeError(
+            f"specify_shape: shape is {shape!r:.80}; for {x} ({x.type}) a sequence of {x.ndim} "
+            "lengths is needed, ints or None"
+        )
+    lengths = tuple(
+        None if n is None else as_int(n, "specify_shape", f"the length of axis {a} in shape", 0)
+        for a, n in enumerate(shape)
+    )
     if len(lengths) != x.ndim:
         raise ShapeError(f"specify_shape: {lengths} for {x} with {x.ndim} axes ({x.type})")
     if all(n is None or n == m for n, m in zip(lengths, x.type.shape, strict=True)):
@@ -430,9 +483,10 @@ class ForgetLengths(Op):
     broadcast.
     """
 
-    axes: tuple[int, ...]
+    axes: Axes
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        require_axes(self, self.axes, x)
         return [
             TensorType(x.dtype, [None if a in self.axes else n for a, n in enumerate(x.type.shape)])
         ]
@@ -478,6 +532,10 @@ def unbroadcast(x: Any, *axes: int) -> TensorVariable:
 def patternbroadcast(x: Any, broadcastable: Sequence[bool]) -> TensorVariable:
     """``x`` with just the axes broadcastable that ``broadcastable`` says."""
     x = as_tensor_variable(x)
+    if not isinstance(broadcastable, Sequence | np.ndarray):
+        raise TypeError(
+            f"patternbroadcast: broadcastable is {broadcastable!r:.80}; {x.ndim} bools are needed"
+        )
     if len(broadcastable) != x.ndim:
         raise ShapeError(f"patternbroadcast: {tuple(broadcastable)} for {x} with {x.ndim} axes")
     x = addbroadcast(x, *[a for a, b in enumerate(broadcastable) if b])

@@ -8,11 +8,12 @@ it dominates. Beside an element of +inf, exponentials of finite ones are finite,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axes, Axis
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -24,7 +25,7 @@ from symcomp.ops.exact import WIDER, growth, two_sum
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cast
-from symcomp.ops.shape import normalize_axes
+from symcomp.ops.shape import normalize_axes, require_axes
 
 # -- on arrays, along the last axis
 
@@ -146,8 +147,23 @@ def _require_one_shape(op: Op, *xs: Any) -> None:
         )
 
 
+def _require_lines(op: Op, axes: Sequence[int], xs: Sequence[Any], count: int) -> None:
+    """Raise if ``xs`` are not ``count`` float tensors of one rank that have the axes."""
+    if len(xs) != count:
+        raise TypeError(f"{op}: {count} inputs are needed, got {len(xs)}")
+    for x in xs:
+        if not dtypes.is_float(x.dtype):
+            raise DTypeError(f"{op}: x must be a float tensor, got {x} ({x.type})")
+        require_axes(op, axes, x)
+    if len({(x.ndim, x.dtype) for x in xs}) > 1:
+        types = ", ".join(str(x.type) for x in xs)
+        raise ShapeError(f"{op}: its inputs must have one dtype and one rank, got {types}")
+
+
 class _LineOp(Op):
     """Maps each line along some axes to a line of the same length. All inputs have one shape."""
+
+    n_inputs: ClassVar[int] = 1
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -155,9 +171,7 @@ class _LineOp(Op):
         raise NotImplementedError
 
     def output_types(self, *xs: TensorVariable) -> list[TensorType]:
-        for x in xs:
-            if not dtypes.is_float(x.dtype):
-                raise DTypeError(f"{self}: x must be a float tensor, got {x} ({x.type})")
+        _require_lines(self, self.lines, xs, self.n_inputs)
         return [xs[0].type]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
@@ -177,7 +191,7 @@ class Softmax(_LineOp):
     Of a line that holds inf, its infinities are NaN, inf / inf, and its other elements 0.
     """
 
-    axis: int
+    axis: Axis
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -202,7 +216,7 @@ class LogSoftmax(_LineOp):
     Of a line that holds inf, its infinities are NaN, inf - inf, and its other elements -inf.
     """
 
-    axis: int
+    axis: Axis
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -224,7 +238,9 @@ class LogSoftmax(_LineOp):
 class WeightedSoftmax(_LineOp):
     """z_i = w_i exp(x_i) / sum_j w_j exp(x_j) over ``axes``; x and w have one shape."""
 
-    axes: tuple[int, ...]
+    axes: Axes
+
+    n_inputs: ClassVar[int] = 2
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -263,8 +279,10 @@ class Centred(_LineOp):
     transposed: z_i = x_i - w_i sum_j x_j. Nothing cancels where one weight is nearly 1.
     """
 
-    axes: tuple[int, ...]
+    axes: Axes
     transposed: bool = False
+
+    n_inputs: ClassVar[int] = 2
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -318,12 +336,12 @@ def _centred_transposed(x: Any, w: Any) -> Any:
 class _LogOfSum(Op):
     """Reduces ``axes`` of its inputs, all of one shape, to the logarithm of a sum."""
 
-    axes: tuple[int, ...]
+    axes: Axes
+
+    n_inputs: ClassVar[int] = 1
 
     def output_types(self, *xs: TensorVariable) -> list[TensorType]:
-        for x in xs:
-            if not dtypes.is_float(x.dtype):
-                raise DTypeError(f"{self}: x must be a float tensor, got {x} ({x.type})")
+        _require_lines(self, self.axes, xs, self.n_inputs)
         shape = [n for a, n in enumerate(xs[0].type.shape) if a not in self.axes]
         return [TensorType(xs[0].dtype, shape)]
 
@@ -363,7 +381,7 @@ def _evenly_weighted(x: Any, axes: tuple[int, ...]) -> Any:
 class LogSumExp(_LogOfSum):
     """z = log sum_i exp(x_i) over ``axes``, without overflow."""
 
-    axes: tuple[int, ...]
+    axes: Axes
 
     def perform(self, x: Any) -> Any:
         return self._apply(_log_sum_exp, x)
@@ -373,7 +391,7 @@ class LogSumExp(_LogOfSum):
 class LogMeanExp(_LogOfSum):
     """z = log (1/n sum_i exp(x_i)) over ``axes``, without overflow."""
 
-    axes: tuple[int, ...]
+    axes: Axes
 
     def perform(self, x: Any) -> Any:
         return self._apply(_log_mean_exp, x)
@@ -383,7 +401,9 @@ class LogMeanExp(_LogOfSum):
 class WeightedLogSumExp(_LogOfSum):
     """z = log sum_i w_i exp(x_i) over ``axes``, without overflow; NaN if the sum is negative."""
 
-    axes: tuple[int, ...]
+    axes: Axes
+
+    n_inputs: ClassVar[int] = 2
 
     def perform(self, x: Any, w: Any) -> Any:
         return self._apply(_weighted_log_sum_exp, x, w)

@@ -75,6 +75,7 @@ class Solve(MatrixOp):
         object.__setattr__(self, "A_structure", structure)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "unit_diagonal", self.is_triangular and bool(self.unit_diagonal))
+        super().__post_init__()
 
     @property
     def is_triangular(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axis, one_of
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -22,12 +23,13 @@ from symcomp.ops.reduce import mean
 from symcomp.ops.scalar_logic import isnan, switch
 from symcomp.ops.scalar_math import abs_, cast
 from symcomp.ops.shape import (
-    as_length,
+    as_integer,
     flatten,
     known_length,
     normalize_axes,
     normalize_axis,
     product_of,
+    require_axes,
     reshape,
     shape_tuple,
 )
@@ -37,11 +39,12 @@ from symcomp.ops.shape import (
 class Argsort(Op):
     """z = the positions that sort x along ``axis``; NaN last. Always stable."""
 
-    axis: int
+    axis: Axis
 
     no_derivative = "its output is an integer"
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        require_axes(self, (self.axis,), x)
         return [TensorType("int64", x.type.shape)]
 
     def perform(self, x: Any) -> Any:
@@ -55,9 +58,10 @@ class Argsort(Op):
 class Sort(Op):
     """z = x in ascending order along ``axis``; NaN last."""
 
-    axis: int
+    axis: Axis
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        require_axes(self, (self.axis,), x)
         return [x.type]
 
     def perform(self, x: Any) -> Any:
@@ -137,13 +141,14 @@ class ArgTopK(Op):
     (.., n, ..) () -> (.., abs(k), ..)
     """
 
-    axis: int
+    axis: Axis
 
     no_derivative = "its output is an integer"
 
     def output_types(self, x: TensorVariable, k: TensorVariable) -> list[TensorType]:
         if k.ndim != 0 or k.dtype != "int64":
             raise DTypeError(f"topk: kth must be an int64 scalar, got {k} ({k.type})")
+        require_axes(self, (self.axis,), x)
         shape = list(x.type.shape)
         count = known_length(k)
         if count is not None:
@@ -224,7 +229,7 @@ def topk_and_argtopk(
     if not dtypes.is_integer(kind):
         raise DTypeError(f"topk: idx_dtype={idx_dtype!r} must be an integer dtype")
     values, number = _sorting("topk", x, axis, None, None)
-    places = ArgTopK(number)(values, as_length(kth, "topk"))
+    places = ArgTopK(number)(values, as_integer(kth, "topk", "kth"))
     return [take_along_axis(values, places, number), cast(places, kind)]
 
 
@@ -234,7 +239,7 @@ class SearchSorted(Op):
     v[i].   (n,) (...) -> (...)
     """
 
-    side: str
+    side: Annotated[str, one_of("left", "right")]
 
     no_derivative = "its output is an integer"
 
@@ -289,7 +294,7 @@ class Unique(Op):
     each, and counts.
     """
 
-    axis: int | None
+    axis: Axis | None
     return_index: bool
     return_inverse: bool
     return_counts: bool
@@ -298,6 +303,7 @@ class Unique(Op):
     no_derivative = "how many elements there are depends on their values"
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
+        require_axes(self, () if self.axis is None else (self.axis,), x)
         shape = (
             [None]
             if self.axis is None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Axes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -21,7 +22,7 @@ from symcomp.ops.exact import two_product
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cast
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.shape import ShapeI, require_axes
 
 # log 2, cut after 32 bits, so that its products with exponents are exact, and the rest.
 LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
@@ -36,10 +37,11 @@ def _require_float(op: Op, x: TensorVariable) -> None:
 class Centered(Op):
     """z_i = x_i - mean_j x_j over ``axes``; the rounding error of the mean is taken out."""
 
-    axes: tuple[int, ...]
+    axes: Axes
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         _require_float(self, x)
+        require_axes(self, self.axes, x)
         return [x.type]
 
     def perform(self, x: Any) -> Any:
@@ -66,10 +68,11 @@ class Centered(Op):
 
 
 class _FloatReduction(Op):
-    axes: tuple[int, ...]
+    axes: Axes
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         _require_float(self, x)
+        require_axes(self, self.axes, x)
         shape = [n for a, n in enumerate(x.type.shape) if a not in self.axes]
         return [TensorType(x.dtype, shape)]
 
@@ -87,7 +90,7 @@ class _FloatReduction(Op):
 class Variance(_FloatReduction):
     """z = mean_i (x_i - mean_j x_j)^2 over ``axes``."""
 
-    axes: tuple[int, ...]
+    axes: Axes
 
     def perform(self, x: Any) -> Any:
         d = Centered(self.axes).perform(x.astype(np.float32) if x.dtype == np.float16 else x)
@@ -112,7 +115,7 @@ class Variance(_FloatReduction):
 class Norm(_FloatReduction):
     """z = sqrt(sum_i x_i^2) over ``axes``, without over- or underflow; the derivative at 0 is 0."""
 
-    axes: tuple[int, ...]
+    axes: Axes
 
     def perform(self, x: Any) -> Any:
         work = x.astype(np.float32) if x.dtype == np.float16 else x
@@ -144,7 +147,7 @@ class LogProd(_FloatReduction):
     negative.
     """
 
-    axes: tuple[int, ...]
+    axes: Axes
 
     def perform(self, x: Any) -> Any:
         with np.errstate(all="ignore"):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Natural
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -222,6 +223,13 @@ def as_index(name: str, index: Any) -> Variable:
     return cast_to(i, "int64")
 
 
+def _as_bound(part: Any) -> Variable:
+    """A part of a slice: an int64 scalar, or a constant None."""
+    if isinstance(part, Variable) and part.type == NoneConst.type:
+        return part
+    return NoneConst if part is None else as_index("getitem", part)
+
+
 def _position(op: Op, x: Any, element: Any, equal: Any) -> int:
     for i, candidate in enumerate(x):
         if equal(candidate, element):
@@ -269,7 +277,7 @@ class ElementOp(ListOp):
 class MakeList(Op):
     """z = [x_1, .., x_count], of elements of one type."""
 
-    count: int
+    count: Natural
 
     no_derivative = NO_DERIVATIVE
 
@@ -341,10 +349,7 @@ class GetSlice(ListOp):
     view_map = {0: (0,)}
 
     def as_inputs(self, x: Any, *parts: Any) -> list[Variable]:
-        return [
-            as_list("getitem", x),
-            *(NoneConst if v is None or v is NoneConst else as_index("getitem", v) for v in parts),
-        ]
+        return [as_list("getitem", x), *map(_as_bound, parts)]
 
     def perform(self, x: Any, *parts: Any) -> list[Any]:
         start, stop, step = (None if v is None else int(v) for v in parts)

@@ -40,8 +40,9 @@ from symcomp.ops.softmax import *
 from symcomp.ops.sort import *
 from symcomp.ops.variables import *
 from symcomp.tensor import nnet
+from symcomp.tensor.suggestions import numpy_form
 
-operators.install()
+operators.install(numpy_form)
 
 as_tensor = as_tensor_variable
 abs = abs_  # noqa: F405
@@ -52,11 +53,15 @@ _LATER = (
     "fft", "grad", "hessian", "inplace", "jacobian", "linalg", "Lop", "nlinalg", "NumericGradient",
     "random", "Rop", "shared_randomstreams", "signal", "slinalg", "verify_grad",
 )  # fmt: skip
-_NOT_OFFERED = ("lazy_names", "operators", "TYPE_CHECKING")
+# In which a name is looked for that is not here.
+_NAMESPACES = tuple(
+    f"symcomp.tensor.{name}" for name in ("nnet", "nlinalg", "slinalg", "fft", "signal.pool")
+)
+_NOT_OFFERED = ("lazy_names", "numpy_form", "operators", "suggestions", "TYPE_CHECKING")
 __all__ = [n for n in dir() if not n.startswith("_") and n not in _NOT_OFFERED]
 __all__ += _LATER
 
 if TYPE_CHECKING:
     from symcomp.tensor.later import *
 else:
-    __getattr__, __dir__ = lazy_names(__name__, _LATER, "symcomp.tensor.later")
+    __getattr__, __dir__ = lazy_names(__name__, _LATER, "symcomp.tensor.later", _NAMESPACES)

@@ -1,6 +1,7 @@
 """The compiler and its cache: broken and foreign entries, what cannot be used, what is told."""
 
 import ctypes
+import errno
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from symcomp.codegen import driver, entry
+from symcomp.codegen import driver, early, entry
 from symcomp.config import config
 
 SOURCE = "int answer(void);\nint answer(void)\n{\n    return 42;\n}\n"
@@ -450,3 +451,137 @@ def test_a_directory_that_can_only_be_read(directory, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(driver.CompilerError, match=r"cannot be written: .*compiledir"):
         answer()
+
+
+def fail_in(monkeypatch, directory, failure):
+    """Have what is done with files of a directory raise: "write", "replace" or "load"."""
+    seal, load, replace = driver.seal, ctypes.CDLL, os.replace
+
+    def is_there(name):
+        return str(name).startswith(str(directory))
+
+    def sealed(name, key):
+        if failure == "write" and is_there(name):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        seal(name, key)
+
+    def loaded(name, *rest, **options):
+        if failure == "load" and is_there(name):
+            raise OSError(f"{name}: failed to map segment from shared object")
+        return load(name, *rest, **options)
+
+    def replaced(name, other):
+        if failure == "replace":
+            raise OSError(errno.EDQUOT, "Disk quota exceeded")
+        replace(name, other)
+
+    monkeypatch.setattr(driver, "seal", sealed)
+    monkeypatch.setattr(ctypes, "CDLL", loaded)
+    monkeypatch.setattr(os, "replace", replaced)
+
+
+@pytest.fixture(params=["write", "replace", "load"])
+def failure(request, monkeypatch):
+    monkeypatch.setattr(driver, "_given_up", {})
+    driver._warn_once.cache_clear()
+    return request.param
+
+
+def test_a_full_or_noexec_default_directory(default, monkeypatch, failure):
+    fail_in(monkeypatch, default, failure)
+    check_nothing_is_kept()
+    assert [*default.iterdir()] == []
+
+
+def test_a_full_or_noexec_directory(directory, monkeypatch, failure):
+    """One that is chosen, too, may become full while a program runs."""
+    fail_in(monkeypatch, directory, failure)
+    check_nothing_is_kept()
+    assert [*directory.iterdir()] == []
+
+
+def test_early_code_of_a_full_directory(directory, monkeypatch, failure):
+    """It is optimized in the background as it is made: for this process alone."""
+    fail_in(monkeypatch, directory, failure)
+    monkeypatch.setattr(early, "LONG", 1)
+    monkeypatch.setattr(early, "PATIENCE", 0.0)
+    with config.change_flags(cflags=""), pytest.warns(RuntimeWarning, match="Until then every"):
+        ((code,),) = early.load_codes([(SOURCE, ["answer"])])
+        early.wait()
+    assert ctypes.CFUNCTYPE(ctypes.c_int)(code.address)() == 42 and not code.early
+
+
+def test_nothing_can_be_loaded(directory, monkeypatch):
+    """Then it is as without a compiler."""
+    monkeypatch.setattr(driver, "_broken", set())
+    driver._warn_once.cache_clear()
+    fail_in(monkeypatch, "", "load")
+    with pytest.warns(RuntimeWarning, match=r"does not work.* run .* NumPy.*failed to map"):
+        assert driver.load(SOURCE, ["answer"]) is None
+    assert driver.target() is None
+
+
+@pytest.fixture
+def mounted(tmp_path, monkeypatch):
+    """A function that mounts a small file system in memory."""
+    place = tmp_path / "mounted"
+    place.mkdir()
+    monkeypatch.setattr(driver, "_given_up", {})
+    driver._warn_once.cache_clear()
+
+    def mount(options):
+        command = ["mount", "-t", "tmpfs", "-o", f"mode=700,{options}", "symcomp", str(place)]
+        try:
+            done = subprocess.run(command, check=False, capture_output=True).returncode == 0
+        except OSError:
+            done = False
+        if not done:
+            pytest.skip("file systems cannot be mounted")
+        return place
+
+    yield mount
+    if os.path.ismount(place):
+        # Lazily: the loader does not unmap what it could not load.
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.parametrize("options", ["noexec,size=4m", "size=4k"])
+def test_a_file_system_without_execution_or_space(mounted, options):
+    with config.change_flags(compiledir=str(mounted(options))):
+        check_nothing_is_kept()
+
+
+@pytest.mark.parametrize("how", ["writable", "of another user", "link"])
+def test_entries_that_others_may_write_are_built_again(directory, monkeypatch, how):
+    builds = count_builds(monkeypatch)
+    answer()
+    forget()
+    (entry,) = driver.entries()
+    if how == "writable":
+        entry.path.chmod(0o722)
+    elif how == "link":
+        elsewhere = directory.parent / "elsewhere.so"
+        entry.path.rename(elsewhere)
+        entry.path.symlink_to(elsewhere)
+    elif os.getuid() == 0:
+        os.chown(entry.path, 65534, -1)
+    else:
+        pytest.skip("only the superuser can give files to others")
+    assert answer() == 42
+    assert len(builds) == 2
+    forget()
+    answer()
+    assert len(builds) == 2
+    assert entry.path.lstat().st_mode & 0o777 == 0o700
+
+
+def test_entries_do_not_depend_on_the_umask(directory, monkeypatch):
+    builds = count_builds(monkeypatch)
+    before = os.umask(0)
+    try:
+        answer()
+    finally:
+        os.umask(before)
+    forget()
+    assert answer() == 42
+    assert len(builds) == 1

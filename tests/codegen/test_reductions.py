@@ -49,7 +49,8 @@ def agree(got, want, what=""):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_reduction_and_dtype(dtype):
     rng = np.random.default_rng(2)
-    formulas = [reduction(name, axes, dtype) for name in REDUCTIONS for axes in ((0,), (1,))]
+    names = [n for n, r in REDUCTIONS.items() if not (r.bitwise and dtype.startswith("float"))]
+    formulas = [reduction(name, axes, dtype) for name in names for axes in ((0,), (1,))]
     functions = addresses([kernel_of(f, [(False, False)]) for f in formulas])
     for shape in ((3, 4), (1000, 3), (3, 1000), (40, 129), (2, 300)):
         x = values(dtype, shape, rng)

@@ -189,6 +189,17 @@ def test_small_differences(theano):
     a, b = theano.scalar.floats("ab")
     assert (a.name, b.dtype) == ("a", "float64")
     np.testing.assert_array_equal(T.elemwise.CAReduce(theano.scalar.maximum, 1)(M).eval(), M.max(1))
+    rows = np.array([[1, 2, 4], [5, 6, 7]], "int8")
+    for name, ufunc in (
+        ("add", np.add), ("mul", np.multiply), ("or_", np.bitwise_or), ("and_", np.bitwise_and),
+        ("xor", np.bitwise_xor),
+    ):  # fmt: skip
+        for given in (rows, rows > 4):
+            found = T.elemwise.CAReduce(getattr(theano.scalar, name), 1)(given).eval()
+            expected = ufunc.reduce(given, axis=1).astype(given.dtype)
+            np.testing.assert_array_equal(found, expected, strict=True)
+    assert T.slinalg.kron(np.ones(2), np.ones((2, 3))).eval().shape == (12,)
+    assert T.nnet.hard_sigmoid(T.bvector()).dtype == "float32"
     zeros = np.array([0.0, 2.0, 3.0])
     assert float(T.elemwise.ProdWithoutZeros()(zeros).eval()) == 6
     assert np.isclose(T.nlinalg.Eig()(np.diag([1.0, 2.0]))[0].eval().real.sum(), 3)

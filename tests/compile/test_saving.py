@@ -205,7 +205,7 @@ HOSTILE = [
     (lambda t: t.update(functions={}), "stands where a list"),
     (lambda t: t.update(functions=[{}]), "stands where a dict"),
     (lambda t: t.__delitem__("functions"), "'functions' is missing"),
-    (lambda t: t["graph"]["roots"][0].update(name=3), "the name of a variable is a str"),
+    (lambda t: t["graph"]["roots"][0].update(name=3), "3 stands where a text is expected"),
     (lambda t: t["graph"]["roots"][0]["type"]["fields"].update(dtype="float96"), "float96"),
     (lambda t: t["graph"]["roots"][0]["type"]["fields"].update(dtype="object"), "object"),
     (lambda t: t["graph"]["roots"][0]["type"]["fields"].update(shape=3), "TensorType.shape is 3"),
@@ -215,7 +215,7 @@ HOSTILE = [
     ),
     (
         lambda t: t["graph"]["roots"][0]["type"]["fields"].update(shape={"tuple": [True]}),
-        "which is no tuple",
+        "tuple.int or None, .... is needed",
     ),
     (
         lambda t: t["graph"]["roots"][1]["type"]["fields"].update(dtype="float32"),
@@ -227,7 +227,7 @@ HOSTILE = [
     ),
     (
         lambda t: t["graph"]["nodes"][0]["op"]["fields"].update(scalar={"float": "0x1p+0"}),
-        "Elemwise.scalar is 1.0, which is no ScalarOp",
+        "Elemwise.scalar is 1.0: ScalarOp is needed",
     ),
     (
         lambda t: t["graph"]["nodes"][0]["op"]["fields"].update(
@@ -253,11 +253,26 @@ HOSTILE = [
         lambda t: t["graph"]["nodes"][0].update(
             op={"class": "symcomp.ops.join:Join", "fields": {"axis": -1}}
         ),
-        "Join.axis is -1: axes are counted from the start",
+        "Join.axis is -1: an axis counted from the start",
     ),
     (lambda t: t["graph"]["nodes"][0].update(inputs=[0, 2]), "no value number 2"),
     (lambda t: t["graph"]["nodes"][0].update(inputs=[True, 1]), "no value number True"),
     (lambda t: t["graph"].update(inputs=[-5]), "no value number -5"),
+    (lambda t: t["graph"]["roots"][0].update(name="\ud800"), "has half of a surrogate pair"),
+    (lambda t: t["graph"]["nodes"][0].update(names=["\udfff"]), "has half of a surrogate pair"),
+    (lambda t: t.update(outputs={"dict": {"\ud800": t["outputs"]}}), "half of a surrogate pair"),
+    (
+        lambda t: t["graph"]["nodes"][0]["op"].update(
+            {"class": "symcomp.ops.windows.pooling:_Pooling"}
+        ),
+        "is no op by itself",
+    ),
+    (
+        lambda t: t["graph"]["nodes"][0].update(
+            op={"class": "symcomp.ops.determinant:Det", "fields": {}}, inputs=[0]
+        ),
+        "Det does not take",
+    ),
 ]
 
 
@@ -304,6 +319,15 @@ def array_file(header):
         ("arrays/0.npy",
          array_file("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999,), }"),
          "claims to be float64 of shape"),
+        ("arrays/0.npy", array_file("{'descr': '<f8', 'fortran_order': False, 'shape': (True,)}"),
+         "claims to be float64 of shape"),
+        ("arrays/0.npy",
+         array_file("{'descr': '|u1', 'fortran_order': False, 'shape': (%s24,)}" % ("1," * 70)),
+         "no archive that symcomp.save wrote: .*maximum"),
+        ("arrays/0.npy",
+         array_file("{'descr': '<f8', 'fortran_order': False, 'shape': (0, %s)}" % (9 * 10**30)),
+         "no archive that|claims to be"),
+        ("arrays/0.npy", array_file("(" * 5000), "is no array"),
         ("arrays/0.npy", array_file("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"),
          "holds object"),
     ],
@@ -361,6 +385,9 @@ def test_archives_with_tricks(path):
     assert deep != text
     with pytest.raises(LoadError, match="is not JSON|describes what cannot be: RecursionError"):
         symcomp.load(archive_of(path, (TEXT, deep), *arrays))
+    number = text.replace(b"null", b"9" * 5000, 1)
+    with pytest.raises(LoadError, match=r"graph\.json is not JSON: Exceeds the limit"):
+        symcomp.load(archive_of(path, (TEXT, number), *arrays))
     with pytest.raises(LoadError, match="nan stands where"):
         symcomp.load(archive_of(path, (TEXT, text.replace(b"null", b"NaN", 1))))
 

@@ -332,6 +332,8 @@ def test_configuration(tmp_path):
         ("floatx=1", "no option 'floatx'"),
         ("floatX", "not of the form"),
         ("allow_gc=maybe", "must be a bool"),
+        ("cflags=-O2 'x", "cflags=.*from SYMCOMP_FLAGS.*as a shell does: No closing quotation"),
+        ("cc=gcc\0", "cc='gcc.x00'.*it has a NUL character"),
     ):
         with pytest.raises(ConfigError, match=message):
             Config({"SYMCOMP_FLAGS": flags})
@@ -393,3 +395,16 @@ def test_register_mode():
     assert hash(mode) == hash(
         symcomp.Mode().including("a").excluding("b")
     ) and "including=('a',)" in repr(mode)
+
+
+def test_order_follows_changes():
+    """The order is kept until the graph changes; the list that is returned is the caller's."""
+    x = T.dvector("x")
+    graph = FunctionGraph([x], [T.exp(T.sin(x))])
+    graph.toposort().clear()
+    assert [str(node.op) for node in graph.toposort()] == ["sin", "exp"]
+    (inside,) = graph.inputs
+    graph.replace(graph.outputs[0].owner.inputs[0], T.cos(T.tanh(inside)))
+    assert [str(node.op) for node in graph.toposort()] == ["tanh", "cos", "exp"]
+    graph.change_input("output", 0, inside)
+    assert graph.toposort() == []

@@ -5,6 +5,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.errors import ParameterError
 from symcomp.ifelse import ifelse
 from symcomp.ops.debugging import PdbBreakpoint, Print, Raise
 from symcomp.tests.harness import check
@@ -21,6 +22,14 @@ def test_print_prints_attributes_and_calls_methods(capsys):
     f = symcomp.function([x], Print("x", attrs=("shape", "min"))(x).sum())
     f([3.0, 1.0])
     assert capsys.readouterr().out == "x shape = (2,)\nx min = 1.0\n"
+
+
+@pytest.mark.parametrize("name", ["sort", "fill", "resize", "dump", "setflags", "clear", "nothing"])
+def test_print_changes_nothing(name):
+    """A method with side effects would change what the function computes."""
+    with pytest.raises(ParameterError, match=f"Print: attrs has '{name}'; .*argmax"):
+        Print("x", attrs=("shape", name))
+    Print("x", attrs=(name,), global_fn=lambda op, value: None)  # knows what to do with them
 
 
 def test_print_of_one_attribute_and_of_a_function(capsys):

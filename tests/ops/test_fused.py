@@ -8,6 +8,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
+from symcomp.core.source import Source
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.blocks import block_indices
 from symcomp.ops.elemwise import ROWS, ScalarOp
@@ -203,7 +204,8 @@ def test_formulas_are_values():
     assert pickle.loads(pickle.dumps(gated())) == gated()
     nan, zero = Literal.of(np.nan), Literal.of(0.0)
     assert nan == Literal.of(np.nan) and zero != Literal.of(-0.0) and zero != Literal.of(0)
-    first, second = (Fused(gated().formula, (None,) * 5), Fused(gated().formula, ("line",) * 5))
+    lines = [None, Source("file.py", 1, "f")]
+    first, second = (Fused(gated().formula, (line,) * 5) for line in lines)
     assert first == second and hash(first) == hash(second)
 
 

@@ -237,6 +237,22 @@ def test_kron(shapes):
     check(T.kron, *(normal(*s) for s in shapes), expected=lambda a, b: np.asarray(np.kron(a, b)))
 
 
+@pytest.mark.parametrize(
+    "shapes",
+    [((2,), (3, 4)), ((3, 4), (2,)), ((2, 3), (4, 5)), ((2, 3, 4), (6, 7)), ((2,), (3, 4, 5))],
+    ids=str,
+)
+def test_kron_of_theano(shapes):
+    """By the definition of ``scipy.linalg.kron``, for any ranks: rows of blocks are joined."""
+
+    def expected(a, b):
+        rows = np.concatenate(np.multiply.outer(a, b), axis=1)
+        return rows.ravel() if rows.ndim == 2 else np.concatenate(rows, axis=1)
+
+    values = [normal(*s) for s in shapes]
+    check(T.slinalg.kron, *values, expected=expected)
+
+
 def test_products_of_stacks():
     x, y = normal(2, 3, 4), normal(2, 4, 3)
     check(

@@ -6,6 +6,7 @@ from scipy import special
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.config import config
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.softmax import LogSoftmax, Softmax
 from symcomp.tests.harness import ALL_DTYPES, FLOAT_DTYPES, check
@@ -267,3 +268,12 @@ def test_classes_are_checked():
     for kind in ("bool", "float64"):
         with pytest.raises(DTypeError, match="the classes must be integers"):
             T.nnet.crossentropy_categorical_1hot(p, T.vector(dtype=kind))
+
+
+@pytest.mark.parametrize("name", ["hard_sigmoid", "ultra_fast_sigmoid", "elu", "selu", "softsign"])
+@pytest.mark.parametrize(("policy", "dtype"), [("theano", "float32"), ("numpy", "float16")])
+def test_activations_of_integers(name, policy, dtype):
+    with config.change_flags(cast_policy=policy):
+        z = getattr(T.nnet, name)(T.bvector())
+    assert z.dtype == T.nnet.sigmoid(T.bvector()).dtype if policy == "numpy" else dtype
+    assert z.dtype == dtype

@@ -145,6 +145,16 @@ def test_ties_share_the_gradient():
     )
 
 
+@pytest.mark.parametrize("x_dtype", ["bool", "int8", "float32"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64"])
+def test_means_of_discrete_sums_are_float64(x_dtype, dtype):
+    """As in Theano: ``dtype`` is that of the sum, which is divided by the number of elements."""
+    x = np.array([[1, 0, 1], [0, 0, 1]], x_dtype)
+    z = T.mean(T.constant(x), axis=1, dtype=dtype)
+    assert z.dtype == "float64"
+    np.testing.assert_allclose(z.eval(), x.sum(axis=1, dtype=dtype) / 3)
+
+
 def test_complex_reductions():
     z = M + 1j * M[::-1]
     for name in ("sum", "prod", "mean", "var"):

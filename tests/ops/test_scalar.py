@@ -2,12 +2,15 @@
 modes.
 """
 
+import itertools
+
 import mpmath
 import numpy as np
 import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.elemwise import ROWS
@@ -265,6 +268,34 @@ def test_clip():
     x = T.dvector()
     slope = symcomp.grad(T.clip(x, 0, 1).sum(), x)
     assert slope.eval({x: [-1, 0, 0.5, 1, 2]}).tolist() == [0, 1, 1, 1, 0]
+
+
+def by_clip_of_theano(x, low, high):
+    """By its definition: the lower bound counts first; NaN as NumPy has it."""
+    crossed = np.where(x < low, low, np.where(x > high, high, x))
+    return np.where(low > high, crossed, np.clip(x, low, high))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_clip_between_crossed_bounds(dtype, kernels):
+    numbers = [0, 1] if dtype == "bool" else [0, 1, 2, 3, 4]
+    x, low, high = np.array(list(itertools.product(numbers, repeat=3)), dtype).T
+    if dtype.startswith("float"):
+        x[::7], low[::11], high[::13] = np.nan, np.nan, np.nan
+    x, low, high = (np.ascontiguousarray(v) for v in (x, low, high))
+    args = [T.vector(dtype=dtype) for _ in range(3)]
+    with config.change_flags(kernels=kernels):
+        f = symcomp.function(args, T.clip(*args))
+    np.testing.assert_array_equal(f(x, low, high), by_clip_of_theano(x, low, high))
+
+
+def test_gradient_of_clip_between_crossed_bounds():
+    args = T.dvectors("x", "low", "high")
+    slopes = symcomp.grad(T.clip(*args).sum(), args)
+    values = [np.array([0.0, 2.0, 4.0]), np.full(3, 3.0), np.full(3, 1.0)]
+    found = symcomp.function(args, slopes)(*values)
+    np.testing.assert_array_equal(found, [[0, 0, 0], [1, 1, 0], [0, 0, 1]])
 
 
 def test_ties_share_the_gradient():

@@ -16,7 +16,7 @@ from symcomp.ops import inplace
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.shape import SpecifyShape
 from symcomp.rewrite import phases
-from symcomp.rewrite.engine import MOST_REWRITES, Engine
+from symcomp.rewrite.engine import MOST_REWRITES, Engine, Known
 from symcomp.rewrite.phases import CANONICALIZE, PHASES, STABILIZE, rewrite
 from symcomp.rewrite.rule import RuleSet, rule
 from symcomp.tests.rewrite.rules import all_kinds
@@ -366,3 +366,31 @@ def test_rules_of_a_row_leave_its_in_place_applications():
     assert rewritten(inplace.second_inplace(X, T.exp(X))) == ["exp", "second_inplace"]
     assert rewritten(inplace.log_inplace(1.0 + X))[-1] == "log_inplace"
     assert rewritten(T.log(1.0 + X)) == ["log1p"]
+
+
+def test_engines_that_share_what_is_known_merge_each_node_once():
+    """Merge only what changed since; merge it into what the engines before saw."""
+
+    @rule("tanh", why="a test")
+    def tanh_is_sin(node, graph):
+        return T.sin(node.inputs[0])
+
+    x = T.dvector("x")
+    graph = FunctionGraph([x], [T.sin(x), T.tanh(x), T.exp(T.cos(x)), T.exp(T.cos(x))])
+    known, merged = Known(), []
+
+    class Counting(Engine):
+        def _merge(self, node):
+            merged.append(str(node.op))
+            return super()._merge(node)
+
+    Counting(graph, RuleSet([]), known=known).run()
+    assert sorted(merged) == ["cos", "cos", "exp", "exp", "sin", "tanh"]
+    assert len(graph.nodes) == 4
+    merged.clear()
+    Counting(graph, RuleSet([tanh_is_sin]), known=known).run()
+    assert merged == ["sin"] and len(graph.nodes) == 3
+    assert graph.outputs[0] is graph.outputs[1] and graph.outputs[2] is graph.outputs[3]
+    merged.clear()
+    Counting(graph, RuleSet([tanh_is_sin]), known=known).run()
+    assert not merged

@@ -476,3 +476,10 @@ def test_rows_of_other_lengths_are_another_loop():
     wanted = [b * wide, np.exp(a) / wide, np.sin(b) - np.sqrt(wide)]
     for found, value in zip(f(a, b), wanted, strict=True):
         np.testing.assert_allclose(found, value)
+
+
+def test_sum_of_all_axes_with_one_axis_less_than_before():
+    """Restore fewer axes than the sum goes over."""
+    m = T.dmatrix("m")
+    f = symcomp.function([m], T.exp(T.log(m).sum().dimshuffle("x")))
+    np.testing.assert_allclose(f(np.full((2, 2), 2.0)), [16.0])

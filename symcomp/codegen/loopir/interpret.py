@@ -6,6 +6,7 @@ after another: indices and values are arrays then, with an element for each lane
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -260,8 +261,17 @@ def _lanes(frame: Frame) -> int:
     return next(len(v) for v in frame.values() if isinstance(v, np.ndarray) and v.ndim)
 
 
+_BITS = {
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+}
+
+
 def joined(reduction: str, total: Any, x: Any) -> Any:
     """Return totals with one more element each."""
+    if reduction in _BITS:
+        return _BITS[reduction](total, x)
     if total.dtype == bool:
         return total | x if reduction in ("any", "max", "sum") else total & x
     if reduction in ("max", "min"):
@@ -274,6 +284,8 @@ def joined(reduction: str, total: Any, x: Any) -> Any:
 def start_of(reduction: str, dtype: str) -> Any:
     """Return the total of no elements."""
     kind = np.dtype(dtype).kind
+    if reduction == "bitwise_and":
+        return np.asarray(True) if kind == "b" else ~np.zeros((), dtype)
     if reduction not in ("max", "min"):
         return np.asarray(reduction in ("prod", "all"), dtype)
     if kind == "f":

@@ -10,6 +10,8 @@ import io
 import json
 import os
 import re
+import struct
+import tokenize
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,13 @@ TEXT = "graph.json"
 ARRAY = re.compile(r"arrays/(0|[1-9][0-9]{0,8})\.npy")
 # A graph of a million nodes has some hundred MB of text.
 LARGEST_TEXT = 1 << 30
+# What reading a damaged or crafted archive raises; zipfile itself checks little.
+DAMAGE = (OSError, ValueError, RuntimeError, EOFError, OverflowError, struct.error)
+# What NumPy, which has Python's parser read headers, raises of those that are none.
+HEADER_ERRORS = (
+    ValueError, TypeError, SyntaxError, LookupError, ArithmeticError, RecursionError, MemoryError,
+    tokenize.TokenError,
+)  # fmt: skip
 # Every archive has the same time in it, so that equal graphs make equal files.
 DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -59,15 +68,24 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[Any, list[np.ndarray]]:
         If the file is no such archive, or something in it is not what it claims to be.
     """
     place = os.fspath(path)
+    with open(place, "rb") as file:  # what this raises is no fault of the content
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = _checked(archive, place)
+                text = _parsed(archive.read(members.pop(TEXT)), place)
+                return text, [_array(archive, members, n) for n in range(len(members))]
+        except LoadError:
+            raise
+        except (zipfile.BadZipFile, *DAMAGE) as problem:
+            raise LoadError(f"{place} is no archive that symcomp.save wrote: {problem}") from None
+
+
+def _parsed(data: bytes, place: str) -> Any:
+    """Return what is written as JSON; ValueError includes numbers of too many digits."""
     try:
-        with zipfile.ZipFile(place) as archive:
-            members = _checked(archive, place)
-            text = json.loads(_content(archive, members.pop(TEXT)).decode())
-            return text, [_array(archive, members, n) for n in range(len(members))]
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as problem:
+        return json.loads(data.decode())
+    except (ValueError, RecursionError) as problem:
         raise LoadError(f"{place}: {TEXT} is not JSON: {problem}") from None
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as problem:
-        raise LoadError(f"{place} is no archive that symcomp.save wrote: {problem}") from None
 
 
 def _checked(archive: zipfile.ZipFile, place: str) -> dict[str, zipfile.ZipInfo]:
@@ -92,33 +110,37 @@ def _checked(archive: zipfile.ZipFile, place: str) -> dict[str, zipfile.ZipInfo]
     return found
 
 
-def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    return archive.read(info)
-
-
 def _array(
     archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], number: int
 ) -> np.ndarray:
     name = f"arrays/{number}.npy"
     if name not in members:
         raise LoadError(f"{name} is missing")
-    data = _content(archive, members[name])
+    data = archive.read(members[name])
     file = io.BytesIO(data)
-    try:
-        version = np.lib.format.read_magic(file)
-        if version not in ((1, 0), (2, 0)):
-            raise LoadError(f"{name} is of version {version} of the format, not 1 or 2")
-        header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        shape, fortran, dtype = header(file)
-    except ValueError as problem:
-        raise LoadError(f"{name} is no array: {problem}") from None
+    shape, fortran, dtype = _header(file, name)
     if dtype.hasobject or dtype.kind not in "biufc":
         raise LoadError(f"{name} holds {dtype}: numbers are expected")
     rest = len(data) - file.tell()
-    if any(n < 0 for n in shape) or prod(shape) * dtype.itemsize != rest:
+    if any(type(n) is not int or n < 0 for n in shape) or prod(shape) * dtype.itemsize != rest:
         raise LoadError(f"{name} claims to be {dtype} of shape {shape}, but has {rest} bytes")
     flat = np.frombuffer(data, dtype, offset=file.tell())
     return flat.reshape(shape, order="F" if fortran else "C").copy(order="K")
+
+
+def _header(file: io.BytesIO, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return the shape, whether the order is Fortran's, and the dtype that an array claims."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }.get(version)
+        if read is None:
+            raise LoadError(f"{name} is of version {version} of the format, not 1 or 2")
+        found: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(file)
+        return found
+    except LoadError:
+        raise
+    except HEADER_ERRORS as problem:
+        raise LoadError(f"{name} is no array: {problem}") from None

@@ -11,17 +11,19 @@ from symcomp.compile.callable import Function
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
 from symcomp.compile.saving.archive import read_archive, write_archive
-from symcomp.compile.saving.graphs import GraphReader, GraphWriter, expect, member, pick
-from symcomp.compile.saving.values import mode_from, mode_to
+from symcomp.compile.saving.graphs import (
+    MISUSE,
+    GraphReader,
+    GraphWriter,
+    expect,
+    member,
+    pick,
+)
+from symcomp.compile.saving.values import mode_from, mode_to, name_of, text_of
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Variable
 from symcomp.errors import LoadError, SaveError, SymcompError
 
-# What functions raise of arguments that do not fit.
-MISUSE = (
-    TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError,
-    AssertionError,
-)  # fmt: skip
 FORMAT, VERSION = "symcomp", 1
 
 
@@ -165,7 +167,8 @@ def _restore(text: Any, variables: list[Variable], functions: list[Function]) ->
     if kind == "variable":
         return pick(variables, value)
     if kind == "dict":
-        return {k: _restore(v, variables, functions) for k, v in expect(value, dict).items()}
+        entries = expect(value, dict).items()
+        return {text_of(k): _restore(v, variables, functions) for k, v in entries}
     if kind in ("list", "tuple"):
         found = [_restore(v, variables, functions) for v in expect(value, list)]
         return found if kind == "list" else tuple(found)
@@ -221,7 +224,7 @@ def _read_function(text: Any, reader: GraphReader) -> Function:
         updated,
         [expect(i, int) for i in member(text, "borrowed", list)],
         mode_from(text.get("mode")),
-        member(text, "name", str),
+        text_of(member(text, "name", str)),
         member(text, "nan_guard", str),
     )
     return Function(maker, bool(text.get("trust_input")))
@@ -229,15 +232,16 @@ def _read_function(text: Any, reader: GraphReader) -> Function:
 
 def _read_input(entry: Any, x: Variable, reader: GraphReader) -> Input:
     entry = expect(entry, dict)
+    name = name_of(entry.get("name"))
     shared = None if entry.get("shared") is None else pick(reader.shared, entry["shared"])
     strict, downcast = bool(entry.get("strict")), entry.get("allow_downcast")
     if shared is not None:
         container = shared.container
     else:
         value = reader.value(entry.get("value"))
-        container = Container(x.type, value, entry.get("name"), strict, downcast)
+        container = Container(x.type, value, name, strict, downcast)
     return Input(
-        shared if shared is not None else x, entry.get("name"), x.type, container, shared,
+        shared if shared is not None else x, name, x.type, container, shared,
         bool(entry.get("implicit")), bool(entry.get("has_default")), bool(entry.get("mutable")),
         strict, downcast,
     )  # fmt: skip

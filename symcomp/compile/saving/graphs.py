@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 
 from symcomp.compile.container import Container
-from symcomp.compile.saving.values import Decoder, Encoder, named_class
+from symcomp.compile.saving.values import Decoder, Encoder, name_of, named_class
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.flat import flatten
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType
 from symcomp.errors import LoadError, SaveError, SymcompError
+from symcomp.ops.elemwise import Elemwise
+
+# What functions raise of arguments that do not fit.
+MISUSE = (
+    TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError,
+    AssertionError,
+)  # fmt: skip
 
 
 class GraphWriter:
@@ -132,7 +139,7 @@ class GraphReader:
         if "variable" in root:
             return self._shared(root["variable"])
         kind = self.value.type(root.get("type"))
-        name, source = root.get("name"), self.value(root.get("source"))
+        name, source = name_of(root.get("name")), self.value(root.get("source"))
         if "data" in root:
             data = kind.filter(self.value(root["data"]), strict=True)
             if isinstance(kind, TensorType):
@@ -145,9 +152,13 @@ class GraphReader:
         inputs = [pick(variables, i) for i in member(text, "inputs", list)]
         types = [self.value.type(kind) for kind in member(text, "types", list)]
         try:
+            # Scalar functions convert inputs as the configuration says, which may be another now.
+            prepared = inputs if isinstance(op, Elemwise) else op.as_inputs(*inputs)
             wanted = op.output_types(*inputs)
-        except (SymcompError, TypeError, ValueError, IndexError, AttributeError) as problem:
+        except (*MISUSE, SymcompError) as problem:
             raise LoadError(f"{op} does not take {_shown(inputs)}: {problem}") from None
+        if prepared != inputs:
+            raise LoadError(f"{op} does not take {_shown(inputs)} as they are")
         fits = len(wanted) == len(types) and all(
             a.is_super(b) or b.is_super(a) for a, b in zip(wanted, types, strict=True)
         )
@@ -156,7 +167,7 @@ class GraphReader:
         node = Apply(op, inputs, types, self.value(text.get("source")))
         rows = (member(text, "names", list), member(text, "sources", list))
         for out, name, source in zip(node.outputs, *rows, strict=False):
-            out.name = None if name is None else str(name)
+            out.name = name_of(name)
             out.source = self.value(source)
         return node
 
@@ -167,7 +178,8 @@ class GraphReader:
         kind = self.value.type(entry.get("type"))
         value = self.value(entry.get("value"))
         cls = named_class(entry.get("class"), SharedVariable)
-        made = cls(kind, value, entry.get("name"), entry.get("strict"), entry.get("allow_downcast"))
+        name = name_of(entry.get("name"))
+        made = cls(kind, value, name, entry.get("strict"), entry.get("allow_downcast"))
         made.source = self.value(entry.get("source"))
         return made
 

@@ -19,9 +19,9 @@ import numpy as np
 from symcomp.compile.debugmode import DebugMode
 from symcomp.compile.mode import Mode
 from symcomp.compile.nanguardmode import NanGuardMode
-from symcomp.compile.saving.fields import fits, misfit, plain
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.fields import misfit, plain
 from symcomp.core.node import Type
 from symcomp.core.op import Op
 from symcomp.core.source import Source
@@ -166,8 +166,10 @@ class Decoder:
         }
 
     def __call__(self, value: Any) -> Any:
-        if value is None or isinstance(value, bool | str | int):
+        if value is None or isinstance(value, bool | int):
             return value
+        if isinstance(value, str):
+            return text_of(value)
         if not isinstance(value, dict):
             raise LoadError(f"{_short(value)} stands where a value is expected")
         try:
@@ -175,7 +177,7 @@ class Decoder:
                 return _row(value["scalar"], [self(p) for p in value["parameters"]])
             if "record" in value:
                 cls = RECORDS[value["record"]]
-                return _checked_record(cls(**self._fields(cls, value)))
+                return cls(**self._fields(cls, value))
             if "class" in value:
                 return self._named(value)
             (key,) = value
@@ -220,7 +222,7 @@ class Decoder:
     def _named(self, value: Any) -> Any:
         cls = named_class(value["class"], Op, Type)
         known: Any = getattr(cls, "__fields__", None)
-        if known is None:
+        if known is None or cls.__name__.startswith("_"):
             raise LoadError(f"{value['class']} is no op by itself")
         given = self._fields(cls, value)
         if issubclass(cls, Type):
@@ -300,18 +302,9 @@ def _row(name: Any, parameters: list[Any]) -> ScalarOp:
         (dtype,) = parameters
         if dtypes.canonical(_string(dtype)) != dtype:
             raise LoadError(f"{_short(dtype)} is no dtype")
-    elif any(not fits(int, n) or not 0 <= n <= LARGEST_PARAMETER for n in parameters):
+    elif any(type(n) is not int or not 0 <= n <= LARGEST_PARAMETER for n in parameters):
         raise LoadError(f"{_short(parameters)} are no parameters of {name}")
     return ROWS[name](*parameters)
-
-
-def _checked_record(value: Any) -> Any:
-    """A record whose names of dtypes are such, for they become C."""
-    names = {Formula: lambda v: v.inputs, Step: lambda v: (v.dtype,), Literal: lambda v: (v.dtype,)}
-    for name in names.get(type(value), lambda v: ())(value):
-        if dtypes.canonical(_string(name)) != name:
-            raise LoadError(f"{name!r} is no dtype")
-    return value
 
 
 def _source(value: Any) -> Source:
@@ -322,9 +315,23 @@ def _source(value: Any) -> Source:
 def _string(value: Any, longest: int = 1 << 20) -> str:
     if not isinstance(value, str) or len(value) > longest:
         raise LoadError(f"{_short(value)} stands where a text is expected")
+    return text_of(value)
+
+
+def text_of(value: str) -> str:
+    """Return a text that UTF-8 can write: JSON may have half of a pair of surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise LoadError(f"{_short(value)} is no text: it has half of a surrogate pair") from None
     return value
 
 
+def name_of(value: Any) -> str | None:
+    """Return a name; None where there is none."""
+    return None if value is None else _string(value)
+
+
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = ascii(value)
     return text if len(text) < 80 else text[:77] + "..."

@@ -90,7 +90,7 @@ def multivariate_normal(
 
 def _orders(state: Variable, lengths: Lengths, n: Any) -> Pair:
     """Permutations of 0 .. n - 1 along a new last axis: the order of random numbers."""
-    n = as_length(n, "permutation")
+    n = as_length(n, "permutation", 0)
     after, keys = standard(state, "standard_uniform", [*lengths, n], "float64")
     return after, argsort(keys, axis=-1)
 

@@ -20,7 +20,7 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.scalar_math import conj
 from symcomp.ops.shape import known_length, shape_tuple
-from symcomp.ops.windows.geometry import Geometry, folded, unfolded
+from symcomp.ops.windows.geometry import Geometry, Step, folded, unfolded
 
 # So many bytes of windows are laid out at a time: they should stay in the cache.
 BYTES_AT_A_TIME = 1 << 20
@@ -40,7 +40,7 @@ class _Convolution(Op):
     """What the three ops share: the geometry, and ``groups`` of channels that do not meet."""
 
     geometry: Geometry
-    groups: int = 1
+    groups: Step = 1
 
     @property
     def name(self) -> str:
@@ -171,6 +171,11 @@ class _Adjoint(_Convolution):
     def _asked(self, lengths: Sequence[Any]) -> list[int | None]:
         if len(lengths) != self.ndim:
             raise ShapeError(f"{self.name}: {len(lengths)} lengths for {self.ndim} spatial axes")
+        for n in lengths:
+            if n.ndim or n.dtype != "int64":
+                raise DTypeError(
+                    f"{self.name}: a length is {n} ({n.type}); an int64 scalar is needed"
+                )
         return [known_length(n) for n in lengths]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:

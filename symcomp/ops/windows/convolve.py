@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.convert import as_tensor_variable, cast_to, constant_scalar
+from symcomp.ops.convert import as_int, as_tensor_variable, cast_to, constant_scalar
 from symcomp.ops.index import getitem
 from symcomp.ops.shape import (
     as_lengths,
@@ -38,9 +40,14 @@ def read_geometry(
     )
 
 
+def _is_step(n: Any) -> bool:
+    number = isinstance(n, int | float | np.integer | np.floating) and not isinstance(n, bool)
+    return number and bool(np.isfinite(n)) and n == int(n) and n >= 1
+
+
 def _steps(name: str, title: str, given: Any, ndim: int) -> tuple[int, ...]:
     found = tuple(given) if isinstance(given, Sequence) else (given,) * ndim
-    if len(found) != ndim or any(isinstance(n, bool) or int(n) != n or n < 1 for n in found):
+    if len(found) != ndim or not all(_is_step(n) for n in found):
         raise ValueError(f"{name}: {title} is {given!r}; {ndim} positive ints are needed")
     return tuple(int(n) for n in found)
 
@@ -104,6 +111,7 @@ def _convolved(
     unshared: bool = False,
 ) -> TensorVariable:
     geometry = read_geometry(name, border_mode, subsample, filter_dilation, ndim)
+    num_groups = as_int(num_groups, name, "num_groups", 1)
     x = _with_shape(name, "input_shape", x, input_shape)
     w = _with_shape(name, "filter_shape", w, filter_shape)
     x, w = _common(x, w)
@@ -298,6 +306,7 @@ def _grad_wrt_inputs(
     unshared: bool = False,
 ) -> TensorVariable:
     geometry = read_geometry(name, border_mode, subsample, filter_dilation, ndim)
+    num_groups = as_int(num_groups, name, "num_groups", 1)
     g, w = as_tensor_variable(g), _with_shape(name, "filter_shape", w, filter_shape)
     g, w = _common(g, w)
     w = _turned(w, ndim) if filter_flip else w
@@ -398,6 +407,7 @@ def _grad_wrt_weights(
     unshared: bool = False,
 ) -> TensorVariable:
     geometry = read_geometry(name, border_mode, subsample, filter_dilation, ndim)
+    num_groups = as_int(num_groups, name, "num_groups", 1)
     x, g = _common(_with_shape(name, "input_shape", x, input_shape), as_tensor_variable(g))
     lengths = _spatial(name, "filter_shape", filter_shape, ndim)
     if unshared:

@@ -8,16 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from symcomp.core.fields import Between, check_fields, one_of
 from symcomp.core.record import record
-from symcomp.errors import ShapeError
+from symcomp.errors import ParameterError, ShapeError
+
+# Positions in a padded image, in 64 bits, are sums of products of two such numbers.
+LARGEST = 2**31 - 1
+#: A step, or the length of a window.
+Step = Annotated[int, Between(1, LARGEST)]
+#: How many elements are added at an end of an axis.
+Margin = Annotated[int, Between(0, LARGEST)]
 
 # "valid": none; "full": all windows that meet the image; "half": as many windows as elements, for
 # odd windows; or how many elements before and after.
-Padding = str | tuple[int, int]
+Padding = Annotated[str, one_of("valid", "full", "half")] | tuple[Margin, Margin]
 
 
 @record
@@ -35,8 +43,16 @@ class Geometry:
     """
 
     padding: tuple[Padding, ...]
-    strides: tuple[int, ...]
-    dilation: tuple[int, ...]
+    strides: tuple[Step, ...]
+    dilation: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not len(self.padding) == len(self.strides) == len(self.dilation) > 0:
+            raise ParameterError(
+                f"Geometry: padding {self.padding}, strides {self.strides} and dilation "
+                f"{self.dilation} must have one entry for each spatial axis, at least one"
+            )
 
     def span(self, axis: int, k: Any) -> Any:
         """How far a window of ``k`` elements reaches."""

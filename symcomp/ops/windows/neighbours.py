@@ -58,14 +58,22 @@ def images2neibs(
         raise ShapeError(f"images2neibs: ten4 is {x.type}; it must have 4 axes")
     if mode not in MODES:
         raise ValueError(f"images2neibs: mode is {mode!r}; one of {MODES} is needed")
-    shape = as_lengths(neib_shape, "images2neibs")
-    step = shape if neib_step is None else as_lengths(neib_step, "images2neibs")
+    shape = _pair("images2neibs", "neib_shape", neib_shape)
+    step = shape if neib_step is None else _pair("images2neibs", "neib_step", neib_step)
     if mode in ("half", "full"):
         x = _with_zeros(x, mode, shape)
     lengths = shape_tuple(x)[2:]
     places = [_places(n, k, s, mode) for n, k, s in zip(lengths, shape, step, strict=True)]
     parts = take(take(x, places[1], axis=3), places[0], axis=2)
     return reshape(dimshuffle(parts, 0, 1, 2, 4, 3, 5), (-1, product_of(shape)))
+
+
+def _pair(name: str, argument: str, given: Any) -> list[TensorVariable]:
+    """The lengths of a window, or its steps: along rows and columns."""
+    found = as_lengths(given, name, 1)
+    if len(found) != 2:
+        raise ShapeError(f"{name}: {argument} is {given!r:.80}; two lengths are needed")
+    return found
 
 
 def _with_zeros(x: TensorVariable, mode: str, shape: Any) -> TensorVariable:
@@ -107,7 +115,7 @@ def neibs2images(
     """
     if mode not in ("valid", "ignore_borders"):
         raise ValueError(f"neibs2images: mode is {mode!r}; 'valid' or 'ignore_borders'")
-    rows, columns = as_lengths(neib_shape, "neibs2images")
+    rows, columns = _pair("neibs2images", "neib_shape", neib_shape)
     b, c, height, width = as_lengths(original_shape, "neibs2images")
     down, along = height // rows, width // columns
     parts = reshape(as_tensor_variable(neibs), (b, c, down, along, rows, columns))

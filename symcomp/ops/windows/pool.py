@@ -46,7 +46,8 @@ def _if_known(n: Any) -> Any:
 def _is_length(n: Any, least: int) -> bool:
     if isinstance(n, TensorVariable):
         return n.ndim == 0 and dtypes.is_integer(n.dtype)
-    return not isinstance(n, bool) and int(n) == n and n >= least
+    number = isinstance(n, int | float | np.integer | np.floating) and not isinstance(n, bool)
+    return number and bool(np.isfinite(n)) and n == int(n) and n >= least
 
 
 def _are_known(*lengths: Sequence[Any]) -> bool:

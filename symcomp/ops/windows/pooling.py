@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import Rank, one_of
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.errors import DTypeError, ShapeError
+from symcomp.errors import DTypeError, ParameterError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.scalar_logic import ge, switch
 from symcomp.ops.shape import known_length, shape_tuple
-from symcomp.ops.windows.geometry import Geometry
+from symcomp.ops.windows.geometry import Geometry, Margin, Step
 
 MODES = ("sum", "average_inc_pad", "average_exc_pad")
 
@@ -43,10 +44,28 @@ class _Pooling(Op):
     With ``partial`` the last window may reach beyond the image, so that no element is left out.
     """
 
-    window: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
+    window: tuple[Step, ...]
+    strides: tuple[Step, ...]
+    padding: tuple[Margin, ...]
     partial: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not len(self.window) == len(self.strides) == len(self.padding) > 0:
+            raise ParameterError(
+                f"{self.name}: window {self.window}, strides {self.strides} and padding "
+                f"{self.padding} must have one entry for each spatial axis, at least one"
+            )
+        if any(p >= k for p, k in zip(self.padding, self.window, strict=True)):
+            raise ParameterError(
+                f"{self.name}: the padding {self.padding} must be smaller than the window "
+                f"{self.window}"
+            )
+        if self.partial and any(self.padding):
+            raise ParameterError(
+                f"{self.name}: the padding {self.padding} must be 0 where the last window may "
+                "reach beyond the image"
+            )
 
     @property
     def name(self) -> str:
@@ -170,15 +189,34 @@ def _planes(x: Any, ndim: int) -> Any:
     return x.reshape(prod(x.shape[:cut]), prod(x.shape[cut:]))
 
 
+def _require_positions(op: Any, x: TensorVariable, where: TensorVariable) -> None:
+    """Raise unless ``where`` has positions in the last ``op.ndim`` axes of tensors like ``x``."""
+    if not 0 < op.ndim <= x.ndim or where.ndim != x.ndim:
+        raise ShapeError(
+            f"{op}: {x} ({x.type}) and {where} ({where.type}) must have one rank, at least "
+            f"{max(op.ndim, 1)}"
+        )
+    if where.dtype != "int64":
+        raise DTypeError(f"{op}: the positions are {where.type}; int64 is needed")
+
+
+def _require_lengths(op: Any, lengths: Sequence[Any]) -> None:
+    """Raise unless there is an int64 scalar for each spatial axis of ``op``."""
+    if len(lengths) != op.ndim or any(n.ndim or n.dtype != "int64" for n in lengths):
+        shown = ", ".join(str(n.type) for n in lengths)
+        raise ShapeError(f"{op}: {op.ndim} lengths, int64 scalars, are needed, got ({shown})")
+
+
 @record
 class AtPositions(Op):
     """z[.., i] = x[.., where[.., i]]: elements of images at positions that are counted along the
     last ``ndim`` axes.
     """
 
-    ndim: int
+    ndim: Rank
 
     def output_types(self, x: TensorVariable, where: TensorVariable) -> list[TensorType]:
+        _require_positions(self, x, where)
         return [TensorType(x.dtype, where.type.shape)]
 
     def perform(self, x: Any, where: Any) -> Any:
@@ -207,13 +245,15 @@ class ToPositions(Op):
     Inputs: g, where, the spatial lengths of x.
     """
 
-    ndim: int
+    ndim: Rank
 
     def as_inputs(self, *args: Any) -> list[Any]:
         g, where, *lengths = args
         return [g, where, *(as_tensor_variable(n, dtype="int64") for n in lengths)]
 
     def output_types(self, g: TensorVariable, where: TensorVariable, *rest: Any) -> list[Any]:
+        _require_positions(self, g, where)
+        _require_lengths(self, rest)
         lead = where.type.shape[: where.ndim - self.ndim]
         return [TensorType(g.dtype, (*lead, *(known_length(n) for n in rest)))]
 
@@ -252,12 +292,10 @@ class SumPool(_Pooling):
     padded image, "average_exc_pad" by those within the image itself.
     """
 
-    mode: str
+    mode: Annotated[str, one_of(*MODES)]
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
         self._check(x)
-        if self.mode not in MODES:
-            raise ValueError(f"{self.name}: mode is {self.mode!r}; one of {MODES} is needed")
         lead, lengths = self._split(x)
         return [TensorType(x.dtype, (*lead, *self.counts(lengths)))]
 
@@ -317,6 +355,7 @@ class SumPoolInputs(SumPool):
 
     def output_types(self, g: TensorVariable, *rest: Any) -> list[TensorType]:
         self._check(g)
+        _require_lengths(self, rest)
         lead, counts = self._split(g)
         lengths = [known_length(n) for n in rest]
         for n, m in zip(self.counts(lengths), counts, strict=True):

@@ -14,7 +14,7 @@ from symcomp.ops.join import concatenate
 from symcomp.ops.linalg import outer
 from symcomp.ops.scalar_logic import clip
 from symcomp.ops.scalar_math import cast, ceil_intdiv, floor, minimum
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.shape import as_length, shape_tuple
 
 
 def bilinear_upsampling(
@@ -61,6 +61,9 @@ def bilinear_upsampling(
         raise ValueError(f"bilinear_upsampling: frac_ratio={frac_ratio!r}: (p, q), or two of them")
     if not isinstance(pairs[0], tuple | list):
         pairs = (pairs, pairs)
+    for p, q in pairs:
+        for n in (p, q):
+            as_length(n, "bilinear_upsampling", 1)
     for axis, (p, q) in zip((x.ndim - 2, x.ndim - 1), pairs, strict=True):
         x = _stretched(x, axis, p, q)
     return x

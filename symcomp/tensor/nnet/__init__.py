@@ -1,6 +1,6 @@
 """``T.nnet``: softmax, activations, losses, convolution, batch normalization."""
 
-from symcomp.lazy import lazy_module
+from symcomp.lazy import lazy_module, no_such_name
 from symcomp.ops.classification import *  # noqa: F403
 from symcomp.ops.nnet import *  # noqa: F403
 from symcomp.ops.normalization import *  # noqa: F403
@@ -12,3 +12,5 @@ from symcomp.tensor.nnet import conv as conv
 from symcomp.tensor.nnet import neighbours as neighbours
 
 ctc = lazy_module("symcomp.tensor.nnet.ctc")
+
+__getattr__ = no_such_name(__name__)
