@@ -387,6 +387,11 @@ def chain(step, order, dtype):
     cdef ChainSpec *spec = <ChainSpec *>found.spec
     find_blas()
     spec.type, spec.itemsize = np.dtype(dtype).num, np.dtype(dtype).itemsize
+    if len(order) != len(step.inputs) - 1:
+        raise ValueError(f"{len(order)} products of {len(step.inputs)} matrices")
+    for i, pair in enumerate(order):
+        for k in pair:
+            checked(k, 0, len(step.inputs) + i - 1, "a factor")
     spec.written = found.ints([k for pair in order for k in pair])
     return found
 

@@ -220,6 +220,8 @@ static int measure_windows(const ConvolutionSpec *spec, const Operand *a, const 
                                                       : asked[own];
     w->strides[axis] = spec->strides[own];
     w->dilation[axis] = spec->dilation[own];
+    if (w->kernel[axis] > INT32_MAX || w->lengths[axis] > INT32_MAX)
+        return 0;
     reach = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
     before = spec->padding[2 * own];
     after = spec->padding[2 * own + 1];
@@ -234,15 +236,20 @@ static int measure_windows(const ConvolutionSpec *spec, const Operand *a, const 
     return 1;
 }
 
+/* Elements of the matrices of windows; their bytes fit an int64. */
+static const double LARGEST_SIZE = 1e17;
+
 /* Whether the second array has the lengths that it must have, and products are not too large for
    BLAS. */
 static int fits_convolution(const ConvolutionSpec *spec, const Operand *a, const Operand *b,
                             const Convolving *c)
 {
     const Windows *w = &c->windows;
-    const int64_t inner = w->channels / spec->groups * product(w->kernel);
-    const int64_t wide = product(w->counts) + COLUMNS_AT_A_TIME;
+    const double inner = (double)(w->channels / spec->groups) * product(w->kernel);
+    const double wide = (double)product(w->counts) + COLUMNS_AT_A_TIME;
     int axis;
+    if (inner * spec->groups * wide >= LARGEST_SIZE)
+        return 0;
     if (spec->part == CONVOLVE) {
         if (b->shape[1] * spec->groups != w->channels)
             return 0;
@@ -325,7 +332,7 @@ static int plan_convolution(Planner *p, const void *given)
         if (!measure_windows(spec, a, b, asked, axis, w))
             return DECLINED;
     if (w->channels % spec->groups || c->outputs % spec->groups || c->images == 0 ||
-        !fits_convolution(spec, a, b, c))
+        w->channels == 0 || c->outputs == 0 || !fits_convolution(spec, a, b, c))
         return DECLINED;
     shape[0] = spec->part == CONVOLVE_KERNELS ? c->outputs : c->images;
     shape[1] = spec->part == CONVOLVE           ? c->outputs

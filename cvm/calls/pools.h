@@ -118,15 +118,19 @@ static int measure_pool(const PoolSpec *spec, const Operand *x, const int64_t *a
         w->strides[axis] = spec->strides[own];
         w->before[axis] = spec->padding[own];
         w->counts[axis] = windows_along(spec, own, w->lengths[axis]);
-        if (w->counts[axis] < 1 || w->lengths[axis] < 1)
+        if (w->counts[axis] < 1 || w->lengths[axis] < 1 || w->lengths[axis] > INT32_MAX)
             return 0;
+        /* What lies beyond the image plays no part. */
+        if (spec->partial && w->kernel[axis] > w->lengths[axis])
+            w->kernel[axis] = w->lengths[axis];
     }
     p->elements = product(w->lengths);
     p->places = product(w->counts);
     p->images = 1;
     for (axis = 0; axis < lead; axis++)
         p->images *= x->shape[axis];
-    return 1;
+    /* Without images nothing says that their lengths are possible. */
+    return p->images > 0;
 }
 
 /* One over the number of elements of each window. */
@@ -202,6 +206,8 @@ static int plan_pool(Planner *p, const void *given)
                 pool->places *= x->shape[axis];
             }
         }
+        if (pool->images == 0)
+            return DECLINED;
         work = pool->images * (pool->places + pool->elements);
         pooled_shape(spec, x, pool->windows.lengths, shape);
     } else {
