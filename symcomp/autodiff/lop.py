@@ -383,8 +383,10 @@ def _is_discrete(x: Variable) -> bool:
 
 def _fit(x: Variable, term: Any, who: str) -> Any:
     """``term``, given by ``who``, checked against, and cast to, the type of ``x``."""
-    if isinstance(term.type, NullType) or not isinstance(x.type, TensorType):
+    if isinstance(term.type, NullType):
         return term
+    if not isinstance(x.type, TensorType):
+        return x.type.filter_gradient(x, term, who)
     if not isinstance(term.type, TensorType):
         raise GradientError(f"{who} gave a {term.type} as the gradient of {x} ({x.type})")
     if term.ndim != x.type.ndim or any(

@@ -114,8 +114,10 @@ def _directions(sources: Sequence[Variable], eval_points: Any) -> dict[Variable,
 
 def _fit_tangent(x: Variable, dx: Any, who: str) -> Any:
     """``dx`` checked against, and cast to, the type of ``x``."""
-    if isinstance(dx.type, NullType) or not isinstance(x.type, TensorType):
+    if isinstance(dx.type, NullType):
         return dx
+    if not isinstance(x.type, TensorType):
+        return x.type.filter_gradient(x, dx, who)
     if not isinstance(dx.type, TensorType):
         raise GradientError(f"{who} gave a {dx.type} as the tangent of {x} ({x.type})")
     if dx.ndim != x.type.ndim or any(
