@@ -11,6 +11,7 @@ from symcomp.sparse.arithmetic import *
 from symcomp.sparse.constructors import *
 from symcomp.sparse.convert import *
 from symcomp.sparse.elementwise import *
+from symcomp.sparse.exponential import *
 from symcomp.sparse.indexing import *
 from symcomp.sparse.joins import *
 from symcomp.sparse.op import as_sparse_or_tensor_variable, as_sparse_variable
@@ -18,6 +19,7 @@ from symcomp.sparse.operators import install
 from symcomp.sparse.phases import register
 from symcomp.sparse.products import *
 from symcomp.sparse.reductions import *
+from symcomp.sparse.solve import *
 from symcomp.sparse.structure import *
 from symcomp.sparse.type import SparseConstant, SparseType, SparseVariable, is_sparse_variable
 

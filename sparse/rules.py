@@ -34,6 +34,7 @@ from symcomp.sparse.parts import CropMinor, JoinMinor, PutMajor, TakeMajor
 from symcomp.sparse.patterns import Canonical, FromTriplets, Lookup, MajorIndices, SortIndices
 from symcomp.sparse.products import CompressedDot, CompressedMatMul, MaskedMatMul, SampledDot
 from symcomp.sparse.reductions import SegmentReduce
+from symcomp.sparse.solve import Factorize, SolveFactorized, SparseSolve
 from symcomp.sparse.structure import DropZeros
 
 # Ops whose outputs 1 and 2 are a canonical pattern.
@@ -148,6 +149,14 @@ def combined_on_one_pattern(node: Apply, graph: Any) -> Any:
     if pattern_source(i, p) is None:
         return None
     return [ON_ENTRIES[node.op.kind](d, e), i, p]
+
+
+@rule(SparseSolve, why="one factorization serves all systems with a matrix and its transpose")
+def solve_by_factorization(node: Apply, graph: Any) -> Any:
+    """solve(a, b) -> solve_factorized(factorize(a), b)"""
+    data, indices, indptr, b = node.inputs
+    factor = Factorize(node.op.method)(data, indices, indptr)
+    return SolveFactorized(node.op.transposed)(factor, b)
 
 
 # -- products
@@ -437,7 +446,7 @@ def dot_of_scattered(node: Apply, graph: Any) -> Any:
 
 LOWER = (
     lower, components_of_assembled, assembled_of_components, sorted_pattern, pattern_of_matrix,
-    lookup_of_own_pattern, transposed_twice, combined_on_one_pattern,
+    lookup_of_own_pattern, transposed_twice, combined_on_one_pattern, solve_by_factorization,
 )  # fmt: skip
 ARRAYS = (
     dot_of_transposed, product_into_sum, sparse_product_last, sparse_product_first,
