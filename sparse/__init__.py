@@ -7,6 +7,7 @@ variables and solvers that are loops, which higher layers add to the names of th
 
 from types import ModuleType
 
+from symcomp.lazy import offered_names
 from symcomp.sparse.arithmetic import *
 from symcomp.sparse.constructors import *
 from symcomp.sparse.convert import *
@@ -25,11 +26,13 @@ from symcomp.sparse.type import SparseConstant, SparseType, SparseVariable, is_s
 
 install()
 register()
+__getattr__, _added = offered_names(__name__)
 
 __all__ = [
     name
     for name, value in list(globals().items())
     if not name.startswith("_")
     and not isinstance(value, ModuleType)
-    and name not in ("ModuleType", "install", "register")
+    and name not in ("ModuleType", "install", "offered_names", "register")
 ]
+__all__ += _added

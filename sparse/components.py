@@ -49,6 +49,7 @@ class Components(SparseOp):
     """
 
     multiple_outputs = True
+    takes_apart = True
 
     def as_inputs(self, x: Any) -> list[Variable]:
         return [as_sparse_variable(x)]

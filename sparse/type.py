@@ -161,6 +161,8 @@ class SparseType(Type):
         """
         if not is_sparse(value):
             value = self._from_dense(value, strict)
+        if value.format not in FORMATS:
+            value = value.tocsr()
         check_value(value)
         if strict:
             self._check_strictly(value)

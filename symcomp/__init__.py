@@ -26,7 +26,7 @@ from symcomp.errors import (
     SymcompError,
     UnusedInputError,
 )
-from symcomp.lazy import LazyMethod, lazy_module, lazy_names
+from symcomp.lazy import LazyMethod, lazy_module, lazy_names, offer, set_home
 from symcomp.ops.python_op import as_op
 
 clone = clone_replace
@@ -61,6 +61,15 @@ class _Facade(ModuleType):
         """What imports do: the package stays in ``sys.modules`` alone."""
 
 
+set_home("scipy.sparse", "symcomp.compile.sparse_shared")
+offer("symcomp.sparse", ("shared", "SparseSharedVariable"), "symcomp.compile.sparse_shared")
+offer("symcomp.sparse", ("verify_grad", "verify_grad_sparse"), "symcomp.sparse_checks")
+offer("symcomp.sparse", ("cg",), "symcomp.sparse_solvers")
+offer(
+    "symcomp.sparse",
+    ("adagrad", "adam", "lazy_adam", "lazy_momentum", "momentum", "row_gradient", "sgd"),
+    "symcomp.sparse_updates",
+)
 _later = lazy_module("symcomp.later")
 sys.modules[__name__].__class__ = _Facade
 Variable.eval = LazyMethod(  # type: ignore[attr-defined]

@@ -79,6 +79,45 @@ def lazy_names(package: str, names: Sequence[str], module: str) -> tuple[Any, An
     return get, names_of_all
 
 
+# Names that modules of higher layers add to packages of lower ones: package -> name -> module.
+_offered: dict[str, dict[str, str]] = {}
+# What knows the values whose classes are defined in a package: package -> module.
+_homes: dict[str, str] = {}
+
+
+def offer(package: str, names: Sequence[str], module: str) -> None:
+    """Add names of ``module`` to a package of a lower layer, which calls ``offered_names``."""
+    _offered.setdefault(package, {}).update(dict.fromkeys(names, module))
+
+
+def offered_names(package: str) -> tuple[Any, list[str]]:
+    """Return ``__getattr__`` of a package to which names are offered, and these names."""
+    names = _offered.get(package, {})
+
+    def get(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(names[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, list(names)
+
+
+def set_home(package: str, module: str) -> None:
+    """Say which module knows the values whose classes are defined in ``package``."""
+    _homes[package] = module
+
+
+def import_home(value: Any) -> None:
+    """Import the module that knows a value, if one is known for its class."""
+    for kind in type(value).__mro__:
+        for package, module in _homes.items():
+            if kind.__module__.startswith(package):
+                import_module(module)
+                return
+
+
 def import_alone(package: str, folder: str, name: str) -> ModuleType:
     """The extension module ``package.folder.name``, without running ``package.folder`` first.
 

@@ -257,7 +257,7 @@ class _ReverseWalk:
 
     def _pull(self, node: Apply, pattern: list[list[bool]]) -> None:
         gradients = [
-            self._sum(out) if out in self._terms and not _is_discrete(out) else None
+            self._sum(out) if out in self._terms and not stops_at(node, out) else None
             for out in node.outputs
         ]
         nulls = [g if g is not None and isinstance(g.type, NullType) else None for g in gradients]
@@ -377,8 +377,10 @@ def first_connected(row: Sequence[bool], marks: Sequence[Any]) -> Any:
     return next((m for on, m in zip(row, marks, strict=True) if on and m is not None), None)
 
 
-def _is_discrete(x: Variable) -> bool:
-    return isinstance(x, TensorVariable) and dtypes.is_discrete(x.dtype)
+def stops_at(node: Apply, out: Variable) -> bool:
+    """Whether derivatives end at an output, as it jumps from one whole number to another."""
+    discrete = isinstance(out, TensorVariable) and dtypes.is_discrete(out.dtype)
+    return discrete and not node.op.takes_apart
 
 
 def _fit(x: Variable, term: Any, who: str) -> Any:
@@ -406,10 +408,10 @@ def _fit(x: Variable, term: Any, who: str) -> Any:
 def zeros_for(x: Any) -> TensorVariable:
     """Zeros of the shape of ``x``, in its dtype if it is floating, else ``config.floatX``."""
     if not isinstance(x, TensorVariable):
-        zeros = getattr(x, "zeros_like", None)
-        if zeros is None:
+        if not hasattr(x, "zeros_like"):
             raise NullTypeGradError(f"{x} of type {x.type} has no zero gradient")
-        return zeros()
+        if not hasattr(x, "dtype"):
+            return x.zeros_like()
     dtype = config.floatX if dtypes.is_discrete(x.dtype) else x.dtype
     return x.zeros_like(dtype)
 

@@ -12,6 +12,7 @@ from symcomp.autodiff.lop import (
     _reached_from,
     _targets,
     first_connected,
+    stops_at,
     zeros_for,
 )
 from symcomp.autodiff.stable import StableForm
@@ -19,7 +20,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.core.pause import without_garbage_collection
 from symcomp.core.special_types import DisconnectedType, NullType
-from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.errors import DisconnectedInputError, GradientError, NullTypeGradError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
@@ -140,7 +141,7 @@ def _push(node: Apply, pattern: list[list[bool]], tangents: dict[Variable, Any])
     ]
     if all(dx is None for dx in given):
         return
-    if all(isinstance(y, TensorVariable) and dtypes.is_discrete(y.dtype) for y in node.outputs):
+    if all(stops_at(node, y) for y in node.outputs):
         return
     nulls = [dx if dx is not None and isinstance(dx.type, NullType) else None for dx in given]
     usable = [dx if null is None else None for dx, null in zip(given, nulls, strict=True)]
@@ -156,7 +157,7 @@ def _push(node: Apply, pattern: list[list[bool]], tangents: dict[Variable, Any])
             )
         found = [dy if null is None else null for dy, null in zip(pushed, poisoned, strict=True)]
     for y, dy in zip(node.outputs, found, strict=True):
-        if isinstance(y, TensorVariable) and dtypes.is_discrete(y.dtype):
+        if stops_at(node, y):
             continue
         if dy is not None and not isinstance(dy.type, DisconnectedType):
             tangents[y] = _fit_tangent(y, dy, f"the pushforward of {node.op}")

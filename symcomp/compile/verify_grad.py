@@ -13,7 +13,10 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorType
 from symcomp.errors import DTypeError
+from symcomp.lazy import lazy_module
 from symcomp.ops.scalar_math import cast
+
+sparse_checking = lazy_module("symcomp.sparse.checking")
 
 
 def verify_grad(
@@ -35,9 +38,10 @@ def verify_grad(
     Parameters
     ----------
     fun : callable
-        From tensor variables to one tensor variable, of any rank.
-    pt : sequence of array_like
+        From variables to one variable, of any rank.
+    pt : sequence of array_like, and of SciPy's sparse arrays and matrices
         Where to differentiate: one floating array per argument. Integer arrays are held constant.
+        Derivatives with respect to a sparse argument are those in its stored entries.
     n_tests : int
         How many random projections to check.
     rng : numpy.random.Generator, optional
@@ -71,6 +75,8 @@ def verify_grad(
     """
     if not isinstance(pt, list | tuple):
         raise TypeError(f"verify_grad: pt must be a list, one array per argument, got {pt!r}")
+    if any(type(p).__module__.startswith("scipy.sparse") for p in pt):
+        fun, pt = sparse_checking.of_entries(fun, pt)
     arrays = [np.array(p) for p in pt]
     for position, array in enumerate(arrays):
         if array.dtype.name not in dtypes.ALL:

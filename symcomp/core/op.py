@@ -32,6 +32,8 @@ class Op:
         Whether only that part of its value is meant that is read, as rewrites have seen.
     runs_users_code : bool
         Whether ``perform`` is the user's, though the class is not: then its results are checked.
+    takes_apart : bool
+        Whether outputs are parts of an input: then those of whole numbers have gradients, too.
     """
 
     multiple_outputs: ClassVar[bool] = False
@@ -41,6 +43,7 @@ class Op:
     destroy_map: Mapping[int, tuple[int, ...]] = {}
     gives_part: ClassVar[bool] = False
     runs_users_code: ClassVar[bool] = False
+    takes_apart: ClassVar[bool] = False
 
     # -- building
     # ------------------------------------------------------------------------------------
