@@ -16,6 +16,7 @@ from symcomp.core.dtype import canonical as canonical_dtype
 from symcomp.core.dtype import is_discrete
 from symcomp.core.node import Constant, Type, Variable
 from symcomp.core.record import record
+from symcomp.core.sparse_values import density_of, describe_sparse_value
 from symcomp.core.tensor import (
     LARGE,
     StaticShape,
@@ -38,7 +39,6 @@ from symcomp.sparse.values import (
     components,
     container_of,
     copied,
-    describe_sparse,
     finished,
     is_canonical,
     is_sparse,
@@ -169,7 +169,7 @@ class SparseType(Type):
         elif value.dtype != self.dtype and not allow_downcast:
             self._check_precision(value)
         if any(n not in (None, m) for n, m in zip(self.shape, value.shape, strict=True)):
-            raise ShapeError(f"expected shape {self.shape}, got {describe_sparse(value)}")
+            raise ShapeError(f"expected shape {self.shape}, got {describe_sparse_value(value)}")
         if value.format != self.format:
             value = canonical(value).asformat(self.format)
         if value.dtype != self.dtype:
@@ -193,12 +193,12 @@ class SparseType(Type):
         if kinds != (self.format, self.dtype, self.index_dtype, self.index_dtype):
             raise DTypeError(
                 f"expected a {self} with indices of {self.index_dtype} (strict), got "
-                f"{describe_sparse(value)}, with indices of {parts.indices.dtype}"
+                f"{describe_sparse_value(value)}, with indices of {parts.indices.dtype}"
             )
         if not is_canonical(value):
             raise DTypeError(
                 f"expected sorted indices without duplicates (strict), got "
-                f"{describe_sparse(value)} without: call its sum_duplicates()"
+                f"{describe_sparse_value(value)} without: call its sum_duplicates()"
             )
 
     def _check_precision(self, value: Any) -> None:
@@ -209,7 +209,7 @@ class SparseType(Type):
             TensorType(self.dtype, (None,)).filter(value.data.ravel())
         except DTypeError as problem:
             raise DTypeError(
-                f"expected a {self}, got {describe_sparse(value)}: {problem}"
+                f"expected a {self}, got {describe_sparse_value(value)}: {problem}"
             ) from None
 
     def filter_gradient(self, x: Variable, term: Any, who: str) -> Any:
@@ -340,23 +340,6 @@ class SparseConstant(Constant, SparseVariable):
             return self.name
         rows, columns = self.data.shape
         return f"{self.data.format} constant ({rows}, {columns}), {density_of(self.data)}"
-
-
-def density_of(value: Any) -> str:
-    """Return the number of stored entries and their share of all, as text.
-
-    Examples
-    --------
-    >>> import scipy.sparse
-    >>> density_of(scipy.sparse.eye_array(4))
-    '4 stored (25%)'
-    """
-    rows, columns = value.shape
-    stored = value.nnz
-    share = f" ({stored / (rows * columns):.3g})" if rows and columns else ""
-    if rows and columns and stored * 100 >= rows * columns:
-        share = f" ({100 * stored / (rows * columns):.3g}%)"
-    return f"{stored} stored{share}"
 
 
 SparseType.variable_class = SparseVariable

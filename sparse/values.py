@@ -52,13 +52,6 @@ def container_of(value: Any) -> str:
     return "matrix" if scipy_sparse.isspmatrix(value) else "array"
 
 
-def describe_sparse(value: Any) -> str:
-    """Describe a sparse value by its class, dtype, shape and number of stored entries."""
-    shape = " x ".join(map(str, value.shape))
-    kind = f"{value.format} {container_of(value)}"
-    return f"a {value.dtype} {kind} of shape {shape} with {value.nnz} stored entries"
-
-
 def components(value: Any) -> Components:
     """Return the arrays of a sparse value, without those that lie behind its last entry."""
     if value.format == "coo":
@@ -73,19 +66,50 @@ def components(value: Any) -> Components:
 
 def assemble(format: str, container: str, parts: Components) -> Any:
     """Make a sparse value of its arrays, which are known to be in canonical form."""
+    value = put_together(format, container, parts)
+    if format != "coo":
+        value.has_sorted_indices = True
+    value.has_canonical_format = True
+    return value
+
+
+def put_together(format: str, container: str, parts: Components) -> Any:
+    """Make a sparse value of its arrays, of which nothing is known."""
     made = getattr(scipy_sparse, f"{format}_{container}")
     shape = tuple(int(n) for n in parts.shape)
     if format == "coo":
-        value = made((parts.data, (parts.indices, parts.indptr)), shape=shape, copy=False)
-        value.has_canonical_format = True
-        return value
+        return made((parts.data, (parts.indices, parts.indptr)), shape=shape, copy=False)
     if format == "bsr":
-        value = made((parts.data, parts.indices, parts.indptr), shape=shape, copy=False)
-    else:
-        # The constructor that takes arrays looks at all indices; this one does not.
-        value = made(shape, dtype=parts.data.dtype)
-        value.data, value.indices, value.indptr = parts.data, parts.indices, parts.indptr
-    value.has_sorted_indices = value.has_canonical_format = True
+        return made((parts.data, parts.indices, parts.indptr), shape=shape, copy=False)
+    # The constructor that takes arrays looks at all indices, and makes int64 int32; this does not.
+    value = made(shape, dtype=parts.data.dtype)
+    value.data, value.indices, value.indptr = parts.data, parts.indices, parts.indptr
+    return value
+
+
+def from_arrays(format: str, container: str, shape: Sequence[int], arrays: Sequence[Any]) -> Any:
+    """Make a sparse value of arrays that nobody has looked at.
+
+    Raises
+    ------
+    ValueError, SparsePatternError
+        If they are no matrix of this format.
+    """
+    if format not in FORMATS or container not in CONTAINERS or len(arrays) != 3:
+        raise ValueError(
+            f"there is no sparse {container} of format {format} of {len(arrays)} arrays"
+        )
+    data, indices, indptr = arrays
+    ndims = (3 if format == "bsr" else 1, 1, 1)
+    if tuple(x.ndim for x in arrays) != ndims or not all(
+        x.dtype in INDEX_DTYPES for x in arrays[1:]
+    ):
+        raise ValueError("the arrays of a sparse matrix are of wrong ranks or dtypes")
+    if format in COMPRESSED and len(indptr) != shape[major_axis(format)] + 1:
+        raise SparsePatternError(f"{len(indptr)} pointers for a {format} matrix of shape {shape}")
+    parts = Components(data, indices, indptr, (shape[0], shape[1]))
+    value = put_together(format, container, parts)
+    check_value(value)
     return value
 
 

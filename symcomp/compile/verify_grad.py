@@ -11,6 +11,7 @@ from symcomp.autodiff.check import check_derivatives
 from symcomp.compile.function import function
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
+from symcomp.core.sparse_values import is_sparse_value
 from symcomp.core.tensor import TensorType
 from symcomp.errors import DTypeError
 from symcomp.lazy import lazy_module
@@ -75,7 +76,7 @@ def verify_grad(
     """
     if not isinstance(pt, list | tuple):
         raise TypeError(f"verify_grad: pt must be a list, one array per argument, got {pt!r}")
-    if any(type(p).__module__.startswith("scipy.sparse") for p in pt):
+    if any(map(is_sparse_value, pt)):
         fun, pt = sparse_checking.of_entries(fun, pt)
     arrays = [np.array(p) for p in pt]
     for position, array in enumerate(arrays):
