@@ -11,6 +11,7 @@ from symcomp.lazy import offered_names
 from symcomp.sparse.arithmetic import *
 from symcomp.sparse.constructors import *
 from symcomp.sparse.convert import *
+from symcomp.sparse.draws import *
 from symcomp.sparse.elementwise import *
 from symcomp.sparse.exponential import *
 from symcomp.sparse.indexing import *

@@ -211,8 +211,10 @@ def of_sparse():
     rows, places = X[:2] * Y[:2], T.constant(np.array([1, 3]))
     updates = [*MomentumRows()(number, number, X, Y, rows, places)]
     updates += AdamRows()(*[number] * 4, X, Y, X, rows, places)
+    counts = RandomStreams(7).gen(s.multinomial, 5, s.csr_from_dense(np.eye(3)))
     matrices = [
-        a + b, a - b, a * b, a * Y, a * x, s.maximum(a, b), s.lt(a, b), -a, a.T.tocoo().tocsr(),
+        RandomStreams(7).gen(s.random, 4, 4, 0.5), counts, a + b, a - b, a * b,
+        a * Y, a * x, s.maximum(a, b), s.lt(a, b), -a, a.T.tocoo().tocsr(),
         s.cast(a, "float32"), s.remove0(a * (X > 1)), s.vstack([a, a]), s.hstack([a, a], "csr"),
         a[1:half], a[:, 1:half], a[[1, 0]], a[:, ids], a[ids][:, ids], s.true_dot(a, b),
         s.structured_dot(a, a), s.from_triplets(x, ks, ks, (4, 4)), unsorted, blocks.tocsr() * 2.0,
