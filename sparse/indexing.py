@@ -63,7 +63,7 @@ def getitem(x: Any, key: Any) -> Any:
     keys += [WHOLE] * (2 - len(keys))
     kinds = [_kind_of(k) for k in keys]
     if kinds == ["number", "number"]:
-        return get_item_scalar(x, *keys)
+        return _element(x, *keys)
     if "list" in kinds and "slice" not in kinds and "mask" not in kinds:
         return _pairs(x, keys, kinds)
     for axis, (k, kind) in enumerate(zip(keys, kinds, strict=True)):
@@ -170,9 +170,27 @@ def _pairs(x: Any, keys: list[Any], kinds: list[str]) -> Any:
     return TakePairs()(x, *common_indices(*vectors))
 
 
-def get_item_scalar(x: Any, i: Any, j: Any) -> Any:
-    """Return the element ``x[i, j]`` of a sparse matrix, a dense scalar."""
-    x = compressed(x)
+def get_item_scalar(x: Any, index: Any) -> Any:
+    """Return the element ``x[i, j]`` of a sparse matrix, a dense scalar.
+
+    Parameters
+    ----------
+    x : sparse matrix
+    index : two integers or scalars
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from symcomp import sparse
+    >>> x = sparse.csr_matrix("x")
+    >>> z = sparse.get_item_scalar(x, (1, 0))
+    >>> float(z.eval({x: scipy.sparse.csr_array([[1.0], [2.0]])}))
+    2.0
+    """
+    return _element(compressed(x), *index)
+
+
+def _element(x: Any, i: Any, j: Any) -> Any:
     places = [_position(k, length(x, a), a).dimshuffle("x") for a, k in enumerate((i, j))]
     return dense_getitem(TakePairs()(x, *common_indices(*places)), 0)
 

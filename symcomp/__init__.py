@@ -38,15 +38,16 @@ __all__ = [
     "gradient", "GradientError", "In", "load", "loop", "Lop", "map", "MissingInputError", "Mode",
     "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
     "ProfileStats", "reduce", "Rop", "save", "scan", "scan_checkpoints", "scan_module", "shared",
-    "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError", "tensor", "Type",
-    "UnusedInputError", "until", "Variable",
+    "shared_constructor", "SharedVariable", "sparse", "subgraph_grad", "SymcompError", "tensor",
+    "Type", "UnusedInputError", "until", "Variable",
 ]  # fmt: skip
 
 # Who only builds expressions needs nothing of these: they are imported when one is first used.
 if TYPE_CHECKING:
+    from symcomp import sparse
     from symcomp.later import *
 else:
-    __getattr__, __dir__ = lazy_names(__name__, __all__, "symcomp.later")
+    __getattr__, __dir__ = lazy_names(__name__, __all__, "symcomp.later", ["sparse"])
 
 
 class _Facade(ModuleType):

@@ -63,10 +63,17 @@ class LazyMethod:
         return method.__get__(instance, owner)
 
 
-def lazy_names(package: str, names: Sequence[str], module: str) -> tuple[Any, Any]:
-    """``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` like its own."""
+def lazy_names(
+    package: str, names: Sequence[str], module: str, packages: Sequence[str] = ()
+) -> tuple[Any, Any]:
+    """``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` like its own.
+
+    ``packages`` are those inside it that are imported when one is asked for.
+    """
 
     def get(name: str) -> Any:
+        if name in packages:
+            return import_module(f"{package}.{name}")
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(module), name)
@@ -74,7 +81,7 @@ def lazy_names(package: str, names: Sequence[str], module: str) -> tuple[Any, An
         return value
 
     def names_of_all() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names})
+        return sorted({*vars(sys.modules[package]), *names, *packages})
 
     return get, names_of_all
 

@@ -251,7 +251,6 @@ class Decoder:
         found: np.ndarray = self._arrays[number]
         return found
 
-
     def _sparse(self, text: Any) -> Any:
         format, container, shape, *arrays = text
         if len(shape) != 2 or not all(fits(int, n) and n >= 0 for n in shape):
