@@ -37,3 +37,8 @@ __all__ = [
     and name not in ("ModuleType", "install", "offered_names", "register")
 ]
 __all__ += _added
+
+
+def __dir__() -> list[str]:
+    """Return the names here and those that higher layers add."""
+    return sorted({*globals(), *_added})

@@ -1,5 +1,7 @@
 """Saving, printing and the checking modes, with sparse matrices."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,6 +18,7 @@ from symcomp.errors import LoadError
 from symcomp.sparse.components import Assemble
 from symcomp.sparse.op import SparseOp
 from symcomp.sparse.values import from_arrays
+from symcomp.tests.repository import ROOT
 from symcomp.tests.sparse.harness import MODE, random_sparse
 
 S = random_sparse(4, 5)
@@ -173,3 +176,9 @@ def test_the_native_machine_gives_the_same():
     ]
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(sp.coo_array(a).toarray(), sp.coo_array(b).toarray())
+
+
+def test_every_name_is_on_its_page():
+    page = (ROOT / "docs" / "sparse.md").read_text(encoding="utf-8")
+    assert [name for name in sparse.__all__ if not re.search(rf"\b{name}\b", page)] == []
+    assert set(dir(sparse)) >= set(sparse.__all__)
