@@ -45,7 +45,7 @@ def find_extensions() -> list[Extension]:
             library_dirs=[str(Path(numpy.__file__).parent / "random" / "lib")],
             libraries=["npyrandom"],
             extra_compile_args=["-std=c11"],
-            depends=[*native_files("*.h"), *native_files("*.pxi"), "symcomp/codegen/turned.h"],
+            depends=[*native_files("**/*.h"), *native_files("*.pxi"), "symcomp/codegen/turned.h"],
         )
         for source in sources
     ]

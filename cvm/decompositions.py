@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply
-from symcomp.cvm.machine import Action, Decomposition
+from symcomp.cvm import machine
+from symcomp.cvm.machine import Lowered
 from symcomp.ops.cholesky import Cholesky
 from symcomp.ops.determinant import Adjugate, Det, SLogDet
 from symcomp.ops.eigen import Eig, Eigh, Eigvalsh
@@ -134,13 +135,12 @@ ROUTINES: dict[type, Callable[[Any, Apply], Routine]] = {
 }
 
 
-def decomposition(step: Instruction) -> Action:
-    """What does the work of one of these ops natively."""
+def decomposition(step: Instruction) -> Lowered:
+    """Lower one of these ops."""
     node: Any = step.node
     routine = ROUTINES[type(node.op)](node.op, node)
     dtypes = [x.dtype for x in (node.inputs[0], *node.outputs)]
-    return Decomposition(
-        step.compute, step.arguments, step.outputs, step.several, routine.name, routine.order,
-        routine.cores, routine.shapes, routine.square, routine.lower, routine.option, routine.rcond,
-        routine.wide, dtypes,
+    return machine.decomposition(
+        step, routine.name, routine.order, routine.cores, routine.shapes, routine.square,
+        routine.lower, routine.option, routine.rcond, routine.wide, dtypes,
     )  # fmt: skip

@@ -137,3 +137,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
     )
+
+
+def _count_fork():
+    global n_forks
+    n_forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,15 @@ from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import Action, KernelCall, ufunc_kernel
+from symcomp.cvm import machine
+from symcomp.cvm.machine import Lowered, ufunc_kernel
 from symcomp.lazy import lazy_module
 from symcomp.ops.contraction import SumOfProducts
 from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.ops.formula import LINE_FOLDS, LINE_OPS, Formula, Result, Step, folded_axes
 from symcomp.ops.fused import Fused
 from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.vm.features import Formulas
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 
@@ -35,33 +37,87 @@ STEPS_OF_SPECIAL = 50
 special = lazy_module("scipy.special")
 
 
-def kernel_actions(code: Sequence[Instruction]) -> dict[int, Action]:
-    """For each instruction of which there is a kernel, by position, what calls it.
+#: By the positions of instructions.
+PrintedKernels = Mapping[int, tuple[Formula, WholeKernel]]
 
-    All are compiled together. Where there is no compiler, there are those of common ops alone.
-    """
-    with span("kernels") as stage:
-        found = printed_kernels(code)
-        kernels = {whole.kernel.name: whole.kernel for _, whole in found.values()}
-        stage.note = f"{len(kernels)} for {len(found)} of {len(code)} instructions"
-    calls = _ufunc_calls(code, found)
-    if not found:
-        return calls
-    loaded = load_kernels(kernels.values())
-    return calls | {
-        position: _call(code[position], formula, whole, loaded[whole.kernel.name])
-        for position, (formula, whole) in found.items()
-        if whole.kernel.name in loaded
+
+def lowered_kernels(
+    code: Sequence[Instruction], printed: PrintedKernels, codes: Mapping[str, Code]
+) -> dict[int, Lowered]:
+    """Lower each instruction of which there is a kernel among ``codes``, by position."""
+    return _ufunc_calls(code, printed) | {
+        position: _call(code[position], formula, whole, codes[whole.kernel.name])
+        for position, (formula, whole) in printed.items()
+        if whole.kernel.name in codes
     }
 
 
-def printed_kernels(code: Sequence[Instruction]) -> dict[int, tuple[Formula, WholeKernel]]:
+def load_printed(programs: Sequence[PrintedKernels]) -> dict[str, Code]:
+    """Compile the kernels of several programs together; return their codes by name.
+
+    Where there is no compiler, there are those of common ops alone.
+    """
+    kernels = {
+        whole.kernel.name: whole.kernel for printed in programs for _, whole in printed.values()
+    }
+    return load_kernels(kernels.values()) if kernels else {}
+
+
+def _fused(node: Apply) -> Formula | None:
+    formula: Formula = node.op.formula
+    return formula
+
+
+def _elementwise(node: Apply) -> Formula | None:
+    return None if node.op.inplace else _single(node.op.scalar, node)
+
+
+def _along_axes(node: Apply) -> Formula | None:
+    return _single(node.op, node)
+
+
+def _products_added(node: Apply) -> Formula | None:
+    return _sum_of_products(node.op.axes, node.inputs[0].dtype)
+
+
+#: The formula of a node, by the class of its op.
+FORMULAS: dict[type, Callable[[Apply], Formula | None]] = {
+    Fused: _fused,
+    Elemwise: _elementwise,
+    **dict.fromkeys((Reduce, *LINE_FOLDS, *LINE_OPS), _along_axes),
+    SumOfProducts: _products_added,
+}
+
+
+def formula_of(node: Apply | None, formulas: Formulas = FORMULAS) -> Formula | None:
+    """Return what a node computes of elements, as a formula; None if it is nothing of that kind."""
+    if node is None or type(node.op) not in formulas:
+        return None
+    if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
+        return None
+    if node.inputs[0].ndim > MOST_AXES:
+        return None
+    found: Formula | None = formulas[type(node.op)](node)
+    return found
+
+
+def printed_kernels(code: Sequence[Instruction], formulas: Formulas = FORMULAS) -> PrintedKernels:
     """Print the kernel of each instruction that has one, by position, with its formula."""
+    with span("kernels") as stage:
+        found = _printed(code, formulas)
+        names = {whole.kernel.name for _, whole in found.values()}
+        stage.note = f"{len(names)} for {len(found)} of {len(code)} instructions"
+    return found
+
+
+def _printed(
+    code: Sequence[Instruction], formulas: Formulas
+) -> dict[int, tuple[Formula, WholeKernel]]:
     found: dict[int, tuple[Formula, WholeKernel]] = {}
     # Equal formulas are written once.
     written: dict[Any, WholeKernel | None] = {}
     for position, step in enumerate(code):
-        formula = formula_of(step.node) if step.opcode is Opcode.CALL else None
+        formula = formula_of(step.node, formulas) if step.opcode is Opcode.CALL else None
         if formula is None or step.node is None:
             continue
         patterns = tuple(x.type.broadcastable for x in step.node.inputs)
@@ -74,9 +130,9 @@ def printed_kernels(code: Sequence[Instruction]) -> dict[int, tuple[Formula, Who
     return found
 
 
-def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[int, Action]:
+def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[int, Lowered]:
     """What calls the loops of SciPy's functions, of which there is no C of our own."""
-    found: dict[int, Action] = {}
+    found: dict[int, Lowered] = {}
     for position, step in enumerate(code):
         op: Any = step.node.op if step.node is not None else None
         if position in known or step.opcode is not Opcode.CALL or not isinstance(op, Elemwise):
@@ -91,35 +147,14 @@ def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[in
     return found
 
 
-def _ufunc_call(step: Instruction, address: int, constant: np.ndarray) -> Action:
+def _ufunc_call(step: Instruction, address: int, constant: np.ndarray) -> Lowered:
     node: Any = step.node
     patterns = [v.type.broadcastable for v in (*node.inputs, *node.outputs)]
     dtypes = [v.dtype for v in (*node.inputs, *node.outputs)]
     whole = [[False] * node.inputs[0].ndim]
-    return KernelCall(
-        step.compute, step.arguments, step.outputs, step.several, Code(address, 0), False,
-        len(step.inputs), list(step.into), patterns, whole, dtypes, [constant], STEPS_OF_SPECIAL,
-    )  # fmt: skip
-
-
-def formula_of(node: Apply | None) -> Formula | None:
-    """What a node computes of elements, as a formula; None if it is nothing of that kind."""
-    if node is None or not all(
-        isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)
-    ):
-        return None
-    op = node.op
-    if isinstance(op, Fused):
-        formula = op.formula
-    elif isinstance(op, Elemwise) and not op.inplace:
-        formula = _single(op.scalar, node)
-    elif isinstance(op, (Reduce, *LINE_FOLDS, *LINE_OPS)):
-        formula = _single(op, node)
-    elif isinstance(op, SumOfProducts):
-        formula = _sum_of_products(op.axes, node.inputs[0].dtype)
-    else:
-        return None
-    return formula if node.inputs[0].ndim <= MOST_AXES else None
+    return machine.kernel(
+        step, Code(address, 0), False, patterns, whole, dtypes, [constant], STEPS_OF_SPECIAL
+    )
 
 
 def _arrays(formula: Formula, whole: WholeKernel) -> int:
@@ -151,20 +186,16 @@ def _sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
     return Formula((dtype, dtype), (), tuple(steps), (Result(1 + len(steps), axes),))
 
 
-def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -> Action:
+def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -> Lowered:
     node: Any = step.node
     patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
     results = formula.results
     rank = node.inputs[0].ndim
-    return KernelCall(
-        step.compute,
-        step.arguments,
-        step.outputs,
-        step.several,
+    kept = {(result, step.inputs[i]) for result, i in whole.apart}
+    return machine.kernel(
+        step,
         code,
         whole.kernel.elementwise,
-        len(step.inputs),
-        _places(step, whole),
         [*patterns[: len(formula.inputs)], *(patterns[r.value] for r in results)],
         [[a in r.dropped for a in range(rank)] for r in results],
         [v.dtype for v in (*node.inputs, *node.outputs)],
@@ -172,6 +203,8 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -
         len(formula.steps),
         threads_to_use(),
         config.openmp_elemwise_minsize,
+        # A result that is written before an input is read for the last time is not written over it.
+        [k for k, slot in enumerate(step.into) if (k, slot) in kept],
     )
 
 
@@ -185,9 +218,3 @@ def threads_to_use() -> int:
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     wanted = config.openmp_threads or (int(given) if given.isdecimal() else 0) or there
     return min(wanted, max(there, MOST_THREADS))
-
-
-def _places(step: Instruction, whole: WholeKernel) -> list[int]:
-    """For each output, the slot of an array to leave it in: none that is read later."""
-    kept = {(result, step.inputs[i]) for result, i in whole.apart}
-    return [-1 if (k, slot) in kept else slot for k, slot in enumerate(step.into)]

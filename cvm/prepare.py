@@ -1,61 +1,29 @@
-"""From a program to what the native machine does for each instruction."""
+"""Lower a program's instructions for the native machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
 
+from symcomp.codegen.early import Code
 from symcomp.config import config
 from symcomp.core.node import Apply
+from symcomp.cvm import machine as native
 from symcomp.cvm.blas_threads import BlasLimit
 from symcomp.cvm.decompositions import ROUTINES, decomposition
 from symcomp.cvm.kernels import (
-    MOST_ARRAYS,
+    FORMULAS,
     MOST_AXES,
+    PrintedKernels,
     formula_of,
-    kernel_actions,
+    lowered_kernels,
     threads_to_use,
 )
-from symcomp.cvm.machine import (
-    DRAWS_OF_NUMPY,
-    Action,
-    Chain,
-    Convolution,
-    Copied,
-    Distinct,
-    Extreme,
-    Fill,
-    First,
-    GateCall,
-    Gather,
-    Inspected,
-    Joined,
-    KernelCall,
-    Largest,
-    Lengths,
-    Multiplied,
-    NativeMachine,
-    Nonzeros,
-    Passed,
-    Pieces,
-    Placing,
-    Product,
-    PythonCall,
-    RandomDraw,
-    Range,
-    Reserve,
-    Reshaped,
-    Running,
-    Scatter,
-    Searched,
-    Sorted,
-    Sums,
-    Transpose,
-    View,
-    Written,
-)
+from symcomp.cvm.machine import DRAWS_OF_NUMPY, Lowered, NativeMachine
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.contraction import MatrixChain, in_order
@@ -81,92 +49,103 @@ from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKe
 from symcomp.ops.windows.pooling import MODES as POOL_MODES
 from symcomp.ops.windows.pooling import MaxPool, SumPool, SumPoolInputs, ToPositions
 from symcomp.vm import destinations
-from symcomp.vm.inspection import Inspector, is_inspected
+from symcomp.vm.features import Feature, Lowering, Lowerings
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
-Lowering = Callable[[Instruction], Action | None]
-
 # Of what the machine compares lengths with.
 LARGEST_INT = 2**31 - 1
+# As many lengths are looked at together.
+MOST_PIECES = 36
 # Of images: see windows.h.
 MOST_SPATIAL_AXES = 3
 # Of what chains of products have (see products.h).
 MOST_FACTORS = 64
 
 
-def native_machine(
-    program: Program, keep: bool = False, inspector: Inspector | None = None
-) -> NativeMachine:
-    """The machine that runs ``program`` natively.
+def computed_natively(program: Program, lowered: Sequence[Lowered | None]) -> Program:
+    """Return a program for the Python machine, each of whose instructions is computed by the same
+    native calls as in the native machine.
+    """
+    code = [
+        replace(step, compute=_single(step, how))
+        if how is not None and how.name != "PythonCall" and not step.bodies and not step.claims
+        else step
+        for step, how in zip(program.instructions, lowered, strict=True)
+    ]
+    return replace(program, instructions=code)
+
+
+def _single(step: Instruction, how: Lowered) -> Callable[..., Any]:
+    """Return what computes one instruction by its native calls, from values of its arguments."""
+    n, arguments, several = len(step.inputs), len(step.arguments), step.several
+    outputs = tuple(range(arguments, arguments + len(step.outputs)))
+    alone = replace(
+        step, inputs=tuple(range(n)), into=tuple(range(n, arguments)), outputs=outputs, frees=()
+    )
+    made: list[Any] = [None] * len(outputs) if step.node is None else step.node.outputs
+    given: list[Any] = made if step.node is None else step.node.inputs
+    variables = [*given, *made[: arguments - n], *made]
+    program = Program([alone], variables, tuple(range(arguments)), outputs)
+    machine = NativeMachine(program, [how])
+
+    def compute(*values: Any) -> Any:
+        found = machine.run(values)
+        return tuple(found) if several else found[0]
+
+    return compute
+
+
+def lowered_instructions(
+    code: Sequence[Instruction],
+    lowerings: Lowerings,
+    printed: PrintedKernels,
+    codes: Mapping[str, Code],
+) -> list[Lowered | None]:
+    """Return for each instruction how it is planned; None for those that the machine does itself.
 
     Parameters
     ----------
-    program : Program
-    keep : bool
-        Hold on to the values of the last call until ``free`` is called.
-    inspector : Inspector, optional
-        Sees the values of every node that is computed, by the same actions as without it.
+    code : sequence of Instruction
+    lowerings : mapping of type to callable
+        By the class of the op.
+    printed : mapping of int to (Formula, WholeKernel)
+        The kernels of instructions.
+    codes : mapping of str to Code
+        Those that there are, by name.
     """
-    return NativeMachine(program, actions_of(program.instructions, inspector), keep)
-
-
-def actions_of(
-    code: Sequence[Instruction], inspector: Inspector | None = None
-) -> list[Action | None]:
-    """For each instruction what does it; None for what the machine does itself."""
-    kernels = kernel_actions(code) if config.kernels else {}
-    actions = [
-        None if step.claims else kernels.get(i) or _action(step) for i, step in enumerate(code)
-    ]
-    for i, step in enumerate(code):
-        if step.claims:
-            actions[i] = _gate(step, dict(zip((s.node for s in code), actions, strict=True)))
-    if inspector is None:
-        return actions
+    kernels = lowered_kernels(code, printed, codes) if config.kernels else {}
     return [
-        Inspected(action, inspector, code[i], i) if action and is_inspected(code[i]) else action
-        for i, action in enumerate(actions)
+        _gate(step) if step.claims else kernels.get(i) or _lowered(step, lowerings)
+        for i, step in enumerate(code)
     ]
 
 
-def _action(step: Instruction) -> Action | None:
-    """What does a CALL or COPY; None for the opcodes that the machine knows itself."""
+def _lowered(step: Instruction, lowerings: Lowerings) -> Lowered | None:
+    """Lower a CALL or COPY; None for the opcodes that the machine knows itself."""
     if step.opcode not in (Opcode.CALL, Opcode.COPY):
         return None
     if step.opcode is Opcode.COPY:
-        return Copied(*_call(step), False)
-    native = NATIVE.get(type(step.node.op)) if step.node is not None else None
-    found = native(step) if native is not None and _is_small(step) else None
-    return found if found is not None else PythonCall(*_call(step))
+        return native.copied(step, False)
+    lowering = lowerings.get(type(step.node.op)) if step.node is not None else None
+    found = lowering(step) if lowering is not None and _is_small(step) else None
+    return found if found is not None else native.python_call(step)
 
 
-def _gate(step: Instruction, action_of: Mapping[Apply | None, Action | None]) -> Action:
-    """What lets pass if nothing behind it can fail."""
+def _gate(step: Instruction) -> Lowered:
+    """Lower the gate: what it checks are layouts, or values too."""
     gate: Any = step.compute
-    checked: list[tuple[Action, list[int]]] = []
-    for node, _, places in gate.checks:
-        action, slots = action_of[node], [step.inputs[k] for k in places]
-        if isinstance(action, Product) and isinstance(node.op, Gemm | Gemv | Ger):
-            checked.append((action, (slots + [-1])[:5]))
-        elif isinstance(action, KernelCall) and _fails_by_lengths_alone(node):
-            checked.append((action, slots))
-        else:
-            return GateCall(gate, step.inputs, step.outputs)
-    return GateCall(gate, step.inputs, step.outputs, checked)
+    return native.gate(step, not all(_fails_by_lengths_alone(node) for node, _, _ in gate.checks))
 
 
 def _fails_by_lengths_alone(node: Apply) -> bool:
+    if isinstance(node.op, Gemm | Gemv | Ger):
+        return True
     formula = formula_of(node)
     return formula is not None and all(
         isinstance(step.function, ScalarOp) and step.function.never_fails(step.dtype)
         for step in formula.steps
     )
-
-
-def _call(step: Instruction) -> tuple[Any, Sequence[int], Sequence[int], bool]:
-    """What all native actions take."""
-    return step.compute, step.arguments, step.outputs, step.several
 
 
 def _is_small(step: Instruction) -> bool:
@@ -175,100 +154,91 @@ def _is_small(step: Instruction) -> bool:
     return all(getattr(v, "ndim", 0) <= MOST_AXES for v in (*node.inputs, *node.outputs))
 
 
-def _into(step: Instruction) -> int:
-    """The slot whose array takes the result; -1: none."""
-    return step.into[0] if step.into else -1
-
-
 # -- views, and what is passed on
 
 
-def _transpose(step: Instruction) -> Action | None:
+def _transpose(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Transpose(*_call(step), op.ndim, [-1 if a == "x" else a for a in op.order])
+    return native.transpose(step, op.ndim, [-1 if a == "x" else a for a in op.order])
 
 
-def _pieces(step: Instruction) -> Action | None:
+def _pieces(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Pieces(*_call(step), op.axis) if 0 < op.n <= MOST_ARRAYS else None
+    return native.pieces(step, op.axis) if 0 < op.n <= MOST_PIECES else None
 
 
-def _reshape(step: Instruction) -> Action | None:
+def _reshape(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Reshaped(*_call(step), op.ndim)
+    return native.reshape(step, op.ndim)
 
 
-def _length(step: Instruction) -> Action | None:
+def _length(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Lengths(*_call(step), op.axis)
+    return native.lengths(step, op.axis)
 
 
-def _lengths(step: Instruction) -> Action | None:
-    return Lengths(*_call(step), -1)
+def _lengths(step: Instruction) -> Lowered | None:
+    return native.lengths(step, -1)
 
 
-def _forget(step: Instruction) -> Action | None:
-    return Passed(*_call(step), 0, [])
+def _forget(step: Instruction) -> Lowered | None:
+    return native.passed(step, 0, [])
 
 
-def _specify(step: Instruction) -> Action | None:
+def _specify(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     known = [(a, n) for a, n in enumerate(op.lengths) if n is not None]
     if any(n > LARGEST_INT for _, n in known):
         return None
-    return Passed(*_call(step), 0, [("length", 0, a, 0, n) for a, n in known])
+    return native.passed(step, 0, [("length", 0, a, 0, n) for a, n in known])
 
 
-def _same_lengths(step: Instruction) -> Action | None:
+def _same_lengths(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Passed(*_call(step), 1, [("lengths", 0, i, 1, j) for i, j in op.pairs])
+    return native.passed(step, 1, [("lengths", 0, i, 1, j) for i, j in op.pairs])
 
 
-def _labels(step: Instruction) -> Action | None:
-    return Passed(*_call(step), 0, [("below", 0, 0, 1, 0)])
+def _labels(step: Instruction) -> Lowered | None:
+    return native.passed(step, 0, [("below", 0, 0, 1, 0)])
 
 
-def _as_rows(step: Instruction) -> Action | None:
+def _as_rows(step: Instruction) -> Lowered | None:
     count = step.node.op.count  # type: ignore[union-attr]
     long = [] if count is None else [("length", 1, 0, 1, count)]
-    return Passed(*_call(step), 1, [("lengths", 0, 0, 1, 0), *long])
+    return native.passed(step, 1, [("lengths", 0, 0, 1, 0), *long])
 
 
-def _mask_fits(step: Instruction) -> Action | None:
+def _mask_fits(step: Instruction) -> Lowered | None:
     n = len(step.node.op.axes)  # type: ignore[union-attr]
-    return Passed(*_call(step), 0, [("numbers", 1 + i, 0, 1 + n + i, 0) for i in range(n)])
+    return native.passed(step, 0, [("numbers", 1 + i, 0, 1 + n + i, 0) for i in range(n)])
 
 
-def _assert(step: Instruction) -> Action | None:
+def _assert(step: Instruction) -> Lowered | None:
     count = len(step.inputs)
-    return Passed(*_call(step), 0, [("true", i, 0, i, 0) for i in range(1, count)])
+    return native.passed(step, 0, [("true", i, 0, i, 0) for i in range(1, count)])
 
 
-def _plus_scalar(step: Instruction) -> Action | None:
-    return Passed(*_call(step), 0, [("false", 1, 0, 1, 0)])
+def _plus_scalar(step: Instruction) -> Lowered | None:
+    return native.passed(step, 0, [("false", 1, 0, 1, 0)])
 
 
 # -- products
 
 
-def _dot(step: Instruction) -> Action | None:
-    a, b = step.inputs
-    return _product(step, a=a, b=b)
+def _dot(step: Instruction) -> Lowered | None:
+    return _product(step, a=0, b=1)
 
 
-def _scaled_dot(step: Instruction) -> Action | None:
-    alpha, a, b = step.inputs
-    return _product(step, alpha=alpha, a=a, b=b)
+def _scaled_dot(step: Instruction) -> Lowered | None:
+    return _product(step, alpha=0, a=1, b=2)
 
 
-def _gemm(step: Instruction) -> Action | None:
-    c, alpha, a, b, beta = step.inputs
-    return _product(step, c, alpha, a, b, beta)
+def _gemm(step: Instruction) -> Lowered | None:
+    return _product(step, 0, 1, 2, 3, 4)
 
 
-def _ger(step: Instruction) -> Action | None:
-    c, alpha, a, b = step.inputs
-    return _product(step, c, alpha, a, b, outer=True)
+def _ger(step: Instruction) -> Lowered | None:
+    return _product(step, 0, 1, 2, 3, outer=True)
 
 
 def _product(
@@ -279,74 +249,78 @@ def _product(
     b: int = -1,
     beta: int = -1,
     outer: bool = False,
-) -> Action | None:
+) -> Lowered | None:
     node: Any = step.node
     out = node.outputs[0]
-    same = all(x.dtype == out.dtype for x in node.inputs)
-    kind = Product if same and out.ndim < 3 and out.dtype in REALS else Multiplied
     transposed = (getattr(node.op, "trans_a", False), getattr(node.op, "trans_b", False))
-    into = c if node.op.destroy_map else _into(step)
-    return kind(*_call(step), out.ndim, c, alpha, a, b, beta, transposed, outer, into, out.dtype)
+    destroys = bool(node.op.destroy_map)
+    return native.product(
+        step, out.ndim, c, alpha, a, b, beta, transposed, outer, destroys, out.dtype
+    )
 
 
-def _chain(step: Instruction) -> Action | None:
+def _chain(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     if len(step.inputs) > MOST_FACTORS:
         return None
-    return Chain(*_call(step), in_order(op.brackets), step.node.outputs[0].dtype)  # type: ignore[union-attr]
+    return native.chain(step, in_order(op.brackets), step.node.outputs[0].dtype)  # type: ignore[union-attr]
 
 
 # -- elements moved
 
 
-def _fill(step: Instruction) -> Action | None:
+def _fill(step: Instruction) -> Lowered | None:
     node: Any = step.node
     stretching = [n == 1 for n in node.inputs[0].type.shape]
-    return Fill(*_call(step), node.outputs[0].ndim, stretching, _into(step))
+    return native.fill(step, node.outputs[0].ndim, stretching)
 
 
-def _contiguous(step: Instruction) -> Action | None:
-    return Copied(*_call(step), True)
+def _contiguous(step: Instruction) -> Lowered | None:
+    return native.copied(step, True)
 
 
-def _join(step: Instruction) -> Action | None:
+def _join(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Joined(*_call(step), len(step.inputs), op.axis, False, _into(step))
+    return native.joined(step, op.axis, False)
 
 
-def _reserve(step: Instruction) -> Action | None:
+def _reserve(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Reserve(*_call(step), op.axis, op.parts, op.kind.dtype, _into(step))
+    return native.reserve(step, op.axis, op.parts, op.kind.dtype)
 
 
-def _stack(step: Instruction) -> Action | None:
-    return Joined(*_call(step), len(step.inputs), 0, True, _into(step))
+def _stack(step: Instruction) -> Lowered | None:
+    return native.joined(step, 0, True)
 
 
-def _read(step: Instruction) -> Action | None:
+def _read(step: Instruction) -> Lowered | None:
     pattern = step.node.op.pattern  # type: ignore[union-attr]
-    entries = _entries(pattern, step.inputs[1:])
+    entries = _entries(pattern, 1)
     if entries is None:
         return None
-    return (Gather if ARRAY in pattern else View)(*_call(step), entries)
+    return (native.gather if ARRAY in pattern else native.view)(step, entries)
 
 
-def _write(step: Instruction) -> Action | None:
+def _write(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    entries = _entries(op.pattern, step.inputs[2:])
+    entries = _entries(op.pattern, 2)
     if entries is None:
         return None
     stretching = [n == 1 for n in step.node.inputs[1].type.shape]  # type: ignore[union-attr]
-    kind = Scatter if ARRAY in op.pattern else Written
-    return kind(*_call(step), entries, op.set, stretching, op.inplace, _into(step))
+    write = native.scatter if ARRAY in op.pattern else native.written
+    return write(step, entries, op.set, stretching, op.inplace)
 
 
-def _entries(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
-    """An index expression as the machine takes it; None for one with flags."""
-    rest = iter(slots)
+def _entries(pattern: Pattern, first: int) -> list[Any] | None:
+    """Return an index expression as the machine takes it, whose numbers and arrays are inputs from
+    ``first`` on; None for one with flags.
+    """
+    rest = count(first)
 
     def bound(part: Any) -> tuple[str, int] | None:
-        return None if part is None else ("slot", next(rest)) if part == SYMBOL else ("value", part)
+        if part is None:
+            return None
+        return ("input", next(rest)) if part == SYMBOL else ("value", part)
 
     entries: list[Any] = []
     for entry in pattern:
@@ -366,7 +340,7 @@ def _entries(pattern: Pattern, slots: Sequence[int]) -> list[Any] | None:
 # -- windows, random numbers
 
 
-def _convolution(step: Instruction) -> Action | None:
+def _convolution(step: Instruction) -> Lowered | None:
     """A convolution, or an adjoint of one, over lines or planes."""
     node: Any = step.node
     op, out = node.op, node.outputs[0]
@@ -376,13 +350,13 @@ def _convolution(step: Instruction) -> Action | None:
     geometry = op.geometry
     named = {"valid": (0, 0), "full": (-1, -1), "half": (-2, -2)}
     padding = [named[p] if isinstance(p, str) else p for p in geometry.padding]
-    return Convolution(
-        part, step.compute, step.arguments, step.outputs[0], padding, geometry.strides,
-        geometry.dilation, op.groups, out.dtype, threads_to_use(), BlasLimit(1),
+    return native.convolution(
+        step, part, padding, geometry.strides, geometry.dilation, op.groups, out.dtype,
+        threads_to_use(), BlasLimit(1),
     )  # fmt: skip
 
 
-def _pool(kind: type[Any], step: Instruction, *rest: Any) -> Action | None:
+def _pool(step: Instruction) -> Lowered | None:
     """A pool, or an adjoint of one, over lines, planes or volumes."""
     node: Any = step.node
     op, x = node.op, node.inputs[0]
@@ -395,27 +369,12 @@ def _pool(kind: type[Any], step: Instruction, *rest: Any) -> Action | None:
         if has_windows
         else (ones, ones, zeros, False)
     )
-    found: Action = kind(
-        step.compute, step.arguments, step.outputs, x.ndim, *geometry, x.dtype, threads_to_use(),
-        *rest,
-    )  # fmt: skip
-    return found
+    what = (MaxPool, SumPool, SumPoolInputs, ToPositions).index(type(op))
+    divided = POOL_MODES.index(op.mode) if what in (1, 2) else 0
+    return native.pool(step, what, x.ndim, *geometry, x.dtype, threads_to_use(), divided)
 
 
-def _largest(step: Instruction) -> Action | None:
-    return _pool(Largest, step)
-
-
-def _sums(step: Instruction) -> Action | None:
-    op: Any = step.node.op  # type: ignore[union-attr]
-    return _pool(Sums, step, POOL_MODES.index(op.mode), isinstance(op, SumPoolInputs))
-
-
-def _placing(step: Instruction) -> Action | None:
-    return _pool(Placing, step)
-
-
-def _draw(step: Instruction) -> Action | None:
+def _draw(step: Instruction) -> Lowered | None:
     """A real draw, by the distributions of the NumPy that is here."""
     node: Any = step.node
     op, out = node.op, node.outputs[1]
@@ -423,65 +382,60 @@ def _draw(step: Instruction) -> Action | None:
         return None
     parameters = node.inputs[1 + out.ndim :]
     single = all(n == 1 for x in parameters for n in x.type.shape)
-    into = step.into[1] if step.into else -1
-    return RandomDraw(
-        op.distribution, step.compute, step.arguments, step.outputs, out.ndim, into, out.dtype,
-        single,
-    )  # fmt: skip
+    return native.draw(step, op.distribution, out.ndim, out.dtype, single)
 
 
-# -- lines
+# -- along an axis
 
 
-def _running(step: Instruction) -> Action | None:
+def _running(step: Instruction) -> Lowered | None:
     node: Any = step.node
-    return Running(*_call(step), node.op.mode, node.op.axis, node.outputs[0].dtype)
+    return native.running(step, node.op.mode, node.op.axis, node.outputs[0].dtype)
 
 
-def _recurrence(step: Instruction) -> Action | None:
+def _recurrence(step: Instruction) -> Lowered | None:
     node: Any = step.node
-    return Running(*_call(step), "recurrence", node.op.axis, node.outputs[0].dtype)
+    return native.running(step, "recurrence", node.op.axis, node.outputs[0].dtype)
 
 
-def _extreme(step: Instruction) -> Action | None:
+def _extreme(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Extreme(*_call(step), op.which == "argmax", op.axes)
+    return native.extreme(step, op.which == "argmax", op.axes)
 
 
-def _sort(step: Instruction) -> Action | None:
+def _sort(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Sorted(*_call(step), op.axis, isinstance(op, Argsort))
+    return native.sorted_along(step, op.axis, isinstance(op, Argsort))
 
 
-def _search(step: Instruction) -> Action | None:
+def _search(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
-    return Searched(*_call(step), op.side == "right")
+    return native.searched(step, op.side == "right")
 
 
-def _first(step: Instruction) -> Action | None:
-    return First(*_call(step), step.node.op.axis)  # type: ignore[union-attr]
+def _first(step: Instruction) -> Lowered | None:
+    return native.first(step, step.node.op.axis)  # type: ignore[union-attr]
 
 
-def _distinct(step: Instruction) -> Action | None:
+def _distinct(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     if op.axis is not None:
         return None
-    return Distinct(*_call(step), op.return_index, op.return_inverse, op.return_counts)
+    return native.distinct(step, op.return_index, op.return_inverse, op.return_counts)
 
 
-def _nonzero(step: Instruction) -> Action | None:
-    return Nonzeros(*_call(step))
+def _nonzero(step: Instruction) -> Lowered | None:
+    return native.nonzero(step)
 
 
-def _range(step: Instruction) -> Action | None:
-    return Range(*_call(step), step.node.op.dtype)  # type: ignore[union-attr]
+def _range(step: Instruction) -> Lowered | None:
+    return native.range_of(step, step.node.op.dtype)  # type: ignore[union-attr]
 
 
 REALS = ("float32", "float64")
 DRAWN = ("standard_exponential", "standard_gamma", "standard_normal", "standard_uniform")
 
-# What is done natively; the rest calls Python.
-NATIVE: dict[type, Lowering] = {
+_LOWERINGS: dict[type, Lowering] = {
     **dict.fromkeys(ROUTINES, decomposition),
     Alloc: _fill,
     Arange: _range,
@@ -509,7 +463,7 @@ NATIVE: dict[type, Lowering] = {
     Labels: _labels,
     LinearRecurrence: _recurrence,
     MatrixChain: _chain,
-    MaxPool: _largest,
+    MaxPool: _pool,
     MaskFits: _mask_fits,
     Nonzero: _nonzero,
     PlusScalar: _plus_scalar,
@@ -525,8 +479,15 @@ NATIVE: dict[type, Lowering] = {
     Split: _pieces,
     Stack: _stack,
     Subtensor: _read,
-    SumPool: _sums,
-    SumPoolInputs: _sums,
-    ToPositions: _placing,
+    SumPool: _pool,
+    SumPoolInputs: _pool,
+    ToPositions: _pool,
     Unique: _distinct,
 }
+
+#: What the native machine does by itself; the rest calls Python.
+CPU = Feature(
+    "cpu",
+    lowerings={(op, "cpu"): how for op, how in _LOWERINGS.items()},
+    kernels=FORMULAS,
+)

@@ -11,26 +11,20 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
+from symcomp.cvm.executable import compile_graph
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.shape import ShapeI
 from symcomp.scan.forward import pushed
 from symcomp.scan.layout import Layout, Step, flat_step
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
-from symcomp.scan.run import (
-    FIRST_ROWS,
-    Rows,
-    StepFunction,
-    Steps,
-    by_fast_run,
-    copy_of,
-    machine_of,
-)
-from symcomp.vm.inspection import Inspector, Machine
+from symcomp.scan.run import FIRST_ROWS, Rows, StepFunction, Steps, by_fast_run, copy_of
+from symcomp.vm.policy import Policy
 
 
 @record
@@ -65,6 +59,8 @@ class Scan(Op):
     name: str = field(default="scan", compare=False)
 
     multiple_outputs = True
+    runs_bodies = True
+    copies_results_of_bodies = True
 
     def output_types(self, *inputs: Variable) -> list[Type]:
         layout = self.layout
@@ -92,6 +88,11 @@ class Scan(Op):
         return types + [TensorType("int64", ())] * layout.until
 
     @property
+    def rewrites_of_bodies(self) -> Callable[[frozenset[str]], bool] | None:  # type: ignore[override]
+        """The rewrites that the user chose for the body; None: those of the function."""
+        return None if self.selects is by_fast_run else self.selects
+
+    @property
     def inputs(self) -> list[Variable]:
         """The variables that the body takes, in the order of ``Layout.step``."""
         return list(self.body.inputs)
@@ -117,25 +118,24 @@ class Scan(Op):
         """
         return StepFunction(self.body, self.selects)
 
-    @cached_property
-    def machine(self) -> Machine:
-        """What runs one step."""
-        return machine_of(self.body, self.selects)
-
-    def bind(self, node: Apply) -> Callable[..., Any]:
-        """``perform``; what runs a step is made now, once for all applications."""
-        assert self.machine is not None
-        return self.perform
-
-    def bind_inspected(self, node: Apply, inspector: Inspector) -> Callable[..., Any]:
-        """The inspector sees the instructions of every step."""
-        machine = machine_of(self.body, self.selects, inspector)
-        return lambda n, *rest: self._run(machine, n, rest)
+    def bind_bodies(
+        self, node: Apply, runs: Sequence[Callable[[Sequence[Any]], list[Any]]]
+    ) -> Callable[..., Any]:
+        return lambda n, *rest: self._run(runs[0], n, rest)
 
     def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
-        return self._run(self.machine, n, rest)
+        return self._run(self._step, n, rest)
 
-    def _run(self, machine: Machine, n: Any, rest: Sequence[Any]) -> tuple[Any, ...]:
+    @cached_property
+    def _step(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """What runs one step where no function runs it: the body as it is, lazily."""
+        graph = FunctionGraph(self.body.inputs, self.body.outputs)
+        borrowed = range(len(graph.outputs))
+        return compile_graph(graph, Policy(native=False), borrowed=borrowed).run
+
+    def _run(
+        self, step: Callable[[Sequence[Any]], list[Any]], n: Any, rest: Sequence[Any]
+    ) -> tuple[Any, ...]:
         layout = self.layout
         most = int(n)
         _, traced, carried, sequences, captured = layout.arguments([n, *rest])
@@ -150,7 +150,7 @@ class Scan(Op):
             states.append(rows)
         stacks = [Rows(f"the output {y}", y.dtype, capacity, None) for y in kinds.stacked]
         steps = Steps(self.layout, states, carried, sequences, captured, stacks)
-        done = steps.run(machine, most, str(self))
+        done = steps.run(step, most, str(self))
         results = [
             rows.first(depth + done, None)
             for rows, depth in zip(states, layout.depths, strict=True)

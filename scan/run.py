@@ -1,4 +1,4 @@
-"""Running a scan: the body as a program, compiled once, and the arrays that its rows go to."""
+"""Run a scan step by step: the arrays that its rows go to."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ import numpy as np
 from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
-from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import Loop, NativeMachine
-from symcomp.cvm.prepare import native_machine
+from symcomp.cvm.executable import compile_graph
 from symcomp.errors import ShapeError
 from symcomp.rewrite.phases import PHASES, rewrite
 from symcomp.rewrite.registry import extended
-from symcomp.rewrite.trace import Trace
 from symcomp.scan.layout import Layout
-from symcomp.vm.guard import Binder
-from symcomp.vm.inspection import InspectedMachine, Inspector, Machine, inspected
-from symcomp.vm.lower import lower
-from symcomp.vm.machine import PythonMachine
+from symcomp.vm.policy import Policy
 
 # A loop that may stop early starts with memory for so many steps.
 FIRST_ROWS = 64
@@ -37,40 +31,6 @@ def by_fast_run(tags: frozenset[str]) -> bool:
 def by_fast_compile(tags: frozenset[str]) -> bool:
     """The cheap rewrites."""
     return "fast_compile" in tags
-
-
-def machine_of(
-    body: ClosedGraph,
-    selects: Callable[[frozenset[str]], bool],
-    inspector: Inspector | None = None,
-) -> Machine:
-    """The machine that runs one step, its graph rewritten."""
-    with span("body of a loop"):
-        graph = FunctionGraph(body.inputs, body.outputs)
-
-        def apply(one: FunctionGraph) -> Trace:
-            return _rewrite(one, selects)
-
-        # What a step gives is copied into its row, or lives until the next step: nothing outlives
-        # it.
-        borrowed = range(len(graph.outputs))
-        native = config.linker.startswith("c")
-        if inspector is None:
-            apply(graph)
-            program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard))
-            return native_machine(program) if native else PythonMachine(program)
-        inspector.rewrite(graph, apply)
-        program = lower(graph, borrowed=borrowed, bind=Binder(config.nan_guard, inspector))
-        machine: Machine
-        if native:
-            machine = native_machine(program, inspector=inspector)
-        else:
-            machine = PythonMachine(inspected(program, inspector))
-        return InspectedMachine(machine, inspector, graph, inner=True)
-
-
-def _rewrite(graph: FunctionGraph, selects: Callable[[frozenset[str]], bool]) -> Trace:
-    return rewrite(graph, selects, config.on_opt_error, extended(PHASES))
 
 
 class StepFunction:
@@ -90,8 +50,8 @@ class StepFunction:
 
     def __init__(self, body: ClosedGraph, selects: Callable[[frozenset[str]], bool]) -> None:
         self.fgraph = FunctionGraph(body.inputs, body.outputs)
-        _rewrite(self.fgraph, selects)
-        self._machine = PythonMachine(lower(self.fgraph, bind=Binder(config.nan_guard)))
+        rewrite(self.fgraph, selects, config.on_opt_error, extended(PHASES))
+        self._run = compile_graph(self.fgraph, Policy(native=False)).run
 
     @property
     def maker(self) -> StepFunction:
@@ -103,7 +63,7 @@ class StepFunction:
         if len(values) != len(taken):
             raise TypeError(f"a step takes {len(taken)} values, got {len(values)}")
         given = [x.type.filter(value) for x, value in zip(taken, values, strict=True)]
-        return list(self._machine.run(given))
+        return list(self._run(given))
 
 
 class Rows:
@@ -178,13 +138,9 @@ class Steps:
     captured: list[Any]
     stacks: list[Rows]
 
-    def run(self, machine: Machine, most: int, name: str) -> int:
-        """Do the steps; return how many were done."""
-        loop: Loop | _PythonLoop
-        if isinstance(machine, NativeMachine):
-            loop = self._native(machine)
-        else:
-            loop = _PythonLoop(self, machine)
+    def run(self, step: Callable[[Sequence[Any]], list[Any]], most: int, name: str) -> int:
+        """Do the steps, each by ``step``; return how many were done."""
+        loop = _Loop(self, step)
         try:
             return loop.run(most)
         except Exception as problem:
@@ -196,29 +152,16 @@ class Steps:
         states = zip(self.layout.depths, self.layout.lags, strict=True)
         return [(i, depth - lag) for i, (depth, lags) in enumerate(states) for lag in lags]
 
-    def _native(self, machine: NativeMachine) -> Loop:
-        return Loop(
-            machine,
-            self.states,
-            self.layout.depths,
-            self.reads(),
-            self.carried,
-            self.sequences,
-            self.captured,
-            self.stacks,
-            self.layout.until,
-        )
 
+class _Loop:
+    """The steps, one by one: the specification of native loops (cvm/calls/loops.h)."""
 
-class _PythonLoop:
-    """The steps, one by one: the specification of ``Loop``."""
-
-    def __init__(self, steps: Steps, machine: Machine) -> None:
+    def __init__(self, steps: Steps, step: Callable[[Sequence[Any]], list[Any]]) -> None:
         self.done = 0
-        self._steps, self._machine = steps, machine
+        self._steps, self._step = steps, step
 
     def run(self, most: int) -> int:
-        steps, run = self._steps, self._machine.run
+        steps, run = self._steps, self._step
         reads = [(steps.states[i], shift) for i, shift in steps.reads()]
         writes = [*zip(steps.states, steps.layout.depths, strict=True)]
         carried, stacks = steps.carried, steps.stacks

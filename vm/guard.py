@@ -34,6 +34,9 @@ def is_users(op: Any) -> bool:
     )
 
 
+Run = Callable[[Sequence[Any]], list[Any]]
+
+
 class Binder:
     """Gives what computes a node: that of users' ops with its values checked.
 
@@ -44,21 +47,23 @@ class Binder:
     nan_guard : {"off", "user_ops", "all"}
         Unless it is off, a NaN that a user's op makes out of numbers is an error. (Those of all
         ops are found by an inspector.)
-    inspector : Inspector, optional
-        For the programs inside ops.
+    runs : callable, optional
+        Of a node whose op contains graphs: what runs each of them. Else ``perform`` does.
     """
 
-    def __init__(self, nan_guard: str = "off", inspector: Inspector | None = None) -> None:
+    def __init__(
+        self, nan_guard: str = "off", runs: Callable[[Apply], Sequence[Run]] | None = None
+    ) -> None:
         self._watch = nan_guard != "off"
-        self._inspector = inspector
+        self._runs = runs
 
     def __call__(self, node: Apply) -> Callable[..., Any]:
         """From the values of the inputs to the value or values of the outputs."""
         compute: Callable[..., Any]
-        if self._inspector is None:
-            compute = node.op.bind(node)
+        if self._runs is not None and node.op.runs_bodies:
+            compute = node.op.bind_bodies(node, self._runs(node))
         else:
-            compute = node.op.bind_inspected(node, self._inspector)
+            compute = node.op.bind(node)
         if not is_users(node.op):
             return compute
 

@@ -6,18 +6,13 @@ shared variables are not overwritten before the call has ended, as an inspector 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from symcomp.core.closed import ClosedGraph
-from symcomp.core.evaluate import evaluator
 from symcomp.core.graph import FunctionGraph
-from symcomp.core.node import Apply
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
-from symcomp.vm.tally import Run, Tally
 
 Work = Callable[[Sequence[Any]], list[Any]]
 
@@ -35,11 +30,11 @@ class Machine(Protocol):
     def failure(self) -> Any:
         """What is known of the last run that failed."""
 
-    def run(self, values: Sequence[Any], observe: Any = None) -> list[Any]:
+    def run(self, values: Sequence[Any]) -> list[Any]:
         """From the values of the inputs to those of the outputs."""
 
     def new_tally(self) -> Any:
-        """What counts its instructions."""
+        """Count the runs from now on; return the counts."""
 
     def free(self) -> None:
         """Drop the values kept."""
@@ -65,23 +60,6 @@ class Inspector:
         ``work`` may be called several times, on other values too.
         """
         return work(values)
-
-    def inner_run(self, body: ClosedGraph) -> Callable[[Sequence[Any]], list[Any]]:
-        """As ``body.run``, for an op that has no program: every node is seen."""
-        graph = FunctionGraph(body.inputs, body.outputs)
-
-        def bind(position: int, node: Apply) -> Callable[..., Any]:
-            compute, several = node.op.bind_inspected(node, self), node.op.multiple_outputs
-            step = Instruction(Opcode.CALL, node=node, compute=compute, several=several)
-            return _through(position, step, self)
-
-        run = evaluator(graph.inputs, graph.outputs, bind)
-
-        def seen(values: Sequence[Any]) -> list[Any]:
-            self.begin(graph, values, True)
-            return run(values)
-
-        return seen
 
 
 class Several(Inspector):
@@ -136,30 +114,14 @@ class InspectedMachine:
         self._graph, self._inner = graph, inner
         self.program = machine.program
 
-    def run(self, values: Sequence[Any], observe: Any = None) -> list[Any]:
+    def run(self, values: Sequence[Any]) -> list[Any]:
         """From the values of the inputs to those of the outputs."""
         self._inspector.begin(self._graph, values[: len(self._graph.inputs)], self._inner)
-        return self._machine.run(values, observe)
+        return self._machine.run(values)
 
-    def new_tally(self) -> Tally:
-        """What ``timed`` counts in."""
-        return Tally(self.program)
-
-    def timed(self, values: Sequence[Any], tally: Tally) -> list[Any]:
-        """``run``, and take the time of each instruction, the inspector's work included."""
-
-        def observe(position: int, step: Instruction, seconds: float) -> None:
-            duration = int(seconds * 1e9)
-            tally.add(position, (None, None), time.perf_counter_ns() - duration, duration)
-
-        run = Run(tally)
-        failed = True
-        try:
-            results = self.run(values, observe)
-            failed = False
-            return results
-        finally:
-            run.end(failed)
+    def new_tally(self) -> Any:
+        """Count the runs from now on, the inspector's work included; return the counts."""
+        return self._machine.new_tally()
 
     @property
     def kept(self) -> Any:

@@ -4,8 +4,7 @@ other machine.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from symcomp.vm.failure import Failure, failure
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
-from symcomp.vm.tally import Kind, Run, Tally, inner_tally
+from symcomp.vm.tally import Run, Tally
 
 
 class _Unset:
@@ -24,8 +23,6 @@ class _Unset:
 
 
 UNSET: Any = _Unset()
-
-Observer = Callable[[int, Instruction, float], None]
 
 
 class PythonMachine:
@@ -49,6 +46,7 @@ class PythonMachine:
         self.kept: list[Any] | None = None
         self.failure: Failure | None = None
         self._keep = keep
+        self._tally: Tally | None = None
         self._template = [UNSET] * len(program.variables)
         self._template.append(None)  # slot -1: no array to write into
         for slot, value in program.constants.items():
@@ -59,60 +57,22 @@ class PythonMachine:
             for step in program.instructions
         ]
 
-    def run(self, values: Sequence[Any], observe: Observer | None = None) -> list[Any]:
-        """Run the program on the values of its inputs; return those of its outputs.
-
-        Parameters
-        ----------
-        values : sequence
-        observe : callable, optional
-            Called after every instruction with its position, itself, and the seconds it took.
-        """
-        tally = inner_tally(self)
-        if tally is not None:
-            return self.counted(values, tally, observe)
-        return self._run(values, observe)
-
-    def new_tally(self) -> Tally:
-        """What ``counted`` counts in."""
-        return Tally(self.program)
-
-    def counted(
-        self, values: Sequence[Any], tally: Tally, observe: Observer | None = None
-    ) -> list[Any]:
-        """``run``, and count what is done."""
-        kind = tally.begin()
-        if kind is Kind.FULL:
-            return self.timed(values, tally, observe)
-        if kind is Kind.UNTIMED:
-            return self._run(values, observe)
-        started = time.perf_counter_ns()
-        results = self._run(values, observe)
-        tally.sampler.done(kind, time.perf_counter_ns() - started, 0)
-        return results
-
-    def timed(
-        self, values: Sequence[Any], tally: Tally, observe: Observer | None = None
-    ) -> list[Any]:
-        """``run``, and take the time of each instruction."""
-        run = Run(tally)
-        failed = True
-        try:
-            results = self._run(values, observe, run)
-            failed = False
-            return results
-        finally:
-            run.end(failed)
-
-    def _run(
-        self, values: Sequence[Any], observe: Observer | None, run: Run | None = None
-    ) -> list[Any]:
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """Run the program on the values of its inputs; return those of its outputs."""
         store = self._filled(values)
         with np.errstate(all="ignore"):
-            self._loop(store, observe, run)
+            self._loop(store, None if self._tally is None else Run(self._tally))
         if self._keep:
             self.kept = store
         return [store[slot] for slot in self.program.outputs]
+
+    def new_tally(self) -> Tally:
+        """Count the runs from now on; return the counts."""
+        self._tally = Tally(self.program)
+        for position, step in enumerate(self.program.instructions):
+            for k, body in enumerate(step.bodies):
+                self._tally.inner[position, k] = (body.machine, body.machine.new_tally())
+        return self._tally
 
     def _filled(self, values: Sequence[Any]) -> list[Any]:
         """A store with the values of the inputs. (Local names would hold them: see ``_loop``.)"""
@@ -125,16 +85,15 @@ class PythonMachine:
         """Drop the values kept from the last call."""
         self.kept = None
 
-    def _loop(self, store: list[Any], observe: Observer | None, run: Run | None = None) -> None:
+    def _loop(self, store: list[Any], run: Run | None) -> None:
         code = self.program.instructions
         position = 0
-        started = time.perf_counter() if observe else 0.0
         try:
             while position < len(code):
                 opcode, compute, arguments, outputs, several, frees = self._plan[position]
                 following = position + 1
                 if run is not None:
-                    run.before(position, [store[i] for i in code[position].inputs])
+                    run.before([store[i] for i in code[position].inputs])
                 if opcode is Opcode.CALL:
                     result = compute(*[store[i] for i in arguments])
                     if several:
@@ -150,10 +109,6 @@ class PythonMachine:
                     store[slot] = UNSET
                 if run is not None:
                     run.after(position, [store[i] for i in outputs])
-                if observe is not None:
-                    now = time.perf_counter()
-                    observe(position, code[position], now - started)
-                    started = now
                 position = following
         except Exception as problem:
             given = [store[i] for i in code[position].inputs]

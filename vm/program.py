@@ -36,6 +36,8 @@ class Instruction:
     claims : tuple of int
         Of the CALL at the gate (``vm/commit.py``), which has no node: for each output, the slot of
         the input whose array it is, to be overwritten; a copy of it if somebody else holds it.
+    bodies : tuple
+        Of an op that contains graphs, these as they were compiled (``Executable``).
     makes_room : bool
         Whether the result is memory that later instructions write into: its content means nothing.
     """
@@ -51,6 +53,7 @@ class Instruction:
     into: tuple[int, ...] = ()
     claims: tuple[int, ...] = ()
     makes_room: bool = False
+    bodies: tuple[Any, ...] = ()
 
     @property
     def arguments(self) -> tuple[int, ...]:

@@ -38,6 +38,8 @@ class MapRows(Op):
     summed: tuple[bool, ...]
 
     multiple_outputs = True
+    runs_bodies = True
+    copies_results_of_bodies = True
 
     @property
     def _first(self) -> int:
@@ -54,10 +56,8 @@ class MapRows(Op):
     def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
         return self._rows(self.body.run, int(n), rest)
 
-    def bind_inspected(self, node: Apply, inspector: Any) -> Callable[..., Any]:
-        """The inspector sees the nodes of every row."""
-        run = inspector.inner_run(self.body)
-        return lambda n, *rest: self._rows(run, int(n), rest)
+    def bind_bodies(self, node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
+        return lambda n, *rest: self._rows(runs[0], int(n), rest)
 
     def _rows(self, run: Run, n: int, rest: Sequence[Any]) -> tuple[Any, ...]:
         shapes, captured = rest[: len(self.summed)], rest[len(self.summed) :]

@@ -16,13 +16,13 @@ from symcomp.compat.rewriting import (
     SeqOptimizer,
     as_rule,
 )
+from symcomp.compile import features
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.phases import Phase, rewrite
 from symcomp.rewrite.registry import extended, register_phase, register_rule
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing
-from symcomp.scan.phases import PHASES_WITH_LOOPS
 
 # Where phases are in Theano's order.
 POSITIONS = {
@@ -213,7 +213,7 @@ class Chosen(Optimizer):
     def apply(self, fgraph: Any) -> Any:
         """Rewrite the graph; the trace of what was done."""
         graph = getattr(fgraph, "graph", fgraph)
-        phases = extended(PHASES_WITH_LOOPS)
+        phases = extended(features.phases())
         return rewrite(graph, self.chosen_by.selects, config.on_opt_error, phases)
 
 

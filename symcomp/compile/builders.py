@@ -12,12 +12,9 @@ from symcomp.autodiff.rop import Rop
 from symcomp.autodiff.stable import Pin
 from symcomp.compile.arguments import read_givens, refuse_inplace
 from symcomp.compile.io import In
-from symcomp.compile.mode import get_default_mode
 from symcomp.compile.shared import SharedVariable
-from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
-from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -26,10 +23,6 @@ from symcomp.core.tensor import TensorType
 from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import GradientError, GraphError, NullTypeGradError
 from symcomp.ops.graph_op import GraphOp
-from symcomp.vm.guard import Binder
-from symcomp.vm.inspection import InspectedMachine, Inspector, inspected
-from symcomp.vm.lower import lower
-from symcomp.vm.machine import PythonMachine
 
 DEFAULT = "default"
 
@@ -66,8 +59,8 @@ class OpFromGraph(GraphOp):
 
     Notes
     -----
-    ``perform`` is compiled with the default mode when the op first runs, and kept. Equal ops on
-    equal inputs are computed once: ops are equal if their graphs and overrides are.
+    Its graph is compiled with the function that it is in, in the same mode. Equal ops on equal
+    inputs are computed once: ops are equal if their graphs and overrides are.
 
     Examples
     --------
@@ -130,26 +123,6 @@ class OpFromGraph(GraphOp):
     def as_inputs(self, *args: Any) -> list[Variable]:
         declared = len(self.graph.inputs) - len(self.shared)
         return super().as_inputs(*args, *(self.shared if len(args) == declared else ()))
-
-    def bind(self, node: Apply) -> Callable[..., Any]:
-        """``perform``, compiled."""
-        run = self._machine.run
-        return (lambda *values: run(values)) if self.multiple_outputs else _first_of(run)
-
-    def bind_inspected(self, node: Apply, inspector: Inspector) -> Callable[..., Any]:
-        """The inspector sees the instructions."""
-        graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
-        inspector.rewrite(graph, get_default_mode().apply_rules)
-        program = lower(graph, bind=Binder(config.nan_guard, inspector))
-        machine = PythonMachine(inspected(program, inspector))
-        run = InspectedMachine(machine, inspector, graph, inner=True).run
-        return (lambda *values: run(values)) if self.multiple_outputs else _first_of(run)
-
-    @cached_property
-    def _machine(self) -> PythonMachine:
-        graph = FunctionGraph(self.graph.inputs, self.graph.outputs)
-        get_default_mode().apply_rules(graph)
-        return PythonMachine(lower(graph, bind=Binder(config.nan_guard)))
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         if self.connections is not None:
@@ -337,10 +310,6 @@ class OpFromGraph(GraphOp):
 
     def __str__(self) -> str:
         return self.name or super().__str__()
-
-
-def _first_of(run: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *values: run(values)[0]
 
 
 def _is_discrete(x: Any) -> bool:

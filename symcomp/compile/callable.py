@@ -12,29 +12,12 @@ from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
-from symcomp.core.spans import recorded, span
+from symcomp.core.spans import recorded
 from symcomp.cvm.blas_threads import BlasLimit, blas_threads_to_use
 from symcomp.cvm.machine import Caller, Calls
-from symcomp.cvm.prepare import native_machine
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
-from symcomp.vm.inspection import InspectedMachine, Machine, inspected
-from symcomp.vm.machine import PythonMachine
 from symcomp.vm.memory import MemoryReport
-from symcomp.vm.program import Program
-from symcomp.vm.tally import Tally
-
-
-def _machine(program: Program, maker: Maker) -> Machine:
-    inspector = maker.inspector
-    if maker.mode.native:
-        machine: Machine = native_machine(program, maker.keeps, inspector)
-    else:
-        code = program if inspector is None else inspected(program, inspector)
-        machine = PythonMachine(code, keep=maker.keeps)
-    if inspector is None:
-        return machine
-    return InspectedMachine(machine, inspector, maker.fgraph)
 
 
 class Function(Caller):
@@ -56,8 +39,8 @@ class Function(Caller):
         What runs; print it to read it.
     trust_input : bool
         Pass arguments on unchecked.
-    replayed : int
-        How many calls repeated a recorded one, which takes least time.
+    repeated : int
+        How many calls ran a kept plan, which takes least time.
     profile : ProfileStats or None
     profiled : Profiled or None
         What was counted of this function.
@@ -71,20 +54,17 @@ class Function(Caller):
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
         self.maker = maker
         self.name = maker.name
-        with span("lower"):
-            self.program = maker.program()
-        with span("machine"):
-            machine = _machine(self.program, maker)
+        self.executable = maker.executable()
+        self.program, machine = self.executable.program, self.executable.machine
         self.profiled: Profiled | None = None
+        calls: Calls | None = None
         if maker.profile is not None:
-            tally, calls = machine.new_tally(), Calls()
-            self.profiled = Profiled(maker.name, tally, calls, maker.other_programs)
-            if isinstance(tally, Tally):
-                tally.calls = calls
+            calls = Calls()
+            self.profiled = Profiled(maker.name, machine.new_tally(), calls, maker.other_programs)
             maker.profile.watch(self.profiled)
         super().__init__(
             machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,
-            maker.profile, *(() if self.profiled is None else (tally, calls)),
+            maker.profile, calls,
         )  # fmt: skip
         self._explicit = [i for i, spec in enumerate(maker.inputs) if not spec.implicit]
         names = [maker.inputs[i].name for i in self._explicit]
@@ -197,6 +177,27 @@ class Function(Caller):
             if key not in allowed:
                 raise ValueError(f"{self.name}: output_subset: there is no output {key!r}")
         return list(subset)
+
+    def plan(self) -> str:
+        """Return the plans that are kept, as text: the calls of each, and where guards lead.
+
+        A plan is made by the first call with arguments of some layouts (dtypes, shapes and
+        strides); later calls with the same layouts repeat it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import symcomp
+        >>> import symcomp.tensor as T
+        >>> x = T.dvector("x")
+        >>> f = symcomp.function([x], T.exp(x) + 1)
+        >>> y = f(np.zeros(3))
+        >>> print(f.plan())
+        plan 0: 1 calls, arena of 0 bytes, 0 runs
+            0  kernel(m0+0 float64[3]) -> m1+0 float64[3]
+        """
+        machine = self.executable.machine
+        return machine.plan() if hasattr(machine, "plan") else "The Python machine has no plans."
 
     def memory_report(self, *examples: Any) -> MemoryReport:
         """How much memory a call needs, with and without the storage plan. Nothing is computed.
@@ -320,7 +321,6 @@ class Function(Caller):
         again when nobody else has them.
         """
         self._machine.free()
-        self._drop_results()
 
     # -- copies
     # --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.compile.mode import Mode
+from symcomp.compile.mode import Mode, get_default_mode
 from symcomp.compile.rewritecheck import (
     BadOptimization,
     DebugModeError,
@@ -21,10 +21,9 @@ from symcomp.core.node import Apply
 from symcomp.core.sparse_values import numbers_of
 from symcomp.core.tensor import TensorType
 from symcomp.core.values import describe_contents
-from symcomp.cvm.prepare import native_machine
+from symcomp.cvm.executable import compile_graph
 from symcomp.vm.guard import InvalidValueError
 from symcomp.vm.inspection import Inspector, Work
-from symcomp.vm.lower import lower
 from symcomp.vm.program import Instruction
 from symcomp.vm.replay import Replayed, as_before, first_bad, recompute, replay, told
 
@@ -354,8 +353,8 @@ def _wrong_alone(step: Replayed) -> str:
     """How a step differs if a machine computes it alone."""
     inputs = [x.type() for x in step.node.inputs]
     node = step.node.op.make_node(*inputs)
-    machine = native_machine(lower(FunctionGraph(inputs, node.outputs)))
-    found = machine.run(list(step.inputs))
+    graph = FunctionGraph(inputs, node.outputs)
+    found = compile_graph(graph, get_default_mode().policy("off", None)).run(list(step.inputs))
     for k, value in enumerate(found):
         wrong = disagreement(step.outputs[k], value, _again(node, step.inputs, k))
         if wrong:

@@ -18,6 +18,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
+from symcomp.cvm.executable import Executable, compile_graph
 from symcomp.profiling.stats import ProfileStats
 from symcomp.rewrite.phases import FULL
 from symcomp.rewrite.trace import Trace
@@ -128,24 +129,33 @@ class Maker:
         """Without the user's graph."""
         return {**self.__dict__, "original": ()}
 
-    def program(self, reuse: bool = True, collect: bool = True) -> Program:
-        """Lower the graph: with a storage plan, and with frees, where the mode allows them."""
+    def lowering(self, reuse: bool = True, collect: bool = True) -> dict[str, Any]:
+        """The arguments of ``lower``: with a storage plan, and with frees, where the mode allows
+        them.
+        """
         reuse = reuse and self.mode.selects(frozenset(["inplace", *FULL]))
-        return lower(
-            self.fgraph,
-            destroyable=[
+        return {
+            "destroyable": [
                 v for v, spec in zip(self.fgraph.inputs, self.inputs, strict=True) if spec.mutable
             ],
-            given_away=[self.fgraph.inputs[i] for i in self.given_away] if reuse else (),
-            stored=range(self.n_outputs, len(self.fgraph.outputs)),
-            borrowed=self.borrowed,
-            collect=collect and not self.keeps,
-            bind=Binder(self.nan_guard, self.inspector),
-            inplace=reuse,
-            sharing=reuse,
-            frugal=reuse,
-            updated=self._overwritable() if reuse and self.inspector is None else None,
-        )
+            "given_away": [self.fgraph.inputs[i] for i in self.given_away] if reuse else (),
+            "stored": range(self.n_outputs, len(self.fgraph.outputs)),
+            "borrowed": self.borrowed,
+            "collect": collect and not self.keeps,
+            "inplace": reuse,
+            "sharing": reuse,
+            "frugal": reuse,
+            "updated": self._overwritable() if reuse and self.inspector is None else None,
+        }
+
+    def program(self, reuse: bool = True, collect: bool = True) -> Program:
+        """Lower the graph, to look at it."""
+        return lower(self.fgraph, bind=Binder(self.nan_guard), **self.lowering(reuse, collect))
+
+    def executable(self) -> Executable:
+        """Compile the graph, and all graphs in its ops."""
+        policy = self.mode.policy(self.nan_guard, self.inspector)
+        return compile_graph(self.fgraph, policy, self.keeps, **self.lowering())
 
     @property
     def given_away(self) -> list[int]:

@@ -6,13 +6,14 @@ import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from symcomp.compile import features
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.rewrite.phases import rewrite
 from symcomp.rewrite.registry import extended
 from symcomp.rewrite.trace import Trace
-from symcomp.scan.phases import PHASES_WITH_LOOPS
 from symcomp.vm.inspection import Inspector
+from symcomp.vm.policy import Policy
 
 LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py", "c|py_nogc")
 # The optimizers: which level of rewriting (see rewrite/phases.py), and tags more.
@@ -123,7 +124,20 @@ class Mode:
 
     def apply_rules(self, graph: FunctionGraph) -> Trace:
         """Rewrite a graph in place."""
-        return rewrite(graph, self.selects, config.on_opt_error, extended(PHASES_WITH_LOOPS))
+        return self._rewrite(graph, None)
+
+    def _rewrite(
+        self, graph: FunctionGraph, selects: Callable[[frozenset[str]], bool] | None
+    ) -> Trace:
+        chosen = self.selects if selects is None else selects
+        return rewrite(graph, chosen, config.on_opt_error, extended(features.phases()))
+
+    def policy(self, nan_guard: str, inspector: Inspector | None) -> Policy:
+        """How a function of this mode, and all graphs in its ops, are compiled."""
+        return Policy(
+            self.native, features.lowerings("cpu"), features.kernels(), self._rewrite, nan_guard,
+            inspector,
+        )  # fmt: skip
 
     def rewrite(self, graph: FunctionGraph) -> Trace:
         """The same, seen by the inspector."""

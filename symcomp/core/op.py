@@ -34,6 +34,12 @@ class Op:
         Whether ``perform`` is the user's, though the class is not: then its results are checked.
     takes_apart : bool
         Whether outputs are parts of an input: then those of whole numbers have gradients, too.
+    runs_bodies : bool
+        Whether it runs the graphs that it contains (``bind_bodies``).
+    copies_results_of_bodies : bool
+        Whether the results of these may share memory with what they are given.
+    rewrites_of_bodies : callable or None
+        Tags of a rewrite -> whether it is applied to these graphs; None: as in the function.
     """
 
     multiple_outputs: ClassVar[bool] = False
@@ -44,6 +50,9 @@ class Op:
     gives_part: ClassVar[bool] = False
     runs_users_code: ClassVar[bool] = False
     takes_apart: ClassVar[bool] = False
+    runs_bodies: ClassVar[bool] = False
+    copies_results_of_bodies: ClassVar[bool] = False
+    rewrites_of_bodies: Callable[[frozenset[str]], bool] | None = None
 
     # -- building
     # ------------------------------------------------------------------------------------
@@ -89,11 +98,14 @@ class Op:
         """What computes ``node``: ``perform``, or a version of it that knows the node's types."""
         return self.perform
 
-    def bind_inspected(self, node: Apply, inspector: Any) -> Callable[..., Any]:
-        """As ``bind``, for an op that runs programs: ``inspector`` (``vm/inspection.py``) sees
-        their instructions.
+    def bind_bodies(
+        self, node: Apply, runs: Sequence[Callable[[Sequence[Any]], list[Any]]]
+    ) -> Callable[..., Any]:
+        """As ``bind``, for an op that runs the graphs that it contains.
+
+        ``runs`` compute the outputs of ``inner_graphs`` from values of their inputs.
         """
-        return self.bind(node)
+        raise NotImplementedError(f"{type(self).__name__} defines no bind_bodies")
 
     def bind_into(self, node: Apply) -> Callable[..., Any] | None:
         """As ``bind``, but called with one more array for each output, in which to leave it; None:

@@ -222,7 +222,7 @@ def programs(tally: Any, outer_rows: Iterable[Data]) -> list[Data]:
                 "calls": row["count"],
                 "seconds": row["seconds"],
                 "steps": inner.runs,
-                "without_python": inner.unattended,
+                "without_python": inner.without_python,
                 "instruction_seconds": seconds,
                 "bookkeeping": max(0.0, 1 - inside / (row["usual_seconds"] or 1.0)),
                 "instructions": instructions,

@@ -1,6 +1,5 @@
 """Draws in the native machine: the numbers of NumPy's generators, and what they leave to Python."""
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,9 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.cvm import prepare
-from symcomp.cvm.machine import DRAWS_OF_NUMPY, Loop, RandomDraw
+from symcomp.cvm.machine import DRAWS_OF_NUMPY
 from symcomp.errors import ShapeError
+from symcomp.tests.cvm.looking import bodies_of, kinds_of
 
 NATIVE = symcomp.Mode(linker="cvm")
 SHAPES = np.array([[0.0, 0.3, 1.0, 7.5]])
@@ -26,13 +26,6 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
 ]
 
 
-def draw_of(machine: Any, name: str = "RandomDraw") -> int:
-    """How many instructions of a function an action of this name does."""
-    steps = machine.program.instructions
-    kinds = [type(prepare._action(s)).__name__ for s in steps if s.node is not None]
-    return kinds.count(name)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}{c[2]}")
 def test_numbers_and_states_are_numpys(case: Any, dtype: str) -> None:
@@ -40,7 +33,7 @@ def test_numbers_and_states_are_numpys(case: Any, dtype: str) -> None:
     state = T.random.state()
     after, z = getattr(T.random, name)(state, *args, size=size, dtype=dtype)
     f = symcomp.function([state], [after, z], mode=NATIVE)
-    assert draw_of(f) == 1
+    assert kinds_of(f).count("draw") == 1
     rng = np.random.default_rng(3)
     words, found = f(rng)
     method = rng.random if name == "standard_uniform" else getattr(rng, name)
@@ -76,7 +69,7 @@ def test_what_does_not_fit_is_left_to_python() -> None:
     with pytest.raises(ShapeError, match="which does not fit size"):
         f(rng, [1.0])
     g = symcomp.function([state, n], T.random.normal(state, size=n)[1], mode=NATIVE)
-    assert draw_of(g) == 1
+    assert kinds_of(g).count("draw") == 1
     with pytest.raises(ShapeError, match="lengths must not be negative"):
         g(rng, -2)
 
@@ -98,33 +91,19 @@ def test_numbers_go_into_arrays_that_are_there() -> None:
 
 def test_another_numpy_draws_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     assert DRAWS_OF_NUMPY == np.__version__
+    monkeypatch.setattr(prepare, "DRAWS_OF_NUMPY", "0.0")
     state = T.random.state()
     f = symcomp.function([state], T.random.normal(state, size=3)[1], mode=NATIVE)
-    monkeypatch.setattr(prepare, "DRAWS_OF_NUMPY", "0.0")
-    assert draw_of(f) == 0 and draw_of(f, "PythonCall") >= 1
-    with pytest.raises(ValueError, match="no kernel draws poisson"):
-        RandomDraw("poisson", None, [0], [1, 2], 0, -1, "float64", True)
+    assert "draw" not in kinds_of(f) and "PythonCall" in kinds_of(f)
+    rng = np.random.default_rng(3)
+    np.testing.assert_array_equal(f(rng), rng.normal(size=3))
 
 
 # -- loops
 
 
-def steps_of(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The loops that are run from now on."""
-    seen: list[Any] = []
-
-    class Watched(Loop):
-        def run(self, most: int) -> int:
-            seen.append(self)
-            return int(super().run(most))
-
-    monkeypatch.setattr(importlib.import_module("symcomp.scan.run"), "Loop", Watched)
-    return seen
-
-
-def test_steps_that_draw_need_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_that_draw_need_no_python() -> None:
     with symcomp.config.change_flags(kernels=True):
-        loops = steps_of(monkeypatch)
         stream = T.random.RandomStream(1)
         n = T.lscalar("n")
         walk, updates = symcomp.scan(
@@ -135,7 +114,9 @@ def test_steps_that_draw_need_no_python(monkeypatch: pytest.MonkeyPatch) -> None
         f = symcomp.function([n], walk, updates=updates, mode=NATIVE)
         starts = [state.get_value() for state, _ in stream.state_updates]
         found = np.concatenate([f(4), f(4)])
-    assert [loop.unattended for loop in loops] == [29, 29]
+    (body,) = bodies_of(f)
+    runs, planned = body.counts
+    assert runs == 60 and planned <= 2
     x, wanted = np.zeros(4), []
     for step in range(60):
         x = np.zeros(4) if step == 30 else x

@@ -85,12 +85,12 @@ def test_a_child_sees_whole_values(mode):
     def check():
         before = w.get_value()
         step(value)  # what other threads held of it stays, so that it is copied once
-        replayed = step.replayed
+        replayed = step.repeated
         step(value)
         return (
             before.min() == before.max()
             and (w.get_value() == before + 2).all()
-            and (mode == "vm" or step.replayed == replayed + 1)
+            and (mode == "vm" or step.repeated == replayed + 1)
         )
 
     for _ in range(8):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
-from symcomp.cvm.kernels import formula_of, kernel_actions
-from symcomp.cvm.machine import KernelCall
+from symcomp.cvm.kernels import formula_of
+from symcomp.tests.cvm.looking import kinds_of
 
 RNG = np.random.default_rng(11)
 
@@ -23,7 +23,7 @@ def kernels(tmp_path_factory):
 def pair(inputs, outputs):
     """The same function with kernels and without; the first has some."""
     native = symcomp.function(inputs, outputs, mode=symcomp.Mode("cvm"))
-    assert kernel_actions(native.program.instructions)
+    assert "kernel" in kinds_of(native)
     return native, symcomp.function(inputs, outputs, mode=symcomp.Mode("vm"))
 
 
@@ -118,11 +118,11 @@ def test_which_nodes_have_kernels():
     x = T.dmatrix("x")
     f = symcomp.function([x], [T.exp(x), x.sum(axis=0), T.dot(x, x)], mode=symcomp.Mode("cvm"))
     code = f.program.instructions
-    found = kernel_actions(code)
-    assert all(isinstance(action, KernelCall) for action in found.values())
-    assert {i for i, step in enumerate(code) if formula_of(step.node) is not None} == set(found)
+    found = {i for i, kind in enumerate(kinds_of(f)) if kind == "kernel"}
+    assert {i for i, step in enumerate(code) if formula_of(step.node) is not None} == found
     with config.change_flags(kernels=False):
         g = symcomp.function([x], T.exp(x), mode=symcomp.Mode("cvm"))
+    assert "kernel" not in kinds_of(g)
     np.testing.assert_allclose(g(np.eye(2)), np.exp(np.eye(2)))
 
 

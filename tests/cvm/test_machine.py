@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
-from symcomp.core.graph import FunctionGraph
-from symcomp.cvm.machine import Product, PythonCall, Transpose, View
-from symcomp.cvm.prepare import NATIVE, native_machine
 from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
 from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.index import Subtensor
-from symcomp.vm.lower import lower
+from symcomp.ops.python_op import as_op
+from symcomp.tests.cvm.looking import native
 from symcomp.vm.machine import UNSET, PythonMachine
 
 RNG = np.random.default_rng(3)
@@ -26,9 +23,8 @@ RNG = np.random.default_rng(3)
 
 def both(inputs, outputs, values, rtol=0.0, **options):
     """Run a program on both machines, compare, and return the results."""
-    program = lower(FunctionGraph(inputs, outputs), **options)
-    machine = native_machine(program)
-    wanted = PythonMachine(program).run(values)
+    machine = native(inputs, outputs, **options).machine
+    wanted = PythonMachine(machine.program).run(values)
     for _ in range(2):
         found = machine.run(values)
         for got, want in zip(found, wanted, strict=True):
@@ -123,7 +119,7 @@ def test_nan_and_infinity_in_products():
 
 def test_what_does_not_fit():
     x, y = T.dmatrices("x", "y")
-    machine = native_machine(lower(FunctionGraph([x, y], [T.exp(x), T.dot(x, y)])))
+    machine = native([x, y], [T.exp(x), T.dot(x, y)]).machine
     with pytest.raises(ShapeError, match=r"\(2, 3\).*\(2, 3\)") as caught:
         machine.run([np.ones((2, 3)), np.ones((2, 3))])
     assert "test_machine.py" in "".join(caught.value.__notes__)
@@ -137,16 +133,14 @@ def test_transposes_are_views():
     (found,) = both([x], [z], [value], borrowed=[0])
     assert np.shares_memory(found, value)
     value.flags.writeable = False
-    (found,) = native_machine(lower(FunctionGraph([x], [z]), borrowed=[0])).run([value])
+    (found,) = native([x], [z], borrowed=[0]).run([value])
     assert not found.flags.writeable and found.shape == (3, 1, 2)
 
 
-def test_native_actions_are_used():
+def test_kinds_of_calls():
     x, y = T.dmatrices("x", "y")
-    program = lower(FunctionGraph([x, y], [T.dot(x.T, y)]))
-    kinds = [NATIVE[type(s.node.op)](s) for s in program.instructions]
-    assert [type(k) for k in kinds] == [Transpose, Product]
-    assert PythonCall not in {type(k) for k in kinds}
+    machine = native([x, y], [T.dot(x.T, y)]).machine
+    assert [how.name for how in machine.lowered] == ["transpose", "product"]
 
 
 def test_lazy():
@@ -167,20 +161,18 @@ def test_several_outputs_and_none():
     x = T.dvector("x")
     outs = T.nlinalg.eigh(T.outer(x, x))
     both([x], list(outs), [np.arange(1.0, 4.0)], rtol=1e-9)
-    assert native_machine(lower(FunctionGraph([x], []))).run([np.ones(2)]) == []
+    assert native([x], []).run([np.ones(2)]) == []
 
 
-def test_observer_and_kept_values():
+def test_kept_values():
     x = T.dvector("x")
-    program = lower(FunctionGraph([x], [T.exp(x) + 1]), collect=False)
-    seen = []
-    machine = native_machine(program, keep=True)
-    machine.run([np.zeros(2)], lambda i, step, seconds: seen.append((i, step, seconds >= 0)))
-    assert seen == [(i, step, True) for i, step in enumerate(program.instructions)]
-    assert len(machine.kept) == len(program.variables)
-    assert any(v is not UNSET and np.array_equal(v, [1.0, 1.0]) for v in machine.kept)
-    machine.free()
-    assert machine.kept is None
+    machine = native([x], [T.exp(x) + 1], keep=True, collect=False).machine
+    for _ in range(3):
+        machine.run([np.zeros(2)])
+        assert len(machine.kept) == len(machine.program.variables)
+        assert any(v is not UNSET and np.array_equal(v, [1.0, 1.0]) for v in machine.kept)
+        machine.free()
+        assert machine.kept is None
 
 
 def test_long_programs():
@@ -190,7 +182,7 @@ def test_long_programs():
     with config.change_flags(kernels=False):
         for _ in range(100_000):
             y = T.sort(y)
-        machine = native_machine(lower(FunctionGraph([x], [y])))
+        machine = native([x], [y]).machine
     assert len(machine.program.instructions) == 100_000
     values = [np.array([2.0, 1.0]), np.array([4.0, 3.0])]
     with ThreadPoolExecutor(2) as pool:
@@ -218,14 +210,19 @@ def test_threads_do_not_meet():
 
 def test_usable_after_an_interrupt():
     x = T.dvector("x")
+    stops = [True]
 
-    def interrupt(*_):
-        raise KeyboardInterrupt
+    @as_op(itypes=[T.dvector], otypes=[T.dvector])
+    def interrupted(value):
+        if stops:
+            raise KeyboardInterrupt
+        return value + 1
 
-    machine = native_machine(lower(FunctionGraph([x], [T.exp(x)])))
+    machine = native([x], [interrupted(T.exp(x)) * 2]).machine
     with pytest.raises(KeyboardInterrupt):
-        machine.run([np.zeros(2)], interrupt)
-    assert machine.run([np.zeros(2)])[0].tolist() == [1, 1]
+        machine.run([np.zeros(2)])
+    stops.clear()
+    assert machine.run([np.zeros(2)])[0].tolist() == [4, 4]
 
 
 @settings(max_examples=60, deadline=None)
@@ -260,11 +257,10 @@ def test_parts_are_views(shape):
         x[1:], x[:-1], x[::-1], x[::-2, 1:], x[:, None], x[None, ..., 7:], x[-9:9:3], x[..., None],
         x[4:1:-1], x[:, ::2][1:],
     ]  # fmt: skip
-    program = lower(FunctionGraph([x], picks), borrowed=range(len(picks)))
-    machine = native_machine(program)
-    assert all(type(NATIVE[Subtensor](step)) is View for step in program.instructions)
+    machine = native([x], picks, borrowed=range(len(picks))).machine
+    assert {how.name for how in machine.lowered} == {"view"}
     for value in layouts(RNG.normal(size=shape)):
-        wanted = PythonMachine(program).run([value])
+        wanted = PythonMachine(machine.program).run([value])
         for got, want in zip(machine.run([value]), wanted, strict=True):
             assert got.shape == want.shape and got.flags.writeable == want.flags.writeable
             np.testing.assert_array_equal(got, want)
@@ -273,11 +269,11 @@ def test_parts_are_views(shape):
 
 def test_a_part_that_is_not_there():
     x = T.dmatrix("x")
-    program = lower(FunctionGraph([x], [x[2], x[-3]]))
-    for got, want in zip(native_machine(program).run([np.eye(3)]), np.eye(3)[[2, 0]], strict=True):
+    machine = native([x], [x[2], x[-3]]).machine
+    for got, want in zip(machine.run([np.eye(3)]), np.eye(3)[[2, 0]], strict=True):
         np.testing.assert_array_equal(got, want)
     with pytest.raises(IndexError, match="out of bounds") as error:
-        native_machine(program).run([np.eye(2)])
+        machine.run([np.eye(2)])
     assert "Subtensor" in error.value.__notes__[0]
 
 
@@ -296,6 +292,6 @@ def test_joins(shape, dtype):
 def test_parts_of_a_join_that_do_not_fit():
     x, y = T.dmatrices("x", "y")
     for part in (y, y + y):
-        program = lower(FunctionGraph([x, y], [T.concatenate([x + x, part])]))
+        machine = native([x, y], [T.concatenate([x + x, part])]).machine
         with pytest.raises(ShapeError, match="join along axis 0"):
-            native_machine(program).run([np.eye(2), np.eye(3)])
+            machine.run([np.eye(2), np.eye(3)])

@@ -8,10 +8,9 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
-from symcomp.cvm.machine import KernelCall, Native, PythonCall
-from symcomp.cvm.prepare import actions_of, native_machine
 from symcomp.errors import SymcompError
 from symcomp.tests.cvm.examples import EXAMPLES, LINES, MOVES, NUMBERS, PRODUCTS
+from symcomp.tests.cvm.looking import asked, in_python, kinds_of
 
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -24,7 +23,7 @@ COMPUTING = [
     "compress", "choose", "to_one_hot", "cumsum", "cumprod", "sort", "argsort", "argmax", "argmin",
     "topk",
 ]  # fmt: skip
-# The first ones are recorded, the last ones replayed.
+# The first one is planned, the others repeat the plan.
 CALLS = 6
 # What has no native code but kernels, which are off here.
 IN_PYTHON = {"Norm"}
@@ -59,36 +58,6 @@ def functions_of(build, values):
 def outputs_of(function, values):
     found = function(*values)
     return found if isinstance(found, list) else [found]
-
-
-def asked(function, values):
-    """The ops that Python computed in a call, although there is native code."""
-    program, names = function.program, []
-
-    def noting(step):
-        def compute(*arguments):
-            names.append(type(step.node.op).__name__ if step.node else "copy")
-            return original(*arguments)
-
-        original = step.compute
-        return compute
-
-    actions = actions_of(program.instructions)
-    for step, action in zip(program.instructions, actions, strict=True):
-        if isinstance(action, Native) and not isinstance(action, PythonCall):
-            step.compute = noting(step)
-    native_machine(program).run(values)
-    return names
-
-
-def in_python(function):
-    """The ops without native code."""
-    code = function.program.instructions
-    return {
-        type(step.node.op).__name__
-        for step, action in zip(code, actions_of(code), strict=True)
-        if isinstance(action, PythonCall)
-    }
 
 
 def compare(function, reference, values, exact=True):
@@ -260,4 +229,4 @@ def test_kernels_are_native():
     with config.change_flags(kernels=True):
         x = T.dvector("x")
         f = symcomp.function([x], T.exp(x) + 1, mode=symcomp.Mode("cvm"))
-        assert [type(a) for a in actions_of(f.program.instructions)] == [KernelCall]
+        assert kinds_of(f) == ["kernel"]

@@ -10,7 +10,8 @@ import symcomp.tensor as T
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
 from symcomp.ops.sort import ArgTopK, Unique
-from symcomp.tests.cvm.test_native import asked, in_python, layouts
+from symcomp.tests.cvm.looking import asked, in_python
+from symcomp.tests.cvm.test_native import layouts
 from symcomp.tests.cvm.test_other_products import DTYPES
 
 RNG = np.random.default_rng(5)

@@ -13,7 +13,8 @@ from symcomp.errors import ShapeError
 from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.contraction import MatrixChain, SumOfProducts, best_brackets, in_order
 from symcomp.ops.products import BatchedDot, Dot
-from symcomp.tests.cvm.test_native import asked, in_python, layouts
+from symcomp.tests.cvm.looking import asked, in_python
+from symcomp.tests.cvm.test_native import layouts
 
 DTYPES = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",

@@ -48,7 +48,7 @@ def test_text(called):
         "Profile of training",
         "3 calls",
         "rewrite: merge",
-        "body of a loop",
+        "graph in an op",
         "Classes",
         "Scan",
         "rnn",

@@ -1,0 +1,162 @@
+/* Graphs used as ops: a nested program is run once, and leaves its results where they are wanted. */
+#ifndef SYMCOMP_GRAPHS_H
+#define SYMCOMP_GRAPHS_H
+
+#include "../plan/nested.h"
+#include "moves.h"
+
+typedef struct {
+    Tree *tree;             /* of the graph, at this instruction */
+} GraphSpec;
+
+typedef struct {
+    Tree *tree;
+    Segment *root;
+    Place *inputs, *outputs;
+    char *is_whole;         /* of inputs: whether each is all of an array */
+} GraphCall;
+
+static int run_graph(const void *params, Frame *frame)
+{
+    const GraphCall *c = (const GraphCall *)params;
+    const Code *code = c->tree->code;
+    char **provided = (char **)alloca(((size_t)code->n_outputs + 1) * sizeof(char *));
+    Frame *inner = take_frame(c->root, frame->runner);
+    int i, status;
+    if (inner == NULL) {
+        take_gil(frame->runner);
+        return no_memory();
+    }
+    for (i = 0; i < code->n_inputs; i++) {
+        const int at = code->n_constants + i; /* in the order of plan_inputs */
+        inner->address[at] = data_at(frame, &c->inputs[i]);
+        inner->object[at] = c->is_whole[i] ? frame->object[c->inputs[i].storage] : NULL;
+    }
+    for (i = 0; i < code->n_outputs; i++)
+        provided[i] = data_at(frame, &c->outputs[i]);
+    inner->provided = provided;
+    status = run_nested(c->tree, c->root, inner, c->root->results);
+    leave_nested(inner);
+    return status;
+}
+
+/* Run the graph to find the shapes of its results, and keep what was planned. ``outputs`` hold the
+   results. NULL: ``*status`` says why. */
+static Segment *plan_graph_run(Planner *p, Tree *tree, const Given *given, Operand **outputs,
+                               int *status)
+{
+    const int n = tree->code->n_outputs;
+    Result *expected = (Result *)alloca((size_t)(n + 1) * sizeof(Result));
+    char **provided = (char **)alloca((size_t)(n + 1) * sizeof(char *));
+    Segment *root = NULL;
+    Planner q;
+    int j;
+    *status = init_planner(&q, tree->code, p->runner);
+    if (*status != DONE)
+        return NULL;
+    q.tree = tree;
+    q.counts = tree->counts;
+    tree->clock++;
+    tree->planned++;
+    *status = plan_constants(&q);
+    if (*status == DONE)
+        *status = plan_inputs(&q, given);
+    if (*status == DONE)
+        *status = plan_from(&q, 0);
+    if (*status == DONE && !(gives_arrays(&q) && q.is_repeatable))
+        *status = DECLINED;
+    for (j = 0; *status == DONE && j < n; j++) {
+        const Operand *x = expected[j].operand = q.of_slot[tree->code->output_slots[j]];
+        outputs[j] = new_output_apart(p, j, x->type, x->itemsize, x->ndim, x->shape, NULL);
+        if (outputs[j] == NULL)
+            *status = no_memory();
+    }
+    if (*status == DONE)
+        *status = run_planned(p);
+    if (*status == DONE) {
+        for (j = 0; j < n; j++)
+            provided[j] = data_of(p, outputs[j]);
+        *status = finish_nested(&q, provided, expected);
+    }
+    if (*status == DONE) {
+        root = keep_root(tree, &q, given);
+        if (root == NULL || set_result_copies(root) != DONE)
+            *status = PyErr_Occurred() ? RAISED : DECLINED;
+    }
+    drop_planner(&q);
+    return *status == DONE ? root : NULL;
+}
+
+static int plan_graph(Planner *p, const void *given)
+{
+    Tree *tree = ((const GraphSpec *)given)->tree;
+    const Code *code = tree->code;
+    Given *inputs = (Given *)alloca((size_t)(code->n_inputs + 1) * sizeof(Given));
+    Operand **outputs = (Operand **)alloca((size_t)(code->n_outputs + 1) * sizeof(Operand *));
+    const Operand **reads = (const Operand **)alloca((size_t)(code->n_inputs + 1) * sizeof(Operand *));
+    Segment *root;
+    Call *call;
+    GraphCall *c;
+    int i, j, status = run_planned(p), has_run = 0;
+    if (status != DONE)
+        return status;
+    for (i = 0; i < code->n_inputs; i++) {
+        const Operand *x = reads[i] = input_of(p, i);
+        Given *g = &inputs[i];
+        if (!is_array(x))
+            return DECLINED;
+        g->address = data_of(p, x);
+        g->object = x->flags & WHOLE ? p->frame->object[x->storage->index] : NULL;
+        g->layout.type = x->type;
+        g->layout.itemsize = x->itemsize;
+        g->layout.ndim = x->ndim;
+        g->layout.flags = x->flags & BEHAVED;
+        g->layout.shape = x->shape;
+        g->layout.strides = x->strides;
+    }
+    root = root_for(tree, inputs);
+    if (root == NULL) {
+        root = plan_graph_run(p, tree, inputs, outputs, &status);
+        if (root == NULL)
+            return status;
+        has_run = 1;
+    } else {
+        root->last_used = ++tree->clock;
+        for (j = 0; j < code->n_outputs; j++) {
+            const Operand *x = root->results[j].operand;
+            outputs[j] = new_output_apart(p, j, x->type, x->itemsize, x->ndim, x->shape, NULL);
+            if (outputs[j] == NULL)
+                return no_memory();
+        }
+    }
+    if (refer_to(p, root) != DONE)
+        return RAISED;
+    call = new_call(p, run_graph, "graph", sizeof(GraphCall));
+    if (call == NULL)
+        return no_memory();
+    c = (GraphCall *)call->params;
+    c->tree = tree;
+    c->root = root;
+    c->inputs = (Place *)pool_new(&p->pool, (size_t)code->n_inputs * sizeof(Place));
+    c->outputs = (Place *)pool_new(&p->pool, (size_t)code->n_outputs * sizeof(Place));
+    c->is_whole = (char *)pool_new(&p->pool, (size_t)code->n_inputs);
+    if (c->inputs == NULL || c->outputs == NULL || c->is_whole == NULL)
+        return no_memory();
+    for (i = 0; i < code->n_inputs; i++) {
+        c->inputs[i] = placed(reads[i]);
+        c->is_whole[i] = (reads[i]->flags & WHOLE) != 0;
+    }
+    for (j = 0; j < code->n_outputs; j++)
+        c->outputs[j] = placed(outputs[j]);
+    call->work = root->work;
+    call->needs_gil = root->has_objects;
+    status = set_operands(p, call, code->n_inputs, reads, code->n_outputs,
+                          (const Operand **)outputs);
+    if (has_run)
+        p->n_run = p->n_calls;
+    for (j = 0; status == DONE && j < code->n_outputs; j++)
+        status = give_output(p, j, outputs[j]);
+    return status;
+}
+
+#endif

@@ -1,0 +1,271 @@
+/* Elements, rows and parts read and written at positions that arrays hold. */
+#ifndef SYMCOMP_INDEXING_H
+#define SYMCOMP_INDEXING_H
+
+#include "moves.h"
+
+enum { FEW_POSITIONS = 32 };
+
+typedef struct {
+    IndexSpec index;
+    int place;              /* the axes of positions come before this axis of the others */
+    int sets, in_place;     /* of writing */
+    unsigned int stretching;
+} PositionsSpec;
+
+/* An array of positions in one axis. */
+typedef struct {
+    Place place;
+    int kind;               /* the size of the integers, negative if they have no sign */
+    int64_t length, stride; /* of the axis */
+    int64_t steps[MOST_AXES];
+} IndexArray;
+
+typedef struct {
+    Place x, other;         /* what has positions, and what has axes for them */
+    int reads, ndim, n_arrays, has_table;
+    int64_t count;
+    int64_t shape[MOST_AXES];   /* of positions */
+    int64_t other_steps[MOST_AXES];
+    IndexArray *arrays;
+    struct places plan;
+    move_function *move;
+} PositionsCall;
+
+/* The offsets of all positions; 0 if one is out of range. */
+static int list_positions(const PositionsCall *c, const Frame *frame, int64_t *table)
+{
+    int i;
+    memset(table, 0, (size_t)c->count * sizeof(int64_t));
+    for (i = 0; i < c->n_arrays && c->count; i++) {
+        const IndexArray *a = &c->arrays[i];
+        if (!add_positions(a->kind, c->ndim, c->shape, data_at(frame, &a->place), a->steps,
+                           a->length, a->stride, table))
+            return 0;
+    }
+    return 1;
+}
+
+static int run_positions(const void *params, Frame *frame)
+{
+    const PositionsCall *c = (const PositionsCall *)params;
+    int64_t few[2 * FEW_POSITIONS], *table = few;
+    struct places plan = c->plan;
+    char *x = data_at(frame, &c->x), *other = data_at(frame, &c->other);
+    if (c->count > FEW_POSITIONS)
+        table = (int64_t *)malloc(2 * (size_t)c->count * sizeof(int64_t));
+    if (table == NULL) {
+        take_gil(frame->runner);
+        return no_memory();
+    }
+    if (!list_positions(c, frame, table)) {
+        if (table != few)
+            free(table);
+        return DECLINED;
+    }
+    plan.table = table;
+    plan.other = NULL;
+    if (c->has_table && c->count) {
+        list_offsets(c->ndim, c->shape, c->other_steps, table + c->count);
+        plan.other = table + c->count;
+    }
+    move_all_places(&plan, c->move, c->reads ? other : x, c->reads ? x : other);
+    if (table != few)
+        free(table);
+    return DONE;
+}
+
+/* Broadcast the shape of one more index array with those before; 0 if it does not fit. */
+static int join_positions(const Operand *index, int *ndim, int64_t *shape)
+{
+    const int more = index->ndim - *ndim;
+    int axis;
+    if (more > 0) {
+        for (axis = *ndim - 1; axis >= 0; axis--)
+            shape[axis + more] = shape[axis];
+        for (axis = 0; axis < more; axis++)
+            shape[axis] = 1;
+        *ndim += more;
+    }
+    for (axis = 0; axis < index->ndim; axis++) {
+        const int place = *ndim - index->ndim + axis;
+        const int64_t n = index->shape[axis];
+        if (shape[place] == 1)
+            shape[place] = n;
+        else if (n != 1 && n != shape[place])
+            return 0;
+    }
+    return 1;
+}
+
+/* The size of the integers of an index array, negative if they have no sign; 0 for others. */
+static int integer_kind(const Operand *x)
+{
+    const char kind = is_plain(x) ? kind_of_type(x->type) : 0;
+    return kind == 'i' ? x->itemsize : kind == 'u' ? -x->itemsize : 0;
+}
+
+/* Read the index arrays of an expression for an array; DECLINED if they do not fit. */
+static int read_arrays(Planner *p, const PositionsSpec *spec, const Operand *x, PositionsCall *c)
+{
+    const Entry *entries = spec->index.entries;
+    const int n = spec->index.n_entries;
+    int i, at = 0, axis = 0;
+    c->ndim = c->n_arrays = 0;
+    c->count = 1;
+    for (i = 0; i < n; i++)
+        if (entries[i].kind == ARRAY_AT) {
+            const Operand *index = input_of(p, entries[i].bounds[0].input);
+            if (!integer_kind(index) || !join_positions(index, &c->ndim, c->shape))
+                return DECLINED;
+            c->n_arrays++;
+        }
+    for (i = 0; i < c->ndim; i++)
+        c->count *= c->shape[i];
+    c->arrays = (IndexArray *)pool_new(&p->pool, (size_t)c->n_arrays * sizeof(IndexArray));
+    if (c->arrays == NULL)
+        return no_memory();
+    for (i = 0; i < n; i++) {
+        if (entries[i].kind == ARRAY_AT) {
+            const Operand *index = input_of(p, entries[i].bounds[0].input);
+            IndexArray *a = &c->arrays[at++];
+            if (axis >= x->ndim)
+                return DECLINED;
+            a->place = placed(index);
+            a->kind = integer_kind(index);
+            a->length = x->shape[axis];
+            a->stride = x->strides[axis];
+            stretched_steps(index, c->ndim, c->shape, (unsigned int)-1, a->steps);
+        }
+        axis += entries[i].kind != NEW_AT && entries[i].kind != GAP_AT;
+    }
+    return DONE;
+}
+
+/* The shape of what is read or written: that of the rest, with the axes of positions in their place. */
+static int whole_shape(const PositionsSpec *spec, const PositionsCall *c, const Operand *rest,
+                       int64_t *shape)
+{
+    const int after = rest->ndim - spec->place;
+    if (rest->ndim + c->ndim > MOST_AXES)
+        return -1;
+    memcpy(shape, rest->shape, (size_t)spec->place * sizeof(int64_t));
+    memcpy(shape + spec->place, c->shape, (size_t)c->ndim * sizeof(int64_t));
+    memcpy(shape + spec->place + c->ndim, rest->shape + spec->place,
+           (size_t)after * sizeof(int64_t));
+    return rest->ndim + c->ndim;
+}
+
+/* The loops: ``rest`` is the part of what has positions, ``steps`` those of what has axes for them. */
+static void set_loops(const PositionsSpec *spec, PositionsCall *c, const Operand *rest,
+                      const int64_t *steps)
+{
+    const int last = c->ndim - 1, after = rest->ndim - spec->place;
+    const int64_t *axis_steps = steps + spec->place, *inner = axis_steps + c->ndim;
+    const int64_t *own = rest->strides, *lengths = rest->shape;
+    int axis, is_one = 1;
+    for (axis = 0; axis < last; axis++)
+        is_one &= axis_steps[axis] == axis_steps[axis + 1] * c->shape[axis + 1];
+    c->has_table = !is_one;
+    memcpy(c->other_steps, axis_steps, (size_t)c->ndim * sizeof(int64_t));
+    c->plan.count = c->count;
+    c->plan.reads = c->reads;
+    c->plan.step = last >= 0 ? axis_steps[last] : 0;
+    if (c->reads) {
+        order_axes(&c->plan.outer, spec->place, lengths, steps, own);
+        order_axes(&c->plan.inner, after, lengths + spec->place, inner, own + spec->place);
+    } else {
+        order_axes(&c->plan.outer, spec->place, lengths, own, steps);
+        order_axes(&c->plan.inner, after, lengths + spec->place, own + spec->place, inner);
+    }
+}
+
+/* Emit the call, whose parameters are ready but for where its arrays lie. */
+static int emit_positions(Planner *p, const PositionsSpec *spec, const PositionsCall *ready,
+                          const Operand *x, const Operand *other)
+{
+    const Operand *reads[2 + MOST_AXES];
+    Call *call = new_call(p, run_positions, ready->reads ? "gather" : "scatter",
+                          sizeof(PositionsCall));
+    int i, n = 0;
+    PositionsCall *c;
+    if (call == NULL)
+        return no_memory();
+    c = (PositionsCall *)call->params;
+    *c = *ready;
+    c->x = placed(x);
+    c->other = placed(other);
+    call->work = (double)c->count * c->plan.inner.size * c->plan.outer.size;
+    reads[n++] = ready->reads ? x : other;
+    for (i = 0; i < spec->index.n_entries && n < 2 + MOST_AXES; i++)
+        if (spec->index.entries[i].kind == ARRAY_AT)
+            reads[n++] = input_of(p, spec->index.entries[i].bounds[0].input);
+    return set_operands(p, call, n, reads, 1, ready->reads ? &other : &x);
+}
+
+/* ``x[...]`` with arrays of positions. */
+static int plan_gather(Planner *p, const void *given)
+{
+    const PositionsSpec *spec = (const PositionsSpec *)given;
+    const Operand *x = input_of(p, 0), *rest;
+    PositionsCall c;
+    int64_t shape[MOST_AXES];
+    Operand *z;
+    int ndim, status;
+    if (!is_plain(x))
+        return DECLINED;
+    memset(&c, 0, sizeof(c));
+    c.reads = 1;
+    rest = part_of(p, &spec->index, x, &status);
+    if (rest != NULL)
+        status = read_arrays(p, spec, x, &c);
+    if (status != DONE)
+        return status;
+    ndim = whole_shape(spec, &c, rest, shape);
+    if (ndim < 0)
+        return DECLINED;
+    z = new_output(p, 0, x->type, x->itemsize, ndim, shape);
+    if (z == NULL)
+        return no_memory();
+    set_loops(spec, &c, rest, z->strides);
+    c.move = c.plan.inner.size == 1 && !c.has_table ? function_that_takes(x->itemsize)
+                                                    : function_that_sets(x->itemsize);
+    status = emit_positions(p, spec, &c, rest, z);
+    return status == DONE ? give_output(p, 0, z) : status;
+}
+
+/* x but ``z[...] = y`` or ``+= y``, with arrays of positions, in their order. */
+static int plan_scatter(Planner *p, const void *given)
+{
+    const PositionsSpec *spec = (const PositionsSpec *)given;
+    Operand *x = input_of(p, 0), *y = input_of(p, 1), *from, *z;
+    const Operand *rest;
+    PositionsCall c;
+    int64_t shape[MOST_AXES], steps[MOST_AXES];
+    int ndim, status;
+    if (!is_plain(x) || !is_plain(y) || x->type != y->type || writer_of(x, spec->sets) == NULL)
+        return DECLINED;
+    memset(&c, 0, sizeof(c));
+    z = array_to_write(p, x, spec->in_place);
+    if (z == NULL)
+        return no_memory();
+    rest = part_of(p, &spec->index, z, &status);
+    if (rest != NULL)
+        status = read_arrays(p, spec, z, &c);
+    if (status != DONE)
+        return status;
+    ndim = whole_shape(spec, &c, rest, shape);
+    if (ndim < 0 || !stretched_steps(y, ndim, shape, spec->stretching, steps))
+        return DECLINED;
+    from = may_overlap(z, y) ? scratch_copy(p, y) : y;
+    if (from == NULL)
+        return no_memory();
+    if (from != y)
+        stretched_steps(from, ndim, shape, spec->stretching, steps);
+    set_loops(spec, &c, rest, steps);
+    c.move = writer_of(z, spec->sets);
+    status = emit_positions(p, spec, &c, rest, from);
+    return status == DONE ? give_output(p, 0, z) : status;
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* Generated kernels, and the loops of ufuncs, over the elements of operands. */
+#ifndef SYMCOMP_KERNELS_H
+#define SYMCOMP_KERNELS_H
+
+#include "../plan/planner.h"
+
+/* A kernel gets the lengths of its loop, and for each array, inputs first, its address and a row of
+   strides in bytes, 0 where it is stretched or reduced; the addresses of constants follow. It returns
+   0, or another number if it cannot compute: then nothing is changed. With 0 threads all arrays lie in
+   C order and none is stretched: the first length is the number of elements. */
+typedef int kernel_function(char **data, const int64_t *shape, const int64_t *strides, int threads);
+
+/* Where a kernel is, as codegen/early.py writes it. Another with the same results may take its place at
+   any time. */
+typedef struct {
+    kernel_function *run;
+    int64_t early;
+} KernelCode;
+
+/* Of this much work, code that has not been optimized would take longer than optimizing it. */
+static const double WORTH_WAITING = 5e7;
+
+/* Set by the module: wait until the kernel of a Code (codegen/early.py) is the optimized one. */
+static int (*wait_for_code)(PyObject *code);
+
+typedef struct {
+    KernelCode *code;
+    PyObject *code_object;      /* that it is in */
+    int64_t early_calls;        /* how often it was not optimized yet */
+    int n_inputs, n_outputs, n_constants, ndim, steps, threads, elementwise;
+    int64_t least;              /* elements from which on threads share them */
+    int *types, *itemsizes;     /* of inputs and outputs */
+    unsigned int *stretched;    /* of inputs and outputs: axes of length 1, as bits */
+    unsigned int *dropped;      /* of outputs: axes that they do not have */
+    char *apart;                /* of outputs: whether no input is written over */
+    char **constants;
+} KernelSpec;
+
+typedef struct {
+    KernelCode *code;
+    int64_t *early_calls;
+    int n_arrays, n_constants, threads;
+    Place *places;
+    char **constants;
+    int64_t *shape, *strides;
+} KernelCall;
+
+static int run_kernel(const void *params, Frame *frame)
+{
+    const KernelCall *c = (const KernelCall *)params;
+    char *data[MOST_ARRAYS];
+    int i, n = c->n_arrays;
+    for (i = 0; i < n; i++)
+        data[i] = data_at(frame, &c->places[i]);
+    for (i = 0; i < c->n_constants; i++)
+        data[n + i] = c->constants[i];
+    if (c->code->early)
+        ++*c->early_calls;
+    return c->code->run(data, c->shape, c->strides, c->threads) ? DECLINED : DONE;
+}
+
+/* Take in the lengths and strides of one input; 0 if it does not fit. */
+static int read_kernel_input(const KernelSpec *k, int i, const Operand *x, int64_t *shape,
+                             int64_t *strides)
+{
+    int axis;
+    if (!is_plain(x) || x->ndim != k->ndim || x->type != k->types[i])
+        return 0;
+    for (axis = 0; axis < k->ndim; axis++) {
+        const int64_t n = x->shape[axis];
+        if (k->stretched[i] >> axis & 1) {
+            if (n != 1)
+                return 0;
+            strides[axis] = 0;
+        } else if (shape[axis] < 0 || shape[axis] == n) {
+            shape[axis] = n;
+            strides[axis] = x->strides[axis];
+        } else {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* An operand for output i, and its strides in the loop. */
+static Operand *kernel_output(Planner *p, const KernelSpec *k, int i, const int64_t *shape,
+                              int64_t *strides)
+{
+    const int at = k->n_inputs + i;
+    int64_t lengths[MOST_AXES];
+    int axis, ndim = 0;
+    Operand *z;
+    for (axis = 0; axis < k->ndim; axis++)
+        if (!(k->dropped[i] >> axis & 1))
+            lengths[ndim++] = k->stretched[at] >> axis & 1 ? 1 : shape[axis];
+    z = k->apart[i] ? new_output_apart(p, i, k->types[at], k->itemsizes[at], ndim, lengths, NULL)
+                    : new_output(p, i, k->types[at], k->itemsizes[at], ndim, lengths);
+    if (z == NULL)
+        return NULL;
+    for (axis = ndim = 0; axis < k->ndim; axis++) {
+        strides[axis] = 0;
+        if (k->dropped[i] >> axis & 1)
+            continue;
+        if (!(k->stretched[at] >> axis & 1))
+            strides[axis] = z->strides[ndim];
+        ndim++;
+    }
+    return z;
+}
+
+/* If all arrays lie in order and none is stretched, one axis is enough. */
+static void join_kernel_axes(const KernelSpec *k, KernelCall *c, const Operand **arrays,
+                             int64_t size)
+{
+    int i;
+    c->threads = n_forks || size < k->least ? 1 : k->threads;
+    if (!k->elementwise || size <= 0 || c->threads != 1)
+        return;
+    for (i = 0; i < c->n_arrays; i++)
+        if (arrays[i]->size != size || !(arrays[i]->flags & C_ORDER))
+            return;
+    c->threads = 0;
+    c->shape[0] = size;
+}
+
+static int plan_kernel(Planner *p, const void *given)
+{
+    const KernelSpec *k = (const KernelSpec *)given;
+    const int n = k->n_inputs + k->n_outputs;
+    const Operand *arrays[MOST_ARRAYS];
+    Operand *outputs[MOST_ARRAYS];
+    Call *call;
+    KernelCall *c;
+    int64_t size = 1, shape[MOST_AXES], strides[MOST_AXES * MOST_ARRAYS];
+    int i, axis;
+    for (axis = 0; axis < k->ndim; axis++)
+        shape[axis] = -1;
+    for (i = 0; i < k->n_inputs; i++) {
+        arrays[i] = input_of(p, i);
+        if (!read_kernel_input(k, i, arrays[i], shape, strides + i * k->ndim))
+            return DECLINED;
+    }
+    for (axis = 0; axis < k->ndim; axis++) {
+        if (shape[axis] < 0)
+            shape[axis] = 1;
+        size *= shape[axis];
+    }
+    for (i = 0; i < k->n_outputs; i++) {
+        outputs[i] = kernel_output(p, k, i, shape, strides + (k->n_inputs + i) * k->ndim);
+        if (outputs[i] == NULL)
+            return no_memory();
+        arrays[k->n_inputs + i] = outputs[i];
+    }
+    call = new_call(p, run_kernel, "kernel", sizeof(KernelCall));
+    if (call == NULL)
+        return no_memory();
+    c = (KernelCall *)call->params;
+    c->code = k->code;
+    c->early_calls = (int64_t *)&k->early_calls;
+    c->n_arrays = n;
+    c->n_constants = k->n_constants;
+    c->constants = k->constants;
+    c->places = (Place *)pool_new(&p->pool, (size_t)n * sizeof(Place));
+    c->shape = (int64_t *)pool_copy(&p->pool, shape, ((size_t)k->ndim + 1) * sizeof(int64_t));
+    c->strides = (int64_t *)pool_copy(&p->pool, strides, (size_t)(n * k->ndim) * sizeof(int64_t));
+    if (c->places == NULL || c->shape == NULL || c->strides == NULL)
+        return no_memory();
+    for (i = 0; i < n; i++)
+        c->places[i] = placed(arrays[i]);
+    join_kernel_axes(k, c, arrays, size);
+    call->work = (double)size * k->steps;
+    if (k->code->early && call->work >= WORTH_WAITING && wait_for_code(k->code_object) < 0)
+        return RAISED;
+    for (i = 0; i < k->n_outputs; i++)
+        if (give_output(p, i, outputs[i]) != DONE)
+            return RAISED;
+    return set_operands(p, call, k->n_inputs, arrays, k->n_outputs, arrays + k->n_inputs);
+}
+
+#endif

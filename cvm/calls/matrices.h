@@ -1,0 +1,216 @@
+/* Decompositions, inverses and systems of stacks of matrices, by LAPACK (../refined.h and the headers
+   that it includes). */
+#ifndef SYMCOMP_CALLS_MATRICES_H
+#define SYMCOMP_CALLS_MATRICES_H
+
+#include "moves.h"
+#include "../refined.h"
+
+typedef struct {
+    decompose *function;
+    int n_given, n_found;
+    int *order;             /* the inputs in the order in which it takes them, the matrices first */
+    int *cores;             /* how many axes a matrix of each has; 1: a vector */
+    int *types, *itemsizes; /* of the first input and the outputs */
+    char **shapes;          /* of each output: a letter for each axis of what is found of one matrix */
+    int is_square, lower, option, kind, wide, residuals;
+    double rcond, rcond_of_side;
+} MatricesSpec;
+
+typedef struct {
+    decompose *function;
+    struct decomposition d;
+    Place given[MOST_INPUTS], found[MOST_OUTPUTS];
+    int n_found;
+} MatricesCall;
+
+static int run_matrices(const void *params, Frame *frame)
+{
+    const MatricesCall *c = (const MatricesCall *)params;
+    struct decomposition d = c->d;
+    int i, outcome;
+    for (i = 0; i < d.n_given; i++)
+        d.given[i].data = data_at(frame, &c->given[i]);
+    for (i = 0; i < c->n_found; i++)
+        d.found[i].data = data_at(frame, &c->found[i]);
+    outcome = call_decomposition(c->function, &d);
+    if (outcome == NO_MEMORY) {
+        take_gil(frame->runner);
+        PyErr_SetString(PyExc_MemoryError, "no memory to decompose a matrix");
+        return RAISED;
+    }
+    return outcome == FAILED ? DECLINED : DONE;
+}
+
+/* Read an operand as a stack of matrices, or of vectors; 0 if there is no one step from each to the
+   next. */
+static int read_matrices(const Operand *x, int core, struct stack *found)
+{
+    const int depth = x->ndim - core;
+    int64_t each = 0, next = 0;
+    int axis, is_first = 1;
+    found->data = NULL;
+    found->rows = found->columns = 1;
+    found->down = found->along = x->itemsize;
+    if (core > 0) {
+        found->rows = x->shape[depth];
+        found->down = x->strides[depth];
+    }
+    if (core > 1) {
+        found->columns = x->shape[depth + 1];
+        found->along = x->strides[depth + 1];
+    }
+    for (axis = depth - 1; axis >= 0; axis--) {
+        if (x->shape[axis] == 1)
+            continue;
+        if (is_first)
+            each = x->strides[axis];
+        else if (x->strides[axis] != next)
+            return 0;
+        is_first = 0;
+        next = x->strides[axis] * x->shape[axis];
+    }
+    found->each = each;
+    return 1;
+}
+
+/* Take in the inputs; ``first`` is the first of them. */
+static int read_given(Planner *p, const MatricesSpec *spec, MatricesCall *c, const Operand **given)
+{
+    struct decomposition *d = &c->d;
+    int i, axis, depth = 0;
+    d->kind = spec->kind + spec->wide;
+    d->wide = spec->wide;
+    d->lower = spec->lower;
+    d->option = spec->option;
+    d->n_given = spec->n_given;
+    d->count = 1;
+    for (i = 0; i < spec->n_given; i++) {
+        const Operand *x = input_of(p, spec->order[i]);
+        if (!is_plain(x) || x->type != spec->types[0] || x->size == 0 || x->ndim < spec->cores[i])
+            return DECLINED;
+        if (!read_matrices(x, spec->cores[i], &d->given[i])) {
+            x = scratch_copy(p, x);
+            if (x == NULL)
+                return no_memory();
+            read_matrices(x, spec->cores[i], &d->given[i]);
+        }
+        given[i] = x;
+        if (i == 0)
+            depth = x->ndim - spec->cores[0];
+        if (x->ndim - spec->cores[i] != depth || d->given[i].rows != d->given[0].rows)
+            return DECLINED;
+        for (axis = 0; axis < depth; axis++)
+            if (x->shape[axis] != given[0]->shape[axis])
+                return DECLINED;
+        c->given[i] = placed(x);
+    }
+    for (axis = 0; axis < depth; axis++)
+        d->count *= given[0]->shape[axis];
+    d->rcond = spec->rcond + spec->rcond_of_side * (double)(d->given[0].rows > d->given[0].columns
+                                                                ? d->given[0].rows
+                                                                : d->given[0].columns);
+    return spec->is_square && d->given[0].rows != d->given[0].columns ? DECLINED : DONE;
+}
+
+static Operand *found_operand(Planner *p, const MatricesSpec *spec, const MatricesCall *c,
+                              const Operand *first, int i)
+{
+    const int64_t m = c->d.given[0].rows, n = c->d.given[0].columns;
+    const char *letter;
+    int64_t shape[MOST_AXES];
+    int depth = first->ndim - spec->cores[0];
+    memcpy(shape, first->shape, (size_t)depth * sizeof(int64_t));
+    for (letter = spec->shapes[i]; *letter; letter++)
+        shape[depth++] = *letter == 'm'   ? m
+                         : *letter == 'n' ? n
+                         : *letter == 'p' ? (m < n ? m : n)
+                                          : c->d.given[1].columns;
+    return new_output_apart(p, i, spec->types[1 + i], spec->itemsizes[1 + i], depth, shape, NULL);
+}
+
+typedef struct {
+    Place rank;
+    int64_t full, expected;
+} RankGuard;
+
+static int run_rank_guard(const void *params, Frame *frame)
+{
+    const RankGuard *g = (const RankGuard *)params;
+    const int64_t found = *(const int64_t *)data_at(frame, &g->rank) == g->full;
+    return check_outcome(frame, 1, &found, &g->expected);
+}
+
+/* There are residuals if the matrix is tall and of full rank, else an empty vector. */
+static int plan_residuals(Planner *p, const MatricesSpec *spec, int64_t m, int64_t n)
+{
+    Operand *z = p->of_slot[p->step->outputs[spec->residuals]], *none;
+    const Operand *rank = p->of_slot[p->step->outputs[spec->residuals + 1]];
+    int64_t shape[MOST_AXES], has_residuals = m > n;
+    Call *call;
+    RankGuard *g;
+    if (m > n) {
+        int status = run_planned(p);
+        if (status != DONE)
+            return status;
+        has_residuals = *(const int64_t *)data_of(p, rank) == n;
+        call = new_call(p, run_rank_guard, "guard rank", sizeof(RankGuard));
+        if (call == NULL)
+            return no_memory();
+        g = (RankGuard *)call->params;
+        g->rank = placed(rank);
+        g->full = n;
+        g->expected = has_residuals;
+        call->is_guard = 1;
+        if (set_operands(p, call, 1, &rank, 0, NULL) != DONE)
+            return RAISED;
+    }
+    if (has_residuals)
+        return DONE;
+    memcpy(shape, z->shape, (size_t)z->ndim * sizeof(int64_t));
+    shape[0] = 0;
+    none = new_view(p, z, 0, z->ndim, shape, z->strides);
+    return none == NULL ? no_memory() : give_output(p, spec->residuals, none);
+}
+
+static int plan_matrices(Planner *p, const void *given)
+{
+    const MatricesSpec *spec = (const MatricesSpec *)given;
+    const Operand *inputs[MOST_INPUTS];
+    Operand *outputs[MOST_OUTPUTS];
+    MatricesCall ready;
+    Call *call;
+    int i, status;
+    int64_t m, n;
+    memset(&ready, 0, sizeof(ready));
+    status = read_given(p, spec, &ready, inputs);
+    if (status != DONE)
+        return status;
+    for (i = 0; i < spec->n_found; i++) {
+        outputs[i] = found_operand(p, spec, &ready, inputs[0], i);
+        if (outputs[i] == NULL)
+            return no_memory();
+        read_matrices(outputs[i], (int)strlen(spec->shapes[i]), &ready.d.found[i]);
+        ready.found[i] = placed(outputs[i]);
+    }
+    ready.function = spec->function;
+    ready.n_found = spec->n_found;
+    call = new_call(p, run_matrices, "decompose", sizeof(MatricesCall));
+    if (call == NULL)
+        return no_memory();
+    *(MatricesCall *)call->params = ready;
+    m = ready.d.given[0].rows;
+    n = ready.d.given[0].columns;
+    call->work = (double)ready.d.count * m * n * (m < n ? m : n);
+    status = set_operands(p, call, spec->n_given, inputs, spec->n_found, (const Operand **)outputs);
+    if (status != DONE)
+        return status;
+    if (spec->n_found == 0)
+        return give_output(p, 0, input_of(p, 0));
+    for (i = 0; i < spec->n_found; i++)
+        if (give_output(p, i, outputs[i]) != DONE)
+            return RAISED;
+    return spec->residuals >= 0 ? plan_residuals(p, spec, m, n) : DONE;
+}
+
+#endif

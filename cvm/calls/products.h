@@ -1,0 +1,453 @@
+/* Products of matrices, stacks of matrices and vectors: beta c + alpha op(a) op(b). */
+#ifndef SYMCOMP_CALLS_PRODUCTS_H
+#define SYMCOMP_CALLS_PRODUCTS_H
+
+#include "axis.h"
+#include "blas.h"
+#include "../products.h"
+
+/* A stack of matrices: from one row, column and matrix to the next in bytes. */
+typedef struct {
+    const Operand *operand;
+    int64_t count, rows, columns, down, along, each;
+} Stack;
+
+typedef enum { BY_FEW, BY_ROW, BY_BLAS, BY_LOOPS } Way;
+
+typedef struct {
+    Way way;
+    int type, itemsize, has_c;
+    int alpha_type, beta_type;  /* of factors that are read in each run; -1: ``by`` has them */
+    Place a, b, c, z, alpha, beta;
+    int64_t count, each_a, each_b, each_z;
+    Matrix left, right;         /* without their addresses */
+    Factors by;
+    struct axes copy_of_c;      /* rank -1: c is where the result goes */
+    product_function *loops;
+    int64_t strides[4];         /* of the loops: down and along a, and b */
+} ProductCall;
+
+static void read_factor(const Frame *frame, const Place *place, int type, double *number)
+{
+    const char *data = data_at(frame, place);
+    number[1] = 0;
+    if (type == NPY_FLOAT32) {
+        number[0] = *(const float *)data;
+    } else if (type == NPY_FLOAT64) {
+        number[0] = *(const double *)data;
+    } else if (type == NPY_COMPLEX64) {
+        number[0] = ((const float *)data)[0];
+        number[1] = ((const float *)data)[1];
+    } else {
+        number[0] = ((const double *)data)[0];
+        number[1] = ((const double *)data)[1];
+    }
+}
+
+/* One product of two matrices that are where ``left`` and ``right`` say. */
+static inline void multiply_by(const ProductCall *c, const Matrix *left, const Matrix *right,
+                               char *z, Factors *by)
+{
+    if (c->way == BY_ROW)
+        multiply_row(c->type, left, right, z, by->wide[0][0], by->wide[1][0]);
+    else if (c->way == BY_FEW)
+        multiply_few(c->type, left, right, z, by->wide[0][0], by->wide[1][0]);
+    else
+        multiply(c->type, left, right, z, by);
+}
+
+static int run_product(const void *params, Frame *frame)
+{
+    const ProductCall *c = (const ProductCall *)params;
+    char *a = data_at(frame, &c->a), *b = data_at(frame, &c->b), *z = data_at(frame, &c->z);
+    Factors by = c->by;
+    Matrix left = c->left, right = c->right;
+    int64_t i;
+    if (c->alpha_type >= 0 || c->beta_type >= 0) {
+        if (c->alpha_type >= 0)
+            read_factor(frame, &c->alpha, c->alpha_type, by.wide[0]);
+        if (c->beta_type >= 0)
+            read_factor(frame, &c->beta, c->beta_type, by.wide[1]);
+        set_factors(&by, by.wide[0][0], by.wide[0][1], by.wide[1][0], by.wide[1][1]);
+        /* BLAS does not look at a and b then; Python does, for NaN. */
+        if (by.wide[0][0] == 0 && by.wide[0][1] == 0)
+            return DECLINED;
+    }
+    if (c->has_c && c->copy_of_c.rank >= 0 && (by.wide[1][0] != 0 || by.wide[1][1] != 0))
+        move_axes(&c->copy_of_c, function_that_sets(c->itemsize), z, data_at(frame, &c->c));
+    for (i = 0; i < c->count; i++) {
+        if (c->way == BY_LOOPS) {
+            c->loops(left.rows, left.columns, right.columns, a, c->strides[0], c->strides[1], b,
+                     c->strides[2], c->strides[3], z);
+        } else {
+            left.data = a;
+            right.data = b;
+            multiply_by(c, &left, &right, z, &by);
+        }
+        a += c->each_a;
+        b += c->each_b;
+        z += c->each_z;
+    }
+    return DONE;
+}
+
+/* Read an operand of one to three axes; a vector is a row unless it is a column. */
+static void read_stack_of(const Operand *x, int turned, int is_column, Stack *s)
+{
+    const int n = x->ndim;
+    s->operand = x;
+    s->count = 1;
+    s->each = 0;
+    s->rows = s->columns = 1;
+    s->down = s->along = x->itemsize;
+    if (n > 1) {
+        s->rows = x->shape[n - 2];
+        s->down = x->strides[n - 2];
+        s->columns = x->shape[n - 1];
+        s->along = x->strides[n - 1];
+    } else if (is_column) {
+        s->rows = x->shape[0];
+        s->down = x->strides[0];
+    } else {
+        s->columns = x->shape[0];
+        s->along = x->strides[0];
+    }
+    if (n == 3) {
+        s->count = x->shape[0];
+        s->each = x->strides[0];
+    }
+    if (turned) {
+        const int64_t rows = s->rows, down = s->down;
+        s->rows = s->columns;
+        s->columns = rows;
+        s->down = s->along;
+        s->along = down;
+    }
+}
+
+#if HAS_HALVES
+/* Numbers of float32 as float16. */
+static int run_narrowing(const void *params, Frame *frame)
+{
+    const WideningCall *c = (const WideningCall *)params;
+    const float *x = (const float *)data_at(frame, &c->from);
+    half *z = (half *)data_at(frame, &c->to);
+    int64_t i;
+    for (i = 0; i < c->n; i++)
+        z[i] = (half)x[i];
+    return DONE;
+}
+#endif
+
+/* One side of a product: in a layout that can be multiplied. NULL: no memory. */
+static const Operand *read_side(Planner *p, const Operand *x, int type, int turned, int is_column,
+                                Stack *s, Matrix *m)
+{
+    if (type == NPY_FLOAT32 && x->type == NPY_FLOAT16)
+        x = orderable(p, (Operand *)x);
+    if (x == NULL)
+        return NULL;
+    read_stack_of(x, turned, is_column, s);
+    memset(m, 0, sizeof(Matrix));
+    m->rows = (int)s->rows;
+    m->columns = (int)s->columns;
+    if (blas_type(type) < 0 || s->rows == 0 || s->columns == 0)
+        return x;
+    if (!lay_out(NULL, s->rows, s->columns, s->down, s->along, x->itemsize, m)) {
+        x = scratch_copy(p, x);
+        if (x == NULL)
+            return NULL;
+        read_stack_of(x, turned, is_column, s);
+        if (!lay_out(NULL, s->rows, s->columns, s->down, s->along, x->itemsize, m))
+            m->rows = -1; /* sides that BLAS cannot count */
+    }
+    return x;
+}
+
+typedef struct {
+    int ndim;                   /* of the result */
+    int c, alpha, a, b, beta;   /* which inputs; -1: no c, and 1 for a factor */
+    int trans_a, trans_b, outer, destroys_c;
+    int type, itemsize;
+} ProductSpec;
+
+/* Where the result goes: over c, or over another operand that can hold it and is not read. */
+static Operand *product_output(Planner *p, const ProductSpec *spec, const Operand *a,
+                               const Operand *b, const Operand *c, const int64_t *shape)
+{
+    const Operand *over =
+        spec->destroys_c && c->flags & WRITEABLE && !is_constant(c)
+            ? c
+            : overwritable_operand(p, 0, spec->type, spec->ndim, shape);
+    if (over != NULL && over->flags & C_ORDER && !may_overlap(over, a) && !may_overlap(over, b) &&
+        (c == NULL || lies_at(c, over, 0, over->strides) || !may_overlap(over, c)))
+        return same_place_as(p, over);
+    return new_output_apart(p, 0, spec->type, spec->itemsize, spec->ndim, shape, NULL);
+}
+
+/* How the matrices are multiplied, for these lengths. */
+static void choose_way(ProductCall *c, int is_single)
+{
+    const double work = (double)c->left.rows * c->left.columns * c->right.columns;
+    if (blas_type(c->type) < 0) {
+        c->way = BY_LOOPS;
+    } else if (blas_type(c->type) < 2 && work <= FEW_PRODUCTS) {
+        c->way = BY_FEW;
+    } else {
+        c->way = BY_BLAS;
+        if (!is_single || blas_type(c->type) > 1)
+            return;
+        if (c->right.columns == 1 && c->left.rows > 1) {
+            /* z^T = b^T a^T */
+            const Matrix first = c->left;
+            const Place place = c->a;
+            c->left = c->right;
+            c->right = first;
+            c->a = c->b;
+            c->b = place;
+            turn(&c->left);
+            turn(&c->right);
+        }
+        if (is_row(c->type, &c->left, &c->right))
+            c->way = BY_ROW;
+    }
+}
+
+/* Emit the product of two sides that fit together into ``z``, which lies in C order. */
+static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix *left,
+                        const Matrix *right, int type, const Operand *z, const Operand *c,
+                        const Operand *alpha, const Operand *beta)
+{
+    const Operand *reads[5] = {a->operand, b->operand};
+    double factors[2][2] = {{1, 0}, {c != NULL, 0}};
+    Call *call = new_call(p, run_product, "product", sizeof(ProductCall));
+    ProductCall *k;
+    int n = 2;
+    if (call == NULL)
+        return no_memory();
+    k = (ProductCall *)call->params;
+    k->type = type;
+    k->itemsize = z->itemsize;
+    k->a = placed(a->operand);
+    k->b = placed(b->operand);
+    k->z = placed(z);
+    k->count = a->count;
+    k->each_a = a->each;
+    k->each_b = b->each;
+    k->each_z = a->rows * b->columns * z->itemsize;
+    k->left = *left;
+    k->right = *right;
+    k->strides[0] = a->down;
+    k->strides[1] = a->along;
+    k->strides[2] = b->down;
+    k->strides[3] = b->along;
+    k->alpha_type = k->beta_type = -1;
+    if (blas_type(type) < 0)
+        k->loops = function_that_multiplies(kind_of_type(type), z->itemsize);
+    if (alpha != NULL) {
+        k->alpha = placed(alpha);
+        if (is_constant(alpha))
+            read_factor(p->frame, &k->alpha, alpha->type, factors[0]);
+        else
+            k->alpha_type = alpha->type;
+        reads[n++] = alpha;
+    }
+    if (beta != NULL) {
+        k->beta = placed(beta);
+        if (is_constant(beta))
+            read_factor(p->frame, &k->beta, beta->type, factors[1]);
+        else
+            k->beta_type = beta->type;
+        reads[n++] = beta;
+    }
+    set_factors(&k->by, factors[0][0], factors[0][1], factors[1][0], factors[1][1]);
+    k->copy_of_c.rank = -1;
+    if (c != NULL) {
+        k->has_c = 1;
+        k->c = placed(c);
+        reads[n++] = c;
+        if (!lies_at(c, z, 0, z->strides))
+            order_axes(&k->copy_of_c, z->ndim, z->shape, z->strides, c->strides);
+    }
+    choose_way(k, a->count == 1);
+    call->work = (double)a->count * a->rows * a->columns * b->columns;
+    return set_operands(p, call, n, reads, 1, &z);
+}
+
+/* Emit: all elements are 0. */
+static int emit_zeros(Planner *p, const Operand *z)
+{
+    static const char zero[16];
+    Operand *none = new_constant(p, z->type, z->itemsize, 0, NULL, zero, 16);
+    int64_t steps[MOST_AXES] = {0};
+    if (none == NULL)
+        return no_memory();
+    return emit_move(p, z, 0, z->ndim, z->shape, z->strides, none, steps,
+                     function_that_sets(z->itemsize), "zeros");
+}
+
+/* Whether an input is a number of the type of the product. */
+static int is_factor(const Operand *x, int type)
+{
+    return is_plain(x) && x->type == type && x->size == 1 && blas_type(type) >= 0;
+}
+
+static int plan_product(Planner *p, const void *given)
+{
+    const ProductSpec *spec = (const ProductSpec *)given;
+    const Operand *a = input_of(p, spec->a), *b = input_of(p, spec->b);
+    Operand *c = spec->c < 0 ? NULL : input_of(p, spec->c), *z, *wide;
+    const Operand *alpha = spec->alpha < 0 ? NULL : input_of(p, spec->alpha);
+    const Operand *beta = spec->beta < 0 ? NULL : input_of(p, spec->beta);
+    const int type = spec->type == NPY_FLOAT16 ? NPY_FLOAT32 : spec->type;
+    int64_t shape[3];
+    Stack left, right;
+    Matrix x, y;
+    int at = 0, status;
+    if (!is_plain(a) || !is_plain(b) || a->ndim < 1 || b->ndim < 1 || a->ndim > 3 || b->ndim > 3 ||
+        a->type != spec->type || b->type != spec->type ||
+        (alpha != NULL && !is_factor(alpha, spec->type)) ||
+        (beta != NULL && !is_factor(beta, spec->type)) ||
+        (c != NULL && (!is_plain(c) || c->type != spec->type || blas_type(type) < 0)))
+        return DECLINED;
+#if !HAS_HALVES
+    if (spec->type == NPY_FLOAT16)
+        return DECLINED;
+#endif
+    if (blas_type(type) < 0 && function_that_multiplies(kind_of_type(type), spec->itemsize) == NULL)
+        return DECLINED;
+    a = read_side(p, a, type, spec->trans_a, spec->outer, &left, &x);
+    b = a == NULL ? NULL : read_side(p, b, type, spec->trans_b, !spec->outer, &right, &y);
+    if (b == NULL)
+        return no_memory();
+    if (left.columns != right.rows || left.count != right.count || x.rows < 0 || y.rows < 0)
+        return DECLINED;
+    if (alpha != NULL && is_constant(alpha) && !truth_of(data_of(p, alpha), alpha->type))
+        return DECLINED;
+    if (spec->ndim == 3)
+        shape[at++] = left.count;
+    shape[at] = spec->ndim == 1 && left.rows == 1 ? right.columns : left.rows;
+    if (spec->ndim > 1)
+        shape[at + 1] = right.columns;
+    if (c != NULL && (c->ndim != spec->ndim || memcmp(c->shape, shape, (size_t)spec->ndim * 8)))
+        return DECLINED;
+    z = product_output(p, spec, a, b, c, shape);
+    if (z == NULL)
+        return no_memory();
+    if (z->size == 0)
+        return give_output(p, 0, z);
+    if (left.columns == 0) {
+        if (c != NULL)
+            return DECLINED;
+        status = emit_zeros(p, z);
+        return status == DONE ? give_output(p, 0, z) : status;
+    }
+    wide = type == spec->type ? z : new_scratch(p, type, 4, z->ndim, z->shape);
+    if (wide == NULL)
+        return no_memory();
+    status = emit_product(p, &left, &right, &x, &y, type, wide, c, alpha, beta);
+#if HAS_HALVES
+    if (status == DONE && wide != z) {
+        Call *call = new_call(p, run_narrowing, "cast", sizeof(WideningCall));
+        WideningCall *k;
+        if (call == NULL)
+            return no_memory();
+        k = (WideningCall *)call->params;
+        k->from = placed(wide);
+        k->to = placed(z);
+        k->n = z->size;
+        status = set_operands(p, call, 1, (const Operand **)&wide, 1, (const Operand **)&z);
+    }
+#endif
+    return status == DONE ? give_output(p, 0, z) : status;
+}
+
+/* ---- chains of products */
+
+typedef struct {
+    int type, itemsize, ndim;
+    int *written;               /* the order as it was written, for matrices of which one is empty */
+} ChainSpec;
+
+/* The product of several matrices, the first and the last of which may be vectors, in the order of
+   fewest multiplications for their lengths. */
+static int plan_chain(Planner *p, const void *given)
+{
+    const ChainSpec *spec = (const ChainSpec *)given;
+    const int n = p->step->n_inputs;
+    const int type = spec->type == NPY_FLOAT16 ? NPY_FLOAT32 : spec->type;
+    const Operand *values[2 * MOST_FACTORS];
+    int64_t length[MOST_FACTORS + 1];
+    int order[2 * MOST_FACTORS], i, is_empty = 0, status;
+    Operand *z = NULL;
+    if (n > MOST_FACTORS || n < 2)
+        return DECLINED;
+#if !HAS_HALVES
+    if (spec->type == NPY_FLOAT16)
+        return DECLINED;
+#endif
+    for (i = 0; i < n; i++) {
+        const Operand *x = values[i] = input_of(p, i);
+        if (!is_plain(x) || x->type != spec->type || x->ndim < 1 || x->ndim > 2 ||
+            (x->ndim == 1 && i > 0 && i < n - 1))
+            return DECLINED;
+        if (i == 0)
+            length[0] = x->ndim == 2 ? x->shape[0] : 1;
+        else if (x->shape[0] != length[i])
+            return DECLINED;
+        length[i + 1] = i == 0 ? x->shape[x->ndim - 1] : x->ndim == 2 ? x->shape[1] : 1;
+    }
+    for (i = 0; i <= n; i++)
+        is_empty |= length[i] == 0;
+    if (is_empty)
+        memcpy(order, spec->written, 2 * (size_t)(n - 1) * sizeof(int));
+    else
+        best_order(n, length, order);
+    for (i = 0; i < n - 1; i++) {
+        const Operand *a = values[order[2 * i]], *b = values[order[2 * i + 1]];
+        Stack left, right;
+        Matrix x, y;
+        int64_t shape[2];
+        const int is_last = i == n - 2, ndim = a->ndim + b->ndim - 2;
+        a = read_side(p, a, type, 0, 0, &left, &x);
+        b = a == NULL ? NULL : read_side(p, b, type, 0, 1, &right, &y);
+        if (b == NULL)
+            return no_memory();
+        if (x.rows < 0 || y.rows < 0)
+            return DECLINED;
+        shape[0] = ndim == 1 && left.rows == 1 ? right.columns : left.rows;
+        shape[1] = right.columns;
+        z = is_last && type == spec->type
+                ? new_output_apart(p, 0, spec->type, spec->itemsize, ndim, shape, NULL)
+                : new_scratch(p, type, type == spec->type ? spec->itemsize : 4, ndim, shape);
+        if (z == NULL)
+            return no_memory();
+        values[n + i] = z;
+        status = z->size == 0             ? DONE
+                 : left.columns == 0 ? emit_zeros(p, z)
+                                     : emit_product(p, &left, &right, &x, &y, type, z, NULL, NULL,
+                                                    NULL);
+        if (status != DONE)
+            return status;
+    }
+#if HAS_HALVES
+    if (type != spec->type) {
+        Operand *narrow = new_output_apart(p, 0, spec->type, 2, z->ndim, z->shape, NULL);
+        Call *call = new_call(p, run_narrowing, "cast", sizeof(WideningCall));
+        WideningCall *k;
+        if (call == NULL || narrow == NULL)
+            return no_memory();
+        k = (WideningCall *)call->params;
+        k->from = placed(z);
+        k->to = placed(narrow);
+        k->n = z->size;
+        status = set_operands(p, call, 1, (const Operand **)&z, 1, (const Operand **)&narrow);
+        if (status != DONE)
+            return status;
+        z = narrow;
+    }
+#endif
+    return give_output(p, 0, z);
+}
+
+#endif

@@ -1,0 +1,314 @@
+# The entry of a call: arguments, the run, updates.
+
+cdef enum:
+    CALLS_IN_A_ROW = 64
+    # At most this many inputs are described on the C stack; others have memory of their own.
+    FEW_INPUTS = 32
+
+
+cdef struct Accepted:
+    # Which arrays are accepted as they are.
+    int number          # of the dtype; -1: Python looks at every value
+    int ndim
+    bint strict
+    bint is_written     # whether the program may write into it
+    cnp.npy_intp lengths[16]    # -1: any
+
+
+cdef int describe(Accepted *kind, object tensor, bint strict, bint is_written) except -1:
+    """Read a type of tensors; of any other, Python knows what fits."""
+    cdef int axis
+    kind.number, kind.ndim, kind.strict, kind.is_written = -1, 0, strict, is_written
+    if type(tensor) is not TensorType or tensor.ndim > MOST_AXES:
+        return 0
+    kind.number, kind.ndim = tensor.numpy_dtype.num, tensor.ndim
+    for axis in range(kind.ndim):
+        length = tensor.shape[axis]
+        kind.lengths[axis] = -1 if length is None else length
+    return 0
+
+
+cdef bint fits(Accepted *kind, object value) noexcept:
+    """Whether a value is accepted as it is."""
+    cdef int axis
+    cdef cnp.ndarray array
+    if not cnp.PyArray_CheckExact(value):
+        return False
+    array = <cnp.ndarray>value
+    if cnp.PyArray_TYPE(array) != kind.number or cnp.PyArray_NDIM(array) != kind.ndim:
+        return False
+    for axis in range(kind.ndim):
+        if kind.lengths[axis] >= 0 and cnp.PyArray_DIM(array, axis) != kind.lengths[axis]:
+            return False
+    return not cnp.PyArray_ISBYTESWAPPED(array)
+
+
+@cython.auto_pickle(False)
+cdef class Caller:
+    """Calls a program. The usual case is done here; the class that derives from it has methods for the
+    rest: ``_complete``, ``_check``, ``_separate``, ``_new_value`` and ``_shape``.
+
+    Parameters
+    ----------
+    machine : NativeMachine or PythonMachine
+    inputs : sequence of symcomp.compile.maker.Input
+    updated : sequence of int
+        The inputs whose cells receive the results that follow the outputs.
+    n_outputs : int
+    structure : None, "single", "list" or tuple of str
+        What a call returns.
+    trust_input : bool
+        Pass arguments on unchecked.
+    profile : ProfileStats or None
+    calls : Calls, optional
+        Counts and times the calls.
+    """
+
+    cdef public bint trust_input
+    cdef public object profile
+    cdef public object _machine
+    cdef NativeMachine _native      # the same, if it is one; else None
+    cdef Calls _calls
+    cdef bint _is_timed             # whether the instructions of the call that begins are timed
+    cdef int64_t _timing            # nanoseconds that timing took in the last such call
+    cdef list _cells
+    cdef list _claimed_cells
+    cdef bint _mutable, _single, _listed
+    cdef int _n_explicit, _n_outputs, _n_updated, _n_cells, _n_inputs
+    cdef Accepted *_kinds
+    cdef int *_explicit_inputs
+    cdef int *_updated_inputs
+
+    def __init__(
+        self, machine, inputs, updated, int n_outputs, structure, bint trust_input, profile,
+        Calls calls=None
+    ):
+        cdef int i
+        explicit = [i for i, spec in enumerate(inputs) if not spec.implicit]
+        self._machine, self.trust_input, self.profile = machine, trust_input, profile
+        self._native = machine if type(machine) is NativeMachine else None
+        self._calls = calls
+        self._cells = [spec.container for spec in inputs]
+        self._claimed_cells = [self._cells[i] for i in machine.program.claimed]
+        self._mutable = any([spec.mutable for spec in inputs])
+        self._single = structure == "single"
+        self._listed = structure == "list"
+        self._n_explicit, self._n_updated = len(explicit), len(updated)
+        self._n_outputs, self._n_cells = n_outputs, len(self._cells)
+        self._n_inputs = self._n_cells + (len(self._claimed_cells) > 0)
+        self._explicit_inputs = numbers(explicit)
+        self._updated_inputs = numbers(updated)
+        self._kinds = <Accepted *>PyMem_Malloc(max(len(inputs), 1) * sizeof(Accepted))
+        if self._kinds == NULL:
+            raise MemoryError()
+        for i, spec in enumerate(inputs):
+            describe(&self._kinds[i], spec.type, spec.strict, spec.mutable)
+
+    @property
+    def repeated(self):
+        """How many calls ran a kept plan from beginning to end."""
+        if self._native is None:
+            return 0
+        return self._native.tree.clock - self._native.tree.planned
+
+    def __dealloc__(self):
+        PyMem_Free(self._explicit_inputs)
+        PyMem_Free(self._updated_inputs)
+        PyMem_Free(self._kinds)
+
+    def __call__(self, *args, **kwargs):
+        cdef list results
+        subset = None
+        if kwargs:
+            subset = kwargs.pop("output_subset", None)
+        results = self._call(args, kwargs) if self._calls is None else self._timed(args, kwargs)
+        if subset is None and self._single:
+            return results[0]
+        if subset is None and self._listed:
+            return results
+        return self._shape(results, subset)
+
+    cdef list _timed(self, tuple args, dict kwargs):
+        """``_call``, counted, and timed if it is its turn."""
+        cdef int kind = self._calls.next()
+        cdef int64_t began
+        cdef list results
+        if kind == UNTIMED:
+            return self._call(args, kwargs)
+        began = nanoseconds()
+        self._is_timed, self._timing = kind == TIMED_CALLS, 0
+        results = self._call(args, kwargs)
+        self._calls.add(kind, began, self._timing)
+        return results
+
+    def _repeat(self, Py_ssize_t n_calls):
+        """Call with the stored values, several times; return the last outputs, as a list."""
+        cdef list results = []
+        cdef Py_ssize_t k
+        for k in range(n_calls):
+            results = self._call(None, None) if self._calls is None else self._timed(None, None)
+            # As in loops of Python, Ctrl-C has its turn, and so have other threads.
+            PyErr_CheckSignals()
+            if k % CALLS_IN_A_ROW == 0:
+                with nogil:
+                    pass
+        return results
+
+    cdef list _call(self, tuple args, dict kwargs):
+        """Run with these arguments (None: with the stored values); set what is updated."""
+        cdef PyObject *few[FEW_INPUTS]
+        cdef PyObject **given = few
+        cdef list held = None
+        cdef Py_ssize_t k, n = 0 if args is None else len(args)
+        cdef int i
+        # The usual call: arrays as they are, and no other thread writes over what is stored.
+        if self._native is None or self._n_inputs > FEW_INPUTS or self._mutable or kwargs or (
+            args is not None and n != self._n_explicit
+        ):
+            return self._call_with(self._collect(args, kwargs))
+        for k in range(n):
+            if not (self.trust_input or fits(&self._kinds[self._explicit_inputs[k]], args[k])):
+                held = list(args) if held is None else held
+                # Python code may run here.
+                held[k] = self._accepted(self._explicit_inputs[k], args[k])
+        if any_taken(self._cells):
+            return self._call_with(self._collect(args, kwargs))
+        for i in range(self._n_cells):
+            given[i] = <PyObject *>(<Cell>self._cells[i]).value
+        for i in range(self._n_cells, self._n_inputs):
+            given[i] = <PyObject *>None
+        for k in range(n):
+            given[self._explicit_inputs[k]] = <PyObject *>(args[k] if held is None else held[k])
+        return self._run(given)
+
+    cdef list _call_with(self, list values):
+        """Run with the values of all inputs."""
+        cdef PyObject **given
+        cdef Py_ssize_t i
+        if self._native is None:
+            return self._run_python(values)
+        given = <PyObject **>PyMem_Malloc(max(len(values), 1) * sizeof(PyObject *))
+        if given == NULL:
+            raise MemoryError()
+        try:
+            # Others than the list have the values of cells: the counts of references tell who.
+            for i in range(len(values)):
+                given[i] = <PyObject *>values[i]
+            for i in range(self._n_cells):
+                if given[i] == <PyObject *>(<Cell>self._cells[i]).value:
+                    values[i] = None
+            return self._run(given)
+        finally:
+            PyMem_Free(given)
+
+    cdef list _run(self, PyObject **values):
+        """Run the program natively; then, if all went well, set what is updated."""
+        cdef Given few[FEW_INPUTS]
+        cdef Given *given = few
+        cdef Runner runner
+        cdef Transaction transaction
+        cdef int i
+        cdef list results
+        if self._n_inputs > FEW_INPUTS:
+            given = <Given *>PyMem_Malloc(self._n_inputs * sizeof(Given))
+            if given == NULL:
+                raise MemoryError()
+        memset(&runner, 0, sizeof(Runner))
+        runner.claimed = <PyObject *>self._claimed_cells
+        runner.is_timed, self._is_timed = self._is_timed, False
+        for i in range(self._n_inputs):
+            read_given(&given[i], values[i], i < self._n_cells and self._kinds[i].is_written)
+        try:
+            results = self._native.execute(given, &runner)
+            self._timing = runner.timing
+            return self._set(self._new_values(results))
+        finally:
+            if given != few:
+                PyMem_Free(given)
+            if runner.transaction != NULL:
+                transaction = <Transaction>runner.transaction
+                Py_XDECREF(runner.transaction)
+                transaction.end()
+
+    cdef list _run_python(self, list values):
+        """Run the program by another machine; then, if all went well, set what is updated."""
+        cdef Transaction transaction = None
+        if self._claimed_cells:
+            transaction = Transaction(self._claimed_cells)
+            values[self._n_cells] = transaction
+        try:
+            results = self._machine.run(values)
+            return self._set(self._new_values(results))
+        finally:
+            if transaction is not None:
+                transaction.end()
+
+    cdef list _new_values(self, list results):
+        """Bring new values to the types of what they update."""
+        cdef int k, i
+        cdef Py_ssize_t at
+        for k in range(self._n_updated):
+            i, at = self._updated_inputs[k], self._n_outputs + k
+            if not fits(&self._kinds[i], results[at]):
+                results[at] = self._new_value(i, results[at])
+        return results
+
+    cdef list _stored(self):
+        """Return the values of the cells, and the place of the transaction if there is one."""
+        cdef Py_ssize_t i, n = len(self._cells)
+        cdef list values = PyList_New(n + (len(self._claimed_cells) > 0))
+        for i in range(n):
+            value = (<Cell>self._cells[i]).value
+            Py_INCREF(value)
+            PyList_SET_ITEM(values, i, value)
+        if len(self._claimed_cells):
+            Py_INCREF(None)
+            PyList_SET_ITEM(values, n, None)
+        # Looked at when the values are held, as in ``settled``.
+        if any_taken(self._cells):
+            for i in range(n):
+                values[i] = None
+                values[i] = settled(<Cell>self._cells[i])
+        return values
+
+    cdef list _collect(self, tuple args, dict kwargs):
+        """Return the values of all inputs, those of calls checked; all stored ones if args is None."""
+        cdef list values = self._stored()
+        cdef Py_ssize_t k, n
+        cdef int i
+        if args is None:
+            return values
+        n = len(args)
+        for k in range(min(n, self._n_explicit)):
+            i = self._explicit_inputs[k]
+            values[i] = args[k] if self.trust_input else self._accepted(i, args[k])
+        if n != self._n_explicit or kwargs:
+            self._complete(values, n, kwargs)
+        if self._mutable:
+            self._separate(values)
+        return values
+
+    cdef object _accepted(self, int i, object value):
+        """Return the value as an array of the input's type."""
+        cdef Accepted *kind = &self._kinds[i]
+        if fits(kind, value):
+            return value
+        if kind.ndim == 0 and not kind.strict and cnp.PyArray_IsAnyScalar(value):
+            array = np.asarray(value)
+            if fits(kind, array):
+                return array
+        return self._check(i, value)
+
+    cdef list _set(self, list results):
+        """Set what is updated; return the outputs, which are left."""
+        cdef Cell cell
+        cdef int k
+        cdef Py_ssize_t at
+        if self._n_updated == 0:
+            return results
+        # No Python code runs until all are set: the old values live on in the list.
+        for k in range(self._n_updated):
+            cell, at = <Cell>self._cells[self._updated_inputs[k]], self._n_outputs + k
+            cell.value, results[at] = results[at], cell.value
+        del results[self._n_outputs :]
+        return results

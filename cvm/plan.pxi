@@ -1,0 +1,162 @@
+# The C of plans (plan/*.h) and of native calls (calls/*.h), as the module sees it.
+
+cdef extern from "plan/counts.h":
+    ctypedef struct Counts
+    ctypedef struct SegmentTimes
+
+cdef extern from "plan/plan.h":
+    ctypedef struct Runner:
+        PyObject *claimed
+        PyObject *transaction
+        bint holds_inputs
+        int64_t python_calls
+        bint is_timed
+        int64_t timing
+
+    ctypedef struct Layout:
+        int type
+        int itemsize
+        int ndim
+        int flags
+        const int64_t *shape
+        const int64_t *strides
+
+    ctypedef struct Storage:
+        int index
+        int64_t bytes
+        int64_t offset
+
+    ctypedef struct Operand:
+        int type
+        int ndim
+        int64_t size
+        int64_t *shape
+        int64_t *strides
+        Storage *storage
+        int64_t offset
+
+    ctypedef struct Call:
+        const char *name
+        int position
+        char needs_gil
+        char is_guard
+        char is_python
+        short n_reads
+        short n_writes
+        const Operand **operands
+        double work
+
+    ctypedef struct Mark:
+        int position
+        int n_operands
+        int n_storages
+        int n_calls
+        int n_bindings
+
+    ctypedef struct Exit:
+        int call
+        int n
+        int64_t *outcome
+        Segment *to
+
+    ctypedef struct Binding:
+        int slot
+        Operand *operand
+
+    ctypedef struct Segment:
+        int n_calls, n_storages, n_operands, n_exits, n_marks, n_bindings
+        int first_own_storage, first_own_mark
+        Binding *bindings
+        SegmentTimes *times
+        Call *calls
+        Storage **storages
+        Mark *marks
+        Exit *exits
+        int64_t arena_bytes
+        int64_t runs, failed_guards
+        double work
+
+    ctypedef struct Frame:
+        Runner *runner
+        Segment *segment
+        char **address
+        PyObject **object
+
+    ctypedef struct Planner
+
+    ctypedef int plan_function(Planner *, const void *)
+
+    ctypedef struct Step:
+        int opcode, target, n_inputs, n_outputs, n_frees, n_into
+        int *inputs
+        int *outputs
+        int *frees
+        int *into
+        plan_function *plan
+        const void *spec
+        PyObject *lowered
+
+    ctypedef struct Code:
+        int n_slots, n_steps, n_inputs, n_outputs, n_constants
+        Step *steps
+        int *input_slots
+        int *output_slots
+        int *constant_slots
+        PyObject **constants
+        char *makes_array
+        bint is_nested
+        PyObject *owner
+
+    enum:
+        BEHAVED
+        WRITEABLE
+        RESULT
+        ARRAY
+        MOST_AXES
+        MOST_ARRAYS
+
+    int n_forks
+
+cdef extern from "plan/trees.h":
+    ctypedef struct Given:
+        char *address
+        PyObject *object
+        Layout layout
+
+    ctypedef struct Tree:
+        const Code *code
+        Segment **roots
+        int n_roots, n_segments, most_segments
+        bint keeps_all
+        int64_t clock, planned, misses
+        Counts *counts
+
+    int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
+    void free_segment(Segment *)
+    void drop_results_of(Segment *)
+    Counts *new_counts(const Code *)
+    void free_counts(Counts *, const Code *)
+
+cdef extern from "plan/arrays.h":
+    bint recycles
+
+cdef extern from "plan/python_calls.h":
+    ctypedef struct InPython:
+        PyObject *compute
+        int several
+        int copies
+        const char *is_tensor
+
+    const InPython *(*in_python)(PyObject *)
+    int (*before_python)(Runner *)
+    PyObject *error_state
+    PyObject *errors_ignored
+
+cdef extern from "plan/gate.h":
+    ctypedef struct GateSpec:
+        int n_arrays
+        PyObject *check
+        int checks_values
+
+    int64_t (*claim_arrays)(Frame *, int, const int *, int)
+    int plan_gate(Planner *, const void *)

@@ -1,0 +1,358 @@
+/* What profiles count and time: observers of calls. Nothing here runs unless a profile was asked for. */
+#ifndef SYMCOMP_COUNTS_H
+#define SYMCOMP_COUNTS_H
+
+#include <pythread.h>
+#include <time.h>
+#include "segments.h"
+
+enum {
+    ALWAYS_TIMED = 16,      /* the first runs, whatever that costs */
+    MOST_EVENTS = 1 << 16,
+    WHOLE_RUN = -1          /* the position of an event that is no instruction */
+};
+
+/* What is timed of a run: nothing; the run as a whole; its calls; of a run that is long enough, the
+   whole, although it is not its turn. */
+enum { UNTIMED = 0, TIMED_WHOLE = 1, TIMED_CALLS = 2, TIMED_LONG = 3 };
+
+/* Nanoseconds from which on every call is timed as a whole; the part of the time that timing may cost. */
+static const double LONG_CALL = 50000, TIMING_BUDGET = 0.003;
+
+static inline int64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* How long reading the clock takes. */
+static int64_t clock_latency = 0;
+
+static void measure_clock(void)
+{
+    int i;
+    clock_latency = 1000000;
+    for (i = 0; i < 200; i++) {
+        const int64_t before = nanoseconds(), after = nanoseconds();
+        if (after - before < clock_latency)
+            clock_latency = after - before;
+    }
+}
+
+/* A mean that one interrupted run changes little. */
+static double smoothed(double mean, double new)
+{
+    if (mean == 0)
+        return new;
+    return mean + (new < mean ? 0.5 : 0.125) * ((new < 2 * mean ? new : 2 * mean) - mean);
+}
+
+/* Which runs are timed. */
+typedef struct {
+    int64_t seen, timed, skip;
+    int is_costly;          /* whether timing the calls of each run would cost too much */
+    double whole, full;     /* of late: runs timed as a whole, and runs whose calls are timed */
+    double overhead;        /* of the latter: the part that timing took at least */
+    uint64_t random;
+} Sampler;
+
+/* What is timed of the run that begins. */
+static int next_run(Sampler *s)
+{
+    s->seen++;
+    if (s->skip > 0) {
+        s->skip--;
+        return UNTIMED;
+    }
+    return s->timed < ALWAYS_TIMED || s->timed % (s->is_costly ? 2 : 16) ? TIMED_CALLS : TIMED_WHOLE;
+}
+
+/* Take in a timed run; choose when the next one is. */
+static void was_timed(Sampler *s, int kind, double duration, double overhead)
+{
+    double cost, mean, fraction;
+    s->timed++;
+    if (kind == TIMED_WHOLE) {
+        s->whole = smoothed(s->whole, duration);
+    } else {
+        s->full = smoothed(s->full, duration);
+        s->overhead = smoothed(s->overhead, overhead);
+    }
+    if (s->whole == 0)
+        return;
+    /* A timed run is slower, too; but not by everything that makes one run slower than another. */
+    cost = s->full - s->whole < 4 * s->overhead ? s->full - s->whole : 4 * s->overhead;
+    mean = cost / (TIMING_BUDGET * s->whole);
+    s->is_costly = mean > 1;
+    if (!s->is_costly)
+        return;
+    /* Marsaglia's xorshift. Not every n-th run: the runs of a program may alternate. */
+    if (s->random == 0)
+        s->random = UINT64_C(88172645463325252);
+    s->random ^= s->random << 13;
+    s->random ^= s->random >> 7;
+    s->random ^= s->random << 17;
+    fraction = (double)(s->random >> 11) / 9007199254740992.0;
+    s->skip = (int64_t)(mean * (0.5 + fraction));
+}
+
+/* The time of runs that are not timed: the mean of those that are, without the first one, and without
+   what the processor did in between for others. */
+typedef struct {
+    int64_t n, nanoseconds;
+    double total, usual;
+} Times;
+
+static void add_time(Times *t, double duration)
+{
+    t->nanoseconds += (int64_t)duration;
+    if (t->n == 1) {
+        t->usual = t->usual < duration ? t->usual : duration;
+        t->total = 0; /* that was the first */
+    }
+    t->usual = smoothed(t->usual, duration);
+    t->total += duration < 10 * t->usual ? duration : 10 * t->usual;
+    t->n++;
+}
+
+static double mean_time(const Times *t)
+{
+    const int64_t n = t->n - (t->n > 1);
+    return t->total / (double)(n > 1 ? n : 1);
+}
+
+typedef struct {
+    int64_t start, duration, position;
+    unsigned long thread;
+} TimedEvent;
+
+/* The last events. */
+typedef struct {
+    TimedEvent *entries;
+    int64_t capacity, n;
+} EventLog;
+
+static void log_event(EventLog *log, int64_t start, int64_t duration, int64_t position)
+{
+    TimedEvent *e;
+    if (log->n == log->capacity && log->capacity < MOST_EVENTS) {
+        const int64_t wanted = log->capacity ? 2 * log->capacity : 64;
+        TimedEvent *larger =
+            (TimedEvent *)realloc(log->entries, (size_t)wanted * sizeof(TimedEvent));
+        if (larger == NULL)
+            return;
+        log->entries = larger;
+        log->capacity = wanted;
+    }
+    e = &log->entries[log->n++ % log->capacity];
+    e->start = start;
+    e->duration = duration;
+    e->position = position;
+    e->thread = PyThread_get_thread_ident();
+}
+
+/* Runs of an instruction that were not kept, on operands of the same shapes. */
+typedef struct SeenShapes {
+    struct SeenShapes *next;
+    uint64_t key;
+    int n_inputs, n_outputs;
+    int *ndims;             /* -1: no array */
+    int64_t *lengths;       /* of all, one after another */
+    Times times;
+} SeenShapes;
+
+/* The counts of one program in one place. */
+typedef struct Counts {
+    Sampler sampler;        /* of a nested program; that of a function's calls is elsewhere */
+    EventLog log;
+    int64_t runs;           /* that ended */
+    int64_t in_python_runs; /* of these, with calls of Python */
+    int64_t *planned;       /* of instructions: runs beside those of kept segments */
+    int64_t *planned_python;
+    SeenShapes **seen;
+} Counts;
+
+static Counts *new_counts(const Code *code)
+{
+    const size_t n = (size_t)code->n_steps + 1;
+    Counts *c = (Counts *)calloc(1, sizeof(Counts));
+    if (c == NULL)
+        return NULL;
+    c->planned = (int64_t *)calloc(n, sizeof(int64_t));
+    c->planned_python = (int64_t *)calloc(n, sizeof(int64_t));
+    c->seen = (SeenShapes **)calloc(n, sizeof(SeenShapes *));
+    if (clock_latency == 0)
+        measure_clock();
+    return c->planned && c->planned_python && c->seen ? c : NULL;
+}
+
+static void free_counts(Counts *c, const Code *code)
+{
+    int i;
+    if (c == NULL)
+        return;
+    for (i = 0; c->seen != NULL && i < code->n_steps; i++)
+        while (c->seen[i] != NULL) {
+            SeenShapes *next = c->seen[i]->next;
+            free(c->seen[i]->ndims);
+            free(c->seen[i]->lengths);
+            free(c->seen[i]);
+            c->seen[i] = next;
+        }
+    free(c->planned);
+    free(c->planned_python);
+    free(c->seen);
+    free(c->log.entries);
+    free(c);
+}
+
+static uint64_t shape_key(uint64_t key, const Operand *x)
+{
+    int axis;
+    key = mixed(key, x == NULL || x->type < 0 ? 0 : (uint64_t)x->ndim + 1);
+    for (axis = 0; x != NULL && axis < x->ndim; axis++)
+        key = mixed(key, (uint64_t)x->shape[axis] + 1);
+    return key;
+}
+
+static void copy_shape(const Operand *x, int *ndim, int64_t **lengths)
+{
+    *ndim = x == NULL || x->type < 0 ? -1 : x->ndim;
+    if (*ndim > 0)
+        memcpy(*lengths, x->shape, (size_t)*ndim * sizeof(int64_t));
+    *lengths += *ndim > 0 ? *ndim : 0;
+}
+
+/* The record of an instruction's operands; a new one if these shapes were not seen. NULL: no memory. */
+static SeenShapes *seen_shapes(Counts *c, int position, const Operand *const *operands, int n_inputs,
+                               int n_outputs)
+{
+    uint64_t key = 1;
+    size_t total = 0;
+    int64_t *at;
+    SeenShapes *s;
+    int i;
+    for (i = 0; i < n_inputs + n_outputs; i++) {
+        key = shape_key(key, operands[i]);
+        total += operands[i] == NULL ? 0 : (size_t)operands[i]->ndim;
+    }
+    for (s = c->seen[position]; s != NULL; s = s->next)
+        if (s->key == key)
+            return s;
+    s = (SeenShapes *)calloc(1, sizeof(SeenShapes));
+    if (s == NULL)
+        return NULL;
+    s->ndims = (int *)calloc((size_t)(n_inputs + n_outputs) + 1, sizeof(int));
+    s->lengths = (int64_t *)calloc(total + 1, sizeof(int64_t));
+    if (s->ndims == NULL || s->lengths == NULL) {
+        free(s->ndims);
+        free(s->lengths);
+        free(s);
+        return NULL;
+    }
+    s->key = key;
+    s->n_inputs = n_inputs;
+    s->n_outputs = n_outputs;
+    at = s->lengths;
+    for (i = 0; i < n_inputs + n_outputs; i++)
+        copy_shape(operands[i], &s->ndims[i], &at);
+    s->next = c->seen[position];
+    c->seen[position] = s;
+    return s;
+}
+
+/* ---- kept segments */
+
+/* Of the calls of a segment: times by the instruction that they are of. */
+typedef struct SegmentTimes {
+    Times *times;           /* by mark */
+    int *mark_of;           /* by call */
+    int64_t *spent;         /* by mark, in the run that is timed */
+} SegmentTimes;
+
+static SegmentTimes *times_of(Segment *s)
+{
+    SegmentTimes *t = s->times;
+    int i;
+    if (t != NULL)
+        return t;
+    t = (SegmentTimes *)pool_new(&s->pool, sizeof(SegmentTimes));
+    if (t == NULL)
+        return NULL;
+    t->times = (Times *)pool_new(&s->pool, ((size_t)s->n_marks + 1) * sizeof(Times));
+    t->spent = (int64_t *)pool_new(&s->pool, ((size_t)s->n_marks + 1) * sizeof(int64_t));
+    t->mark_of = (int *)pool_new(&s->pool, ((size_t)s->n_calls + 1) * sizeof(int));
+    if (t->times == NULL || t->spent == NULL || t->mark_of == NULL)
+        return NULL;
+    for (i = 0; i < s->n_calls; i++) {
+        int mark = mark_of_call(s, i);
+        /* Of an instruction with checkpoints, the first mark. */
+        while (mark > s->first_own_mark && s->marks[mark - 1].position == s->marks[mark].position)
+            mark--;
+        t->mark_of[i] = mark;
+    }
+    s->times = t;
+    return t;
+}
+
+/* ``run_calls``, with a look at the clock around each call; with the GIL. */
+static int run_calls_timed(Segment *s, Frame *frame, Counts *counts, int *stopped)
+{
+    Runner *runner = frame->runner;
+    SegmentTimes *t = times_of(s);
+    int i, status = DONE;
+    if (t == NULL)
+        return run_calls(s, frame, 0, stopped);
+    memset(t->spent, 0, ((size_t)s->n_marks + 1) * sizeof(int64_t));
+    for (i = 0; i < s->n_calls && status == DONE; i++) {
+        const Call *call = &s->calls[i];
+        int64_t before, duration;
+        before = nanoseconds();
+        if (call->work >= WORTH_RELEASING && !call->needs_gil && !s->code->is_nested)
+            give_up_gil(runner);
+        status = call->run(call->params, frame);
+        take_gil(runner);
+        duration = nanoseconds() - before - clock_latency;
+        duration = duration > 0 ? duration : 0;
+        t->spent[t->mark_of[i]] += duration;
+        log_event(&counts->log, before, duration, call->position);
+        runner->timing += clock_latency;
+        *stopped = i;
+    }
+    if (status == DONE)
+        for (i = s->first_own_mark; i < s->n_marks; i++)
+            if (i == s->first_own_mark || s->marks[i].position != s->marks[i - 1].position)
+                add_time(&t->times[i], (double)t->spent[i]);
+    return status;
+}
+
+/* A run ended in this segment. */
+static inline void count_run(Segment *s, Counts *counts)
+{
+    __atomic_add_fetch(&s->runs, 1, __ATOMIC_RELAXED);
+    if (counts != NULL) {
+        __atomic_add_fetch(&counts->runs, 1, __ATOMIC_RELAXED);
+        if (s->has_python)
+            __atomic_add_fetch(&counts->in_python_runs, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* A run failed at a call, or left the segment there to be planned: what ran before it. */
+static void count_part(const Segment *s, int call, Counts *counts, int failed)
+{
+    const int end = mark_of_call(s, call);
+    int i, last = -1;
+    if (counts == NULL)
+        return;
+    for (i = 0; i <= end; i++) {
+        const int position = s->marks[i].position;
+        if (position != last && (i < end || failed))
+            counts->planned[position]++;
+        last = position;
+    }
+    if (!failed && end > 0 && s->marks[end - 1].position == s->marks[end].position)
+        counts->planned[s->marks[end].position]--; /* it is planned again from its checkpoint */
+}
+
+#endif

@@ -1,0 +1,370 @@
+/* Execution: a program is planned where no segment is kept for the layouts or outcomes at hand, and
+   its segments are run where they are. */
+#ifndef SYMCOMP_EXECUTION_H
+#define SYMCOMP_EXECUTION_H
+
+#include "counts.h"
+#include "segments.h"
+
+/* Implemented where Python objects are known. */
+static int plan_python(Planner *p);                 /* an instruction as a call of Python */
+static int collect_results(Planner *p, const Segment *s, Frame *frame, PyObject **results);
+static void blame(const Planner *p);                /* add what is known to the exception */
+static void blame_call(const Segment *s, int call, const Frame *frame);
+
+static uint64_t n_planners = 0;
+
+static int init_planner(Planner *p, const Code *code, Runner *runner)
+{
+    memset(p, 0, sizeof(Planner));
+    p->code = code;
+    p->runner = runner;
+    p->serial = __atomic_add_fetch(&n_planners, 1, __ATOMIC_RELAXED);
+    p->of_slot = (Operand **)calloc((size_t)code->n_slots + 1, sizeof(Operand *));
+    p->frame = blank_frame(code->n_slots + 8);
+    if (p->of_slot == NULL || p->frame == NULL) {
+        free(p->of_slot);
+        drop_frame_memory(p->frame);
+        return no_memory();
+    }
+    p->frame->runner = runner;
+    p->is_repeatable = 1;
+    return DONE;
+}
+
+static void drop_planner(Planner *p)
+{
+    int i;
+    for (i = 0; i < p->n_nested; i++)
+        p->nested[i]->references--;
+    free(p->nested);
+    if (p->frame != NULL) {
+        if (p->published != NULL)
+            drop_objects(p->frame, p->published->storages, p->first_storage,
+                         p->published->n_storages);
+        else if (p->storages != NULL)
+            drop_objects(p->frame, p->storages, p->first_storage, p->n_storages);
+        for (i = 0; i < p->block_capacity && i < p->frame->n_storages; i++)
+            if (i >= p->first_storage && p->block != NULL)
+                free(p->block[i]);
+        drop_frame_memory(p->frame);
+    }
+    free(p->of_slot);
+    free(p->operands);
+    free(p->storages);
+    free(p->calls);
+    free(p->marks);
+    free(p->bindings);
+    free(p->users);
+    free(p->block);
+    free(p->scratch);
+    pool_free(&p->pool);
+}
+
+/* ---- inputs and constants */
+
+static Operand *add_object(Planner *p, StorageKind kind, PyObject *object)
+{
+    Storage *s = new_storage(p, kind, 0);
+    Operand *x = s == NULL ? NULL : new_operand(p, s, 0, -1, 0, 0, NULL, NULL);
+    if (x == NULL)
+        return NULL;
+    s->object = kind == CONSTANT ? object : NULL;
+    p->frame->object[s->index] = object;
+    return x;
+}
+
+static int plan_constants(Planner *p)
+{
+    int i;
+    for (i = 0; i < p->code->n_constants; i++) {
+        PyObject *value = p->code->constants[i];
+        Operand *x;
+        if (PyArray_CheckExact(value) && PyArray_NDIM((PyArrayObject *)value) <= MOST_AXES) {
+            PyArrayObject *array = (PyArrayObject *)value;
+            Storage *s = new_storage(p, CONSTANT, PyArray_NBYTES(array));
+            x = s == NULL ? NULL
+                          : new_operand(p, s, 0, PyArray_TYPE(array), (int)PyArray_ITEMSIZE(array),
+                                        PyArray_NDIM(array), (int64_t *)PyArray_DIMS(array),
+                                        (int64_t *)PyArray_STRIDES(array));
+            if (x != NULL) {
+                if (!PyArray_ISBEHAVED_RO(array))
+                    x->flags &= ~BEHAVED;
+                x->flags &= ~WRITEABLE;
+                s->address = PyArray_BYTES(array);
+                s->object = value;
+                x->flags |= WHOLE;
+                p->frame->address[s->index] = s->address;
+                p->frame->object[s->index] = value;
+            }
+        } else {
+            x = add_object(p, CONSTANT, value);
+        }
+        if (x == NULL)
+            return no_memory();
+        if (bind_slot(p, p->code->constant_slots[i], x) != DONE)
+            return RAISED;
+    }
+    return DONE;
+}
+
+/* An input as it is given: an address and its layout, or an object. */
+typedef struct {
+    char *address;
+    PyObject *object;       /* NULL where there is no array of NumPy */
+    Layout layout;          /* of type -1: no array */
+} Given;
+
+static int plan_inputs(Planner *p, const Given *given)
+{
+    int i;
+    for (i = 0; i < p->code->n_inputs; i++) {
+        const Layout *l = &given[i].layout;
+        Operand *x;
+        if (l->type < 0) {
+            x = add_object(p, INPUT, given[i].object);
+        } else {
+            Storage *s = new_storage(p, INPUT, 0);
+            x = s == NULL ? NULL
+                          : new_operand(p, s, 0, l->type, l->itemsize, l->ndim, l->shape,
+                                        l->strides);
+            if (x != NULL) {
+                x->flags = (x->flags & ~(BEHAVED | WRITEABLE)) | (l->flags & (BEHAVED | WRITEABLE));
+                x->flags |= WHOLE;
+                p->frame->address[s->index] = given[i].address;
+                p->frame->object[s->index] = given[i].object;
+            }
+        }
+        if (x == NULL)
+            return no_memory();
+        x->storage->input = i;
+        if (bind_slot(p, p->code->input_slots[i], x) != DONE)
+            return RAISED;
+    }
+    return DONE;
+}
+
+/* ---- instructions */
+
+/* Compute once and for all what depends on constants alone. */
+static int fold_constants(Planner *p, const Mark *mark)
+{
+    const Step *step = p->step;
+    int i, j;
+    for (i = 0; i < step->n_inputs; i++) {
+        const Operand *x = input_of(p, i);
+        if (x != NULL && !is_constant(x))
+            return DONE;
+    }
+    for (i = mark->n_calls; i < p->n_calls; i++)
+        if (p->calls[i].is_guard)
+            return DONE;
+    for (j = 0; j < step->n_outputs; j++) {
+        const Operand *z = p->of_slot[step->outputs[j]];
+        if (z->type < 0 || (!is_constant(z) && (z->storage->index < mark->n_storages ||
+                                                z->storage->kind == LATE ||
+                                                z->storage->bytes > MOST_CONSTANT_BYTES)))
+            return DONE;
+    }
+    for (j = 0; j < step->n_outputs; j++) {
+        Storage *s = p->of_slot[step->outputs[j]]->storage;
+        char *kept;
+        if (s->kind == CONSTANT)
+            continue;
+        kept = (char *)pool_copy(&p->pool, p->frame->address[s->index], (size_t)s->bytes);
+        if (kept == NULL)
+            return no_memory();
+        if (p->block[s->index] != NULL) {
+            free(p->block[s->index]);
+            p->block[s->index] = NULL;
+            p->bytes -= s->bytes;
+        }
+        Py_CLEAR(p->frame->object[s->index]);
+        s->kind = CONSTANT;
+        s->object = NULL;
+        s->address = p->frame->address[s->index] = kept;
+    }
+    p->n_calls = p->n_run = mark->n_calls;
+    return DONE;
+}
+
+/* Forget what was planned of an instruction that cannot be done natively. */
+static int roll_back(Planner *p, const Mark *mark)
+{
+    const Step *step = p->step;
+    int j;
+    p->n_calls = p->n_run = mark->n_calls;
+    for (j = 0; j < step->n_outputs; j++)
+        if (p->of_slot[step->outputs[j]] != NULL &&
+            bind_slot(p, step->outputs[j], NULL) != DONE)
+            return RAISED;
+    p->n_bindings = mark->n_bindings;
+    p->saved = NULL;
+    return DONE;
+}
+
+/* An instruction by its native calls; DECLINED if it cannot be done so. */
+static int plan_natively(Planner *p, const Mark *mark)
+{
+    int status;
+    if (p->step->plan == NULL)
+        return DECLINED;
+    status = p->step->plan(p, p->step->spec);
+    if (status == DONE)
+        status = run_planned(p);
+    drop_scratch(p);
+    if (status == DONE)
+        return fold_constants(p, mark);
+    if (status == RAISED)
+        return RAISED;
+    return roll_back(p, mark) == DONE ? DECLINED : RAISED;
+}
+
+static int plan_instruction(Planner *p, const Mark *mark)
+{
+    const int status = plan_natively(p, mark);
+    return status == DECLINED ? plan_python(p) : status;
+}
+
+static int plan_move(Planner *p)
+{
+    int i;
+    for (i = 0; i < p->step->n_inputs; i++)
+        if (give_output(p, i, input_of(p, i)) != DONE)
+            return RAISED;
+    return DONE;
+}
+
+/* Go on in the branch that a condition leads to. */
+static int plan_branch(Planner *p, int *following)
+{
+    int truth, status = guarded_truth(p, input_of(p, 0), &truth);
+    if (status == DECLINED)
+        PyErr_SetString(PyExc_TypeError, "ifelse: the condition is not one number");
+    if (status != DONE)
+        return RAISED;
+    if (!truth)
+        *following = p->step->target;
+    return DONE;
+}
+
+static int drop_slots(Planner *p)
+{
+    int i;
+    for (i = 0; i < p->step->n_frees; i++)
+        if (p->of_slot[p->step->frees[i]] != NULL &&
+            bind_slot(p, p->step->frees[i], NULL) != DONE)
+            return RAISED;
+    return DONE;
+}
+
+/* Count an instruction that was planned and run. */
+static void count_planned(Planner *p, int64_t began, int in_python, int is_done)
+{
+    const Step *step = p->step;
+    const int n = step->n_inputs + step->n_outputs;
+    const Operand **operands = (const Operand **)alloca(((size_t)n + 1) * sizeof(Operand *));
+    const int64_t duration = nanoseconds() - began - clock_latency;
+    SeenShapes *seen;
+    int i;
+    p->counts->planned[p->position]++;
+    p->counts->planned_python[p->position] += in_python;
+    if (!is_done)
+        return;
+    for (i = 0; i < step->n_inputs; i++)
+        operands[i] = input_of(p, i);
+    for (; i < n; i++)
+        operands[i] = p->of_slot[step->outputs[i - step->n_inputs]];
+    seen = seen_shapes(p->counts, p->position, operands, step->n_inputs, step->n_outputs);
+    if (seen != NULL)
+        add_time(&seen->times, duration > 0 ? (double)duration : 0);
+    log_event(&p->counts->log, began, duration > 0 ? duration : 0, p->position);
+}
+
+/* Plan and run the program from an instruction to its end. */
+static int plan_from(Planner *p, int position)
+{
+    while (position < p->code->n_steps) {
+        int status = DONE, following = position + 1;
+        int64_t began = 0, python_calls = p->runner->python_calls;
+        Mark mark;
+        p->position = position;
+        p->step = &p->code->steps[position];
+        if (add_mark(p) != DONE)
+            return RAISED;
+        mark = p->marks[p->n_marks - 1];
+        if (p->counts != NULL)
+            began = nanoseconds();
+        switch (p->step->opcode) {
+        case CALL:
+        case COPY:
+            status = plan_instruction(p, &mark);
+            break;
+        case MOVE:
+            status = plan_move(p);
+            break;
+        case BRANCH:
+            status = plan_branch(p, &following);
+            break;
+        case SKIP_IF_SET:
+            if (input_of(p, 0) != NULL)
+                following = p->step->target;
+            break;
+        case JUMP:
+            following = p->step->target;
+        }
+        p->saved = NULL;
+        if (p->counts != NULL)
+            count_planned(p, began, p->runner->python_calls != python_calls, status == DONE);
+        if (status != DONE) {
+            blame(p);
+            return RAISED;
+        }
+        if (drop_slots(p) != DONE)
+            return RAISED;
+        position = following;
+    }
+    return DONE;
+}
+
+/* Begin to plan where a segment was left: at the instruction of its mark. */
+static int resume(Planner *p, const Segment *s, int mark, Frame *frame)
+{
+    const Mark *m = &s->marks[mark];
+    int i;
+    p->parent = s;
+    p->first_call = m->n_calls;
+    p->first_storage = m->n_storages;
+    for (i = 0; i < m->n_storages; i++)
+        if (new_storage(p, ARENA, 0) == NULL)
+            return no_memory();
+    for (i = 0; i < m->n_storages; i++) {
+        p->storages[i] = s->storages[i];
+        p->frame->address[i] = frame->address[i];
+        p->frame->object[i] = frame->object[i];
+    }
+    pool_reset(&p->pool);
+    for (i = 0; i < m->n_operands; i++) {
+        if (!make_room((void **)&p->operands, i, &p->operand_capacity, sizeof(Operand *)))
+            return no_memory();
+        p->operands[i] = s->operands[i];
+    }
+    p->n_operands = m->n_operands;
+    for (i = 0; i < m->n_bindings; i++)
+        if (bind_slot(p, s->bindings[i].slot, s->bindings[i].operand) != DONE)
+            return RAISED;
+    for (i = 0; i < mark; i++) {
+        if (!make_room((void **)&p->marks, i, &p->mark_capacity, sizeof(Mark)))
+            return no_memory();
+        p->marks[i] = s->marks[i];
+        p->marks[i].n_calls = 0;
+    }
+    p->n_marks = p->first_mark = mark;
+    p->saved = m->saved;
+    p->frame->outer = frame;
+    p->frame->first_own = m->n_storages;
+    p->frame->provided = frame->provided;
+    return plan_from(p, m->position);
+}
+
+#endif

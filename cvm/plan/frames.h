@@ -1,0 +1,123 @@
+/* Frames: the memory and the addresses of one run of a segment. */
+#ifndef SYMCOMP_FRAMES_H
+#define SYMCOMP_FRAMES_H
+
+#include "planner.h"
+
+/* Arenas of more bytes are given back after each run. */
+static int64_t largest_kept_arena = (int64_t)64 << 20;
+
+static void drop_frame_memory(Frame *frame)
+{
+    if (frame == NULL)
+        return;
+    free(frame->arena);
+    free(frame->address);
+    free(frame->object);
+    free(frame);
+}
+
+static Frame *blank_frame(int capacity)
+{
+    Frame *frame = (Frame *)calloc(1, sizeof(Frame));
+    if (frame == NULL)
+        return NULL;
+    frame->capacity = capacity > 0 ? capacity : 1;
+    frame->address = (char **)calloc((size_t)frame->capacity, sizeof(char *));
+    frame->object = (PyObject **)calloc((size_t)frame->capacity, sizeof(PyObject *));
+    if (frame->address == NULL || frame->object == NULL) {
+        drop_frame_memory(frame);
+        return NULL;
+    }
+    return frame;
+}
+
+static int take_arena(Frame *frame, const Segment *segment)
+{
+    int i;
+    if (segment->arena_bytes == 0 || frame->arena != NULL)
+        return 1;
+    frame->arena = (char *)aligned_alloc(64, (size_t)((segment->arena_bytes + 63) / 64 * 64));
+    if (frame->arena == NULL)
+        return 0;
+    for (i = segment->first_own_storage; i < segment->n_storages; i++)
+        if (segment->storages[i]->kind == ARENA)
+            frame->address[i] = frame->arena + segment->storages[i]->offset;
+    return 1;
+}
+
+/* A frame for a run of a segment; NULL if there is no memory. */
+static Frame *take_frame(Segment *segment, Runner *runner)
+{
+    Frame *frame = __atomic_exchange_n(&segment->idle, NULL, __ATOMIC_ACQUIRE);
+    int i;
+    if (frame == NULL) {
+        frame = blank_frame(segment->n_storages);
+        if (frame == NULL)
+            return NULL;
+        frame->segment = segment;
+        frame->first_own = segment->first_own_storage;
+        frame->n_storages = segment->n_storages;
+        for (i = segment->first_own_storage; i < segment->n_storages; i++)
+            if (segment->storages[i]->kind == CONSTANT) {
+                frame->address[i] = segment->storages[i]->address;
+                frame->object[i] = segment->storages[i]->object;
+            }
+    }
+    if (!take_arena(frame, segment)) {
+        drop_frame_memory(frame);
+        return NULL;
+    }
+    frame->runner = runner;
+    return frame;
+}
+
+/* Let go of the objects that a run made; with the GIL. */
+static void drop_objects(Frame *frame, Storage *const *storages, int first, int n)
+{
+    int i;
+    for (i = first; i < n; i++)
+        if (storages[i]->kind != CONSTANT && storages[i]->kind != INPUT) {
+            PyObject *object = frame->object[i];
+            if (object != NULL) {
+                frame->object[i] = NULL;
+                Py_DECREF(object);
+            }
+        }
+}
+
+/* Let go of an object of this frame or of one that is outer to it. */
+static void forget_held(Frame *frame, int storage)
+{
+    while (storage < frame->first_own) {
+        frame->object[storage] = NULL;
+        frame = frame->outer;
+    }
+    Py_CLEAR(frame->object[storage]);
+}
+
+static void give_back_one(Frame *frame)
+{
+    Segment *segment = frame->segment;
+    if (segment->arena_bytes > largest_kept_arena) {
+        free(frame->arena);
+        frame->arena = NULL;
+    }
+    frame->outer = NULL;
+    frame->provided = NULL;
+    drop_frame_memory(__atomic_exchange_n(&segment->idle, frame, __ATOMIC_RELEASE));
+}
+
+/* The run has ended: give back its frame and those of the segments before it. With the GIL. */
+static void give_back(Frame *frame)
+{
+    while (frame != NULL) {
+        Frame *outer = frame->outer;
+        const Segment *s = frame->segment;
+        drop_objects(frame, s->storages, s->first_own_storage, s->n_storages);
+        give_back_one(frame);
+        frame = outer;
+    }
+}
+
+#endif

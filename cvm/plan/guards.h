@@ -1,0 +1,146 @@
+/* Guards: facts of values, not of layouts, that what follows in a segment relies on. */
+#ifndef SYMCOMP_GUARDS_H
+#define SYMCOMP_GUARDS_H
+
+#include "planner.h"
+
+/* Note what a guard found, and compare it with what the segment was made for. */
+static inline int check_outcome(Frame *frame, int n, const int64_t *found, const int64_t *expected)
+{
+    if (memcmp(found, expected, (size_t)n * sizeof(int64_t)) == 0)
+        return DONE;
+    memcpy(frame->outcome, found, (size_t)n * sizeof(int64_t));
+    frame->n_outcome = n;
+    return OTHER;
+}
+
+typedef struct {
+    Place x;
+    int type;
+    int64_t expected;
+} ValueGuard;
+
+/* ---- numbers */
+
+static int run_number_guard(const void *params, Frame *frame)
+{
+    const ValueGuard *g = (const ValueGuard *)params;
+    const int64_t found = *(const int64_t *)data_at(frame, &g->x);
+    return check_outcome(frame, 1, &found, &g->expected);
+}
+
+static int new_value_guard(Planner *p, Operand *x, call_function *run, const char *name,
+                           int64_t expected)
+{
+    Call *call;
+    ValueGuard *g;
+    const Operand *read = x;
+    if (is_constant(x) || x->guarded_by == p->serial)
+        return DONE;
+    call = new_call(p, run, name, sizeof(ValueGuard));
+    if (call == NULL)
+        return no_memory();
+    g = (ValueGuard *)call->params;
+    g->x = placed(x);
+    g->type = x->type;
+    g->expected = expected;
+    call->is_guard = 1;
+    x->guarded_by = p->serial;
+    p->n_run = p->n_calls; /* the value was read in this run */
+    return set_operands(p, call, 1, &read, 0, NULL);
+}
+
+/* Whether an operand is one integer of 64 bits. */
+static inline int is_number(const Operand *x)
+{
+    return is_plain(x) && x->type == NPY_INT64 && x->size == 1;
+}
+
+/* Read a number that layouts depend on: it is the same in all runs that go on in this segment. */
+static int guarded_number(Planner *p, Operand *x, int64_t *found)
+{
+    int status;
+    if (!is_number(x))
+        return DECLINED;
+    status = run_planned(p);
+    if (status != DONE)
+        return status;
+    *found = *(const int64_t *)data_of(p, x);
+    return new_value_guard(p, x, run_number_guard, "guard number", *found);
+}
+
+/* ---- truth */
+
+#define TRUTH_OF(NUMBER, T)                                                                        \
+    case NUMBER: return *(const T *)data != 0
+#define TRUTH_OF_PAIR(NUMBER, T)                                                                   \
+    case NUMBER: return ((const T *)data)[0] != 0 || ((const T *)data)[1] != 0
+
+/* Whether a number is not 0. */
+static int truth_of(const char *data, int type)
+{
+    switch (type) {
+        TRUTH_OF(NPY_INT16, int16_t);
+        TRUTH_OF(NPY_UINT16, uint16_t);
+        TRUTH_OF(NPY_INT32, int32_t);
+        TRUTH_OF(NPY_UINT32, uint32_t);
+        TRUTH_OF(NPY_INT64, int64_t);
+        TRUTH_OF(NPY_UINT64, uint64_t);
+        TRUTH_OF(NPY_FLOAT32, float);
+        TRUTH_OF(NPY_FLOAT64, double);
+        TRUTH_OF_PAIR(NPY_COMPLEX64, float);
+        TRUTH_OF_PAIR(NPY_COMPLEX128, double);
+    case NPY_FLOAT16:
+        return (*(const uint16_t *)data & 0x7fff) != 0;
+    default:
+        return *data != 0;
+    }
+}
+
+/* Whether an operand is one number whose truth is known here. */
+static inline int has_truth(const Operand *x)
+{
+    return is_plain(x) && x->size == 1 &&
+           (PyTypeNum_ISNUMBER(x->type) || PyTypeNum_ISBOOL(x->type));
+}
+
+static int run_truth_guard(const void *params, Frame *frame)
+{
+    const ValueGuard *g = (const ValueGuard *)params;
+    const int64_t found = truth_of(data_at(frame, &g->x), g->type);
+    return check_outcome(frame, 1, &found, &g->expected);
+}
+
+/* Read the truth of a condition, which leads to one segment or another. */
+static int guarded_truth(Planner *p, Operand *x, int *found)
+{
+    int status;
+    if (!has_truth(x))
+        return DECLINED;
+    status = run_planned(p);
+    if (status != DONE)
+        return status;
+    *found = truth_of(data_of(p, x), x->type);
+    return new_value_guard(p, x, run_truth_guard, "guard truth", *found);
+}
+
+/* ---- conditions that must hold: if one does not, Python says what is wrong */
+
+static int run_truth_check(const void *params, Frame *frame)
+{
+    const ValueGuard *g = (const ValueGuard *)params;
+    return truth_of(data_at(frame, &g->x), g->type) == g->expected ? DONE : DECLINED;
+}
+
+typedef struct {
+    Place x, y;
+} NumbersCheck;
+
+static int run_numbers_check(const void *params, Frame *frame)
+{
+    const NumbersCheck *c = (const NumbersCheck *)params;
+    const int64_t x = *(const int64_t *)data_at(frame, &c->x);
+    return x == *(const int64_t *)data_at(frame, &c->y) ? DONE : DECLINED;
+}
+
+#endif

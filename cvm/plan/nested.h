@@ -1,0 +1,213 @@
+/* Programs inside programs: the bodies of loops, and graphs used as ops. Whoever runs one provides the
+   memory of its results. */
+#ifndef SYMCOMP_NESTED_H
+#define SYMCOMP_NESTED_H
+
+#include "copies.h"
+#include "python_calls.h"
+#include "trees.h"
+
+/* A result that is copied to where it is wanted, in C order. */
+typedef struct {
+    Place from;
+    struct axes axes;
+    move_function *move;
+} ResultCopy;
+
+/* How the results of a nested segment that do not lie in place get there. */
+static int set_result_copies(Segment *s)
+{
+    int j, axis;
+    for (j = 0; j < s->code->n_outputs; j++) {
+        const Operand *x = s->results[j].operand;
+        int64_t strides[MOST_AXES], step = x->itemsize;
+        ResultCopy *c;
+        if (s->results[j].kind != BY_COPY)
+            continue;
+        c = (ResultCopy *)pool_new(&s->pool, sizeof(ResultCopy));
+        if (c == NULL)
+            return no_memory();
+        for (axis = x->ndim - 1; axis >= 0; axis--) {
+            strides[axis] = step;
+            step *= x->shape[axis];
+        }
+        c->from = placed(x);
+        c->move = function_that_sets(x->itemsize);
+        order_axes(&c->axes, x->ndim, x->shape, strides, x->strides);
+        s->results[j].copy = c;
+    }
+    return DONE;
+}
+
+/* Whether all results are arrays that can be copied. */
+static int gives_arrays(const Planner *p)
+{
+    int j;
+    for (j = 0; j < p->code->n_outputs; j++)
+        if (!is_plain(p->of_slot[p->code->output_slots[j]]))
+            return 0;
+    return 1;
+}
+
+/* Whether the results of a run have the shapes that were seen in another. */
+static int same_results(const Result *expected, const Result *found, int n)
+{
+    int j;
+    for (j = 0; j < n; j++) {
+        const Operand *x = expected[j].operand, *y = found[j].operand;
+        if (x->type != y->type || x->ndim != y->ndim ||
+            memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof(int64_t)))
+            return 0;
+    }
+    return 1;
+}
+
+/* Copy the results that do not lie in place. */
+static inline void copy_results(const Segment *s, const Frame *frame)
+{
+    int j;
+    for (j = 0; j < s->code->n_outputs; j++) {
+        const ResultCopy *c = (const ResultCopy *)s->results[j].copy;
+        if (c != NULL)
+            move_axes(&c->axes, c->move, frame->provided[j], data_at(frame, &c->from));
+    }
+}
+
+/* Plan a run of a nested program from its beginning, or from where a segment was left, and copy the
+   results to where they are wanted. DECLINED: the results are not as in ``expected``. */
+static int finish_nested(Planner *p, char *const *provided, const Result *expected)
+{
+    const Code *code = p->code;
+    int j;
+    if (!gives_arrays(p))
+        return DECLINED;
+    for (j = 0; j < code->n_outputs; j++) {
+        const Operand *x = p->of_slot[code->output_slots[j]];
+        const Operand *wanted = expected[j].operand;
+        int64_t strides[MOST_AXES], step = x->itemsize;
+        struct axes axes;
+        int axis;
+        if (x->type != wanted->type || x->ndim != wanted->ndim ||
+            memcmp(x->shape, wanted->shape, (size_t)x->ndim * sizeof(int64_t)))
+            return DECLINED;
+        for (axis = x->ndim - 1; axis >= 0; axis--) {
+            strides[axis] = step;
+            step *= x->shape[axis];
+        }
+        order_axes(&axes, x->ndim, x->shape, strides, x->strides);
+        move_axes(&axes, function_that_sets(x->itemsize), provided[j], data_of(p, x));
+    }
+    return DONE;
+}
+
+/* Go on in a nested program where a kept segment does not; what is planned is kept if a guard led
+   there. */
+static int plan_nested_rest(Tree *tree, Segment *s, int call, int status, Frame *frame,
+                            const Result *expected)
+{
+    int64_t outcome[MOST_OUTCOME];
+    const int n = frame->n_outcome, is_guard = status == OTHER;
+    Planner p;
+    memcpy(outcome, frame->outcome, (size_t)n * sizeof(int64_t));
+    if (init_planner(&p, tree->code, frame->runner) != DONE)
+        return RAISED;
+    p.tree = tree;
+    p.counts = tree->counts;
+    tree->planned++;
+    status = resume(&p, s, mark_of_call(s, call), frame);
+    if (status == DONE)
+        status = finish_nested(&p, frame->provided, expected);
+    if (status == DONE && is_guard && p.is_repeatable && is_worth_keeping(tree)) {
+        Segment *side = NULL;
+        status = keep_side(tree, &p, s, call, n, outcome, &side);
+        if (status == DONE && side != NULL)
+            status = set_result_copies(side);
+    }
+    drop_planner(&p);
+    return status;
+}
+
+/* The frame of a run that has ended, or will not go on. */
+static void leave_nested(Frame *frame)
+{
+    Runner *runner = frame->runner;
+    const Segment *s = frame->segment;
+    const int was_released = runner->released != NULL;
+    if (s->has_objects) {
+        take_gil(runner);
+        drop_objects(frame, s->storages, s->first_own_storage, s->n_storages);
+        if (was_released && !PyErr_Occurred())
+            give_up_gil(runner);
+    }
+    give_back_one(frame);
+}
+
+/* The calls of a nested segment; some runs are timed, where a profile is asked for. */
+static inline int run_nested_calls(Tree *tree, Segment *s, Frame *frame, int *stopped)
+{
+    Runner *runner = frame->runner;
+    Counts *counts = tree->counts;
+    int kind, status, was_released;
+    int64_t began, timing;
+    if (counts == NULL)
+        return run_calls(s, frame, 0, stopped);
+    kind = next_run(&counts->sampler);
+    if (kind == UNTIMED)
+        return run_calls(s, frame, 0, stopped);
+    was_released = runner->released != NULL;
+    take_gil(runner);
+    began = nanoseconds();
+    timing = runner->timing;
+    status = kind == TIMED_CALLS ? run_calls_timed(s, frame, counts, stopped)
+                                 : run_calls(s, frame, 0, stopped);
+    take_gil(runner);
+    was_timed(&counts->sampler, kind, (double)(nanoseconds() - began),
+              (double)(runner->timing - timing));
+    if (was_released && status == DONE)
+        give_up_gil(runner);
+    return status;
+}
+
+/* Run a nested program in a frame that is ready, and copy its results. The GIL is as before after it,
+   or taken. */
+static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expected)
+{
+    Frame *const root = frame;
+    int stopped = 0, status = make_arrays(s, frame);
+    if (status == DONE)
+        status = run_nested_calls(tree, s, frame, &stopped);
+    while (status == OTHER) {
+        Segment *side = exit_of(s, stopped, frame);
+        Frame *inner;
+        if (side == NULL || !same_results(expected, side->results, tree->code->n_outputs))
+            break;
+        s->failed_guards++;
+        inner = enter_side(side, frame);
+        if (inner == NULL) {
+            status = RAISED;
+            break;
+        }
+        s = side;
+        frame = inner;
+        status = run_nested_calls(tree, s, frame, &stopped);
+    }
+    if (status == DONE) {
+        count_run(s, tree->counts);
+        copy_results(s, frame);
+    } else {
+        take_gil(frame->runner);
+        count_part(s, stopped, tree->counts, status == RAISED);
+        if (status == RAISED)
+            blame_call(s, stopped, frame);
+        else
+            status = plan_nested_rest(tree, s, stopped, status, frame, expected);
+    }
+    while (frame != root) {
+        Frame *outer = frame->outer;
+        leave_nested(frame);
+        frame = outer;
+    }
+    return status;
+}
+
+#endif

@@ -1,0 +1,251 @@
+/* Plans: what the runs of a program do on arguments of one set of layouts.
+
+   A *storage* is a piece of memory of a run, an *operand* an array that lies in one. A *call* is a C
+   function with its parameters, which name operands by places. A *segment* is the list of calls from
+   the beginning of the program, or from the outcome of a guard, to its end. Segments do not change
+   once they are published: any number of threads may run one at once, each in a *frame* of its own. */
+#ifndef SYMCOMP_PLAN_H
+#define SYMCOMP_PLAN_H
+
+#include <Python.h>
+#include <stdint.h>
+#include "pool.h"
+
+enum { MOST_AXES = 16, MOST_ARRAYS = 64, MOST_OUTCOME = 2 * MOST_AXES + 4 };
+
+/* What a call, or the planning of an instruction, comes to. */
+enum {
+    DONE = 0,
+    OTHER = 1,      /* a guard found another outcome, which is in the frame */
+    DECLINED = 2,   /* it cannot be done natively; nothing was changed */
+    RAISED = -1     /* a Python exception is set */
+};
+
+enum { CALL = 0, COPY = 1, MOVE = 2, BRANCH = 3, JUMP = 4, SKIP_IF_SET = 5, FREE = 6 };
+
+typedef enum {
+    INPUT,      /* of an argument, a shared variable, a row of a loop: whoever calls has it */
+    CONSTANT,   /* of the program, or of the segment: computed from lengths and constants alone */
+    ARENA,      /* of the frame, at a fixed offset */
+    RESULT,     /* made in each run, for an output of the program */
+    ARRAY,      /* an array of NumPy made in each run, for Python to read */
+    LATE,       /* within another storage, or an array that Python made: the address is known once
+                   the call that finds it has run */
+    OBJECT      /* no array: a Python object */
+} StorageKind;
+
+typedef struct Operand Operand;
+typedef struct Segment Segment;
+typedef struct Frame Frame;
+typedef struct Planner Planner;
+
+typedef struct Storage {
+    int index;
+    StorageKind kind;
+    int input;              /* INPUT: which input of the program */
+    int result;             /* RESULT: which output of the program; -1: none of its own */
+    int first, last;        /* ARENA: the calls between which it is needed */
+    int is_recycled;        /* RESULT: large, and written into arrays that callers have dropped */
+    int64_t bytes;
+    int64_t offset;         /* ARENA: in the frame's arena */
+    char *address;          /* CONSTANT */
+    PyObject *object;       /* CONSTANT: the array or object that it is of, held by the program */
+    struct Storage *base;   /* LATE: within which storage; NULL: an array of its own */
+    const Operand *whole;   /* RESULT, ARRAY: the array that is made */
+} Storage;
+
+enum {
+    BEHAVED = 1,    /* aligned, in the byte order of the processor */
+    WRITEABLE = 2,
+    C_ORDER = 4,
+    F_ORDER = 8,
+    WHOLE = 16      /* all of the array that its storage is of */
+};
+
+struct Operand {
+    int type;               /* NumPy's number of the dtype; -1: no array */
+    int itemsize, ndim, flags;
+    Storage *storage;
+    int64_t offset;         /* of the first element from the beginning of the storage, in bytes */
+    int64_t size;           /* elements */
+    int64_t *shape, *strides;
+    uint64_t guarded_by;    /* the planner that has emitted a guard of its numbers */
+};
+
+/* Where an operand is found in a frame. */
+typedef struct {
+    int storage;
+    int64_t offset;
+} Place;
+
+typedef int call_function(const void *params, Frame *frame);
+
+typedef struct {
+    call_function *run;
+    void *params;
+    const char *name;
+    int position;           /* of the instruction */
+    char needs_gil, is_guard, is_gate, is_python;
+    char gives_up_gil;      /* before it: it and those that follow are worth it */
+    short n_reads, n_writes;
+    const Operand **operands;   /* those that it reads, then those that it writes */
+    double work;            /* elements times operations */
+} Call;
+
+/* What one instruction of a program is, in C. */
+typedef int plan_function(Planner *planner, const void *spec);
+
+typedef struct {
+    int opcode, target, n_inputs, n_outputs, n_frees, n_into;
+    int *inputs, *outputs, *frees, *into;
+    plan_function *plan;
+    const void *spec;
+    PyObject *lowered;      /* owns the spec; computes in Python what is declined */
+} Step;
+
+typedef struct {
+    int n_slots, n_steps, n_inputs, n_outputs, n_constants;
+    Step *steps;
+    int *input_slots, *output_slots, *constant_slots;
+    PyObject **constants;
+    char *makes_array;      /* of slots: whether the memory is an array of NumPy (StorageKind), or 0 */
+    int is_nested;          /* whether whoever runs it provides the memory of its results */
+    PyObject *owner;        /* the machine that it is of */
+} Code;
+
+/* The state of planning where an instruction begins, or where it goes on after a checkpoint: with what
+   its calls have found so far, which a guard then looks at. */
+typedef struct {
+    int position, n_operands, n_storages, n_calls, n_bindings;
+    const void *saved;      /* what the instruction goes on with; NULL: it begins */
+} Mark;
+
+/* From here on a slot has this operand; NULL: none. */
+typedef struct {
+    int slot;
+    Operand *operand;
+} Binding;
+
+typedef enum { BY_OBJECT, BY_VIEW, BY_COPY, IN_PLACE } ResultKind;
+
+typedef struct {
+    ResultKind kind;
+    const Operand *operand;
+    void *copy;             /* nested: how it is copied to where it is wanted */
+} Result;
+
+typedef struct {
+    int call, n;
+    int64_t *outcome;
+    Segment *to;
+} Exit;
+
+typedef struct {
+    int type, itemsize, ndim;   /* type -1: no array */
+    int flags;                  /* BEHAVED, and WRITEABLE where the program writes into it */
+    const int64_t *shape, *strides;
+} Layout;
+
+struct Segment {
+    Pool pool;
+    Segment *parent;
+    const Code *code;
+    Layout *layouts;            /* of the inputs, if it begins with the program */
+    int first_call;             /* of the parent's calls: those that have run before */
+    int n_operands, n_storages, n_calls, n_marks, n_bindings, n_exits, exit_capacity;
+    int first_own_storage, first_own_mark;
+    Operand **operands;
+    Storage **storages;
+    Call *calls;
+    Mark *marks;
+    Binding *bindings;
+    Exit *exits;
+    Result *results;
+    int *made, n_made;          /* storages whose arrays are made when a run begins */
+    PyObject **recycled;        /* two arrays for each storage that is recycled */
+    char *latest;               /* which of the two was returned last */
+    int64_t arena_bytes;
+    double work;
+    int holds_inputs;           /* whether others may drop the arguments while it runs */
+    int has_objects;            /* whether its frames hold Python objects */
+    int has_python;             /* whether one of its calls is Python's, or one before it on the way */
+    struct SegmentTimes *times; /* of a profile */
+    int references;             /* of calls in segments that are kept or planned: it is nested */
+    Segment **nested;           /* those that its own calls run */
+    int n_nested;
+    Frame *idle;                /* a frame that is used again */
+    int64_t runs, side_runs, failed_guards, last_used;
+};
+
+struct Runner;
+
+struct Frame {
+    struct Runner *runner;
+    Segment *segment;
+    Frame *outer;               /* that of the parent segment, whose arena is in use as well */
+    int n_storages, capacity;
+    int first_own;              /* the storages before are those of the outer frame */
+    char **address;             /* of storages */
+    PyObject **object;          /* of storages; owned, but for inputs that nobody else can drop */
+    char *arena;
+    char **provided;            /* nested: where the results go */
+    int n_outcome;
+    int64_t outcome[MOST_OUTCOME];
+};
+
+/* One call of a function: whether this thread has the GIL, and what the functions that it runs share. */
+typedef struct Runner {
+    PyThreadState *released;    /* not NULL: the GIL is given up */
+    PyObject *claimed;          /* a list of the cells whose arrays may be overwritten; borrowed */
+    PyObject *transaction;      /* what keeps others from these; owned; NULL: not begun */
+    int holds_inputs;           /* whether the call has references of its own to its inputs */
+    int may_fork;               /* threads of its own may be used */
+    int64_t first_step;         /* of the loop that runs next: those before it have been run */
+    int has_ended;              /* and the last one said that it is the last */
+    double work_since_signals;
+    int64_t python_calls;
+    int is_timed;               /* whether the calls of this run are timed */
+    int64_t timing;             /* nanoseconds that this took */
+} Runner;
+
+static inline char *data_at(const Frame *frame, const Place *place)
+{
+    return frame->address[place->storage] + place->offset;
+}
+
+static inline Place placed(const Operand *x)
+{
+    const Place found = {x->storage->index, x->offset};
+    return found;
+}
+
+static inline void give_up_gil(Runner *runner)
+{
+    if (runner->released == NULL)
+        runner->released = PyEval_SaveThread();
+}
+
+static inline void take_gil(Runner *runner)
+{
+    if (runner->released != NULL) {
+        PyThreadState *state = runner->released;
+        runner->released = NULL;
+        PyEval_RestoreThread(state);
+    }
+}
+
+/* One more number in a hash. */
+static inline uint64_t mixed(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0xD6E8FEB86659FD93);
+    return hash ^ hash >> 32;
+}
+
+/* How often this process and those before it forked: threads of the compiler's library do not come
+   along, and it would wait for them. */
+static int n_forks = 0;
+
+/* Below this much work (elements times operations), giving up the GIL costs more than it brings. */
+static const double WORTH_RELEASING = 50000;
+
+#endif

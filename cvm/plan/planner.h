@@ -1,0 +1,536 @@
+/* Planning: an instruction's calls are made from the layouts of its operands, and run at once, as
+   what follows may depend on what they compute. A segment is what is kept of that. */
+#ifndef SYMCOMP_PLANNER_H
+#define SYMCOMP_PLANNER_H
+
+#include "plan.h"
+
+/* Results of calls on constants and lengths are computed once, unless they have more bytes. */
+enum { MOST_CONSTANT_BYTES = 4096 };
+/* Arrays of more bytes are made when they are needed, not when the run begins. */
+enum { LARGE_ARRAY = 1 << 20 };
+
+struct Planner {
+    const Code *code;
+    Runner *runner;
+    Frame *frame;
+    Pool pool;
+    const Segment *parent;
+    int first_call, first_storage, first_mark;
+    Operand **operands;
+    Storage **storages;
+    Call *calls;
+    Mark *marks;
+    Binding *bindings;
+    int n_operands, n_storages, n_calls, n_marks, n_bindings, n_run;
+    int operand_capacity, storage_capacity, call_capacity, mark_capacity, binding_capacity;
+    int users_capacity, block_capacity;
+    Storage **scratch;      /* that the instruction needs while it runs */
+    int n_scratch, scratch_capacity;
+    int *users;             /* of storages: how many slots, and late storages, need them */
+    char **block;           /* of storages: memory of this run alone */
+    Operand **of_slot;
+    int slot_capacity;
+    uint64_t serial;        /* no other planner has it */
+    int position;
+    const Step *step;
+    Segment **nested;       /* that calls run; each is referred to */
+    int n_nested, nested_capacity;
+    const Segment *published;
+    const void *saved;      /* the instruction goes on after a checkpoint, with what it found; or NULL */
+    int is_behind_gate;     /* updates are being written: nothing may fail any more */
+    int is_repeatable;      /* whether what was planned may be kept */
+    struct Tree *tree;      /* whose program this is */
+    struct Counts *counts;  /* of a profile; NULL: none */
+    int64_t bytes, peak;    /* of the blocks: now, and at most so far */
+};
+
+/* Implemented where NumPy's arrays are known: make an array for a storage, and set the frame's object
+   and address. */
+static int make_array(Frame *frame, const Storage *storage);
+static int no_memory(void)
+{
+    PyErr_SetString(PyExc_MemoryError, "no memory for a plan");
+    return RAISED;
+}
+
+/* ---- operands */
+
+static inline void set_order(Operand *x)
+{
+    int64_t c = x->itemsize, f = x->itemsize;
+    int is_c = 1, is_f = 1, axis;
+    for (axis = x->ndim - 1; axis >= 0; axis--) {
+        is_c &= x->shape[axis] == 1 || x->strides[axis] == c;
+        c *= x->shape[axis];
+    }
+    for (axis = 0; axis < x->ndim; axis++) {
+        is_f &= x->shape[axis] == 1 || x->strides[axis] == f;
+        f *= x->shape[axis];
+    }
+    if (x->size == 0)
+        is_c = is_f = 1;
+    x->flags &= ~(C_ORDER | F_ORDER);
+    x->flags |= (is_c ? C_ORDER : 0) | (is_f ? F_ORDER : 0);
+}
+
+static Storage *new_storage(Planner *p, StorageKind kind, int64_t bytes)
+{
+    Storage *s = (Storage *)pool_new(&p->pool, sizeof(Storage));
+    Frame *f = p->frame;
+    const int n = p->n_storages;
+    if (s == NULL || !make_room((void **)&p->storages, n, &p->storage_capacity, sizeof(Storage *)) ||
+        !make_room((void **)&p->users, n, &p->users_capacity, sizeof(int)) ||
+        !make_room((void **)&p->block, n, &p->block_capacity, sizeof(char *)))
+        return NULL;
+    if (n >= f->capacity) {
+        const int wanted = 2 * n + 16;
+        char **address = (char **)realloc(f->address, wanted * sizeof(char *));
+        PyObject **object;
+        if (address == NULL)
+            return NULL;
+        f->address = address;
+        object = (PyObject **)realloc(f->object, wanted * sizeof(PyObject *));
+        if (object == NULL)
+            return NULL;
+        f->object = object;
+        f->capacity = wanted;
+    }
+    s->index = n;
+    s->kind = kind;
+    s->bytes = bytes;
+    s->input = s->result = -1;
+    s->first = s->last = p->n_calls;
+    p->storages[n] = s;
+    p->users[n] = 0;
+    p->block[n] = NULL;
+    f->address[n] = NULL;
+    f->object[n] = NULL;
+    f->n_storages = p->n_storages = n + 1;
+    return s;
+}
+
+static Operand *new_operand(Planner *p, Storage *storage, int64_t offset, int type, int itemsize,
+                            int ndim, const int64_t *shape, const int64_t *strides)
+{
+    Operand *x = (Operand *)pool_new(&p->pool, sizeof(Operand));
+    int64_t *lengths = (int64_t *)pool_new(&p->pool, 2 * (size_t)ndim * sizeof(int64_t));
+    int axis;
+    if (x == NULL || lengths == NULL ||
+        !make_room((void **)&p->operands, p->n_operands, &p->operand_capacity, sizeof(Operand *)))
+        return NULL;
+    x->storage = storage;
+    x->offset = offset;
+    x->type = type;
+    x->itemsize = itemsize;
+    x->ndim = ndim;
+    x->shape = lengths;
+    x->strides = lengths + ndim;
+    x->size = 1;
+    for (axis = 0; axis < ndim; axis++) {
+        x->shape[axis] = shape[axis];
+        x->size *= shape[axis];
+    }
+    if (strides != NULL) {
+        for (axis = 0; axis < ndim; axis++)
+            x->strides[axis] = strides[axis];
+    } else {
+        int64_t step = itemsize;
+        for (axis = ndim - 1; axis >= 0; axis--) {
+            x->strides[axis] = step;
+            step *= shape[axis] ? shape[axis] : 1;
+        }
+    }
+    x->flags = BEHAVED | WRITEABLE;
+    set_order(x);
+    p->operands[p->n_operands++] = x;
+    return x;
+}
+
+static inline char *data_of(const Planner *p, const Operand *x)
+{
+    return p->frame->address[x->storage->index] + x->offset;
+}
+
+/* Whether the content is the same in all runs that get here. */
+static inline int is_constant(const Operand *x)
+{
+    return x->storage->kind == CONSTANT;
+}
+
+static inline int is_array(const Operand *x)
+{
+    return x != NULL && x->type >= 0;
+}
+
+/* Whether the elements can be read where they are, and the dtype is one that tensors have. */
+static inline int is_plain(const Operand *x)
+{
+    return x != NULL && x->type >= 0 && x->flags & BEHAVED && x->itemsize <= 16;
+}
+
+/* The stretch of memory from the first to the last element. */
+static void stretch_of(const Operand *x, int64_t *first, int64_t *last)
+{
+    int axis;
+    *first = *last = x->offset;
+    for (axis = 0; axis < x->ndim; axis++) {
+        const int64_t reach = (x->shape[axis] - 1) * x->strides[axis];
+        if (reach > 0)
+            *last += reach;
+        else
+            *first += reach;
+    }
+    *last += x->itemsize;
+}
+
+static const Storage *root_of(const Storage *s)
+{
+    while (s->kind == LATE && s->base != NULL)
+        s = s->base;
+    return s;
+}
+
+/* Whether two operands may share memory. Arguments may overlap one another, too. */
+static int may_overlap(const Operand *x, const Operand *y)
+{
+    int64_t first[2], last[2];
+    const Storage *a = root_of(x->storage), *b = root_of(y->storage);
+    if (x->size == 0 || y->size == 0)
+        return 0;
+    if (a != b)
+        return a->kind == INPUT && b->kind == INPUT;
+    if (x->storage != y->storage)
+        return 1;
+    stretch_of(x, &first[0], &last[0]);
+    stretch_of(y, &first[1], &last[1]);
+    return first[0] < last[1] && first[1] < last[0];
+}
+
+/* ---- slots, and how long storages are needed */
+
+static int forget_object(Planner *p, const Storage *s);
+
+static void drop_storage(Planner *p, Storage *s)
+{
+    if (--p->users[s->index] > 0)
+        return;
+    if (s->index >= p->first_storage) {
+        if (p->frame->object[s->index] != NULL && s->kind != INPUT && s->kind != CONSTANT)
+            forget_object(p, s);
+        s->last = p->n_calls;
+        if (p->block[s->index] != NULL) {
+            free(p->block[s->index]);
+            p->block[s->index] = NULL;
+            p->bytes -= s->bytes;
+        }
+    }
+    if (s->kind == LATE && s->base != NULL)
+        drop_storage(p, s->base);
+}
+
+static int bind_slot(Planner *p, int slot, Operand *x)
+{
+    Operand *old = p->of_slot[slot];
+    if (!make_room((void **)&p->bindings, p->n_bindings, &p->binding_capacity, sizeof(Binding)))
+        return no_memory();
+    p->bindings[p->n_bindings].slot = slot;
+    p->bindings[p->n_bindings++].operand = x;
+    if (x != NULL)
+        p->users[x->storage->index]++;
+    p->of_slot[slot] = x;
+    if (old != NULL)
+        drop_storage(p, old->storage);
+    return DONE;
+}
+
+/* ---- what the plan functions of instructions use */
+
+static inline Operand *input_of(const Planner *p, int i)
+{
+    const int slot = p->step->inputs[i];
+    return slot < 0 ? NULL : p->of_slot[slot];
+}
+
+static inline int give_output(Planner *p, int j, Operand *x)
+{
+    return bind_slot(p, p->step->outputs[j], x);
+}
+
+/* Memory of this run for a storage. */
+static int provide(Planner *p, Storage *s)
+{
+    const int i = s->index;
+    if (s->kind == ARRAY || (s->kind == RESULT && !p->code->is_nested))
+        return make_array(p->frame, s);
+    p->block[i] = (char *)malloc(s->bytes > 0 ? (size_t)s->bytes : 1);
+    if (p->block[i] == NULL)
+        return no_memory();
+    p->frame->address[i] = p->block[i];
+    p->bytes += s->bytes;
+    if (p->bytes > p->peak)
+        p->peak = p->bytes;
+    return DONE;
+}
+
+static Call *new_call(Planner *p, call_function *run, const char *name, size_t params_size);
+
+typedef struct {
+    const Storage *storage;
+} MadeArray;
+
+static int run_make_array(const void *params, Frame *frame)
+{
+    return make_array(frame, ((const MadeArray *)params)->storage);
+}
+
+/* An array that lies in a storage of its own, in C order or as ``strides`` say, which leave no gaps;
+   NULL if there is no memory. */
+static Operand *new_array_operand(Planner *p, StorageKind kind, int type, int itemsize, int ndim,
+                                  const int64_t *shape, const int64_t *strides)
+{
+    Storage *s;
+    Operand *x;
+    Call *call;
+    int64_t bytes = itemsize;
+    int axis;
+    for (axis = 0; axis < ndim; axis++)
+        bytes *= shape[axis];
+    s = new_storage(p, kind, bytes);
+    if (s == NULL)
+        return NULL;
+    x = new_operand(p, s, 0, type, itemsize, ndim, shape, strides);
+    if (x == NULL)
+        return NULL;
+    x->flags |= WHOLE;
+    s->whole = x;
+    if ((kind == RESULT || kind == ARRAY) && bytes >= LARGE_ARRAY &&
+        !(kind == RESULT && p->code->is_nested)) {
+        call = new_call(p, run_make_array, "new array", sizeof(MadeArray));
+        if (call == NULL)
+            return NULL;
+        ((MadeArray *)call->params)->storage = s;
+        call->needs_gil = 1;
+        s->is_recycled = kind == RESULT;
+        return x;
+    }
+    return provide(p, s) == DONE ? x : NULL;
+}
+
+/* The operand that output j is to be written over, if it can hold it; NULL if there is none. */
+static Operand *overwritable_operand(Planner *p, int j, int type, int ndim, const int64_t *shape)
+{
+    Operand *x;
+    int axis;
+    if (j >= p->step->n_into || p->step->into[j] < 0)
+        return NULL;
+    x = p->of_slot[p->step->into[j]];
+    if (x == NULL || x->type != type || x->ndim != ndim || x->storage->kind == CONSTANT ||
+        (x->flags & (BEHAVED | WRITEABLE)) != (BEHAVED | WRITEABLE))
+        return NULL;
+    for (axis = 0; axis < ndim; axis++)
+        if (x->shape[axis] != shape[axis])
+            return NULL;
+    return x;
+}
+
+/* Another operand for what will be in the same place. */
+static Operand *same_place_as(Planner *p, const Operand *x)
+{
+    Operand *z = new_operand(p, x->storage, x->offset, x->type, x->itemsize, x->ndim, x->shape,
+                             x->strides);
+    if (z != NULL)
+        z->flags = x->flags;
+    return z;
+}
+
+/* An operand for output j: what it is written over, if that can hold it, else a new array in C order.
+   Not bound to the slot yet. NULL: there is no memory. */
+static Operand *new_output(Planner *p, int j, int type, int itemsize, int ndim,
+                           const int64_t *shape)
+{
+    const int slot = p->step->outputs[j];
+    const Operand *over = overwritable_operand(p, j, type, ndim, shape);
+    const StorageKind kind = (StorageKind)p->code->makes_array[slot];
+    if (over != NULL)
+        return same_place_as(p, over);
+    return new_array_operand(p, kind == INPUT ? ARENA : kind, type, itemsize, ndim, shape, NULL);
+}
+
+/* An operand for output j that is not written over another. */
+static Operand *new_output_apart(Planner *p, int j, int type, int itemsize, int ndim,
+                                 const int64_t *shape, const int64_t *strides)
+{
+    const StorageKind kind = (StorageKind)p->code->makes_array[p->step->outputs[j]];
+    return new_array_operand(p, kind == INPUT ? ARENA : kind, type, itemsize, ndim, shape, strides);
+}
+
+/* Memory that one instruction needs while it runs. */
+static Operand *new_scratch(Planner *p, int type, int itemsize, int ndim, const int64_t *shape)
+{
+    Operand *x = new_array_operand(p, ARENA, type, itemsize, ndim, shape, NULL);
+    if (x == NULL || !make_room((void **)&p->scratch, p->n_scratch, &p->scratch_capacity,
+                                sizeof(Storage *)))
+        return NULL;
+    p->users[x->storage->index] = 1;
+    p->scratch[p->n_scratch++] = x->storage;
+    return x;
+}
+
+/* The instruction has run. */
+static void drop_scratch(Planner *p)
+{
+    while (p->n_scratch > 0)
+        drop_storage(p, p->scratch[--p->n_scratch]);
+}
+
+/* A view: another array over the memory of one. */
+static Operand *new_view(Planner *p, const Operand *x, int64_t offset, int ndim,
+                         const int64_t *shape, const int64_t *strides)
+{
+    Operand *z = new_operand(p, x->storage, x->offset + offset, x->type, x->itemsize, ndim, shape,
+                             strides);
+    if (z != NULL)
+        z->flags = (z->flags & ~(BEHAVED | WRITEABLE)) | (x->flags & (BEHAVED | WRITEABLE));
+    return z;
+}
+
+/* An array whose address a call sets: in the memory of ``base``, or its own (NULL). */
+static Operand *new_late(Planner *p, const Operand *base, int type, int itemsize, int ndim,
+                         const int64_t *shape, const int64_t *strides)
+{
+    Storage *s = new_storage(p, LATE, 0);
+    Operand *z;
+    if (s == NULL)
+        return NULL;
+    if (base != NULL) {
+        s->base = base->storage;
+        p->users[base->storage->index]++;
+    }
+    z = new_operand(p, s, 0, type, itemsize, ndim, shape, strides);
+    if (z != NULL && base != NULL)
+        z->flags = (z->flags & ~(BEHAVED | WRITEABLE)) | (base->flags & (BEHAVED | WRITEABLE));
+    return z;
+}
+
+static Call *new_call(Planner *p, call_function *run, const char *name, size_t params_size)
+{
+    Call *call;
+    void *params = pool_new(&p->pool, params_size);
+    if (params == NULL ||
+        !make_room((void **)&p->calls, p->n_calls, &p->call_capacity, sizeof(Call)))
+        return NULL;
+    call = &p->calls[p->n_calls++];
+    memset(call, 0, sizeof(Call));
+    call->run = run;
+    call->params = params;
+    call->name = name;
+    call->position = p->position;
+    return call;
+}
+
+typedef struct {
+    int storage;
+} ForgottenObject;
+
+static int run_forget(const void *params, Frame *frame)
+{
+    PyObject **object = &frame->object[((const ForgottenObject *)params)->storage];
+    Py_CLEAR(*object);
+    return DONE;
+}
+
+/* Let go of an array that nothing reads any more; in later runs, too, if it is large. */
+static int forget_object(Planner *p, const Storage *s)
+{
+    if (s->bytes >= LARGE_ARRAY) {
+        Call *call = new_call(p, run_forget, "drop array", sizeof(ForgottenObject));
+        if (call != NULL) {
+            ((ForgottenObject *)call->params)->storage = s->index;
+            call->needs_gil = 1;
+            p->n_run = p->n_calls;
+        }
+    }
+    Py_CLEAR(p->frame->object[s->index]);
+    return DONE;
+}
+
+/* Say what a call reads and writes. */
+static int set_operands(Planner *p, Call *call, int n_reads, const Operand **reads, int n_writes,
+                        const Operand **writes)
+{
+    const Operand **found =
+        (const Operand **)pool_new(&p->pool, (size_t)(n_reads + n_writes) * sizeof(Operand *));
+    int i;
+    if (found == NULL)
+        return no_memory();
+    for (i = 0; i < n_reads; i++)
+        found[i] = reads[i];
+    for (i = 0; i < n_writes; i++)
+        found[n_reads + i] = writes[i];
+    call->operands = found;
+    call->n_reads = (short)n_reads;
+    call->n_writes = (short)n_writes;
+    return DONE;
+}
+
+static int add_mark(Planner *p)
+{
+    Mark *mark;
+    if (!make_room((void **)&p->marks, p->n_marks, &p->mark_capacity, sizeof(Mark)))
+        return no_memory();
+    mark = &p->marks[p->n_marks++];
+    mark->position = p->position;
+    mark->n_operands = p->n_operands;
+    mark->n_storages = p->n_storages;
+    mark->n_calls = p->n_calls;
+    mark->n_bindings = p->n_bindings;
+    mark->saved = p->saved;
+    return DONE;
+}
+
+/* What was found so far is not computed again if a guard that follows in this instruction fails: the
+   instruction goes on from here. ``saved`` lives as long as the plan. */
+static int checkpoint(Planner *p, const void *saved)
+{
+    p->saved = saved;
+    return add_mark(p);
+}
+
+/* Say that a call runs a segment of another program, which stays as long as what is planned. */
+static int refer_to(Planner *p, Segment *nested)
+{
+    if (!make_room((void **)&p->nested, p->n_nested, &p->nested_capacity, sizeof(Segment *)))
+        return no_memory();
+    p->nested[p->n_nested++] = nested;
+    nested->references++;
+    return DONE;
+}
+
+/* ---- running what was planned */
+
+/* Run the calls that were not run yet. */
+static int run_planned(Planner *p)
+{
+    Frame *frame = p->frame;
+    double work = 0;
+    int i, status = DONE;
+    for (i = p->n_run; i < p->n_calls; i++)
+        work += p->calls[i].work;
+    for (i = p->n_run; i < p->n_calls && status == DONE; i++) {
+        const Call *call = &p->calls[i];
+        if (call->needs_gil)
+            take_gil(p->runner);
+        else if (work >= WORTH_RELEASING)
+            give_up_gil(p->runner);
+        status = call->run(call->params, frame);
+    }
+    take_gil(p->runner);
+    if (status == DONE && PyErr_Occurred())
+        status = RAISED;
+    if (status == DONE)
+        p->n_run = p->n_calls;
+    return status;
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* Memory that is taken piece by piece and given back all at once. */
+#ifndef SYMCOMP_POOL_H
+#define SYMCOMP_POOL_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 8160 };
+
+typedef struct Chunk {
+    struct Chunk *next;
+    size_t used, size;
+} Chunk;
+
+typedef struct {
+    Chunk *first;
+} Pool;
+
+/* Return zeroed memory, aligned to 16 bytes, that lives as long as the pool; NULL if there is none. */
+static void *pool_new(Pool *pool, size_t size)
+{
+    Chunk *chunk = pool->first;
+    char *found;
+    size = (size + 15) & ~(size_t)15;
+    if (chunk == NULL || chunk->size - chunk->used < size) {
+        const size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+        chunk = (Chunk *)malloc(sizeof(Chunk) + 8 + room);
+        if (chunk == NULL)
+            return NULL;
+        chunk->next = pool->first;
+        chunk->used = 0;
+        chunk->size = room;
+        pool->first = chunk;
+    }
+    found = (char *)(((uintptr_t)(chunk + 1) + 15) & ~(uintptr_t)15) + chunk->used;
+    chunk->used += size;
+    return memset(found, 0, size);
+}
+
+/* Return a copy that lives as long as the pool; NULL if there is no memory. */
+static void *pool_copy(Pool *pool, const void *from, size_t size)
+{
+    void *found = pool_new(pool, size);
+    if (found != NULL && size)
+        memcpy(found, from, size);
+    return found;
+}
+
+static void pool_free(Pool *pool)
+{
+    Chunk *chunk = pool->first;
+    while (chunk != NULL) {
+        Chunk *next = chunk->next;
+        free(chunk);
+        chunk = next;
+    }
+    pool->first = NULL;
+}
+
+/* Give back everything but one chunk, which is used again. */
+static void pool_reset(Pool *pool)
+{
+    Chunk *last = pool->first;
+    if (last == NULL)
+        return;
+    while (last->next != NULL) {
+        Chunk *next = last->next;
+        free(last);
+        last = next;
+    }
+    if (last->size > CHUNK_BYTES) {
+        free(last);
+        pool->first = NULL;
+        return;
+    }
+    last->used = 0;
+    pool->first = last;
+}
+
+/* Make room for one more element in a growing array; 0 if there is no memory. */
+static int make_room(void **elements, int n, int *capacity, size_t size)
+{
+    void *larger;
+    int wanted;
+    if (n < *capacity)
+        return 1;
+    wanted = *capacity ? 2 * *capacity : 16;
+    larger = realloc(*elements, (size_t)wanted * size);
+    if (larger == NULL)
+        return 0;
+    *elements = larger;
+    *capacity = wanted;
+    return 1;
+}
+
+#endif

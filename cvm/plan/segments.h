@@ -1,0 +1,304 @@
+/* Segments: what planning kept, and how it is run again. */
+#ifndef SYMCOMP_SEGMENTS_H
+#define SYMCOMP_SEGMENTS_H
+
+#include "arena.h"
+#include "frames.h"
+#include "guards.h"
+
+static void free_segment(Segment *s)
+{
+    int i;
+    if (s == NULL)
+        return;
+    for (i = 0; i < s->n_exits; i++)
+        free_segment(s->exits[i].to);
+    for (i = 0; i < s->n_nested; i++)
+        s->nested[i]->references--;
+    drop_frame_memory(s->idle);
+    if (s->recycled != NULL)
+        for (i = 0; i < 2 * s->n_storages; i++)
+            Py_XDECREF(s->recycled[i]);
+    free(s->recycled);
+    free(s->operands);
+    free(s->storages);
+    free(s->calls);
+    free(s->marks);
+    free(s->bindings);
+    pool_free(&s->pool);
+    free(s);
+}
+
+/* The mark of the instruction that a call belongs to. */
+static int mark_of_call(const Segment *s, int call)
+{
+    int low = s->first_own_mark, high = s->n_marks - 1;
+    while (low < high) {
+        const int middle = (low + high + 1) / 2;
+        if (s->marks[middle].n_calls <= call)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    /* Of several marks with as many calls, the last one makes the next call. */
+    return low;
+}
+
+/* Whether other threads, or Python code, may run after a call. */
+static int others_run_after(const Segment *s, int call)
+{
+    int i;
+    for (i = call + 1; i < s->n_calls; i++)
+        if (s->calls[i].gives_up_gil || s->calls[i].needs_gil)
+            return 1;
+    return 0;
+}
+
+/* Say before which calls the GIL is given up: stretches without Python that are worth it. */
+static void choose_releases(Segment *s)
+{
+    int i = 0, j;
+    while (i < s->n_calls) {
+        double work = 0;
+        if (s->calls[i].needs_gil) {
+            i++;
+            continue;
+        }
+        for (j = i; j < s->n_calls && !s->calls[j].needs_gil; j++)
+            work += s->calls[j].work;
+        s->calls[i].gives_up_gil = work >= WORTH_RELEASING;
+        s->holds_inputs |= s->calls[i].gives_up_gil;
+        i = j;
+    }
+    for (i = 0; i < s->n_calls; i++)
+        s->holds_inputs |= s->calls[i].needs_gil;
+    for (i = 0; i < s->n_calls; i++)
+        if (s->calls[i].is_gate)
+            *(int *)s->calls[i].params = others_run_after(s, i);
+}
+
+/* How an output of the program becomes a result. */
+static ResultKind result_kind(const Operand *x)
+{
+    const Storage *s = x->storage;
+    if (x->type < 0)
+        return BY_OBJECT;
+    if (s->kind == INPUT || s->kind == RESULT || s->kind == ARRAY ||
+        (s->kind == CONSTANT && s->object != NULL) || (s->kind == LATE && s->base == NULL))
+        return x->flags & WHOLE ? BY_OBJECT : BY_VIEW;
+    return BY_COPY;
+}
+
+static int has_result(const Segment *s, int j)
+{
+    int i;
+    for (i = 0; i < s->n_storages; i++)
+        if (s->storages[i]->kind == RESULT && s->storages[i]->result == j)
+            return 1;
+    return 0;
+}
+
+/* Of a nested program: results are computed where whoever calls it wants them, where that is possible,
+   and copied there otherwise. */
+static ResultKind nested_result_kind(const Segment *s, const Operand *x, int j)
+{
+    Storage *storage = x->storage;
+    if (x->type < 0)
+        return BY_OBJECT;
+    if (storage->kind == RESULT && storage->result < 0 && storage->index >= s->first_own_storage &&
+        x->offset == 0 && x->flags & C_ORDER && x->size * x->itemsize == storage->bytes &&
+        !has_result(s, j)) {
+        storage->result = j;
+        return IN_PLACE;
+    }
+    return storage->kind == RESULT && storage->result == j && x->offset == 0 && x->flags & C_ORDER
+               ? IN_PLACE
+               : BY_COPY;
+}
+
+static int set_results(Planner *p, Segment *s)
+{
+    const Code *code = p->code;
+    int j;
+    s->results = (Result *)pool_new(&s->pool, (size_t)code->n_outputs * sizeof(Result));
+    if (s->results == NULL)
+        return no_memory();
+    for (j = 0; j < code->n_outputs; j++) {
+        const Operand *x = p->of_slot[code->output_slots[j]];
+        s->results[j].operand = x;
+        s->results[j].kind = code->is_nested ? nested_result_kind(s, x, j) : result_kind(x);
+    }
+    return DONE;
+}
+
+/* Whether storage i is where a result of a run is made, or seen, that is no copy. */
+static int is_shown(const Segment *s, const Storage *storage)
+{
+    int j;
+    for (j = 0; j < s->code->n_outputs; j++)
+        if (s->results[j].operand->storage == storage && s->results[j].kind != BY_COPY)
+            return 1;
+    return 0;
+}
+
+/* Storages that were made for results and are none lie in the arena. */
+static int settle_storages(Planner *p, Segment *s)
+{
+    int i;
+    s->made = (int *)pool_new(&s->pool, (size_t)s->n_storages * sizeof(int));
+    if (s->made == NULL)
+        return no_memory();
+    for (i = s->first_own_storage; i < s->n_storages; i++) {
+        Storage *storage = s->storages[i];
+        if (p->users[i] > 0)
+            storage->last = s->n_calls + 1;
+        if (storage->kind == RESULT && (s->code->is_nested ? storage->result < 0
+                                                           : !storage->is_recycled &&
+                                                                 !is_shown(s, storage)))
+            storage->kind = ARENA;
+        if ((storage->kind == RESULT || storage->kind == ARRAY) &&
+            (storage->bytes < LARGE_ARRAY || s->code->is_nested))
+            s->made[s->n_made++] = i;
+    }
+    return DONE;
+}
+
+/* Keep what was planned: a segment that takes over the planner's memory. NULL: with an exception. */
+static Segment *publish(Planner *p)
+{
+    Segment *s = (Segment *)calloc(1, sizeof(Segment));
+    int i;
+    if (s == NULL) {
+        no_memory();
+        return NULL;
+    }
+    s->code = p->code;
+    s->parent = (Segment *)p->parent;
+    s->first_call = p->first_call;
+    s->first_own_storage = p->first_storage;
+    s->first_own_mark = p->first_mark;
+#define TAKE_OVER(field)                                                                           \
+    s->field = p->field;                                                                           \
+    s->n_##field = p->n_##field;                                                                   \
+    p->field = NULL;                                                                               \
+    p->n_##field = 0
+    s->pool = p->pool;
+    p->pool.first = NULL;
+    TAKE_OVER(operands);
+    TAKE_OVER(storages);
+    TAKE_OVER(calls);
+    TAKE_OVER(marks);
+    TAKE_OVER(bindings);
+#undef TAKE_OVER
+    p->operand_capacity = p->storage_capacity = p->call_capacity = 0;
+    p->mark_capacity = p->binding_capacity = 0;
+    s->recycled = (PyObject **)calloc(2 * (size_t)s->n_storages + 1, sizeof(PyObject *));
+    s->latest = (char *)pool_new(&s->pool, (size_t)s->n_storages + 1);
+    s->nested = (Segment **)pool_copy(&s->pool, p->nested, (size_t)p->n_nested * sizeof(Segment *));
+    if (s->nested != NULL) {
+        s->n_nested = p->n_nested;
+        p->n_nested = 0;
+    }
+    p->published = s;
+    if (s->recycled == NULL || s->latest == NULL || s->nested == NULL || set_results(p, s) != DONE ||
+        settle_storages(p, s) != DONE) {
+        if (!PyErr_Occurred())
+            no_memory();
+        p->published = NULL;
+        free_segment(s);
+        return NULL;
+    }
+    s->arena_bytes =
+        assign_offsets(s->storages + s->first_own_storage, s->n_storages - s->first_own_storage);
+    if (s->arena_bytes < 0) {
+        no_memory();
+        free_segment(s);
+        return NULL;
+    }
+    for (i = 0; i < s->n_calls; i++)
+        s->work += s->calls[i].work;
+    s->has_python = p->parent != NULL && p->parent->has_python;
+    for (i = 0; i < s->n_calls; i++)
+        s->has_python |= s->calls[i].is_python;
+    for (i = s->first_own_storage; i < s->n_storages; i++)
+        s->has_objects |= s->storages[i]->kind == ARRAY || s->storages[i]->kind == OBJECT ||
+                          (s->storages[i]->kind == LATE && s->storages[i]->base == NULL) ||
+                          (s->storages[i]->kind == RESULT && !s->code->is_nested);
+    choose_releases(s);
+    return s;
+}
+
+/* The segment that follows a guard with the outcome that the frame tells; NULL if there is none yet. */
+static Segment *exit_of(const Segment *s, int call, const Frame *frame)
+{
+    int i;
+    const int n = __atomic_load_n(&s->n_exits, __ATOMIC_ACQUIRE);
+    for (i = 0; i < n; i++) {
+        const Exit *e = &s->exits[i];
+        if (e->call == call && e->n == frame->n_outcome &&
+            memcmp(e->outcome, frame->outcome, (size_t)e->n * sizeof(int64_t)) == 0)
+            return e->to;
+    }
+    return NULL;
+}
+
+/* Make the arrays that are there from the beginning of a run. */
+static int make_arrays(const Segment *s, Frame *frame)
+{
+    int i;
+    for (i = 0; i < s->n_made; i++) {
+        const Storage *storage = s->storages[s->made[i]];
+        if (storage->kind == RESULT && s->code->is_nested)
+            frame->address[storage->index] = frame->provided[storage->result];
+        else if (make_array(frame, storage) != DONE)
+            return RAISED;
+    }
+    return DONE;
+}
+
+/* Go on in a segment that begins at a guard of another, whose frame this is. NULL: an exception. */
+static Frame *enter_side(Segment *s, Frame *outer)
+{
+    Frame *frame = take_frame(s, outer->runner);
+    if (frame == NULL) {
+        take_gil(outer->runner);
+        no_memory();
+        return NULL;
+    }
+    memcpy(frame->address, outer->address, (size_t)s->first_own_storage * sizeof(char *));
+    memcpy(frame->object, outer->object, (size_t)s->first_own_storage * sizeof(PyObject *));
+    frame->outer = outer;
+    frame->provided = outer->provided;
+    if (s->n_made)
+        take_gil(outer->runner);
+    if (make_arrays(s, frame) != DONE) {
+        frame->outer = NULL;
+        give_back(frame);
+        return NULL;
+    }
+    return frame;
+}
+
+/* Run the calls of a segment from ``first`` on; at which it stopped, if one was not DONE. */
+static int run_calls(const Segment *s, Frame *frame, int first, int *stopped)
+{
+    Runner *runner = frame->runner;
+    int i;
+    for (i = first; i < s->n_calls; i++) {
+        const Call *call = &s->calls[i];
+        int status;
+        /* Whoever runs a nested program has given it up before, unless Python is called in it. */
+        if (call->gives_up_gil && (s->has_python || !s->code->is_nested))
+            give_up_gil(runner);
+        else if (call->needs_gil)
+            take_gil(runner);
+        status = call->run(call->params, frame);
+        if (status != DONE) {
+            *stopped = i;
+            return status;
+        }
+    }
+    return DONE;
+}
+
+#endif

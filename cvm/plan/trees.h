@@ -1,0 +1,360 @@
+/* Trees of segments: which are kept, and the run of a program through them. */
+#ifndef SYMCOMP_TREES_H
+#define SYMCOMP_TREES_H
+
+#include "counts.h"
+#include "execution.h"
+
+enum { MOST_SEGMENTS = 64, FEW_MISSES = 8 };
+
+/* The segments of one program in one place: called by users, or at an instruction of another. */
+typedef struct Tree {
+    const Code *code;
+    Segment *roots[MOST_SEGMENTS];      /* the latest first */
+    Segment *retired;       /* forgotten, but maybe still run; linked by their parents */
+    int n_roots, n_segments, most_segments;
+    int active;             /* runs under way */
+    int keeps_all;          /* every value is looked at after a run: no segment is kept */
+    int64_t clock;          /* runs so far */
+    int64_t planned;        /* of these, runs in which something was planned */
+    int64_t misses;         /* of these, the last ones, one after another */
+    int64_t next_kept;      /* the miss that is kept */
+    Counts *counts;         /* of a profile; NULL: none */
+} Tree;
+
+static int same_layout(const Layout *kept, const Layout *given)
+{
+    const size_t size = (size_t)given->ndim * sizeof(int64_t);
+    return kept->type == given->type &&
+           (given->type < 0 ||
+            (kept->ndim == given->ndim && kept->flags == given->flags &&
+             (size == 0 || (memcmp(kept->shape, given->shape, size) == 0 &&
+                            memcmp(kept->strides, given->strides, size) == 0))));
+}
+
+static int takes(const Segment *s, const Given *given, int n)
+{
+    int i;
+    for (i = 0; i < n; i++)
+        if (!same_layout(&s->layouts[i], &given[i].layout))
+            return 0;
+    return 1;
+}
+
+/* The segment with which a program begins on inputs of these layouts; NULL if there is none. */
+static Segment *root_for(Tree *tree, const Given *given)
+{
+    int i;
+    for (i = 0; i < tree->n_roots; i++)
+        if (takes(tree->roots[i], given, tree->code->n_inputs))
+            return tree->roots[i];
+    return NULL;
+}
+
+static int count_segments(const Segment *s)
+{
+    int i, n = 1;
+    for (i = 0; i < s->n_exits; i++)
+        n += count_segments(s->exits[i].to);
+    return n;
+}
+
+static void free_retired(Tree *tree)
+{
+    Segment *s = tree->retired;
+    if (tree->active)
+        return;
+    tree->retired = NULL;
+    while (s != NULL) {
+        Segment *next = s->parent;
+        free_segment(s);
+        s = next;
+    }
+}
+
+/* Forget the beginning that was not used for longest, with all that follows it; 0 if calls refer to
+   all. */
+static int retire_oldest(Tree *tree)
+{
+    int i, oldest = -1;
+    Segment *s;
+    for (i = 0; i < tree->n_roots; i++)
+        if (tree->roots[i]->references == 0 &&
+            (oldest < 0 || tree->roots[i]->last_used < tree->roots[oldest]->last_used))
+            oldest = i;
+    if (oldest < 0)
+        return 0;
+    s = tree->roots[oldest];
+    tree->n_segments -= count_segments(s);
+    tree->roots[oldest] = tree->roots[--tree->n_roots];
+    s->parent = tree->retired;
+    tree->retired = s;
+    return 1;
+}
+
+/* Whether what is planned now should be kept: not if calls have been alike seldom of late. */
+static int is_worth_keeping(Tree *tree)
+{
+    if (tree->keeps_all)
+        return 0;
+    tree->misses++;
+    if (tree->misses < FEW_MISSES)
+        return 1;
+    if (tree->misses < tree->next_kept)
+        return 0;
+    tree->next_kept = 2 * tree->misses;
+    return 1;
+}
+
+static int keep_layouts(Segment *s, const Given *given)
+{
+    const int n = s->code->n_inputs;
+    int i;
+    s->layouts = (Layout *)pool_new(&s->pool, (size_t)n * sizeof(Layout));
+    if (s->layouts == NULL)
+        return 0;
+    for (i = 0; i < n; i++) {
+        Layout *l = &s->layouts[i];
+        const size_t size = (size_t)given[i].layout.ndim * sizeof(int64_t);
+        *l = given[i].layout;
+        if (l->type < 0)
+            continue;
+        l->shape = (const int64_t *)pool_copy(&s->pool, given[i].layout.shape, size);
+        l->strides = (const int64_t *)pool_copy(&s->pool, given[i].layout.strides, size);
+        if (l->shape == NULL || l->strides == NULL)
+            return 0;
+    }
+    return 1;
+}
+
+/* Keep what was planned from the beginning. NULL: there is no room for it, or an exception. */
+static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
+{
+    Segment *s;
+    while (tree->n_segments >= tree->most_segments || tree->n_roots == MOST_SEGMENTS)
+        if (!retire_oldest(tree))
+            return NULL;
+    s = publish(p);
+    if (s == NULL)
+        return NULL;
+    if (!keep_layouts(s, given)) {
+        free_segment(s);
+        no_memory();
+        return NULL;
+    }
+    s->last_used = tree->clock;
+    tree->n_segments++;
+    memmove(tree->roots + 1, tree->roots, (size_t)tree->n_roots * sizeof(Segment *));
+    tree->roots[0] = s;
+    tree->n_roots++;
+    return s;
+}
+
+/* Add an exit to a segment that others may be running: they see all of it or nothing. */
+static int add_exit(Segment *from, int call, int n, const int64_t *outcome, Segment *to)
+{
+    Exit *e;
+    if (from->n_exits == from->exit_capacity) {
+        const int wanted = from->exit_capacity ? 2 * from->exit_capacity : 2;
+        Exit *larger = (Exit *)pool_new(&from->pool, (size_t)wanted * sizeof(Exit));
+        if (larger == NULL)
+            return 0;
+        if (from->n_exits)
+            memcpy(larger, from->exits, (size_t)from->n_exits * sizeof(Exit));
+        __atomic_store_n(&from->exits, larger, __ATOMIC_RELEASE);
+        from->exit_capacity = wanted;
+    }
+    e = &from->exits[from->n_exits];
+    e->call = call;
+    e->n = n;
+    e->outcome = (int64_t *)pool_copy(&from->pool, outcome, (size_t)n * sizeof(int64_t));
+    if (e->outcome == NULL)
+        return 0;
+    e->to = to;
+    __atomic_store_n(&from->n_exits, from->n_exits + 1, __ATOMIC_RELEASE);
+    return 1;
+}
+
+static int keep_side(Tree *tree, Planner *p, Segment *from, int call, int n,
+                     const int64_t *outcome, Segment **kept)
+{
+    Segment *s;
+    if (tree->n_segments >= tree->most_segments)
+        return DONE;
+    s = publish(p);
+    if (s == NULL)
+        return RAISED;
+    if (!add_exit(from, call, n, outcome, s)) {
+        free_segment(s);
+        return no_memory();
+    }
+    tree->n_segments++;
+    *kept = s;
+    return DONE;
+}
+
+/* Keep no large results to be written into again. */
+static void drop_results_of(Segment *s)
+{
+    int i;
+    for (i = 0; i < 2 * s->n_storages; i++)
+        Py_CLEAR(s->recycled[i]);
+    for (i = 0; i < s->n_exits; i++)
+        drop_results_of(s->exits[i].to);
+}
+
+/* ---- inputs that others might drop meanwhile */
+
+static void hold_inputs(Runner *runner, const Given *given, int n)
+{
+    int i;
+    if (runner->holds_inputs)
+        return;
+    for (i = 0; i < n; i++)
+        Py_XINCREF(given[i].object);
+    runner->holds_inputs = 1;
+}
+
+static void let_go(Runner *runner, const Given *given, int n)
+{
+    int i;
+    if (!runner->holds_inputs)
+        return;
+    for (i = 0; i < n; i++)
+        Py_XDECREF(given[i].object);
+    runner->holds_inputs = 0;
+}
+
+/* ---- runs of functions */
+
+static int plan_run(Tree *tree, const Given *given, Runner *runner, PyObject **results)
+{
+    Planner p;
+    int status;
+    if (init_planner(&p, tree->code, runner) != DONE)
+        return RAISED;
+    p.tree = tree;
+    p.counts = tree->counts;
+    status = plan_constants(&p);
+    if (status == DONE)
+        status = plan_inputs(&p, given);
+    if (status == DONE)
+        status = plan_from(&p, 0);
+    if (status == DONE)
+        status = collect_results(&p, NULL, p.frame, results);
+    if (status == DONE && p.is_repeatable && is_worth_keeping(tree) &&
+        keep_root(tree, &p, given) == NULL && PyErr_Occurred())
+        status = RAISED;
+    drop_planner(&p);
+    return status;
+}
+
+/* Plan from the call of a segment where this run goes another way, and keep that if a guard led there. */
+static int plan_rest(Tree *tree, Segment *s, int call, int status, Frame *frame,
+                     PyObject **results)
+{
+    int64_t outcome[MOST_OUTCOME];
+    const int n = frame->n_outcome, is_guard = status == OTHER;
+    Segment *side;
+    Planner p;
+    memcpy(outcome, frame->outcome, (size_t)n * sizeof(int64_t));
+    if (init_planner(&p, tree->code, frame->runner) != DONE)
+        return RAISED;
+    p.tree = tree;
+    p.counts = tree->counts;
+    tree->planned++;
+    status = resume(&p, s, mark_of_call(s, call), frame);
+    if (status == DONE)
+        status = collect_results(&p, NULL, p.frame, results);
+    if (status == DONE && is_guard && p.is_repeatable && is_worth_keeping(tree))
+        status = keep_side(tree, &p, s, call, n, outcome, &side);
+    drop_planner(&p);
+    return status;
+}
+
+static inline int run_counted(Tree *tree, Segment *s, Frame *frame, int *stopped)
+{
+    if (tree->counts != NULL && frame->runner->is_timed)
+        return run_calls_timed(s, frame, tree->counts, stopped);
+    return run_calls(s, frame, 0, stopped);
+}
+
+/* Run kept segments, from the one that is given to the end of the program. */
+static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runner,
+                        PyObject **results)
+{
+    const int n = tree->code->n_inputs;
+    Frame *frame = take_frame(s, runner);
+    int i, stopped = 0, status;
+    if (frame == NULL)
+        return no_memory();
+    for (i = 0; i < n; i++) {
+        const int at = tree->code->n_constants + i; /* in the order of plan_run */
+        frame->address[at] = given[i].address;
+        frame->object[at] = given[i].object;
+    }
+    if (s->holds_inputs)
+        hold_inputs(runner, given, n);
+    status = make_arrays(s, frame);
+    if (status == DONE)
+        status = run_counted(tree, s, frame, &stopped);
+    while (status == OTHER) {
+        Segment *side = exit_of(s, stopped, frame);
+        Frame *inner;
+        if (side == NULL)
+            break;
+        s->failed_guards++;
+        take_gil(runner);
+        hold_inputs(runner, given, n);
+        inner = enter_side(side, frame);
+        if (inner == NULL) {
+            status = RAISED;
+            break;
+        }
+        s = side;
+        frame = inner;
+        status = run_counted(tree, s, frame, &stopped);
+    }
+    take_gil(runner);
+    if (status == DONE && PyErr_Occurred())
+        status = RAISED;
+    if (status == DONE)
+        count_run(s, tree->counts);
+    else
+        count_part(s, stopped, tree->counts, status == RAISED);
+    if (status == DONE) {
+        tree->misses = 0;
+        status = collect_results(NULL, s, frame, results);
+    } else if (status == RAISED) {
+        blame_call(s, stopped, frame);
+    } else {
+        hold_inputs(runner, given, n);
+        status = plan_rest(tree, s, stopped, status, frame, results);
+    }
+    give_back(frame);
+    return status;
+}
+
+/* Run a program on its inputs; results are new references. */
+static int run_tree(Tree *tree, const Given *given, Runner *runner, PyObject **results)
+{
+    Segment *s = root_for(tree, given);
+    int status;
+    tree->active++;
+    tree->clock++;
+    if (s != NULL) {
+        s->last_used = tree->clock;
+        status = run_segments(tree, s, given, runner, results);
+    } else {
+        tree->planned++;
+        hold_inputs(runner, given, tree->code->n_inputs);
+        status = plan_run(tree, given, runner, results);
+    }
+    let_go(runner, given, tree->code->n_inputs);
+    tree->active--;
+    if (tree->retired != NULL)
+        free_retired(tree);
+    return status;
+}
+
+#endif

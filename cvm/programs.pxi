@@ -1,0 +1,338 @@
+# Programs as C, and the machine that runs one.
+
+cdef extern from "plan/machine.h":
+    void (*add_blame)(PyObject *, int, PyObject *)
+
+cdef extern from *:
+    """
+    /* Set an exception that was caught, to be raised by whoever called. */
+    static void symcomp_set_raised(PyObject *problem)
+    {
+        Py_INCREF(problem);
+        PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(problem)), problem,
+                      PyException_GetTraceback(problem));
+    }
+    """
+
+# Programs keep at most this many segments of plans by default.
+MOST_SEGMENTS = 48
+
+
+cdef int set_raised(problem) except *:
+    PyErr_SetRaisedException_compat(problem)
+    return 0
+
+
+cdef int *numbers(values) except NULL:
+    """Return a C array of int; to be freed."""
+    cdef int i, n = len(values)
+    cdef int *found = <int *>PyMem_Malloc(max(n, 1) * sizeof(int))
+    if found == NULL:
+        raise MemoryError()
+    for i in range(n):
+        found[i] = values[i]
+    return found
+
+
+def slots_with_arrays(program, lowered, keep):
+    """Return for each slot whether its memory is an array of NumPy, and which kind.
+
+    That of an output must be one, and that of a value that Python reads, unless it is a view of part of
+    another array. What is written over another value, or is the same array, is in the same memory.
+    """
+    kinds = bytearray(len(program.variables) + 1)
+    if keep:
+        return bytes([RESULT] * len(kinds))
+    wanted = {slot: RESULT for slot in program.outputs}
+    for step, how in zip(reversed(program.instructions), reversed(lowered), strict=True):
+        if how is not None and how.name == "PythonCall":
+            for slot in step.inputs:
+                wanted.setdefault(slot, ARRAY)
+        passed_on = list(zip(step.outputs, step.into, strict=False))
+        if step.opcode is Opcode.MOVE:
+            passed_on = list(zip(step.outputs, step.inputs, strict=True))
+        elif step.node is not None and how is not None and is_whole_view(step, how):
+            passed_on += [
+                (step.outputs[j], step.inputs[ins[0]])
+                for j, ins in step.node.op.view_map.items()
+            ]
+        for output, source in passed_on:
+            if source >= 0 and output in wanted:
+                wanted.setdefault(source, wanted[output])
+    for slot, kind in wanted.items():
+        kinds[slot] = kind
+    return bytes(kinds)
+
+
+# The native calls whose results are all of an input.
+WHOLE_VIEWS = ("transpose", "reshape", "check")
+# Parts that leave out at most this many rows at the beginning are nearly all of it.
+FEW_ROWS = 8
+
+
+cdef bint is_whole_view(step, how):
+    """Whether an instruction gives all of an input, or all but the first rows."""
+    if how.name in WHOLE_VIEWS:
+        return True
+    if how.name != "view":
+        return False
+    pattern = step.node.op.pattern
+    return all([
+        type(entry) is Slice and entry.stop is None and entry.step is None
+        and (entry.start is None or type(entry.start) is int and 0 <= entry.start <= FEW_ROWS)
+        for entry in pattern
+    ])
+
+
+@cython.auto_pickle(False)
+cdef class NativeMachine:
+    """Runs a program natively. Has the interface of ``PythonMachine`` and gives the same results.
+
+    Parameters
+    ----------
+    program : Program
+    lowered : list of Lowered or None
+        For each instruction that is a CALL or COPY, how it is planned.
+    keep : bool
+        Hold on to the values of the last call until ``free`` is called.
+    nested : bool
+        Whether it is the body of a loop, or another graph within an instruction of a program.
+    most_segments : int
+        How many segments of plans are kept.
+
+    Attributes
+    ----------
+    failure : Failure or None
+        What is known of the last call that failed.
+    """
+
+    cdef readonly object program
+    cdef readonly list lowered
+    cdef public object kept
+    cdef public object failure
+    cdef readonly object tally
+    cdef Code code
+    cdef Tree tree
+    cdef list _memory
+
+    def __cinit__(
+        self, program, list lowered, bint keep=False, bint nested=False,
+        int most_segments=MOST_SEGMENTS
+    ):
+        cdef int i
+        cdef Step *step
+        cdef Lowered how
+        self.program, self.lowered = program, lowered
+        self.kept = self.failure = self.tally = None
+        self._memory = []
+        constants = list(program.constants.values())
+        kinds = slots_with_arrays(program, lowered, keep)
+        self._memory += [constants, kinds]
+        self.code.owner, self.code.is_nested = <PyObject *>self, nested
+        self.code.n_slots = len(program.variables)
+        self.code.n_steps = len(program.instructions)
+        self.code.n_inputs, self.code.n_outputs = len(program.inputs), len(program.outputs)
+        self.code.n_constants = len(constants)
+        self.code.input_slots = self._ints(program.inputs)
+        self.code.output_slots = self._ints(program.outputs)
+        self.code.constant_slots = self._ints(program.constants)
+        self.code.constants = <PyObject **>self._new(len(constants) * sizeof(PyObject *))
+        for i in range(len(constants)):
+            self.code.constants[i] = <PyObject *>constants[i]
+        self.code.makes_array = <char *><bytes>kinds
+        self.code.steps = <Step *>self._new(self.code.n_steps * sizeof(Step))
+        for i, instruction in enumerate(program.instructions):
+            step = &self.code.steps[i]
+            step.opcode, step.target = int(instruction.opcode), instruction.target
+            step.n_inputs, step.inputs = len(instruction.inputs), self._ints(instruction.inputs)
+            step.n_outputs = len(instruction.outputs)
+            step.outputs = self._ints(instruction.outputs)
+            step.n_frees, step.frees = len(instruction.frees), self._ints(instruction.frees)
+            step.n_into, step.into = len(instruction.into), self._ints(instruction.into)
+            how = lowered[i]
+            if how is not None:
+                step.lowered, step.plan, step.spec = <PyObject *>how, how.plan, how.spec
+        self.tree.code = &self.code
+        self.tree.most_segments = most_segments
+        self.tree.keeps_all = keep
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.tree.n_roots):
+            free_segment(self.tree.roots[i])
+        free_counts(self.tree.counts, &self.code)
+
+    cdef void *_new(self, size_t size) except NULL:
+        memory = bytearray(size + 8)
+        self._memory.append(memory)
+        return PyByteArray_AsString(memory)
+
+    cdef int *_ints(self, values) except NULL:
+        cdef list given = list(values)
+        cdef int *found = <int *>self._new(max(len(given), 1) * sizeof(int))
+        cdef int i
+        for i in range(len(given)):
+            found[i] = given[i]
+        return found
+
+    def run(self, values):
+        """Run the program on the values of its inputs; return those of its outputs."""
+        cdef Runner runner
+        cdef list held = list(values)
+        cdef Given *given
+        cdef Py_ssize_t i
+        if self.code.is_nested:
+            raise TypeError("a nested program is run by the one that it is in")
+        if len(held) != self.code.n_inputs:
+            raise ValueError(f"the program takes {self.code.n_inputs} values, got {len(held)}")
+        given = <Given *>PyMem_Calloc(max(len(held), 1), sizeof(Given))
+        if given == NULL:
+            raise MemoryError()
+        memset(&runner, 0, sizeof(Runner))
+        try:
+            for i in range(len(held)):
+                read_given(&given[i], <PyObject *>held[i], True)
+            return self.execute(given, &runner)
+        finally:
+            PyMem_Free(given)
+
+    cdef list execute(self, Given *given, Runner *runner):
+        """Run the program on inputs that the caller holds."""
+        cdef int j, n = self.code.n_outputs
+        cdef PyObject *few[32]
+        cdef PyObject **results = few
+        cdef list found
+        if n > 32:
+            results = <PyObject **>PyMem_Malloc(n * sizeof(PyObject *))
+            if results == NULL:
+                raise MemoryError()
+        try:
+            run_tree(&self.tree, given, runner, results)
+            found = PyList_New(n)
+            for j in range(n):
+                PyList_SET_ITEM(found, j, <object>results[j])   # takes over the reference
+            return found
+        finally:
+            if results != few:
+                PyMem_Free(results)
+
+    def new_tally(self):
+        """Count the runs from now on, those of graphs within instructions too; return the counts."""
+        if self.tally is None:
+            self.tree.counts = new_counts(&self.code)
+            if self.tree.counts == NULL:
+                raise MemoryError()
+            self.tally = NativeTally(self)
+            for how in self.lowered:
+                if how is not None and how.body is not None:
+                    how.body.new_tally()
+            for step in self.program.instructions:
+                for body in step.bodies:
+                    body.count()
+        return self.tally
+
+    def free(self):
+        """Drop the values kept from the last call, and large results kept to be written into again."""
+        cdef int i
+        self.kept = None
+        for i in range(self.tree.n_roots):
+            drop_results_of(self.tree.roots[i])
+
+    def plan(self):
+        """Return the segments of the plans that are kept, as text."""
+        return "\n\n".join(
+            [segment_text(self.tree.roots[i], f"plan {i}") for i in range(self.tree.n_roots)]
+        )
+
+    @property
+    def counts(self):
+        """How many runs there were, and in how many of them something was planned."""
+        return self.tree.clock, self.tree.planned
+
+
+cdef str segment_text(Segment *s, str name):
+    cdef int i, k
+    cdef const Call *call
+    cdef list lines = [f"{name}: {s.n_calls} calls, arena of {s.arena_bytes} bytes, {s.runs} runs"]
+    for i in range(s.n_calls):
+        call = &s.calls[i]
+        operands = [operand_text(call.operands[k]) for k in range(call.n_reads + call.n_writes)]
+        read = ", ".join(operands[: call.n_reads])
+        made = ", ".join(operands[call.n_reads :])
+        lines.append(f"  {i:3d}  {call.name.decode()}({read})" + (f" -> {made}" if made else ""))
+    for i in range(s.n_exits):
+        outcome = [s.exits[i].outcome[k] for k in range(s.exits[i].n)]
+        lines.append(segment_text(s.exits[i].to, f"after call {s.exits[i].call}, outcome {outcome}"))
+    return "\n".join(lines)
+
+
+cdef str operand_text(const Operand *x):
+    shape = ", ".join([str(x.shape[a]) for a in range(x.ndim)])
+    return f"m{x.storage.index}+{x.offset} {cnp.PyArray_DescrFromType(x.type).name}[{shape}]"
+
+
+cdef inline int read_given(Given *given, PyObject *value, bint is_written) noexcept:
+    """Take in the layout of an input; whoever calls holds the value."""
+    cdef cnp.ndarray array
+    given.object = value
+    if not cnp.PyArray_CheckExact(<object>value):
+        given.layout.type = -1
+        return 0
+    array = <cnp.ndarray>value
+    if cnp.PyArray_NDIM(array) > MOST_AXES or cnp.PyArray_ITEMSIZE(array) > 16:
+        given.layout.type = -1
+        return 0
+    given.address = cnp.PyArray_BYTES(array)
+    given.layout.type, given.layout.ndim = cnp.PyArray_TYPE(array), cnp.PyArray_NDIM(array)
+    given.layout.itemsize = <int>cnp.PyArray_ITEMSIZE(array)
+    given.layout.shape = <const int64_t *>cnp.PyArray_DIMS(array)
+    given.layout.strides = <const int64_t *>cnp.PyArray_STRIDES(array)
+    given.layout.flags = BEHAVED if cnp.PyArray_ISBEHAVED_RO(array) else 0
+    if is_written and cnp.PyArray_ISWRITEABLE(array):
+        given.layout.flags |= WRITEABLE
+    return 0
+
+
+cdef void note_failure(PyObject *owner, int position, PyObject *values) noexcept:
+    """Add to the exception that is raised what was computed then."""
+    cdef NativeMachine machine = <NativeMachine>owner
+    cdef PyObject *type
+    cdef PyObject *value
+    cdef PyObject *trace
+    PyErr_Fetch(&type, &value, &trace)
+    PyErr_NormalizeException(&type, &value, &trace)
+    try:
+        if value != NULL and isinstance(<object>value, Exception):
+            machine.failure = failure(
+                <object>value, machine.program, position, <object>values
+            )
+    except Exception:  # noqa: BLE001 - the first exception is the one that counts
+        pass
+    PyErr_Restore(type, value, trace)
+
+
+cdef int enter_blas_limit(PyObject *limit, int enter) noexcept:
+    try:
+        if enter:
+            (<object>limit).__enter__()
+        else:
+            (<object>limit).__exit__(None, None, None)
+    except BaseException as problem:
+        set_raised(problem)
+        return -1
+    return 0
+
+
+def _error_state():
+    """Return the variable in which NumPy keeps what to do about floating-point errors, and its value
+    where all are ignored: setting it takes a tenth of the time of ``np.errstate``.
+    """
+    with np.errstate(all="ignore"):
+        for variable, value in contextvars.copy_context().items():
+            if variable.name == "numpy.ufunc.extobj":
+                return variable, value
+    raise ImportError("NumPy keeps the state of floating-point errors elsewhere")
+
+
+cdef object _quiet_variable, _quiet_value
+_quiet_variable, _quiet_value = _error_state()

@@ -1,0 +1,90 @@
+"""The features of the compiler, in order: what they add to rewriting and to the native machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from symcomp.compile.builders import OpFromGraph
+from symcomp.core.tensor import TensorType
+from symcomp.cvm import machine
+from symcomp.cvm.machine import Lowered
+from symcomp.cvm.prepare import CPU
+from symcomp.rewrite.phases import PHASES, Phase
+from symcomp.scan.lowering import LOOPS
+from symcomp.vm.features import Feature, Lowering, lowerings_for, with_phases
+from symcomp.vm.program import Instruction
+
+
+def lowered_graph(step: Instruction) -> Lowered | None:
+    """Lower a graph used as an op, whose values are all tensors."""
+    node: Any = step.node
+    if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
+        return None
+    return machine.graph(step, step.bodies[0].nested())
+
+
+GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph})
+
+_features: list[Feature] = [CPU, LOOPS, GRAPHS]
+
+
+def register_feature(feature: Feature) -> None:
+    """Add a feature; functions that are compiled from now on have it.
+
+    Parameters
+    ----------
+    feature : Feature
+        Of two lowerings of one op for one target, the one registered later is used.
+
+    Raises
+    ------
+    ValueError
+        If there is a feature of that name.
+
+    Examples
+    --------
+    >>> from symcomp.compile.features import features, register_feature, unregister_feature
+    >>> from symcomp.vm.features import Feature
+    >>> register_feature(Feature("mine"))
+    >>> [feature.name for feature in features()]
+    ['cpu', 'loops', 'graphs', 'mine']
+    >>> unregister_feature("mine")
+    """
+    if feature.name in [known.name for known in _features]:
+        raise ValueError(f"register_feature: there is a feature {feature.name!r} already")
+    _features.append(feature)
+
+
+def unregister_feature(name: str) -> None:
+    """Remove a feature that was registered.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    """
+    found = [feature for feature in _features if feature.name == name]
+    if not found:
+        raise ValueError(f"unregister_feature: there is no feature {name!r}")
+    _features.remove(found[0])
+
+
+def features() -> tuple[Feature, ...]:
+    """Return all features, in order."""
+    return tuple(_features)
+
+
+def phases() -> tuple[Phase, ...]:
+    """Return the phases of rewriting, those of the features included."""
+    return with_phases(PHASES, _features)
+
+
+def lowerings(target: str) -> dict[type, Lowering]:
+    """Return how instructions are lowered for a target, by the class of the op."""
+    return lowerings_for(_features, target)
+
+
+def kernels() -> Mapping[type, Callable[[Any], Any]]:
+    """Return the formulas of the nodes that are generated kernels, by the class of the op."""
+    return {op: formula for feature in _features for op, formula in feature.kernels.items()}
