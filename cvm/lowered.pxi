@@ -506,6 +506,29 @@ def draw(step, str distribution, int ndim, dtype, bint single):
     return found
 
 
+# -- sparse matrices
+
+_SPARSE = [
+    "dot", "usmm", "sampled", "product", "product_at", "combine", "transpose", "lookup",
+    "lookup_pairs", "gather", "scatter", "scatter_add", "rows", "pointers", "largest", "segments",
+    "drop_zeros", "take", "canonical", "same_length",
+]
+_SPARSE_KINDS = {
+    "combine": ["add", "mul", "maximum", "minimum", "neq", "lt", "gt"],
+    "segments": ["sum", "max", "min"],
+}
+
+
+def sparse(step, str what, str kind="", bint transposed=False, int threads=1):
+    """Lower an op on the arrays of sparse matrices (calls/sparse.h), of which some have several kinds."""
+    cdef Lowered found = new_lowered(step, "sparse", plan_sparse, sizeof(SparseSpec))
+    cdef SparseSpec *spec = <SparseSpec *>found.spec
+    spec.what, spec.transposed = _SPARSE.index(what), transposed
+    spec.threads = min(threads, MOST_THREADS)
+    spec.kind = _SPARSE_KINDS[what].index(kind) if kind else 0
+    return found
+
+
 # -- kernels
 
 def kernel(

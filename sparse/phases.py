@@ -7,8 +7,10 @@ from typing import Any
 from symcomp.rewrite.phases import FULL, QUICK, Phase
 from symcomp.rewrite.registry import register_phase
 from symcomp.rewrite.rule import RuleSet
+from symcomp.sparse.native import SPARSE
 from symcomp.sparse.rules import ARRAYS, LOWER, UNSAFE
 from symcomp.sparse.type import SparseType
+from symcomp.vm.features import offer_feature
 
 
 def has_sparse(graph: Any) -> bool:
@@ -37,6 +39,7 @@ PHASES = (
 
 
 def register() -> None:
-    """Rewrite with these phases from now on."""
+    """Rewrite with these phases, and compute natively, from now on."""
+    offer_feature(SPARSE)
     for phase, before in PHASES:
         register_phase(phase, before)
