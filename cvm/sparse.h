@@ -21,9 +21,12 @@ enum { COMBINE_ADD, COMBINE_MUL, COMBINE_MAXIMUM, COMBINE_MINIMUM, COMBINE_NEQ, 
 enum { SEGMENT_SUM, SEGMENT_MAX, SEGMENT_MIN, N_SEGMENT_KINDS };
 
 /* Up to this many indices are sorted by insertion. */
-enum { FEW_INDICES = 48 };
+enum { FEW_INDICES = 24 };
 /* Entries whose products are added up side by side. */
 enum { LANES = 8 };
+/* Rows of dense matrices are fetched into the cache so many entries before they are read: the processor
+   does not foresee where they lie. Of longer rows it does, from so many columns on. */
+enum { FETCHED_AHEAD = 12, FEW_COLUMNS = 32 };
 
 /* What the parts of one call share. */
 typedef struct SparseWork {
@@ -83,6 +86,18 @@ static inline void move_item(char *z, const char *x, int itemsize)
     case 8: memcpy(z, x, 8); return;
     default: memcpy(z, x, 16);
     }
+}
+
+static inline void fetch(const void *p, int bytes)
+{
+#ifdef __GNUC__
+    int k;
+    for (k = 0; k < bytes; k += 64)
+        __builtin_prefetch((const char *)p + k);
+#else
+    (void)p;
+    (void)bytes;
+#endif
 }
 
 typedef struct { float re, im; } SparseComplex64;

@@ -249,16 +249,16 @@ static void OF_INDEX(count_products)(SparseWork *w, int64_t first, int64_t end, 
 {
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
     const INDEX *others = (const INDEX *)w->y.indices, *pointers = (const INDEX *)w->y.indptr;
-    int64_t *mark = (int64_t *)(w->memory + worker * w->bytes);
+    INDEX *mark = (INDEX *)(w->memory + worker * w->bytes);
     int64_t *counts = (int64_t *)w->counts, i, k, m;
     for (i = first; i < end; i++) {
+        const INDEX number = (INDEX)(i + 1);
         int64_t count = 0;
         for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++)
-            for (m = pointers[indices[k]]; m < (int64_t)pointers[indices[k] + 1]; m++)
-                if (mark[others[m]] != i + 1) {
-                    mark[others[m]] = i + 1;
-                    count++;
-                }
+            for (m = pointers[indices[k]]; m < (int64_t)pointers[indices[k] + 1]; m++) {
+                count += mark[others[m]] != number;
+                mark[others[m]] = number;
+            }
         counts[i] = count;
     }
 }
@@ -278,33 +278,75 @@ static void OF_INDEX(pack)(SparseWork *w, int64_t first, int64_t end, int worker
     }
 }
 
-/* Sort indices below ``length``; ``spare`` has room for as many. */
-static void OF_INDEX(sort_indices)(INDEX *v, int64_t n, int64_t length, INDEX *spare)
+static void OF_INDEX(insert_indices)(INDEX *v, int64_t n)
+{
+    int64_t i, k;
+    for (i = 1; i < n; i++) {
+        const INDEX moved = v[i];
+        for (k = i; k > 0 && v[k - 1] > moved; k--)
+            v[k] = v[k - 1];
+        v[k] = moved;
+    }
+}
+
+/* Sort numbers by their lowest bytes first. */
+static void OF_INDEX(sort_by_bytes)(INDEX *v, int64_t n, int64_t lowest, int64_t span, INDEX *spare)
 {
     int64_t i, k;
     int shift;
-    if (n <= FEW_INDICES) {
-        for (i = 1; i < n; i++) {
-            const INDEX moved = v[i];
-            for (k = i; k > 0 && v[k - 1] > moved; k--)
-                v[k] = v[k - 1];
-            v[k] = moved;
-        }
-        return;
-    }
-    for (shift = 0; shift < 64 && (length - 1) >> shift > 0; shift += 8) {
+    for (shift = 0; shift < 64 && span >> shift > 0; shift += 8) {
         int64_t starts[256] = {0}, total = 0;
         for (i = 0; i < n; i++)
-            starts[(v[i] >> shift) & 255]++;
+            starts[((v[i] - lowest) >> shift) & 255]++;
         for (k = 0; k < 256; k++) {
             const int64_t count = starts[k];
             starts[k] = total;
             total += count;
         }
         for (i = 0; i < n; i++)
-            spare[starts[(v[i] >> shift) & 255]++] = v[i];
+            spare[starts[((v[i] - lowest) >> shift) & 255]++] = v[i];
         memcpy(v, spare, (size_t)n * sizeof(INDEX));
     }
+}
+
+/* Sort indices; ``spare`` has room for as many. They are put into buckets by their highest bits, and
+   sorted by insertion within these, as long as no bucket has many. */
+static void OF_INDEX(sort_indices)(INDEX *v, int64_t n, INDEX *spare)
+{
+    uint32_t starts[256] = {0}, total = 0, most = 0;
+    INDEX lowest, highest;
+    int64_t i, k;
+    int shift = 0;
+    if (n <= FEW_INDICES || n > INT32_MAX) {
+        if (n > FEW_INDICES)
+            OF_INDEX(sort_by_bytes)(v, n, 0, INT64_MAX >> (64 - 8 * sizeof(INDEX)), spare);
+        else
+            OF_INDEX(insert_indices)(v, n);
+        return;
+    }
+    lowest = highest = v[0];
+    for (i = 1; i < n; i++) {
+        lowest = v[i] < lowest ? v[i] : lowest;
+        highest = v[i] > highest ? v[i] : highest;
+    }
+    while ((highest - lowest) >> shift > 255)
+        shift++;
+    for (i = 0; i < n; i++)
+        starts[(v[i] - lowest) >> shift]++;
+    for (k = 0; k < 256; k++) {
+        const uint32_t count = starts[k];
+        most = count > most ? count : most;
+        starts[k] = total;
+        total += count;
+    }
+    if (most > FEW_INDICES) {
+        OF_INDEX(sort_by_bytes)(v, n, lowest, highest - lowest, spare);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        spare[starts[(v[i] - lowest) >> shift]++] = v[i];
+    OF_INDEX(insert_indices)(spare, n);
+    memcpy(v, spare, (size_t)n * sizeof(INDEX));
 }
 
 static const IndexLoops OF_INDEX(index_loops) = {

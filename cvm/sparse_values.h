@@ -1,10 +1,11 @@
 /* Included for each dtype T of entries and INDEX of indices (sparse_dtypes.h). */
 
-/* How many columns of a dense factor are worked on at once: their sums stay in registers. */
-#define WIDE ((int)(64 / sizeof(T)) * 2)
+/* Blocks of columns of a dense factor that are worked on at once, of 256, 128 and 32 bytes: their sums
+   stay in registers, or near. */
+#define WIDE ((int)(256 / sizeof(T)))
 
-static inline void NAME(dot_block)(const SparseWork *w, int64_t begin, int64_t end, int64_t at,
-                                   int width, T *sums)
+static inline void NAME(dot_block)(const SparseWork *w, int64_t begin, int64_t end, int64_t last,
+                                   int64_t at, int width, T *sums)
 {
     const T *data = (const T *)w->x.data, *dense = (const T *)w->dense + at;
     const INDEX *indices = (const INDEX *)w->x.indices;
@@ -15,6 +16,9 @@ static inline void NAME(dot_block)(const SparseWork *w, int64_t begin, int64_t e
     for (k = begin; k < end; k++) {
         const T entry = data[k];
         const T *row = dense + indices[k] * w->columns;
+        if (width > 1)
+            fetch(dense + indices[k + FETCHED_AHEAD < last ? k + FETCHED_AHEAD : last] * w->columns,
+                  width * (int)sizeof(T));
         for (c = 0; c < width; c++)
             sums[c] = PLUS(sums[c], TIMES(entry, row[c]));
     }
@@ -35,29 +39,35 @@ static inline void NAME(finish)(const SparseWork *w, int64_t at, int width, cons
     }
 }
 
+#define ROW_BLOCKS(WIDTH)                                                                          \
+    for (; at + (WIDTH) <= columns; at += (WIDTH)) {                                               \
+        NAME(dot_block)(w, begin, stop, last, at, WIDTH, sums);                                    \
+        NAME(finish)(w, i * columns + at, WIDTH, sums);                                            \
+    }
+
 /* Rows of x times a dense matrix, or vector. */
 static void NAME(dot)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const INDEX *indptr = (const INDEX *)w->x.indptr;
-    const int64_t columns = w->columns;
+    const int64_t columns = w->columns, last = (int64_t)indptr[w->x.rows] - 1;
     int64_t i, at;
     T sums[WIDE];
     (void)worker;
     for (i = first; i < end; i++) {
         const int64_t begin = indptr[i], stop = indptr[i + 1];
-        for (at = 0; at + WIDE <= columns; at += WIDE) {
-            NAME(dot_block)(w, begin, stop, at, WIDE, sums);
-            NAME(finish)(w, i * columns + at, WIDE, sums);
-        }
-        for (; at + WIDE / 4 <= columns; at += WIDE / 4) {
-            NAME(dot_block)(w, begin, stop, at, WIDE / 4, sums);
-            NAME(finish)(w, i * columns + at, WIDE / 4, sums);
-        }
-        for (; at < columns; at++) {
-            NAME(dot_block)(w, begin, stop, at, 1, sums);
-            NAME(finish)(w, i * columns + at, 1, sums);
-        }
+        at = 0;
+        ROW_BLOCKS(WIDE)
+        ROW_BLOCKS(WIDE / 2)
+        ROW_BLOCKS(WIDE / 8)
+        ROW_BLOCKS(1)
     }
+}
+
+static inline void NAME(add_block)(T *restrict to, T entry, const T *restrict row, int width)
+{
+    int c;
+    for (c = 0; c < width; c++)
+        to[c] = PLUS(to[c], TIMES(entry, row[c]));
 }
 
 /* Columns first to end of the transpose of x times a dense matrix: products are added to rows of the
@@ -66,7 +76,8 @@ static void NAME(dot_transposed)(SparseWork *w, int64_t first, int64_t end, int 
 {
     const T *data = (const T *)w->x.data, *dense = (const T *)w->dense;
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
-    const int64_t columns = w->columns;
+    const int64_t columns = w->columns, last = (int64_t)indptr[w->x.rows] - 1;
+    const int bytes = (int)(end - first < FEW_COLUMNS ? end - first : FEW_COLUMNS) * (int)sizeof(T);
     T *z = (T *)w->z;
     int64_t i, k, c;
     (void)worker;
@@ -79,7 +90,12 @@ static void NAME(dot_transposed)(SparseWork *w, int64_t first, int64_t end, int 
             for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
                 const T entry = data[k], *row = dense + i * columns;
                 T *to = z + indices[k] * columns;
-                for (c = first; c < end; c++)
+                fetch(z + indices[k + FETCHED_AHEAD < last ? k + FETCHED_AHEAD : last] * columns + first,
+                      bytes);
+                c = first;
+                for (; c + WIDE / 8 <= end; c += WIDE / 8)
+                    NAME(add_block)(to + c, entry, row + c, WIDE / 8);
+                for (; c < end; c++)
                     to[c] = PLUS(to[c], TIMES(entry, row[c]));
             }
     }
@@ -94,7 +110,8 @@ static void NAME(sampled)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const T *dense = (const T *)w->dense, *other = (const T *)w->other;
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
-    const int64_t columns = w->columns;
+    const int64_t columns = w->columns, last = (int64_t)indptr[w->x.rows] - 1;
+    const int bytes = (int)(columns < FEW_COLUMNS ? columns : FEW_COLUMNS) * (int)sizeof(T);
     T *z = (T *)w->z;
     int64_t i, k, c;
     int lane;
@@ -103,6 +120,7 @@ static void NAME(sampled)(SparseWork *w, int64_t first, int64_t end, int worker)
         for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
             const T *a = dense + i * columns, *b = other + indices[k] * columns;
             T sums[LANES], sum = ZERO;
+            fetch(other + indices[k + FETCHED_AHEAD < last ? k + FETCHED_AHEAD : last] * columns, bytes);
             for (lane = 0; lane < LANES; lane++)
                 sums[lane] = ZERO;
             for (c = 0; c + LANES <= columns; c += LANES)
@@ -131,19 +149,19 @@ static void NAME(sampled_vectors)(SparseWork *w, int64_t first, int64_t end, int
 }
 
 /* Rows of the product of two matrices (F. Gustavson, ACM TOMS 4, 1978), whose pointers are known.
-   Memory of a worker: for each column the last row that had it, plus 1; a sum; and room to sort. */
+   Memory of a worker: for each column a sum, the last row that had it, plus 1, and room to sort. */
 static void NAME(multiply)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const T *data = (const T *)w->x.data, *more = (const T *)w->y.data;
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
     const INDEX *others = (const INDEX *)w->y.indices, *pointers = (const INDEX *)w->y.indptr;
     const INDEX *to = (const INDEX *)w->z_indptr;
-    const int64_t columns = w->y.columns;
-    int64_t *mark = (int64_t *)(w->memory + worker * w->bytes), i, k, m, n;
-    T *sums = (T *)(mark + columns);
-    INDEX *spare = (INDEX *)(sums + columns);
+    T *sums = (T *)(w->memory + worker * w->bytes);
+    INDEX *mark = (INDEX *)(sums + w->y.columns), *spare = mark + w->y.columns;
+    int64_t i, k, m, n;
     for (i = first; i < end; i++) {
         INDEX *found = (INDEX *)w->z_indices + to[i];
+        const INDEX number = (INDEX)(i + 1);
         T *z = (T *)w->z + to[i];
         n = 0;
         for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
@@ -151,8 +169,8 @@ static void NAME(multiply)(SparseWork *w, int64_t first, int64_t end, int worker
             for (m = pointers[indices[k]]; m < (int64_t)pointers[indices[k] + 1]; m++) {
                 const INDEX column = others[m];
                 const T product = TIMES(entry, more[m]);
-                if (mark[column] != i + 1) {
-                    mark[column] = i + 1;
+                if (mark[column] != number) {
+                    mark[column] = number;
                     sums[column] = PLUS(ZERO, product);
                     found[n++] = column;
                 } else {
@@ -160,7 +178,7 @@ static void NAME(multiply)(SparseWork *w, int64_t first, int64_t end, int worker
                 }
             }
         }
-        OF_INDEX(sort_indices)(found, n, columns, spare);
+        OF_INDEX(sort_indices)(found, n, spare);
         for (k = 0; k < n; k++)
             z[k] = sums[found[k]];
     }
@@ -202,7 +220,7 @@ static void NAME(multiply_at)(SparseWork *w, int64_t first, int64_t end, int wor
     static void NAME(WHAT)(SparseWork *w, int64_t first, int64_t end, int worker)                  \
     {                                                                                              \
         const T *data = (const T *)w->x.data, *more = (const T *)w->y.data;                        \
-        const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;              \
+        const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;      \
         const INDEX *others = (const INDEX *)w->y.indices, *pointers = (const INDEX *)w->y.indptr;             \
         int64_t *counts = (int64_t *)w->counts, i;                                                 \
         (void)worker;                                                                              \
@@ -215,7 +233,7 @@ static void NAME(multiply_at)(SparseWork *w, int64_t first, int64_t end, int wor
                 const int left = m == m_end || (k < k_end && indices[k] <= others[m]);             \
                 const int right = k == k_end || (m < m_end && others[m] <= indices[k]);            \
                 const INDEX column = left ? indices[k] : others[m];                                    \
-                const T a = left ? data[k] : (T)ZERO, b = right ? more[m] : (T)ZERO;               \
+                const T a = left ? data[k] : ZERO, b = right ? more[m] : ZERO;               \
                 z[n] = RESULT;                                                                     \
                 found[n] = column;                                                                 \
                 n += (KEPT);                                                                       \
@@ -252,7 +270,7 @@ COMBINE(combine_neq, char, 1, a.re != b.re || a.im != b.im)
             T *z = (T *)w->z + i * columns;                                                        \
             const T *x = (const T *)w->dense + (int64_t)indptr[i] * columns;                       \
             for (c = 0; c < columns; c++)                                                          \
-                z[c] = indptr[i] < indptr[i + 1] ? x[c] : (T)ZERO;                                 \
+                z[c] = indptr[i] < indptr[i + 1] ? x[c] : ZERO;                                 \
             for (k = (int64_t)indptr[i] + 1; k < (int64_t)indptr[i + 1]; k++) {                    \
                 x += columns;                                                                      \
                 for (c = 0; c < columns; c++) {                                                    \
@@ -323,6 +341,7 @@ static const ValueLoops NAME(value_loops) = {
 };
 
 #undef WIDE
+#undef ROW_BLOCKS
 #undef INDEX
 #undef NAME
 #undef OF_INDEX

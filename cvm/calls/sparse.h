@@ -155,6 +155,11 @@ static int read_loops(SparsePlan *s)
 
 /* ---- running */
 
+static int64_t index_width(const SparseCall *c)
+{
+    return c->loops == &index_loops_i32 ? 4 : 8;
+}
+
 static int sparse_of(const Frame *frame, const SparseCall *c, const SparsePlace *place,
                      int64_t columns, Compressed *found)
 {
@@ -261,7 +266,7 @@ static int run_count_products(const void *params, Frame *frame)
     if (!factors_of(frame, c, &w))
         return DECLINED;
     w.counts = data_at(frame, &c->counts);
-    w.bytes = w.y.columns * (int64_t)sizeof(int64_t);
+    w.bytes = w.y.columns * index_width(c);
     status = share_rows(frame, &w, c, c->loops->count_products);
     return status == DONE ? count_entries(frame, c) : status;
 }
@@ -276,7 +281,7 @@ static int run_multiply(const void *params, Frame *frame)
     w.z_indices = data_at(frame, &c->z[1]);
     w.z_indptr = data_at(frame, &c->z[2]);
     c->loops->sum_counts((const int64_t *)data_at(frame, &c->counts), c->x.rows, w.z_indptr);
-    w.bytes = w.y.columns * (int64_t)(2 * sizeof(int64_t) + c->itemsize);
+    w.bytes = w.y.columns * (2 * index_width(c) + c->itemsize);
     return share_rows(frame, &w, c, c->values->multiply);
 }
 
@@ -450,7 +455,7 @@ static int run_count_nonzero_entries(const void *params, Frame *frame)
 static int run_keep_nonzero(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
-    const int64_t width = c->loops == &index_loops_i32 ? 4 : 8;
+    const int64_t width = index_width(c);
     Compressed x;
     if (!sparse_of(frame, c, &c->x, 0, &x))
         return DECLINED;
@@ -475,7 +480,7 @@ static int run_count_taken(const void *params, Frame *frame)
 static int run_take_rows(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
-    const int64_t width = c->loops == &index_loops_i32 ? 4 : 8;
+    const int64_t width = index_width(c);
     char *indptr = data_at(frame, &c->z[2]);
     Compressed x;
     if (!sparse_of(frame, c, &c->x, 0, &x))

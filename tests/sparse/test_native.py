@@ -184,6 +184,27 @@ def test_segments(dtype: str) -> None:
     a.compare(RTOL.get(dtype, 0))
 
 
+@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
+def test_columns_of_products_ascend(index_dtype: str) -> None:
+    """Few, many, and many close together beside one that is far away."""
+    rng = np.random.default_rng(0)
+    a = Applied()
+    for near, count in ((10, 4), (70_000, 100), (300, 80), (2000, 400)):
+        columns = rng.integers(0, near, (3, count))
+        columns[0, 0] = 99_999
+        rows = np.repeat(np.arange(3), count)
+        y = sp.csr_array((np.ones(3 * count), (rows, columns.ravel())), shape=(3, 100_000))
+        x = sp.csr_array(np.ones((2, 3)))
+        a.add(
+            CompressedMatMul(),
+            *arrays(x, index_dtype),
+            length(3),
+            *arrays(y, index_dtype),
+            length(100_000),
+        )
+    a.compare()
+
+
 def test_nan_stays_in_extremes() -> None:
     nan = np.array([1.0, np.nan, 2.0])
     p, i = np.asarray([0, 3], "int32"), np.asarray([0, 1, 2], "int32")
