@@ -53,6 +53,17 @@ static void NAME(dot)(SparseWork *w, int64_t first, int64_t end, int worker)
     int64_t i, at;
     T sums[WIDE];
     (void)worker;
+    if (columns == 1) {
+        const T *data = (const T *)w->x.data, *dense = (const T *)w->dense;
+        const INDEX *indices = (const INDEX *)w->x.indices;
+        for (i = first; i < end; i++) {
+            T sum = ZERO;
+            for (at = indptr[i]; at < (int64_t)indptr[i + 1]; at++)
+                sum = PLUS(sum, TIMES(data[at], dense[indices[at]]));
+            NAME(finish)(w, i, 1, &sum);
+        }
+        return;
+    }
     for (i = first; i < end; i++) {
         const int64_t begin = indptr[i], stop = indptr[i + 1];
         at = 0;
