@@ -327,3 +327,9 @@ cdef extern from "calls/graphs.h":
         Tree *tree
 
     int plan_graph(Planner *, const void *)
+
+cdef extern from "calls/sparse_plans.h":
+    ctypedef struct SparseSpec:
+        int what, kind, transposed, threads
+
+    int plan_sparse(Planner *, const void *)

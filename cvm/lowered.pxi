@@ -28,9 +28,10 @@ cdef class Lowered:
         self._kept = []
         node = step.node
         variables = node.outputs if node is not None else [None] * len(step.outputs)
-        tensors = bytes([
-            v is None or isinstance(v.type, TensorType) for v in variables
-        ]) + b"\0"
+        types = [None if v is None else v.type for v in variables]
+        if step.opcode is Opcode.COPY:  # by ``copy_value`` of the type
+            types = [getattr(step.compute, "__self__", None)]
+        tensors = bytes([t is None or isinstance(t, TensorType) for t in types]) + b"\0"
         self._kept.append(tensors)
         self.in_python.compute = <PyObject *>self._compute
         self.in_python.several = step.several
@@ -603,6 +604,29 @@ def native_call(step, plan, run, bytes params=b"", double work=1.0):
         spec.type[i] = variable.type.numpy_dtype.num
         spec.itemsize[i] = variable.type.numpy_dtype.itemsize
         spec.ndim[i] = variable.ndim
+    return found
+
+
+# -- sparse matrices
+
+_SPARSE = [
+    "dot", "usmm", "sampled", "product", "product_at", "combine", "transpose", "lookup",
+    "lookup_pairs", "gather", "scatter", "scatter_add", "rows", "pointers", "largest", "segments",
+    "drop_zeros", "take", "canonical", "same_length",
+]
+_SPARSE_KINDS = {
+    "combine": ["add", "mul", "maximum", "minimum", "neq", "lt", "gt"],
+    "segments": ["sum", "max", "min"],
+}
+
+
+def sparse(step, str what, str kind="", bint transposed=False, int threads=1):
+    """Lower an op on the arrays of sparse matrices (calls/sparse.h), of which some have several kinds."""
+    cdef Lowered found = new_lowered(step, "sparse", plan_sparse, sizeof(SparseSpec))
+    cdef SparseSpec *spec = <SparseSpec *>found.spec
+    spec.what, spec.transposed = _SPARSE.index(what), transposed
+    spec.threads = min(threads, MOST_THREADS)
+    spec.kind = _SPARSE_KINDS[what].index(kind) if kind else 0
     return found
 
 

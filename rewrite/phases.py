@@ -83,6 +83,8 @@ class Phase:
         A pass that needs the whole graph at once; it comes after the rules.
     tags : tuple of str
         Of the sweep. Rules have their own.
+    needed : callable (graph) -> bool, optional
+        Whether there is anything for it in a graph; by default there may be.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Phase:
     rules: RuleSet
     tags: tuple[str, ...] = ()
     sweep: Callable[[FunctionGraph, list[Firing]], None] | None = None
+    needed: Callable[[FunctionGraph], bool] | None = None
 
 
 PHASES = (
@@ -142,6 +145,8 @@ def rewrite(
         sweeps = phase.sweep is not None and selects(frozenset([phase.name, *phase.tags]))
         applies = bool(rules) or (phase.name == "merge" and (merging or folding))
         if not applies and not sweeps:
+            continue
+        if phase.needed is not None and not phase.needed(graph):
             continue
         started, before = time.perf_counter(), len(graph.nodes)
         firings: list[Firing] = []

@@ -26,7 +26,7 @@ from symcomp.errors import (
     SymcompError,
     UnusedInputError,
 )
-from symcomp.lazy import LazyMethod, lazy_module, lazy_names
+from symcomp.lazy import LazyMethod, lazy_module, lazy_names, offer, set_home
 from symcomp.ops.python_op import as_op
 
 clone = clone_replace
@@ -38,15 +38,16 @@ __all__ = [
     "gradient", "GradientError", "In", "load", "loop", "Lop", "map", "MissingInputError", "Mode",
     "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
     "ProfileStats", "reduce", "Rop", "save", "scan", "scan_checkpoints", "scan_module", "shared",
-    "shared_constructor", "SharedVariable", "subgraph_grad", "SymcompError", "tensor", "Type",
-    "UnusedInputError", "until", "Variable",
+    "shared_constructor", "SharedVariable", "sparse", "subgraph_grad", "SymcompError", "tensor",
+    "Type", "UnusedInputError", "until", "Variable",
 ]  # fmt: skip
 
 # Who only builds expressions needs nothing of these: they are imported when one is first used.
 if TYPE_CHECKING:
+    from symcomp import sparse
     from symcomp.later import *
 else:
-    __getattr__, __dir__ = lazy_names(__name__, __all__, "symcomp.later")
+    __getattr__, __dir__ = lazy_names(__name__, __all__, "symcomp.later", packages=["sparse"])
 
 
 class _Facade(ModuleType):
@@ -61,6 +62,15 @@ class _Facade(ModuleType):
         """What imports do: the package stays in ``sys.modules`` alone."""
 
 
+set_home("scipy.sparse", "symcomp.compile.sparse_shared")
+offer("symcomp.sparse", ("shared", "SparseSharedVariable"), "symcomp.compile.sparse_shared")
+offer("symcomp.sparse", ("verify_grad", "verify_grad_sparse"), "symcomp.sparse_checks")
+offer("symcomp.sparse", ("cg",), "symcomp.sparse_solvers")
+offer(
+    "symcomp.sparse",
+    ("adagrad", "adam", "lazy_adam", "lazy_momentum", "momentum", "row_gradient", "sgd"),
+    "symcomp.sparse_updates",
+)
 _later = lazy_module("symcomp.later")
 sys.modules[__name__].__class__ = _Facade
 Variable.eval = LazyMethod(  # type: ignore[attr-defined]

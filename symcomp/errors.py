@@ -7,7 +7,8 @@ from __future__ import annotations
 __all__ = [
     "AxisError", "CyclicGivensError", "DisconnectedInputError", "DTypeError", "GradientError",
     "GraphError", "IndexOutOfRangeError", "MissingInputError", "NotScalarConstantError",
-    "NullTypeGradError", "RewriteError", "RewriteWarning", "ShapeError", "StepError",
+    "NullTypeGradError", "RewriteError", "RewriteWarning", "ShapeError", "SparsePatternError",
+    "StepError",
     "SymcompError", "UnusedInputError",
 ]  # fmt: skip
 
@@ -57,6 +58,10 @@ class ParameterError(SymcompError, ValueError, TypeError):
 
 class LabelError(SymcompError, ValueError, IndexError):
     """A label names no class: it is negative, or not below the number of classes."""
+
+
+class SparsePatternError(SymcompError, ValueError):
+    """The indices of a sparse matrix do not fit its shape, its index dtype or one another."""
 
 
 class MissingInputError(SymcompError, ValueError):

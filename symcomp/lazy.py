@@ -67,15 +67,22 @@ class LazyMethod:
 
 
 def lazy_names(
-    package: str, names: Sequence[str], module: str, elsewhere: Sequence[str] = ()
+    package: str,
+    names: Sequence[str],
+    module: str,
+    elsewhere: Sequence[str] = (),
+    packages: Sequence[str] = (),
 ) -> tuple[Any, Any]:
     """``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` like its own.
 
-    ``elsewhere`` names modules in which those may be that the package has not.
+    ``elsewhere`` names modules in which those may be that the package has not; ``packages`` are inside
+    the package, and imported when one is asked for.
     """
     refuse = no_such_name(package, names, elsewhere)
 
     def get(name: str) -> Any:
+        if name in packages:
+            return import_module(f"{package}.{name}")
         if name not in names:
             refuse(name)
         value = getattr(import_module(module), name)
@@ -83,7 +90,7 @@ def lazy_names(
         return value
 
     def names_of_all() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names})
+        return sorted({*vars(sys.modules[package]), *names, *packages})
 
     return get, names_of_all
 
@@ -128,6 +135,44 @@ def _meant(name: str, names: Sequence[str], elsewhere: Sequence[str]) -> str:
     similar = [other for other in public if other.lower() == name.lower()]
     similar += difflib.get_close_matches(name, public, 1, 0.7)
     return f": did you mean {similar[0]!r}?" if similar else ""
+# Names that modules of higher layers add to packages of lower ones: package -> name -> module.
+_offered: dict[str, dict[str, str]] = {}
+# What knows the values whose classes are defined in a package: package -> module.
+_homes: dict[str, str] = {}
+
+
+def offer(package: str, names: Sequence[str], module: str) -> None:
+    """Add names of ``module`` to a package of a lower layer, which calls ``offered_names``."""
+    _offered.setdefault(package, {}).update(dict.fromkeys(names, module))
+
+
+def offered_names(package: str) -> tuple[Any, list[str]]:
+    """Return ``__getattr__`` of a package to which names are offered, and these names."""
+    names = _offered.get(package, {})
+    refuse = no_such_name(package, list(names))
+
+    def get(name: str) -> Any:
+        if name not in names:
+            refuse(name)
+        value = getattr(import_module(names[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, list(names)
+
+
+def set_home(package: str, module: str) -> None:
+    """Say which module knows the values whose classes are defined in ``package``."""
+    _homes[package] = module
+
+
+def import_home(value: Any) -> None:
+    """Import the module that knows a value, if one is known for its class."""
+    for kind in type(value).__mro__:
+        for package, module in _homes.items():
+            if kind.__module__.startswith(package):
+                import_module(module)
+                return
 
 
 def import_alone(package: str, folder: str, name: str) -> ModuleType:

@@ -38,6 +38,21 @@ class Feature:
     kernels: Formulas = field(default_factory=dict)
 
 
+#: Features of packages that are imported when they are first used, in the order of that.
+_offered: list[Feature] = []
+
+
+def offer_feature(feature: Feature) -> None:
+    """Add the feature of a package below the compiler; functions compiled from now on have it."""
+    if feature not in _offered:
+        _offered.append(feature)
+
+
+def offered_features() -> tuple[Feature, ...]:
+    """Return the features that packages have offered, in order."""
+    return tuple(_offered)
+
+
 def lowerings_for(features: Sequence[Feature], target: str) -> dict[type, Lowering]:
     """Return the lowerings of all features for a target; of two for one op the later feature's."""
     return {

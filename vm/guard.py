@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply
+from symcomp.core.sparse_values import numbers_of
 from symcomp.core.tensor import TensorType, describe_value
 from symcomp.errors import SymcompError
 from symcomp.vm.inspection import Inspector, Work
@@ -102,10 +103,9 @@ UNCHECKED = Binder()
 
 
 def has_nan(value: Any) -> bool:
-    """True if ``value`` is a floating array with a NaN in it."""
-    return (
-        isinstance(value, np.ndarray) and value.dtype.kind in "fc" and bool(np.isnan(value).any())
-    )
+    """True if ``value`` is a floating array, or sparse matrix, with a NaN in it."""
+    numbers = numbers_of(value)
+    return numbers is not None and numbers.dtype.kind in "fc" and bool(np.isnan(numbers).any())
 
 
 def _check_types(node: Apply, values: Any) -> tuple[Any, ...]:
@@ -148,7 +148,7 @@ def _check_nan(node: Apply, values: Any, first: Replayed | None = None) -> None:
     for position, value in enumerate(values):
         if has_nan(value):
             raise NaNError(
-                f"{node.op} made {int(np.isnan(value).sum())} NaN in output {position} "
+                f"{node.op} made {int(np.isnan(numbers_of(value)).sum())} NaN in output {position} "
                 f"({describe_value(value)}) out of inputs without NaN"
                 + (f"; the expression was made at {node.source}" if node.source else "")
                 + (f"; {told(first)}" if first is not None else "")

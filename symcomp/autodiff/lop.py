@@ -260,7 +260,7 @@ class _ReverseWalk:
                 self._pull(node, patterns[node])
 
     def _pull(self, node: Apply, pattern: list[list[bool]]) -> None:
-        gradients = [self._gradient(out) for out in node.outputs]
+        gradients = [self._gradient(node, out) for out in node.outputs]
         nulls = [g if g is not None and isinstance(g.type, NullType) else None for g in gradients]
         usable = [g if null is None else None for g, null in zip(gradients, nulls, strict=True)]
         wanted = [
@@ -287,12 +287,12 @@ class _ReverseWalk:
                 term = _fit(x, term, f"the pullback of {node.op}")
                 self._terms.setdefault(x, []).append(self._leave_branches(node, x, term))
 
-    def _gradient(self, out: Variable) -> Variable | None:
+    def _gradient(self, node: Apply, out: Variable) -> Variable | None:
         """The gradient of a node's output; None for whole numbers, which have none but zero."""
         if out not in self._terms:
             return None
         total = self._sum(out)
-        return None if _is_discrete(out) and not isinstance(total.type, NullType) else total
+        return None if stops_at(node, out) and not isinstance(total.type, NullType) else total
 
     def _undefined(self, node: Apply, wanted: Sequence[int]) -> dict[int, Variable]:
         """Null gradients for the inputs in which an output that the cost reads has no derivative,
@@ -401,14 +401,21 @@ def first_connected(row: Sequence[bool], marks: Sequence[Any]) -> Any:
     return next((m for on, m in zip(row, marks, strict=True) if on and m is not None), None)
 
 
+def stops_at(node: Apply, out: Variable) -> bool:
+    """Whether derivatives end at an output, as it jumps from one whole number to another."""
+    return _is_discrete(out) and not node.op.takes_apart
+
+
 def _is_discrete(x: Variable) -> bool:
     return isinstance(x, TensorVariable) and dtypes.is_discrete(x.dtype)
 
 
 def _fit(x: Variable, term: Any, who: str) -> Any:
     """``term``, given by ``who``, checked against, and cast to, the type of ``x``."""
-    if isinstance(term.type, NullType) or not isinstance(x.type, TensorType):
+    if isinstance(term.type, NullType):
         return term
+    if not isinstance(x.type, TensorType):
+        return x.type.filter_gradient(x, term, who)
     if not isinstance(term.type, TensorType):
         raise GradientError(f"{who} gave a {term.type} as the gradient of {x} ({x.type})")
     if term.ndim != x.type.ndim or any(
@@ -428,10 +435,10 @@ def _fit(x: Variable, term: Any, who: str) -> Any:
 def zeros_for(x: Any) -> TensorVariable:
     """Zeros of the shape of ``x``, in its dtype if it is floating, else ``config.floatX``."""
     if not isinstance(x, TensorVariable):
-        zeros = getattr(x, "zeros_like", None)
-        if zeros is None:
+        if not hasattr(x, "zeros_like"):
             raise NullTypeGradError(f"{x} of type {x.type} has no zero gradient")
-        return zeros()
+        if not hasattr(x, "dtype"):
+            return x.zeros_like()
     dtype = config.floatX if dtypes.is_discrete(x.dtype) else x.dtype
     return x.zeros_like(dtype)
 

@@ -13,6 +13,7 @@ from symcomp.autodiff.lop import (
     _reached_from,
     _targets,
     first_connected,
+    stops_at,
     zeros_for,
 )
 from symcomp.autodiff.stable import StableForm
@@ -128,8 +129,10 @@ def _directions(sources: Sequence[Variable], eval_points: Any) -> dict[Variable,
 
 def _fit_tangent(x: Variable, dx: Any, who: str) -> Any:
     """``dx`` checked against, and cast to, the type of ``x``."""
-    if isinstance(dx.type, NullType) or not isinstance(x.type, TensorType):
+    if isinstance(dx.type, NullType):
         return dx
+    if not isinstance(x.type, TensorType):
+        return x.type.filter_gradient(x, dx, who)
     if not isinstance(dx.type, TensorType):
         raise GradientError(f"{who} gave a {dx.type} as the tangent of {x} ({x.type})")
     if dx.ndim != x.type.ndim or any(
@@ -165,7 +168,7 @@ def _push(
     nulls = [dx if dx is not None and isinstance(dx.type, NullType) else None for dx in given]
     usable = [dx if null is None else None for dx, null in zip(given, nulls, strict=True)]
     poisoned = [first_connected(column, nulls) for column in zip(*pattern, strict=True)]
-    continuous = not all(map(_is_discrete, node.outputs))
+    continuous = not all(stops_at(node, y) for y in node.outputs)
     asked = continuous and any(dx is not None for dx in usable) and None in poisoned
     # An op that contains a graph does not tell its pushforward of inputs that move by nothing.
     if not asked or node.op.inner_graphs():
@@ -182,7 +185,7 @@ def _push(
     for y, dy in zip(node.outputs, found, strict=True):
         if dy is None or isinstance(dy.type, DisconnectedType):
             continue
-        if isinstance(dy.type, NullType) or not _is_discrete(y):
+        if isinstance(dy.type, NullType) or not stops_at(node, y):
             tangents[y] = _fit_tangent(y, dy, f"the pushforward of {node.op}")
 
 

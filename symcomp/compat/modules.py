@@ -133,6 +133,9 @@ def build() -> dict[str, ModuleType]:
         modules[package].__all__ += ["theano", "np"]
     for name in ("theano.tensor", "theano.tensor.basic", "theano.tensor.elemwise"):
         vars(modules[name])["scal"] = modules["theano.scalar"]
+    for name in ("theano.sparse", "theano.sparse.basic"):
+        for leaf in ("scalar", "tensor"):
+            vars(modules[name])[leaf] = modules[f"theano.{leaf}"]
     for name, module in modules.items():
         package, _, leaf = name.rpartition(".")
         # A function of the same name hides the module, as `theano.compile.function` does.

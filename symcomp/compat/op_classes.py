@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -30,16 +31,26 @@ from symcomp.ops.shape import normalize_axes
 from symcomp.ops.softmax import LogSoftmax, Softmax
 
 Test = Callable[[Any], bool]
+#: Packages of Theano, and the modules whose ``OP_CLASSES`` has their classes.
+_HOMES = {"theano.sparse": "symcomp.compat.sparse", "theano.tensor": __name__}
 
 
 class OpClass(StandIn):
-    """A class of ops of Theano's: what its constructor gives, and which ops are instances."""
+    """A class of ops of Theano's: what its constructor gives, and which ops are instances.
+
+    ``package`` is that of Theano which has it.
+    """
 
     def __init__(
-        self, name: str, make: Callable[..., Any], is_one: Test, base: type | None = None
+        self,
+        name: str,
+        make: Callable[..., Any],
+        is_one: Test,
+        base: type | None = None,
+        package: str = "theano.tensor",
     ) -> None:
         super().__init__(name, base)
-        self._make, self._is_one = make, is_one
+        self._make, self._is_one, self._package = make, is_one, package
 
     def __call__(self, *parameters: Any, **named: Any) -> Any:
         made = self._make(*parameters, **named)
@@ -47,19 +58,19 @@ class OpClass(StandIn):
             return made
         bound = inspect.signature(self._make).bind(*parameters, **named)
         bound.apply_defaults()
-        return Made(self._path, parameters, named, made, bound.arguments)
+        place = self._package, self._path
+        return Made(place, parameters, named, made, bound.arguments)
 
     def __instancecheck__(self, instance: Any) -> bool:
         if isinstance(instance, Made):
-            return instance.made_by == self._path
+            return instance.made_by == (self._package, self._path)
         return self._is_one(instance)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         if self._base is not None:
             return (self._base,)
-        return Missing(f"theano.tensor.{self._path}, as a class to derive from,").__mro_entries__(
-            bases
-        )
+        path = f"{self._package}.{self._path}, as a class to derive from,"
+        return Missing(path).__mro_entries__(bases)
 
 
 class Made:
@@ -67,7 +78,7 @@ class Made:
 
     def __init__(
         self,
-        made_by: str,
+        made_by: tuple[str, str],
         parameters: tuple[Any, ...],
         named: dict[str, Any],
         function: Callable[..., Any],
@@ -101,15 +112,16 @@ class Made:
 
     def __repr__(self) -> str:
         given = [*map(repr, self._parameters), *(f"{k}={v!r}" for k, v in self._named.items())]
-        return f"{self.made_by}({', '.join(given)})"
+        return f"{self.made_by[1]}({', '.join(given)})"
 
     def __reduce__(self) -> Any:
         return _again, self._key()
 
 
-def _again(name: str, parameters: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _again(made_by: tuple[str, str], parameters: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """What a constructor gave; how this is pickled."""
-    return OP_CLASSES[name](*parameters, **named)
+    package, name = made_by
+    return import_module(_HOMES[package]).OP_CLASSES[name](*parameters, **named)
 
 
 def _all_of(*kinds: type) -> Test:

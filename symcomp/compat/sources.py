@@ -15,6 +15,7 @@ import symcomp.gradient as gradient
 import symcomp.ifelse as ifelse
 import symcomp.printing as printing
 import symcomp.scan_module as scan_module
+import symcomp.sparse as symcomp_sparse
 import symcomp.tensor as symcomp_tensor
 import symcomp.typed_list as typed_list
 from symcomp.autodiff.lop import Lop, grad, subgraph_grad
@@ -50,6 +51,7 @@ from symcomp.compat.op_classes import OP_CLASSES
 from symcomp.compat.op_functions import as_ops
 from symcomp.compat.raw_random import RAW_RANDOM
 from symcomp.compat.scalars import SCALAR_CLASSES, SCALARS, SIGMOIDS, ScalarFunction
+from symcomp.compat.sparse import DRAWS, PRIVATE, SHARED, SPARSE
 from symcomp.compat.symbolic_axis import SYMBOLIC_AXES
 from symcomp.compile import debugmode, dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
@@ -358,7 +360,8 @@ OWN: dict[str, Namespace] = {
     },
     "theano.tensor.var": {"_tensor_py_operators": tensor.TensorVariable},
     "theano.tests.unittest_tools": {n: getattr(testing, n) for n in testing.__all__},
-    "theano.sparse": {"enable_sparse": False},
+    "theano.sparse": PRIVATE,
+    "theano.sparse.sandbox.sp2": DRAWS,
     "theano.version": {"full_version": VERSION, "short_version": VERSION, "version": VERSION},
 }
 
@@ -388,7 +391,8 @@ SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano.scalar": (SCALAR,),
     "theano.scan_module": (SCAN,),
     "theano.scan_module.scan_utils": (SCAN, GRAPHS),
-    "theano.sparse": (),
+    "theano.sparse": (SPARSE, names_of(symcomp_sparse), CORE),
+    "theano.sparse.sharedvar": (SHARED, names_of(symcomp_sparse), CORE),
     "theano.tensor": (OP_CLASSES, TENSOR, CORE),
     "theano.tensor.fft": (
         {"rfft": fft.rfft, "irfft": fft.irfft},

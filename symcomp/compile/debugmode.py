@@ -18,6 +18,7 @@ from symcomp.compile.rounding import Perturb, disagreement
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply
+from symcomp.core.sparse_values import numbers_of
 from symcomp.core.tensor import TensorType
 from symcomp.core.values import describe_contents
 from symcomp.cvm.executable import compile_graph
@@ -228,8 +229,9 @@ def _pairs(node: Apply, values: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 
 def _not_finite(value: Any) -> bool:
     """Whether there is NaN or infinity in a value."""
-    floating = isinstance(value, np.ndarray) and value.dtype.kind in "fc"
-    return floating and not np.isfinite(value).all()
+    numbers = numbers_of(value)
+    floating = numbers is not None and numbers.dtype.kind in "fc"
+    return floating and not np.isfinite(numbers).all()
 
 
 def _copy(variable: Any, value: Any) -> Any:

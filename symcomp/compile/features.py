@@ -12,7 +12,13 @@ from symcomp.cvm.machine import Lowered
 from symcomp.cvm.prepare import CPU
 from symcomp.rewrite.phases import PHASES, Phase
 from symcomp.scan.lowering import LOOPS
-from symcomp.vm.features import Feature, Lowering, lowerings_for, with_phases
+from symcomp.vm.features import (
+    Feature,
+    Lowering,
+    lowerings_for,
+    offered_features,
+    with_phases,
+)
 from symcomp.vm.program import Instruction
 
 
@@ -28,6 +34,7 @@ def lowered_graph(step: Instruction) -> Lowered | None:
 GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph})
 
 _features: list[Feature] = [CPU, LOOPS, GRAPHS]
+_n_own = len(_features)
 
 
 def register_feature(feature: Feature) -> None:
@@ -49,10 +56,10 @@ def register_feature(feature: Feature) -> None:
     >>> from symcomp.vm.features import Feature
     >>> register_feature(Feature("mine"))
     >>> [feature.name for feature in features()]
-    ['cpu', 'loops', 'graphs', 'mine']
+    ['cpu', 'loops', 'graphs', ..., 'mine']
     >>> unregister_feature("mine")
     """
-    if feature.name in [known.name for known in _features]:
+    if feature.name in [known.name for known in features()]:
         raise ValueError(f"register_feature: there is a feature {feature.name!r} already")
     _features.append(feature)
 
@@ -73,19 +80,19 @@ def unregister_feature(name: str) -> None:
 
 def features() -> tuple[Feature, ...]:
     """Return all features, in order."""
-    return tuple(_features)
+    return (*_features[:_n_own], *offered_features(), *_features[_n_own:])
 
 
 def phases() -> tuple[Phase, ...]:
     """Return the phases of rewriting, those of the features included."""
-    return with_phases(PHASES, _features)
+    return with_phases(PHASES, features())
 
 
 def lowerings(target: str) -> dict[type, Lowering]:
     """Return how instructions are lowered for a target, by the class of the op."""
-    return lowerings_for(_features, target)
+    return lowerings_for(features(), target)
 
 
 def kernels() -> Mapping[type, Callable[[Any], Any]]:
     """Return the formulas of the nodes that are generated kernels, by the class of the op."""
-    return {op: formula for feature in _features for op, formula in feature.kernels.items()}
+    return {op: formula for feature in features() for op, formula in feature.kernels.items()}

@@ -12,6 +12,7 @@ import numpy as np
 from symcomp.compile.mode import Mode
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Variable
+from symcomp.core.sparse_values import numbers_of
 from symcomp.core.values import describe_contents
 from symcomp.vm.guard import NaNError
 from symcomp.vm.inspection import Inspector, Work
@@ -71,9 +72,10 @@ class NanGuard(Inspector):
 
     def _found(self, value: Any) -> list[tuple[str, int]]:
         """What is wrong with a value, and in how many elements."""
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
+        numbers = numbers_of(value)
+        if numbers is None or numbers.dtype.kind not in "fc":
             return []
-        counts = [(word, int(np.count_nonzero(test(value)))) for word, test in self._tests]
+        counts = [(word, int(np.count_nonzero(test(numbers)))) for word, test in self._tests]
         return [(word, n) for word, n in counts if n]
 
     def _act(self, message: str) -> None:

@@ -13,6 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.sparse_values import (
+    describe_sparse_value,
+    is_sparse_value,
+    numbers_of,
+    places_of,
+    with_numbers,
+)
+
 # Relative differences that need no measuring.
 TOLERANCE = {"float16": 4e-3, "float32": 1e-5, "complex64": 1e-5}
 OTHERWISE = 1e-10
@@ -27,10 +35,11 @@ def perturbation(seed: int) -> Perturb:
     rng = np.random.default_rng(seed)
 
     def perturb(value: Any) -> Any:
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
+        numbers = numbers_of(value)
+        if numbers is None or numbers.dtype.kind not in "fc":
             return value
-        shift = rng.uniform(-1.0, 1.0, value.shape) * np.finfo(value.dtype).eps
-        return np.asarray(value * (1 + shift), value.dtype)
+        shift = rng.uniform(-1.0, 1.0, numbers.shape) * np.finfo(numbers.dtype).eps
+        return with_numbers(value, np.asarray(numbers * (1 + shift), numbers.dtype))
 
     return perturb
 
@@ -48,6 +57,11 @@ def disagreement(
     removes_overflow : bool
         Whether a number may take the place of an infinity or NaN.
     """
+    if is_sparse_value(expected) and is_sparse_value(found):
+        places = _different_places(expected, found)
+        return places or disagreement(
+            expected.data, found.data, lambda perturb: again(perturb).data, removes_overflow
+        )
     if not isinstance(expected, np.ndarray) or not isinstance(found, np.ndarray):
         return ""
     if expected.dtype != found.dtype or expected.shape != found.shape:
@@ -68,6 +82,17 @@ def disagreement(
         f"{int(far.sum())} of {far.size} elements differ; at {where} {expected[where]!r} was "
         f"expected, got {found[where]!r}"
     )
+
+
+def _different_places(expected: Any, found: Any) -> str:
+    """In words, how the patterns of two sparse matrices differ; empty if they do not."""
+    same = (expected.format, expected.shape) == (found.format, found.shape) and all(
+        map(np.array_equal, places_of(expected), places_of(found))
+    )
+    if same:
+        return ""
+    wanted, got = map(describe_sparse_value, (expected, found))
+    return f"{wanted}, was expected, got {got}, with another pattern"
 
 
 def _differs(expected: Any, found: Any, removes_overflow: bool) -> Any:

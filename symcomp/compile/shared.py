@@ -15,6 +15,7 @@ from symcomp.core.node import Type, Variable
 from symcomp.core.special_types import generic
 from symcomp.core.tensor import TensorType, TensorVariable, describe_value, refuse_masked
 from symcomp.errors import DTypeError, ShapeError
+from symcomp.lazy import import_home
 from symcomp.ops.convert import note_float64
 
 
@@ -195,6 +196,7 @@ def shared(
             f"shared: {value} is symbolic; the value must be known. Use {value}.eval() to compute "
             "it first"
         )
+    import_home(value)
     for constructor in _constructors:
         try:
             return constructor(

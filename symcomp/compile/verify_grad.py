@@ -11,9 +11,13 @@ from symcomp.autodiff.check import check_derivatives
 from symcomp.compile.function import function
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
+from symcomp.core.sparse_values import is_sparse_value
 from symcomp.core.tensor import TensorType, refuse_masked
 from symcomp.errors import DTypeError
+from symcomp.lazy import lazy_module
 from symcomp.ops.scalar_math import cast
+
+sparse_checking = lazy_module("symcomp.sparse.checking")
 
 
 def verify_grad(
@@ -35,10 +39,11 @@ def verify_grad(
     Parameters
     ----------
     fun : callable
-        From tensor variables to one tensor variable, of any rank. Whole numbers, as those of
-        ``argmax``, have the derivative zero.
-    pt : sequence of array_like
+        From variables to one variable, of any rank. Whole numbers, as those of ``argmax``, have the
+        derivative zero.
+    pt : sequence of array_like, and of SciPy's sparse arrays and matrices
         Where to differentiate: one floating array per argument. Integer arrays are held constant.
+        Derivatives with respect to a sparse argument are those in its stored entries.
     n_tests : int
         How many random projections to check.
     rng : numpy.random.Generator, optional
@@ -73,6 +78,8 @@ def verify_grad(
     if not isinstance(pt, list | tuple):
         raise TypeError(f"verify_grad: pt must be a list, one array per argument, got {pt!r}")
     refuse_masked(pt)
+    if any(map(is_sparse_value, pt)):
+        fun, pt = sparse_checking.of_entries(fun, pt)
     arrays = [np.array(p) for p in pt]
     for position, array in enumerate(arrays):
         if array.dtype.name not in dtypes.ALL:

@@ -39,6 +39,12 @@ class Type:
             raise TypeError(f"{variable} has type {variable.type}, which does not fit {self}")
         return variable
 
+    def filter_gradient(self, x: Variable, term: Any, who: str) -> Any:
+        """``term``, which ``who`` gave as the gradient or tangent of ``x``, or an error if it is
+        none.
+        """
+        return term
+
     def values_eq(self, a: Any, b: Any) -> bool:
         """True if the two values are equal."""
         return bool(a == b)
@@ -54,6 +60,10 @@ class Type:
     def copy_value(self, value: Any) -> Any:
         """A value equal to ``value`` that shares nothing with it that can change."""
         return value
+
+    def joined(self, other: Type) -> Type | None:
+        """The type of values of this type and of ``other``; None if there is none."""
+        return self if self == other else None
 
     def make_variable(self, name: str | None = None) -> Variable:
         """A new variable of this type with no owner."""

@@ -33,6 +33,8 @@ class Op:
         Whether only that part of its value is meant that is read, as rewrites have seen.
     runs_users_code : bool
         Whether ``perform`` is the user's, though the class is not: then its results are checked.
+    takes_apart : bool
+        Whether outputs are parts of an input: then those of whole numbers have gradients, too.
     runs_bodies : bool
         Whether it runs the graphs that it contains (``bind_bodies``).
     copies_results_of_bodies : bool
@@ -50,6 +52,7 @@ class Op:
     destroy_map: Mapping[int, tuple[int, ...]] = {}
     gives_part: ClassVar[bool] = False
     runs_users_code: ClassVar[bool] = False
+    takes_apart: ClassVar[bool] = False
     runs_bodies: ClassVar[bool] = False
     copies_results_of_bodies: ClassVar[bool] = False
     rewrites_of_bodies: Callable[[frozenset[str]], bool] | None = None

@@ -17,6 +17,7 @@ from symcomp.config import config
 from symcomp.core.dtype import canonical, is_discrete
 from symcomp.core.node import Constant, Type, Variable
 from symcomp.core.record import record
+from symcomp.core.sparse_values import describe_sparse_value, is_sparse_value
 from symcomp.errors import DTypeError, ShapeError
 
 StaticShape = tuple[int | None, ...]
@@ -365,6 +366,8 @@ def describe_value(value: Any) -> str:
         return f"{article} {value.dtype} array of shape {value.shape}"
     if isinstance(value, np.generic):
         return f"the {value.dtype} scalar {value!r}"
+    if is_sparse_value(value):
+        return describe_sparse_value(value)
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) < 60 else text[:57] + '...'}"
 

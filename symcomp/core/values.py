@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.sparse_values import is_sparse_value
 from symcomp.core.tensor import describe_value
 
 
@@ -47,4 +48,6 @@ def describe_contents(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         layout = "" if value.flags.c_contiguous or value.ndim < 2 else f", strides {value.strides}"
         return f"{describe_value(value)}{layout}: {range_of(value)}"
+    if is_sparse_value(value):
+        return f"{describe_value(value)}: {range_of(value.data)}"
     return describe_value(value)

@@ -121,7 +121,7 @@ def _joined_type(x: Type, y: Type) -> Type | None:
         return TensorType(
             x.dtype, [a if a == b else None for a, b in zip(x.shape, y.shape, strict=True)]
         )
-    return x if x == y else None
+    return x.joined(y)
 
 
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:

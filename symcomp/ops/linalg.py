@@ -49,7 +49,8 @@ def dot(x: Any, y: Any) -> TensorVariable:
     Parameters
     ----------
     x, y : tensor_like
-        The last axis of x meets the last but one (or only) axis of y. A scalar multiplies.
+        The last axis of x meets the last but one (or only) axis of y. A scalar multiplies. A
+        sparse matrix multiplies as by ``sparse.structured_dot``.
 
     Raises
     ------
@@ -62,6 +63,10 @@ def dot(x: Any, y: Any) -> TensorVariable:
     >>> T.dot(a, x).eval({a: [[1, 2], [3, 4]], x: [1, 1]})
     array([3., 7.])
     """
+    if hasattr(x, "__dot__"):
+        return x.__dot__(y)
+    if hasattr(y, "__rdot__"):
+        return y.__rdot__(x)
     x, y = _promoted(x, y)
     if x.ndim == 0 or y.ndim == 0:
         return mul(x, y)

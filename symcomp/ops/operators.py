@@ -134,7 +134,7 @@ _NUMERIC = (Variable, Number, np.ndarray, np.generic, list, tuple)
 def _understood(other: Any) -> bool:
     """Whether an operator should try: what is no tensor is left to the other operand."""
     if isinstance(other, _NUMERIC):
-        return True
+        return not getattr(other, "has_operators_for_tensors", False)
     if other is None or isinstance(other, str | bytes | dict | set):
         return False
     try:

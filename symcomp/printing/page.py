@@ -11,6 +11,7 @@ from symcomp.codegen.kernel import whole_kernel
 from symcomp.compile.callable import Function
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.sparse_values import is_sparse_value, pattern_picture
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.cvm.kernels import formula_of
@@ -300,9 +301,19 @@ def _leaf(name: str, x: Variable, outside: str) -> DrawnNode:
     kind = "input"
     if isinstance(x, Constant):
         kind = "constant"
-        details.append(("value", min_informative_str(x.data)))
+        details += _value(x.data)
+    elif is_sparse_value(getattr(getattr(x, "container", None), "value", None)):
+        details += _value(x.container.value)  # type: ignore[attr-defined]
     label = f"{shortened(' '.join(str(x).split()), LONGEST_LABEL)}\n{x.type}"
     return DrawnNode(name, label, kind, {}, details)
+
+
+def _value(value: Any) -> list[tuple[str, str]]:
+    """What is told of a value; of a sparse matrix its pattern, too."""
+    found = [("value", min_informative_str(value))]
+    if is_sparse_value(value):
+        found.append(("pattern", pattern_picture(value)))
+    return found
 
 
 def _edge_text(x: Variable) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Variable
+from symcomp.core.sparse_values import density_of, is_sparse_value
 from symcomp.core.tensor import describe_value
 from symcomp.core.tree import letters
 from symcomp.core.values import range_of
@@ -19,7 +20,8 @@ def min_informative_str(obj: Any) -> str:
     """Few words that tell a variable or a value from others.
 
     Of a variable, the expression that made it, down to named variables; what comes again is
-    ``<letter>``. Of an array its elements, if they are few, or its dtype, shape and range.
+    ``<letter>``. Of an array its elements, if they are few, or its dtype, shape and range; of a
+    sparse matrix its density, too.
 
     Examples
     --------
@@ -41,6 +43,8 @@ def min_informative_str(obj: Any) -> str:
         if obj.size <= MOST_ELEMENTS:
             return np.array2string(obj, separator=", ").replace("\n", "")
         return f"{obj.dtype} {obj.shape}, {range_of(obj)}"
+    if is_sparse_value(obj):
+        return f"{obj.dtype} {obj.format} {obj.shape}, {density_of(obj)}, {range_of(obj.data)}"
     return describe_value(obj)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp import sparse
 from symcomp import typed_list as lists
 from symcomp.autodiff.stable import Pin
 from symcomp.core.closed import ClosedGraph
@@ -56,6 +57,7 @@ from symcomp.ops.windows.geometry import Geometry
 from symcomp.ops.windows.pooling import AtPositions
 from symcomp.scan.budget import ChunkLength
 from symcomp.scan.rows import Continued, FirstRows, LastRows, LeadingRows
+from symcomp.sparse.rows import AdamRows, MomentumRows
 from symcomp.tensor.shared_randomstreams import RandomStreams
 from symcomp.vm.destinations import Reserve
 
@@ -197,11 +199,44 @@ def of_control():
     ]  # fmt: skip
 
 
+def of_sparse():
+    """Sparse matrices, made of dense ones, and what reads them."""
+    s = sparse
+    a, b = s.csr_from_dense(X), s.csc_from_dense(T.switch(Y > 0, Y, 0))
+    ids, half = T.constant(np.array([0, 3, 0])), T.cast(k, "int64")
+    unsorted = s.CSR(x, T.cast(ks[::-1], "int32"), np.array([0, 2, 2, 4, 4]), (k + 2, 4))
+    blocks = s.tobsr(a, (2, 2))
+    softmax = s.structured_softmax(a)
+    number = T.constant(0.5)
+    rows, places = X[:2] * Y[:2], T.constant(np.array([1, 3]))
+    updates = [*MomentumRows()(number, number, X, Y, rows, places)]
+    updates += AdamRows()(*[number] * 4, X, Y, X, rows, places)
+    counts = RandomStreams(7).gen(s.multinomial, 5, s.csr_from_dense(np.eye(3)))
+    matrices = [
+        RandomStreams(7).gen(s.random, 4, 4, 0.5), counts, a + b, a - b, a * b,
+        a * Y, a * x, s.maximum(a, b), s.lt(a, b), -a, a.T.tocoo().tocsr(),
+        s.cast(a, "float32"), s.remove0(a * (X > 1)), s.vstack([a, a]), s.hstack([a, a], "csr"),
+        a[1:half], a[:, 1:half], a[[1, 0]], a[:, ids], a[ids][:, ids], s.true_dot(a, b),
+        s.structured_dot(a, a), s.from_triplets(x, ks, ks, (4, 4)), unsorted, blocks.tocsr() * 2.0,
+        s.block_diag(a, a), softmax, s.sampling_dot(X, Y, a), s.kron(a[:2, :2], a[:2, :2]),
+        s.with_index_dtype(s.with_index_dtype(a, "int64"), "int32"), s.row_scale(a, x),
+    ]  # fmt: skip
+    dense = [
+        s.dot(a, Y), s.dot(b, x) * 2 + x, s.dot(blocks, Y), a.sum(axis=0), a[[0, 1], [1, 2]],
+        s.max(a, axis=1), s.segment_max(x, ks), s.segment_sum(x, ks, 4), Y + a.toarray(),
+        s.spsolve(a, x), s.spsolve_triangular(a, x), s.expm_multiply(a, x), a.shape,
+        T.grad(s.structured_dot(a, a).toarray().sum(), X), s.structured_add_s_v(a, x).toarray(),
+        T.grad(s.expm_multiply(a, x).sum(), X), T.grad(s.sqr(a[ids]).sum(), X),
+        s.CSR(x, ks, [0, 4], (1, 4)).toarray(),
+    ]  # fmt: skip
+    return [*(m.toarray() for m in matrices), *dense, *updates]
+
+
 ELSEWHERE = ("symcomp.tests", "symcomp.compat", "symcomp.codegen._prebuilt")
 
 GROUPS = [
     in_loops, of_graphs, of_random_numbers, of_lists, of_matrices, of_products, of_shapes,
-    of_lines, of_control,
+    of_lines, of_control, of_sparse,
 ]  # fmt: skip
 
 

@@ -195,3 +195,14 @@ def test_theanos_names():
     for name in names.split():
         for module in ("theano.typed_list", "theano.typed_list.basic"):
             assert not isinstance(resolve(module, name), Missing)
+
+
+def test_results_that_are_arguments():
+    """A copy of a list is a list, in the native machine, too."""
+    rows = L.TypedListType(T.lvector)("rows")
+    for linker in ("vm", "cvm"):
+        f = symcomp.function([rows], [rows, rows.reverse()], mode=symcomp.Mode(linker=linker))
+        given = [np.array([3, 1]), np.array([5])]
+        same, turned = f(given)
+        assert type(same) is list
+        assert [v.tolist() for v in same] == [[3, 1], [5]] == [v.tolist() for v in turned[::-1]]

@@ -25,7 +25,9 @@ from symcomp.core.fields import misfit, plain
 from symcomp.core.node import Type
 from symcomp.core.op import Op
 from symcomp.core.source import Source
+from symcomp.core.sparse_values import is_sparse_value, places_of
 from symcomp.errors import LoadError, SaveError, ShapeError
+from symcomp.lazy import lazy_module
 from symcomp.ops.elemwise import ROWS, ScalarOp
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.pattern import Slice
@@ -33,6 +35,8 @@ from symcomp.ops.reduce import REDUCTIONS, Reduction
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.scan.layout import Layout
 from symcomp.vm.guard import is_users
+
+sparse_values = lazy_module("symcomp.sparse.values")
 
 # Where the classes of ops and types are; importing these modules defines things, and does no more.
 PLACES = (
@@ -82,6 +86,10 @@ class Encoder:
             return {"dtype": value.name}
         if isinstance(value, np.ndarray | np.generic):
             return {"array": self._array(np.asarray(value))}
+        if is_sparse_value(value):
+            arrays = [self(x) for x in (value.data, *places_of(value))]
+            kind = [value.format, sparse_values.container_of(value)]
+            return {"sparse": [*kind, [int(n) for n in value.shape], *arrays]}
         return self._composite(value)
 
     def _composite(self, value: Any) -> Any:
@@ -154,6 +162,7 @@ class Decoder:
             "bytes": lambda x: base64.b64decode(_string(x), validate=True),
             "dtype": lambda x: np.dtype(dtypes.canonical(_string(x))),
             "array": self._array,
+            "sparse": self._sparse,
             "slice": lambda x: Slice(*(self(part) for part in x)),
             "source": _source,
             "tuple": lambda x: tuple(self(v) for v in x),
@@ -243,6 +252,13 @@ class Decoder:
             raise LoadError(f"there is no array {number}")
         found: np.ndarray = self._arrays[number]
         return found
+
+    def _sparse(self, text: Any) -> Any:
+        format, container, shape, *arrays = text
+        if len(shape) != 2 or not all(fits(int, n) and n >= 0 for n in shape):
+            raise LoadError(f"{_short(shape)} is no shape of a sparse matrix")
+        arrays = [self(x) for x in arrays]
+        return sparse_values.from_arrays(_string(format), _string(container), shape, arrays)
 
 
 def named_class(name: Any, *bases: type) -> Any:

@@ -1,0 +1,182 @@
+/* Loops over sparse matrices in compressed form: rows of CSR, or columns of CSC.
+
+   Everything here is plain C without Python. A matrix has an entry ``data[k]`` at column
+   ``indices[k]`` of row i for indptr[i] <= k < indptr[i + 1]; columns ascend within a row. Loops work
+   on a stretch of rows, so that threads can share them: each element of a result is computed in one
+   order, whatever the number of threads is. */
+#ifndef SYMCOMP_SPARSE_H
+#define SYMCOMP_SPARSE_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *data, *indices, *indptr;
+    int64_t rows, columns;
+} Compressed;
+
+enum { COMBINE_ADD, COMBINE_MUL, COMBINE_MAXIMUM, COMBINE_MINIMUM, COMBINE_NEQ, COMBINE_LT,
+       COMBINE_GT, N_COMBINATIONS };
+enum { SEGMENT_SUM, SEGMENT_MAX, SEGMENT_MIN, N_SEGMENT_KINDS };
+
+/* Up to this many indices are sorted by insertion. */
+enum { FEW_INDICES = 24 };
+/* Entries whose products are added up side by side. */
+enum { LANES = 8 };
+/* Rows of dense matrices are fetched into the cache so many entries before they are read: the processor
+   does not foresee where they lie. Of longer rows it does, from so many columns on. */
+enum { FETCHED_AHEAD = 12, FEW_COLUMNS = 32 };
+
+/* What the parts of one call share. */
+typedef struct SparseWork {
+    Compressed x, y;            /* y: the second factor, or a pattern */
+    const char *dense, *other;  /* dense factors, in C order */
+    const char *base, *alpha;   /* of base + alpha x dense; NULL: none */
+    char *z, *z_indices, *z_indptr;
+    char *counts;               /* of each row, int64_t */
+    char *memory;               /* of each worker ``bytes``, zeroed */
+    int64_t bytes, columns, parts;
+    int64_t steps[2];           /* of a dense matrix that is read anywhere, in bytes */
+    int itemsize, kind;
+    void (*run)(struct SparseWork *work, int64_t first, int64_t end, int worker);
+    int64_t (*row_at)(const char *indptr, int64_t rows, int64_t entries);
+} SparseWork;
+
+typedef void rows_function(SparseWork *work, int64_t first, int64_t end, int worker);
+
+/* Functions that know the dtype of indices. */
+typedef struct {
+    int64_t (*row_at)(const char *indptr, int64_t rows, int64_t entries);
+    int (*pointers_fit)(const char *indptr, int64_t rows, int64_t stored);
+    int (*indices_fit)(const char *indices, int64_t count, int64_t columns);
+    int (*ascend)(const Compressed *x);
+    int64_t (*largest)(const char *indices, int64_t count);
+    int64_t (*sum_counts)(const int64_t *counts, int64_t rows, char *indptr);
+    void (*number_rows)(const char *indptr, int64_t rows, char *z);
+    int (*count_rows)(const char *major, int64_t stored, int64_t rows, char *indptr);
+    void (*transpose)(const Compressed *x, int itemsize, char *data, char *indices, char *indptr);
+    void (*scatter)(const Compressed *x, int itemsize, char *z);
+    void (*gather)(const Compressed *pattern, const char *dense, const int64_t *steps, int itemsize,
+                   char *z);
+    void (*take_rows)(const Compressed *x, const char *ids, int64_t n, int itemsize, char *data,
+                      char *indices, const char *indptr);
+    int64_t (*count_taken)(const Compressed *x, const char *ids, int64_t n, char *indptr);
+    rows_function *look_up, *count_products, *pack;
+    void (*look_up_pairs)(const Compressed *x, const char *major, const char *minor, int64_t n,
+                          int itemsize, char *z);
+} IndexLoops;
+
+/* Functions that know the dtypes of entries and indices. */
+typedef struct {
+    rows_function *dot, *dot_transposed, *sampled, *sampled_vectors, *multiply, *multiply_at;
+    rows_function *combine[N_COMBINATIONS];     /* NULL where the dtype has no order */
+    rows_function *segments[N_SEGMENT_KINDS];
+    void (*scatter_add)(const Compressed *x, char *z);
+    int64_t (*keep_nonzero)(const Compressed *x, char *data, char *indices, char *indptr);
+    int value_bytes;
+} ValueLoops;
+
+static inline void move_item(char *z, const char *x, int itemsize)
+{
+    switch (itemsize) {
+    case 1: *z = *x; return;
+    case 2: memcpy(z, x, 2); return;
+    case 4: memcpy(z, x, 4); return;
+    case 8: memcpy(z, x, 8); return;
+    default: memcpy(z, x, 16);
+    }
+}
+
+static inline void fetch(const void *p, int bytes)
+{
+#ifdef __GNUC__
+    int k;
+    for (k = 0; k < bytes; k += 64)
+        __builtin_prefetch((const char *)p + k);
+#else
+    (void)p;
+    (void)bytes;
+#endif
+}
+
+typedef struct { float re, im; } SparseComplex64;
+typedef struct { double re, im; } SparseComplex128;
+
+#define INDEX int32_t
+#define OF_INDEX(x) x##_i32
+#include "sparse_indices.h"
+#define INDEX int64_t
+#define OF_INDEX(x) x##_i64
+#include "sparse_indices.h"
+
+/* Numbers that the processor knows. */
+#define PLUS(a, b) ((T)((a) + (b)))
+#define TIMES(a, b) ((T)((a) * (b)))
+#define ZERO 0
+#define IS_ZERO(a) ((a) == 0)
+#define HAS_ORDER 1
+
+#define T float
+#define OF_VALUE(x) x##_f32
+#include "sparse_dtypes.h"
+#define T double
+#define OF_VALUE(x) x##_f64
+#include "sparse_dtypes.h"
+/* Sums of signed integers wrap around, as NumPy's do: unsigned ones are defined to, and comparisons
+   are made of the signed type. */
+#undef PLUS
+#undef TIMES
+#define PLUS(a, b) ((T)((uint64_t)(a) + (uint64_t)(b)))
+#define TIMES(a, b) ((T)((uint64_t)(a) * (uint64_t)(b)))
+#define T int32_t
+#define OF_VALUE(x) x##_int32
+#include "sparse_dtypes.h"
+#define T int64_t
+#define OF_VALUE(x) x##_int64
+#include "sparse_dtypes.h"
+
+/* Complex numbers; products as NumPy's, which do not look for infinities. */
+#undef PLUS
+#undef TIMES
+#undef ZERO
+#undef IS_ZERO
+#undef HAS_ORDER
+#define PLUS(a, b) ((T){(a).re + (b).re, (a).im + (b).im})
+#define TIMES(a, b) ((T){(a).re * (b).re - (a).im * (b).im, (a).re * (b).im + (a).im * (b).re})
+#define ZERO ((T){0, 0})
+#define IS_ZERO(a) ((a).re == 0 && (a).im == 0)
+#define HAS_ORDER 0
+#define T SparseComplex64
+#define OF_VALUE(x) x##_c64
+#include "sparse_dtypes.h"
+#define T SparseComplex128
+#define OF_VALUE(x) x##_c128
+#include "sparse_dtypes.h"
+#undef PLUS
+#undef TIMES
+#undef ZERO
+#undef IS_ZERO
+#undef HAS_ORDER
+
+/* Rows of one part of several: each has about as many entries. Every part from a row to the next
+   part's row, so that nothing is done twice. */
+static void do_sparse_part(void *given, int64_t part, int worker)
+{
+    SparseWork *w = (SparseWork *)given;
+    const int64_t rows = w->x.rows;
+    int64_t first, end;
+    if (w->row_at == NULL) {
+        first = w->columns * part / w->parts;
+        end = w->columns * (part + 1) / w->parts;
+    } else {
+        /* A row counts as an entry, so that empty ones are shared, too. */
+        const int64_t all = w->row_at(w->x.indptr, rows, -1);
+        first = part == 0 ? 0 : w->row_at(w->x.indptr, rows, all / w->parts * part);
+        end = part == w->parts - 1 ? rows : w->row_at(w->x.indptr, rows, all / w->parts * (part + 1));
+    }
+    if (first < end)
+        w->run(w, first, end, worker);
+}
+
+#endif
