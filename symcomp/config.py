@@ -198,7 +198,7 @@ OPTIONS = (
         "most_plans",
         48,
         int,
-        "How many plans a function keeps, for inputs of different layouts and for branches; 0: none.",
+        "How many plans a function keeps, for different layouts of inputs and branches; 0: none.",
         most=10_000,
     ),
     Option(

@@ -75,8 +75,8 @@ def lazy_names(
 ) -> tuple[Any, Any]:
     """``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` like its own.
 
-    ``elsewhere`` names modules in which those may be that the package has not; ``packages`` are inside
-    the package, and imported when one is asked for.
+    ``elsewhere`` names modules in which those may be that the package has not; ``packages`` are
+    inside the package, and imported when one is asked for.
     """
     refuse = no_such_name(package, names, elsewhere)
 
@@ -135,6 +135,8 @@ def _meant(name: str, names: Sequence[str], elsewhere: Sequence[str]) -> str:
     similar = [other for other in public if other.lower() == name.lower()]
     similar += difflib.get_close_matches(name, public, 1, 0.7)
     return f": did you mean {similar[0]!r}?" if similar else ""
+
+
 # Names that modules of higher layers add to packages of lower ones: package -> name -> module.
 _offered: dict[str, dict[str, str]] = {}
 # What knows the values whose classes are defined in a package: package -> module.

@@ -181,7 +181,7 @@ static int no_memory_in(Frame *frame)
 /* Do all rows, in parts that threads share. */
 static int share_rows(Frame *frame, SparseWork *w, const SparseCall *c, rows_function *run)
 {
-    const int threads = n_forks ? 1 : c->threads;
+    const int threads = c->threads;
     w->run = run;
     w->row_at = c->loops->row_at;
     w->itemsize = c->itemsize;
@@ -220,7 +220,7 @@ static int run_sparse_dot(const void *params, Frame *frame)
         return share_rows(frame, &w, c, c->values->dot);
     memset(w.z, 0, (size_t)(c->n * c->columns * c->itemsize));
     w.run = c->values->dot_transposed;
-    w.parts = n_forks || c->columns < 8 * c->threads ? 1 : c->threads;
+    w.parts = c->columns < 8 * c->threads ? 1 : c->threads;
     share(do_sparse_part, &w, w.parts, (int)w.parts);
     return DONE;
 }

@@ -1,4 +1,4 @@
-"""A feature from outside of symcomp: an op with a rewrite, a lowering and native code of its own."""
+"""A feature from outside of symcomp: an op with a rewrite, a lowering and native code."""
 
 import ctypes
 import subprocess

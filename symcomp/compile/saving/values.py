@@ -21,7 +21,7 @@ from symcomp.compile.mode import Mode
 from symcomp.compile.nanguardmode import NanGuardMode
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
-from symcomp.core.fields import misfit, plain
+from symcomp.core.fields import check_of, misfit, plain
 from symcomp.core.node import Type
 from symcomp.core.op import Op
 from symcomp.core.source import Source
@@ -255,7 +255,7 @@ class Decoder:
 
     def _sparse(self, text: Any) -> Any:
         format, container, shape, *arrays = text
-        if len(shape) != 2 or not all(fits(int, n) and n >= 0 for n in shape):
+        if len(shape) != 2 or not all(check_of(int)(n) and n >= 0 for n in shape):
             raise LoadError(f"{_short(shape)} is no shape of a sparse matrix")
         arrays = [self(x) for x in arrays]
         return sparse_values.from_arrays(_string(format), _string(container), shape, arrays)
