@@ -330,7 +330,7 @@ static int run_calls_timed(Segment *s, Frame *frame, Counts *counts, int *stoppe
 /* A run ended in this segment. */
 static inline void count_run(Segment *s, Counts *counts)
 {
-    __atomic_add_fetch(&s->runs, 1, __ATOMIC_RELAXED);
+    add_one(&s->runs);
     if (counts != NULL) {
         __atomic_add_fetch(&counts->runs, 1, __ATOMIC_RELAXED);
         if (s->has_python)

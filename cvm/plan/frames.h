@@ -59,10 +59,22 @@ static int take_arena(Frame *frame, const Segment *segment)
     return 1;
 }
 
+/* Put a frame, or NULL, in the place of the idle one; return that. Nested programs run without the GIL,
+   others hold it here, which saves the time of an atomic exchange. */
+static inline Frame *exchange_idle(Segment *segment, Frame *frame)
+{
+    Frame *before;
+    if (segment->code->is_nested)
+        return __atomic_exchange_n(&segment->idle, frame, __ATOMIC_ACQ_REL);
+    before = segment->idle;
+    segment->idle = frame;
+    return before;
+}
+
 /* A frame for a run of a segment; NULL if there is no memory. */
 static Frame *take_frame(Segment *segment, Runner *runner)
 {
-    Frame *frame = __atomic_exchange_n(&segment->idle, NULL, __ATOMIC_ACQUIRE);
+    Frame *frame = exchange_idle(segment, NULL);
     int i;
     if (frame == NULL) {
         frame = blank_frame(segment->n_storages);
@@ -116,7 +128,7 @@ static void give_back_one(Frame *frame)
         drop_arena(frame);
     frame->outer = NULL;
     frame->provided = NULL;
-    drop_frame_memory(__atomic_exchange_n(&segment->idle, frame, __ATOMIC_RELEASE));
+    drop_frame_memory(exchange_idle(segment, frame));
 }
 
 /* The run has ended: give back its frame and those of the segments before it. With the GIL. */

@@ -174,7 +174,7 @@ static int run_nested(Tree *tree, Segment *s, Frame *frame, const Result *expect
 {
     Frame *const root = frame;
     int stopped = 0, status = make_arrays(s, frame);
-    __atomic_add_fetch(&tree->clock, 1, __ATOMIC_RELAXED);
+    add_one(&tree->clock);
     if (status == DONE)
         status = run_nested_calls(tree, s, frame, &stopped);
     while (status == OTHER) {

@@ -209,6 +209,12 @@ typedef struct Runner {
     int64_t timing;             /* nanoseconds that this took */
 } Runner;
 
+/* Count, without the time of a locked instruction: of two threads at once one may not be counted. */
+static inline void add_one(int64_t *count)
+{
+    __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+}
+
 static inline char *data_at(const Frame *frame, const Place *place)
 {
     return frame->address[place->storage] + place->offset;

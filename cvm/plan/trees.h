@@ -211,7 +211,7 @@ static int keep_side(Tree *tree, Planner *p, Segment *from, int call, int n,
 static void drop_memory_of(Segment *s)
 {
     int i;
-    drop_frame_memory(__atomic_exchange_n(&s->idle, NULL, __ATOMIC_ACQUIRE));
+    drop_frame_memory(exchange_idle(s, NULL));
     for (i = 0; i < s->n_nested; i++)
         drop_memory_of(s->nested[i]);
     for (i = 0; i < 2 * s->n_storages; i++)
