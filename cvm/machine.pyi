@@ -64,6 +64,17 @@ class Transpose(Native):
         order: Sequence[int],
     ) -> None: ...
 
+class DiagonalView(Native):
+    def __init__(
+        self,
+        compute: Callable[..., Any] | None,
+        arguments: Sequence[int],
+        outputs: Sequence[int],
+        several: bool,
+        down: int,
+        right: int,
+    ) -> None: ...
+
 class Reserve(Native):
     def __init__(
         self,

@@ -40,6 +40,7 @@ import numpy as np
 from symcomp.cvm.blas_library import library_of_numpy
 from symcomp.lazy import import_alone
 from symcomp.core.tensor import TensorType
+from symcomp.ops.diagonal import Diagonal
 from symcomp.ops.convert import Stack
 from symcomp.ops.join import Split
 from symcomp.ops.shape import Reshape

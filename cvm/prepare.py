@@ -24,6 +24,7 @@ from symcomp.cvm.machine import (
     Chain,
     Convolution,
     Copied,
+    DiagonalView,
     Distinct,
     Extreme,
     Fill,
@@ -63,6 +64,7 @@ from symcomp.ops.control import Assert
 from symcomp.ops.convert import Stack
 from symcomp.ops.creation import Arange
 from symcomp.ops.cumulative import CumOp, LinearRecurrence
+from symcomp.ops.diagonal import Diagonal
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.extra import Contiguous
@@ -186,6 +188,11 @@ def _into(step: Instruction) -> int:
 def _transpose(step: Instruction) -> Action | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     return Transpose(*_call(step), op.ndim, [-1 if a == "x" else a for a in op.order])
+
+
+def _diagonal(step: Instruction) -> Action | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return DiagonalView(*_call(step), max(-op.offset, 0), max(op.offset, 0))
 
 
 def _pieces(step: Instruction) -> Action | None:
@@ -497,6 +504,7 @@ NATIVE: dict[type, Lowering] = {
     ConvolveInputs: _convolution,
     ConvolveKernels: _convolution,
     CumOp: _running,
+    Diagonal: _diagonal,
     DimShuffle: _transpose,
     Dot: _dot,
     Draw: _draw,

@@ -8,7 +8,7 @@ FREEZABLE = (
 # What makes the same of the same.
 COMPUTING = KernelCall, Product, Chain, Decomposition
 # Ops whose results are views of their first inputs, or fixed if the inputs are, whatever does them.
-PLAIN = (Reshape, Split, Stack)
+PLAIN = (Reshape, Split, Stack, Diagonal)
 CHOOSING = (
     cnp.NPY_BOOL, cnp.NPY_INT8, cnp.NPY_UINT8, cnp.NPY_INT32, cnp.NPY_INT64, cnp.NPY_FLOAT32,
     cnp.NPY_FLOAT64,

@@ -269,6 +269,40 @@ cdef class Transpose(Native):
         return True
 
 
+cdef class DiagonalView(Native):
+    """A view of the elements i + k, i + l of the last two axes of x, for all i that there are."""
+
+    cdef Py_ssize_t _down, _right
+
+    def __cinit__(self, compute, arguments, outputs, several, Py_ssize_t down, Py_ssize_t right):
+        self._down, self._right = down, right
+
+    cdef bint _try(self, PyObject **store) except -1:
+        cdef cnp.npy_intp lengths[MOST_AXES]
+        cdef cnp.npy_intp strides[MOST_AXES]
+        cdef cnp.ndarray x = plain(store[self._slots[0]])
+        cdef char *data
+        cdef cnp.npy_intp down, right
+        cdef int axis, last
+        if x is None or cnp.PyArray_NDIM(x) < 2:
+            return False
+        last = cnp.PyArray_NDIM(x) - 2
+        for axis in range(last):
+            lengths[axis], strides[axis] = cnp.PyArray_DIM(x, axis), cnp.PyArray_STRIDE(x, axis)
+        down, right = cnp.PyArray_STRIDE(x, last), cnp.PyArray_STRIDE(x, last + 1)
+        lengths[last] = min(
+            cnp.PyArray_DIM(x, last) - self._down, cnp.PyArray_DIM(x, last + 1) - self._right
+        )
+        strides[last] = down + right
+        data = cnp.PyArray_BYTES(x)
+        if lengths[last] > 0:
+            data += self._down * down + self._right * right
+        else:
+            lengths[last] = 0
+        put(store, self._outputs[0], view_of(x, last + 1, lengths, strides, data))
+        return True
+
+
 cdef class Pieces(Native):
     """Views of the pieces of x along ``axis``, one for each output; a vector holds their lengths."""
 
