@@ -11,7 +11,7 @@ import pytest
 from symcomp.compat.modules import PATCHES
 from symcomp.config import config
 from symcomp.tests.pages import run_module, run_page
-from symcomp.tests.repository import ROOT, folder_of_package, path_of_module
+from symcomp.tests.repository import ROOT, modules_without_extras
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -31,7 +31,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         del sys.modules[name]
 
 
-@pytest.mark.parametrize("name", path_of_module(folder_of_package()))
+@pytest.mark.parametrize("name", modules_without_extras())
 def test_docstrings(name: str) -> None:
     run_module(importlib.import_module(name))
 
