@@ -187,28 +187,23 @@ def _qz(x: Any, y: Any, sort: str | None) -> Any:
     """The six parts for two matrices, or None."""
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return None
-    try:
-        if sort is not None:
+    if sort is not None:
+        try:
             return linalg.ordqz(x, y, sort=sort, output="real")
-        s, t, q, z = linalg.qz(x, y, output="real")
-    except (np.linalg.LinAlgError, ValueError):
+        except (np.linalg.LinAlgError, ValueError):
+            return None
+    (gges,) = linalg.get_lapack_funcs(("gges",), (x, y))
+    length = int(gges(_any, x, y, lwork=-1)[-2][0].real)
+    s, t, _, *values, q, z, _, info = gges(_any, x, y, lwork=length, sort_t=0)
+    if info != 0:
         return None
-    return s, t, *_generalized_values(s, t), q, z
+    *parts, beta = values
+    alpha = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+    return s, t, alpha, beta, q, z
 
 
-def _generalized_values(s: Any, t: Any) -> tuple[Any, Any]:
-    """alpha and beta of the diagonal, and of its blocks of two rows."""
-    alpha = np.diagonal(s).astype(np.promote_types(s.dtype, np.complex64))
-    beta = np.diagonal(t).copy()
-    i = 0
-    while i + 1 < len(s):
-        if s[i + 1, i] != 0:
-            block = slice(i, i + 2)
-            values = linalg.eigvals(s[block, block], t[block, block])
-            alpha[block] = values[np.argsort(-values.imag)] * beta[block]
-            i += 1
-        i += 1
-    return alpha, beta
+def _any(*values: Any) -> None:
+    """What LAPACK would ask for the order of eigenvalues, and does not if they have none."""
 
 
 # -- what users call

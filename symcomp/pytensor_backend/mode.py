@@ -11,11 +11,12 @@ from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from symcomp.compile.callable import Function
 from symcomp.pytensor_backend.linker import Compiled, SymcompLinker
 
-#: Left out: fusion, which symcomp does itself; a rewrite that makes ``solve(assume_a="pos",
-#: lower=False)`` a system with the other triangle (wrong numbers in PyTensor 3.3); splitting
-#: solves into decompositions, which symcomp's own rewriting shares.
+#: Left out: fusion, which symcomp does itself; a rewrite that reads the lower triangle where
+#: ``solve(assume_a="pos", lower=False)`` reads the upper one (wrong numbers in PyTensor 3.3);
+#: factors made apart from the systems that are solved with them.
 EXCLUDED = (
     "fusion",
+    "psd_solve_to_chol_solve",
     "reuse_decomposition_multiple_solves",
     "scan_split_non_sequence_decomposition_and_solve",
 )

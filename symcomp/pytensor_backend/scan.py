@@ -84,7 +84,7 @@ class _Translation:
             _kept(a, b)
             for a, b in zip(op.inner_untraced_sit_sot_outs(new), carried_in, strict=True)
         ]
-        stop = [T.neq(new[-1], 0) if new[-1].dtype != "bool" else new[-1]] * info.as_while
+        stop = [cast_to(new[-1], "bool")] if info.as_while else []
         lags = tuple(tuple(-t for t in taps) for taps in self.taps)
         carried_rows = [x for slots in windows for x in slots[:-1]]
         layout = Layout(
