@@ -90,6 +90,13 @@ ROWS: dict[type, Row] = {
 }
 
 
+#: Of libraries that are not imported here: module and class -> function.
+NAMED = {
+    ("pymc.distributions.dist_math", "I0e"): _of_one_dtype("i0e", False),
+    ("pymc.distributions.dist_math", "I1e"): _of_one_dtype("i1e", False),
+}
+
+
 def apply_row(op: Any, node: Any, args: Sequence[Any]) -> Any:
     """Apply a scalar op to tensors; NotImplemented if it has no row."""
     if isinstance(op, ps.Composite):
@@ -97,8 +104,9 @@ def apply_row(op: Any, node: Any, args: Sequence[Any]) -> Any:
     if isinstance(op, ScalarLoop):
         return scalar_loop(op, args)
     for kind in type(op).__mro__:
-        if kind in ROWS:
-            return ROWS[kind](node.outputs[0].type.dtype, *args)
+        row = ROWS.get(kind) or NAMED.get((kind.__module__, kind.__name__))
+        if row is not None:
+            return row(node.outputs[0].type.dtype, *args)
     return NotImplemented
 
 
