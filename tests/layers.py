@@ -35,6 +35,7 @@ LAYERS = (
         "symcomp.gradient",
         "symcomp.ifelse",
         "symcomp.later",
+        "symcomp.nuts",
         "symcomp.printing",
         "symcomp.sandbox",
         "symcomp.scan_module",
