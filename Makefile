@@ -9,19 +9,24 @@ SANITIZED_TESTS = codegen cvm scan/test_native.py
 SANITIZERS = $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)
 SANITIZE = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -g
 
+# PyMC's series needs a later Python than symcomp does.
+PYMC_PYTHON ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12*/bin/python3.12) python3.12)
+PYMC_VENV ?= .venv-pymc
+
 BIN := $(VENV)/bin
 # What an installation depends on: an edited Cython module is compiled again, an edited .py is not.
 INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h symcomp/codegen/*.h)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check golden fuzz sanitize processors lint types docs train bench dist clean \
+.PHONY: help test check golden pymc fuzz sanitize processors lint types docs train bench dist clean \
 	distclean interpreter
 
 help:
 	@echo 'make test       everything that CI runs: lint, types, documentation, all tests'
 	@echo 'make check      under a minute: lint, types, the tiny tests, layers and sizes'
 	@echo 'make golden     write tests/golden/*.txt, what the compiler makes of golden functions, again'
+	@echo 'make pymc       install PyTensor and PyMC (Python 3.12), and run the tests of mode SYMCOMP'
 	@echo 'make fuzz       the property-based tests, on new examples'
 	@echo 'make sanitize   the tests of kernels and of the machine, with the sanitizers of addresses'
 	@echo '                and behaviour (three quarters of an hour)'
@@ -46,6 +51,9 @@ check: lint types
 
 golden: $(VENV)/.installed-test
 	$(BIN)/python -m symcomp.tests.golden
+
+pymc: $(PYMC_VENV)/.installed-pymc
+	$(PYMC_VENV)/bin/python -m pytest -n $(WORKERS) tests/pytensor_backend tests/pymc
 
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile=default
@@ -94,6 +102,11 @@ $(VENV)/.installed-examples: $(INSTALLED_FROM) | interpreter
 	$(BIN)/python -m pip install --quiet --editable '.[examples]'
 	@touch $@
 
+$(PYMC_VENV)/.installed-pymc: $(INSTALLED_FROM)
+	test -x $(PYMC_VENV)/bin/python || $(PYMC_PYTHON) -m venv $(PYMC_VENV)
+	$(PYMC_VENV)/bin/python -m pip install --quiet --editable '.[test,pymc]'
+	@touch $@
+
 # An environment of another version than the one asked for is refused, not used in silence.
 interpreter:
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -108,8 +121,8 @@ endif
 clean:
 	rm -rf build dist *.egg-info docs/_build docs/generated
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find . -path './$(VENV)' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f cvm/*.so symcomp/codegen/*.so $(VENV)/.installed-*
 
 distclean: clean
-	rm -rf '$(VENV)'
+	rm -rf '$(VENV)' '$(PYMC_VENV)'

@@ -47,6 +47,11 @@ cdef extern from "calls/views.h":
 
     int plan_view(Planner *, const void *)
     int plan_transpose(Planner *, const void *)
+
+    ctypedef struct DiagonalSpec:
+        int64_t down, right
+
+    int plan_diagonal(Planner *, const void *)
     int plan_pieces(Planner *, const void *)
     int plan_reshape(Planner *, const void *)
     int plan_lengths(Planner *, const void *)
@@ -307,7 +312,7 @@ cdef extern from "ufuncs.h":
         int64_t data
         int64_t axes
 
-    kernel_function ufunc_of_2, ufunc_of_3, ufunc_of_4
+    kernel_function ufunc_of_2, ufunc_of_3, ufunc_of_4, ufunc_of_5
 
 cdef extern from "calls/loops.h":
     ctypedef struct LoopSpec:

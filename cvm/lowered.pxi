@@ -153,6 +153,15 @@ def transpose(step, int ndim, order):
     return found
 
 
+def diagonal(step, int64_t down, int64_t right):
+    """Lower a view of the elements i + down, i + right of the last two axes."""
+    cdef Lowered found = new_lowered(step, "diagonal", plan_diagonal, sizeof(DiagonalSpec))
+    if down < 0 or right < 0:
+        raise ValueError(f"a diagonal from row {down}, column {right}; they must not be negative")
+    (<DiagonalSpec *>found.spec).down, (<DiagonalSpec *>found.spec).right = down, right
+    return found
+
+
 cdef Lowered with_axis(step, str name, plan_function *plan, int axis):
     cdef Lowered found = new_lowered(step, name, plan, sizeof(AxisSpec))
     (<AxisSpec *>found.spec).axis = checked(axis, -1, MOST_AXES - 1, "the axis")

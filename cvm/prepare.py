@@ -31,6 +31,7 @@ from symcomp.ops.control import Assert
 from symcomp.ops.convert import Stack
 from symcomp.ops.creation import Arange
 from symcomp.ops.cumulative import CumOp, LinearRecurrence
+from symcomp.ops.diagonal import Diagonal
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.extra import Contiguous
@@ -160,6 +161,11 @@ def _is_small(step: Instruction) -> bool:
 def _transpose(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     return native.transpose(step, op.ndim, [-1 if a == "x" else a for a in op.order])
+
+
+def _diagonal(step: Instruction) -> Lowered | None:
+    op: Any = step.node.op  # type: ignore[union-attr]
+    return native.diagonal(step, max(-op.offset, 0), max(op.offset, 0))
 
 
 def _pieces(step: Instruction) -> Lowered | None:
@@ -455,6 +461,7 @@ _LOWERINGS: dict[type, Lowering] = {
     ConvolveInputs: _convolution,
     ConvolveKernels: _convolution,
     CumOp: _running,
+    Diagonal: _diagonal,
     DimShuffle: _transpose,
     Dot: _dot,
     Draw: _draw,

@@ -112,9 +112,10 @@ def ufunc_kernel(ufunc, dtypes, int axes):
     cdef cnp.ndarray constant = np.zeros(sizeof(ufunc_loop) // 8, np.int64)
     cdef list wanted = [np.dtype(d).num for d in dtypes]
     cdef list addresses = [
-        <uintptr_t>&ufunc_of_2, <uintptr_t>&ufunc_of_3, <uintptr_t>&ufunc_of_4
+        <uintptr_t>&ufunc_of_2, <uintptr_t>&ufunc_of_3, <uintptr_t>&ufunc_of_4,
+        <uintptr_t>&ufunc_of_5,
     ]
-    if u.nout != 1 or u.nargs != len(wanted) or not 2 <= u.nargs <= 4 or u.functions == NULL:
+    if u.nout != 1 or u.nargs != len(wanted) or not 2 <= u.nargs <= 5 or u.functions == NULL:
         return None
     for i in range(u.ntypes):
         if [u.types[i * u.nargs + k] for k in range(u.nargs)] == wanted:

@@ -60,4 +60,5 @@ static inline int call_loop(int arrays, char **data, const int64_t *shape, const
 LOOP_OF(2)
 LOOP_OF(3)
 LOOP_OF(4)
+LOOP_OF(5)
 #endif

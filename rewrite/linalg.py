@@ -22,6 +22,7 @@ from symcomp.ops.control import ifelse
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.creation import Arange
 from symcomp.ops.determinant import Det
+from symcomp.ops.diagonal import AllocDiagonal
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.index import IncSubtensor
 from symcomp.ops.inverse import MatrixInverse
@@ -109,6 +110,9 @@ def triangle_of(x: Any) -> str | None:
 
 def is_diagonal(x: Any) -> bool:
     """True if ``x`` is known to have zeros beside its diagonals, as ``alloc_diag`` makes it."""
+    made = computed_by(x, AllocDiagonal)
+    if made is not None:
+        return bool(made.op.offset == 0)
     node = computed_by(x, IncSubtensor)
     if node is None or not node.op.set or node.op.pattern[-2:] != (ARRAY, ARRAY):
         return False
@@ -445,7 +449,9 @@ def solve_triangle(node: Apply, graph: Any) -> Any:
     if node.op.A_structure != "general":
         return None
     triangle = triangle_of(node.inputs[0])
-    return None if triangle is None else Solve(f"{triangle}_triangular")(*node.inputs)
+    if triangle is None:
+        return None
+    return Solve(f"{triangle}_triangular", on_error=node.op.on_error)(*node.inputs)
 
 
 @rule(Solve, StableSolve, why="the product need not be computed, nor eliminated")
@@ -462,7 +468,9 @@ def solve_product_of_triangles(node: Apply, graph: Any) -> Any:
         return None
     if not (is_square(left, shapes) and is_square(right, shapes)):
         return None
-    first, second = (Solve(f"{triangle}_triangular") for triangle in triangles)
+    first, second = (
+        Solve(f"{triangle}_triangular", on_error=node.op.on_error) for triangle in triangles
+    )
     return second(right, first(left, b))
 
 
@@ -470,7 +478,7 @@ def solve_product_of_triangles(node: Apply, graph: Any) -> Any:
 def solve_with_inverse(node: Apply, graph: Any) -> Any:
     """solve(inv(a), b) -> dot(a, b)"""
     a, b = inverted(node.inputs[0]), node.inputs[1]
-    if a is None or node.op.A_structure != "general":
+    if a is None or node.op.A_structure != "general" or node.op.on_error != "raise":
         return None
     if a.ndim == 2:
         return Dot()(Invertible()(a), b)

@@ -18,6 +18,7 @@ from symcomp.ops.blas_routines import DTYPES
 from symcomp.ops.contraction import MatrixChain, SumOfProducts, best_brackets, bracketed
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.creation import Arange
+from symcomp.ops.diagonal import Diagonal
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor, getitem
@@ -26,7 +27,7 @@ from symcomp.ops.products import Dot, same_lengths
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import neq, switch
-from symcomp.ops.scalar_math import mul
+from symcomp.ops.scalar_math import maximum, minimum, mul
 from symcomp.rewrite.blas import as_scalar, as_scaled, as_vector, upright, used_once
 from symcomp.rewrite.checks import with_lengths
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
@@ -90,17 +91,40 @@ def sum_of_sums_of_products(node: Apply, graph: Any) -> Any:
     return SumOfProducts(tuple(sorted(axes)))(*inner.inputs)
 
 
-@rule(Subtensor, why="only the elements on the diagonal are computed")
+@rule(Diagonal, why="only the elements on the diagonal are computed")
 def diagonal_of_dot(node: Apply, graph: Any) -> Any:
     """diagonal(dot(a, b)) -> sum(a * b.T, axis=1), of the rows and columns that there are"""
-    product = node.inputs[0]
+    factors = _small_product(node.inputs[0], graph)
+    if factors is None:
+        return None
+    a, b = factors
+    down, right = max(-node.op.offset, 0), max(node.op.offset, 0)
+    n = node.outputs[0].type.shape[0]
+    if n is None:
+        n = maximum(minimum(a.shape[0] - down, b.shape[1] - right), 0)
+    rows, columns = a[down : down + n], b.T[right : right + n]
+    return SumOfProducts((1,))(rows, columns)
+
+
+def _small_product(product: Any, graph: Any) -> Any:
+    """The factors of a product of matrices that nothing else uses; None for anything else."""
     dot = computed_by(product, Dot)
-    entries = tuple(e for e in node.op.pattern if e != NOTHING)
-    if dot is None or entries != (ARRAY, ARRAY) or not used_once(product, graph):
+    if dot is None or not used_once(product, graph):
         return None
     (a, b), dtype = dot.inputs, product.dtype
     if a.ndim != 2 or b.ndim != 2 or dtype not in DTYPES or not a.dtype == b.dtype == dtype:
         return None
+    return a, b
+
+
+@rule(Subtensor, why="only the elements at equal positions are computed")
+def places_of_dot(node: Apply, graph: Any) -> Any:
+    """dot(a, b)[i, j] -> sum(a[i] * b.T[j], axis=1), where i and j count up"""
+    factors = _small_product(node.inputs[0], graph)
+    entries = tuple(e for e in node.op.pattern if e != NOTHING)
+    if factors is None or entries != (ARRAY, ARRAY):
+        return None
+    a, b = factors
     parts = [_rows(x, index) for x, index in zip((a, b.T), node.inputs[1:], strict=True)]
     return None if any(x is None for x in parts) else SumOfProducts((1,))(*parts)
 
@@ -368,8 +392,8 @@ def _with_checks_of(model: Any, x: Any, graph: Any) -> Any:
 
 MATRIX_PRODUCTS = RuleSet(
     [
-        sum_of_products, sum_of_sums_of_products, diagonal_of_dot, sum_of_dot, chain_order,
-        dot_of_transposed, scaled_operands, dot_of_filled,
+        sum_of_products, sum_of_sums_of_products, diagonal_of_dot, places_of_dot, sum_of_dot,
+        chain_order, dot_of_transposed, scaled_operands, dot_of_filled,
     ],
     ["matrix_products"],
 )  # fmt: skip

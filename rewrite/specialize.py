@@ -8,6 +8,7 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.ops.diagonal import AllocDiagonal, diagonal_matrix
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cast, mul, neg, reciprocal, sqr, sqrt
@@ -28,6 +29,12 @@ POWERS = {
     4.0: lambda x: sqr(sqr(x)),
     -2.0: lambda x: sqr(reciprocal(x)),
 }
+
+
+@rule(AllocDiagonal, why="zeros and a write of every (n + 1)-th element are done natively")
+def diagonal_matrix_as_write(node: Apply, graph: Any) -> Any:
+    """alloc_diag(v) -> zeros with v on the diagonal"""
+    return diagonal_matrix(node.inputs[0], node.op.offset)
 
 
 @rule("pow", why="a few products cost less than a power")
@@ -70,8 +77,9 @@ def sum_of_negated(node: Apply, graph: Any) -> Any:
 
 
 OF_SCIPY = (
-    "betainc", "erfcinv", "erfinv", "gammainc", "gammaincc", "i0", "i1", "iv", "ive", "j0", "j1",
-    "jv", "kv", "kve", "ndtri",
+    "betainc", "betaincinv", "erfcinv", "erfinv", "gammainc", "gammaincc", "gammainccinv",
+    "gammaincinv", "hyp2f1", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "kv", "kve",
+    "ndtri", "ndtri_exp", "owens_t",
 )  # fmt: skip
 
 
@@ -86,5 +94,9 @@ def function_of_scipy(node: Apply, graph: Any) -> Any:
 
 
 SPECIALIZE = RuleSet(
-    [small_power, division_by_power_of_two, sum_of_negated, function_of_scipy], ["specialize"]
-)
+    [
+        diagonal_matrix_as_write, small_power, division_by_power_of_two, sum_of_negated,
+        function_of_scipy,
+    ],
+    ["specialize"],
+)  # fmt: skip

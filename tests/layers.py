@@ -14,7 +14,7 @@ from pathlib import Path
 
 from symcomp.tests.repository import path_of_module
 
-#: Low to high. The last is the facade: what users import.
+#: Low to high. The facade, which users import, is followed by what other libraries are given.
 LAYERS = (
     ("symcomp.lazy", "symcomp.errors", "symcomp.config"),
     ("symcomp.core",),
@@ -35,6 +35,7 @@ LAYERS = (
         "symcomp.gradient",
         "symcomp.ifelse",
         "symcomp.later",
+        "symcomp.nuts",
         "symcomp.printing",
         "symcomp.sandbox",
         "symcomp.scan_module",
@@ -44,6 +45,8 @@ LAYERS = (
         "symcomp.tensor",
         "symcomp.typed_list",
     ),
+    ("symcomp.pytensor_backend",),
+    ("symcomp.pymc",),
 )
 FEATURES = {"symcomp.sparse", "symcomp.scan", "symcomp.gpu"}
 

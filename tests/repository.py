@@ -14,6 +14,16 @@ def folder_of_package(root: Path = ROOT) -> dict[str, Path]:
     return {package: root / folder for package, folder in folders.items()}
 
 
+#: Packages that need other libraries than the rest; what imports all modules leaves them out.
+EXTRAS = ("symcomp.pytensor_backend", "symcomp.pymc")
+
+
+def modules_without_extras() -> list[str]:
+    """List the modules that an installation without extras can import."""
+    found = path_of_module(folder_of_package())
+    return [name for name in found if ".".join(name.split(".")[:2]) not in EXTRAS]
+
+
 def path_of_module(folders: dict[str, Path], pattern: str = "*.py") -> dict[str, Path]:
     """Name the module of every file below the folders, sorted; the tests themselves left out."""
     path_of = {}

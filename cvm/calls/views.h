@@ -238,6 +238,35 @@ static int plan_transpose(Planner *p, const void *given)
     return z == NULL ? no_memory() : give_output(p, 0, z);
 }
 
+/* ---- diagonals */
+
+typedef struct {
+    int64_t down, right;    /* from the first element of the matrix to that of the diagonal */
+} DiagonalSpec;
+
+/* A view of the elements i + down, i + right of the last two axes, for all i that there are. */
+static int plan_diagonal(Planner *p, const void *given)
+{
+    const DiagonalSpec *spec = (const DiagonalSpec *)given;
+    const Operand *x = input_of(p, 0);
+    const int last = x->ndim - 2;
+    int64_t shape[MOST_AXES], strides[MOST_AXES], rows, columns, n, offset;
+    Operand *z;
+    if (!is_array(x) || last < 0)
+        return DECLINED;
+    rows = x->shape[last] - spec->down;
+    columns = x->shape[last + 1] - spec->right;
+    n = rows < columns ? rows : columns;
+    n = n > 0 ? n : 0;
+    memcpy(shape, x->shape, (size_t)last * sizeof(int64_t));
+    memcpy(strides, x->strides, (size_t)last * sizeof(int64_t));
+    shape[last] = n;
+    strides[last] = x->strides[last] + x->strides[last + 1];
+    offset = n ? spec->down * x->strides[last] + spec->right * x->strides[last + 1] : 0;
+    z = new_view(p, x, offset, last + 1, shape, strides);
+    return z == NULL ? no_memory() : give_output(p, 0, z);
+}
+
 /* ---- numbers in vectors */
 
 typedef struct {

@@ -128,7 +128,9 @@ def cholesky(x: Any, lower: bool = True, on_error: str = "raise") -> TensorVaria
     return narrowed(Cholesky(bool(lower), on_error)(x), x)
 
 
-def cho_solve(c_and_lower: Any, b: Any, b_ndim: int | None = None) -> TensorVariable:
+def cho_solve(
+    c_and_lower: Any, b: Any, b_ndim: int | None = None, on_error: str = "raise"
+) -> TensorVariable:
     """x with ``a x = b``, where the Cholesky decomposition of a is known.
 
     Parameters
@@ -138,6 +140,7 @@ def cho_solve(c_and_lower: Any, b: Any, b_ndim: int | None = None) -> TensorVari
     b : tensor_like
         As for ``solve``.
     b_ndim : {1, 2}, optional
+    on_error : {"raise", "nan"}
         As for ``solve``.
 
     Examples
@@ -153,8 +156,8 @@ def cho_solve(c_and_lower: Any, b: Any, b_ndim: int | None = None) -> TensorVari
     core = min(b.ndim, 2) if b_ndim is None else b_ndim
     first, second = (0, 2) if lower else (2, 0)
     precise = cast_to(b, lapack_dtype(c.dtype, b.dtype))
-    half = solve_triangular(c, precise, first, lower, False, core)
-    return narrowed(solve_triangular(c, half, second, lower, False, core), c, b)
+    half = solve_triangular(c, precise, first, lower, False, core, on_error)
+    return narrowed(solve_triangular(c, half, second, lower, False, core, on_error), c, b)
 
 
 __all__ = ["cho_solve", "Cholesky", "cholesky"]

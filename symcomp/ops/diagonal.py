@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from symcomp.core.tensor import TensorConstant, TensorVariable
+import numpy as np
+
+from symcomp.core.node import Apply
+from symcomp.core.op import Op
+from symcomp.core.record import record
+from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import moveaxis
@@ -14,7 +20,7 @@ from symcomp.ops.index import getitem, set_subtensor
 from symcomp.ops.products import same_lengths
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_math import maximum
-from symcomp.ops.shape import as_integer, normalize_axis, shape_tuple
+from symcomp.ops.shape import as_integer, normalize_axis, reshape, shape_tuple
 
 
 def _larger(a: Any, b: Any) -> Any:
@@ -32,11 +38,109 @@ def _as_offset(name: str, offset: Any) -> Any:
     return int(v.data) if isinstance(v, TensorConstant) else v
 
 
+def _length(rows: Any, columns: Any, offset: Any) -> Any:
+    """How many elements a diagonal has."""
+    down, right = _larger(-offset, 0), _larger(offset, 0)
+    return _larger(_smaller(rows - down, columns - right), 0)
+
+
 def _places(rows: Any, columns: Any, offset: Any) -> tuple[TensorVariable, TensorVariable]:
     """Row and column numbers of a diagonal."""
-    down, right = _larger(-offset, 0), _larger(offset, 0)
-    along = arange(_larger(_smaller(rows - down, columns - right), 0))
-    return along + down, along + right
+    along = arange(_length(rows, columns, offset))
+    return along + _larger(-offset, 0), along + _larger(offset, 0)
+
+
+@record
+class Diagonal(Op):
+    """z[.., i] = x[.., i + k, i + l], a view, k = max(-offset, 0), l = max(offset, 0).
+
+    (.., m, n) -> (.., max(min(m - k, n - l), 0)).
+    """
+
+    offset: int = 0
+
+    view_map = {0: (0,)}
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        if x.ndim < 2:
+            raise ShapeError(f"diagonal: {x} ({x.type}) has fewer than 2 axes")
+        *stack, m, n = x.type.shape
+        length = None if m is None or n is None else _length(m, n, self.offset)
+        return [TensorType(x.dtype, (*stack, length))]
+
+    def perform(self, x: Any) -> Any:
+        return x.diagonal(self.offset, -2, -1)
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        *stack, m, n = shapes[0]
+        return [(*stack, _length(m, n, self.offset))]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        (x,) = inputs
+        blank = zeros(shape_tuple(x), output_grads[0].dtype)
+        return [with_diagonal_set(blank, output_grads[0], self.offset)]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [self(tangents[0])]
+
+
+@record
+class AllocDiagonal(Op):
+    """z[.., i + k, i + l] = x[.., i], else 0, k = max(-offset, 0), l = max(offset, 0).
+
+    (.., n) -> (.., n + |offset|, n + |offset|). Rewriting replaces it by ``with_diagonal_set``,
+    once it has used that it is a diagonal matrix.
+    """
+
+    offset: int = 0
+
+    def output_types(self, x: TensorVariable) -> list[TensorType]:
+        if x.ndim == 0:
+            raise ShapeError(f"alloc_diag: {x} is a scalar")
+        *stack, n = x.type.shape
+        size = None if n is None else n + abs(self.offset)
+        return [TensorType(x.dtype, (*stack, size, size))]
+
+    def perform(self, x: Any) -> Any:
+        size = x.shape[-1] + abs(self.offset)
+        z = np.zeros((*x.shape[:-1], size, size), x.dtype)
+        along = np.arange(x.shape[-1])
+        z[..., along + max(-self.offset, 0), along + max(self.offset, 0)] = x
+        return z
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        *stack, n = shapes[0]
+        return [(*stack, n + abs(self.offset), n + abs(self.offset))]
+
+    def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
+        return [Diagonal(self.offset)(output_grads[0])]
+
+    def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
+        return [self(tangents[0])]
+
+
+def diagonal_matrix(x: TensorVariable, offset: int) -> TensorVariable:
+    """What AllocDiagonal gives, as a write to zeros: every (size + 1)-th element is set."""
+    *stack, n = shape_tuple(x)
+    size = n + abs(offset)
+    first = max(-offset, 0) * size + max(offset, 0)
+    last = first + n * (size + 1) - size if offset else None
+    blank = zeros([*stack, size * size], x.dtype)
+    part = getitem(blank, (..., slice(first if offset else None, last, size + 1)))
+    return reshape(set_subtensor(part, x), [*stack, size, size], ndim=x.ndim + 1)
+
+
+def with_diagonal_set(x: TensorVariable, val: Any, offset: int) -> TensorVariable:
+    """``x`` with ``val`` on a diagonal of its last two axes.
+
+    Row after row, the elements of a diagonal are equally far apart: no positions are made.
+    """
+    *stack, m, n = shape_tuple(x)
+    first = _larger(-offset, 0) * n + _larger(offset, 0)
+    last = first + _length(m, n, offset) * (n + 1) - n
+    flat = reshape(x, [*stack, m * n], ndim=x.ndim - 1)
+    changed = set_subtensor(getitem(flat, (..., slice(first, last, n + 1))), val)
+    return reshape(changed, [*stack, m, n], ndim=x.ndim)
 
 
 def _two_axes(name: str, ndim: int, axis1: int, axis2: int) -> tuple[int, int]:
@@ -77,8 +181,11 @@ def _diagonal(name: str, a: Any, offset: Any, axis1: int, axis2: int) -> TensorV
     if a.ndim < 2:
         raise ShapeError(f"{name}: {a} ({a.type}) has fewer than 2 axes")
     a = moveaxis(a, _two_axes(name, a.ndim, axis1, axis2), (-2, -1))
+    number = _as_offset(name, offset)
+    if isinstance(number, int):
+        return Diagonal(number)(a)
     lengths = shape_tuple(a)
-    rows, columns = _places(lengths[-2], lengths[-1], _as_offset(name, offset))
+    rows, columns = _places(lengths[-2], lengths[-1], number)
     return getitem(a, (..., rows, columns))
 
 
@@ -133,6 +240,8 @@ def alloc_diag(v: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Tenso
         raise ShapeError(f"alloc_diag: {v} is a scalar")
     axes = _two_axes("alloc_diag", v.ndim + 1, axis1, axis2)
     offset = _as_offset("alloc_diag", offset)
+    if isinstance(offset, int):
+        return moveaxis(AllocDiagonal(offset)(v), (-2, -1), axes)
     *stack, n = shape_tuple(v)
     size = n + abs(offset)
     rows, columns = _places(size, size, offset)
@@ -206,12 +315,15 @@ def fill_diagonal_offset(a: Any, val: Any, offset: Any) -> TensorVariable:
     a = as_tensor_variable(a)
     if a.ndim != 2:
         raise ShapeError(f"fill_diagonal_offset: {a} ({a.type}) is no matrix")
+    number = _as_offset("fill_diagonal_offset", offset)
+    if isinstance(number, int):
+        return with_diagonal_set(a, val, number)
     n, m = shape_tuple(a)
-    rows, columns = _places(n, m, _as_offset("fill_diagonal_offset", offset))
+    rows, columns = _places(n, m, number)
     return set_subtensor(getitem(a, (rows, columns)), val)
 
 
 __all__ = [
-    "alloc_diag", "diag", "diagonal", "extract_diag", "fill_diagonal", "fill_diagonal_offset",
-    "trace",
+    "alloc_diag", "AllocDiagonal", "diag", "Diagonal", "diagonal", "extract_diag",
+    "fill_diagonal", "fill_diagonal_offset", "trace",
 ]  # fmt: skip

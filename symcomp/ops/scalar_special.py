@@ -21,6 +21,7 @@ from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cos, exp, log, log1p
 
 exact = lazy_module("symcomp.ops.exact")
+incomplete_beta = lazy_module("symcomp.ops.incomplete_beta")
 incomplete_gamma = lazy_module("symcomp.ops.incomplete_gamma")
 
 
@@ -85,9 +86,25 @@ def chi2sf(x: Any, k: Any) -> TensorVariable:
 
 betainc = _special(
     "betainc", "a b x", "The regularized incomplete beta function.",
-    _undefined, _undefined,
+    lambda a, b, x, z, g: g * betainc_da(a, b, x), lambda a, b, x, z, g: g * betainc_db(a, b, x),
     lambda a, b, x, z, g: g * exp((a - 1) * log(x) + (b - 1) * log1p(-x) - betaln(a, b)),
 )  # fmt: skip
+
+
+
+def _beta_slope(name: str, letter: str) -> Any:
+    """The derivative of betainc in one of its shapes."""
+
+    def function(*xs: Any) -> Any:
+        return exact.in_double(getattr(incomplete_beta, name))(*xs)
+
+    doc = f"The derivative of betainc in {letter}, to about 12 digits."
+    return scalar(
+        name, "a b x", doc, function, dtype=real_float_rule, no_derivative=_by_shape, public=False
+    )
+
+
+betainc_da, betainc_db = _beta_slope("betainc_da", "a"), _beta_slope("betainc_db", "b")
 
 # ----- Bessel functions (DLMF 10.6, 10.29)
 
@@ -116,6 +133,13 @@ i1 = _special(
     "The modified Bessel function of the first kind of order 1.",
     lambda x, z, g: g * (i0(x) + iv(2, x)) / 2,
 )
+i0e = _special(
+    "i0e", "x", "i0(x) exp(-abs(x)).", lambda x, z, g: g * (i1e(x) - z * x.sgn())
+)  # fmt: skip
+i1e = _special(
+    "i1e", "x", "i1(x) exp(-abs(x)).",
+    lambda x, z, g: g * ((i0e(x) + ive(2, x)) / 2 - z * x.sgn()),
+)  # fmt: skip
 iv = _special(
     "iv", "v x", "The modified Bessel function of the first kind of order v.",
     _undefined, lambda v, x, z, g: g * (iv(v - 1, x) + iv(v + 1, x)) / 2,
@@ -154,6 +178,7 @@ sinc = scalar(
 )
 
 __all__ = [
-    "betainc", "chi2sf", "gammainc", "gammaincc", "gammal", "gammau", "i0", "i1", "iv", "ive", "j0",
+    "betainc", "chi2sf", "gammainc", "gammaincc", "gammal", "gammau", "i0", "i0e", "i1",
+    "i1e", "iv", "ive", "j0",
     "j1", "jv", "kv", "kve", "sinc",
 ]  # fmt: skip

@@ -59,14 +59,18 @@ class Solve(MatrixOp):
     ``A_structure`` says what a is: "general", "positive_definite", "symmetric", "hermitian",
     "lower_triangular" or "upper_triangular", or SciPy's short words. Only one triangle is read
     unless it is general: the lower one if ``lower``. If ``unit_diagonal``, the diagonal of a
-    triangular a is not read but taken to be 1. Vectors have one axis less than a.
+    triangular a is not read but taken to be 1. Vectors have one axis less than a. ``on_error``
+    "nan" gives NaN, not an error, where there is no solution.
     """
 
     A_structure: str = "general"
     lower: bool = False
     unit_diagonal: bool = False
+    on_error: str = "raise"
 
     def __post_init__(self) -> None:
+        if self.on_error not in ("raise", "nan"):
+            raise ValueError(f"solve: on_error={self.on_error!r} must be 'raise' or 'nan'")
         structure = _structure("Solve", self.A_structure)
         # Fields that say nothing have one value, so that equal ops are equal.
         lower = structure == "lower_triangular" or (
@@ -102,15 +106,23 @@ class Solve(MatrixOp):
     def perform(self, a: Any, b: Any) -> Any:
         check_systems(a, b)
         columns = b[..., None] if b.ndim < a.ndim else b
-        if self.A_structure == "general":
+        if self.A_structure == "general" and self.on_error == "raise":
             z = np.linalg.solve(a, columns)
         else:
             z = np.empty(columns.shape, columns.dtype)
-            solver = _positive if self.A_structure == "positive_definite" else _indefinite
-            solver = _triangular if self.is_triangular else solver
             for place in np.ndindex(a.shape[:-2] if columns.size else (0,)):
-                z[place] = solver(self, a[place], columns[place])
+                z[place] = self._solution(a[place], columns[place])
         return z[..., 0] if b.ndim < a.ndim else z
+
+    def _solution(self, a: Any, b: Any) -> Any:
+        """That of one system."""
+        solver = _SOLVERS.get(self.A_structure, _indefinite)
+        try:
+            return solver(self, a, b)
+        except np.linalg.LinAlgError:
+            if self.on_error == "raise":
+                raise
+            return np.nan
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [shapes[1]]
@@ -147,7 +159,7 @@ class Solve(MatrixOp):
         """The same op for the transpose of its matrix."""
         other = {TRIANGULAR[0]: TRIANGULAR[1], TRIANGULAR[1]: TRIANGULAR[0]}
         structure = other.get(self.A_structure, self.A_structure)
-        return Solve(structure, not self.lower, self.unit_diagonal)
+        return Solve(structure, not self.lower, self.unit_diagonal, self.on_error)
 
     def _to_matrix(self, a: TensorVariable) -> TensorVariable:
         """The matrix that is seen in ``a``; what is taken to be 1 is 0 here: a tangent."""
@@ -214,6 +226,17 @@ def _indefinite(op: Solve, a: Any, b: Any) -> Any:
     return z
 
 
+def _general(op: Solve, a: Any, b: Any) -> Any:
+    return np.linalg.solve(a, b)
+
+
+_SOLVERS = {
+    "general": _general,
+    "positive_definite": _positive,
+    **dict.fromkeys(TRIANGULAR, _triangular),
+}
+
+
 # -- what users call
 
 
@@ -225,6 +248,7 @@ def solve(
     trans: Any = 0,
     unit_diagonal: bool = False,
     b_ndim: int | None = None,
+    on_error: str = "raise",
 ) -> TensorVariable:
     """x with ``a x = b``.   (..., n, n) (..., n, k) -> (..., n, k); (..., n, n) (n,) -> (..., n)
 
@@ -246,6 +270,8 @@ def solve(
         Take the diagonal of a triangular a to be 1.
     b_ndim : {1, 2}, optional
         Whether b holds vectors or matrices, in case it has more than one axis.
+    on_error : {"raise", "nan"}
+        What to do with a matrix that is singular, or not positive definite.
 
     Raises
     ------
@@ -271,7 +297,7 @@ def solve(
             f"solve: b ({b.type}), with b_ndim={b_ndim}, is neither vectors (1) nor matrices (2)"
         )
     square_length("solve", "a", a)
-    op = Solve(assume_a, lower, unit_diagonal)
+    op = Solve(assume_a, lower, unit_diagonal, on_error)
     left, right = aligned_stacks("solve", a, b, core)
     if TRANSPOSED[trans]:
         op = op.flipped()
@@ -286,6 +312,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     b_ndim: int | None = None,
+    on_error: str = "raise",
 ) -> TensorVariable:
     """``solve`` for a triangular a; the other triangle is not read.
 
@@ -296,7 +323,8 @@ def solve_triangular(
     >>> T.slinalg.solve_triangular(a, b, lower=True).eval({a: [[2, 7], [1, 4]], b: [2, 9]})
     array([1., 2.])
     """
-    return solve(a, b, TRIANGULAR[0 if lower else 1], lower, trans, unit_diagonal, b_ndim)
+    structure = TRIANGULAR[0 if lower else 1]
+    return solve(a, b, structure, lower, trans, unit_diagonal, b_ndim, on_error)
 
 
 def solve_lower_triangular(A: Any, b: Any) -> TensorVariable:

@@ -29,6 +29,7 @@ RAN_IN = {
     "transpose": "view",
     "reshape": "view",
     "split": "view",
+    "diagonal": "view",
     "python": "Python",
 }
 

@@ -29,6 +29,7 @@ from symcomp.ops.reduce import *
 from symcomp.ops.repeat import *
 from symcomp.ops.scalar_error import *
 from symcomp.ops.scalar_gamma import *
+from symcomp.ops.scalar_inverse import *
 from symcomp.ops.scalar_logic import *
 from symcomp.ops.scalar_logistic import *
 from symcomp.ops.scalar_math import *

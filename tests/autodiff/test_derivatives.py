@@ -36,7 +36,7 @@ from symcomp.gradient import (
     zero_grad,
 )
 from symcomp.tests.harness import check
-from symcomp.tests.repository import folder_of_package, path_of_module
+from symcomp.tests.repository import modules_without_extras
 
 X = np.array([0.3, -1.2, 2.0])
 V = np.array([1.0, 0.5, -0.7])
@@ -361,7 +361,7 @@ def test_shape_errors_of_rules_are_named():
 
 
 def all_ops():
-    for module in path_of_module(folder_of_package()):
+    for module in modules_without_extras():
         if not module.endswith("__main__"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -1,6 +1,5 @@
 """Every op of symcomp is saved and loaded: bit by bit the same, with the same gradients."""
 
-import pkgutil
 from functools import cache
 from importlib import import_module
 
@@ -52,6 +51,7 @@ from symcomp.ops.stable_linalg import (
 )
 from symcomp.ops.stable_reduce import Centered, LogProd, Norm, Variance
 from symcomp.ops.svd import SingularValues
+from symcomp.ops.tridiagonal import FactorTridiagonal, SolveFactoredTridiagonal
 from symcomp.ops.windows.convolution import ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.ops.windows.pooling import AtPositions
@@ -59,6 +59,7 @@ from symcomp.scan.budget import ChunkLength
 from symcomp.scan.rows import Continued, FirstRows, LastRows, LeadingRows
 from symcomp.sparse.rows import AdamRows, MomentumRows
 from symcomp.tensor.shared_randomstreams import RandomStreams
+from symcomp.tests.repository import modules_without_extras
 from symcomp.vm.destinations import Reserve
 
 RNG = np.random.default_rng(0)
@@ -132,7 +133,10 @@ def of_matrices():
         T.nlinalg.lstsq(Y, x, x[0] * 0.0)[0],
         QR(True)(Y)[0], QRRaw()(Y)[0], Adjugate()(Y), SingularValues()(Y), Invertible()(Y),
         InverseForm()(x, X, x), StableInverse()(Y), *StableSLogDet()(X), Magnitude()(x),
-        StableSolve("gen", False, False)(X, x),
+        StableSolve("gen", False, False)(X, x), *s.lu(X), T.abs_(s.schur(X, "complex")[0]),
+        *s.qz(X, Y), s.solve_sylvester(X, Y, Y), s.solve_tridiagonal(x[1:], x, x[1:], x),
+        SolveFactoredTridiagonal()(*FactorTridiagonal()(x[1:], x, x[1:]), Y), T.diag(x),
+        T.diagonal(Y),
     ]  # fmt: skip
 
 
@@ -321,9 +325,9 @@ def test_every_op_is_among_them():
 
 def every_op():
     """The classes of symcomp's ops that can be in a graph."""
-    for module in pkgutil.walk_packages(symcomp.__path__, "symcomp."):
-        if not module.name.startswith(ELSEWHERE) and not module.name.endswith("__main__"):
-            import_module(module.name)
+    for module in modules_without_extras():
+        if not module.startswith(ELSEWHERE) and not module.endswith("__main__"):
+            import_module(module)
     found, pending = set(), [Op]
     while pending:
         for cls in pending.pop().__subclasses__():

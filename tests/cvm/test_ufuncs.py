@@ -11,14 +11,16 @@ from symcomp.cvm.kernels import ufunc_kernel
 from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.tests.cvm.looking import asked, in_python
 
-ONE = ("erfinv", "erfcinv", "ndtri", "j0", "j1", "i0", "i1")
-TWO = ("gammainc", "gammaincc", "jv", "iv", "ive", "kv", "kve")
-THREE = ("betainc",)
+ONE = ("erfinv", "erfcinv", "ndtri", "j0", "j1", "i0", "i1", "ndtri_exp")
+TWO = ("gammainc", "gammaincc", "jv", "iv", "ive", "kv", "kve", "gammaincinv", "owens_t")
+THREE = ("betainc", "betaincinv")
+FOUR = ("hyp2f1",)
 RNG = np.random.default_rng(13)
 # The same shape, stretched axes, no axes, more axes, nothing.
 SHAPES = [
-    ((7,), (7,), (7,)), ((3, 5), (1, 5), (3, 1)), ((), (), ()), ((2, 3, 4), (2, 1, 4), (1, 3, 1)),
-    ((0, 3), (0, 3), (0, 3)), ((4, 1), (4, 1), (4, 1)),
+    ((7,), (7,), (7,), (7,)), ((3, 5), (1, 5), (3, 1), (3, 5)), ((), (), (), ()),
+    ((2, 3, 4), (2, 1, 4), (1, 3, 1), (1, 1, 4)), ((0, 3), (0, 3), (0, 3), (0, 3)),
+    ((4, 1), (4, 1), (4, 1), (4, 1)),
 ]  # fmt: skip
 
 
@@ -37,9 +39,9 @@ def functions_of(name, values):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", [*ONE, *TWO, *THREE])
+@pytest.mark.parametrize("name", [*ONE, *TWO, *THREE, *FOUR])
 def test_the_same_bits(name, dtype):
-    count = 1 if name in ONE else 2 if name in TWO else 3
+    (count,) = (n for n, names in enumerate((ONE, TWO, THREE, FOUR), 1) if name in names)
     for shapes in SHAPES:
         values = [np.asarray(RNG.uniform(0, 0.99, s), dtype) for s in shapes[:count]]
         native, python = functions_of(name, values)
@@ -98,7 +100,7 @@ def test_where_there_is_no_such_loop():
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16"])
-@pytest.mark.parametrize("name", [*ONE, *TWO, *THREE])
+@pytest.mark.parametrize("name", [*ONE, *TWO, *THREE, *FOUR])
 def test_of_other_numbers(name, dtype):
     values = [(RNG.uniform(0, 3, 7) % 1.9).astype(dtype) for _ in range(ROWS[name]().arity)]
     inputs = [TensorType(dtype, (None,))() for _ in values]

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+import symcomp
 import symcomp.tensor as T
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.tests.harness import ALL_DTYPES, check
@@ -148,3 +149,28 @@ def test_errors():
         T.fill_diagonal(T.tensor("x", shape=(2, 3, 3)), 0)
     with pytest.raises(ShapeError, match="axis 0 of the first has length 2, axis 1"):
         T.fill_diagonal(x, 0).eval({x: np.zeros((2, 3, 3))})
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+def test_views_made_natively(offset):
+    x = T.dtensor3()
+    whole = symcomp.function([x], [T.diagonal(x, offset, -2, -1), T.diagonal(x, offset, 0, 2)])
+    for given in (A, A.transpose(2, 0, 1), A[:, ::-1, ::2], A[:0], np.asfortranarray(A)):
+        for _ in range(2):
+            last, outer = whole(given)
+            np.testing.assert_array_equal(last, np.diagonal(given, offset, -2, -1))
+            np.testing.assert_array_equal(outer, np.diagonal(given, offset, 0, 2))
+
+
+def test_diagonals_in_loops_are_read_without_python():
+    start = T.tensor(dtype="float64", shape=(3, 3))
+
+    def step(x, _):
+        return 0.5 * x + T.diag(T.diagonal(x)) + T.diagonal(x), None
+
+    end, _ = symcomp.loop(step, start, length=20)
+    values = np.arange(9.0).reshape(3, 3)
+    got, x = symcomp.function([start], end)(values), values
+    for _ in range(20):
+        x = 0.5 * x + np.diag(np.diag(x)) + np.diag(x)
+    np.testing.assert_allclose(got, x, rtol=1e-14)

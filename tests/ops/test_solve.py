@@ -279,3 +279,17 @@ def test_cho_solve(lower, dtype):
 @pytest.mark.parametrize("lower", [True, False])
 def test_second_derivatives_of_cholesky(lower, dtype):
     check_second_derivatives(lambda x: S.cholesky(x, lower), positive(2, 2, dtype=dtype))
+
+
+@pytest.mark.parametrize("structure", ["gen", "pos", "sym", "lower triangular"])
+def test_nan_where_there_is_no_solution(structure):
+    a = np.array([[[2.0, 0.0], [0.0, 4.0]], [[1.0, 0.0], [0.0, 0.0]], [[4.0, 0.0], [0.0, 1.0]]])
+    b = np.array([[2.0, 4.0], [1.0, 1.0], [4.0, 3.0]])
+    wanted = np.array([[1.0, 1.0], [np.nan, np.nan], [1.0, 3.0]])
+    x, y = T.dtensor3(), T.dmatrix()
+    z = S.solve(x, y, structure, b_ndim=1, on_error="nan")
+    for linker in ("cvm", "vm"):
+        f = symcomp.function([x, y], z, mode=symcomp.Mode(linker))
+        np.testing.assert_allclose(f(a, b), wanted, rtol=1e-15)
+    with pytest.raises(ValueError, match="on_error='skip' must be 'raise' or 'nan'"):
+        S.solve(x, y, on_error="skip")

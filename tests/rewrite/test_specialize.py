@@ -25,6 +25,8 @@ CASES = [
     Case("division_by_power_of_two", lambda x: x / 4, (X,), "mul"),
     Case("division_by_power_of_two", lambda x: x / -0.5, (X.astype("float32"),), "mul",
          note="float32"),
+    Case("diagonal_matrix_as_write", T.diag, (X,), "Reshape SetSubtensor",
+         static="full"),
     Case("sum_of_negated", lambda x: (-x).sum(), (X,), "neg sum"),
     Case("function_of_scipy", T.i0, (I,), "cast i0", rtol=1e-15, note="ints"),
     Case("function_of_scipy", T.i0, (X.astype("float16"),), "cast cast i0", rtol=1e-3,

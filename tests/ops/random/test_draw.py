@@ -24,6 +24,13 @@ from symcomp.tests.ops.random.draws import drawn
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {
     "standard_gamma": (1.7,),
+    "standard_t": (4.5,),
+    "beta": (0.7, 2.5),
+    "laplace": (0.3, 2.0),
+    "logistic": (0.3, 2.0),
+    "lognormal": (0.3, 0.8),
+    "triangular": (-1.0, 0.5, 2.0),
+    "weibull": (1.7,),
     "vonmises": (0.3, 2.0),
     "wald": (1.5, 0.7),
     "noncentral_chisquare": (3.0, 0.5),

@@ -1,0 +1,328 @@
+"""One transition of the No-U-Turn sampler: a trajectory that doubles until it turns back.
+
+Hoffman and Gelman (2014), "The No-U-Turn sampler"; Betancourt (2017), "A conceptual introduction to
+Hamiltonian Monte Carlo": states are drawn from a trajectory with weights exp(-energy), the newer
+half of it preferred, and a trajectory turns when the sum of its momenta points against the velocity
+at one of its ends. A subtree of 2^k leaves is not built by recursion but leaf after leaf (Phan,
+Pradhan and Jankowiak, 2019, "Composable effects for flexible and accelerated probabilistic
+programming"): momenta at the first leaves of the subtrees that are not complete are kept, one row
+for each. So a transition is one loop, a step of which is one leapfrog step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import symcomp.tensor as T
+from symcomp.core.closed import ClosedGraph
+from symcomp.ops.random.continuous import standard_normal, standard_uniform
+from symcomp.scan.build import surroundings
+from symcomp.scan.layout import Layout
+from symcomp.scan.loop import filled, leaves
+from symcomp.scan.op import Scan
+
+#: From positions to the log density there, a scalar, and its gradient.
+LogDensity = Callable[[Any], tuple[Any, Any]]
+
+# A step that changes the energy by more has left the trajectory.
+MOST_ENERGY_ERROR = 1000.0
+
+
+class State(NamedTuple):
+    """A point of a trajectory."""
+
+    position: Any
+    momentum: Any
+    gradient: Any
+
+
+class Proposal(NamedTuple):
+    """A point that may be the next of the chain."""
+
+    position: Any
+    gradient: Any
+    logp: Any
+    energy: Any
+
+
+class Tree(NamedTuple):
+    """What is known of a trajectory, or of the half of it that is being built.
+
+    ``log_weight``: of the sum of weights. ``momenta``: the sum of the momenta of its points.
+    """
+
+    proposal: Proposal
+    log_weight: Any
+    momenta: Any
+
+
+class Rows(NamedTuple):
+    """Of the first leaves of subtrees that are not complete: their momenta, those of the leaves
+    before, and the sums of momenta before; a row for each depth.
+    """
+
+    first: Any
+    before: Any
+    sums: Any
+
+
+class Trajectory(NamedTuple):
+    """The state of the loop over leapfrog steps."""
+
+    left: State
+    right: State
+    end: State
+    whole: Tree
+    half: Tree
+    first: Any
+    rows: Rows
+    depth: Any
+    leaf: Any
+    size: Any
+    forward: Any
+    accept: Any
+    worst: Any
+    diverging: Any
+    turning: Any
+    random: Any
+
+
+class Transition(NamedTuple):
+    """What a transition gives: the next point of the chain, and statistics of the trajectory."""
+
+    proposal: Proposal
+    depth: Any
+    size: Any
+    accept: Any
+    worst: Any
+    energy_error: Any
+    diverging: Any
+    turning: Any
+
+
+def repeat(step: Callable[[Any], tuple[Any, Any]], begin: Any, most: Any, name: str) -> Any:
+    """Repeat ``state, done = step(state)`` until it is done, and return the last state.
+
+    Unlike ``symcomp.loop`` it keeps no states but the last, so it has no gradient.
+    """
+    starts = leaves(begin)
+    inner = [x.type(x.name) for x in starts]
+    state, done = step(filled(begin, inner))
+    outputs = [
+        x if x.type == y.type else T.specify_shape(x, y.type.shape)
+        for x, y in zip(leaves(state), inner, strict=True)
+    ]
+    captured = surroundings([*outputs, done], inner)
+    body = ClosedGraph([*inner, *captured], [*outputs, done])
+    loop = Scan(body, Layout((), len(inner), 0, 0, until=True), name=name)
+    return filled(begin, loop(most, *starts, *captured)[: len(inner)])
+
+
+def transition(
+    density: LogDensity,
+    start: Proposal,
+    variance: Any,
+    step_size: Any,
+    most_depth: Any,
+    rows: int,
+    random: Any,
+) -> tuple[Any, Transition]:
+    """Draw the next point of a chain.
+
+    Parameters
+    ----------
+    density : callable
+    start : Proposal
+        The present point; its energy is not read.
+    variance : vector
+        The inverse of the diagonal mass matrix.
+    step_size : scalar
+    most_depth : int64 scalar
+        A trajectory has at most ``2 ** most_depth - 1`` steps.
+    rows : int
+        At least ``most_depth``.
+    random : random state
+
+    Returns
+    -------
+    random, Transition
+    """
+    random, z = standard_normal(random, size=[start.position.shape[0]])
+    momentum = z / T.sqrt(variance)
+    energy = _kinetic(momentum, variance) - start.logp
+    random, u = standard_uniform(random, size=[1])
+    begin = _begin(start, momentum, energy, T.lt(u[0], 0.5), rows, random)
+
+    def step(now: Trajectory) -> tuple[Trajectory, Any]:
+        return _leapfrog(density, now, variance, step_size, energy, most_depth)
+
+    end = repeat(step, begin, T.left_shift(T.constant(1), most_depth), "trajectory")
+    chosen = end.whole.proposal
+    found = Transition(
+        chosen, end.depth, end.size, end.accept / T.cast(end.size, "float64"), end.worst,
+        chosen.energy - energy, end.diverging, end.turning,
+    )  # fmt: skip
+    return end.random, found
+
+
+def _kinetic(momentum: Any, variance: Any) -> Any:
+    return 0.5 * T.sum(momentum * momentum * variance)
+
+
+def _begin(
+    start: Proposal, momentum: Any, energy: Any, forward: Any, rows: int, random: Any
+) -> Trajectory:
+    """The trajectory of one point."""
+    point = State(start.position, momentum, start.gradient)
+    proposal = Proposal(start.position, start.gradient, start.logp, energy)
+    whole = Tree(proposal, T.constant(0.0), momentum)
+    nothing = T.zeros_like(momentum)
+    half = Tree(proposal, T.constant(-np.inf), nothing)
+    blank = T.zeros([rows, momentum.shape[0]])
+    count, false = T.constant(np.int64(0)), T.constant(False)
+    return Trajectory(
+        point, point, point, whole, half, nothing, Rows(blank, blank, blank), count, count, count,
+        forward, T.constant(0.0), T.constant(0.0), false, false, random,
+    )  # fmt: skip
+
+
+def _leapfrog(
+    density: LogDensity, now: Trajectory, variance: Any, step_size: Any, start: Any, most_depth: Any
+) -> tuple[Trajectory, Any]:
+    """One leaf more; and, if that completes the new half of the trajectory, one doubling more."""
+    random, u = standard_uniform(now.random, size=[3])
+    signed = T.switch(now.forward, step_size, -step_size)
+    middle = now.end.momentum + 0.5 * signed * now.end.gradient
+    position = now.end.position + signed * variance * middle
+    logp, gradient = density(position)
+    momentum = middle + 0.5 * signed * gradient
+    end = State(position, momentum, gradient)
+    energy = _kinetic(momentum, variance) - logp
+    error = T.switch(T.isnan(energy), np.inf, energy - start)
+    diverging = T.ge(error, MOST_ENERGY_ERROR)
+    leaf = Proposal(position, gradient, logp, energy)
+    half = _with_leaf(now.half, leaf, momentum, -error, u[0])
+    first = T.switch(T.eq(now.leaf, 0), momentum, now.first)
+    rows = _remembered(now, momentum)
+    turning = T.and_(
+        T.eq(now.leaf % 2, 1), _half_turns(now.leaf, rows, half.momenta, end, variance)
+    )
+    stopped = T.or_(diverging, turning)
+    complete = T.and_(T.eq(now.leaf + 1, T.left_shift(T.constant(1), now.depth)), T.invert(stopped))
+    next_ = now._replace(
+        first=first, rows=rows, size=now.size + 1, end=end, half=half, random=random,
+        accept=now.accept + T.exp(T.minimum(-error, 0.0)),
+        worst=T.switch(T.gt(T.abs_(error), T.abs_(now.worst)), error, now.worst),
+        diverging=diverging,
+    )  # fmt: skip
+    doubled = _doubled(next_, variance, u[1], u[2])
+    merged = _chosen(complete, doubled, next_._replace(leaf=now.leaf + 1, turning=turning))
+    # The depth counts the last doubling also if it was not completed.
+    merged = merged._replace(depth=merged.depth + T.cast(stopped, "int64"))
+    done = T.or_(T.or_(stopped, merged.turning), T.ge(merged.depth, most_depth))
+    return merged, done
+
+
+def _with_leaf(half: Tree, leaf: Proposal, momentum: Any, log_weight: Any, u: Any) -> Tree:
+    """The new half with one point more, which is its proposal as often as its weight says."""
+    weight = T.logaddexp(half.log_weight, log_weight)
+    taken = T.lt(T.log(u), log_weight - weight)
+    return Tree(_chosen(taken, leaf, half.proposal), weight, half.momenta + momentum)
+
+
+def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
+    """The trajectory and its new half as one, and the begin of the next half."""
+    whole, half, forward = now.whole, now.half, now.forward
+    taken = T.lt(T.log(u), half.log_weight - whole.log_weight)
+    momenta = whole.momenta + half.momenta
+    tree = Tree(
+        _chosen(taken, half.proposal, whole.proposal),
+        T.logaddexp(whole.log_weight, half.log_weight),
+        momenta,
+    )
+    near = T.switch(forward, now.right.momentum, now.left.momentum)
+    far = T.switch(forward, now.left.momentum, now.right.momentum)
+    last = now.end.momentum
+    # Of the whole, and of each half with the first point of the other.
+    turning = T.or_(
+        _turns(momenta, far, last, variance),
+        T.or_(
+            _turns(whole.momenta + now.first, far, now.first, variance),
+            _turns(half.momenta + near, near, last, variance),
+        ),
+    )
+    left = _chosen(forward, now.left, now.end)
+    right = _chosen(forward, now.end, now.right)
+    onward = T.lt(v, 0.5)
+    return now._replace(
+        left=left, right=right, end=_chosen(onward, right, left), whole=tree, forward=onward,
+        half=Tree(half.proposal, T.constant(-np.inf), T.zeros_like(half.momenta)),
+        depth=now.depth + 1, leaf=T.zeros_like(now.leaf), turning=turning,
+    )  # fmt: skip
+
+
+# -- turning back
+
+
+def _turns(momenta: Any, one: Any, other: Any, variance: Any) -> Any:
+    """Whether a sum of momenta points against the velocity at one of two ends."""
+    along = momenta * variance
+    return T.or_(T.le(T.sum(along * one, axis=-1), 0.0), T.le(T.sum(along * other, axis=-1), 0.0))
+
+
+def _remembered(now: Trajectory, momentum: Any) -> Rows:
+    """The rows, with that of the subtrees that begin at this leaf if it is even.
+
+    Row j is that of leaves whose number has j ones before its last digit.
+    """
+    row = _ones(T.right_shift(now.leaf, 1), now.rows.first)
+    here = T.and_(T.eq(_numbers(now.rows.first), row), T.eq(now.leaf % 2, 0))
+    here = T.dimshuffle(here, 0, "x")
+    return Rows(
+        T.switch(here, momentum, now.rows.first),
+        T.switch(here, now.end.momentum, now.rows.before),
+        T.switch(here, now.half.momenta, now.rows.sums),
+    )
+
+
+def _half_turns(leaf: Any, rows: Rows, momenta: Any, end: State, variance: Any) -> Any:
+    """Whether one of the subtrees that an odd leaf completes turns.
+
+    It completes as many as its number has ones at the end; the largest began in the lowest row.
+    """
+    top = _ones(T.right_shift(leaf, 1), rows.first)
+    complete = _ones(T.bitwise_and(leaf, T.invert(leaf + 1)), rows.first)
+    number = _numbers(rows.first)
+    begins = T.and_(T.gt(number, top - complete), T.le(number, top))
+    last = end.momentum
+    turning = T.and_(begins, _turns(momenta - rows.sums, rows.first, last, variance))
+    # Of two halves, each with the first point of the other: the second begins one row higher.
+    first, second = rows.first[:-1], rows.first[1:]
+    before, sums, sums_before = rows.before[1:], rows.sums[1:], rows.sums[:-1]
+    whole = T.and_(begins[:-1], begins[1:])
+    across = T.or_(
+        _turns(sums - sums_before + second, first, second, variance),
+        _turns(before + (momenta - sums), before, last, variance),
+    )
+    return T.or_(T.any(turning), T.any(T.and_(whole, across)))
+
+
+def _numbers(rows: Any) -> Any:
+    """0, 1, .. for each row."""
+    return T.constant(np.arange(rows.type.shape[0]))
+
+
+def _ones(number: Any, rows: Any) -> Any:
+    """How many ones the binary form of a number has."""
+    return T.sum(T.bitwise_and(T.right_shift(number, _numbers(rows)), 1))
+
+
+def _chosen(condition: Any, x: Any, y: Any) -> Any:
+    """``x`` or ``y``, which are nested alike."""
+    if not isinstance(x, tuple):
+        return x if x is y else T.switch(condition, x, y)
+    parts = [_chosen(condition, a, b) for a, b in zip(x, y, strict=True)]
+    return type(x)(*parts)

@@ -1,0 +1,59 @@
+"""Conditions, checks, and ops that are graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytensor.compile.builders import OpFromGraph
+from pytensor.conditional.op import IfElse, LazyIfElse
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.blockwise import OpWithCoreShape
+
+import symcomp.tensor as T
+from symcomp.ops.control import IfElse as Choice
+from symcomp.pytensor_backend.dispatch import graph_of, translate
+from symcomp.pytensor_backend.types import Stream, is_tensor, parts_of
+
+
+@translate.register(OpFromGraph)
+def _graph(op: Any, node: Any, *args: Any) -> Any:
+    return graph_of(op.fgraph, args)
+
+
+@translate.register(OpWithCoreShape)
+def _with_core_shape(op: Any, node: Any, *args: Any) -> Any:
+    return graph_of(op.fgraph, args)
+
+
+@translate.register(IfElse)
+def _ifelse(op: Any, node: Any, condition: Any, *branches: Any) -> Any:
+    return _chosen(condition, branches[: op.n_outs], branches[op.n_outs :])
+
+
+@translate.register(LazyIfElse)
+def _lazy_ifelse(op: Any, node: Any, condition: Any, *args: Any) -> Any:
+    ways = (op.true_branch, op.false_branch)
+    return _chosen(condition, *(graph_of(way.fgraph, args) for way in ways))
+
+
+def _chosen(condition: Any, yes: Any, no: Any) -> list[Any]:
+    """The values of one branch, of which alone what it needs is computed."""
+    truth = condition if condition.dtype == "bool" else T.neq(condition, 0)
+    flat = Choice(sum(len(parts_of(x)) for x in yes))(
+        truth,
+        *(part for x in yes for part in parts_of(x)),
+        *(part for y in no for part in parts_of(y)),
+    )
+    found = []
+    for x in yes:
+        count = len(parts_of(x))
+        found.append(Stream(*flat[:count]) if isinstance(x, Stream) else flat[0])
+        flat = flat[count:]
+    return found
+
+
+@translate.register(CheckAndRaise)
+def _check(op: Any, node: Any, x: Any, *conditions: Any) -> Any:
+    if not is_tensor(node.inputs[0].type):
+        return NotImplemented
+    return T.Assert(op.msg, op.exc_type)(x, *conditions)

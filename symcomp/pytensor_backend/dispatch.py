@@ -1,0 +1,195 @@
+"""From a graph of PyTensor to one of symcomp, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytensor
+from pytensor.graph.basic import Constant
+from pytensor.scalar.basic import ScalarType
+
+from symcomp.core.source import Source, made_for
+from symcomp.core.tensor import TensorType
+from symcomp.ops.convert import cast_to, constant
+from symcomp.ops.shape import specify_shape, unbroadcast
+from symcomp.pytensor_backend.fallback import Perform, note_fallback
+from symcomp.pytensor_backend.types import (
+    GENERIC,
+    HALF,
+    WORDS,
+    Stream,
+    arrays_of,
+    is_generator,
+    is_pcg64,
+    is_tensor,
+    joined,
+    parts_of,
+    tensor_type,
+    types_of,
+)
+
+#: Whether generators are Streams in the graph that is being translated; see ``types``.
+streams: ContextVar[bool] = ContextVar("streams", default=True)
+
+
+@singledispatch
+def translate(op: Any, node: Any, *args: Any) -> Any:
+    """Return what stands for the outputs of a PyTensor node, of what stands for its inputs.
+
+    Functions for more ops are added by ``translate.register(TheOp)``; an op without one, or whose
+    function returns NotImplemented, is computed by its own ``perform``.
+
+    Parameters
+    ----------
+    op : pytensor.graph.op.Op
+    node : pytensor.graph.basic.Apply
+    *args : TensorVariable, Stream or Variable
+        One for each input: a tensor for an array or number, a Stream for a random generator, a
+        variable of any Python object for the rest.
+
+    Returns
+    -------
+    TensorVariable, Stream or Variable, or a sequence of them
+        One for each output; dtype and static shape are made those that PyTensor expects.
+    """
+    return NotImplemented
+
+
+def by_perform(op: Any, node: Any, args: Sequence[Any]) -> Any:
+    """Compute a node by PyTensor's own ``perform``."""
+    note_fallback(op)
+    flat = Perform(op, node, streams.get())(*(part for a in args for part in parts_of(a)))
+    found = []
+    for out in node.outputs:
+        count = len(types_of(out.type, streams.get()))
+        found.append(joined(out.type, flat[:count], streams.get()))
+        flat = flat[count:]
+    return found
+
+
+def convert(inputs: Sequence[Any], outputs: Sequence[Any], order: Iterable[Any], given: Any) -> Any:
+    """Translate the nodes of a graph, in order.
+
+    Parameters
+    ----------
+    inputs, outputs : sequence of pytensor.graph.basic.Variable
+    order : iterable of pytensor.graph.basic.Apply
+        The nodes between, each after those that it needs.
+    given : sequence of TensorVariable, Stream or Variable
+        What stands for ``inputs``.
+
+    Returns
+    -------
+    list of TensorVariable, Stream or Variable
+        What stands for ``outputs``.
+    """
+    found = dict(zip(inputs, given, strict=True))
+
+    def value_of(v: Any) -> Any:
+        if v not in found:
+            if not isinstance(v, Constant):
+                raise TypeError(f"{v} ({v.type}) is neither an input of the graph nor computed")
+            found[v] = constant_of(v)
+        return found[v]
+
+    for node in order:
+        args = [value_of(v) for v in node.inputs]
+        with made_for(source_of(node)):
+            made = translate(node.op, node, *args)
+            if made is NotImplemented:
+                made = by_perform(node.op, node, args)
+            several = isinstance(made, list | tuple) and not isinstance(made, Stream)
+            made = made if several else [made]
+            for v, s in zip(node.outputs, made, strict=True):
+                found[v] = named(fitted(s, v), v.name)
+    return [value_of(v) for v in outputs]
+
+
+def graph_of(fgraph: Any, given: Sequence[Any]) -> Any:
+    """Translate a function graph of PyTensor for given inputs."""
+    return convert(fgraph.inputs, fgraph.outputs, fgraph.toposort(), given)
+
+
+def constant_of(v: Any) -> Any:
+    """What stands for a constant of PyTensor."""
+    if is_tensor(v.type):
+        return constant(np.asarray(v.data, v.type.dtype))
+    if streams.get() and is_generator(v.type):
+        if not is_pcg64(v.data):
+            raise TypeError(f"the constant {v} is a generator that is no PCG64")
+        words, half = arrays_of(v.data)
+        return Stream(WORDS.make_constant(words), HALF.make_constant(half))
+    return GENERIC.make_constant(v.data)
+
+
+def fitted(s: Any, v: Any) -> Any:
+    """``s`` with the dtype of a PyTensor variable and at least what its type says of the shape.
+
+    An axis that symcomp alone knows to have length 1 is made one of unknown length: it does not
+    broadcast in PyTensor, where lengths that differ when the function runs are an error.
+    """
+    if not is_tensor(v.type):
+        return s
+    kind = tensor_type(v.type)
+    if s.dtype != kind.dtype:
+        s = cast_to(s, kind.dtype)
+    if isinstance(v.type, ScalarType):  # in a Composite it stands for elements of tensors
+        return s
+    if s.ndim != kind.ndim:
+        raise TypeError(f"{v.owner.op}: made {s.type} for {v} of type {v.type}")
+    lengths = list(zip(s.type.shape, kind.shape, strict=True))
+    if any(k is not None and n is None for n, k in lengths):
+        s = specify_shape(s, [k if n is None else None for n, k in lengths])
+    hidden = [axis for axis, (n, k) in enumerate(lengths) if n == 1 and k is None]
+    return unbroadcast(s, *hidden) if hidden else s
+
+
+def named(s: Any, name: str | None) -> Any:
+    """``s``, which messages call as PyTensor's variable if it has no name yet."""
+    if name is not None and not isinstance(s, Stream) and s.name is None and s.owner is not None:
+        s.name = name
+    return s
+
+
+# -- where a variable was made
+
+_LIBRARIES = tuple(
+    str(Path(folder).resolve())
+    for folder in (*pytensor.__path__, Path(pytensor.__file__).parent.parent / "pymc")
+)
+
+
+def source_of(node: Any) -> Source | None:
+    """The user's line that made a node of PyTensor: the last outside of PyTensor and PyMC."""
+    for out in node.outputs:
+        for trace in getattr(out.tag, "trace", None) or ():
+            frames = [f for f in trace if not f[0].startswith(_LIBRARIES)] or list(trace)
+            if frames:
+                file, line, function = frames[-1][:3]
+                return Source(str(file), int(line), str(function))
+    return None
+
+
+def variable_of(v: Any) -> Any:
+    """A new input that stands for a variable of PyTensor."""
+    parts = [kind.make_variable(v.name) for kind in types_of(v.type, streams.get())]
+    return joined(v.type, parts, streams.get())
+
+
+def like(new: Any, old: Any) -> Any:
+    """``new`` with dtype and static shape of ``old``."""
+    if isinstance(new, Stream):
+        return new
+    kind = old.type
+    if not isinstance(kind, TensorType):
+        return new
+    new = cast_to(new, kind.dtype)
+    lengths = list(zip(new.type.shape, kind.shape, strict=True))
+    if any(k is not None and n is None for n, k in lengths):
+        new = specify_shape(new, [k if n is None else None for n, k in lengths])
+    return new

@@ -1,0 +1,86 @@
+"""The mode "SYMCOMP": PyTensor's rewrites, but those that only other linkers need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytensor
+from pytensor.compile.mode import Mode, predefined_linkers, predefined_modes, register_linker
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+
+from symcomp.compile.callable import Function
+from symcomp.pytensor_backend.linker import Compiled, SymcompLinker
+
+#: Left out: fusion, which symcomp does itself; a rewrite that reads the lower triangle where
+#: ``solve(assume_a="pos", lower=False)`` reads the upper one (wrong numbers in PyTensor 3.3);
+#: factors made apart from the systems that are solved with them.
+EXCLUDED = (
+    "fusion",
+    "psd_solve_to_chol_solve",
+    "reuse_decomposition_multiple_solves",
+    "scan_split_non_sequence_decomposition_and_solve",
+)
+QUERY = RewriteDatabaseQuery(
+    include=["fast_run", "scan_save_mem_no_prealloc"], exclude=list(EXCLUDED)
+)
+SYMCOMP = Mode(SymcompLinker(), QUERY)
+
+
+def register() -> None:
+    """Make "SYMCOMP" a mode and "symcomp" a linker of PyTensor, which are named by strings."""
+    predefined_modes["SYMCOMP"] = SYMCOMP
+    if "symcomp" not in predefined_linkers:
+        register_linker("symcomp", SYMCOMP.linker)
+
+
+def compiled_of(f: Any) -> Compiled:
+    """Return what a function of PyTensor in this mode runs.
+
+    Parameters
+    ----------
+    f : pytensor.compile.executor.Function
+        Compiled in mode SYMCOMP.
+
+    Raises
+    ------
+    TypeError
+        If it was compiled in another mode.
+    """
+    found = getattr(getattr(f, "vm", None), "jit_fn", None)
+    if not isinstance(found, Compiled):
+        raise TypeError(f"{f} is no function of PyTensor compiled in mode SYMCOMP")
+    return found
+
+
+def function_of(f: Any) -> Function:
+    """Return the symcomp function in a function of PyTensor: its program, its profile.
+
+    Parameters
+    ----------
+    f : pytensor.compile.executor.Function
+    """
+    return compiled_of(f).function
+
+
+def fallbacks(f: Any) -> dict[str, int]:
+    """Return how many nodes of each kind are computed by PyTensor's own ``perform``.
+
+    Parameters
+    ----------
+    f : pytensor.compile.executor.Function
+    """
+    return compiled_of(f).fallbacks()
+
+
+def profiled(profile: Any = True) -> Mode:
+    """Return a mode like SYMCOMP whose functions are measured, instruction by instruction.
+
+    Parameters
+    ----------
+    profile : bool, str or symcomp.ProfileStats
+        As for ``symcomp.function``.
+    """
+    return Mode(SymcompLinker(profile=profile), QUERY)
+
+
+__all__ = ["SYMCOMP", "compiled_of", "fallbacks", "function_of", "profiled", "pytensor", "register"]

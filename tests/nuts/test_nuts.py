@@ -1,0 +1,143 @@
+"""The No-U-Turn sampler: its trajectories against recursion, its adaptation.
+
+Moments and calibration of its draws are tested in tests/pymc."""
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.nuts import compile_sampler
+from symcomp.nuts.adaptation import (
+    adapted_mass_matrix,
+    adapted_step_size,
+    first_mass_matrix,
+    first_step_size,
+)
+from symcomp.nuts.trajectory import Rows, State, _half_turns, _remembered
+from symcomp.scan.loop import filled, leaves
+
+
+def with_gradient(logp):
+    def density(x):
+        value = logp(x)
+        return value, symcomp.grad(value, x)
+
+    return density
+
+
+# -- subtrees
+
+
+def turns(momenta, one, other, variance):
+    along = momenta * variance
+    return along @ one <= 0 or along @ other <= 0
+
+
+def recursion_turns(p, variance):
+    """Whether any subtree of the leaves with momenta ``p`` turns, its halves checked first."""
+    if len(p) == 1:
+        return False
+    middle = len(p) // 2
+    left, right = p[:middle], p[middle:]
+    if recursion_turns(left, variance) or recursion_turns(right, variance):
+        return True
+    if turns(p.sum(0), p[0], p[-1], variance):
+        return True
+    across = (left.sum(0) + right[0], p[0], right[0]), (left[-1] + right.sum(0), left[-1], p[-1])
+    return len(p) > 2 and any(turns(*parts, variance) for parts in across)
+
+
+def test_leaf_after_leaf_finds_what_recursion_finds():
+    """For random momenta, the first leaf at which a subtree is complete that turns."""
+    rows, size = 5, 3
+    leaf, momentum, before = T.lscalar("leaf"), T.dvector("momentum"), T.dvector("before")
+    sums, variance = T.dvector("sums"), T.dvector("variance")
+    kept = Rows(*(T.tensor(dtype="float64", shape=(rows, size)) for _ in range(3)))
+    nothing = T.zeros_like(momentum)
+
+    class Now:
+        end = State(nothing, before, nothing)
+        half = type("Half", (), {"momenta": sums})
+
+    Now.leaf, Now.rows = leaf, kept
+    new = _remembered(Now, momentum)
+    end = State(nothing, momentum, nothing)
+    turning = _half_turns(leaf, new, sums + momentum, end, variance)
+    f = symcomp.function([leaf, momentum, before, sums, variance, *kept], [turning, *new])
+    rng, found = np.random.default_rng(2), set()
+    for _ in range(60):
+        count = 2 ** int(rng.integers(1, 5))
+        p = np.cumsum(rng.normal(0.0, 0.3, (count + 1, size)), axis=0) + rng.normal(0, 1, size)
+        v = rng.gamma(2.0, size=size)
+        state = [np.zeros((rows, size))] * 3
+        total, turned = np.zeros(size), False
+        for k in range(count):
+            now, *state = f(k, p[k + 1], p[k], total, v, *state)
+            total = total + p[k + 1]
+            turned = turned or (k % 2 == 1 and bool(now))
+        assert turned == recursion_turns(p[1:], v)
+        found.add(turned)
+    assert found == {True, False}
+
+
+# -- adaptation
+
+
+def test_step_sizes_adapt_as_by_the_formula():
+    state = first_step_size(0.5)
+    inner = [T.dscalar() for _ in state]
+    accept = T.dscalar()
+    f = symcomp.function(
+        [*inner, accept],
+        list(adapted_step_size(type(state)(*inner), accept, 0.8, T.constant(True))),
+    )
+    error, mean, log_step, log_average = 0.0, np.log(5.0), np.log(0.5), np.log(0.5)
+    values = list(state)
+    for t, a in enumerate([0.1, 0.9, 0.5, 1.0], start=1):
+        values = f(*values, a)
+        error = (1 - 1 / (t + 10)) * error + (0.8 - a) / (t + 10)
+        log_step = mean - np.sqrt(t) / 0.05 * error
+        log_average = t**-0.75 * log_step + (1 - t**-0.75) * log_average
+    np.testing.assert_allclose(values[:3], [log_step, log_average, error], rtol=1e-12)
+
+
+def test_variances_are_those_of_windows():
+    rng = np.random.default_rng(1)
+    draws = rng.normal(2.0, [0.5, 3.0], (320, 2))
+    state = first_mass_matrix(np.zeros(2))
+    kinds = [np.asarray(v) for v in leaves(state)]
+    inner = [T.tensor(dtype=v.dtype, shape=v.shape) for v in kinds]
+    x, tuning = T.tensor(dtype="float64", shape=(2,)), T.scalar(dtype="bool")
+    new = adapted_mass_matrix(filled(state, inner), x, tuning)
+    f = symcomp.function([*inner, x, tuning], leaves(new))
+    values = kinds
+    for i, draw in enumerate(draws):
+        values = f(*values, draw, True)
+        if i <= 101:
+            np.testing.assert_array_equal(values[0], [1.0, 1.0])
+    # Draw 203 is the first of the third window; that which began at draw 102 is read.
+    np.testing.assert_allclose(values[0], draws[203 - 101 : 320].var(0), rtol=0.3)
+    frozen = f(*values, np.array([1e9, 1e9]), False)
+    np.testing.assert_array_equal(frozen[0], values[0])
+
+
+# -- trajectories
+
+
+def test_divergences_and_bad_starts():
+    density = with_gradient(lambda x: T.sum(T.switch(x > 0, T.log(x) * 0.0 - x, -np.inf)))
+    sampler = compile_sampler(density, 2)
+    with pytest.raises(ValueError, match="the log density is -inf at the start"):
+        sampler.begin([-1.0, 1.0], np.random.default_rng(0))
+    chain = sampler.begin([1.0, 1.0], np.random.default_rng(0))
+    chain, _, _ = sampler.advance(chain, 300, tuning=True)
+    _, draws, statistics = sampler.advance(chain, 300, tuning=False)
+    assert (draws > 0).all()
+    assert 0 < statistics["diverging"].sum() < 300
+    shallow = sampler.advance(chain, 50, tuning=False, most_depth=2)[2]
+    assert shallow["tree_size"].max() == 3
+    full = shallow["reached_max_treedepth"]
+    assert (
+        full == (~shallow["diverging"] & (shallow["depth"] == 2) & (shallow["tree_size"] == 3))
+    )[full].all()

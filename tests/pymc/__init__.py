@@ -1,0 +1,1 @@
+"""Tests of PyMC on symcomp: `make pymc`. Without PyMC they are skipped."""

@@ -1,0 +1,1 @@
+"""Tests of the PyTensor backend: `make pymc`. Without PyTensor they are skipped."""

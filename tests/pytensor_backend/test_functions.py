@@ -1,0 +1,247 @@
+"""What functions in mode SYMCOMP do with shared variables, memory, errors, copies and pickles."""
+
+import copy
+import logging
+import pickle
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+pytensor = pytest.importorskip("pytensor")
+
+import pytensor.tensor as pt  # noqa: E402
+from pytensor.compile.io import In, Out  # noqa: E402
+from pytensor.compile.mode import Mode, get_mode  # noqa: E402
+from pytensor.graph.basic import Apply  # noqa: E402
+from pytensor.graph.op import Op  # noqa: E402
+
+import symcomp.pytensor_backend as backend  # noqa: E402
+from symcomp.pytensor_backend import versions  # noqa: E402
+
+
+def function(*args, **kwargs):
+    return pytensor.function(*args, mode="SYMCOMP", **kwargs)
+
+
+def test_modes():
+    assert get_mode("symcomp") is backend.SYMCOMP
+    x = pt.dvector("x")
+    for mode in (Mode("symcomp", "fast_compile"), backend.SYMCOMP, Mode("symcomp", None)):
+        assert pytensor.function([x], pt.exp(x).sum(), mode=mode)([0.0, 0.0]) == 2.0
+    with as_default():
+        assert pytensor.function([x], x.sum()).maker.mode is backend.SYMCOMP
+
+
+@contextmanager
+def as_default():
+    before, pytensor.config.mode = pytensor.config.mode, backend.SYMCOMP
+    try:
+        yield
+    finally:
+        pytensor.config.mode = before
+
+
+def test_updates():
+    s, x = pytensor.shared(np.arange(3.0), name="s"), pt.dvector("x")
+    f = function([x], [s, s * 2], updates={s: s + x})
+    before, twice = f(np.ones(3))
+    np.testing.assert_array_equal(before, [0, 1, 2])
+    np.testing.assert_array_equal(twice, [0, 2, 4])
+    np.testing.assert_array_equal(s.get_value(), [1, 2, 3])
+    s.set_value(np.zeros(3))
+    np.testing.assert_array_equal(f(np.ones(3))[0], [0, 0, 0])
+    before[:] = 7
+    np.testing.assert_array_equal(s.get_value(), [1, 1, 1])
+    swap, other = pytensor.shared(1.0), pytensor.shared(2.0)
+    function([], [], updates={swap: other, other: swap})()
+    assert (swap.get_value(), other.get_value()) == (2.0, 1.0)
+
+
+def test_a_call_that_fails_changes_nothing():
+    s, v = pytensor.shared(np.arange(3.0)), pt.dvector("v")
+    f = function([v], v[5], updates={s: s + 1})
+    with pytest.raises(IndexError):
+        f(np.zeros(2))
+    np.testing.assert_array_equal(s.get_value(), [0, 1, 2])
+
+
+def test_memory():
+    s, x = pytensor.shared(np.arange(4.0)), pt.dmatrix("x")
+    f = function([In(x, borrow=True)], [Out(x.T, borrow=True), x[0], s, s, s[1:]])
+    value = np.ones((2, 3))
+    results = f(value)
+    for i, z in enumerate(results):
+        assert not np.may_share_memory(z, s.get_value(borrow=True))
+        for other in results[i + 1 :]:
+            assert not np.may_share_memory(z, other)
+    inner = s.get_value(borrow=True)
+    inner[0] = 5.0
+    assert f(value)[2][0] == 5.0
+    g = function([In(x, mutable=True)], x * 2)
+    kept = np.ones((2, 3))
+    g(kept)
+
+
+def test_results_are_not_overwritten_by_later_calls():
+    x = pt.dvector("x")
+    f = function([x], pt.exp(x))
+    first = f(np.zeros(1000))
+    f(np.ones(1000))
+    np.testing.assert_array_equal(first, 1.0)
+
+
+def test_broadcasting_when_the_function_runs_is_refused():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    f = function([x, y], x + y)
+    with pytest.raises(ValueError, match="length 1"):
+        f(np.zeros(1), np.zeros(3))
+    # Also of what only symcomp knows to have length 1.
+    one = function([y, pt.lscalar("n")], y + y[:1].reshape((-1,)), on_unused_input="ignore")
+    with pytest.raises(ValueError, match="length"):
+        one(np.zeros(3), 1)
+
+
+def test_arguments_are_checked_by_pytensor():
+    x = pt.fvector("x")
+    f = function([x], x.sum())
+    assert f([1, 2]).dtype == "float32"
+    with pytest.raises(TypeError):
+        f(np.zeros((2, 2), "float32"))
+    f.trust_input = True
+    assert f(np.float32([1, 2])) == 3
+
+
+def test_errors_name_the_variable_and_the_line():
+    x = pt.dvector("x")
+    y = pt.dvector("y")
+    total = x + y  # the line
+    total.name = "total of both"
+    f = function([x, y], total)
+    with pytest.raises(ValueError, match="add") as caught:
+        f(np.zeros(2), np.zeros(3))
+    notes = "\n".join(caught.value.__notes__)
+    assert __file__ in notes and "total = x + y  # the line" in notes and "x" in notes
+
+
+def test_pickles_and_copies():
+    s, x = pytensor.shared(2.0, name="s"), pt.dvector("x")
+    f = function([x], x * s, updates={s: s + 1})
+    loaded = pickle.loads(pickle.dumps(f))
+    np.testing.assert_array_equal(loaded([1.0]), [2.0])
+    np.testing.assert_array_equal(loaded([1.0]), [3.0])
+    np.testing.assert_array_equal(f([1.0]), [2.0])
+    other = pytensor.shared(10.0)
+    swapped = f.copy(swap={s: other})
+    np.testing.assert_array_equal(swapped([1.0]), [10.0])
+    np.testing.assert_array_equal(copy.copy(f)([1.0]), [3.0])
+    mode = pickle.loads(pickle.dumps(backend.SYMCOMP))
+    assert isinstance(mode.linker, backend.SymcompLinker)
+
+
+def test_ends_of_all_kinds():
+    x, n = pt.dscalar("x"), pt.lscalar("n")
+    f = function([x, n], [x, pt.constant(3.0), n])
+    assert f(1.0, 2) == [1.0, 3.0, 2]
+    assert function([x], [], on_unused_input="ignore")(1.0) == []
+    assert function([x], x)(4.0) == 4.0
+
+
+class Doubled(Op):
+    """An op of a user: it returns its input's memory where that is negative, without saying so."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type(), pt.lscalar()])
+
+    def perform(self, node, inputs, outputs):
+        (x,) = inputs
+        outputs[0][0] = x if x[0] < 0 else x * 2
+        outputs[1][0] = np.int64(len(x))
+
+
+def test_ops_of_users(caplog):
+    x = pt.dvector("x")
+    z, n = Doubled()(x)
+    backend_log = logging.getLogger("symcomp.pytensor_backend")
+    with caplog.at_level(logging.INFO, backend_log.name):
+        f = function([x], [z + 1, z, n])
+        function([x], z)
+    assert [r.getMessage() for r in caplog.records] == [
+        "Doubled has no translation: its own perform computes it"
+    ]
+    assert backend.fallbacks(f) == {"Doubled": 1}
+    value = np.array([-1.0, 3.0])
+    _, same, count = f(value)
+    same[:] = 0
+    assert value[0] == -1.0 and count == 2
+
+    @backend.translate.register(Doubled)
+    def _doubled(op, node, x):
+        return NotImplemented if isinstance(op, Tripled) else (x * 2, x.shape[0])
+
+    assert backend.fallbacks(function([x], z)) == {}
+    np.testing.assert_array_equal(function([x], z)([1.0]), [2.0])
+
+
+class Tripled(Doubled):
+    """Another, without a translation of its own."""
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] * 3
+
+
+class Wrong(Op):
+    """An op whose result is not of the type that it promises."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [pt.dvector()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0].astype("float32")
+
+
+def test_results_of_the_wrong_type():
+    x = pt.dvector("x")
+    with pytest.raises(Exception, match="float32.*whose type is"):
+        function([x], Wrong()(x))(np.ones(2))
+
+
+def test_profiles_count_fallbacks():
+    x = pt.dvector("x")
+    f = pytensor.function([x], Tripled()(x) + x.sum(), mode=backend.profiled("title"))
+    f(np.ones(4))
+    report = backend.function_of(f).profile.text()
+    assert "Perform{Tripled}" in report
+    with pytest.raises(TypeError, match="no function of PyTensor compiled in mode SYMCOMP"):
+        backend.function_of(pytensor.function([x], x, mode="FAST_COMPILE"))
+
+
+def test_inner_graphs():
+    from pytensor.compile.builders import OpFromGraph
+
+    x, y = pt.dvector("x"), pt.dscalar("y")
+    inner = OpFromGraph([x, y], [pt.exp(x) * y, x.sum()])
+    outer = OpFromGraph([x, y], [inner(x, y * 2)[0] + inner(x, y)[1]])
+    u, v = pt.dvector("u"), pt.dscalar("v")
+    z = outer(u, v)
+    f = function([u, v], [z, pytensor.grad(z.sum(), u)])
+    got = f([0.0, 1.0], 3.0)
+    np.testing.assert_allclose(got[0], np.exp([0.0, 1.0]) * 6 + 1)
+    np.testing.assert_allclose(got[1], np.exp([0.0, 1.0]) * 6 + 2)
+
+
+def test_versions(monkeypatch):
+    versions.check_versions()
+    monkeypatch.setitem(versions.SERIES, "pytensor", "2.99")
+    with pytest.raises(ImportError, match=r"made for pytensor 2\.99, and 3\.3.* is installed"):
+        versions.check_versions()
+    with pytest.raises(ImportError, match="needs nowhere"):
+        monkeypatch.setitem(versions.SERIES, "nowhere", "1.0")
+        versions.check_version("nowhere", required=True)
