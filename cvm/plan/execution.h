@@ -129,7 +129,8 @@ static int plan_inputs(Planner *p, const Given *given)
                                         l->strides);
             if (x != NULL) {
                 x->flags = (x->flags & ~(BEHAVED | WRITEABLE)) | (l->flags & (BEHAVED | WRITEABLE));
-                x->flags |= WHOLE;
+                /* Whoever calls has seen to it that what is written into overlaps nothing else. */
+                x->flags |= l->flags & WRITEABLE ? WHOLE | ALONE : WHOLE;
                 p->frame->address[s->index] = given[i].address;
                 p->frame->object[s->index] = given[i].object;
             }

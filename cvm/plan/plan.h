@@ -60,7 +60,7 @@ enum {
     C_ORDER = 4,
     F_ORDER = 8,
     WHOLE = 16,     /* all of the array that its storage is of */
-    ALONE = 32      /* behind the gate: nobody else holds its array, so that no argument overlaps it */
+    ALONE = 32      /* no argument overlaps it: as it may be written into, or is behind the gate */
 };
 
 struct Operand {

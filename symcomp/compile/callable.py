@@ -190,11 +190,12 @@ class Function(Caller):
         >>> import symcomp
         >>> import symcomp.tensor as T
         >>> x = T.dvector("x")
-        >>> f = symcomp.function([x], T.exp(x) + 1)
+        >>> f = symcomp.function([x], T.sort(x))
         >>> y = f(np.zeros(3))
         >>> print(f.plan())
-        plan 0: 1 calls, arena of 0 bytes, 0 runs
-            0  kernel(m0+0 float64[3]) -> m1+0 float64[3]
+        plan 0: 2 calls, arena of 0 bytes, 0 runs
+            0  copy(m0+0 float64[3]) -> m1+0 float64[3]
+            1  sort(m1+0 float64[3]) -> m1+0 float64[3]
         """
         machine = self.executable.machine
         return machine.plan() if hasattr(machine, "plan") else "The Python machine has no plans."

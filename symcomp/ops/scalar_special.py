@@ -91,7 +91,6 @@ betainc = _special(
 )  # fmt: skip
 
 
-
 def _beta_slope(name: str, letter: str) -> Any:
     """The derivative of betainc in one of its shapes."""
 

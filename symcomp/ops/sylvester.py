@@ -59,8 +59,14 @@ class Sylvester(MatrixOp):
         return [TensorType(c.dtype, shape)]
 
     def perform(self, a: Any, b: Any, c: Any) -> Any:
-        if a.shape[:-1] != c.shape[:-1] or b.shape[:-2] != c.shape[:-2] or (
-            a.shape[-1] != a.shape[-2] or b.shape[-1] != b.shape[-2] or b.shape[-1] != c.shape[-1]
+        if (
+            a.shape[:-1] != c.shape[:-1]
+            or b.shape[:-2] != c.shape[:-2]
+            or (
+                a.shape[-1] != a.shape[-2]
+                or b.shape[-1] != b.shape[-2]
+                or b.shape[-1] != c.shape[-1]
+            )
         ):
             raise ShapeError(
                 f"solve_sylvester: shapes {a.shape}, {b.shape} and {c.shape} do not fit: a "

@@ -81,9 +81,9 @@ def valid_nodes() -> dict[type, list[Any]]:
         for output in group():
             inputs = [v for v in VALUES if v in graph_inputs([output])]
             maker = symcomp.function(inputs, output, mode=symcomp.Mode(linker="vm")).maker
-            stored = [spec.container.value for spec in maker.inputs[len(inputs) :]]
             given = [VALUES[v] for v in inputs]
-            rewritten = dict(zip(maker.fgraph.inputs, [*given, *stored], strict=True))
+            # Shared variables bring their values.
+            rewritten = dict(zip(maker.fgraph.inputs, given, strict=False))
             written = dict(zip(inputs, given, strict=True))
             for outputs, values in (
                 ([output, *slopes(inputs, output)], written), (maker.fgraph.outputs, rewritten)
@@ -99,7 +99,8 @@ def valid_nodes() -> dict[type, list[Any]]:
 def with_values(node: Any, values: dict[Any, Any]) -> tuple[Any, list[Any]]:
     """A node and the values of its inputs."""
     roots = [x for x in graph_inputs(node.inputs) if x in values]
-    f = symcomp.function(roots, list(node.inputs), mode=symcomp.Mode(linker="vm", optimizer="None"))
+    mode = symcomp.Mode(linker="vm", optimizer="None")
+    f = symcomp.function(roots, list(node.inputs), mode=mode, no_default_updates=True)
     return node, f(*[values[x] for x in roots])
 
 

@@ -100,7 +100,7 @@ def in_a_reduction():
 
 
 def transposed():
-    return [xs], T.exp(guilty(xs.T).T), [ROWS]
+    return [xs], T.tanh(guilty(xs.T).T), [ROWS]
 
 
 PLACES = [

@@ -31,6 +31,8 @@ from symcomp.ops.windows.pooling import MaxPool, SumPool
 from symcomp.scan.layout import Layout
 from symcomp.tests.compile.mutations import fields_of, valid_nodes
 from symcomp.tests.compile.test_saving_ops import every_op
+from symcomp.vm.opcodes import Opcode
+from symcomp.vm.program import Instruction
 
 SQUARE = Geometry(("valid",) * 2, (1, 1), (1, 1))
 
@@ -105,32 +107,31 @@ def test_numbers_of_numpy_become_those_of_python():
     assert all(type(n) is int for n in (*op.window, *op.strides)) and op.partial is True
 
 
-def native(kind, *rest):
-    """An action that would compute nothing, with these parameters."""
-    return kind(None, [0], [1], False, *rest)
+def lowered(make, *arguments, inputs=1, outputs=1):
+    """Lower an instruction that would compute nothing."""
+    step = Instruction(Opcode.CALL, tuple(range(inputs)), tuple(range(inputs, inputs + outputs)))
+    return make(step, *arguments)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: native(machine.Running, "add", -1, "float64"),
-        lambda: native(machine.Sorted, 99, False),
-        lambda: native(machine.First, -1),
-        lambda: native(machine.Extreme, True, (40,)),
-        lambda: native(machine.Pieces, -1),
-        lambda: native(machine.Joined, 1, -1, False, -1),
-        lambda: native(machine.Joined, 2, 0, False, -1),
-        lambda: native(machine.Transpose, 2, (0, 2)),
-        lambda: native(machine.Transpose, 2, (-1,) * 20),
-        lambda: native(machine.Reshaped, 99),
-        lambda: native(machine.Lengths, -2),
-        lambda: native(machine.Fill, 20, (), -1),
-        lambda: native(machine.Passed, 1, []),
-        lambda: native(machine.Passed, 0, [("length", 0, -1, 0, 2)]),
-        lambda: native(machine.Passed, 0, [("lengths", 0, 0, 5, 0)]),
-        lambda: native(machine.Reserve, 0, [(2, 2), (2,)], "float64", -1),
-        lambda: machine.Chain(None, [0, 1, 2], [3], False, [(0, 1)], "float64"),
-        lambda: machine.Chain(None, [0, 1, 2], [3], False, [(0, 1), (9, 2)], "float64"),
+        lambda: lowered(machine.running, "add", -1, "float64"),
+        lambda: lowered(machine.sorted_along, 99, False),
+        lambda: lowered(machine.extreme, True, (40,)),
+        lambda: lowered(machine.joined, -1, False),
+        lambda: lowered(machine.transpose, 2, (0, 2)),
+        lambda: lowered(machine.transpose, 2, (-1,) * 20),
+        lambda: lowered(machine.reshape, 99),
+        lambda: lowered(machine.lengths, -2),
+        lambda: lowered(machine.diagonal, -1, 0),
+        lambda: lowered(machine.fill, 20, (), inputs=21),
+        lambda: lowered(machine.passed, 1, []),
+        lambda: lowered(machine.passed, 0, [("length", 0, -1, 0, 2)]),
+        lambda: lowered(machine.passed, 0, [("lengths", 0, 0, 5, 0)]),
+        lambda: lowered(machine.reserve, 0, [(2, 2), (2,)], "float64"),
+        lambda: lowered(machine.chain, [(0, 1)], "float64", inputs=3),
+        lambda: lowered(machine.chain, [(0, 1), (9, 2)], "float64", inputs=3),
         lambda: pool(window=(2, 2, 2, 2)),
         lambda: pool(strides=(1,)),
         lambda: pool(strides=(1, 0)),
@@ -139,24 +140,24 @@ def native(kind, *rest):
         lambda: convolution(dilation=(1,)),
         lambda: convolution(padding=((0, -3), (0, 0))),
         lambda: convolution(groups=0),
-        lambda: convolution(part=2),
+        lambda: convolution(part=3),
     ],
 )  # fmt: skip
-def test_native_constructors_check_again(make):
+def test_native_calls_check_again(make):
     with pytest.raises(ValueError, match=r"is -?\d+; it must be from|\d"):
         make()
 
 
 def pool(window=(2, 2), strides=(1, 1), padding=(0, 0)):
-    return machine.Largest(None, [0], [1, 2], 4, window, strides, padding, False, "float64", 1)
+    arguments = (0, 4, window, strides, padding, False, "float64", 1)
+    return lowered(machine.pool, *arguments, outputs=2)
 
 
 def convolution(
     part=0, padding=((0, 0), (0, 0)), strides=(1, 1), dilation=(1, 1), groups=1
 ):  # fmt: skip
-    return machine.Convolution(
-        part, None, [0, 1], 2, padding, strides, dilation, groups, "float64", 1, None
-    )
+    arguments = (part, padding, strides, dilation, groups, "float64", 1, None)
+    return lowered(machine.convolution, *arguments, inputs=2)
 
 
 # In the place of a field of an op in a file.
