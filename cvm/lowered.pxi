@@ -31,7 +31,10 @@ cdef class Lowered:
         types = [None if v is None else v.type for v in variables]
         if step.opcode is Opcode.COPY:  # by ``copy_value`` of the type
             types = [getattr(step.compute, "__self__", None)]
-        tensors = bytes([t is None or isinstance(t, TensorType) for t in types]) + b"\0"
+        # Arrays of more axes than operands have are objects, as lists are.
+        tensors = bytes([
+            t is None or isinstance(t, TensorType) and t.ndim <= MOST_AXES for t in types
+        ]) + b"\0"
         self._kept.append(tensors)
         self.in_python.compute = <PyObject *>self._compute
         self.in_python.several = step.several
@@ -485,7 +488,8 @@ def convolution(
     cdef Lowered found = new_lowered(step, "convolution", plan_convolution, sizeof(ConvolutionSpec))
     cdef ConvolutionSpec *spec = <ConvolutionSpec *>found.spec
     cdef int axis
-    check_windows(len(strides), strides=strides, dilation=dilation, groups=[groups])
+    check_windows(len(strides), strides=strides, dilation=dilation)
+    checked(groups, 1, LARGEST_OF_WINDOWS, "the number of groups")
     if len(padding) != len(strides):
         raise ValueError(f"padding must be {len(strides)} pairs, got {tuple(padding)}")
     checked(len(step.inputs), 2, 2 + len(strides), "the number of inputs")
@@ -547,11 +551,11 @@ def pool(
 
 
 def check_windows(int count, **fields):
-    """Raise ValueError unless each field has ``count`` positive numbers (or one for all)."""
+    """Raise ValueError unless each field has ``count`` positive numbers."""
     if not 1 <= count <= SPATIAL:
         raise ValueError(f"windows have 1 to {SPATIAL} axes, got {count}")
     for name, values in fields.items():
-        if len(values) not in (1, count) or any([not 1 <= n <= LARGEST_OF_WINDOWS for n in values]):
+        if len(values) != count or any([not 1 <= n <= LARGEST_OF_WINDOWS for n in values]):
             raise ValueError(f"{name} must be {count} positive integers, got {tuple(values)}")
 
 

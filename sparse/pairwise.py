@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from symcomp.core.fields import one_of
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -207,7 +208,7 @@ class CombinePatterns(Op):
     those where they are true.
     """
 
-    kind: str
+    kind: Annotated[str, one_of("add", "mul", "maximum", "minimum", "neq", "lt", "gt")]
 
     multiple_outputs = True
     no_derivative = "it takes the place of ops on sparse matrices in compiled functions"

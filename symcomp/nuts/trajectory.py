@@ -19,7 +19,7 @@ import numpy as np
 import symcomp.tensor as T
 from symcomp.core.closed import ClosedGraph
 from symcomp.ops.random.continuous import standard_normal, standard_uniform
-from symcomp.scan.build import surroundings
+from symcomp.scan.invariants import invariants_of, surroundings
 from symcomp.scan.layout import Layout
 from symcomp.scan.loop import filled, leaves
 from symcomp.scan.op import Scan
@@ -110,12 +110,14 @@ def repeat(step: Callable[[Any], tuple[Any, Any]], begin: Any, most: Any, name: 
     """
     starts = leaves(begin)
     inner = [x.type(x.name) for x in starts]
-    state, done = step(filled(begin, inner))
+    invariants = invariants_of([most, *starts])
+    with invariants.around_step():
+        state, done = step(filled(begin, inner))
     outputs = [
         x if x.type == y.type else T.specify_shape(x, y.type.shape)
         for x, y in zip(leaves(state), inner, strict=True)
     ]
-    captured = surroundings([*outputs, done], inner)
+    captured = surroundings([*outputs, done], inner, invariants)
     body = ClosedGraph([*inner, *captured], [*outputs, done])
     loop = Scan(body, Layout((), len(inner), 0, 0, until=True), name=name)
     return filled(begin, loop(most, *starts, *captured)[: len(inner)])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from symcomp.core.fields import Between
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -21,6 +22,9 @@ from symcomp.ops.products import same_lengths
 from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_math import maximum
 from symcomp.ops.shape import as_integer, normalize_axis, reshape, shape_tuple
+
+# Of offsets of views: numbers of NumPy's C.
+LARGEST = 2**31 - 1
 
 
 def _larger(a: Any, b: Any) -> Any:
@@ -57,7 +61,7 @@ class Diagonal(Op):
     (.., m, n) -> (.., max(min(m - k, n - l), 0)).
     """
 
-    offset: int = 0
+    offset: Annotated[int, Between(-LARGEST, LARGEST)] = 0
 
     view_map = {0: (0,)}
 
@@ -182,7 +186,7 @@ def _diagonal(name: str, a: Any, offset: Any, axis1: int, axis2: int) -> TensorV
         raise ShapeError(f"{name}: {a} ({a.type}) has fewer than 2 axes")
     a = moveaxis(a, _two_axes(name, a.ndim, axis1, axis2), (-2, -1))
     number = _as_offset(name, offset)
-    if isinstance(number, int):
+    if isinstance(number, int) and abs(number) <= LARGEST:
         return Diagonal(number)(a)
     lengths = shape_tuple(a)
     rows, columns = _places(lengths[-2], lengths[-1], number)

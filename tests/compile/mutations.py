@@ -13,6 +13,7 @@ import numpy as np
 import symcomp
 from symcomp.compile.saving.values import RECORDS
 from symcomp.core.node import Constant
+from symcomp.core.sparse_values import is_sparse_value
 from symcomp.core.walk import graph_inputs, toposort
 from symcomp.ops.debugging import PdbBreakpoint, Print, Raise
 from symcomp.ops.pattern import Slice
@@ -138,6 +139,8 @@ def difference(native: Any, python: Any) -> str:
     for found, expected in zip(native, python, strict=True):
         if isinstance(found, list):
             continue
+        if is_sparse_value(found):
+            found, expected = found.toarray(), expected.toarray()
         if found.dtype != expected.dtype or found.shape != expected.shape:
             return f"{found.dtype} {found.shape} are {expected.dtype} {expected.shape} in Python"
         if not np.allclose(found, expected, rtol=1e-6, equal_nan=True):

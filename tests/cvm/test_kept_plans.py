@@ -415,3 +415,13 @@ def test_mutable_inputs_repeat_plans():
     # Not in C order: a copy is written into, which has another layout.
     value = np.zeros(6)[::2]
     assert f(value).tolist() == [2, 2, 2] and value.tolist() == [0, 0, 0]
+
+
+def test_arrays_of_many_axes():
+    x = T.dvector("x")
+    for mode in (None, symcomp.Mode(optimizer="None")):
+        f = symcomp.function([x], x.dimshuffle(*["x"] * 30, 0), mode=mode)
+        g = symcomp.function([x], (x.dimshuffle(*["x"] * 30, 0) + 1).sum(), mode=mode)
+        for n in (2, 3, 2):
+            assert f(np.ones(n)).shape == (1,) * 30 + (n,)
+            assert g(np.ones(n)) == 2 * n
