@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from symcomp.core import dtype as dtypes
+from symcomp.core.fields import one_of
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -134,11 +135,14 @@ def by_columns(solve: Callable[[Any], Any], b: Any) -> Any:
     return np.stack(columns, axis=1) if columns else b.copy()
 
 
+Method = Annotated[str, one_of(*METHODS)]
+
+
 @record
 class Factorize(Op):
     """z = the factorization of the square matrix with the CSC arrays data, indices, indptr."""
 
-    method: str
+    method: Method
 
     no_derivative = "it takes the place of SparseSolve in compiled functions"
 
@@ -193,7 +197,7 @@ class SparseSolve(Op):
     """
 
     transposed: bool
-    method: str = "superlu"
+    method: Method = "superlu"
 
     def output_types(self, data: Any, indices: Any, indptr: Any, b: Any) -> list[Type]:
         check_index_vectors("spsolve", indices, indptr)
