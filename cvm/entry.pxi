@@ -114,6 +114,7 @@ cdef class Caller:
     cdef list _cells
     cdef list _claimed_cells
     cdef bint _single, _listed
+    cdef bint _is_bare              # whether all that a call gives is one output
     cdef int _n_explicit, _n_outputs, _n_updated, _n_cells, _n_inputs
     cdef Accepted *_kinds
     cdef int *_explicit_inputs
@@ -138,6 +139,7 @@ cdef class Caller:
         self._listed = structure == "list"
         self._n_explicit, self._n_updated = len(explicit), len(updated)
         self._n_outputs, self._n_cells = n_outputs, len(self._cells)
+        self._is_bare = self._single and n_outputs == 1 and self._n_updated == 0
         self._n_inputs = self._n_cells + (len(self._claimed_cells) > 0)
         self._explicit_inputs = numbers(explicit)
         self._updated_inputs = numbers(updated)
@@ -165,7 +167,9 @@ cdef class Caller:
         subset = None
         if kwargs:
             subset = kwargs.pop("output_subset", None)
-        results = self._call(args, kwargs) if self._calls is None else self._timed(args, kwargs)
+        if self._is_bare and subset is None and self._calls is None:
+            return self._call(args, kwargs, True)
+        results = self._call(args, kwargs, False) if self._calls is None else self._timed(args, kwargs)
         if subset is None and self._single:
             return results[0]
         if subset is None and self._listed:
@@ -178,10 +182,10 @@ cdef class Caller:
         cdef int64_t began
         cdef list results
         if kind == UNTIMED:
-            return self._call(args, kwargs)
+            return self._call(args, kwargs, False)
         began = nanoseconds()
         self._is_timed, self._timing = kind == TIMED_CALLS, 0
-        results = self._call(args, kwargs)
+        results = self._call(args, kwargs, False)
         self._calls.add(kind, began, self._timing)
         return results
 
@@ -190,7 +194,7 @@ cdef class Caller:
         cdef list results = []
         cdef Py_ssize_t k
         for k in range(n_calls):
-            results = self._call(None, None) if self._calls is None else self._timed(None, None)
+            results = self._call(None, None, False) if self._calls is None else self._timed(None, None)
             # As in loops of Python, Ctrl-C has its turn, and so have other threads.
             PyErr_CheckSignals()
             if k % CALLS_IN_A_ROW == 0:
@@ -198,8 +202,11 @@ cdef class Caller:
                     pass
         return results
 
-    cdef list _call(self, tuple args, dict kwargs):
-        """Run with these arguments (None: with the stored values); set what is updated."""
+    cdef object _call(self, tuple args, dict kwargs, bint bare):
+        """Run with these arguments (None: with the stored values); set what is updated.
+
+        Returns the list of outputs; with ``bare`` the only output.
+        """
         cdef PyObject *few[FEW_INPUTS]
         cdef PyObject **given = few
         cdef list held = None
@@ -209,14 +216,14 @@ cdef class Caller:
         if self._native is None or self._n_inputs > FEW_INPUTS or kwargs or (
             args is not None and n != self._n_explicit
         ):
-            return self._call_with(self._collect(args, kwargs))
+            return self._call_with(self._collect(args, kwargs), bare)
         for k in range(n):
             if not (self.trust_input or fits(&self._kinds[self._explicit_inputs[k]], args[k])):
                 held = list(args) if held is None else held
                 # Python code may run here.
                 held[k] = self._accepted(self._explicit_inputs[k], args[k])
         if any_taken(self._cells):
-            return self._call_with(self._collect(args, kwargs))
+            return self._call_with(self._collect(args, kwargs), bare)
         for i in range(self._n_cells):
             given[i] = <PyObject *>(<Cell>self._cells[i]).value
         for i in range(self._n_cells, self._n_inputs):
@@ -226,15 +233,16 @@ cdef class Caller:
         if args is not None:
             for i in range(self._n_overwritten):
                 if not may_be_overwritten(self._overwritten_inputs[i], given, self._n_cells):
-                    return self._call_with(self._collect(args, kwargs))
-        return self._run(given)
+                    return self._call_with(self._collect(args, kwargs), bare)
+        return self._run(given, bare)
 
-    cdef list _call_with(self, list values):
+    cdef object _call_with(self, list values, bint bare):
         """Run with the values of all inputs."""
         cdef PyObject **given
         cdef Py_ssize_t i
         if self._native is None:
-            return self._run_python(values)
+            results = self._run_python(values)
+            return results[0] if bare else results
         given = <PyObject **>PyMem_Malloc(max(len(values), 1) * sizeof(PyObject *))
         if given == NULL:
             raise MemoryError()
@@ -245,11 +253,11 @@ cdef class Caller:
             for i in range(self._n_cells):
                 if given[i] == <PyObject *>(<Cell>self._cells[i]).value:
                     values[i] = None
-            return self._run(given)
+            return self._run(given, bare)
         finally:
             PyMem_Free(given)
 
-    cdef list _run(self, PyObject **values):
+    cdef object _run(self, PyObject **values, bint bare):
         """Run the program natively; then, if all went well, set what is updated."""
         cdef Given few[FEW_INPUTS]
         cdef Given *given = few
@@ -267,6 +275,8 @@ cdef class Caller:
         for i in range(self._n_inputs):
             read_given(&given[i], values[i], i < self._n_cells and self._kinds[i].is_written)
         try:
+            if bare:
+                return self._native.execute_single(given, &runner)
             results = self._native.execute(given, &runner)
             self._timing = runner.timing
             return self._set(self._new_values(results))

@@ -213,6 +213,14 @@ cdef class NativeMachine:
             if results != few:
                 PyMem_Free(results)
 
+    cdef object execute_single(self, Given *given, Runner *runner):
+        """Run a program with one output on inputs that the caller holds; return that output."""
+        cdef PyObject *result
+        run_tree(&self.tree, given, runner, &result)
+        found = <object>result
+        Py_XDECREF(result)
+        return found
+
     def new_tally(self):
         """Count the runs from now on, those of graphs within instructions too; return the counts."""
         if self.tally is None:

@@ -16,12 +16,29 @@ static int may_recycle(PyObject *object, const Operand *x)
            !memcmp(PyArray_DIMS(array), x->shape, (size_t)x->ndim * sizeof(int64_t));
 }
 
+/* A new array in C order, or in Fortran's. As PyArray_EMPTY, which looks for the dtype in each call. */
+static PyObject *array_in_order(const Operand *x, int fortran)
+{
+    static PyArray_Descr *dtypes[NPY_VOID];
+    PyArray_Descr *dtype;
+    if (x->type >= NPY_VOID)
+        return PyArray_EMPTY(x->ndim, (npy_intp *)x->shape, x->type, fortran);
+    if (dtypes[x->type] == NULL)
+        dtypes[x->type] = PyArray_DescrFromType(x->type);
+    dtype = dtypes[x->type];
+    if (dtype == NULL)
+        return NULL;
+    Py_INCREF(dtype);
+    return PyArray_NewFromDescr(&PyArray_Type, dtype, x->ndim, (npy_intp *)x->shape, NULL, NULL,
+                                fortran ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);
+}
+
 /* A new array that lies as an operand without gaps does. */
 static PyObject *empty_array(const Operand *x)
 {
     PyObject *like, *array;
     if (x->flags & (C_ORDER | F_ORDER))
-        return PyArray_EMPTY(x->ndim, (npy_intp *)x->shape, x->type, !(x->flags & C_ORDER));
+        return array_in_order(x, !(x->flags & C_ORDER));
     like = PyArray_New(&PyArray_Type, x->ndim, (npy_intp *)x->shape, x->type,
                        (npy_intp *)x->strides, (void *)x, 0, 0, NULL);
     if (like == NULL)
@@ -111,7 +128,7 @@ static PyObject *array_over(const Frame *frame, const Operand *x, PyObject *owne
 static PyObject *array_copy(const Frame *frame, const Operand *x)
 {
     const int fortran = x->flags & F_ORDER && !(x->flags & C_ORDER);
-    PyObject *z = PyArray_EMPTY(x->ndim, (npy_intp *)x->shape, x->type, fortran);
+    PyObject *z = array_in_order(x, fortran);
     struct axes axes;
     if (z == NULL)
         return NULL;

@@ -30,12 +30,17 @@ typedef struct Tree {
 
 static int same_layout(const Layout *kept, const Layout *given)
 {
-    const size_t size = (size_t)given->ndim * sizeof(int64_t);
-    return kept->type == given->type &&
-           (given->type < 0 ||
-            (kept->ndim == given->ndim && kept->flags == given->flags &&
-             (size == 0 || (memcmp(kept->shape, given->shape, size) == 0 &&
-                            memcmp(kept->strides, given->strides, size) == 0))));
+    int i;
+    if (kept->type != given->type)
+        return 0;
+    if (given->type < 0)
+        return 1;
+    if (kept->ndim != given->ndim || kept->flags != given->flags)
+        return 0;
+    for (i = 0; i < given->ndim; i++)
+        if (kept->shape[i] != given->shape[i] || kept->strides[i] != given->strides[i])
+            return 0;
+    return 1;
 }
 
 static int takes(const Segment *s, const Given *given, int n)
