@@ -17,6 +17,7 @@ from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.products import Dot
 
 ALL_DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -108,7 +109,11 @@ def check_writing(outputs: list[Any], values: dict[Variable, Any]) -> None:
                     assert kind == (type(z), z.dtype), f"{node} into an array gave {kind}"
                     # NumPy computes by other instructions into arrays that lie otherwise.
                     slack = 4 * np.finfo(z.dtype).eps if z.dtype.kind in "fc" else 0
-                    limit = slack * np.abs(z).max(initial=0, where=np.isfinite(z))
+                    # Copies are in order, so that sums of products are added up otherwise.
+                    sums = z
+                    if isinstance(node.op, Dot):
+                        sums = node.op.perform(*(np.abs(found[x]) for x in node.inputs))
+                    limit = slack * np.abs(sums).max(initial=0, where=np.isfinite(sums))
                     np.testing.assert_allclose(
                         got, z, slack, limit, err_msg=f"{node} into the array of input {i}"
                     )

@@ -61,7 +61,9 @@ COUNTS = functions_with(
     "n_ones", "ndim", "repeats", "reps", "n_splits", "num", "kth", "shift", "shape", "newshape",
     "k", "offset",
 )  # fmt: skip
-REAL = {"gammainc", "gammaincc", "gammal", "gammau", "chi2sf"}
+REAL = {
+    "gammainc", "gammaincc", "gammaincinv", "gammainccinv", "gammal", "gammau", "chi2sf",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("function", "name"), COUNTS)
