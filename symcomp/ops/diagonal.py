@@ -92,8 +92,8 @@ class Diagonal(Op):
 class AllocDiagonal(Op):
     """z[.., i + k, i + l] = x[.., i], else 0, k = max(-offset, 0), l = max(offset, 0).
 
-    (.., n) -> (.., n + abs(offset), n + abs(offset)). Rewriting replaces it by ``with_diagonal_set``,
-    once it has used that it is a diagonal matrix.
+    (.., n) -> (.., n + abs(offset), n + abs(offset)). Rewriting replaces it by
+    ``with_diagonal_set``, once it has used that it is a diagonal matrix.
     """
 
     offset: int = 0
