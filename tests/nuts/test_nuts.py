@@ -127,17 +127,15 @@ def test_variances_are_those_of_windows():
 
 def test_divergences_and_bad_starts():
     density = with_gradient(lambda x: T.sum(T.switch(x > 0, T.log(x) * 0.0 - x, -np.inf)))
-    sampler = compile_sampler(density, 2)
+    sampler = compile_sampler(density, 2, most_depth=3)
     with pytest.raises(ValueError, match="the log density is -inf at the start"):
         sampler.begin([-1.0, 1.0], np.random.default_rng(0))
     chain = sampler.begin([1.0, 1.0], np.random.default_rng(0))
-    chain, _, _ = sampler.advance(chain, 300, tuning=True)
-    _, draws, statistics = sampler.advance(chain, 300, tuning=False)
-    assert (draws > 0).all()
-    assert 0 < statistics["diverging"].sum() < 300
-    shallow = sampler.advance(chain, 50, tuning=False, most_depth=2)[2]
-    assert shallow["tree_size"].max() == 3
-    full = shallow["reached_max_treedepth"]
-    assert (
-        full == (~shallow["diverging"] & (shallow["depth"] == 2) & (shallow["tree_size"] == 3))
-    )[full].all()
+    chain, draws, _ = sampler.advance(chain, 40, tuning=True)
+    _, more, statistics = sampler.advance(chain, 30, tuning=False, most_depth=2)
+    assert (draws > 0).all() and (more > 0).all()
+    assert 0 < statistics["diverging"].sum() < 30
+    assert statistics["tree_size"].max() == 3
+    whole = statistics["reached_max_treedepth"]
+    assert whole.any() and not statistics["diverging"][whole].any()
+    assert (statistics["depth"][whole] == 2).all()

@@ -1,0 +1,213 @@
+"""PyMC models in mode SYMCOMP beside NUMBA, JAX and nutpie: cold starts, calls, sampling.
+
+    python benchmarks/pymc.py [--models NAME ...] [--parts densities sampling nuts] [--repeats N]
+
+Run it with a Python that has PyMC, and the peers numba, jax and nutpie where they are wanted; lines
+of JSON go to standard output, a table to standard error. Each measurement is a process of its own.
+
+densities: CPU seconds from a built model to the first log density and gradient, with empty caches
+    (threads and processes that compile count), and the least microseconds a call of many batches.
+sampling: CPU seconds of `pm.sample(500, tune=500, chains=2, cores=1)`, cold and warm.
+nuts: effective draws a second of sampling, the smallest of all variables, of `sample_nuts`, PyMC's
+    NUTS and nutpie; compiling is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+warnings.filterwarnings("ignore")
+
+TEN = (
+    "linear_regression", "eight_schools", "radon", "logistic", "gaussian_process",
+    "autoregression", "kalman_filter", "ordinal", "correlated_normals", "dirichlet_multinomial",
+)  # fmt: skip
+MODES = ("SYMCOMP", "NUMBA", "JAX")
+SAMPLED = ("linear_regression", "eight_schools", "radon")
+SAMPLERS = ("sample_nuts", "pymc", "pymc NUMBA", "nutpie")
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of its children that have ended."""
+    t = os.times()
+    return t.user + t.system + t.children_user + t.children_system
+
+
+def model_of(name: str) -> Any:
+    """A model of the tests."""
+    from symcomp.tests.pymc.models import MODELS
+
+    return MODELS[name]()
+
+
+def prepare(mode: str) -> None:
+    """Import what the mode needs; that is counted."""
+    if mode == "SYMCOMP":
+        import symcomp.pytensor_backend  # noqa: F401
+
+
+def density(name: str, mode: str) -> dict[str, Any]:
+    """The first value of log density and gradient, and later ones."""
+    import numpy as np
+    import pymc as pm
+
+    model = model_of(name)
+    start = pm.blocking.DictToArrayBijection.map(model.initial_point())
+    before, began = cpu_seconds(), time.perf_counter()
+    prepare(mode)
+    f = model.logp_dlogp_function(ravel_inputs=True, mode=mode)
+    f.set_extra_values({})
+    call = f._pytensor_function
+    call.trust_input = True
+    call(start.data)
+    cold, first = cpu_seconds() - before, time.perf_counter() - began
+    rng = np.random.default_rng(1)
+    points = [start.data + 0.1 * rng.normal(size=start.data.shape) for _ in range(8)]
+    while time.perf_counter() < began + first + 3.0:  # code that is optimized meanwhile
+        for x in points:
+            call(x)
+    best, end = np.inf, time.perf_counter() + 3.0
+    while time.perf_counter() < end:
+        t = time.perf_counter()
+        for x in points:
+            for z in call(x):
+                np.asarray(z)
+        best = min(best, (time.perf_counter() - t) / len(points))
+    values = [[float(np.sum(z)) for z in call(x)] for x in points[:2]]
+    return {
+        "cold cpu s": round(cold, 2), "first s": round(first, 2), "us": round(best * 1e6, 2),
+        "values": values,
+    }  # fmt: skip
+
+
+def sampling(name: str, mode: str) -> dict[str, Any]:
+    """pm.sample from end to end."""
+    import pymc as pm
+
+    model = model_of(name)
+    before = cpu_seconds()
+    prepare(mode)
+    with model:
+        pm.sample(
+            500, tune=500, chains=2, cores=1, random_seed=1, nuts_sampler="pymc",
+            progressbar=False, compute_convergence_checks=False, compile_kwargs={"mode": mode},
+        )  # fmt: skip
+    return {"cpu s": round(cpu_seconds() - before, 2)}
+
+
+def nuts(name: str, sampler: str) -> dict[str, Any]:
+    """Effective draws for each second that sampling took, on one core."""
+    import arviz_stats
+    import numpy as np
+    import pymc as pm
+
+    import symcomp.pymc
+
+    model = model_of(name)
+    given: dict[str, Any] = {
+        "tune": 1000,
+        "chains": 2,
+        "cores": 1,
+        "random_seed": 2,
+        "progressbar": False,
+    }
+    with model:
+        if sampler == "sample_nuts":
+            idata = symcomp.pymc.sample_nuts(1000, compute_convergence_checks=False, **given)
+        else:
+            mode = {} if sampler == "nutpie" else {
+                "compile_kwargs": {"mode": "NUMBA" if "NUMBA" in sampler else "SYMCOMP"}
+            }  # fmt: skip
+            idata = pm.sample(
+                1000,
+                nuts_sampler=sampler.split()[0],
+                compute_convergence_checks=False,
+                **given,
+                **mode,
+            )
+    seconds = float(idata.posterior.attrs["sampling_time"])
+    free = [v.name for v in model.free_RVs]
+    effective = arviz_stats.ess(idata, var_names=free, group="posterior")
+    least = min(float(np.min(effective[v].values)) for v in free)
+    steps = idata.sample_stats["n_steps"].values if "n_steps" in idata.sample_stats else np.nan
+    means = {v: float(idata.posterior[v].values.mean()) for v in free}
+    return {
+        "seconds": round(seconds, 2), "least ess": round(least), "ess/s": round(least / seconds),
+        "steps": float(np.mean(steps)), "means": means,
+    }  # fmt: skip
+
+
+PARTS = {"density": density, "sampling": sampling, "nuts": nuts}
+
+
+def run(part: str, name: str, way: str, caches: Path) -> dict[str, Any]:
+    """One measurement in a process of its own, with these caches."""
+    environment = os.environ | {
+        "PYTENSOR_FLAGS": f"base_compiledir={caches / 'pytensor'}",
+        "NUMBA_CACHE_DIR": str(caches / "numba"),
+        "SYMCOMP_FLAGS": f"compiledir={caches / 'symcomp'}",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    # -P: the folder of this file holds no package `pymc`.
+    command = [sys.executable, "-P", __file__, "--one", part, name, way]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        reason = done.stderr.strip().splitlines()[-1:] or ["no output"]
+        return {"part": part, "model": name, "way": way, "failed": reason[0][:200]}
+    found = json.loads(lines[-1])
+    return {"part": part, "model": name, "way": way} | found
+
+
+def measurements(parts: list[str], names: list[str], repeats: int) -> Iterator[dict[str, Any]]:
+    """All measurements; of the densities of one model, the ways take turns."""
+    for _ in range(repeats):
+        for name in names:
+            if "densities" in parts:
+                for mode in MODES:
+                    with tempfile.TemporaryDirectory() as folder:
+                        yield run("density", name, mode, Path(folder))
+        for name in [n for n in names if n in SAMPLED]:
+            if "sampling" in parts:
+                for mode in MODES[:2]:
+                    with tempfile.TemporaryDirectory() as folder:
+                        yield run("sampling", name, mode, Path(folder)) | {"caches": "cold"}
+                        yield run("sampling", name, mode, Path(folder)) | {"caches": "warm"}
+            if "nuts" in parts:
+                for sampler in SAMPLERS:
+                    with tempfile.TemporaryDirectory() as folder:
+                        yield run("nuts", name, sampler, Path(folder))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--one", nargs=3, metavar=("PART", "MODEL", "WAY"))
+    parser.add_argument("--models", nargs="*", default=list(TEN))
+    parser.add_argument("--parts", nargs="*", default=["densities", "sampling", "nuts"])
+    parser.add_argument("--repeats", type=int, default=1)
+    given = parser.parse_args()
+    if given.one:
+        part, name, way = given.one
+        print(json.dumps(PARTS[part](name, way)))
+        return
+    for found in measurements(given.parts, given.models, given.repeats):
+        print(json.dumps(found), flush=True)
+        shown = {k: v for k, v in found.items() if k not in ("values", "means")}
+        print(*shown.values(), file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
