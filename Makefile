@@ -4,6 +4,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
+# The examples that draw into --output.
+EXAMPLES = train_digits hessian_free hamiltonian gaussian_process ode_parameters implicit_layer \
+	profile_network custom_op graph_network poisson
 SANITIZED_TESTS = codegen cvm scan/test_native.py
 # The library of C++ is there before SciPy throws an exception, which the sanitizer follows.
 SANITIZERS = $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)
@@ -19,14 +22,17 @@ INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check golden pymc fuzz sanitize processors lint types docs train bench dist clean \
-	distclean interpreter
+.PHONY: help test check golden pymc gpu gpu-emu fuzz sanitize processors lint types docs train examples \
+	bench dist clean distclean interpreter
 
 help:
 	@echo 'make test       everything that CI runs: lint, types, documentation, all tests'
 	@echo 'make check      under a minute: lint, types, the tiny tests, layers and sizes'
 	@echo 'make golden     write tests/golden/*.txt, what the compiler makes of golden functions, again'
-	@echo 'make pymc       install PyTensor and PyMC (Python 3.12), and run the tests of mode SYMCOMP'
+	@echo 'make pymc       install PyTensor, PyMC and nutpie (Python 3.12), run the tests of mode SYMCOMP'
+	@echo 'make gpu-emu    the tests of devices on the emulator, and kernels compiled by nvcc and NVRTC'
+	@echo '                for all architectures (ten minutes)'
+	@echo 'make gpu        the tests that need a card'
 	@echo 'make fuzz       the property-based tests, on new examples'
 	@echo 'make sanitize   the tests of kernels and of the machine, with the sanitizers of addresses'
 	@echo '                and behaviour (three quarters of an hour)'
@@ -34,6 +40,7 @@ help:
 	@echo '                and -v4; skips what this processor cannot do (an hour)'
 	@echo 'make docs       the documentation, into docs/_build/html'
 	@echo 'make train      install what the examples need and train on the digits'
+	@echo 'make examples   run every example, and draw the pictures of the gallery (some minutes)'
 	@echo 'make bench      speed on one core, into docs/speed.md (a few minutes)'
 	@echo 'make dist       source archive and wheel, into dist/'
 	@echo 'make clean      delete what was built; make distclean: the environment too'
@@ -55,6 +62,13 @@ golden: $(VENV)/.installed-test
 pymc: $(PYMC_VENV)/.installed-pymc
 	$(PYMC_VENV)/bin/python -m pytest -n $(WORKERS) tests/pytensor_backend tests/pymc
 
+gpu-emu: $(VENV)/.installed-test
+	SYMCOMP_ALL_ARCHS=1 $(BIN)/python -m pytest -n $(WORKERS) tests/gpu
+
+gpu: $(VENV)/.installed-test
+	$(BIN)/python -m symcomp info
+	SYMCOMP_TEST_DEVICE=cuda $(BIN)/python -m pytest -n 0 -m gpu tests/gpu
+
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile=default
 
@@ -74,16 +88,27 @@ processors: $(VENV)/.installed-test
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
+	$(BIN)/python tools/prose.py
 
 types: $(VENV)/.installed-test
 	$(BIN)/python tools/mypy_view.py
 	$(BIN)/mypy
 
 docs: $(VENV)/.installed-test
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -W --keep-going -j $(WORKERS) -b html docs docs/_build/html
 
 train: $(VENV)/.installed-examples
 	$(BIN)/python examples/train_digits.py
+
+examples: $(VENV)/.installed-examples
+	mkdir -p build
+	export OMP_NUM_THREADS=1; for name in $(EXAMPLES); do \
+		echo "$$name:"; $(BIN)/python examples/$$name.py --output docs/images || exit 1; \
+	done
+	$(BIN)/python examples/rosenbrock_newton.py
+	test ! -x $(PYMC_VENV)/bin/python || \
+		$(PYMC_VENV)/bin/python examples/radon.py --output docs/images
+	OMP_NUM_THREADS=1 $(BIN)/python examples/char_rnn.py --steps 1000 --state build/char_rnn.npz --output docs/images
 
 bench: $(VENV)/.installed-test
 	mkdir -p build
@@ -104,7 +129,7 @@ $(VENV)/.installed-examples: $(INSTALLED_FROM) | interpreter
 
 $(PYMC_VENV)/.installed-pymc: $(INSTALLED_FROM)
 	test -x $(PYMC_VENV)/bin/python || $(PYMC_PYTHON) -m venv $(PYMC_VENV)
-	$(PYMC_VENV)/bin/python -m pip install --quiet --editable '.[test,pymc]'
+	$(PYMC_VENV)/bin/python -m pip install --quiet --editable '.[test,nutpie]'
 	@touch $@
 
 # An environment of another version than the one asked for is refused, not used in silence.

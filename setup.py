@@ -1,4 +1,4 @@
-"""Which packages there are, and which Cython modules are compiled.
+"""Build symcomp: the packages, and the Cython modules to compile.
 
 Some folders of the package `symcomp` lie at the top of the repository: `rewrite/` is
 `symcomp.rewrite`, and so on. The map is in pyproject.toml; a new folder with an `__init__.py`
@@ -45,7 +45,11 @@ def find_extensions() -> list[Extension]:
             library_dirs=[str(Path(numpy.__file__).parent / "random" / "lib")],
             libraries=["npyrandom"],
             extra_compile_args=["-std=c11"],
-            depends=[*native_files("**/*.h"), *native_files("*.pxi"), "symcomp/codegen/turned.h"],
+            depends=[
+                *native_files("**/*.h"),
+                *native_files("*.pxi"),
+                "symcomp/codegen/transpose_blocks.h",
+            ],
         )
         for source in sources
     ]

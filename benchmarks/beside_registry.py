@@ -1,4 +1,4 @@
-"""What the tasks of `beside_tasks.py` are made of."""
+"""The registry of the tasks of `beside_tasks.py`."""
 
 from __future__ import annotations
 

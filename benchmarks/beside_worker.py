@@ -1,4 +1,4 @@
-"""One of the two processes of `beside.py`: measures the tasks that it is told.
+"""A worker process of `beside.py`: measures the tasks that it receives.
 
 A request is a line of JSON on standard input, an answer one on standard output:
 

@@ -1,4 +1,4 @@
-"""What a call costs: microseconds for functions that compute next to nothing.
+"""The overhead of a call: microseconds for functions that compute next to nothing.
 
     python benchmarks/calls.py                   symcomp, and the same by hand in NumPy
     python benchmarks/calls.py --peers PYTHON    with PyTensor and JAX, where PYTHON has them
@@ -110,7 +110,7 @@ SYSTEMS: dict[str, Callable[[], dict[str, Work]]] = {
 
 
 def measured(system: str) -> dict[str, float]:
-    """The time of every task that the system has."""
+    """Return the time of every task that the system has."""
     return {
         task: best(work, MANY if task == "counter many" else 1)
         for task, work in SYSTEMS[system]().items()
@@ -118,7 +118,7 @@ def measured(system: str) -> dict[str, float]:
 
 
 def table(times: dict[str, dict[str, float]]) -> str:
-    """The times in Markdown."""
+    """Return the times in Markdown."""
     lines = [f"| microseconds per call | {' | '.join(times)} |", "|---" * (len(times) + 1) + "|"]
     for task, meaning in TASKS.items():
         cells = [f"{row[task]:.2f}" if task in row else "" for row in times.values()]

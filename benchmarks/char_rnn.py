@@ -31,7 +31,7 @@ ROUNDS = 2
 
 
 def load_example():
-    """The module ``examples/char_rnn.py``."""
+    """Import ``examples/char_rnn.py``."""
     path = HERE.parent / "examples" / "char_rnn.py"
     spec = importlib.util.spec_from_file_location("char_rnn", path)
     assert spec is not None and spec.loader is not None
@@ -53,7 +53,7 @@ def best_rate(step, pairs, seconds: float) -> float:
 
 
 def peer_result(python: str, file: pathlib.Path, kind: str, batch: int, seconds: float) -> dict:
-    """The first losses and the rate of PyTorch."""
+    """Return the first losses and the rate of PyTorch."""
     script = HERE / "peers" / "char_rnn_torch.py"
     command = [python, str(script), str(file), kind, str(batch), str(seconds)]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -94,7 +94,7 @@ PROGRAMS = {
 
 
 def run(python: str, program: str, settings: dict[str, str]) -> tuple[float, str]:
-    """The seconds that a program takes in a process of its own, and what it prints."""
+    """Run a program in a process of its own; return the seconds it takes, and its output."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **settings}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()
@@ -118,7 +118,7 @@ def settle(cache: Path) -> None:
 
 
 def first_result(python: str, library: str, repeats: int) -> tuple[float, float, float]:
-    """The shortest times with an empty cache and with a filled one, and the loss."""
+    """Return the shortest times with an empty cache and with a filled one, and the loss."""
     program, settings = PROGRAMS[library]
     cold, warm, loss = [], [], 0.0
     for _ in range(repeats):
@@ -134,7 +134,7 @@ def first_result(python: str, library: str, repeats: int) -> tuple[float, float,
 
 
 def imports(python: str, repeats: int) -> dict[str, float]:
-    """The shortest times of processes that import NumPy, and symcomp."""
+    """Return the shortest times of processes that import NumPy, and symcomp."""
     best = {}
     for _ in range(repeats):
         for name in ("numpy", "symcomp"):
@@ -143,7 +143,7 @@ def imports(python: str, repeats: int) -> dict[str, float]:
 
 
 def has(python: str, module: str) -> bool:
-    """Whether that Python can import a module."""
+    """Tell whether that Python can import a module."""
     test = f"import importlib.util as u; print(u.find_spec({module!r}) is not None)"
     return run(python, test, {})[1] == "True"
 

@@ -22,7 +22,7 @@ import numpy as np
 import symcomp
 import symcomp.tensor as T
 
-# What is timed has been optimized.
+# Time optimized code only.
 symcomp.config.early_code = False
 
 BATCH = 60
@@ -31,7 +31,7 @@ SHAPES = ((20, 1, 5, 5), (20,), (50, 20, 5, 5), (50,), (800, 500), (500,), (500,
 
 
 def trainer() -> Callable[[], object]:
-    """What does one step."""
+    """Return a function that does one training step."""
     rng = np.random.default_rng(0)
     params = [symcomp.shared((0.1 * rng.normal(size=s)).astype("f4")) for s in SHAPES]
     w1, b1, w2, b2, w3, b3, w4, b4 = params

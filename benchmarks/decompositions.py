@@ -22,7 +22,8 @@ ROUNDS = 3
 
 
 def best(call, seconds=0.05):
-    """The shortest time of a call, in microseconds; short ones are timed a hundred at once."""
+    """Return the shortest time of a call, in microseconds; short ones are timed a hundred at once.
+    """
     call()
     start = time.perf_counter()
     call()
@@ -37,7 +38,7 @@ def best(call, seconds=0.05):
 
 
 def arguments(n, dtype):
-    """A positive definite matrix, its Cholesky decomposition, a general one and a vector."""
+    """Return a positive definite matrix, its Cholesky decomposition, a general one and a vector."""
     rng = np.random.default_rng(n)
     a = rng.normal(size=(n, n))
     s = a @ a.T / n + np.eye(n)
@@ -80,7 +81,7 @@ def kalman_values(dtype):
 
 
 def of_jax(dtype):
-    """The times of JAX."""
+    """Return the times of JAX."""
     jax: Any = importlib.import_module("jax")
     jax.config.update("jax_enable_x64", True)
     scipy = importlib.import_module("jax.scipy.linalg")
@@ -116,9 +117,9 @@ class Names:
 
 
 def of_symcomp(dtype):
-    """The times of symcomp."""
+    """Return the times of symcomp."""
     symcomp: Any = importlib.import_module("symcomp")
-    symcomp.config.early_code = False  # what is timed has been optimized
+    symcomp.config.early_code = False  # time optimized code only
     tensor: Any = importlib.import_module("symcomp.tensor")
     names = Names()
     inputs = [tensor.TensorType(dtype, (None,) * k)() for k in (2, 2, 2, 1)]
@@ -141,7 +142,7 @@ def of_symcomp(dtype):
 
 
 def of_numpy(dtype):
-    """The times of NumPy, and of SciPy where NumPy has no such function."""
+    """Return the times of NumPy, and of SciPy where NumPy has no such function."""
     scipy = importlib.import_module("scipy.linalg")
     times = []
     for n in SIZES:
@@ -159,7 +160,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jax", metavar="PYTHON", help="an interpreter that has JAX")
     parser.add_argument("--dtype", default="float64")
-    parser.add_argument("--alone", action="store_true", help="this interpreter's JAX, as JSON")
+    parser.add_argument("--alone", action="store_true", help="print only the times of JAX, as JSON")
     given = parser.parse_args()
     if given.alone:
         print(json.dumps(of_jax(given.dtype)))

@@ -45,12 +45,12 @@ def read(paths: list[str]) -> Figures:
 
 
 def ratio(unit: str, ours: float, theirs: float) -> float:
-    """How many times as fast symcomp is."""
+    """Return how many times as fast symcomp is."""
     return ours / theirs if unit == "/s" else theirs / ours
 
 
 def table(figures: Figures) -> str:
-    """The figures in Markdown, and beside them the ratio to the best peer."""
+    """Return the figures in Markdown, and beside them the ratio to the best peer."""
     peers = sorted({p for runs in figures.values() for p in runs} - {"symcomp"})
     head = ["task", "symcomp", *peers, "best peer = 1"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
@@ -70,7 +70,7 @@ def _text(value: float, unit: str) -> str:
 
 
 def machine() -> str:
-    """The processor, its cores that were used, and the versions, in a line."""
+    """Describe the processor, the cores used, and the versions, in a line."""
     name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -84,7 +84,7 @@ def machine() -> str:
 
 
 def draw(figures: Figures, title: str, path: Path) -> None:
-    """A picture of the tasks by one call each: bars for each peer, on a logarithm."""
+    """Draw the tasks that time one call: bars for each peer, on a logarithmic axis."""
     tasks = [(task, runs) for (task, _), runs in figures.items() if "/loop" not in task]
     present = {p for _, runs in tasks for p in runs}
     peers = [p for p in COLORS if p in present]

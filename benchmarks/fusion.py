@@ -73,12 +73,12 @@ def symbolic_cross_entropy(x: Any, y: Any) -> list[Any]:
 
 
 def labels_of(x: Any, y: Any) -> Any:
-    """Some label for each row, made of the first column of y."""
+    """Make a label for each row from the first column of y."""
     return (y[:, 0] * 10).astype("int64")
 
 
 def label_loss(x: Any, y: Any) -> Any:
-    """The cross entropy of softmax(x) and labels, and its gradient."""
+    """Return the cross entropy of softmax(x) and labels, and its gradient."""
     p, labels, rows = softmax(x), labels_of(x, y), np.arange(len(x))
     loss = -np.log(p[rows, labels]).mean()
     p[rows, labels] -= 1
@@ -118,7 +118,7 @@ LINES = (
 
 
 def machines(case: Case, inputs: list[Any]) -> list[PythonMachine]:
-    """The graph as it is rewritten, unfused and fused."""
+    """Return machines for the rewritten graph, unfused and fused."""
     found = []
     for fused in (False, True):
         graph = FunctionGraph(inputs, case.symbolic(*inputs))
@@ -129,7 +129,7 @@ def machines(case: Case, inputs: list[Any]) -> list[PythonMachine]:
 
 
 def seconds_of(call: Callable[[], object], seconds: float) -> float:
-    """The least time of a call in windows that take about ``seconds`` together."""
+    """Return the least time of a call in windows that take about ``seconds`` together."""
     once = min(timeit.repeat(call, number=1, repeat=3))
     number = max(int(seconds / 5 / once), 1)
     return min(timeit.repeat(call, number=number, repeat=5)) / number

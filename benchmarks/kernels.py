@@ -76,7 +76,8 @@ def softmax(kind):
 
 
 def best(call, repeats=7):
-    """The shortest time of a call, in seconds, of several that take 0.1 s or more together."""
+    """Return the shortest time of a call, in seconds, of several that take 0.1 s or more together.
+    """
     call()
     times = []
     for _ in range(repeats):
@@ -90,7 +91,7 @@ def best(call, repeats=7):
 
 
 def caller(address, arrays, literals, shape, strides=None):
-    """A function without arguments that runs a kernel."""
+    """Make a function without arguments that runs a kernel."""
     lengths = ctypes.POINTER(ctypes.c_int64)
     kinds = (ctypes.POINTER(ctypes.c_void_p), lengths, lengths, ctypes.POINTER(ctypes.c_int))
     function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(address)
@@ -118,7 +119,7 @@ def kernel_caller(formula, patterns, arrays, shape, strides=None):
 
 
 def show(name, seconds, size, others):
-    """A line: bytes a second, and how many times faster than the others."""
+    """Print a line: bytes a second, and how many times faster than the others."""
     text = ", ".join(f"{other / seconds:.2f} x {label}" for label, other in others.items())
     print(f"{name:32} {seconds * 1e3:9.4f} ms {size / seconds / 1e9:7.2f} GB/s   {text}")
 
@@ -146,7 +147,7 @@ def elementwise(count):
 
 
 def moved(count):
-    """A transposed matrix joined to another, and written to a part, by functions."""
+    """Join a transposed matrix to another, and write it to a part, by functions."""
     x, y = np.random.default_rng(1).random((2, count, count))
     v, w = tensor.matrices("v", "w", dtype="float64")
     part = tensor.set_subtensor(w[1:], v.T[1:])
@@ -166,7 +167,7 @@ def moved(count):
 
 
 def transposed(count):
-    """A sum with a transposed matrix, whose elements of a row lie apart."""
+    """Return a sum with a transposed matrix, whose rows are strided."""
     x, y = np.random.default_rng(1).random((2, count, count))
     z, kind = np.zeros_like(x), "float64"
     formula = Formula((kind, kind), (), (Step(ROWS["add"](), (0, 1), kind),), (Result(2),))

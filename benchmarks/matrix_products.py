@@ -1,4 +1,4 @@
-"""What the rules for products of matrices and for rows of updates gain: before and after, in turn.
+"""The gain of the rules for matrix products and for updates of rows: before and after, in turn.
 
     python benchmarks/matrix_products.py [--size N] [--dtype float64]
 
@@ -26,7 +26,8 @@ from symcomp.rewrite.rule import RuleSet
 
 
 def expressions(a: Any, b: Any, v: Any, s: Any, i: Any) -> dict[str, Any]:
-    """Each by its name, of square matrices, a vector, a scalar and a vector of positions."""
+    """Return expressions by name, of square matrices, a vector, a scalar and a vector of positions.
+    """
     cost = T.sqr(a[i]).sum()
     return {
         "a - s * dot(a.T, b)": a - s * T.dot(a.T, b),

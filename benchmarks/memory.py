@@ -72,7 +72,7 @@ def internal_memory(f: symcomp.Function, examples: list[Any]) -> list[int]:
 
 
 def allocated(f: symcomp.Function, examples: list[Any]) -> int:
-    """The most bytes that are allocated during a call."""
+    """Return the most bytes that are allocated during a call."""
     f(*examples)
     tracemalloc.start()
     f(*examples)

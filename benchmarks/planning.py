@@ -24,7 +24,7 @@ LENGTHS = (1, 10, 100)
 
 
 def chain(n: int, most_plans: int) -> symcomp.Function:
-    """A function of ``n`` instructions."""
+    """Make a function of ``n`` instructions."""
     x = T.dvector("x")
     y = x
     for _ in range(n):
@@ -34,7 +34,7 @@ def chain(n: int, most_plans: int) -> symcomp.Function:
 
 
 def least(run: Callable[[], object], repeats: int, each: int) -> float:
-    """The least time of a run in microseconds."""
+    """Return the least time of a run in microseconds."""
     found = []
     for _ in range(repeats):
         start = time.perf_counter()

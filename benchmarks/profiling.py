@@ -1,4 +1,4 @@
-"""What a profile costs: calls of functions with one, and of the same without, in turn.
+"""The cost of a profile: calls of functions with one, and of the same without, in turn.
 
     python benchmarks/profiling.py
 
@@ -16,7 +16,7 @@ import numpy as np
 import symcomp
 import symcomp.tensor as T
 
-# What is timed has been optimized.
+# Time optimized code only.
 symcomp.config.early_code = False
 
 ROUNDS, SECONDS = 40, 0.01
@@ -67,7 +67,7 @@ def _loop(profile: Any) -> Any:
 
 
 def measure(make: Make, arguments: list[Any]) -> tuple[float, float]:
-    """The least seconds of a call without a profile, and with one."""
+    """Return the least seconds of a call without a profile, and with one."""
     functions = make(None), make(True)
     started = time.perf_counter()
     for _ in range(20):

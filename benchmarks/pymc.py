@@ -1,6 +1,7 @@
 """PyMC models in mode SYMCOMP beside NUMBA, JAX and nutpie: cold starts, calls, sampling.
 
-    python benchmarks/pymc.py [--models NAME ...] [--parts densities sampling nuts] [--repeats N]
+    python benchmarks/pymc.py [--models NAME ...] [--modes MODE ...]
+        [--parts densities sampling nuts] [--repeats N]
 
 Run it with a Python that has PyMC, and the peers numba, jax and nutpie where they are wanted; lines
 of JSON go to standard output, a table to standard error. Each measurement is a process of its own.
@@ -9,7 +10,7 @@ densities: CPU seconds from a built model to the first log density and gradient,
     (threads and processes that compile count), and the least microseconds a call of many batches.
 sampling: CPU seconds of `pm.sample(500, tune=500, chains=2, cores=1)`, cold and warm.
 nuts: effective draws a second of sampling, the smallest of all variables, of `sample_nuts`, PyMC's
-    NUTS and nutpie; compiling is not counted.
+    NUTS and nutpie; compiling is not counted. Of one model the samplers take turns.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TEN = (
 )  # fmt: skip
 MODES = ("SYMCOMP", "NUMBA", "JAX")
 SAMPLED = ("linear_regression", "eight_schools", "radon")
-SAMPLERS = ("sample_nuts", "pymc", "pymc NUMBA", "nutpie")
+SAMPLERS = ("sample_nuts", "pymc", "pymc NUMBA", "nutpie", "nutpie SYMCOMP")
 
 
 def cpu_seconds() -> float:
@@ -44,7 +45,7 @@ def cpu_seconds() -> float:
 
 
 def model_of(name: str) -> Any:
-    """A model of the tests."""
+    """Return a model of the tests."""
     from symcomp.tests.pymc.models import MODELS
 
     return MODELS[name]()
@@ -57,7 +58,7 @@ def prepare(mode: str) -> None:
 
 
 def density(name: str, mode: str) -> dict[str, Any]:
-    """The first value of log density and gradient, and later ones."""
+    """Measure the first value of log density and gradient, and later ones."""
     import numpy as np
     import pymc as pm
 
@@ -124,6 +125,8 @@ def nuts(name: str, sampler: str) -> dict[str, Any]:
     with model:
         if sampler == "sample_nuts":
             idata = symcomp.pymc.sample_nuts(1000, compute_convergence_checks=False, **given)
+        elif sampler == "nutpie SYMCOMP":
+            idata = sampled_by_nutpie(**given)
         else:
             mode = {} if sampler == "nutpie" else {
                 "compile_kwargs": {"mode": "NUMBA" if "NUMBA" in sampler else "SYMCOMP"}
@@ -145,6 +148,24 @@ def nuts(name: str, sampler: str) -> dict[str, Any]:
         "seconds": round(seconds, 2), "least ess": round(least), "ess/s": round(least / seconds),
         "steps": float(np.mean(steps)), "means": means,
     }  # fmt: skip
+
+
+def sampled_by_nutpie(
+    tune: int, chains: int, cores: int, random_seed: int, progressbar: bool
+) -> Any:
+    """Let nutpie sample the model of the context by its address."""
+    import nutpie
+
+    from symcomp.pymc.nutpie import compile_model
+
+    compiled = compile_model()
+    began = time.perf_counter()
+    idata = nutpie.sample(
+        compiled, draws=1000, tune=tune, chains=chains, cores=cores, seed=random_seed,
+        progress_bar=progressbar,
+    )  # fmt: skip
+    idata.posterior.attrs["sampling_time"] = time.perf_counter() - began
+    return idata
 
 
 PARTS = {"density": density, "sampling": sampling, "nuts": nuts}
@@ -170,17 +191,19 @@ def run(part: str, name: str, way: str, caches: Path) -> dict[str, Any]:
     return {"part": part, "model": name, "way": way} | found
 
 
-def measurements(parts: list[str], names: list[str], repeats: int) -> Iterator[dict[str, Any]]:
-    """All measurements; of the densities of one model, the ways take turns."""
+def measurements(
+    parts: list[str], names: list[str], modes: list[str], repeats: int
+) -> Iterator[dict[str, Any]]:
+    """Make all measurements; of the densities of one model, the ways take turns."""
     for _ in range(repeats):
         for name in names:
             if "densities" in parts:
-                for mode in MODES:
+                for mode in modes:
                     with tempfile.TemporaryDirectory() as folder:
                         yield run("density", name, mode, Path(folder))
         for name in [n for n in names if n in SAMPLED]:
             if "sampling" in parts:
-                for mode in MODES[:2]:
+                for mode in [m for m in modes if m != "JAX"]:
                     with tempfile.TemporaryDirectory() as folder:
                         yield run("sampling", name, mode, Path(folder)) | {"caches": "cold"}
                         yield run("sampling", name, mode, Path(folder)) | {"caches": "warm"}
@@ -196,6 +219,7 @@ def main() -> None:
     )
     parser.add_argument("--one", nargs=3, metavar=("PART", "MODEL", "WAY"))
     parser.add_argument("--models", nargs="*", default=list(TEN))
+    parser.add_argument("--modes", nargs="*", default=list(MODES))
     parser.add_argument("--parts", nargs="*", default=["densities", "sampling", "nuts"])
     parser.add_argument("--repeats", type=int, default=1)
     given = parser.parse_args()
@@ -203,7 +227,7 @@ def main() -> None:
         part, name, way = given.one
         print(json.dumps(PARTS[part](name, way)))
         return
-    for found in measurements(given.parts, given.models, given.repeats):
+    for found in measurements(given.parts, given.models, given.modes, given.repeats):
         print(json.dumps(found), flush=True)
         shown = {k: v for k, v in found.items() if k not in ("values", "means")}
         print(*shown.values(), file=sys.stderr, flush=True)

@@ -22,7 +22,7 @@ ROUNDS = 4
 
 
 def best(call, seconds=0.06):
-    """The shortest time of a call, in milliseconds."""
+    """Return the shortest time of a call, in milliseconds."""
     call()
     times = []
     stop = time.perf_counter() + seconds
@@ -44,7 +44,7 @@ def cases(shape):
 
 
 def of_jax(shape):
-    """The same, in an interpreter that has it."""
+    """Measure JAX in an interpreter that has it."""
     jax: Any = importlib.import_module("jax")
     jax.config.update("jax_enable_x64", True)
     times = []
@@ -56,9 +56,9 @@ def of_jax(shape):
 
 
 def of_both(shape):
-    """The same of symcomp and of NumPy, in turn and of the same array."""
+    """Measure symcomp and NumPy, in turn and with the same array."""
     symcomp: Any = importlib.import_module("symcomp")
-    symcomp.config.early_code = False  # what is timed has been optimized
+    symcomp.config.early_code = False  # time optimized code only
     tensor: Any = importlib.import_module("symcomp.tensor")
     ours, theirs = [], []
     for name, axis, dtype, x in cases(shape):
@@ -73,7 +73,7 @@ def of_both(shape):
 
 
 def rounds(python, shape):
-    """The best times of all rounds, by who."""
+    """Return the best times of all rounds, by library."""
     found = {}
     for _ in range(ROUNDS):
         now = dict(zip(("symcomp", "NumPy"), of_both(shape), strict=True))

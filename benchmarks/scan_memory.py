@@ -15,7 +15,7 @@ import numpy as np
 import symcomp
 import symcomp.tensor as T
 
-# What is timed has been optimized.
+# Time optimized code only.
 symcomp.config.early_code = False
 
 ROUNDS = 6
@@ -28,18 +28,18 @@ def elman(x, h, w, u):
 
 
 def gru(x, h, w, u):
-    """A gated unit with shared matrices."""
+    """Apply a gated unit with shared matrices."""
     z = T.nnet.sigmoid(x + T.dot(h, w))
     return (1 - z) * T.tanh(x + T.dot(z * h, u)) + z * h
 
 
 def integrator(x, h, w, u):
-    """A step of Euler's method for h' = tanh(h W)."""
+    """Do a step of Euler's method for h' = tanh(h W)."""
     return h + np.float32(0.01) * T.tanh(T.dot(h, w))
 
 
 def gradient(step, checkpoint):
-    """A function (x, h, w, u) -> the gradient of the sum of the last state in w."""
+    """Return the function (x, h, w, u) -> the gradient of the sum of the last state in w."""
     x, h, w, u = T.ftensor3("x"), T.fmatrix("h"), T.fmatrix("w"), T.fmatrix("u")
     states, _ = symcomp.scan(step, x, h, [w, u], checkpoint=checkpoint)
     slope = symcomp.grad(states[-1].sum(), w)
@@ -47,7 +47,7 @@ def gradient(step, checkpoint):
 
 
 def peak_of(function, values):
-    """The most bytes allocated in a call."""
+    """Return the most bytes allocated in a call."""
     tracemalloc.start()
     function(*values)
     peak = tracemalloc.get_traced_memory()[1]
@@ -56,7 +56,7 @@ def peak_of(function, values):
 
 
 def best_times(functions, values):
-    """The shortest time of a call of each, called in turns."""
+    """Return the shortest time of a call of each function, called in turns."""
     best = [np.inf] * len(functions)
     for _ in range(ROUNDS):
         for i, function in enumerate(functions):

@@ -52,13 +52,13 @@ class Exact:
 
 
 def exact(x: Any) -> Any:
-    """An array of numbers of 60 digits."""
+    """Return an array of numbers of 60 digits."""
     return np.frompyfunc(mp.mpf, 1, 1)(np.asarray(x)) if np.ndim(x) else mp.mpf(float(x))
 
 
 def truth(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
-    """The value, and for each argument its derivative or, where the expression is no elementwise
-    one, its Jacobian: elements of the result times elements of the argument.
+    """Compute the value, and for each argument its derivative or, unless the expression is
+    elementwise, its Jacobian: elements of the result times elements of the argument.
     """
     at = [exact(x) for x in point]
     value = _limit(case, at)
@@ -73,12 +73,12 @@ def truth(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
 
 
 def unit_vectors(shape: tuple[int, ...]) -> Any:
-    """All arrays of a shape with one 1."""
+    """Return all arrays of a shape with a single 1, and zeros elsewhere."""
     return np.eye(int(np.prod(shape))).reshape(-1, *shape)
 
 
 def _limit(case: Case, at: list[Any]) -> Any:
-    """The expression; where it is 0 / 0 or 0 log 0, its limit."""
+    """Evaluate the expression; where it is 0 / 0 or 0 log 0, its limit."""
     with mp.workdps(1500):
         try:
             return case.expression(Exact(), *at)
@@ -87,7 +87,9 @@ def _limit(case: Case, at: list[Any]) -> Any:
 
 
 def _slope(case: Case, at: list[Any], i: int, way: Any) -> Any:
-    """The derivative with respect to argument i in a direction, by a difference of 1500 digits."""
+    """Compute the derivative with respect to argument i in a direction, by a difference of 1500
+    digits.
+    """
     with mp.workdps(1500):
         h = mp.mpf(10) ** -500
         ahead, behind = (
@@ -118,19 +120,19 @@ def off(got: Any, true: Any) -> float:
 
 
 def symcomp_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
-    """What symcomp computes."""
+    """Compute a case with symcomp."""
     symcomp = importlib.import_module("symcomp")
     tensor = importlib.import_module("symcomp.tensor")
     return _theano_like(case, point, tensor, symcomp.function, symcomp.grad, symcomp.gradient.Rop)
 
 
 def pytensor_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
-    """What PyTensor computes."""
+    """Compute a case with PyTensor."""
     pytensor = importlib.import_module("pytensor")
     tensor = importlib.import_module("pytensor.tensor")
     gradient = importlib.import_module("pytensor.gradient")
     forward = getattr(gradient, "pushforward", None) or gradient.Rop
-    # Its rewrites decide what is computed; its compilers take minutes for as many functions.
+    # Only its rewrites affect values; its compilers would take minutes for all these functions.
     mode = pytensor.compile.mode.Mode(linker="py", optimizer="fast_run")
     function = partial(pytensor.function, mode=mode)
     return _theano_like(case, point, tensor, function, pytensor.grad, forward)
@@ -212,7 +214,7 @@ def _r_op(case: Case, xs: Any, z: Any, kinds: Any, function: Any, _: Any, forwar
 
 
 def jax_system(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
-    """What JAX computes, compiled."""
+    """Compute a case with JAX, compiled."""
     jax = importlib.import_module("jax")
     jax.config.update("jax_enable_x64", True)
     module = _Jax(jax)
@@ -284,7 +286,7 @@ def _amount(units: float) -> str:
 
 
 def table(results: dict[str, list[dict[str, float]]]) -> str:
-    """The table in Markdown."""
+    """Return the table in Markdown."""
     titles = {"symcomp": "symcomp", "pytensor": "PyTensor", "jax": "JAX"}
     lines = [
         "| expression | " + " | ".join(titles[s] for s in results) + " |",
@@ -324,7 +326,7 @@ def main() -> None:
 
 
 def renewed(old: str, new: str) -> str:
-    """The old table with the first column of results of the new one."""
+    """Return the old table with the first column of results from the new one."""
     first = {row.split(" | ")[0]: row.split(" | ") for row in new.splitlines()[2:]}
     lines = old.strip().splitlines()
     for i, line in enumerate(lines[2:], 2):

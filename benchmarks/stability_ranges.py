@@ -1,8 +1,8 @@
-"""List the expressions of stability_relatives.py whose value, gradient or R-op is off, with the
-units in the last place, where it is worst, and what is right there, by arithmetic with 3000 digits.
+"""List the expressions of stability_relatives.py whose value, gradient or R-op is wrong, with the
+units in the last place, the worst point, and the true value there, by arithmetic with 3000 digits.
 
     python benchmarks/stability_ranges.py               all families (minutes, less with gmpy2)
-    python benchmarks/stability_ranges.py '^limits'     those whose "family: expression" matches
+    python benchmarks/stability_ranges.py '^limits'     families whose "family: expression" matches
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import symcomp.tensor as T
 DIGITS = 3000
 # The steps of difference quotients, and of limits where an expression is 0 / 0.
 STEP, LIMIT_STEP = mp.mpf(10) ** -700, mp.mpf(10) ** -900
-# Exponentials of what is larger have no place in memory.
+# Exponentials of larger numbers do not fit into memory.
 LARGEST_EXPONENT = mp.mpf(10) ** 400
 OTHER_NAMES = {
     "arctan": "atan", "arcsinh": "asinh", "arcsin": "asin", "arctanh": "atanh", "abs": "fabs",
@@ -63,7 +63,7 @@ class Exact(stability.Exact):
 
 
 def _at(case: Case, arguments: Any) -> Any:
-    """The expression; where it is 0 / 0, its limit; NaN where there is none."""
+    """Evaluate the expression; where it is 0 / 0, its limit; NaN where there is none."""
     if case.elementwise and np.ndim(arguments[0]):
         return np.array([_at(case, point) for point in zip(*arguments, strict=True)], object)
     for shift in (0, LIMIT_STEP):
@@ -75,7 +75,7 @@ def _at(case: Case, arguments: Any) -> Any:
 
 
 def truth(case: Case, point: tuple[Any, ...]) -> dict[str, list[Any]]:
-    """The value, and for each argument its derivatives: those of ``stability.truth``."""
+    """Compute the value, and for each argument its derivatives, as ``stability.truth`` does."""
     with mp.workdps(DIGITS):
         arguments = [stability.exact(x) for x in point]
         slopes = []

@@ -111,7 +111,7 @@ _each(
     "(1 - exp(-x * y)) / y", "log(1 + x * y) / x", "tanh(x * y) / x",
 )  # fmt: skip
 
-# -- differences of what is nearly equal
+# -- differences of nearly equal numbers
 
 _each(
     "differences", POSITIVE,

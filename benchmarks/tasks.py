@@ -15,7 +15,7 @@ import numpy as np
 import symcomp
 import symcomp.tensor as T
 
-# What is timed has been optimized.
+# Time optimized code only.
 symcomp.config.early_code = False
 
 LAYERS = {"lr": (784, 10), "mlp1": (784, 500, 10), "mlp3": (784, 1000, 1000, 1000, 10)}
@@ -85,7 +85,7 @@ def trainer(sizes: tuple[int, ...], batch: int, counted: bool = False) -> symcom
 
 
 def training_step(sizes: tuple[int, ...], batch: int) -> Step:
-    """What trains on the k-th minibatch."""
+    """Return a function that trains on the k-th minibatch."""
     f = trainer(sizes, batch)
     numbers = [np.array(k) for k in range(N_EXAMPLES // batch)]
     return lambda k: f(numbers[k % len(numbers)])

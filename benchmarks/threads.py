@@ -32,7 +32,7 @@ FORMULAS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compiled(formula: Callable[[Any, Any], Any], threads: int) -> Any:
-    """A function that uses threads however short its arguments are."""
+    """Compile a function that uses threads even for short arguments."""
     x, y = T.dvectors("xy")
     several = threads > 1
     with config.change_flags(openmp=several, openmp_threads=threads, openmp_elemwise_minsize=0):

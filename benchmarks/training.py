@@ -18,7 +18,7 @@ import symcomp.tensor as T
 
 
 def numpy_step(sizes: tuple[int, ...], batch: int) -> Step:
-    """The same by hand, in place where that is easy."""
+    """Return the same step written with NumPy, in place where that is easy."""
     images, labels = examples()
     weights, rows = parameters(sizes), np.arange(batch)
     pairs = list(zip(weights[::2], weights[1::2], strict=True))
@@ -48,7 +48,7 @@ def numpy_step(sizes: tuple[int, ...], batch: int) -> Step:
 
 
 def compare(ours: Step, theirs: Step, seconds: float, repeats: int = 4) -> tuple[float, float]:
-    """The best rates of two steps, measured in turn."""
+    """Return the best rates of two steps, measured in turn."""
     best = [0.0, 0.0]
     for step in (ours, theirs):
         step(0)

@@ -1,5 +1,4 @@
-"""Which BLAS makes products, and which LAPACK decomposes: SciPy's, or that of NumPy where it is the
-same one, but newer.
+"""The choice of BLAS and LAPACK: SciPy's, or NumPy's if it is a newer version of the same library.
 
 The OpenBLAS 0.3.31 of the wheels of NumPy 2.4 multiplies matrices of some ten rows faster than the
 0.3.30 of those of SciPy 1.17, on processors with AVX2 (`benchmarks/thin_products.py --scipy`).
@@ -39,8 +38,8 @@ def library_of_numpy() -> ctypes.CDLL | None:
 
 
 def is_newer(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether one BLAS, as ``show_config`` tells of it, is another's later version with integers
-    of 64 bits.
+    """Tell whether one BLAS, as ``show_config`` describes it, is a later version of another, with
+    integers of 64 bits.
     """
     if one.get("name") != OPENBLAS or other.get("name") != OPENBLAS:
         return False
@@ -54,7 +53,7 @@ def is_newer(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _blas_of(package: str) -> dict[str, Any]:
-    """What a package says it was built with. It is not imported for that, which takes long."""
+    """Return how a package says it was built, without importing it, which takes long."""
     found = find_spec(package)
     if found is None or found.origin is None:
         return {}

@@ -19,29 +19,43 @@ threadpoolctl = lazy_module("threadpoolctl")
 
 
 def blas_threads_to_use() -> int:
-    """How many threads products may use; 0: as many as BLAS uses anyhow."""
+    """Return how many threads BLAS may use; 0: as many as it was started with.
+
+    With ``openmp``, the threads of the pool share products, so that BLAS uses one by default.
+    """
     if config.blas_threads > 0:
         return config.blas_threads
-    return threads_to_use() if config.openmp else 0
+    return 1 if config.openmp else 0
+
+
+def threads_of_products() -> int:
+    """Return how many threads of the pool share large products; 0: these are left to BLAS."""
+    return threads_to_use() if config.openmp and blas_threads_to_use() == 1 else 0
+
+
+def limit_of_decompositions() -> BlasLimit | None:
+    """Return the context in which a large matrix is decomposed; None: as many threads as always."""
+    threads = threads_to_use() if config.blas_threads == 0 else 1
+    return BlasLimit(threads) if threads > 1 else None
 
 
 @cache
 def _libraries() -> list[Any]:
-    """What controls each BLAS that is loaded, that of SciPy among them."""
+    """Return the controllers of each loaded BLAS, that of SciPy among them."""
     import_alone("scipy", "linalg", "cython_blas")
     found = threadpoolctl.ThreadpoolController().lib_controllers
     return [library for library in found if library.user_api == "blas"]
 
 
 _lock = threading.Lock()
-# Those that are in force, with their threads, the last one being what counts; and what was before
-# the first.
+# Limits in force, with their threads, the last one being effective; and the setting before the
+# first.
 _limits: list[tuple[int, BlasLimit]] = []
 _before: list[int | None] = []
 
 
 def _begin_anew() -> None:
-    """The threads of a process do not come along when it forks, nor do their limits."""
+    """Drop the limits of the parent process: its threads do not exist in a forked child."""
     global _lock
     _lock = threading.Lock()
     _limits[:] = [limit for limit in _limits if limit[0] == threading.get_ident()]
@@ -54,7 +68,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class BlasLimit:
-    """A context in which BLAS uses so many threads. It can be entered again within itself.
+    """A reentrant context in which BLAS uses a number of threads.
 
     Parameters
     ----------

@@ -156,10 +156,10 @@ cdef extern from "calls/products.h":
         int ndim
         int c, alpha, a, b, beta
         bint trans_a, trans_b, outer, destroys_c
-        int type, itemsize
+        int type, itemsize, threads
 
     ctypedef struct ChainSpec:
-        int type, itemsize, ndim
+        int type, itemsize, ndim, threads
         int *written
 
     int plan_product(Planner *, const void *)
@@ -184,8 +184,12 @@ cdef extern from "calls/matrices.h":
     ctypedef void decompose
     decompose *decomposition_named(const char *name)
 
+    int (*limit_blas)(PyObject *, int)
+
     ctypedef struct MatricesSpec:
         decompose *function
+        int threads
+        PyObject *limit
         int n_given, n_found
         int *order
         int *cores
@@ -204,14 +208,12 @@ cdef extern from "calls/convolutions.h":
     enum:
         SPATIAL
 
-    int (*limit_blas)(PyObject *, int)
 
     ctypedef struct ConvolutionSpec:
         int part, ndim, groups, type, itemsize, threads
         int padding[6]
         int strides[3]
         int dilation[3]
-        PyObject *limit
 
     int plan_convolution(Planner *, const void *)
 
@@ -335,6 +337,25 @@ cdef extern from "calls/graphs.h":
 
 cdef extern from "calls/sparse_plans.h":
     ctypedef struct SparseSpec:
-        int what, kind, transposed, threads
+        int what, kind, transposed, threads, rows, columns
 
     int plan_sparse(Planner *, const void *)
+
+cdef extern from "calls/sparse_objects.h":
+    ctypedef struct SparseKind:
+        PyObject *classes[2]
+        PyObject *names[4]
+        int format, type, itemsize, index_type
+        int64_t shape[2]
+
+    ctypedef struct SparseObjectSpec:
+        const SparseKind *kind
+        PyObject *make
+
+    ctypedef struct TakenApart:
+        pass
+
+    int take_apart(const SparseKind *, PyObject *, TakenApart *) noexcept
+    void drop_taken(TakenApart *) noexcept
+    int plan_take_apart(Planner *, const void *)
+    int plan_put_together(Planner *, const void *)

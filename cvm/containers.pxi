@@ -15,8 +15,8 @@ cdef int n_waiting = 0
 cdef class Cell:
     """A place for a value.
 
-    Whoever takes an array out holds it from then on, and nobody writes over an array that somebody
-    else holds.
+    A caller that takes an array out holds it from then on, and an array with other holders is not
+    overwritten.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ cdef class Cell:
     cdef object _lost               # a value that a thread was writing over when the process forked
 
     def read(self):
-        """What is stored; waits while another thread writes over it."""
+        """Return the stored value; wait while another thread writes over it."""
         return settled(self)
 
 
@@ -38,7 +38,7 @@ cdef inline bint taken_by_another(Cell cell) noexcept:
 
 
 cdef object settled(Cell cell):
-    """The value of a cell, when no other thread writes over it."""
+    """Return the value of a cell, once no other thread writes over it."""
     cdef object value
     while True:
         # First take hold of it: who counts after that, counts this too.
@@ -101,9 +101,9 @@ cdef int hold_back_interrupts_quietly(Runner *runner) noexcept:
 @cython.freelist(8)
 @cython.auto_pickle(False)
 cdef class Transaction:
-    """What one call may overwrite (see ``symcomp.vm.commit.Claims``).
+    """The cells that one call may overwrite (see ``symcomp.vm.commit.Claims``).
 
-    The program begins it, and whoever made it ends it.
+    The program begins it, and its creator ends it.
 
     Parameters
     ----------
@@ -131,12 +131,12 @@ cdef class Transaction:
         self._cells = cells
 
     def begin(self):
-        """Let nobody else take the arrays; from now on Ctrl-C waits until ``end``."""
+        """Keep others from taking the arrays; until ``end``, Ctrl-C is deferred."""
         self.mark()
         self.hold_interrupts()
 
     cdef int mark(self) except -1:
-        """Let nobody else take the arrays."""
+        """Keep others from taking the arrays."""
         global under_way
         cdef Cell cell
         cdef list marked
@@ -152,7 +152,7 @@ cdef class Transaction:
         marked = self._cells
         for cell in self._cells:
             if cell._writer != 0:
-                # This thread does so already, for a call within which this one is.
+                # Cells marked by an outer call of this thread stay marked.
                 marked = [cell for cell in self._cells if (<Cell>cell)._writer == 0]
                 break
         for cell in marked:
@@ -173,7 +173,7 @@ cdef class Transaction:
             return 0
         interrupts = self._interrupts = []
         try:
-            # One that came meanwhile; else it would be raised by what follows.
+            # A signal that came meanwhile; otherwise later code would raise it.
             PyErr_CheckSignals()
         except BaseException as problem:
             self._interrupted = problem
@@ -184,14 +184,14 @@ cdef class Transaction:
         return 0
 
     def taken(self, arrays, others):
-        """The arrays where nobody else holds them, and copies of the others."""
+        """Return the arrays without other holders, and copies of the others."""
         return tuple([
             self.to_write(i, array, count)
             for i, (array, count) in enumerate(zip(arrays, others, strict=True))
         ])
 
     cdef object to_write(self, Py_ssize_t i, cnp.ndarray array, Py_ssize_t others):
-        """The array, if it is the one in the cell, its memory its own, and nobody else holds it;
+        """Return the array, if it is the one in the cell, owns its memory, and has no other holder;
         else a copy.
         """
         if (
@@ -236,35 +236,39 @@ cdef class Transaction:
         return 0
 
 
-cdef int64_t claim(Frame *frame, int n, const int *storages, int others_run) noexcept:
-    """Return, as bits, which arrays nobody else holds; let others wait for them until the call ends."""
-    cdef Runner *runner = frame.runner
+cdef int keep_others_waiting(Runner *runner) noexcept:
+    """Let other threads wait for the cells of a call until it ends; -1: an exception."""
     cdef Transaction transaction
-    cdef int64_t found = 0
-    cdef PyObject *array
-    cdef Cell cell
-    cdef int k
     try:
-        if runner.claimed == NULL:
-            return 0
-        if others_run and runner.transaction == NULL:
-            transaction = Transaction(<list>runner.claimed)
-            runner.transaction = <PyObject *>transaction
-            Py_INCREF(transaction)
-            transaction.mark()
-        for k in range(n):
-            array = frame.object[storages[k]]
-            cell = <Cell>(<list>runner.claimed)[k]
-            # The cell holds it, and this run where it holds its inputs.
-            if (
-                <PyObject *>cell.value == array
-                and cnp.PyArray_CheckExact(<object>array)
-                and Py_REFCNT(array) == 1 + runner.holds_inputs
-                and cnp.PyArray_CHKFLAGS(<cnp.ndarray>array, cnp.NPY_ARRAY_OWNDATA)
-                and cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array)
-            ):
-                found |= <int64_t>1 << k
+        transaction = Transaction(<list>runner.claimed)
+        runner.transaction = <PyObject *>transaction
+        Py_INCREF(transaction)
+        transaction.mark()
     except BaseException as problem:
         set_raised(problem)
         return -1
+    return 0
+
+
+cdef int64_t claim(Frame *frame, int n, const int *storages, int others_run) noexcept:
+    """Return, as bits, the arrays without other holders; keep others waiting until the call ends."""
+    cdef Runner *runner = frame.runner
+    cdef int64_t found = 0
+    cdef PyObject *array
+    cdef int k
+    if runner.claimed == NULL:
+        return 0
+    if others_run and runner.transaction == NULL and keep_others_waiting(runner) < 0:
+        return -1
+    for k in range(n):
+        array = frame.object[storages[k]]
+        # The cell holds it, and this run where it holds its inputs.
+        if (
+            <PyObject *>(<Cell>PyList_GET_ITEM(<list>runner.claimed, k)).value == array
+            and cnp.PyArray_CheckExact(<object>array)
+            and Py_REFCNT(array) == 1 + runner.holds_inputs
+            and cnp.PyArray_CHKFLAGS(<cnp.ndarray>array, cnp.NPY_ARRAY_OWNDATA)
+            and cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array)
+        ):
+            found |= <int64_t>1 << k
     return found

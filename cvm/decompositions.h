@@ -6,22 +6,22 @@
 
 enum { MOST_INPUTS = 3, MOST_OUTPUTS = 4 };
 
-/* What becomes of it. FAILED: Python has to say what is wrong, or to find another way. */
+/* The outcome. FAILED: Python raises the error, or finds another way. */
 enum { FOUND = 0, FAILED = 1, NO_MEMORY = 2 };
 
 /* Outputs are in C order, and none is where an input is. */
 struct decomposition {
     int kind;           /* of the numbers that are computed with */
     int wide;           /* whether those in arrays are single, and these double */
-    int lower;          /* which triangle is read */
-    int option;         /* what the function says */
+    int lower;          /* the triangle that is read */
+    int option;         /* an option of the function */
     int n_given;
     double rcond;       /* singular values below it times the largest count as 0 */
     int64_t count;      /* of matrices in the stacks */
     struct stack given[MOST_INPUTS], found[MOST_OUTPUTS];
 };
 
-/* What is taken is given back by who calls it. */
+/* The caller frees the memory. */
 typedef int decompose(const struct decomposition *d, struct arena *arena);
 
 #define NEEDS_MEMORY                                                                               \
@@ -123,8 +123,8 @@ static int lies_in_one_piece(const struct stack *x, int64_t size, blas_int *ld, 
     return 1;
 }
 
-/* One system with a triangular matrix, in the place of b. Several columns, whose rows lie in one
-   piece, are the transpose of what is looked for: that of the matrix stands on the right then. */
+/* Solve a system with a triangular matrix in place of b. Several columns, in row-major order,
+   are the transpose of the solution: then the matrix stands on the right, transposed. */
 static void eliminate_triangle(const struct decomposition *d, int in_rows, blas_int n, blas_int k,
                                void *a, blas_int ld, void *b)
 {

@@ -1,4 +1,4 @@
-"""Which function of LAPACK's does the work of an op on matrices."""
+"""The routine of LAPACK for each op on matrices."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.cvm import machine
+from symcomp.cvm.blas_threads import limit_of_decompositions
+from symcomp.cvm.kernels import threads_to_use
 from symcomp.cvm.machine import Lowered
 from symcomp.ops.cholesky import Cholesky
 from symcomp.ops.determinant import Adjugate, Det, SLogDet
@@ -31,14 +33,14 @@ from symcomp.vm.program import Instruction
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 # Of solve, in decompositions.h.
 STRUCTURES = ("general", "positive_definite", "symmetric", "hermitian")
-# Of svd, in spectra.h.
+# Of svd, in eigen_svd.h.
 VALUES, SHORT_SIDES, WHOLE_SIDES = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class Routine:
-    """What ``machine.Decomposition`` is told. ``wide``: NumPy computes in double precision whatever
-    it is given, SciPy does not; what either does in Python is done alike here.
+    """The arguments of ``machine.Decomposition``. ``wide``: NumPy always computes in double
+    precision, SciPy does not; this follows the one used in Python.
     """
 
     name: str
@@ -57,7 +59,7 @@ def _cholesky(op: Any, node: Apply) -> Routine:
 
 
 def _system(name: str, node: Apply, lower: bool, option: int, wide: bool) -> Routine:
-    """A system of vectors or of matrices."""
+    """Lower a system of vectors or of matrices."""
     a, b = node.inputs
     core = 2 - (a.ndim - b.ndim)
     shapes = ("mk",) if core == 2 else ("m",)
@@ -145,5 +147,6 @@ def decomposition(step: Instruction) -> Lowered | None:
     dtypes = [x.dtype for x in (node.inputs[0], *node.outputs)]
     return machine.decomposition(
         step, routine.name, routine.order, routine.cores, routine.shapes, routine.square,
-        routine.lower, routine.option, routine.rcond, routine.wide, dtypes,
+        routine.lower, routine.option, routine.rcond, routine.wide, dtypes, threads_to_use(),
+        limit_of_decompositions(),
     )  # fmt: skip

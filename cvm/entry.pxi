@@ -4,21 +4,29 @@ cdef enum:
     CALLS_IN_A_ROW = 64
     # At most this many inputs are described on the C stack; others have memory of their own.
     FEW_INPUTS = 32
+    # As many results lie there.
+    FEW_RESULTS = 32
 
 
 cdef struct Accepted:
-    # Which arrays are accepted as they are.
+    # Arrays that are accepted without conversion.
     int number          # of the dtype; -1: Python looks at every value
     int ndim
     bint strict
     bint is_written     # whether the program may write into it
+    const SparseKind *sparse    # of a type of sparse matrices; else NULL
     cnp.npy_intp lengths[16]    # -1: any
 
 
-cdef int describe(Accepted *kind, object tensor, bint strict, bint is_written) except -1:
-    """Read a type of tensors; of any other, Python knows what fits."""
+cdef int describe(
+    Accepted *kind, object tensor, SparseValues values, bint strict, bint is_written
+) except -1:
+    """Read a type of tensors, or what the values of a sparse one are; of others Python knows what fits."""
     cdef int axis
     kind.number, kind.ndim, kind.strict, kind.is_written = -1, 0, strict, is_written
+    kind.sparse = NULL
+    if values is not None:
+        kind.sparse = &values.kind
     if type(tensor) is not TensorType or tensor.ndim > MOST_AXES:
         return 0
     kind.number, kind.ndim = tensor.numpy_dtype.num, tensor.ndim
@@ -28,12 +36,21 @@ cdef int describe(Accepted *kind, object tensor, bint strict, bint is_written) e
     return 0
 
 
+cdef inline object owned(PyObject *result):
+    """Return a new reference as an object."""
+    found = <object>result
+    Py_XDECREF(result)
+    return found
+
+
 cdef bint fits(Accepted *kind, object value) noexcept:
-    """Whether a value is accepted as it is."""
+    """Tell whether a value is accepted without conversion."""
     cdef int axis
     cdef cnp.ndarray array
     if not cnp.PyArray_CheckExact(value):
-        return False
+        return kind.sparse != NULL and not kind.strict and fits_sparse(
+            kind.sparse, <PyObject *>value
+        )
     array = <cnp.ndarray>value
     if cnp.PyArray_TYPE(array) != kind.number or cnp.PyArray_NDIM(array) != kind.ndim:
         return False
@@ -61,7 +78,8 @@ cdef void find_stretch(cnp.ndarray array, char **first, char **end) noexcept:
 
 
 cdef bint may_be_overwritten(int which, PyObject **values, int n) noexcept:
-    """Whether an input can be written into: an array in C order that overlaps no other input."""
+    """Tell whether an input can be written into: an array in C order that overlaps no other input.
+    """
     cdef char *first
     cdef char *end
     cdef char *other_first
@@ -117,6 +135,7 @@ cdef class Caller:
     cdef bint _is_bare              # whether all that a call gives is one output
     cdef int _n_explicit, _n_outputs, _n_updated, _n_cells, _n_inputs
     cdef Accepted *_kinds
+    cdef list _sparse_values        # referenced by the kinds
     cdef int *_explicit_inputs
     cdef int *_updated_inputs
     cdef int *_overwritten_inputs
@@ -143,11 +162,14 @@ cdef class Caller:
         self._n_inputs = self._n_cells + (len(self._claimed_cells) > 0)
         self._explicit_inputs = numbers(explicit)
         self._updated_inputs = numbers(updated)
+        self._sparse_values = [getattr(spec.type, "native_values", None) for spec in inputs]
         self._kinds = <Accepted *>PyMem_Malloc(max(len(inputs), 1) * sizeof(Accepted))
         if self._kinds == NULL:
             raise MemoryError()
         for i, spec in enumerate(inputs):
-            describe(&self._kinds[i], spec.type, spec.strict, spec.mutable)
+            describe(
+                &self._kinds[i], spec.type, self._sparse_values[i], spec.strict, spec.mutable
+            )
 
     @property
     def repeated(self):
@@ -203,7 +225,7 @@ cdef class Caller:
         return results
 
     cdef object _call(self, tuple args, dict kwargs, bint bare):
-        """Run with these arguments (None: with the stored values); set what is updated.
+        """Run with these arguments (None: with the stored values); set the updated values.
 
         Returns the list of outputs; with ``bare`` the only output.
         """
@@ -212,7 +234,8 @@ cdef class Caller:
         cdef list held = None
         cdef Py_ssize_t k, n = 0 if args is None else len(args)
         cdef int i
-        # The usual call: arrays as they are, and no other thread writes over what is stored.
+        # The usual call: arrays that need no conversion, and no other thread writes over the stored
+        # values.
         if self._native is None or self._n_inputs > FEW_INPUTS or kwargs or (
             args is not None and n != self._n_explicit
         ):
@@ -258,13 +281,14 @@ cdef class Caller:
             PyMem_Free(given)
 
     cdef object _run(self, PyObject **values, bint bare):
-        """Run the program natively; then, if all went well, set what is updated."""
+        """Run the program natively; then, if all went well, set the updated values."""
         cdef Given few[FEW_INPUTS]
         cdef Given *given = few
+        cdef PyObject *few_results[FEW_RESULTS]
+        cdef PyObject **results = few_results
         cdef Runner runner
         cdef Transaction transaction
         cdef int i
-        cdef list results
         if self._n_inputs > FEW_INPUTS:
             given = <Given *>PyMem_Malloc(self._n_inputs * sizeof(Given))
             if given == NULL:
@@ -276,40 +300,81 @@ cdef class Caller:
             read_given(&given[i], values[i], i < self._n_cells and self._kinds[i].is_written)
         try:
             if bare:
-                return self._native.execute_single(given, &runner)
-            results = self._native.execute(given, &runner)
+                run_tree(&self._native.tree, given, &runner, results)
+                return owned(results[0])
+            if self._n_outputs + self._n_updated > FEW_RESULTS:
+                results = <PyObject **>PyMem_Malloc(
+                    (self._n_outputs + self._n_updated) * sizeof(PyObject *)
+                )
+                if results == NULL:
+                    raise MemoryError()
+            run_tree(&self._native.tree, given, &runner, results)
             self._timing = runner.timing
-            return self._set(self._new_values(results))
+            return self._take_results(results)
         finally:
             if given != few:
                 PyMem_Free(given)
+            if results != few_results:
+                PyMem_Free(results)
             if runner.transaction != NULL:
                 transaction = <Transaction>runner.transaction
                 Py_XDECREF(runner.transaction)
                 transaction.end()
 
+    cdef list _take_results(self, PyObject **results):
+        """Set the updated values; return the outputs. Takes over the references, even on errors."""
+        cdef int k, i, at, n = self._n_outputs + self._n_updated
+        cdef Cell cell
+        cdef list outputs
+        cdef PyObject *old
+        try:
+            for k in range(self._n_updated):
+                i, at = self._updated_inputs[k], self._n_outputs + k
+                if not fits(&self._kinds[i], <object>results[at]):
+                    value = self._new_value(i, <object>results[at])
+                    Py_XDECREF(results[at])
+                    Py_INCREF(value)
+                    results[at] = <PyObject *>value
+            outputs = PyList_New(self._n_outputs)
+        except BaseException:
+            for at in range(n):
+                Py_XDECREF(results[at])
+            raise
+        for at in range(self._n_outputs):
+            PyList_SET_ITEM(outputs, at, <object>results[at])
+        # No Python code runs until all are set: the old values live on in the results.
+        for k in range(self._n_updated):
+            cell, at = <Cell>self._cells[self._updated_inputs[k]], self._n_outputs + k
+            old = <PyObject *>cell.value
+            Py_INCREF(<object>old)
+            cell.value = <object>results[at]
+            Py_XDECREF(results[at])
+            results[at] = old
+        for at in range(self._n_outputs, n):
+            Py_XDECREF(results[at])
+        return outputs
+
     cdef list _run_python(self, list values):
-        """Run the program by another machine; then, if all went well, set what is updated."""
+        """Run the program by another machine; then, if all went well, set the updated values."""
         cdef Transaction transaction = None
+        cdef PyObject **pointers = NULL
+        cdef Py_ssize_t i
         if self._claimed_cells:
             transaction = Transaction(self._claimed_cells)
             values[self._n_cells] = transaction
         try:
-            results = self._machine.run(values)
-            return self._set(self._new_values(results))
+            results = list(self._machine.run(values))
+            pointers = <PyObject **>PyMem_Malloc(max(len(results), 1) * sizeof(PyObject *))
+            if pointers == NULL:
+                raise MemoryError()
+            for i in range(len(results)):
+                pointers[i] = <PyObject *>results[i]
+                Py_INCREF(results[i])
+            return self._take_results(pointers)
         finally:
+            PyMem_Free(pointers)
             if transaction is not None:
                 transaction.end()
-
-    cdef list _new_values(self, list results):
-        """Bring new values to the types of what they update."""
-        cdef int k, i
-        cdef Py_ssize_t at
-        for k in range(self._n_updated):
-            i, at = self._updated_inputs[k], self._n_outputs + k
-            if not fits(&self._kinds[i], results[at]):
-                results[at] = self._new_value(i, results[at])
-        return results
 
     cdef list _stored(self):
         """Return the values of the cells, and the place of the transaction if there is one."""
@@ -356,17 +421,3 @@ cdef class Caller:
             if fits(kind, array):
                 return array
         return self._check(i, value)
-
-    cdef list _set(self, list results):
-        """Set what is updated; return the outputs, which are left."""
-        cdef Cell cell
-        cdef int k
-        cdef Py_ssize_t at
-        if self._n_updated == 0:
-            return results
-        # No Python code runs until all are set: the old values live on in the list.
-        for k in range(self._n_updated):
-            cell, at = <Cell>self._cells[self._updated_inputs[k]], self._n_outputs + k
-            cell.value, results[at] = results[at], cell.value
-        del results[self._n_outputs :]
-        return results

@@ -15,7 +15,7 @@ from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply
 from symcomp.core.spans import span
-from symcomp.cvm.kernels import PrintedKernels, load_printed, printed_kernels
+from symcomp.cvm.kernels import PrintedKernels, load_printed, printed_kernels, threads_to_use
 from symcomp.cvm.machine import NativeMachine
 from symcomp.cvm.prepare import computed_natively, lowered_instructions
 from symcomp.vm.guard import Binder
@@ -97,7 +97,7 @@ class Executable:
 
     @cached_property
     def machine(self) -> Machine:
-        """What runs the program."""
+        """The machine that runs the program."""
         machine = self._machine()
         if self._is_counted:
             machine.new_tally()
@@ -111,18 +111,14 @@ class Executable:
             inspecting = PythonMachine(inspected(program, inspector), keep=self._keep)
             return InspectedMachine(inspecting, inspector, self.graph, self._inner)
         if self.policy.native:
-            return NativeMachine(
-                program, self._lowered(), self._keep, most_segments=config.most_plans
-            )
+            return NativeMachine(program, self._lowered(), self._keep, False, *_limits())
         return PythonMachine(program, keep=self._keep)
 
     def nested(self) -> NativeMachine | None:
         """Return a machine for an instruction of another to run; None if values are looked at."""
         if self.policy.inspector is not None:
             return None
-        return NativeMachine(
-            self.program, self._lowered(), nested=True, most_segments=config.most_plans
-        )
+        return NativeMachine(self.program, self._lowered(), False, True, *_limits())
 
     def _lowered(self) -> list[Any]:
         return lowered_instructions(
@@ -144,6 +140,11 @@ class Executable:
             found.append(pending.pop())
             pending += [body for bodies in found[-1].bodies.values() for body in bodies]
         return found
+
+
+def _limits() -> tuple[int, int]:
+    """Return the most segments that a machine keeps, and the most threads that it uses."""
+    return config.most_plans, threads_to_use()
 
 
 def compile_graph(

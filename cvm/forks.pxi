@@ -1,5 +1,5 @@
-# Forks. A child has only the thread that forked: nobody there would end what others were writing.
-# So a fork waits until they have, and holds off those who would begin.
+# Forks. A child has only the thread that forked: transactions of other threads would never end
+# there. So a fork waits until they have ended, and holds off new ones.
 
 cdef extern from *:
     """
@@ -20,7 +20,7 @@ cdef extern from *:
 # others wait for the fork, but not for long: it may, after this, wait for what they have.
 FORKS_WAIT = 10.0
 FORKS_TAKE = 0.1
-# The writer of what was left half-written.
+# The writer of values that were left half-written.
 cdef unsigned long LOST = <unsigned long>-1
 # The threads that fork, and until when others wait for each of its forks.
 cdef dict forking = {}
@@ -53,7 +53,7 @@ cdef int unlink(Transaction transaction) noexcept:
 
 
 cdef bint others_write(unsigned long thread) noexcept:
-    """Whether threads but this one have transactions under way."""
+    """Tell whether other threads have transactions under way."""
     cdef PyObject *at = writing
     while at != NULL:
         if (<Transaction>at)._thread != thread:
@@ -63,7 +63,9 @@ cdef bint others_write(unsigned long thread) noexcept:
 
 
 cdef bint is_held_off(unsigned long thread) except -1:
-    """Whether a thread may not begin to write now. One that writes may: it would not end."""
+    """Tell whether a thread must not begin to write now. A thread that writes may: otherwise it
+    would not end.
+    """
     cdef PyObject *at = writing
     cdef double now
     if len(forking) == 0 or thread in forking:
@@ -77,7 +79,7 @@ cdef bint is_held_off(unsigned long thread) except -1:
 
 
 def _before_fork():
-    """Wait for those who write.
+    """Wait for transactions to end.
 
     No Python code runs meanwhile: what the handler of a signal raises would be lost here.
     """
@@ -102,7 +104,7 @@ def _after_in_parent():
 
 
 def _after_in_child():
-    """Mark what is half-written as lost, and forget the threads that are not there."""
+    """Mark half-written values as lost, and forget the threads of the parent."""
     global main_thread, under_way, writing, n_waiting
     cdef unsigned long thread = PyThread_get_thread_ident()
     cdef PyObject *at = writing

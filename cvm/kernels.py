@@ -20,14 +20,14 @@ from symcomp.cvm.machine import Lowered, ufunc_kernel
 from symcomp.lazy import lazy_module
 from symcomp.ops.contraction import SumOfProducts
 from symcomp.ops.elemwise import ROWS, Elemwise
-from symcomp.ops.formula import LINE_FOLDS, LINE_OPS, Formula, Result, Step, folded_axes
+from symcomp.ops.formula import AXIS_FUNCTIONS, AXIS_REDUCTIONS, Formula, Result, Step, folded_axes
 from symcomp.ops.fused import Fused
 from symcomp.ops.reduce import REDUCTIONS, Reduce
 from symcomp.vm.features import Formulas
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 
-# What the machine's kernels take at most (see actions.pxi).
+# Limits of the machine's kernels (see actions.pxi).
 MOST_AXES, MOST_ARRAYS = 16, 64
 # More threads than this are of no use where there are fewer processors, and cannot always be had.
 MOST_THREADS = 64
@@ -84,7 +84,7 @@ def _products_added(node: Apply) -> Formula | None:
 FORMULAS: dict[type, Callable[[Apply], Formula | None]] = {
     Fused: _fused,
     Elemwise: _elementwise,
-    **dict.fromkeys((Reduce, *LINE_FOLDS, *LINE_OPS), _along_axes),
+    **dict.fromkeys((Reduce, *AXIS_REDUCTIONS, *AXIS_FUNCTIONS), _along_axes),
     SumOfProducts: _products_added,
 }
 
@@ -131,7 +131,7 @@ def _printed(
 
 
 def _ufunc_calls(code: Sequence[Instruction], known: Collection[int]) -> dict[int, Lowered]:
-    """What calls the loops of SciPy's functions, of which there is no C of our own."""
+    """Return the calls of SciPy's loops, for functions without C of our own."""
     found: dict[int, Lowered] = {}
     for position, step in enumerate(code):
         op: Any = step.node.op if step.node is not None else None
@@ -158,19 +158,19 @@ def _ufunc_call(step: Instruction, address: int, constant: np.ndarray) -> Lowere
 
 
 def _arrays(formula: Formula, whole: WholeKernel) -> int:
-    """How many arrays and constants a kernel takes."""
+    """Return how many arrays and constants a kernel takes."""
     return len(formula.inputs) + len(formula.results) + len(whole.kernel.literals)
 
 
 def _single(function: Any, node: Apply) -> Formula:
-    """The formula of one step."""
+    """Return the formula of one step."""
     dtypes = tuple(x.dtype for x in node.inputs)
     step = Step(function, tuple(range(len(dtypes))), node.outputs[0].dtype)
     return Formula(dtypes, (), (step,), (Result(len(dtypes), folded_axes(function)),))
 
 
 def _sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
-    """The formula of ``SumOfProducts``; of float16 it is computed in float32."""
+    """Return the formula of ``SumOfProducts``; float16 is computed in float32."""
     work = "float32" if dtype == "float16" else dtype
     steps = [
         Step(ROWS["mul"](), (0, 1), work),
@@ -209,7 +209,7 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -
 
 
 def threads_to_use() -> int:
-    """How many threads share large loops."""
+    """Return how many threads share large loops."""
     if not config.openmp:
         return 1
     there = (

@@ -21,7 +21,7 @@ typedef void sysv_routine(IN, SIZES, SIZES, void *, SIZES, void *, void *, SIZES
                           SIZES);
 typedef void geqrf_routine(SIZES, SIZES, void *, SIZES, void *, void *, SIZES, SIZES);
 typedef void orgqr_routine(SIZES, SIZES, SIZES, void *, SIZES, void *, void *, SIZES, SIZES);
-/* Those of complex numbers take memory for real ones besides. */
+/* Routines of complex numbers take memory for real ones besides. */
 typedef void syevd_routine(IN, IN, SIZES, void *, SIZES, void *, void *, SIZES, void *, SIZES,
                            SIZES);
 typedef void heevd_routine(IN, IN, SIZES, void *, SIZES, void *, void *, SIZES, void *, SIZES,

@@ -19,7 +19,7 @@ cdef class Lowered:
     cdef plan_function *plan
     cdef void *spec
     cdef InPython in_python
-    cdef list _kept         # what the spec points to
+    cdef list _kept  # owners of the memory that the spec points to
     cdef object _compute
 
     def __cinit__(self, step, str name):
@@ -367,7 +367,7 @@ def distinct(step, bint index, bint inverse, bint counts):
 
 def product(
     step, int ndim, int c, int alpha, int a, int b, int beta, transposed, bint outer, bint destroys,
-    dtype
+    dtype, int threads=0
 ):
     """Lower beta c + alpha op(a) op(b).
 
@@ -383,6 +383,8 @@ def product(
         Whether a vector is a column as a and a row as b, not the other way round.
     destroys : bool
         Whether the result is left in c.
+    threads : int
+        The number of threads that share large products; 0: these are left to BLAS.
     """
     cdef Lowered found = new_lowered(step, "product", plan_product, sizeof(ProductSpec))
     cdef ProductSpec *spec = <ProductSpec *>found.spec
@@ -390,15 +392,17 @@ def product(
     spec.ndim, spec.outer, spec.destroys_c = ndim, outer, destroys
     spec.c, spec.alpha, spec.a, spec.b, spec.beta = c, alpha, a, b, beta
     spec.trans_a, spec.trans_b = transposed
+    spec.threads = min(threads, MOST_THREADS)
     spec.type, spec.itemsize = np.dtype(dtype).num, np.dtype(dtype).itemsize
     return found
 
 
-def chain(step, order, dtype):
+def chain(step, order, dtype, int threads=0):
     """Lower the product of several matrices; ``order`` is that in which it was written."""
     cdef Lowered found = new_lowered(step, "product", plan_chain, sizeof(ChainSpec))
     cdef ChainSpec *spec = <ChainSpec *>found.spec
     find_blas()
+    spec.threads = min(threads, MOST_THREADS)
     spec.type, spec.itemsize = np.dtype(dtype).num, np.dtype(dtype).itemsize
     if len(order) != len(step.inputs) - 1:
         raise ValueError(f"{len(order)} products of {len(step.inputs)} matrices")
@@ -410,20 +414,21 @@ def chain(step, order, dtype):
 
 
 def decomposition(
-    step, str name, order, cores, shapes, bint square, bint lower, int option, rcond, bint wide, dtypes
+    step, str name, order, cores, shapes, bint square, bint lower, int option, rcond, bint wide, dtypes,
+    int threads=1, limit=None
 ):
-    """Lower what LAPACK finds of stacks of matrices.
+    """Lower functions of LAPACK of stacks of matrices.
 
     Parameters
     ----------
     name : str
-        Of the function (see refined.h).
+        Of the function (see refined_solve.h).
     order : sequence of int
         The inputs in the order in which it takes them, the matrices first.
     cores : sequence of int
         How many axes a matrix of each has; 1: a vector.
     shapes : sequence of str
-        Of what is found of one matrix: a letter for each axis, m and n for rows and columns of the
+        Of the results for one matrix: a letter for each axis, m and n for rows and columns of the
         first input, p for the less of them, k for the columns of the second; r for those of
         residuals, of which there are none if the rank, the result after them, is not n < m. Empty:
         the first input is passed on.
@@ -435,6 +440,10 @@ def decomposition(
         Whether numbers of single precision are computed with in double precision.
     dtypes : sequence of numpy.dtype
         Of the first input and the outputs.
+    threads : int
+        The number of threads that share the matrices of large stacks.
+    limit : context manager or None
+        Within which BLAS uses threads for a large matrix; None: as many as it is set to.
     """
     cdef Lowered found = new_lowered(step, "decompose", plan_matrices, sizeof(MatricesSpec))
     cdef MatricesSpec *spec = <MatricesSpec *>found.spec
@@ -443,6 +452,10 @@ def decomposition(
     spec.function = decomposition_named(name.encode())
     if spec.function == NULL:
         raise ValueError(f"no function decomposes by {name}")
+    spec.threads = min(threads, MOST_THREADS)
+    if limit is not None:
+        found._kept.append(limit)
+        spec.limit = <PyObject *>limit
     spec.n_given, spec.n_found = len(order), len(shapes)
     spec.order, spec.cores = found.ints(order), found.ints(cores)
     spec.types = found.ints([np.dtype(d).num for d in dtypes])
@@ -466,14 +479,14 @@ def decomposition(
 # -- windows
 
 def convolution(
-    step, int part, padding, strides, dilation, int groups, dtype, int threads, limit
+    step, int part, padding, strides, dilation, int groups, dtype, int threads
 ):
     """Lower a convolution, or one of its adjoints.
 
     Parameters
     ----------
     part : {0, 1, 2}
-        What is computed: the result, from images and kernels; images, from kernels and the
+        The value to compute: the result, from images and kernels; images, from kernels and the
         gradient of the result; or kernels, from images and that gradient.
     padding : sequence of (int, int)
         For each spatial axis zeros before and after; -1: all windows that meet the image; -2: half
@@ -482,8 +495,6 @@ def convolution(
     groups : int
     threads : int
         How many share large ones.
-    limit : context manager
-        Within it, BLAS uses one thread.
     """
     cdef Lowered found = new_lowered(step, "convolution", plan_convolution, sizeof(ConvolutionSpec))
     cdef ConvolutionSpec *spec = <ConvolutionSpec *>found.spec
@@ -504,8 +515,6 @@ def convolution(
         spec.padding[2 * axis] = checked(before, -2, LARGEST_OF_WINDOWS, "the padding")
         spec.padding[2 * axis + 1] = checked(after, -2, LARGEST_OF_WINDOWS, "the padding")
         spec.strides[axis], spec.dilation[axis] = strides[axis], dilation[axis]
-    found._kept.append(limit)
-    spec.limit = <PyObject *>limit
     return found
 
 
@@ -617,29 +626,6 @@ def native_call(step, plan, run, bytes params=b"", double work=1.0):
         spec.type[i] = variable.type.numpy_dtype.num
         spec.itemsize[i] = variable.type.numpy_dtype.itemsize
         spec.ndim[i] = variable.ndim
-    return found
-
-
-# -- sparse matrices
-
-_SPARSE = [
-    "dot", "usmm", "sampled", "product", "product_at", "combine", "transpose", "lookup",
-    "lookup_pairs", "gather", "scatter", "scatter_add", "rows", "pointers", "largest", "segments",
-    "drop_zeros", "take", "canonical", "same_length",
-]
-_SPARSE_KINDS = {
-    "combine": ["add", "mul", "maximum", "minimum", "neq", "lt", "gt"],
-    "segments": ["sum", "max", "min"],
-}
-
-
-def sparse(step, str what, str kind="", bint transposed=False, int threads=1):
-    """Lower an op on the arrays of sparse matrices (calls/sparse.h), of which some have several kinds."""
-    cdef Lowered found = new_lowered(step, "sparse", plan_sparse, sizeof(SparseSpec))
-    cdef SparseSpec *spec = <SparseSpec *>found.spec
-    spec.what, spec.transposed = _SPARSE.index(what), transposed
-    spec.threads = min(threads, MOST_THREADS)
-    spec.kind = _SPARSE_KINDS[what].index(kind) if kind else 0
     return found
 
 

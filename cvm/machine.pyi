@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,9 @@ def product(
     outer: bool,
     destroys: bool,
     dtype: Any,
+    threads: int = ...,
 ) -> Lowered: ...
-def chain(step: Instruction, order: Any, dtype: Any) -> Lowered: ...
+def chain(step: Instruction, order: Any, dtype: Any, threads: int = ...) -> Lowered: ...
 def decomposition(
     step: Instruction,
     name: str,
@@ -73,6 +74,8 @@ def decomposition(
     rcond: Any,
     wide: bool,
     dtypes: Any,
+    threads: int = ...,
+    limit: Any = ...,
 ) -> Lowered: ...
 def convolution(
     step: Instruction,
@@ -83,7 +86,6 @@ def convolution(
     groups: int,
     dtype: Any,
     threads: int,
-    limit: Any,
 ) -> Lowered: ...
 def pool(
     step: Instruction,
@@ -100,7 +102,22 @@ def pool(
 def check_windows(count: int, **fields: Any) -> None: ...
 def draw(step: Instruction, distribution: str, ndim: int, dtype: Any, single: bool) -> Lowered: ...
 def sparse(
-    step: Instruction, what: str, kind: str = "", transposed: bool = False, threads: int = 1
+    step: Instruction,
+    what: str,
+    kind: str = "",
+    transposed: bool = False,
+    threads: int = 1,
+    block: tuple[int, int] = (1, 1),
+) -> Lowered: ...
+
+class SparseValues:
+    def __init__(
+        self, classes: tuple[Any, ...], format: str, dtype: Any, index_dtype: Any, shape: Any
+    ) -> None: ...
+
+def take_apart_sparse(step: Instruction, values: SparseValues) -> Lowered: ...
+def put_together_sparse(
+    step: Instruction, values: SparseValues, make: Callable[..., Any]
 ) -> Lowered: ...
 def native_call(
     step: Instruction, plan: int, run: int, params: bytes = b"", work: float = 1.0
@@ -135,6 +152,8 @@ def ufunc_kernel(
     ufunc: np.ufunc, dtypes: Sequence[Any], axes: int
 ) -> tuple[int, np.ndarray] | None: ...
 
+def make_all_sections(wanted: bool) -> bool: ...
+
 class NativeMachine:
     program: Program
     lowered: list[Lowered | None]
@@ -151,12 +170,26 @@ class NativeMachine:
         keep: bool = False,
         nested: bool = False,
         most_segments: int = ...,
+        threads: int = ...,
     ) -> None: ...
     def run(self, values: Sequence[Any]) -> list[Any]: ...
     def new_tally(self) -> NativeTally: ...
     def free(self) -> None: ...
     def plan(self) -> str: ...
     def allocated(self, shapes: Sequence[tuple[int, ...] | None]) -> int | None: ...
+
+class CFunctionBase:
+    address: int
+    density_address: int | None
+    map_address: int | None
+    data: int
+    error: BaseException | None
+    _argument_kinds: tuple[tuple[str, tuple[int, ...]], ...]
+    _result_kinds: tuple[tuple[str, tuple[int, ...]], ...]
+
+    def __init__(
+        self, machine: NativeMachine, values: list[np.ndarray], fixed: frozenset[int]
+    ) -> None: ...
 
 class NativeTally:
     machine: NativeMachine

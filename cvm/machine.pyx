@@ -8,8 +8,8 @@ Python in the same list.
 
 cimport cython
 from cpython.bytearray cimport PyByteArray_AsString
-from cpython.exc cimport PyErr_CheckSignals
-from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.exc cimport PyErr_CheckSignals, PyErr_Clear
+from cpython.list cimport PyList_GET_ITEM, PyList_New, PyList_SET_ITEM
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF, PyObject
@@ -22,10 +22,11 @@ cimport numpy as cnp
 import contextvars
 import ctypes
 import os
+import sys
 import threading
 import time
 
-# What the functions of the module signal call; those spend most of their time on making enums.
+# The functions behind those of the module signal, which spend most of their time on making enums.
 from _signal import SIGINT, getsignal, signal as set_handler
 
 import numpy as np
@@ -33,7 +34,7 @@ import numpy as np
 from symcomp.cvm.blas_library import library_of_numpy
 from symcomp.lazy import import_alone
 from symcomp.vm.machine import UNSET
-from symcomp.ops.pattern import Slice
+from symcomp.ops.index_pattern import Slice
 from symcomp.core.tensor import TensorType
 from symcomp.vm.failure import failure
 from symcomp.vm.guard import is_users
@@ -58,11 +59,13 @@ include "routines.pxi"
 include "containers.pxi"
 include "forks.pxi"
 include "programs.pxi"
+include "c_function.pxi"
 include "tally.pxi"
 include "lowered.pxi"
+include "sparse.pxi"
 include "entry.pxi"
 
-# What the C of plans asks this module for.
+# Callbacks of the C of plans.
 error_state, errors_ignored = <PyObject *>_quiet_variable, <PyObject *>_quiet_value
 in_python = how_in_python
 before_python = hold_back_interrupts_quietly

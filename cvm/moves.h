@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 #include <string.h>
-#include "../symcomp/codegen/turned.h"
+#include "../symcomp/codegen/transpose_blocks.h"
 
 /* Compiled for several processors where the loader chooses among them. It takes time to ask for
    memory before it is read, but saves more where vectors are as long as lines of the cache. */
@@ -150,7 +150,7 @@ static inline int64_t without_sign(int64_t step)
     return step < 0 ? -step : step;
 }
 
-/* Put the axes in the order of memory of what is written, and join those that are one. */
+/* Sort the axes by the strides of the destination, and merge contiguous ones. */
 static inline void order_axes(struct axes *a, int rank, const int64_t *length, const int64_t *to,
                               const int64_t *from)
 {
@@ -205,7 +205,7 @@ static inline int next_place(const struct axes *a, int rank, int64_t *index, cha
     return 0;
 }
 
-/* The axis along which what is read lies closest, if that is not the last one; else -1. */
+/* The axis along which the source has the smallest stride, if that is not the last one; else -1. */
 static inline int crossing_axis(const struct axes *a)
 {
     int last = a->rank - 1, best = last;
@@ -294,6 +294,24 @@ static inline void list_offsets(int rank, const int64_t *length, const int64_t *
         *table++ += (int64_t)at * stride;                                                          \
     } while (next_index(rank, length, step, index, &offset))
 
+/* The same for positions that lie side by side, without a branch for each. */
+#define POSITIONS_IN_A_ROW(NAME, T)                                                                \
+    static EACH_PROCESSOR int NAME(int64_t count, const char *from, int64_t n, int64_t stride,     \
+                                   int64_t *restrict table)                                        \
+    {                                                                                              \
+        const T *restrict values = (const T *)from;                                                \
+        int64_t wrong = 0;                                                                         \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            uint64_t at = (uint64_t)values[i] + (values[i] < 0 ? (uint64_t)n : 0);                 \
+            wrong |= -(int64_t)(at >= (uint64_t)n);                                                \
+            table[i] += (int64_t)(at * (uint64_t)stride);                                          \
+        }                                                                                          \
+        return wrong == 0;                                                                         \
+    }
+
+POSITIONS_IN_A_ROW(add_row_i4, int32_t)
+POSITIONS_IN_A_ROW(add_row_i8, int64_t)
+
 /* Add to a table where positions in an axis of n elements are, `stride` bytes apart, counted from
    the end if they are negative. `kind` is the size of an integer, negative if it has no sign. 0 if
    a position is out of range. */
@@ -301,6 +319,10 @@ static inline int add_positions(int kind, int rank, const int64_t *length, const
                                 const int64_t *step, int64_t n, int64_t stride, int64_t *table)
 {
     int64_t index[MOST_MOVED_AXES] = {0}, offset = 0;
+    if (rank == 1 && kind == step[0] && kind == 8)
+        return add_row_i8(length[0], from, n, stride, table);
+    if (rank == 1 && kind == step[0] && kind == 4)
+        return add_row_i4(length[0], from, n, stride, table);
     switch (kind) {
     case 1: POSITIONS(int8_t); break;
     case 2: POSITIONS(int16_t); break;
@@ -314,12 +336,12 @@ static inline int add_positions(int kind, int rank, const int64_t *length, const
     return 1;
 }
 
-/* What is moved at `count` positions: for each index of `outer`, and each position, all of `inner`.
-   One side has a table of offsets, the other one too, or else `step` bytes between positions. */
+/* Copies at `count` positions: for each index of `outer`, and each position, all of `inner`. One
+   side has a table of offsets, the other one too, or else `step` bytes between positions. */
 struct places {
     struct axes outer, inner;
     int64_t count, step;
-    int reads;                      /* whether the table is of what is read */
+    int reads;                      /* whether the table is of the source */
     const int64_t *table, *other;
 };
 

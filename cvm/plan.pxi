@@ -35,6 +35,9 @@ cdef extern from "plan/plan.h":
         Storage *storage
         int64_t offset
 
+    ctypedef struct Section:
+        int first, end, threads
+
     ctypedef struct Call:
         const char *name
         int position
@@ -45,6 +48,7 @@ cdef extern from "plan/plan.h":
         short n_writes
         const Operand **operands
         double work
+        const Section *section
 
     ctypedef struct Mark:
         int position
@@ -63,8 +67,12 @@ cdef extern from "plan/plan.h":
         int slot
         Operand *operand
 
+    ctypedef struct Result:
+        const Operand *operand
+
     ctypedef struct Segment:
         Layout *layouts
+        Result *results
         int n_calls, n_storages, n_operands, n_exits, n_marks, n_bindings
         int first_own_storage, first_own_mark
         Binding *bindings
@@ -73,6 +81,7 @@ cdef extern from "plan/plan.h":
         Storage **storages
         Mark *marks
         Exit *exits
+        bint is_ready
         int64_t arena_bytes
         int64_t runs, failed_guards
         double work
@@ -109,6 +118,7 @@ cdef extern from "plan/plan.h":
         PyObject **constants
         char *makes_array
         bint is_nested
+        int threads
         PyObject *owner
 
     enum:
@@ -135,17 +145,23 @@ cdef extern from "plan/trees.h":
         Segment **roots
         int n_roots, n_segments, most_segments
         bint keeps_all
-        int64_t clock, planned, misses, not_kept
+        int64_t clock, planned, not_kept
         int64_t *reasons
         Counts *counts
+        Planner *spare
 
     int (*keep_values)(const Planner *) except -1
     int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
     void free_segment(Segment *)
+    void free_planner(Planner *)
     void drop_memory_of(Segment *)
-    int64_t allocated_bytes(const Segment *)
+    int64_t allocated_bytes(Segment *) except -1
+    bint make_ready(Segment *)
     Counts *new_counts(const Code *)
     void free_counts(Counts *, const Code *)
+
+cdef extern from "plan/sections.h":
+    bint makes_all_sections
 
 cdef extern from "plan/arrays.h":
     bint recycles

@@ -13,7 +13,7 @@ from symcomp.codegen.early import Code
 from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.cvm import machine as native
-from symcomp.cvm.blas_threads import BlasLimit
+from symcomp.cvm.blas_threads import threads_of_products
 from symcomp.cvm.decompositions import ROUTINES, decomposition
 from symcomp.cvm.kernels import (
     FORMULAS,
@@ -26,6 +26,7 @@ from symcomp.cvm.kernels import (
 from symcomp.cvm.machine import DRAWS_OF_NUMPY, Lowered, NativeMachine
 from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.contiguous import Contiguous
 from symcomp.ops.contraction import MatrixChain, in_order
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import Stack
@@ -34,12 +35,11 @@ from symcomp.ops.cumulative import CumOp, LinearRecurrence
 from symcomp.ops.diagonal import Diagonal
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import ScalarOp
-from symcomp.ops.extra import Contiguous
+from symcomp.ops.gather_labels import AsRows
 from symcomp.ops.index import IncSubtensor, Nonzero, Subtensor
+from symcomp.ops.index_pattern import ARRAY, NEW, NOTHING, SYMBOL, IndexPattern, MaskFits, Slice
 from symcomp.ops.join import Join, Split
 from symcomp.ops.labels import Labels
-from symcomp.ops.pattern import ARRAY, NEW, NOTHING, SYMBOL, MaskFits, Pattern, Slice
-from symcomp.ops.pick import AsRows
 from symcomp.ops.plus_scalar import PlusScalar
 from symcomp.ops.products import BatchedDot, Dot, SameLengths
 from symcomp.ops.random.draw import Draw
@@ -103,7 +103,8 @@ def lowered_instructions(
     printed: PrintedKernels,
     codes: Mapping[str, Code],
 ) -> list[Lowered | None]:
-    """Return for each instruction how it is planned; None for those that the machine does itself.
+    """Return, for each instruction, how it is planned; None for instructions that the machine does
+    itself.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def lowered_instructions(
     printed : mapping of int to (Formula, WholeKernel)
         The kernels of instructions.
     codes : mapping of str to Code
-        Those that there are, by name.
+        The compiled kernels, by name.
     """
     kernels = lowered_kernels(code, printed, codes) if config.kernels else {}
     return [
@@ -150,12 +151,12 @@ def _fails_by_lengths_alone(node: Apply) -> bool:
 
 
 def _is_small(step: Instruction) -> bool:
-    """Whether no array has more axes than the machine takes."""
+    """Tell whether no array has more axes than the machine takes."""
     node: Any = step.node
     return all(getattr(v, "ndim", 0) <= MOST_AXES for v in (*node.inputs, *node.outputs))
 
 
-# -- views, and what is passed on
+# -- views and identities
 
 
 def _transpose(step: Instruction) -> Lowered | None:
@@ -263,15 +264,18 @@ def _product(
     transposed = (getattr(node.op, "trans_a", False), getattr(node.op, "trans_b", False))
     destroys = bool(node.op.destroy_map)
     return native.product(
-        step, out.ndim, c, alpha, a, b, beta, transposed, outer, destroys, out.dtype
-    )
+        step, out.ndim, c, alpha, a, b, beta, transposed, outer, destroys, out.dtype,
+        threads_of_products(),
+    )  # fmt: skip
 
 
 def _chain(step: Instruction) -> Lowered | None:
     op: Any = step.node.op  # type: ignore[union-attr]
     if len(step.inputs) > MOST_FACTORS:
         return None
-    return native.chain(step, in_order(op.brackets), step.node.outputs[0].dtype)  # type: ignore[union-attr]
+    node: Any = step.node
+    order = in_order(op.brackets)
+    return native.chain(step, order, node.outputs[0].dtype, threads_of_products())
 
 
 # -- elements moved
@@ -319,7 +323,7 @@ def _write(step: Instruction) -> Lowered | None:
     return write(step, entries, op.set, stretching, op.inplace)
 
 
-def _entries(pattern: Pattern, first: int) -> list[Any] | None:
+def _entries(pattern: IndexPattern, first: int) -> list[Any] | None:
     """Return an index expression as the machine takes it, whose numbers and arrays are inputs from
     ``first`` on; None for one with flags.
     """
@@ -349,7 +353,7 @@ def _entries(pattern: Pattern, first: int) -> list[Any] | None:
 
 
 def _convolution(step: Instruction) -> Lowered | None:
-    """A convolution, or an adjoint of one, over lines or planes."""
+    """Lower a convolution, or an adjoint of one, over lines or planes."""
     node: Any = step.node
     op, out = node.op, node.outputs[0]
     if op.ndim > MOST_SPATIAL_AXES or out.dtype not in REALS:
@@ -360,12 +364,12 @@ def _convolution(step: Instruction) -> Lowered | None:
     padding = [named[p] if isinstance(p, str) else p for p in geometry.padding]
     return native.convolution(
         step, part, padding, geometry.strides, geometry.dilation, op.groups, out.dtype,
-        threads_to_use(), BlasLimit(1),
+        threads_to_use(),
     )  # fmt: skip
 
 
 def _pool(step: Instruction) -> Lowered | None:
-    """A pool, or an adjoint of one, over lines, planes or volumes."""
+    """Lower a pool, or an adjoint of one, over lines, planes or volumes."""
     node: Any = step.node
     op, x = node.op, node.inputs[0]
     if not 0 < op.ndim <= MOST_SPATIAL_AXES or x.dtype not in REALS or x.ndim > MOST_AXES:
@@ -385,7 +389,7 @@ def _pool(step: Instruction) -> Lowered | None:
 
 
 def _draw(step: Instruction) -> Lowered | None:
-    """A real draw, by the distributions of the NumPy that is here."""
+    """Lower a real draw, by the distributions of the installed NumPy."""
     node: Any = step.node
     op, out = node.op, node.outputs[1]
     if op.distribution not in DRAWN or DRAWS_OF_NUMPY != np.__version__:
@@ -496,7 +500,7 @@ _LOWERINGS: dict[type, Lowering] = {
     Unique: _distinct,
 }
 
-#: What the native machine does by itself; the rest calls Python.
+#: Ops that the native machine implements; the others call Python.
 CPU = Feature(
     "cpu",
     lowerings={(op, "cpu"): how for op, how in _LOWERINGS.items()},

@@ -17,9 +17,9 @@ typedef void product_function(PRODUCT_ARGUMENTS);
 #define SUM_UP(total, x, y) total += (x) * (y)
 #define ANY_OF(total, x, y) total |= ((x) != 0) & ((y) != 0)
 
-/* Rows of b are added up where they lie in one piece, four at once so that totals are read less
-   often; else each element is a sum of its own. W is what is computed in: unsigned, so that numbers
-   wrap, and no narrower than int, so that they do not become one. */
+/* Rows of b are added up if they are contiguous, four at once so that totals are loaded less
+   often; else each element is a sum of its own. W is the type of the accumulator: unsigned, so
+   that numbers wrap, and no narrower than int, so that they are not promoted to it. */
 #define PRODUCT(NAME, T, W, JOIN)                                                                  \
     static EACH_PROCESSOR void row_sums_##NAME(PRODUCT_ARGUMENTS)                                  \
     {                                                                                              \
@@ -118,7 +118,7 @@ static inline void best_order(int n, const int64_t *length, int *order)
                 }
             }
         }
-    /* From the whole to its halves; backwards, halves come before what is made of them. */
+    /* From the whole to its halves; backwards, halves come before their products. */
     first[0] = 0;
     last[0] = n - 1;
     for (int at = 0; at < known; at++) {

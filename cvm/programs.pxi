@@ -5,7 +5,7 @@ cdef extern from "plan/machine.h":
 
 cdef extern from *:
     """
-    /* Set an exception that was caught, to be raised by whoever called. */
+    /* Set an exception that was caught, to be raised in the caller. */
     static void symcomp_set_raised(PyObject *problem)
     {
         Py_INCREF(problem);
@@ -34,8 +34,8 @@ cdef int *numbers(values) except NULL:
 def slots_with_arrays(program, lowered, keep):
     """Return for each slot whether its memory is an array of NumPy, and which kind.
 
-    That of an output must be one, and that of a value that Python reads, unless it is a view of part of
-    another array. What is written over another value, or is the same array, is in the same memory.
+    The memory of outputs and of values that Python reads must be arrays, unless these are views of
+    parts of other arrays. Values written over others, and equal arrays, share their memory.
     """
     kinds = bytearray(len(program.variables) + 1)
     if keep:
@@ -53,6 +53,12 @@ def slots_with_arrays(program, lowered, keep):
                 (step.outputs[j], step.inputs[ins[0]])
                 for j, ins in step.node.op.view_map.items()
             ]
+        elif how is not None and (how.name == "put together" or (
+            step.opcode is Opcode.COPY
+            and not isinstance(getattr(program.variables[step.outputs[0]], "type", None), TensorType)
+        )):
+            # A copy of a matrix takes over arrays that nothing else needs.
+            passed_on += [(step.outputs[0], slot) for slot in step.inputs]
         for output, source in passed_on:
             if source >= 0 and output in wanted:
                 wanted.setdefault(source, wanted[output])
@@ -68,7 +74,7 @@ FEW_ROWS = 8
 
 
 cdef bint is_whole_view(step, how):
-    """Whether an instruction gives all of an input, or all but the first rows."""
+    """Tell whether an instruction returns a whole input, or all but its first rows."""
     if how.name in WHOLE_VIEWS:
         return True
     if how.name != "view":
@@ -96,11 +102,13 @@ cdef class NativeMachine:
         Whether it is the body of a loop, or another graph within an instruction of a program.
     most_segments : int
         The number of segments of plans that are kept at most.
+    threads : int
+        The number of threads that run independent calls side by side, at most.
 
     Attributes
     ----------
     failure : Failure or None
-        What is known of the last call that failed.
+        The node and the inputs of the last call that failed.
     """
 
     cdef readonly object program
@@ -114,7 +122,7 @@ cdef class NativeMachine:
 
     def __cinit__(
         self, program, list lowered, bint keep=False, bint nested=False,
-        int most_segments=1
+        int most_segments=1, int threads=1
     ):
         cdef int i
         cdef Step *step
@@ -126,6 +134,7 @@ cdef class NativeMachine:
         kinds = slots_with_arrays(program, lowered, keep)
         self._memory += [constants, kinds]
         self.code.owner, self.code.is_nested = <PyObject *>self, nested
+        self.code.threads = min(threads, MOST_THREADS)
         self.code.n_slots = len(program.variables)
         self.code.n_steps = len(program.instructions)
         self.code.n_inputs, self.code.n_outputs = len(program.inputs), len(program.outputs)
@@ -157,6 +166,7 @@ cdef class NativeMachine:
         cdef int i
         for i in range(self.tree.n_roots):
             free_segment(self.tree.roots[i])
+        free_planner(self.tree.spare)
         free_counts(self.tree.counts, &self.code)
 
     cdef void *_new(self, size_t size) except NULL:
@@ -213,14 +223,6 @@ cdef class NativeMachine:
             if results != few:
                 PyMem_Free(results)
 
-    cdef object execute_single(self, Given *given, Runner *runner):
-        """Run a program with one output on inputs that the caller holds; return that output."""
-        cdef PyObject *result
-        run_tree(&self.tree, given, runner, &result)
-        found = <object>result
-        Py_XDECREF(result)
-        return found
-
     def new_tally(self):
         """Count the runs from now on, those of graphs within instructions too; return the counts."""
         if self.tally is None:
@@ -237,7 +239,7 @@ cdef class NativeMachine:
         return self.tally
 
     def free(self):
-        """Drop what is kept for later calls: values, arenas, large results to be written into again."""
+        """Release memory kept for later calls: values, arenas, large results to be recycled."""
         cdef int i
         self.kept = None
         for i in range(self.tree.n_roots):
@@ -296,12 +298,29 @@ cdef int keep_all_values(const Planner *p) except -1:
     return 0
 
 
+def make_all_sections(bint wanted):
+    """Run independent calls side by side however short they are, in plans made from now on.
+
+    Tests use it: short calls take longer so. Returns whether it was so before.
+    """
+    global makes_all_sections
+    before = makes_all_sections
+    makes_all_sections = wanted
+    return before
+
+
 cdef str segment_text(Segment *s, str name):
     cdef int i, k
     cdef const Call *call
+    if not s.is_ready and not make_ready(s):
+        raise MemoryError()
     cdef list lines = [f"{name}: {s.n_calls} calls, arena of {s.arena_bytes} bytes, {s.runs} runs"]
     for i in range(s.n_calls):
         call = &s.calls[i]
+        if call.section != NULL:
+            lines.append(
+                f"  calls {i} to {call.section.end - 1}: side by side, on {call.section.threads} threads"
+            )
         operands = [operand_text(call.operands[k]) for k in range(call.n_reads + call.n_writes)]
         read = ", ".join(operands[: call.n_reads])
         made = ", ".join(operands[call.n_reads :])
@@ -313,12 +332,16 @@ cdef str segment_text(Segment *s, str name):
 
 
 cdef str operand_text(const Operand *x):
+    if x == NULL:
+        return "nothing"
+    if x.type < 0:
+        return f"m{x.storage.index} object"
     shape = ", ".join([str(x.shape[a]) for a in range(x.ndim)])
     return f"m{x.storage.index}+{x.offset} {cnp.PyArray_DescrFromType(x.type).name}[{shape}]"
 
 
 cdef inline int read_given(Given *given, PyObject *value, bint is_written) noexcept:
-    """Take in the layout of an input; whoever calls holds the value."""
+    """Read the layout of an input; the caller holds the value."""
     cdef cnp.ndarray array
     given.object = value
     if not cnp.PyArray_CheckExact(<object>value):
@@ -340,7 +363,7 @@ cdef inline int read_given(Given *given, PyObject *value, bint is_written) noexc
 
 
 cdef void note_failure(PyObject *owner, int position, PyObject *values) noexcept:
-    """Add to the exception that is raised what was computed then."""
+    """Add the failed instruction to the exception that is raised."""
     cdef NativeMachine machine = <NativeMachine>owner
     cdef PyObject *type
     cdef PyObject *value

@@ -10,7 +10,7 @@ LAPACK_ROUTINES = (
 )
 OF_COMPLEX = {"orgqr": "ungqr", "syevd": "heevd"}
 OF_BLAS = ("gemm", "trsm", "trsv")
-# Those of refined.h and factored.h, which the ops have, too.
+# Constants of refined_solve.h and corrected_lu.h, which the ops have, too.
 REFINED_CONSTANTS = {
     "LARGEST": LARGEST_REFINED, "SPREAD": MOST_SPREAD, "MOST_TERMS": MOST_TERMS,
     "NEGLIGIBLE": NEGLIGIBLE, "NOISE": NOISE,

@@ -3,9 +3,9 @@
    ALL(x), LOAD(p), MASK, MASK_OF(n), SOME(p, mask), STORE(p, v), KEEP(p, mask, v), FMA(x, y, z), MUL(x, y) and
    SUM(v) defined. */
 
-/* z <- beta z + alpha x W for `count` vectors of columns, of the last of which `mask` says which are
-   there; `count` and `parts` are constants: so many sums are added up side by side, as an addition
-   takes longer than the next needs to begin. */
+/* z <- beta z + alpha x W for `count` vectors of columns; `mask` says which columns of the last
+   vector exist. `count` and `parts` are constants: `parts` sums are computed side by side, to
+   hide the latency of additions. */
 TARGET ALWAYS_INLINE void NAME(columns)(const int count, const int parts, int64_t k, const T *x,
                                         int64_t step, const T *w, int64_t ld, T alpha, T beta, T *z,
                                         MASK mask)

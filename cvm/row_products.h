@@ -11,10 +11,10 @@ enum { LARGEST_MATRIX = 4 << 20 };
 /* Levels of what the processor has; 0: neither AVX2 with FMA nor more. */
 enum { AVX2 = 1, AVX512 = 2 };
 
-/* So many bytes of a matrix are used up before the next rows are read. */
+/* Bytes of a matrix that are used before the next rows are read. */
 enum { LARGEST_SLICE = 1 << 18 };
 
-/* Of so many rows of results, as these are read and written again for each slice. */
+/* Up to this number of rows of results, as these are loaded and stored again for each slice. */
 enum { FEW_ROWS = 16 };
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -177,7 +177,7 @@ static inline int row_product_level(void)
 #define FOR(s, name) (void)
 #endif
 
-/* What the level has, for floats (f) and doubles (d); nothing is done at level 0. */
+/* The functions of the level, for floats (f) and doubles (d); none at level 0. */
 #define CHOICES(T, s)                                                                              \
     static inline void row_times_##s(int level, int64_t k, int64_t m, T alpha, const T *x,         \
                                      int64_t step, const T *w, int64_t ld, T beta, T *z)           \

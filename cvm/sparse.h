@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "sparse_vectors.h"
 
 typedef struct {
     const char *data, *indices, *indptr;
@@ -24,11 +25,20 @@ enum { SEGMENT_SUM, SEGMENT_MAX, SEGMENT_MIN, N_SEGMENT_KINDS };
 enum { FEW_INDICES = 24 };
 /* Entries whose products are added up side by side. */
 enum { LANES = 8 };
-/* Rows of dense matrices are fetched into the cache so many entries before they are read: the processor
-   does not foresee where they lie. Of longer rows it does, from so many columns on. */
+/* Rows of dense matrices are prefetched this many entries ahead: the processor cannot predict
+   their addresses. It can for longer rows, from FEW_COLUMNS columns on. */
 enum { FETCHED_AHEAD = 12, FEW_COLUMNS = 32 };
+/* Rows of the second sparse factor are fetched this many entries of the first before they are read. */
+enum { ROWS_AHEAD = 8 };
+/* Patterns are checked in batches of rows with about as many entries. */
+enum { CHECKED_TOGETHER = 4096 };
+/* A set of columns is a bit for each, in words of 64, and a bit for each word that is not 0. */
+static inline int64_t words_of(int64_t bits)
+{
+    return (bits + 63) / 64;
+}
 
-/* What the parts of one call share. */
+/* The state shared by the parts of one call. */
 typedef struct SparseWork {
     Compressed x, y;            /* y: the second factor, or a pattern */
     const char *dense, *other;  /* dense factors, in C order */
@@ -37,7 +47,8 @@ typedef struct SparseWork {
     char *counts;               /* of each row, int64_t */
     char *memory;               /* of each worker ``bytes``, zeroed */
     int64_t bytes, columns, parts;
-    int64_t steps[2];           /* of a dense matrix that is read anywhere, in bytes */
+    int64_t steps[2];           /* of a dense matrix that is read anywhere, in bytes; a range; a block */
+    const Compressed *joined;   /* the matrices that are joined */
     int itemsize, kind;
     void (*run)(struct SparseWork *work, int64_t first, int64_t end, int worker);
     int64_t (*row_at)(const char *indptr, int64_t rows, int64_t entries);
@@ -50,7 +61,8 @@ typedef struct {
     int64_t (*row_at)(const char *indptr, int64_t rows, int64_t entries);
     int (*pointers_fit)(const char *indptr, int64_t rows, int64_t stored);
     int (*indices_fit)(const char *indices, int64_t count, int64_t columns);
-    int (*ascend)(const Compressed *x);
+    int (*is_canonical)(const Compressed *x);
+    int (*pairs_ascend)(const char *rows, const char *columns, int64_t stored, const int64_t *shape);
     int64_t (*largest)(const char *indices, int64_t count);
     int64_t (*sum_counts)(const int64_t *counts, int64_t rows, char *indptr);
     void (*number_rows)(const char *indptr, int64_t rows, char *z);
@@ -65,6 +77,16 @@ typedef struct {
     rows_function *look_up, *count_products, *pack;
     void (*look_up_pairs)(const Compressed *x, const char *major, const char *minor, int64_t n,
                           int itemsize, char *z);
+    rows_function *count_cropped, *crop, *join_rows, *count_blocks, *rows_as_blocks;
+    void (*blocks_as_rows)(const Compressed *x, int64_t r, int64_t c, char *indices, char *indptr,
+                           int64_t *place);
+    void (*join_pointers)(const Compressed *x, int n, char *z);
+    int64_t (*bucket_rows)(const Compressed *x, const char *ids, int64_t rows, int itemsize,
+                           int64_t *next, char *indptr, char *data, char *indices);
+    int64_t (*bucket_entries)(const char *given, const char *major, const char *minor, int64_t stored,
+                              int64_t rows, int itemsize, int64_t *next, char *indptr, char *data,
+                              char *indices);
+    int64_t (*longest_row)(const char *indptr, int64_t rows);
 } IndexLoops;
 
 /* Functions that know the dtypes of entries and indices. */
@@ -73,6 +95,8 @@ typedef struct {
     rows_function *combine[N_COMBINATIONS];     /* NULL where the dtype has no order */
     rows_function *segments[N_SEGMENT_KINDS];
     void (*scatter_add)(const Compressed *x, char *z);
+    rows_function *tidy_rows, *count_dense, *take_dense;
+    rows_function *block_dot, *block_dot_transposed, *sampled_blocks;
     int64_t (*keep_nonzero)(const Compressed *x, char *data, char *indices, char *indptr);
     int value_bytes;
 } ValueLoops;
@@ -123,17 +147,44 @@ typedef struct { double re, im; } SparseComplex128;
 #define T double
 #define OF_VALUE(x) x##_f64
 #include "sparse_dtypes.h"
-/* Sums of signed integers wrap around, as NumPy's do: unsigned ones are defined to, and comparisons
-   are made of the signed type. */
+/* Sums of integers wrap around, as NumPy's do: unsigned ones are defined to, and comparisons are made of
+   the type itself. */
 #undef PLUS
 #undef TIMES
 #define PLUS(a, b) ((T)((uint64_t)(a) + (uint64_t)(b)))
 #define TIMES(a, b) ((T)((uint64_t)(a) * (uint64_t)(b)))
+#define T int8_t
+#define OF_VALUE(x) x##_int8
+#include "sparse_dtypes.h"
+#define T uint8_t
+#define OF_VALUE(x) x##_uint8
+#include "sparse_dtypes.h"
+#define T int16_t
+#define OF_VALUE(x) x##_int16
+#include "sparse_dtypes.h"
+#define T uint16_t
+#define OF_VALUE(x) x##_uint16
+#include "sparse_dtypes.h"
+#define T uint32_t
+#define OF_VALUE(x) x##_uint32
+#include "sparse_dtypes.h"
+#define T uint64_t
+#define OF_VALUE(x) x##_uint64
+#include "sparse_dtypes.h"
 #define T int32_t
 #define OF_VALUE(x) x##_int32
 #include "sparse_dtypes.h"
 #define T int64_t
 #define OF_VALUE(x) x##_int64
+#include "sparse_dtypes.h"
+
+/* Truth values: or, and. */
+#undef PLUS
+#undef TIMES
+#define PLUS(a, b) ((T)((a) | (b)))
+#define TIMES(a, b) ((T)((a) & (b)))
+#define T uint8_t
+#define OF_VALUE(x) x##_bool
 #include "sparse_dtypes.h"
 
 /* Complex numbers; products as NumPy's, which do not look for infinities. */

@@ -39,15 +39,62 @@ static int OF_INDEX(indices_fit)(const char *given, int64_t count, int64_t colum
     return !is_outside;
 }
 
-/* Whether the indices of every row ascend. */
-static int OF_INDEX(ascend)(const Compressed *x)
+/* How many of ``n`` indices, but for the first, are not greater than the one before; -1: one is outside of
+   the shape. */
+static int64_t OF_INDEX(count_falls)(const INDEX *indices, int64_t n, int64_t columns)
+{
+    int64_t falls = 0, k;
+    if (sizeof(INDEX) == sizeof(int32_t)) {
+        const int32_t limit = columns > INT32_MAX ? INT32_MAX : (int32_t)columns;
+        const IndexFacts facts = index_facts((const int32_t *)indices, n, limit);
+        return facts.has_negative || (facts.has_large && columns <= INT32_MAX) ? -1 : facts.falls;
+    }
+    if (!OF_INDEX(indices_fit)((const char *)indices, n, columns))
+        return -1;
+    for (k = 1; k < n; k++)
+        falls += indices[k] <= indices[k - 1];
+    return falls;
+}
+
+/* Whether the indices of every row ascend and lie within the shape, for pointers that fit. Where indices do
+   not ascend is counted over all entries of some rows, in vectors, and should be where rows begin alone;
+   these are looked at next, while the indices are in the cache. */
+static int OF_INDEX(is_canonical)(const Compressed *x)
 {
     const INDEX *indices = (const INDEX *)x->indices, *indptr = (const INDEX *)x->indptr;
-    int64_t i, k;
-    for (i = 0; i < x->rows; i++)
-        for (k = (int64_t)indptr[i] + 1; k < (int64_t)indptr[i + 1]; k++)
-            if (indices[k] <= indices[k - 1])
-                return 0;
+    const int64_t stored = indptr[x->rows], batch = x->rows * CHECKED_TOGETHER / (stored + 1) + 1;
+    int64_t i, stop;
+    for (i = 0; i < x->rows; i = stop) {
+        const int64_t begin = indptr[i];
+        int64_t falls;
+        stop = x->rows - i < batch ? x->rows : i + batch;
+        if (begin == (int64_t)indptr[stop])
+            continue;
+        falls = OF_INDEX(count_falls)(indices + begin, indptr[stop] - begin, x->columns);
+        for (; i < stop; i++) {
+            /* Of rows without entries, and of the first that has some, no two indices were compared. */
+            const int64_t k = indptr[i];
+            if (k > begin && k < (int64_t)indptr[i + 1])
+                falls -= indices[k] <= indices[k - 1];
+        }
+        if (falls != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether pairs of rows and columns ascend strictly and lie within the shape. */
+static int OF_INDEX(pairs_ascend)(const char *given_rows, const char *given_columns, int64_t stored,
+                                  const int64_t *shape)
+{
+    const INDEX *rows = (const INDEX *)given_rows, *columns = (const INDEX *)given_columns;
+    int64_t k;
+    if (!OF_INDEX(indices_fit)(given_rows, stored, shape[0]) ||
+        !OF_INDEX(indices_fit)(given_columns, stored, shape[1]))
+        return 0;
+    for (k = 1; k < stored; k++)
+        if (rows[k] < rows[k - 1] || (rows[k] == rows[k - 1] && columns[k] <= columns[k - 1]))
+            return 0;
     return 1;
 }
 
@@ -60,7 +107,7 @@ static int64_t OF_INDEX(largest)(const char *given, int64_t count)
     return found;
 }
 
-/* Pointers of rows with so many entries; how many there are in all. */
+/* Set pointers of rows with these counts; return their sum. */
 static int64_t OF_INDEX(sum_counts)(const int64_t *counts, int64_t rows, char *given)
 {
     INDEX *indptr = (INDEX *)given;
@@ -181,7 +228,7 @@ static void OF_INDEX(take_rows)(const Compressed *x, const char *given, int64_t 
     }
 }
 
-/* The place of a column among those that ascend; -1: none. */
+/* The place of a column among ascending ones; -1: none. */
 static inline int64_t OF_INDEX(place_of)(const INDEX *indices, int64_t low, int64_t high, INDEX column)
 {
     const int64_t end = high;
@@ -243,28 +290,31 @@ static void OF_INDEX(look_up_pairs)(const Compressed *x, const char *major, cons
     }
 }
 
-/* How many columns each row of a product has. Memory of a worker: for each column the last row that
-   had it, plus 1. */
+/* How many columns each row of a product has. Memory of a worker: for each column the last row that had it,
+   plus 1. */
 static void OF_INDEX(count_products)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
     const INDEX *others = (const INDEX *)w->y.indices, *pointers = (const INDEX *)w->y.indptr;
+    const int64_t last = (int64_t)indptr[w->x.rows] - 1;
     INDEX *mark = (INDEX *)(w->memory + worker * w->bytes);
     int64_t *counts = (int64_t *)w->counts, i, k, m;
     for (i = first; i < end; i++) {
         const INDEX number = (INDEX)(i + 1);
         int64_t count = 0;
-        for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++)
+        for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
+            fetch(others + pointers[indices[k + ROWS_AHEAD < last ? k + ROWS_AHEAD : last]], 64);
             for (m = pointers[indices[k]]; m < (int64_t)pointers[indices[k] + 1]; m++) {
                 count += mark[others[m]] != number;
                 mark[others[m]] = number;
             }
+        }
         counts[i] = count;
     }
 }
 
 /* Entries that lie in rows with gaps, those of row i from x.indptr[i] + y.indptr[i] on, one row after
-   the other. */
+   the other. Without a y they are from x.indptr[i] on. */
 static void OF_INDEX(pack)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const INDEX *p = (const INDEX *)w->x.indptr, *q = (const INDEX *)w->y.indptr;
@@ -272,7 +322,7 @@ static void OF_INDEX(pack)(SparseWork *w, int64_t first, int64_t end, int worker
     int64_t i;
     (void)worker;
     for (i = first; i < end; i++) {
-        const int64_t from = (int64_t)p[i] + q[i], to = pointers[i], n = pointers[i + 1] - to;
+        const int64_t from = (int64_t)p[i] + (q == NULL ? 0 : q[i]), to = pointers[i], n = pointers[i + 1] - to;
         memcpy(w->z + to * w->itemsize, w->dense + from * w->itemsize, (size_t)(n * w->itemsize));
         memcpy((INDEX *)w->z_indices + to, (const INDEX *)w->other + from, (size_t)n * sizeof(INDEX));
     }
@@ -349,12 +399,17 @@ static void OF_INDEX(sort_indices)(INDEX *v, int64_t n, INDEX *spare)
     memcpy(v, spare, (size_t)n * sizeof(INDEX));
 }
 
+#include "sparse_slices.h"
+#include "sparse_block_places.h"
+
 static const IndexLoops OF_INDEX(index_loops) = {
-    OF_INDEX(row_at), OF_INDEX(pointers_fit), OF_INDEX(indices_fit), OF_INDEX(ascend),
-    OF_INDEX(largest), OF_INDEX(sum_counts), OF_INDEX(number_rows), OF_INDEX(count_rows),
+    OF_INDEX(row_at), OF_INDEX(pointers_fit), OF_INDEX(indices_fit),
+    OF_INDEX(is_canonical), OF_INDEX(pairs_ascend), OF_INDEX(largest), OF_INDEX(sum_counts), OF_INDEX(number_rows), OF_INDEX(count_rows),
     OF_INDEX(transpose), OF_INDEX(scatter), OF_INDEX(gather), OF_INDEX(take_rows),
     OF_INDEX(count_taken), OF_INDEX(look_up), OF_INDEX(count_products), OF_INDEX(pack),
-    OF_INDEX(look_up_pairs),
+    OF_INDEX(look_up_pairs), OF_INDEX(count_cropped), OF_INDEX(crop), OF_INDEX(join_rows),
+    OF_INDEX(count_blocks), OF_INDEX(rows_as_blocks), OF_INDEX(blocks_as_rows),
+    OF_INDEX(join_pointers), OF_INDEX(bucket_rows), OF_INDEX(bucket_entries), OF_INDEX(longest_row),
 };
 
 #undef INDEX

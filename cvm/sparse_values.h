@@ -159,37 +159,73 @@ static void NAME(sampled_vectors)(SparseWork *w, int64_t first, int64_t end, int
             z[k] = TIMES(dense[i], other[indices[k]]);
 }
 
-/* Rows of the product of two matrices (F. Gustavson, ACM TOMS 4, 1978), whose pointers are known.
-   Memory of a worker: for each column a sum, the last row that had it, plus 1, and room to sort. */
+/* Columns in their order, of a set in which ``n`` are; the set is empty then. */
+static void NAME(take_set)(uint64_t *set, uint64_t *filled, int64_t n, int64_t columns, INDEX *found,
+                           INDEX *spare)
+{
+    const int64_t words = words_of(words_of(columns));
+    int64_t i, at = 0;
+    if (words > 2 * n) {
+        /* Few columns of very many are sorted. */
+        for (i = 0; i < n; i++) {
+            set[found[i] >> 6] = 0;
+            filled[found[i] >> 12] = 0;
+        }
+        OF_INDEX(sort_indices)(found, n, spare);
+        return;
+    }
+    for (i = 0; i < words; i++) {
+        uint64_t left = filled[i];
+        filled[i] = 0;
+        for (; left; left &= left - 1) {
+            const int64_t word = 64 * i + __builtin_ctzll(left);
+            uint64_t bits = set[word];
+            set[word] = 0;
+            for (; bits; bits &= bits - 1)
+                found[at++] = (INDEX)(64 * word + __builtin_ctzll(bits));
+        }
+    }
+}
+
+/* Rows of the product of two matrices (F. Gustavson, ACM TOMS 4, 1978), whose pointers are known. Memory of a
+   worker: the set of columns of a row, for each column a sum, and room to sort. */
 static void NAME(multiply)(SparseWork *w, int64_t first, int64_t end, int worker)
 {
     const T *data = (const T *)w->x.data, *more = (const T *)w->y.data;
     const INDEX *indices = (const INDEX *)w->x.indices, *indptr = (const INDEX *)w->x.indptr;
     const INDEX *others = (const INDEX *)w->y.indices, *pointers = (const INDEX *)w->y.indptr;
     const INDEX *to = (const INDEX *)w->z_indptr;
+    const int64_t columns = w->y.columns, last = (int64_t)indptr[w->x.rows] - 1;
     T *sums = (T *)(w->memory + worker * w->bytes);
-    INDEX *mark = (INDEX *)(sums + w->y.columns), *spare = mark + w->y.columns;
+    uint64_t *set = (uint64_t *)((char *)sums + (columns * sizeof(T) + 7) / 8 * 8);
+    uint64_t *filled = set + words_of(columns);
+    INDEX *spare = (INDEX *)(filled + words_of(words_of(columns)));
     int64_t i, k, m, n;
     for (i = first; i < end; i++) {
         INDEX *found = (INDEX *)w->z_indices + to[i];
-        const INDEX number = (INDEX)(i + 1);
         T *z = (T *)w->z + to[i];
         n = 0;
         for (k = indptr[i]; k < (int64_t)indptr[i + 1]; k++) {
             const T entry = data[k];
+            const int64_t ahead = pointers[indices[k + ROWS_AHEAD < last ? k + ROWS_AHEAD : last]];
+            fetch(others + ahead, 128);
+            fetch(more + ahead, 128);
             for (m = pointers[indices[k]]; m < (int64_t)pointers[indices[k] + 1]; m++) {
                 const INDEX column = others[m];
                 const T product = TIMES(entry, more[m]);
-                if (mark[column] != number) {
-                    mark[column] = number;
+                uint64_t *word = &set[column >> 6];
+                const uint64_t bit = UINT64_C(1) << (column & 63);
+                if (*word & bit) {
+                    sums[column] = PLUS(sums[column], product);
+                } else {
+                    *word |= bit;
+                    filled[column >> 12] |= UINT64_C(1) << (column >> 6 & 63);
                     sums[column] = PLUS(ZERO, product);
                     found[n++] = column;
-                } else {
-                    sums[column] = PLUS(sums[column], product);
                 }
             }
         }
-        OF_INDEX(sort_indices)(found, n, spare);
+        NAME(take_set)(set, filled, n, columns, found, spare);
         for (k = 0; k < n; k++)
             z[k] = sums[found[k]];
     }
@@ -337,6 +373,9 @@ static int64_t NAME(keep_nonzero)(const Compressed *x, char *data, char *to_indi
     return n;
 }
 
+#include "sparse_tidy.h"
+#include "sparse_block_values.h"
+
 static const ValueLoops NAME(value_loops) = {
     NAME(dot), NAME(dot_transposed), NAME(sampled), NAME(sampled_vectors), NAME(multiply),
     NAME(multiply_at),
@@ -348,7 +387,8 @@ static const ValueLoops NAME(value_loops) = {
     {NAME(combine_add), NAME(combine_mul), NULL, NULL, NAME(combine_neq), NULL, NULL},
     {NAME(segment_sum), NULL, NULL},
 #endif
-    NAME(scatter_add), NAME(keep_nonzero), (int)sizeof(T),
+    NAME(scatter_add), NAME(tidy_rows), NAME(count_dense), NAME(take_dense), NAME(block_dot),
+    NAME(block_dot_transposed), NAME(sampled_blocks), NAME(keep_nonzero), (int)sizeof(T),
 };
 
 #undef WIDE

@@ -48,7 +48,7 @@ cdef extern from "plan/counts.h":
     void was_timed(Sampler *, int, double, double) noexcept
     void add_time(Times *, double) noexcept
     double mean_time(const Times *) noexcept
-    void log_event(EventLog *, int64_t, int64_t, int64_t) noexcept
+    void log_event(EventLog *, int64_t, int64_t, int64_t, unsigned long) noexcept
     void measure_clock() noexcept
 
 
@@ -134,7 +134,7 @@ cdef class NativeTally:
         return counts.runs - counts.in_python_runs
 
     def counted(self):
-        """Return what is known of each instruction that ran."""
+        """Return the counts of each instruction that ran."""
         cdef Counts *counts = self.machine.tree.counts
         cdef int i, n = self.machine.code.n_steps
         cdef list runs = [counts.planned[i] for i in range(n)]
@@ -174,7 +174,7 @@ cdef list seen_variants(SeenShapes *s):
 
 
 cdef int add_segment(Segment *s, Code *code, list runs, list python, list variants) except -1:
-    """Add the counts of a segment and of those that follow its guards."""
+    """Add the counts of a segment and of the segments that follow its guards."""
     cdef int i, k, position, last = -1
     cdef Step *step
     cdef Operand **of_slot = <Operand **>PyMem_Calloc(max(code.n_slots, 1), sizeof(Operand *))
@@ -241,7 +241,7 @@ cdef class Calls:
         c_free(self.log.entries)
 
     cdef int next(self) noexcept:
-        """Return what is timed of the call that begins."""
+        """Return how the call that begins is timed."""
         cdef int kind = next_run(&self.sampler)
         if kind == UNTIMED and self.sampler.whole > LONG_CALL:
             return TIMED_LONG
@@ -258,7 +258,7 @@ cdef class Calls:
         self._nanoseconds += max(0, duration - overhead)
         self._overhead += overhead
         add_time(&self._times[kind], max(0, duration - overhead))
-        log_event(&self.log, began, duration, WHOLE_RUN)
+        log_event(&self.log, began, duration, WHOLE_RUN, PyThread_get_thread_ident())
         return 0
 
     @property
@@ -273,7 +273,7 @@ cdef class Calls:
 
     @property
     def seconds(self):
-        """The time of all, if those that were not timed took as long as the others."""
+        """The time of all runs, if untimed ones took as long as the others."""
         cdef int kind = TIMED_CALLS
         # Where timing the instructions disturbs them, calls timed as a whole say it better.
         if self._times[TIMED_WHOLE].n > 1 and self._overhead > 0.02 * self._nanoseconds:

@@ -55,7 +55,7 @@ TARGET ALWAYS_INLINE void NAME(block)(const int rows, const int count, int64_t k
 
 /* The same for up to TALLEST rows and `count` vectors. */
 #define TALLEST (MOST > 12 ? 12 : 6)
-/* Or so many, where there are few terms, and z takes the time. */
+/* Or this many, where there are few terms, and z dominates the time. */
 #define BAND (MOST > 12 ? 12 : 4)
 #if MOST > 12
 #define EACH_HEIGHT                                                                                \
@@ -108,7 +108,7 @@ TARGET ALWAYS_INLINE void NAME(band)(const int rows, int64_t k, int64_t m, T alp
         NAME(block)(rows, 2, k, a, down, along, b + j, ld, alpha, beta, z + j, m, MASK_OF(0), 1, 0,
                     0);
     int64_t left = m - j;
-    /* What a row writes too much is within the next one. */
+    /* Elements written beyond a row belong to the next one. */
     int close = sizeof(VECTOR) == 32 && j == 0 && 2 * m >= WIDTH;
     MASK mask = MASK_OF(left > WIDTH ? left - WIDTH : left);
     if (left > WIDTH)
@@ -137,9 +137,9 @@ TARGET static void NAME(bands)(int64_t rows, int64_t k, int64_t m, T alpha, cons
 TARGET static void NAME(thin)(int64_t n, int64_t k, int64_t m, T alpha, const T *a, int64_t down,
                               int64_t along, const T *b, int64_t ld, T beta, T *z)
 {
-    /* B is read once where there are few rows, z where there are few terms. What is read goes down
-       the rows and what is changed goes up: training reads weights, then changes them, and finds the
-       rows that it read last in the cache. */
+    /* B is read once where there are few rows, z where there are few terms. Reading goes down
+       the rows and writing goes up: training reads weights, then changes them, and finds the
+       last rows in the cache. */
     if (n == 0 || m == 0)
         return;
     if (n > k) {

@@ -38,7 +38,7 @@ typedef struct Job {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t more, done;
-    Job *jobs;                  /* that workers may join */
+    Job *jobs;                  /* jobs that workers may join */
     int workers, asleep, seats; /* started; waiting for `more`; workers that jobs still want */
     int prepared;
 } thread_pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -57,7 +57,7 @@ static inline void look_again(void)
 #endif
 }
 
-/* Do parts: those of one's own, then those that others have not begun. */
+/* Do parts: the thread's own, then parts of other threads that have not begun. */
 static void do_parts(Job *job, int worker)
 {
     within_part = 1;
@@ -106,14 +106,14 @@ static void *work_for_pool(void *unused)
         pthread_mutex_unlock(&thread_pool.lock);
         do_parts(job, worker);
         pthread_mutex_lock(&thread_pool.lock);
-        /* The job may be gone as soon as nobody is busy with it. */
+        /* The job may be freed once no thread is busy with it. */
         if (__atomic_sub_fetch(&job->busy, 1, __ATOMIC_RELEASE) == 0)
             pthread_cond_broadcast(&thread_pool.done);
     }
     return 0;
 }
 
-/* In a process that was forked there are no workers, and locks are as somebody left them. */
+/* A forked process has no workers, and locks may be in any state. */
 static void forget_threads(void)
 {
     pthread_mutex_init(&thread_pool.lock, 0);
@@ -123,7 +123,7 @@ static void forget_threads(void)
     thread_pool.workers = thread_pool.asleep = thread_pool.seats = 0;
 }
 
-/* Start workers until there are so many, or no more can be had; signals are for other threads. */
+/* Start workers up to `wanted`, or until no more can be had; signals are for other threads. */
 static void start_workers(int wanted)
 {
     pthread_attr_t attributes;
@@ -168,7 +168,36 @@ static void close_job(Job *job)
     __atomic_fetch_sub(&thread_pool.seats, job->threads - job->joined, __ATOMIC_RELAXED);
 }
 
-/* Do all parts, in any order, by at most so many threads, of which this is one. */
+/* Open a job to at most `threads` threads. The calling thread is worker 0 and takes part itself. */
+static void begin_job(Job *job, Part part, void *work, int64_t parts, int threads)
+{
+    job->part = part, job->work = work, job->threads = threads, job->joined = 1, job->busy = 0;
+    for (int i = 0; i < threads; i++) {
+        job->own[i].next = parts * i / threads;
+        job->own[i].end = parts * (i + 1) / threads;
+    }
+    pthread_mutex_lock(&thread_pool.lock);
+    open_job(job);
+    pthread_mutex_unlock(&thread_pool.lock);
+}
+
+/* Close a job and wait for the workers that joined it. */
+static void end_job(Job *job)
+{
+    pthread_mutex_lock(&thread_pool.lock);
+    close_job(job);
+    pthread_mutex_unlock(&thread_pool.lock);
+    for (int i = 0; i < LOOKS && __atomic_load_n(&job->busy, __ATOMIC_ACQUIRE); i++)
+        look_again();
+    if (!__atomic_load_n(&job->busy, __ATOMIC_ACQUIRE))
+        return;
+    pthread_mutex_lock(&thread_pool.lock);
+    while (__atomic_load_n(&job->busy, __ATOMIC_ACQUIRE))
+        pthread_cond_wait(&thread_pool.done, &thread_pool.lock);
+    pthread_mutex_unlock(&thread_pool.lock);
+}
+
+/* Do all parts, in any order, by at most `threads` threads, of which the calling one is one. */
 static void share(Part part, void *work, int64_t parts, int threads)
 {
     Job job;
@@ -181,29 +210,12 @@ static void share(Part part, void *work, int64_t parts, int threads)
             part(work, i, 0);
         return;
     }
-    job.part = part, job.work = work, job.threads = threads, job.joined = 1, job.busy = 0;
-    for (int i = 0; i < threads; i++) {
-        job.own[i].next = parts * i / threads;
-        job.own[i].end = parts * (i + 1) / threads;
-    }
-    pthread_mutex_lock(&thread_pool.lock);
-    open_job(&job);
-    pthread_mutex_unlock(&thread_pool.lock);
+    begin_job(&job, part, work, parts, threads);
     do_parts(&job, 0);
-    pthread_mutex_lock(&thread_pool.lock);
-    close_job(&job);
-    pthread_mutex_unlock(&thread_pool.lock);
-    for (int i = 0; i < LOOKS && __atomic_load_n(&job.busy, __ATOMIC_ACQUIRE); i++)
-        look_again();
-    if (!__atomic_load_n(&job.busy, __ATOMIC_ACQUIRE))
-        return;
-    pthread_mutex_lock(&thread_pool.lock);
-    while (__atomic_load_n(&job.busy, __ATOMIC_ACQUIRE))
-        pthread_cond_wait(&thread_pool.done, &thread_pool.lock);
-    pthread_mutex_unlock(&thread_pool.lock);
+    end_job(&job);
 }
 
-/* What kernels share their loops with: as in nest.h of symcomp/codegen. */
+/* The interface of kernels to the pool: as in nest.h of symcomp/codegen. */
 typedef struct {
     int threads;
     void (*run)(Part part, void *work, int64_t parts, int threads);

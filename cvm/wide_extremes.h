@@ -1,5 +1,5 @@
 /* Positions of the largest and smallest of numbers that lie next to each other, by AVX2, in one
-   pass without jumps: each lane notes the block where it found its best. Included by lines.h, whose
+   pass without jumps: each lane notes the block where it found its best. Included by axis_loops.h, whose
    functions do the rest. */
 #ifndef SYMCOMP_WIDE_EXTREMES_H
 #define SYMCOMP_WIDE_EXTREMES_H
@@ -91,7 +91,7 @@ WIDE_EXTREMES(i8, int64_t, int64_t, ODD_i, BEST_i8)
 WIDE_EXTREMES(u4, uint32_t, int32_t, ODD_i, BEST_u4)
 WIDE_EXTREMES(u8, uint64_t, int64_t, ODD_i, BEST_i8)
 
-/* The function for the kind and the size of a dtype; 0 where those of lines.h are as fast. */
+/* The function for the kind and the size of a dtype; 0 where those of axis_loops.h are as fast. */
 #define OF_WIDE(NAME)                                                                              \
     (size == 4 ? kind == 'f' ? NAME##_f4 : kind == 'i' ? NAME##_i4 : kind == 'u' ? NAME##_u4 : 0   \
                : kind == 'f' ? NAME##_f8 : kind == 'i' ? NAME##_i8 : kind == 'u' ? NAME##_u8 : 0)

@@ -1,5 +1,5 @@
 /* Windows over images with up to three spatial axes: their elements as columns of a matrix, and
-   back; the largest of each; their sums, and what is spread over them. */
+   back; the largest of each; their sums, and the adjoint of sums. */
 
 #ifndef SYMCOMP_WINDOWS_H
 #define SYMCOMP_WINDOWS_H

@@ -1,12 +1,13 @@
 """A character language model: a recurrent network (GRU or LSTM) that learns to go on with a text.
 
     python examples/char_rnn.py [FILE] [--model gru|lstm] [--hidden N] [--batch N] [--length N]
-                                [--steps N] [--state FILE] [--resume]
+                                [--steps N] [--state FILE] [--resume] [--output DIR]
 
 Without a file it reads the sources of Python's standard library. It is trained by truncated
 backpropagation through time: each step takes the next ``length`` characters of ``batch`` places of
-the text, and starts from the states that the step before left. The last twentieth of the text is
-kept for validation. What was trained is saved to ``--state``; ``--resume`` goes on from there.
+the text, and starts from the last states of the previous step. The last twentieth of the text is
+kept for validation. The model is saved to ``--state``; ``--resume`` continues from there.
+With ``--output`` the perplexity of each step is drawn into ``char_rnn.png``.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import matplotlib
 import numpy as np
+from matplotlib import pyplot as plt
 from tqdm import tqdm
 
 import symcomp
 import symcomp.tensor as T
+
+matplotlib.use("Agg")  # pictures go to files; no screen is needed
 
 UNKNOWN = "\ufffd"  # stands for characters that are rarer than that
 RAREST = 20
@@ -31,7 +36,7 @@ HELD_OUT = 20
 
 
 def read_text(path: pathlib.Path | None, most: int) -> str:
-    """A file, or the modules of the standard library; at most so many characters."""
+    """Read a file, or the modules of the standard library; at most ``most`` characters."""
     if path is not None:
         return path.read_text(encoding="utf-8", errors="replace")[:most]
     files = sorted(pathlib.Path(sysconfig.get_path("stdlib")).glob("*.py"))
@@ -47,7 +52,7 @@ class Alphabet:
 
     @classmethod
     def of(cls, text: str) -> Alphabet:
-        """Those that occur often enough to be learned."""
+        """Return the alphabet of the characters that occur often enough to be learned."""
         counts = Counter(text)
         often = (c for c, n in counts.items() if n >= RAREST and c != UNKNOWN)
         return cls("".join(sorted(often)) + UNKNOWN)
@@ -56,12 +61,12 @@ class Alphabet:
         return len(self.characters)
 
     def encode(self, text: str) -> np.ndarray:
-        """The numbers of characters, int32."""
+        """Return the numbers of characters, int32."""
         unknown = len(self) - 1
         return np.array([self._number.get(c, unknown) for c in text], np.int32)
 
     def decode(self, codes: np.ndarray) -> str:
-        """The characters that have these numbers."""
+        """Return the characters that have these numbers."""
         return "".join(self.characters[i] for i in codes)
 
 
@@ -177,7 +182,7 @@ class Model:
         return [symcomp.shared(zeros, f"{name}{i}") for i in range(self.cell.states)]
 
     def _loss(self, codes, targets, states):
-        """The mean loss of the next characters, and the states in the end."""
+        """Return the mean loss of the next characters, and the final states."""
         traces, _ = symcomp.scan(
             self.cell.step, self._u[codes], list(states), [self._w], return_list=True
         )
@@ -187,7 +192,7 @@ class Model:
         return loss, [trace[-1] for trace in traces]
 
     def _sampler(self):
-        """A loop whose step draws a character and reads it in the next."""
+        """Compile a loop whose step draws a character and reads it in the next."""
         code, noise, temperature = T.iscalar("code"), T.fmatrix("noise"), T.fscalar("temperature")
         states = [T.fmatrix(f"h{i}") for i in range(self.cell.states)]
 
@@ -239,7 +244,7 @@ class Batches:
 
 
 def save(path: pathlib.Path, model: Model, alphabet: Alphabet, done: int) -> None:
-    """All that is needed to go on; the file is whole or what it was."""
+    """Save everything needed to continue; the file is replaced when it is complete."""
     about = {"kind": model.kind, "characters": alphabet.characters, "done": done}
     values = {name: v.get_value() for name, v in model.shared.items()}
     fresh = path.with_name(f"{path.name}.part")
@@ -249,14 +254,14 @@ def save(path: pathlib.Path, model: Model, alphabet: Alphabet, done: int) -> Non
 
 
 def load(path: pathlib.Path) -> tuple[dict, dict[str, np.ndarray]]:
-    """What was saved: the kind of model, its characters and steps done; and all values."""
+    """Load a saved file: the kind of model, its characters and steps done; and all values."""
     with np.load(path) as file:
         values = {name: file[name] for name in file.files}
     return json.loads(str(values.pop("about"))), values
 
 
 def options_of(arguments: list[str] | None) -> argparse.Namespace:
-    """The options of the command line."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("file", type=pathlib.Path, nargs="?", help="UTF-8; default: Python's own")
     parser.add_argument("--model", choices=sorted(CELLS), default="gru")
@@ -267,15 +272,16 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=3e-3, help="of Adam")
     parser.add_argument("--most", type=int, default=20_000_000, help="characters that are read")
     parser.add_argument("--sample", type=int, default=600, help="characters written in the end")
-    parser.add_argument("--temperature", type=float, default=0.7, help="of what is written")
+    parser.add_argument("--temperature", type=float, default=0.7, help="of the sampled text")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--state", type=pathlib.Path, default=pathlib.Path("char_rnn.npz"))
+    parser.add_argument("--output", type=pathlib.Path, help="folder of the picture")
     parser.add_argument("--resume", action="store_true", help="go on from --state")
     return parser.parse_args(arguments)
 
 
 def prepare(options: argparse.Namespace, text: str) -> tuple[Model, Alphabet, int]:
-    """A new model, or the one that was saved; and how many steps were done."""
+    """Return a new model, or the saved one, and the number of steps done."""
     if not options.resume:
         alphabet = Alphabet.of(text)
         cell = CELLS[options.model]
@@ -305,11 +311,12 @@ def main(arguments: list[str] | None = None) -> float:
     print(f"{len(text):,} characters, {len(alphabet)} different ones")
     bar = tqdm(range(done, options.steps), initial=done, total=options.steps, unit="step",
                mininterval=0.5)  # fmt: skip
-    average = None
+    average, averages = None, []
     try:
         for i in bar:
             loss = float(model.train(*batches[i]))
             average = loss if average is None else 0.98 * average + 0.02 * loss
+            averages.append(average)
             done = i + 1
             bar.set_postfix(perplexity=f"{np.exp(average):.2f}", refresh=False)
     except KeyboardInterrupt:
@@ -320,8 +327,29 @@ def main(arguments: list[str] | None = None) -> float:
     print(f"perplexity of the text held out after {done:,} steps: {found:.3f}")
     print(f"saved to {options.state}; --resume goes on from there")
     rng = np.random.default_rng(options.seed)
-    print(model.write(alphabet, options.sample, options.temperature, rng))
+    written = model.write(alphabet, options.sample, options.temperature, rng)
+    print(written)
+    if options.output is not None:
+        draw(done - len(averages), np.exp(averages), found, written, options.output)
     return found
+
+
+def draw(first: int, perplexities: np.ndarray, found: float, written: str, folder: pathlib.Path):
+    """Draw the perplexity from step ``first`` on, beside the first lines of the sample."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    steps = np.arange(first, first + len(perplexities))
+    axes[0].semilogy(steps, perplexities, label="training")
+    axes[0].axhline(found, color="tab:orange", label=f"held out: {found:.2f}")
+    axes[0].set(title="Perplexity of characters", xlabel="step")
+    axes[0].legend()
+    lines = "\n".join(line[:60] for line in written.splitlines()[:16])
+    axes[1].text(0, 1, lines, family="monospace", fontsize=8, va="top", parse_math=False)
+    axes[1].set_axis_off()
+    axes[1].set_title("Written by the model")
+    figure.savefig(folder / "char_rnn.png", dpi=110)
+    plt.close(figure)
+    print(f"wrote {folder / 'char_rnn.png'}")
 
 
 if __name__ == "__main__":

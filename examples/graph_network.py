@@ -35,14 +35,14 @@ FRIENDS = {
     31: [0, 24, 25, 28], 32: [2, 8, 14, 15, 18, 20, 22, 23, 29, 30, 31],
     33: [8, 9, 13, 14, 15, 18, 19, 20, 22, 23, 26, 27, 28, 29, 30, 31, 32],
 }  # fmt: skip
-# Those who stayed with the instructor.
+# Members who stayed with the instructor.
 INSTRUCTOR = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21]
 MEMBERS = 34
 KNOWN = np.array([0, 33])
 
 
 def normalized_adjacency() -> Any:
-    """The adjacency matrix with loops, divided by the roots of the degrees of both ends."""
+    """Return the adjacency matrix with loops, divided by the roots of the degrees of both ends."""
     pairs = [(i, j) for i, friends in FRIENDS.items() for j in friends]
     rows, columns = np.array(pairs).T
     lower = scipy.sparse.coo_array((np.ones(len(pairs)), (rows, columns)), (MEMBERS, MEMBERS))
@@ -52,7 +52,7 @@ def normalized_adjacency() -> Any:
 
 
 def sides() -> np.ndarray:
-    """0 for those who stayed with the instructor, 1 for those who went with the president."""
+    """Return 0 for members who stayed with the instructor, 1 for those with the president."""
     labels = np.ones(MEMBERS, "int64")
     labels[INSTRUCTOR] = 0
     return labels
@@ -74,7 +74,7 @@ class Network:
         self.scores = sparse.dot(self.adjacency, T.dot(self.features, V))
 
     def training(self, labels: np.ndarray, rate: float) -> Any:
-        """A step on the labels of the known members, which returns the cost before it."""
+        """Compile a step on the labels of the known members, which returns the cost before it."""
         likely = T.nnet.log_softmax(self.scores)
         decay = 5e-4 * sum((p**2).sum() for p in self.params)
         cost = -likely[KNOWN, labels[KNOWN]].mean() + decay

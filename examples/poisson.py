@@ -35,27 +35,27 @@ class Grid:
     side: int
 
     def neighbours(self) -> tuple[np.ndarray, np.ndarray]:
-        """The cells to the left of or above another one, and those others."""
+        """Return the pairs of cells that are neighbours: the left or upper ones, and the others."""
         number = np.arange(self.side**2).reshape(self.side, self.side)
         one = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
         other = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
         return one, other
 
     def border(self) -> np.ndarray:
-        """How many sides of each cell lie on the border."""
+        """Return how many sides of each cell lie on the border."""
         found = np.zeros((self.side, self.side))
         for part in (np.s_[0], np.s_[-1], np.s_[:, 0], np.s_[:, -1]):
             found[part] += 1
         return found.ravel()
 
     def centres(self) -> tuple[np.ndarray, np.ndarray]:
-        """The coordinates of the cells."""
+        """Return the coordinates of the cells."""
         line = (np.arange(self.side) + 0.5) / self.side
         x, y = np.meshgrid(line, line)
         return x.ravel(), y.ravel()
 
     def matrix(self, k: Any) -> Any:
-        """The sparse matrix of ``u -> -div(k grad u)`` for conductivities k, a vector."""
+        """Return the sparse matrix of ``u -> -div(k grad u)`` for conductivities k, a vector."""
         one, other = self.neighbours()
         flux = 2 * k[one] * k[other] / (k[one] + k[other])
         diagonal = T.inc_subtensor((2 * k * self.border())[one], flux)
@@ -68,7 +68,7 @@ class Grid:
 
 
 def errors_of_solvers(grid: Grid) -> dict[str, float]:
-    """The largest errors of both solvers for k = 1 and u = sin(pi x) sin(2 pi y)."""
+    """Return the largest errors of both solvers for k = 1 and u = sin(pi x) sin(2 pi y)."""
     k, f = T.dvectors("k", "f")
     A = grid.matrix(k)
     x, y = grid.centres()
@@ -89,7 +89,7 @@ def errors_of_solvers(grid: Grid) -> dict[str, float]:
 
 
 def conductivity(grid: Grid) -> np.ndarray:
-    """A plate that conducts three times better in a disc, and half as well in a corner."""
+    """Make a plate that conducts three times better in a disc, and half as well in a corner."""
     x, y = grid.centres()
     k = np.ones(grid.side**2)
     k[(x - 0.35) ** 2 + (y - 0.4) ** 2 < 0.04] = 3.0

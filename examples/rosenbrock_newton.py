@@ -19,7 +19,7 @@ import symcomp.tensor as T
 
 
 def minimize_rosenbrock(dimensions: int) -> OptimizeResult:
-    """The minimum, from the usual starting point (-1.2, 1, -1.2, 1, ...)."""
+    """Find the minimum, from the usual starting point (-1.2, 1, -1.2, 1, ...)."""
     x, direction = T.dvectors("x", "direction")
     cost = (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
     gradient = symcomp.grad(cost, x)

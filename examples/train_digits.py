@@ -54,7 +54,7 @@ def load(seed: int) -> tuple[Split, Split, Split]:
 
 
 def layer(x, n_in: int, n_out: int, rng: np.random.Generator, name: str):
-    """An affine layer: its output and its parameters."""
+    """Build an affine layer: its output and its parameters."""
     limit = np.sqrt(6 / (n_in + n_out))
     weights = rng.uniform(-limit, limit, (n_in, n_out)).astype(symcomp.config.floatX)
     w = symcomp.shared(weights, f"{name}_w")

@@ -1,9 +1,9 @@
-"""Products of matrices with the sums and scalars around them, as single calls of BLAS.
+"""Combine matrix products with the sums and scalars around them into single calls of BLAS.
 
 A term of a sum is read as ``number * scalars * product``, however that is written (``Term``); the
-rest of the sum becomes what the product is added to. Scalars are multiplied with one another first,
-and a division by a scalar becomes a factor: that rounds differently, and at the ends of the range
-what overflows on the way is another product.
+rest of the sum becomes the accumulator. Scalars are multiplied with one another first, and a
+division by a scalar becomes a factor: that rounds differently, and near the limits of the range
+another partial product overflows.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from symcomp.ops.scalar_math import add, mul, true_div
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.views import is_point, number
 
-# Factors beyond these are not looked for.
+# The most factors that are collected.
 MOST_FACTORS = 16
 
 
 def used_once(x: Any, graph: Any) -> bool:
-    """True if ``x`` has one client only: what computes it may be taken into that."""
+    """Tell whether ``x`` has one client only, which may then absorb its computation."""
     return len(graph.clients.get(x, ())) == 1
 
 
@@ -40,7 +40,7 @@ def used_once(x: Any, graph: Any) -> bool:
 
 
 def finite_number(x: Any) -> complex | None:
-    """The value of a finite constant, real or complex, all of whose axes have length 1."""
+    """Return the value of a finite constant, real or complex, all of whose axes have length 1."""
     value: complex | None = number(x)
     if value is None:
         while isinstance(node := x.owner, Apply) and isinstance(node.op, DimShuffle):
@@ -60,7 +60,7 @@ class Scaled:
     below: list[Any] = field(default_factory=list)
 
     def multiply(self, scalar: Any) -> None:
-        """Take a tensor with one element as a factor."""
+        """Multiply by a tensor with one element."""
         value = finite_number(scalar)
         if value is None:
             self.above.append(scalar)
@@ -68,7 +68,7 @@ class Scaled:
             self.number *= value
 
     def divide(self, scalar: Any) -> None:
-        """Take a tensor with one element as a divisor."""
+        """Divide by a tensor with one element."""
         value = finite_number(scalar)
         if not value:
             self.below.append(scalar)
@@ -76,7 +76,7 @@ class Scaled:
             self.number /= value
 
     def factor(self, dtype: str) -> Any:
-        """All factors as one scalar of this dtype; None if the number does not fit it."""
+        """Return all factors as one scalar of this dtype; None if the number does not fit it."""
         with np.errstate(over="ignore", under="ignore"):
             value = np.asarray(self.number, dtype)
         if not np.isfinite(value) or (value == 0) != (self.number == 0):
@@ -91,14 +91,15 @@ class Scaled:
 
 
 def as_scalar(x: Any, dtype: str) -> Any:
-    """A tensor with one element as a scalar."""
+    """Return a tensor with one element as a scalar."""
     while x.ndim and computed_by(x, DimShuffle) is not None:
         x = x.owner.inputs[0]
     return cast_to(DimShuffle(x.ndim, ())(x) if x.ndim else x, dtype)
 
 
 def as_scaled(x: Any, graph: Any, any_use: bool = False) -> Scaled:
-    """Take the scalar factors from ``x`` and from what computes it, as far as nobody else uses it.
+    """Collect the scalar factors of ``x`` and of the nodes that compute it, up to nodes with other
+    clients.
 
     ``any_use`` says that ``x`` itself may have other clients.
     """
@@ -114,7 +115,9 @@ def as_scaled(x: Any, graph: Any, any_use: bool = False) -> Scaled:
 
 
 def _take_factor(found: Scaled, node: Apply) -> bool:
-    """Move what ``node`` scales by to the factors; False if it scales by no scalar."""
+    """Move the factor by which ``node`` scales to the collected ones; False if it scales by no
+    scalar.
+    """
     name, out = node.op.scalar.name, node.outputs[0]
     choices = [(node.inputs[0], node.inputs[-1])]
     if name == "mul":
@@ -151,20 +154,20 @@ class Term:
 
     @property
     def product(self) -> Any:
-        """What the node computes."""
+        """The output of the node."""
         return self.node.outputs[0]
 
     @property
     def pattern(self) -> tuple[bool, ...]:
-        """Which axes of the product, transposed if it is, have length 1."""
+        """The axes of the product (transposed, if it is) that have length 1, as a tuple of bool."""
         p = self.product.type.broadcastable
         return (*p[:-2], p[-1], p[-2]) if self.swapped else p
 
 
 def as_term(x: Any, graph: Any, any_use: bool = False) -> Term | None:
-    """Read ``x`` as a scaled product that nobody else uses; None if it is none.
+    """Read ``x`` as a scaled product without other clients; None if it is none.
 
-    ``any_use`` says that ``x`` itself may have other clients, if it is no product but scaled.
+    With ``any_use``, ``x`` itself may have other clients, provided that it scales a product.
     """
     scaled = as_scaled(x, graph, any_use)
     if (scaled.base is x and any_use) or not used_once(scaled.base, graph):
@@ -190,7 +193,7 @@ def as_term(x: Any, graph: Any, any_use: bool = False) -> Term | None:
 
 
 def outer_factors(x: Any) -> tuple[Any, Any] | None:
-    """Two vectors, if ``x`` is the matrix of all their products."""
+    """Return two vectors if ``x`` is the matrix of all their products."""
     node = elementwise(x, "mul")
     if node is None or x.ndim != 2:
         return None
@@ -202,7 +205,7 @@ def outer_factors(x: Any) -> tuple[Any, Any] | None:
 
 
 def as_vector(x: Any, axis: int) -> Any:
-    """The row or column ``x`` as a vector."""
+    """Return the row or column ``x`` as a vector."""
     inner = computed_by(x, DimShuffle)
     if inner is not None and inner.inputs[0].ndim == 1:
         return inner.inputs[0]
@@ -210,21 +213,21 @@ def as_vector(x: Any, axis: int) -> Any:
 
 
 def _swaps(node: Apply) -> bool:
-    """True if the node exchanges the last two axes, and does nothing else."""
+    """Tell whether the node exchanges the last two axes, and does nothing else."""
     n = node.inputs[0].ndim
     return n > 1 and bool(node.op.order == (*range(n - 2), n - 1, n - 2))
 
 
 def upright(x: Any, flag: bool) -> tuple[Any, bool]:
-    """(y, whether ``x``, transposed if ``flag``, is y transposed), with one transposition less if
-    there is one.
+    """Return (y, whether ``x``, transposed if ``flag``, is y transposed), with one transposition
+    removed if there is one.
     """
     node = computed_by(x, DimShuffle)
     return (node.inputs[0], not flag) if node is not None and _swaps(node) else (x, flag)
 
 
 def _operands(term: Term) -> tuple[Any, Any, bool, bool]:
-    """(a, b, trans_a, trans_b) of a product of matrices, stacks of them, or a vector."""
+    """Return (a, b, trans_a, trans_b) of a product of matrices, stacks of them, or a vector."""
     *_, a, b = term.node.inputs
     op = term.node.op
     flags = (op.trans_a, op.trans_b) if isinstance(op, ScaledDot) else (False, False)
@@ -232,11 +235,11 @@ def _operands(term: Term) -> tuple[Any, Any, bool, bool]:
     return (b, a, not trans_b, not trans_a) if term.swapped else (a, b, trans_a, trans_b)
 
 
-# -- what they become
+# -- calls of BLAS
 
 
 def _accumulated(c: Any, beta: complex, term: Term) -> Any:
-    """``beta c + term`` as one call, or None."""
+    """Return ``beta c + term`` as one call, or None."""
     product = term.product
     if term.order is not None:
         new = [i for i, a in enumerate(term.order) if a == "x"]
@@ -253,7 +256,8 @@ def _accumulated(c: Any, beta: complex, term: Term) -> Any:
 
 
 def _call(c: Any, alpha: Any, term: Term, beta: Any) -> Any:
-    """The op that adds alpha times the product to ``beta c``; None for a product of vectors."""
+    """Return the op that adds alpha times the product to ``beta c``; None for a product of vectors.
+    """
     outer = outer_factors(term.product)
     if outer is not None:
         return Ger()(c if beta == 1 else mul(beta, c), alpha, *outer)
@@ -267,8 +271,8 @@ def _call(c: Any, alpha: Any, term: Term, beta: Any) -> Any:
 
 
 def _start(x: Any, graph: Any, dtype: str) -> tuple[Any, complex]:
-    """(c, beta) such that ``x`` is beta c: only a number that is not 0 is taken from it, for what
-    is multiplied by 0 would not be read.
+    """Return (c, beta) such that ``x`` is beta c: beta is never 0, since BLAS would not read c
+    then.
     """
     scaled = as_scaled(x, graph)
     with np.errstate(over="ignore", under="ignore"):
@@ -277,7 +281,7 @@ def _start(x: Any, graph: Any, dtype: str) -> tuple[Any, complex]:
     return (scaled.base, scaled.number) if exact else (x, 1.0)
 
 
-@rule("add", "sub", why="BLAS adds to what is there; a and b are read whatever they are scaled by")
+@rule("add", "sub", why="BLAS accumulates into c; a and b are read even if alpha is 0")
 def product_into_sum(node: Apply, graph: Any) -> Any:
     """beta c + alpha dot(a, b) -> gemm, gemv, ger or batched gemm, where nothing is stretched"""
     out, minus = node.outputs[0], node.op.scalar.name == "sub"
@@ -297,13 +301,13 @@ def product_into_sum(node: Apply, graph: Any) -> Any:
 
 
 def _rest(rest: Sequence[Any], graph: Any, dtype: str) -> tuple[Any, complex]:
-    """The other terms of a sum as (c, beta)."""
+    """Return the other terms of a sum as (c, beta)."""
     return _start(rest[0], graph, dtype) if len(rest) == 1 else (add(*rest), 1.0)
 
 
-@rule("mul", "true_div", "neg", why="BLAS scales what it has summed; a and b are read for 0 too")
+@rule("mul", "true_div", "neg", why="BLAS scales the product; a and b are read even if alpha is 0")
 def scaled_product(node: Apply, graph: Any) -> Any:
-    """alpha dot(a, b) -> scaled_dot(alpha, a, b), for matrices that nobody else multiplies"""
+    """alpha dot(a, b) -> scaled_dot(alpha, a, b), for products without other clients"""
     out = node.outputs[0]
     term = as_term(out, graph, any_use=True) if out.dtype in DTYPES else None
     if term is None or not isinstance(term.node.op, Dot | ScaledDot) or term.product.ndim != 2:

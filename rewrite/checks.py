@@ -1,4 +1,4 @@
-"""Checks that stay when what made them goes: views that compare lengths at run time."""
+"""Keep the checks of lengths that a removed node did: views that compare lengths at run time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from symcomp.rewrite.shapes import shapes_of
 
 
 def with_lengths(name: str, x: Any, lengths: Mapping[int, Any], graph: Any) -> Any:
-    """``x``, with a check at run time that its axes have these lengths, where that is not known;
-    None if there is nothing to compare them with. ``name`` is what the error begins with.
+    """Return ``x`` with a run-time check that its axes have these lengths, unless that is known;
+    None if there is nothing to compare them with. Error messages begin with ``name``.
     """
     known = shapes_of(graph).of(x)
     pairs: dict[Any, list[tuple[int, int]]] = {}

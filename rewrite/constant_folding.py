@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants alone is computed now."""
+"""Constant folding: evaluate nodes whose inputs are all constant."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from symcomp.core.node import Apply, Constant
 from symcomp.core.tensor import TensorType
 
-# A larger result is made anew at each call rather than kept: bytes.
+# Larger results, in bytes, are computed in each call rather than kept.
 LARGEST = 1 << 20
 
 
 def folded(node: Apply) -> list[Constant]:
-    """The outputs of a node, whose inputs are all constant, as constants.
+    """Return the outputs of a node, whose inputs are all constant, as constants.
 
-    Empty if the node is not to be folded: its result would be large, or computing it does more than
-    give a value, or it fails, which is for the call to say, with the user's line.
+    Empty if the node is not to be folded: its result would be large, it has side effects, or it
+    fails; then the call must raise the error, with the user's line.
     """
     if not node.inputs or node.op.destroy_map or node.op.has_effects:
         return []

@@ -1,6 +1,6 @@
-"""The engine: applies rules to a graph until none applies, looking again only at what changed.
+"""The engine: apply rules to a graph until none applies, visiting only changed nodes again.
 
-A worklist holds the nodes to look at, inputs first. On its way the engine merges equal nodes
+A worklist holds the nodes to visit, inputs first. The engine also merges equal nodes
 (hash-consing: a table from op and inputs to node, kept up to date) and folds constants.
 """
 
@@ -24,15 +24,16 @@ from symcomp.rewrite.trace import Firing, show
 from symcomp.rewrite.views import forget
 
 FOLDS = "what is known now need not be computed later"
-# So many rewrites a node are taken for a loop.
+# More rewrites per node than this count as an infinite loop.
 MOST_REWRITES = 8
 
 
 class Known:
-    """The constants and computations of a graph, by value: which stand for all equal ones.
+    """The constants and computations of a graph, by value: each maps to the representative of all
+    equal ones.
 
     Engines that follow one another on a graph share it, so that each node is merged once, and again
-    only after a change. It is right as long as engines alone change the graph.
+    only after a change. It is valid as long as only engines change the graph.
 
     Attributes
     ----------
@@ -53,13 +54,15 @@ class Known:
         self.key_of: dict[Apply, Any] = {}
 
     def forget(self, node: Apply) -> None:
-        """Take a node out that is about to change, or to leave the graph."""
+        """Remove a node that is about to change, or to leave the graph."""
         key = self.key_of.pop(node, None)
         if key is not None and self.computed.get(key) is node:
             del self.computed[key]
 
     def canonical(self, x: Variable) -> Variable:
-        """Return the constant that stands for all equal to ``x``; ``x`` itself if it is none."""
+        """Return the representative of all constants equal to ``x``; ``x`` itself if it is no
+        constant.
+        """
         if not isinstance(x, Constant):
             return x
         found = self.representative.get(x)
@@ -99,7 +102,7 @@ class Engine(Watcher):
         known: Known | None = None,
     ) -> None:
         self.graph = graph
-        # What took the place of a variable, for who must know what became of it.
+        # The replacement of each replaced variable, for clients that need to follow it.
         self.became: dict[Variable, Variable] = {}
         self.firings: list[Firing] = []
         self._rules = rules
@@ -147,8 +150,7 @@ class Engine(Watcher):
         return self.firings
 
     def _descend(self, order: Sequence[Apply]) -> bool:
-        """Apply the rules that come from above, each to what it made itself first; whether any
-        did.
+        """Apply the top-down rules, each to its own results first; return whether any applied.
         """
         rules, before = self._rules.from_above, len(self.firings)
         for node in reversed(order):
@@ -162,31 +164,32 @@ class Engine(Watcher):
                     self._touched.clear()
         return len(self.firings) > before
 
-    # -- hearing of changes
+    # -- observing changes
 
     def entered(self, node: Apply) -> None:
-        """To be looked at."""
+        """Add the node to the worklist."""
         self._touched.append(node)
 
     def changing(self, node: Apply) -> None:
-        """To be looked at again; what it was computes nothing any more."""
+        """Add the node to the worklist again, and forget its old value."""
         self._known.forget(node)
         self._touched.append(node)
         self._touch_sources(node)
 
     def left(self, node: Apply) -> None:
-        """Nobody may be merged into it."""
+        """Exclude the node from merging."""
         self._known.forget(node)
         self._touch_sources(node)
 
     def _touch_sources(self, node: Apply) -> None:
-        """One output of several may now be needed by nobody: those who make it are to know."""
+        """Revisit the producers of the node's inputs, as an output may have lost its last client.
+        """
         for x in node.inputs:
             if x.owner is not None and x.owner.op.multiple_outputs:
                 self._touched.append(x.owner)
 
     def _requeue(self) -> None:
-        """What was touched comes next, new nodes before those that use them."""
+        """Move touched nodes to the front of the worklist, new nodes before their clients."""
         for node in reversed(self._touched):
             if node not in self._waiting and node in self.graph.nodes:
                 self._waiting.add(node)
@@ -218,7 +221,7 @@ class Engine(Watcher):
             if isinstance(x, Constant):
                 self.graph.change_input(node, i, self._known.canonical(x))
         if node.op.destroy_map:
-            return False  # each in-place node has its own victim
+            return False  # each in-place node overwrites its own input
         key = (node.op, *node.inputs)
         known = self._known
         twin = known.computed.setdefault(key, node)
@@ -259,7 +262,9 @@ class Engine(Watcher):
         return self._replace(rule.name, rule.why, node, [new] if isinstance(new, Variable) else new)
 
     def _replace(self, rule: str, why: str, node: Apply, new: Sequence[Any]) -> bool:
-        """Put ``new`` in the place of the node's outputs; False if it is refused or the same."""
+        """Replace the node's outputs by ``new``; return False if this is refused or changes
+        nothing.
+        """
         pairs = [
             (old, x)
             for old, x in zip(node.outputs, new, strict=True)
@@ -283,7 +288,7 @@ class Engine(Watcher):
         return True
 
     def _unusable(self, old: Variable, new: Variable) -> str:
-        """Why ``new`` cannot be computed once it stands for ``old``; empty if it can."""
+        """Return why ``new`` cannot be computed once it replaces ``old``; empty if it can."""
         known = self.graph.clients
         leaves = [new, *(v for node in toposort([new], known) for v in node.inputs)]
         for v in leaves:
@@ -321,7 +326,7 @@ class Engine(Watcher):
 
 
 def _size(nodes: Iterable[Apply]) -> int:
-    """How many nodes these are, with those of graphs in them, which may be moved out."""
+    """Count nodes, including those of inner graphs, which may be moved out."""
     size, pending = 0, list(nodes)
     while pending:
         node = pending.pop()
@@ -344,7 +349,7 @@ def _same_computation(old: Variable, new: Variable) -> bool:
 
 
 def _misfit(old: Any, new: Any) -> str:
-    """How the type of ``new`` contradicts that of ``old``; empty if it does not."""
+    """Return how the type of ``new`` contradicts that of ``old``; empty if it does not."""
     if not isinstance(old.type, TensorType) or not isinstance(new.type, TensorType):
         return "" if old.type.is_super(new.type) else f"change the type {old.type} to {new.type}"
     if old.type.dtype != new.type.dtype:
@@ -357,7 +362,7 @@ def _misfit(old: Any, new: Any) -> str:
 
 
 def _with_known_lengths(old: Any, new: Any, graph: FunctionGraph) -> Any:
-    """``new``, its type saying all that is known of the lengths of ``old``."""
+    """Return ``new`` with a type that has all known lengths of ``old``."""
     if old.type.is_super(new.type):
         return new
     lengths = tuple(

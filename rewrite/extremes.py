@@ -1,8 +1,8 @@
-"""Products and quotients whose parts leave the range where the whole does not.
+"""Products and quotients with partial results that leave the range where the whole does not.
 
-``x * y / z`` of numbers near 1e200 is infinite as it is written, and 1e200 in another order. This
-comes last, before fusion: other rules read products as they are written. What it makes are rows of
-``symcomp.ops.scalar_products``, which nothing reads any more, at the cost of a comparison or two
+``x * y / z`` of numbers near 1e200 is infinite in this order, and 1e200 in another one. This phase
+comes last, before fusion, since other rules must still recognize products. It makes rows of
+``symcomp.ops.scalar_products``, which no later rule matches, at the cost of a comparison or two
 beside a division.
 """
 
@@ -19,11 +19,11 @@ from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import call, number, scaled
 
-# Longer products are left as they are.
+# Longer products are not changed.
 MOST_FACTORS = 8
-# Constants between this and its inverse are multiplied with at the end.
+# Constants between this and its inverse are multiplied at the end.
 LARGE = 2.0**60
-# These functions have values between -1 and 1, or about: products with them do not overflow.
+# Functions with values between about -1 and 1: products with them do not overflow.
 BOUNDED = frozenset(
     "sigmoid tanh sin cos erf erfc sgn sech_squared share ndtr eq neq lt le gt ge isnan isinf "
     "logical_not logical_and logical_or".split()
@@ -31,7 +31,7 @@ BOUNDED = frozenset(
 
 
 class Factors:
-    """A product as it is written: what is multiplied, what is divided by, and a number."""
+    """A product: its factors, its divisors, and a number."""
 
     def __init__(self, out: Any) -> None:
         self.number = 1.0
@@ -52,7 +52,9 @@ class Factors:
         self.whole = not pending
 
     def _parts(self, node: Apply) -> list[tuple[Any, int]]:
-        """What a node multiplies, with signs of exponents; a sign goes to the number."""
+        """Return the factors of a node with the signs of their exponents; a sign goes to the
+        number.
+        """
         name, inputs = node.op.scalar.name, node.inputs
         if name == "neg":
             self.number = -self.number
@@ -63,19 +65,19 @@ class Factors:
         return [(x, 1) for x in inputs]
 
     def _is_open(self, x: Any, inner: Apply) -> bool:
-        """True if ``x`` is read as a part of the product; squares of products are in range."""
+        """Tell whether ``x`` is read as a part of the product; squares of products are in range."""
         whole = (x.dtype, x.type.broadcastable) == self._type
         squares = inner.op.scalar.name == "sqr"
         return whole and not (squares and elementwise(inner.inputs[0], "mul", "true_div", "sqr"))
 
     @property
     def of_one_shape(self) -> bool:
-        """True if nothing is stretched: scales of rows stay next to what they scale."""
+        """True if no factor is stretched: scales of rows stay next to their operands."""
         return all((x.dtype, x.type.broadcastable) == self._type for x in self.above + self.below)
 
     @property
     def count(self) -> int:
-        """How many factors there are."""
+        """The number of factors."""
         return len(self.above) + len(self.below)
 
 
@@ -88,7 +90,7 @@ def _is_bounded(x: Any) -> bool:
 @rule(
     "mul",
     "true_div",
-    why="one part of the product may leave the range where another brings it back",
+    why="a partial product may leave the range where the whole does not",
     from_above=True,
 )
 def product_in_range(node: Apply, graph: Any) -> Any:
@@ -132,7 +134,9 @@ def root_in_range(node: Apply, graph: Any) -> Any:
 
 
 def _in_range(above: Sequence[Any], below: Sequence[Any]) -> Any:
-    """The product of some factors over that of others, or None where any order is right."""
+    """Return the product of some factors over that of others, or None if every order stays in
+    range.
+    """
     if len(above) + len(below) < 3 or (not above and len(below) < 3):
         return None
     counts = Counter(above), Counter(below)
@@ -157,14 +161,14 @@ def _quotient(above: Sequence[Any], below: Sequence[Any]) -> Any:
 
 
 def _power(x: Any, n: int) -> Any:
-    """x^n, as a row that is not read as a product where it is no square."""
+    """Return x^n, by a row that is not read as a product unless it is a square."""
     if n % 2 == 0:
         return call("sqr", x if n == 2 else _power(x, n // 2))
     return Elemwise(ROWS["scaled_product"](1, n, 0))(*[x] * n)
 
 
 def _product(factors: Sequence[Any]) -> Any:
-    """Three at a time, those that come twice next to each other."""
+    """Multiply three at a time, with repeated factors next to each other."""
     ordered = [x for x, n in Counter(factors).most_common() for _ in range(n)]
     while len(ordered) >= 3:
         ordered = [call("times_three", *ordered[:3]), *ordered[3:]]

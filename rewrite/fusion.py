@@ -1,8 +1,7 @@
-"""Fusion: scalar functions and reductions of the same elements become one op, which passes over
-them once.
+"""Fusion: replace scalar functions and reductions of the same elements by one op with one loop.
 
-Nothing is computed twice: a node goes into one group, what others need of it becomes an output, and
-what is stretched by its users stays outside. Groups stay within one lazy region.
+No node is computed twice: each goes into one group, values with clients outside become outputs, and
+values that clients stretch stay outside. Groups stay within one lazy region.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from symcomp.ops.blocks import Pattern
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise, ScalarOp
 from symcomp.ops.formula import (
-    LINE_FOLDS,
-    LINE_OPS,
+    AXIS_FUNCTIONS,
+    AXIS_REDUCTIONS,
     Formula,
     Literal,
     Result,
@@ -38,29 +37,30 @@ from symcomp.rewrite.levels import Components, Kind, assign_levels, bring_togeth
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.trace import Firing
 
-# A C compiler's time grows faster than the length of a loop's body, and beyond this no more is
-# gained: the values between two groups cost one pass for so many steps.
+# Compile time grows faster than the length of a loop's body; beyond this number of steps there is
+# no more to gain, as one pass to store and load the values between two groups is shared by all of
+# them.
 MOST_STEPS = 128
-# Processors follow some ten to thirty streams of memory at a time; more arrays in one loop make it
-# slower than two loops.
+# Processors prefetch some ten to thirty streams of memory; a loop over more arrays is slower than
+# two loops.
 MOST_ARRAYS = 24
 
 
 def fuse(graph: FunctionGraph, firings: list[Firing]) -> None:
-    """Replace connected scalar functions, and reductions of what they compute, by ops that compute
-    several. In linear time.
+    """Replace connected scalar functions, and reductions of their results, by fused ops. In linear
+    time.
 
     Parameters
     ----------
     graph : FunctionGraph
         Changed in place.
     firings : list of Firing
-        What was done is added.
+        New firings are appended.
     """
     order = graph.toposort()
     kinds = _kinds(order, place(order, graph.outputs), shapes_of(graph))
     levels = assign_levels(order, kinds)
-    passes = {kinds[node] for node in order if isinstance(node.op, LINE_OPS)} - {None}
+    passes = {kinds[node] for node in order if isinstance(node.op, AXIS_FUNCTIONS)} - {None}
     if passes:
         bring_together(order, kinds, levels, lambda node: _users(graph, node), passes)
     components = Components()
@@ -86,8 +86,8 @@ def _users(graph: FunctionGraph, node: Apply) -> Iterator[Apply]:
 
 
 def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[Apply, Kind]:
-    """A number for the nodes that pass over elements of one shape, or rows of them, in one lazy
-    region. Where rows count, they are known to be equally long.
+    """Number the nodes so that equal numbers can be fused: nodes that pass over elements of one
+    shape, or rows of them, in one lazy region. If rows matter, their lengths are known to be equal.
     """
     numbers: dict[Any, int] = {}
     kinds: dict[Apply, Kind] = {}
@@ -104,8 +104,8 @@ def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[A
             lengths = [shapes.of(_elements(node))[a] for a in axes[pattern]]
             lines_of[node] = tuple(n if isinstance(n, int) else id(n) for n in lengths)
         elif pattern in elements:
-            # Values of rows belong to the elements that they come from: others may have rows as
-            # many, and of another length.
+            # Values of rows belong to the elements that they come from: other elements may have as
+            # many rows, of another length.
             makers = [x.owner for x in node.inputs if x.owner in lines_of]
             if any(kinds[maker] is not None for maker in makers):
                 lines_of[node] = lines_of[makers[0]]
@@ -116,15 +116,15 @@ def _kinds(order: Sequence[Apply], regions: Placement, shapes: Shapes) -> dict[A
 
 
 def _elements(node: Apply) -> Any:
-    """What has the shape of the elements that the node passes over."""
+    """Return a variable with the shape of the elements that the node passes over."""
     if isinstance(node.op, DimShuffle) and _lines(node):
         return node.inputs[0].owner.inputs[0]
     return node.outputs[0] if type(node.op) is Elemwise else node.inputs[0]
 
 
 def _axes_of_rows(order: Sequence[Apply]) -> dict[Pattern, tuple[int, ...]]:
-    """For elements of a shape, along which axes their rows lie: those along which most ops need
-    whole lines. Only where there are several rows.
+    """Return, for each shape of elements, the axes of rows: those along which most ops need whole
+    rows. Only where there are several rows.
     """
     votes: dict[Pattern, Counter[tuple[int, ...]]] = {}
     for node in order:
@@ -139,10 +139,10 @@ def _axes_of_rows(order: Sequence[Apply]) -> dict[Pattern, tuple[int, ...]]:
 
 
 def _lines(node: Apply) -> tuple[int, ...]:
-    """The axes along which the node needs whole lines: what it gives depends on all their elements,
-    and is used with these.
+    """Return the axes along which the node needs whole rows: its result depends on all their
+    elements, and is used together with them.
     """
-    if isinstance(node.op, LINE_OPS + LINE_FOLDS):
+    if isinstance(node.op, AXIS_FUNCTIONS + AXIS_REDUCTIONS):
         return line_axes(node.op)
     if isinstance(node.op, DimShuffle):
         maker = node.inputs[0].owner
@@ -154,20 +154,20 @@ def _lines(node: Apply) -> tuple[int, ...]:
 
 
 def _changes_nothing(op: DimShuffle) -> bool:
-    """Whether the op only drops axes of length 1 where it puts in such."""
+    """Tell whether the op only drops axes of length 1 where it inserts such axes."""
     return op.ndim == len(op.order) and all(a in ("x", i) for i, a in enumerate(op.order))
 
 
 def _row(pattern: Pattern, axes: Collection[int]) -> Pattern:
-    """The pattern of what is reduced over ``axes``, which stay."""
+    """Return the pattern of a value reduced over ``axes``, which stay at length 1."""
     return tuple(one or a in axes for a, one in enumerate(pattern))
 
 
 def _loop(node: Apply) -> Pattern | None:
-    """Which axes have length 1 in the elements that the node passes over; None if that is not what
-    it does.
+    """Return which axes have length 1 in the elements that the node passes over; None if it is no
+    such loop.
     """
-    if isinstance(node.op, (Reduce, *LINE_OPS, *LINE_FOLDS)) and line_axes(node.op):
+    if isinstance(node.op, (Reduce, *AXIS_FUNCTIONS, *AXIS_REDUCTIONS)) and line_axes(node.op):
         if stands_alone(node.op, node.inputs[0].dtype):
             return None
         return _pattern(node.inputs[0].type.shape)
@@ -178,9 +178,9 @@ def _loop(node: Apply) -> Pattern | None:
     if type(node.op) is Elemwise and not node.op.inplace and not all(map(_is_literal, node.inputs)):
         dtypes = tuple(x.type.dtype for x in (*node.inputs, *node.outputs))
         if not _has_c(node.op.scalar, dtypes):
-            return None  # what it is fused with would run without a kernel, too
+            return None  # ops fused with it would run without a kernel, too
         pattern = _pattern(node.outputs[0].type.shape)
-        # A type may know more than the inputs say: what it stands for is not stretched then.
+        # A type may know more than the inputs do: then its length 1 is not stretched.
         same = joint_pattern(_pattern(x.type.shape) for x in node.inputs) == pattern
         return pattern if same else None
     return None
@@ -196,10 +196,10 @@ def _pattern(shape: tuple[int | None, ...]) -> Pattern:
 
 
 def _parts(group: Sequence[Apply], graph: FunctionGraph) -> Iterator[list[Apply]]:
-    """Cut a group, whose order is one of dependence, where it has too many steps or arrays."""
+    """Divide a group, in topological order, where it has too many steps or arrays."""
     part: list[Apply] = []
     inputs: set[Variable] = set()
-    open_outputs: dict[Variable, int] = {}  # users that have not come yet, or are outside
+    open_outputs: dict[Variable, int] = {}  # clients that come later, or are outside
     for node in group:
         (out,) = node.outputs
         new = {x for x in node.inputs if x not in open_outputs and not _is_literal(x)} - inputs
@@ -222,7 +222,7 @@ def _is_literal(x: Any) -> bool:
 
 
 def _replace(graph: FunctionGraph, nodes: Sequence[Apply], firings: list[Firing]) -> None:
-    """Put one op in the place of ``nodes``, whose order is one of dependence."""
+    """Replace ``nodes``, in topological order, by one op."""
     computing = [node for node in nodes if not isinstance(node.op, DimShuffle)]
     if len(computing) < 2:
         return
@@ -245,7 +245,7 @@ def _replace(graph: FunctionGraph, nodes: Sequence[Apply], firings: list[Firing]
 def _formula(
     graph: FunctionGraph, nodes: Sequence[Apply], members: Collection[Apply]
 ) -> tuple[Formula, list[Any], list[Any]]:
-    """What ``nodes`` compute, from which inputs, and which of their outputs others use."""
+    """Return the formula of ``nodes``, its inputs, and the outputs that have other clients."""
     inputs: dict[Any, int] = {}
     literals: dict[Literal, int] = {}
     taken = [[_taken(x, members) for x in node.inputs] for node in nodes]
@@ -276,14 +276,14 @@ def _formula(
 
 
 def _taken(x: Any, members: Collection[Apply]) -> Any:
-    """``x``, or what it is where members only put back its axes."""
+    """Return ``x``, or the reduction that it only puts axes back into, if that is a member."""
     while x.owner in members and isinstance(x.owner.op, DimShuffle):
         x = x.owner.inputs[0]
     return x
 
 
 def _used_outside(graph: FunctionGraph, x: Variable, members: Collection[Apply]) -> bool:
-    """Whether others need ``x``, or what members make of it by putting back its axes."""
+    """Tell whether ``x``, or its version with axes put back, has clients outside."""
     pending = [x]
     while pending:
         for client, _ in graph.clients[pending.pop()]:

@@ -1,11 +1,11 @@
-"""Sums with rows: ``w - rate * grad`` changes the rows that the gradient has, and no others.
+"""Sums with sparse rows: ``w - rate * grad`` changes the rows that the gradient has, and no others.
 
-The gradient of ``w[i]`` is zeros with rows added to them. A term of a sum is read as such rows, and
-what is done to them on their way (``Row``): only what leaves zeros zeros, as scaling and casts. The
-rows are then added to the other term, each put through what was done. A factor that is no finite
-number would have made NaN of the zeros: a scalar 0 goes the same way, and what comes of it is added
-to everything (``PlusScalar``), at no cost where it is 0 still. (It is added to the rows as well: an
-infinite factor may give NaN there for infinity.)
+The gradient of ``w[i]`` is zeros with rows added to them. A term of a sum is read as such rows
+together with the functions applied to them (``AppliedFunction``): only functions that map zeros to
+zeros, as scaling and casts. The rows are then added to the other term, after these functions. A
+factor that is not finite would have made NaN of the zeros: the functions are applied to a scalar 0
+as well, and the result is added to all elements (``PlusScalar``), which is free if it is still 0.
+(It is also added to the rows: an infinite factor may give NaN there instead of infinity.)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from symcomp.ops.convert import cast_to
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.ops.index import IncSubtensor
-from symcomp.ops.pattern import is_advanced
+from symcomp.ops.index_pattern import is_advanced
 from symcomp.ops.plus_scalar import PlusScalar
 from symcomp.ops.scalar_math import add
 from symcomp.rewrite.canonicalize.structure import zeros_in
@@ -33,14 +33,15 @@ from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.views import is_point, number
 
-# More rows than these are not read, nor what is that far from the next rows.
+# The most rows that are collected, and the most functions between them.
 MOST_ROWS = 64
 MOST_STEPS = 12
 
 
 @record
-class Step:
-    """One function on the way: ``op`` with the rows at ``place`` among its scalar ``others``."""
+class AppliedFunction:
+    """One function applied to rows: ``op`` with the rows at ``place`` among its scalar ``others``.
+    """
 
     op: Any
     place: int
@@ -52,18 +53,18 @@ class Step:
 
     @property
     def exact(self) -> bool:
-        """True if zeros are known to stay zeros."""
+        """True if the function is known to map zeros to zeros."""
         values = [number(s) for s in self.others]
         divides = self.op.scalar.name == "true_div"
         return all(v is not None and math.isfinite(v) and (v or not divides) for v in values)
 
 
-Way = tuple[Step, ...]
-MINUS: Way = (Step(Elemwise(ROWS["neg"]()), 0, ()),)
+Functions = tuple[AppliedFunction, ...]
+MINUS: Functions = (AppliedFunction(Elemwise(ROWS["neg"]()), 0, ()),)
 
 
-def along(way: Way, x: Any, dtype: str) -> Any:
-    """``x`` put through the steps, the first first."""
+def along(way: Functions, x: Any, dtype: str) -> Any:
+    """Return ``x`` after all steps, in order."""
     for step in way:
         x = step(x)
     return cast_to(x, dtype)
@@ -72,18 +73,18 @@ def along(way: Way, x: Any, dtype: str) -> Any:
 @dataclass
 class Rows:
     """A term: rows added to zeros, the last first, and scalars added to all of it (``PlusScalar``),
-    with the way of each.
+    each with the functions applied to it.
     """
 
-    rows: list[tuple[Apply, Way]]
-    zeros: list[tuple[Any, Way]]
-    scalars: list[tuple[Any, Way]]
+    rows: list[tuple[Apply, Functions]]
+    zeros: list[tuple[Any, Functions]]
+    scalars: list[tuple[Any, Functions]]
 
 
 def as_rows(x: Any, graph: Any) -> Rows | None:
-    """Read ``x`` as rows that nobody else uses; None if it is anything else."""
+    """Read ``x`` as rows without other clients; None if it is something else."""
     found = Rows([], [], [])
-    pending: list[tuple[Any, Way]] = [(x, ())]
+    pending: list[tuple[Any, Functions]] = [(x, ())]
     steps = 0
     while pending:
         v, way = pending.pop()
@@ -112,14 +113,16 @@ def as_rows(x: Any, graph: Any) -> Rows | None:
 
 
 def _adds(node: Apply) -> bool:
-    """True if the node adds to what it writes to, or sets places of zeros, each of them once."""
+    """Tell whether the node adds to its operand, or sets places of zeros, each of them once."""
     if node.op.inplace:
         return False
     return not node.op.set or (zeros_in(node.inputs[0]) and not is_advanced(node.op.pattern))
 
 
-def _parts(node: Apply) -> list[tuple[Any, Way]] | None:
-    """The terms that the node adds up, each with what is done to it; None if it is no such sum."""
+def _parts(node: Apply) -> list[tuple[Any, Functions]] | None:
+    """Return the terms that the node adds up, each with the functions applied to it; None if it is
+    no such sum.
+    """
     out = node.outputs[0]
     if elementwise(out, "add", "sub", "mul", "true_div", "neg", "cast") is None:
         return None
@@ -127,22 +130,24 @@ def _parts(node: Apply) -> list[tuple[Any, Way]] | None:
     if name in ("add", "sub"):
         if any(v.type.broadcastable != out.type.broadcastable for v in inputs):
             return None
-        signs: list[Way] = [MINUS if name == "sub" and i else () for i in range(len(inputs))]
+        signs: list[Functions] = [MINUS if name == "sub" and i else () for i in range(len(inputs))]
         parts = list(zip(inputs, signs, strict=True))
     elif len(inputs) == 1:
-        parts = [(inputs[0], (Step(node.op, 0, ()),))]
+        parts = [(inputs[0], (AppliedFunction(node.op, 0, ()),))]
     else:
         places = [
             i
             for i in ((0, 1) if name == "mul" else (0,))
             if is_point(inputs[1 - i]) and inputs[i].type.broadcastable == out.type.broadcastable
         ]
-        parts = [(inputs[i], (Step(node.op, i, (inputs[1 - i],)),)) for i in places[:1]]
+        parts = [(inputs[i], (AppliedFunction(node.op, i, (inputs[1 - i],)),)) for i in places[:1]]
     return parts if parts and all(_linear(v, out.dtype) for v, _ in parts) else None
 
 
 def _linear(x: Any, dtype: str) -> bool:
-    """True if a sum of such as ``x`` may be converted term by term: not if it may wrap around."""
+    """Tell whether a sum of variables like ``x`` may be converted term by term: not if it may wrap
+    around.
+    """
     if x.dtype == dtype:
         return dtype != "bool"
     return not dtypes.is_discrete(x.dtype) and not dtypes.is_discrete(dtype)
@@ -167,10 +172,12 @@ def add_rows(node: Apply, graph: Any) -> Any:
     return None
 
 
-def _updated(x: Any, found: Rows, last: Way, dtype: str, graph: Any) -> Any:
-    """``x`` with the rows, put through ``last`` too, added; None if lengths cannot be checked.
+def _updated(x: Any, found: Rows, last: Functions, dtype: str, graph: Any) -> Any:
+    """Return ``x`` plus the rows, after the functions in ``last``; None if lengths cannot be
+    checked.
 
-    What is checked and what keeps NaN comes last: ``x`` may then be overwritten where it dies.
+    Checks and scalars that keep NaN come last: then ``x`` may be overwritten if it has no other
+    client.
     """
     if any(x.type.broadcastable != zeros.type.broadcastable for zeros, _ in found.zeros):
         return None

@@ -1,5 +1,4 @@
-"""Ops that rules see through: ops made of graphs, opened or relieved of what nobody uses; gradient
-markers, dropped.
+"""Inline ops made of graphs, remove their unused outputs, and drop gradient markers.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ def inline_graph(node: Apply, graph: Any) -> Any:
     return node.op.graph(node.inputs) if node.op.inline else None
 
 
-@rule(GraphOp, why="what nobody uses need not be computed", subclasses=True)
+@rule(GraphOp, why="outputs without clients need not be computed", subclasses=True)
 def unused_outputs(node: Apply, graph: Any) -> Any:
-    """y, z = op(x, w) -> y = part of op(x), where nobody uses z and y does not need w"""
+    """y, z = op(x, w) -> y = part of op(x), where z has no clients and y does not need w"""
     inside = node.op.graph
     used = [k for k, y in enumerate(node.outputs) if graph.clients[y]]
     if len(used) == len(node.outputs):
@@ -38,7 +37,7 @@ def unused_outputs(node: Apply, graph: Any) -> Any:
     return new
 
 
-@rule(GradientMarker, why="it is the identity; derivatives have been taken", subclasses=True)
+@rule(GradientMarker, why="an identity; derivatives have been taken", subclasses=True)
 def drop_gradient_marker(node: Apply, graph: Any) -> Any:
     """zero_grad(x) -> x"""
     return node.inputs[0]

@@ -1,8 +1,8 @@
-"""Which nodes may be one: levels, so that no grouping within a level makes a cycle.
+"""Choose nodes that may be fused: levels, so that no grouping within a level makes a cycle.
 
 A node's level is at least that of each node it depends on, and more if the two are not of one kind.
-So a path between two nodes of one kind and level passes only nodes of that kind and level: however
-these are grouped along such paths, nothing between two members of a group is left outside.
+So a path between two nodes of one kind and level passes only nodes of that kind and level: so
+grouping along such paths leaves no node between two members outside of the group.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_RAISED = 64
 
 
 def assign_levels(order: Sequence[Apply], kinds: Mapping[Apply, Kind]) -> dict[Apply, int]:
-    """A level for each node.
+    """Assign a level to each node.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def assign_levels(order: Sequence[Apply], kinds: Mapping[Apply, Kind]) -> dict[A
         earliest[node] = max(bounds, default=0)
     levels: dict[Apply, int] = {}
     latest = dict.fromkeys(order, INFINITE)
-    nearest = dict.fromkeys(order, INFINITE)  # of the users of the same kind
+    nearest = dict.fromkeys(order, INFINITE)  # level of the nearest client of the same kind
     for node in reversed(order):
         bound = latest[node]
         late = bound < INFINITE and (kinds[node] is None or nearest[node] == bound)
@@ -76,8 +76,8 @@ def bring_together(
     users: Callable[[Apply], Iterable[Apply]],
     wanted: Container[Kind],
 ) -> None:
-    """Bring nodes of the ``wanted`` kinds to the level of a later user of their kind, with what
-    depends on them, where these are few and nothing that was together is parted.
+    """Move nodes of the ``wanted`` kinds to the level of a later client of their kind, with the
+    nodes that depend on them, if these are few and no group is divided.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def _raised(
     levels: Mapping[Apply, int],
     users: Callable[[Apply], Iterable[Apply]],
 ) -> dict[Apply, int] | None:
-    """The levels of what has to be raised with a node; None if these are many, or are together
-    with others that are not.
+    """Return the levels of the nodes to be raised together with one; None if there are many, or if
+    that would divide a group.
     """
     raised = {node: level}
     waiting = [node]
@@ -142,14 +142,14 @@ def _producers(node: Apply, known: Mapping[Apply, Kind]) -> Iterator[Apply]:
 
 
 class Components:
-    """Groups of nodes, joined two by two."""
+    """Groups of nodes: a disjoint-set forest."""
 
     def __init__(self) -> None:
         self._parent: dict[Apply, Apply] = {}
         self._first: dict[tuple[int, Kind, Variable], Apply] = {}
 
     def find(self, node: Apply) -> Apply:
-        """The node that stands for the group of ``node``."""
+        """Return the representative of the group of ``node``."""
         root = node
         while (parent := self._parent.get(root, root)) is not root:
             root = parent
@@ -158,17 +158,17 @@ class Components:
         return root
 
     def join(self, a: Apply, b: Apply) -> None:
-        """Make the groups of both one."""
+        """Merge the groups of both."""
         a, b = self.find(a), self.find(b)
         if a is not b:
             self._parent[b] = a
 
     def join_users(self, level: int, kind: Kind, x: Variable, user: Apply) -> None:
-        """Make one group of all users of ``x`` that have this level and kind."""
+        """Merge the groups of all clients of ``x`` with this level and kind."""
         self.join(self._first.setdefault((level, kind, x), user), user)
 
     def groups(self, nodes: Sequence[Apply]) -> list[list[Apply]]:
-        """The groups of ``nodes``, each in the order given."""
+        """Return the groups of ``nodes``, each in the order given."""
         members: dict[Apply, list[Apply]] = {}
         for node in nodes:
             members.setdefault(self.find(node), []).append(node)

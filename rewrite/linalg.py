@@ -1,8 +1,8 @@
-"""Linear algebra: no inverse where a system is solved, no determinant where its logarithm is
-wanted, triangles used as such.
+"""Linear algebra: solve systems instead of inverting, compute logarithms of determinants directly,
+and use triangular matrices as such.
 
-What raises for a singular matrix still does, what is NaN or infinite stays so, and matrices that do
-not fit are still an error.
+Singular matrices still raise, NaN and infinite results stay so, and matrices whose shapes do not
+fit are still an error.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from symcomp.ops.determinant import Det
 from symcomp.ops.diagonal import AllocDiagonal
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.index import IncSubtensor
+from symcomp.ops.index_pattern import ARRAY
 from symcomp.ops.inverse import MatrixInverse
 from symcomp.ops.matrices import diagonal_of, product
-from symcomp.ops.pattern import ARRAY
 from symcomp.ops.products import BatchedDot, Dot, same_lengths
 from symcomp.ops.qr import QR
 from symcomp.ops.reduce import Reduce
@@ -52,15 +52,15 @@ from symcomp.rewrite.views import (
     through_views,
 )
 
-# Longer products of matrices are taken as one matrix.
+# Longer products of matrices count as one matrix.
 LONGEST = 32
 OPPOSITE = {"lower": "upper", "upper": "lower"}
 
-# -- what is known of matrices
+# -- facts about matrices
 
 
 def transposed(x: Any) -> Any:
-    """y if ``x`` is the stack y of matrices, each transposed; else None."""
+    """Return y if ``x`` is the stack y of matrices, each transposed; else None."""
     node = computed_by(x, DimShuffle)
     if node is None or x.ndim < 2:
         return None
@@ -69,7 +69,7 @@ def transposed(x: Any) -> Any:
 
 
 def untransposed(x: Any) -> tuple[Any, bool]:
-    """What ``x`` is, without transposes, and whether it is the transpose of that."""
+    """Return ``x`` without transposes, and whether it is the transpose of that."""
     turned = False
     while (y := transposed(x)) is not None:
         x, turned = y, not turned
@@ -77,7 +77,7 @@ def untransposed(x: Any) -> tuple[Any, bool]:
 
 
 def inverted(x: Any) -> Any:
-    """y if ``x`` is the inverse of y, which may be a transpose or conjugate; else None."""
+    """Return y if ``x`` is the inverse of y, which may be a transpose or conjugate; else None."""
     y, turned = untransposed(x)
     bare = argument(y, "conj")
     inner, turned_again = untransposed(y if bare is None else bare)
@@ -89,7 +89,9 @@ def inverted(x: Any) -> Any:
 
 
 def triangle_of(x: Any) -> str | None:
-    """Beside which triangle of the matrices ``x`` there are zeros: "lower" or "upper", or None."""
+    """Return the triangle outside of which the matrices ``x`` are zero: "lower" or "upper", or
+    None.
+    """
     x, turned = untransposed(x)
     while (y := argument(x, "conj")) is not None:
         x, again = untransposed(y)
@@ -109,7 +111,8 @@ def triangle_of(x: Any) -> str | None:
 
 
 def is_diagonal(x: Any) -> bool:
-    """True if ``x`` is known to have zeros beside its diagonals, as ``alloc_diag`` makes it."""
+    """Tell whether ``x`` is known to have zeros beside its diagonals, as ``alloc_diag`` makes it.
+    """
     made = computed_by(x, AllocDiagonal)
     if made is not None:
         return bool(made.op.offset == 0)
@@ -123,7 +126,7 @@ def is_diagonal(x: Any) -> bool:
 
 
 def _kept_triangle(x: Any) -> str | None:
-    """The triangle that ``tril`` or ``triu`` keeps."""
+    """Return the triangle that ``tril`` or ``triu`` keeps."""
     choice = elementwise(x, "switch")
     if choice is None or number(choice.inputs[2]) != 0:
         return None
@@ -141,8 +144,8 @@ def _kept_triangle(x: Any) -> str | None:
 
 
 def _counted_axis(x: Any) -> int | None:
-    """The axis, counted from the end, along which ``x`` is 0, 1, 2 ..., if it is no longer along
-    the others.
+    """Return the axis, counted from the end, along which ``x`` is 0, 1, 2 ..., if all others have
+    length 1.
     """
     node = computed_by(x, DimShuffle)
     if node is None or len(node.op.order) - node.op.order.count("x") != 1:
@@ -154,7 +157,7 @@ def _counted_axis(x: Any) -> int | None:
 
 
 def is_square(x: Any, shapes: Shapes) -> bool:
-    """True if the matrices ``x`` are known to be square."""
+    """Tell whether the matrices ``x`` are known to be square."""
     inner, _ = untransposed(x)
     while (y := argument(inner, "conj")) is not None:
         inner, _ = untransposed(y)
@@ -164,7 +167,7 @@ def is_square(x: Any, shapes: Shapes) -> bool:
 
 
 def matrix_factors(x: Any) -> list[Any]:
-    """The matrices of which ``x`` is the product, from left to right."""
+    """Return the matrices of which ``x`` is the product, from left to right."""
     found: list[Any] = []
     pending = [x]
     while pending:
@@ -184,7 +187,7 @@ def matrix_factors(x: Any) -> list[Any]:
 
 
 def log_determinant(x: Any, shapes: Shapes) -> tuple[Any, Any]:
-    """The sign of det(x) and log|det(x)|; the sign is None if it is known to be 1."""
+    """Return the sign of det(x) and log|det(x)|; the sign is None if it is known to be 1."""
     x, _ = untransposed(x)
     factors = matrix_factors(x)
     if len(factors) == 1:
@@ -202,7 +205,7 @@ def log_determinant(x: Any, shapes: Shapes) -> tuple[Any, Any]:
     unknown = [f for f in factors if not is_square(f, shapes)]
     more = []
     if len(unknown) > 1:
-        # If all but one are square, all are, or there is no determinant.
+        # If all but one are square, so is the last, or there is no determinant.
         *checked, scale = _if_square(unknown[1:], checked)
         factors, more = checked, [(scale, 1.0)]
     parts = [_log_determinant_of_one(f, c) for f, c in zip(factors, checked, strict=True)]
@@ -212,11 +215,11 @@ def log_determinant(x: Any, shapes: Shapes) -> tuple[Any, Any]:
 
 
 def _if_square(unknown: list[Any], factors: list[Any]) -> list[Any]:
-    """The factors and 0 if ``unknown`` are square; else their scaled product, matrices of one 1,
-    and the logarithm of the scale.
+    """Return the factors and 0 if ``unknown`` are square; else their scaled product, 1 by 1
+    matrices, and the logarithm of the scale.
 
-    The choice is between matrices, all of which have determinants, and not between determinants:
-    so the derivatives exist on either side.
+    The choice is between matrices, not between determinants: so the derivatives exist on either
+    side.
     """
     whole, scale = _scaled_product(factors)
     ones = [alloc(np.ones((), whole.dtype), *shape_tuple(whole)[:-2], 1, 1) for _ in factors[1:]]
@@ -226,8 +229,8 @@ def _if_square(unknown: list[Any], factors: list[Any]) -> list[Any]:
 
 
 def _scaled_product(factors: list[Any]) -> tuple[Any, Any]:
-    """The product of the matrices, each divided by its magnitude, and the logarithm of what the
-    determinant is to be multiplied by.
+    """Return the product of the matrices, each divided by its magnitude, and the logarithm of the
+    factor that the determinant lost.
     """
     scales = [Magnitude()(f) for f in factors]
     whole = product(*(f / s for f, s in zip(factors, scales, strict=True)))
@@ -236,7 +239,7 @@ def _scaled_product(factors: list[Any]) -> tuple[Any, Any]:
 
 
 def _log_determinant_of_one(x: Any, value: Any) -> tuple[Any, Any]:
-    """The same for the matrices ``value``, which are ``x``, perhaps checked."""
+    """Return the same for the matrices ``value``, which are ``x``, possibly with a check."""
     inner, _ = untransposed(x)
     node = inner.owner
     if node is not None and isinstance(node.op, Cholesky) and dtypes.is_float(x.dtype):
@@ -249,7 +252,7 @@ def _log_determinant_of_one(x: Any, value: Any) -> tuple[Any, Any]:
 
 
 def _determinant(x: Any, shapes: Shapes) -> tuple[Any, Any] | None:
-    """``log_determinant`` for an ``x`` that is a determinant, else None."""
+    """Return ``log_determinant`` for an ``x`` that is a determinant, else None."""
     inner, views = through_views(x)
     narrow = argument(inner, "cast") if inner.dtype == "float16" else None
     node = computed_by(inner if narrow is None else narrow, Det)
@@ -263,7 +266,9 @@ def _determinant(x: Any, shapes: Shapes) -> tuple[Any, Any] | None:
 
 
 def _antilogarithm(node: Apply) -> tuple[Product, Any]:
-    """The product whose logarithm the node computes, and what it is the modulus of, if it is."""
+    """Return the product whose logarithm the node computes, and the variable whose modulus it is
+    taken of, if any.
+    """
     x = node.inputs[0]
     if node.op.scalar.name == "log":
         bare = argument(x, "abs")
@@ -344,7 +349,7 @@ def determinant_of_inverse(node: Apply, graph: Any) -> Any:
     return None if x is None else reciprocal(Det()(Invertible()(x)))
 
 
-@rule(Det, why="only the diagonal counts; a NaN elsewhere in a Cholesky factor is also on it")
+@rule(Det, why="the product of the diagonal, where NaN of a Cholesky factor shows, too")
 def determinant_of_triangle(node: Apply, graph: Any) -> Any:
     """det(cholesky(x)) -> product of its diagonal;   det(diag(v)) -> the same"""
     x = node.inputs[0]
@@ -390,8 +395,8 @@ def solve_instead_of_inverse(node: Apply, graph: Any) -> Any:
 
 @rule(Dot, why="the solution is used with more digits than it has alone")
 def inverse_form(node: Apply, graph: Any) -> Any:
-    """dot(x, solve(a, y)) -> x^T a^-1 y, where the solution came from an inverse and is used only
-    here; of vectors, or of a row and a column
+    """dot(x, solve(a, y)) -> x^T a^-1 y, where the solution came from an inverse and has no other
+    client; of vectors, or of a row and a column
     """
     (x, y), out = node.inputs, node.outputs[0]
     if out.type.shape not in ((), (1, 1)):
@@ -416,7 +421,9 @@ def sum_with_solution(node: Apply, graph: Any) -> Any:
 
 
 def _inverse_form(x: Any, y: Any, graph: Any) -> Any:
-    """The sum of products of ``x`` and ``y``, one of which is a solution used only there."""
+    """Return the sum of products of ``x`` and ``y``, one of which is a solution without other
+    clients.
+    """
     for v, other in ((y, x), (x, y)):
         inner, _ = untransposed(v)
         solution = computed_by(inner, StableSolve)
@@ -430,7 +437,7 @@ def _inverse_form(x: Any, y: Any, graph: Any) -> Any:
 
 
 def _as_vector(x: Any) -> Any:
-    """A vector, a row or a column, as a vector; None for anything else."""
+    """Return a vector, a row or a column as a vector; None for anything else."""
     if x.ndim == 1:
         return x
     if x.ndim != 2 or 1 not in x.type.shape:

@@ -1,8 +1,8 @@
-"""Products of matrices and what is done to them: less computed, by the laws of matrices.
+"""Cheaper matrix products, by the algebra of matrices.
 
-What stays in these rules: NaN and infinity of the arguments show where they did, also where a
-length is 0, and lengths that do not fit are errors. Sums are rounded in another order; so what
-overflows on the way, though its arguments are finite, may differ.
+These rules keep NaN and infinity of the arguments, also where a length is 0, and errors for lengths
+that do not fit. Sums are rounded in another order; so overflow of partial results, with finite
+arguments, may differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from symcomp.ops.diagonal import Diagonal
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor, getitem
-from symcomp.ops.pattern import ARRAY, NOTHING
+from symcomp.ops.index_pattern import ARRAY, NOTHING
 from symcomp.ops.products import Dot, same_lengths
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.reduce import sum as sum_
@@ -34,7 +34,7 @@ from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.views import is_point, number, scaled
 
-# Longer chains are bracketed in parts.
+# Longer chains are divided.
 LONGEST_CHAIN = 12
 
 
@@ -42,15 +42,15 @@ LONGEST_CHAIN = 12
 
 
 def _plain_sum(node: Apply) -> bool:
-    """True if the node sums in the dtype of its input, one that BLAS has."""
+    """Tell whether the node sums in the dtype of its input, one that BLAS has."""
     x, op, dtype = node.inputs[0], node.op, node.outputs[0].dtype
     plain = op.reduction.name == "sum" and x.dtype == dtype and dtype in DTYPES
     return plain and op.acc_dtype in (None, dtype)
 
 
 def _lies_there(x: Any) -> bool:
-    """True if ``x`` is in memory anyway: no elementwise function computes it, which fusion would
-    join with the sum.
+    """Tell whether ``x`` is in memory anyway: no elementwise function computes it, which fusion
+    could join with the sum.
     """
     return computed_by(x, Elemwise) is None
 
@@ -93,7 +93,8 @@ def sum_of_sums_of_products(node: Apply, graph: Any) -> Any:
 
 @rule(Diagonal, why="only the elements on the diagonal are computed")
 def diagonal_of_dot(node: Apply, graph: Any) -> Any:
-    """diagonal(dot(a, b)) -> sum(a * b.T, axis=1), of the rows and columns that there are"""
+    """diagonal(dot(a, b)) -> sum(a * b.T, axis=1), over the rows and columns that the diagonal has
+    """
     factors = _small_product(node.inputs[0], graph)
     if factors is None:
         return None
@@ -107,7 +108,7 @@ def diagonal_of_dot(node: Apply, graph: Any) -> Any:
 
 
 def _small_product(product: Any, graph: Any) -> Any:
-    """The factors of a product of matrices that nothing else uses; None for anything else."""
+    """Return the factors of a matrix product without other clients; None for anything else."""
     dot = computed_by(product, Dot)
     if dot is None or not used_once(product, graph):
         return None
@@ -130,18 +131,21 @@ def places_of_dot(node: Apply, graph: Any) -> Any:
 
 
 def _rows(x: Any, index: Any) -> Any:
-    """``x[index]`` as a view, where ``index`` counts up from a number; None if it does not."""
+    """Return ``x[index]`` as a view, where ``index`` counts up from a number; None if it does not.
+    """
     found = _counted(index) if index.ndim == 1 else None
     if found is None:
         return None
     start, n = found
     view = getitem(x, slice(start, n + start) if start else slice(None, n))
-    # Fewer rows than the index has were an error.
+    # An index longer than the rows must still raise.
     return same_lengths("diagonal", index, view, [(0, 0)])
 
 
 def _counted(index: Any) -> tuple[int, Any] | None:
-    """(start, n) if the vector holds start, start + 1 .. start + n - 1; start is not negative."""
+    """Return (start, n) if the vector holds start, start + 1 .. start + n - 1; start is not
+    negative.
+    """
     if isinstance(index, TensorConstant):
         data, n = index.data, len(index.data)
         counts = n and data[0] >= 0 and np.array_equal(data, np.arange(data[0], data[0] + n))
@@ -160,7 +164,7 @@ def _counted(index: Any) -> tuple[int, Any] | None:
     return int(first + start), count.inputs[2]
 
 
-@rule(Reduce, why="the sum may be taken first; of nothing it is 0, whatever is not multiplied")
+@rule(Reduce, why="sums may be computed before the product; an empty sum is 0")
 def sum_of_dot(node: Apply, graph: Any) -> Any:
     """sum(dot(a, b)) -> dot(sum(a, 0), sum(b, 1));   over axis 0: dot(sum(a, 0), b);   over axis 1:
     dot(a, sum(b, 1))
@@ -185,7 +189,7 @@ def sum_of_dot(node: Apply, graph: Any) -> Any:
 
 
 def _read_once(x: Any, graph: Any) -> bool:
-    """True if one client reads the values of ``x``: others fill its shape with something else."""
+    """Tell whether only one client reads the values of ``x``: others only use its shape."""
     models = [
         elementwise(node.outputs[0], "second")
         for node, i in graph.clients[x]
@@ -220,8 +224,8 @@ def chain_order(node: Apply, graph: Any) -> Any:
 
 
 def _chain(node: Apply, graph: Any, most: int = LONGEST_CHAIN) -> tuple[list[Any], Any]:
-    """(factors, brackets) of the product, with the products that are computed for it alone, of
-    ``most`` factors.
+    """Return (factors, brackets) of the product, with those inner products that have no other
+    client, up to ``most`` factors.
     """
     left, brackets = _operand(node, 0, graph, most - 1)
     right, shifted = _operand(node, 1, graph, most - len(left))
@@ -229,8 +233,8 @@ def _chain(node: Apply, graph: Any, most: int = LONGEST_CHAIN) -> tuple[list[Any
 
 
 def _operand(node: Apply, place: int, graph: Any, most: int) -> tuple[list[Any], Any]:
-    """(factors, brackets) of an operand; itself if it is no product, or one whose vector is not at
-    the end.
+    """Return (factors, brackets) of an operand; itself if it is no product, or one whose vector is
+    not at the end.
     """
     x = node.inputs[place]
     inner = computed_by(x, Dot) or computed_by(x, MatrixChain)
@@ -252,7 +256,7 @@ def _shifted(brackets: Any, by: int) -> Any:
 
 
 def _ends_first(factors: list[Any], brackets: Any) -> bool:
-    """True if a vector at an end is multiplied with its neighbours, one after the other."""
+    """Tell whether a vector at an end is multiplied with its neighbours, one after the other."""
     for vector, near in ((factors[-1], 0), (factors[0], 1)):
         b = brackets
         while not isinstance(b, int) and isinstance(b[near], int):
@@ -263,7 +267,7 @@ def _ends_first(factors: list[Any], brackets: Any) -> bool:
 
 
 def _cost(brackets: Any, lengths: list[int]) -> int:
-    """The number of multiplications."""
+    """Return the number of multiplications."""
     total = 0
     pending = [brackets]
     while pending:
@@ -281,7 +285,7 @@ def _end(brackets: Any, side: int) -> int:
     return brackets
 
 
-@rule(Dot, why="the transposed of a product is the product of the transposed in reverse order")
+@rule(Dot, why="the transpose of a product is the product of the transposes in reverse order")
 def dot_of_transposed(node: Apply, graph: Any) -> Any:
     """dot(a.T, b.T) -> dot(b, a).T"""
     (a, first), (b, second) = (upright(x, False) for x in node.inputs)
@@ -293,7 +297,7 @@ def dot_of_transposed(node: Apply, graph: Any) -> Any:
 # -- factors
 
 
-@rule(Dot, why="a number multiplies the sums as well as what is summed, and BLAS does it")
+@rule(Dot, why="a scalar may multiply the sums instead of the terms, and BLAS does it")
 def scaled_operands(node: Apply, graph: Any) -> Any:
     """dot(2 * a, b) -> 2 * dot(a, b), for matrices and for products of two vectors; a scalar that
     is no constant only where the inner length is known not to be 0
@@ -316,12 +320,12 @@ def scaled_operands(node: Apply, graph: Any) -> Any:
 
 
 def _has_inner(node: Apply, graph: Any) -> bool:
-    """True if the product is known to sum over something."""
+    """Tell whether the product is known to sum over at least one element."""
     n = shapes_of(graph).of(node.inputs[0])[-1]
     return isinstance(n, int) and n > 0
 
 
-@rule(Dot, why="a product with equal elements is a sum; of nothing it is 0, whatever they are")
+@rule(Dot, why="a product with equal elements is a multiple of a sum; an empty sum is 0")
 def dot_of_filled(node: Apply, graph: Any) -> Any:
     """dot(a, alloc(c, k, m)) -> alloc(c * sum(a, axis=1), n, m); likewise from the left, for
     vectors and for what ``second`` filled
@@ -349,7 +353,7 @@ def dot_of_filled(node: Apply, graph: Any) -> Any:
 
 
 def _filled_with(x: Any) -> tuple[Any, Any]:
-    """(what all elements of ``x`` are, what else it takes its shape from)."""
+    """Return the value of all elements of ``x``, and the variables it takes its shape from."""
     alloc, second = computed_by(x, Alloc), elementwise(x, "second")
     if alloc is not None:
         value, model = alloc.inputs[0], None
@@ -361,7 +365,8 @@ def _filled_with(x: Any) -> tuple[Any, Any]:
 
 
 def _times(value: Any, total: Any, count: Any) -> Any:
-    """``value`` times a sum of ``count`` terms, which is 0 for none; None if that is known."""
+    """Return ``value`` times a sum of ``count`` terms, which is 0 for none; None if that is known.
+    """
     c = number(value)
     if c is not None and np.isfinite(c):
         return scaled(c, total)
@@ -372,8 +377,8 @@ def _times(value: Any, total: Any, count: Any) -> Any:
 
 
 def _with_checks_of(model: Any, x: Any, graph: Any) -> Any:
-    """``x``, with the check of lengths that goes if nobody computes ``model``; None if that cannot
-    be kept.
+    """Return ``x`` with the length checks that would be lost with ``model``; None if they cannot be
+    kept.
     """
     dot, (base, turned) = computed_by(model, Dot), upright(x, False)
     if model.owner is None or len(graph.clients[model]) > 1:
@@ -399,7 +404,7 @@ MATRIX_PRODUCTS = RuleSet(
 )  # fmt: skip
 
 
-# -- what is true of numbers only
+# -- identities
 
 
 @rule(Dot, why="1 x + 0 y is x unless y is NaN or infinite", tags=("nan_unsafe", "unsafe"))
@@ -416,7 +421,7 @@ def dot_with_identity(node: Apply, graph: Any) -> Any:
 
 
 def _is_identity(x: Any) -> bool:
-    """True if ``x`` is a constant identity matrix, or the graph that ``eye`` makes of one."""
+    """Tell whether ``x`` is a constant identity matrix, or the graph that ``eye`` makes of one."""
     if isinstance(x, TensorConstant):
         return bool(np.array_equal(x.data, np.eye(*x.data.shape)))
     inner = elementwise(x, "cast")

@@ -1,7 +1,8 @@
-"""Rules as patterns: what a rule looks for, and what it puts there, written as expressions.
+"""Rules as patterns: the expression that a rule replaces, and its replacement, written as
+expressions.
 
-``f.log(1 + x)`` is a pattern: the function log of a sum of 1 and anything. Variables of patterns
-stand for what they meet; one that occurs twice must meet the same twice.
+``f.log(1 + x)`` is a pattern: the function log of a sum of 1 and anything. A variable of a pattern
+matches any variable of the graph; if it occurs twice, it must match the same one twice.
 
 >>> from symcomp.rewrite.pattern import constants, f, pattern_rule, variables
 >>> x, y = variables("x y")
@@ -45,18 +46,18 @@ Bound = Mapping[str, Any]
 
 
 class Pattern:
-    """What may stand at one place of an expression. Operators make patterns of patterns."""
+    """A pattern of one place of an expression. Operators combine patterns."""
 
     def matches(self, x: Any, bound: Bound) -> Iterator[Bound]:
-        """Each way in which ``x`` fits: what the variables stand for, ``bound`` included."""
+        """Yield each match of ``x``: the values of the variables, those in ``bound`` included."""
         raise NotImplementedError
 
     def build(self, bound: Bound) -> Any:
-        """The expression, its variables replaced."""
+        """Build the expression, with its variables replaced."""
         raise NotImplementedError
 
     def names(self) -> Iterator[str]:
-        """The names of its variables, one for each occurrence."""
+        """Yield the names of its variables, one for each occurrence."""
         raise NotImplementedError
 
     def __add__(self, other: Any) -> Pattern:
@@ -98,7 +99,7 @@ class Pattern:
 
 @record(repr=False)
 class Number(Pattern):
-    """This number, in any dtype, with axes of length 1 only."""
+    """A number, in any dtype, with axes of length 1 only."""
 
     value: float
 
@@ -118,7 +119,8 @@ class Number(Pattern):
 
 @record(repr=False)
 class Anything(Pattern):
-    """A variable of a pattern; see ``variables`` and ``constants``, which make them."""
+    """A variable of a pattern; see ``variables`` and ``constants``, the functions that make them.
+    """
 
     name: str
     constant: bool = False
@@ -161,7 +163,7 @@ class Anything(Pattern):
 
 @record(repr=False)
 class Named(Pattern):
-    """What ``pattern`` meets, under a name."""
+    """A pattern whose match has a name."""
 
     name: str
     pattern: Pattern
@@ -195,13 +197,13 @@ class Call(Pattern):
 
     @property
     def tracked(self) -> Kind:
-        """What a rule that looks for it tracks."""
+        """The kind of nodes that a rule with this pattern visits."""
         if isinstance(self.kind, Elemwise):
             return self.kind.scalar.name
         return type(self.kind) if isinstance(self.kind, Op) else self.kind
 
     def fits(self, node: Apply) -> bool:
-        """True if the node applies the function or op."""
+        """Tell whether the node applies the function or op."""
         if isinstance(self.kind, str):
             return elementwise(node.outputs[0], self.kind) is node
         return node.op == self.kind if isinstance(self.kind, Op) else type(node.op) is self.kind
@@ -212,7 +214,7 @@ class Call(Pattern):
             yield from (found for found, rest in self.met(node, bound) if not rest)
 
     def met(self, node: Apply, bound: Bound) -> Iterator[tuple[Bound, Sequence[Any]]]:
-        """Each way in which the inputs of ``node`` fit, and the terms of a sum that are left."""
+        """Yield each match of the inputs of ``node``, and the terms of a sum that are left over."""
         inputs, n = node.inputs, len(self.args)
         if self.kind == "add":
             yield from self._met_sum(inputs, bound, node.outputs[0].dtype)
@@ -276,14 +278,14 @@ def _parenthesized(pattern: Pattern, outside: int) -> str:
 
 
 def _generality(pattern: Pattern) -> int:
-    """Which patterns of a sum choose their term first: those that few terms fit."""
+    """Rank the patterns of a sum: the ones that fit few terms choose their term first."""
     if isinstance(pattern, Anything):
         return 1 if pattern.constant else 3
     return 0 if isinstance(pattern, Number) else 2
 
 
 def _terms(node: Apply) -> list[Any]:
-    """The terms of a sum, those of sums in it included, in their order."""
+    """Return the terms of a sum, with those of nested sums, in order."""
     terms: list[Any] = []
     pending = [node.outputs[0]]
     while pending:
@@ -297,7 +299,7 @@ def _terms(node: Apply) -> list[Any]:
 
 
 def _in_turn(patterns: Sequence[Pattern], xs: Sequence[Any], bound: Bound) -> Iterator[Bound]:
-    """Each way in which the patterns fit, one by one."""
+    """Yield each match of the patterns, one by one."""
     if not patterns:
         yield bound
         return
@@ -308,7 +310,7 @@ def _in_turn(patterns: Sequence[Pattern], xs: Sequence[Any], bound: Bound) -> It
 def _choose(
     patterns: Sequence[Pattern], xs: list[Any], bound: Bound
 ) -> Iterator[tuple[Bound, list[Any]]]:
-    """Each way in which the patterns fit some of ``xs``, and the others of them."""
+    """Yield each match of the patterns with some of ``xs``, and the others of these."""
     if not patterns:
         yield bound, xs
         return
@@ -326,12 +328,12 @@ def _same(a: Variable, b: Variable) -> bool:
 
 
 class Match:
-    """What the variables of a pattern met: ``m.x`` for the variable named x.
+    """The variables matched by a pattern: ``m.x`` for the variable named x.
 
     Attributes
     ----------
     node : Apply
-        What is to be replaced.
+        The node to replace.
     graph : FunctionGraph
     """
 
@@ -348,7 +350,7 @@ class Match:
         return self._bound[name]
 
     def number(self, name: str) -> float:
-        """The value of a constant."""
+        """Return the value of a constant."""
         value = number(self._bound[name])
         if value is None:
             raise ValueError(f"{name} stands for {self._bound[name]}, which is no number")
@@ -396,7 +398,7 @@ def variables(
     shape: tuple[int | None, ...] | None = None,
     where: Callable[[Any], bool] | None = None,
 ) -> tuple[Anything, ...]:
-    """Variables of patterns, each of which stands for anything that meets the conditions.
+    """Return variables of patterns, each of which matches anything that meets the conditions.
 
     Parameters
     ----------
@@ -415,7 +417,7 @@ def variables(
 def constants(
     names: str, dtype: str | None = None, where: Callable[[float], bool] | None = None
 ) -> tuple[Anything, ...]:
-    """Variables of patterns that stand for real constants all of whose axes have length 1.
+    """Return variables of patterns that match real constants all of whose axes have length 1.
 
     Parameters
     ----------
@@ -428,7 +430,7 @@ def constants(
 
 
 def operation(kind: Op | type, *args: Any) -> Call:
-    """The pattern of an op, or of any op of a class (for what is looked for only).
+    """Return the pattern of an op, or of any op of a class (only for patterns to find).
 
     Parameters
     ----------
@@ -442,7 +444,7 @@ def operation(kind: Op | type, *args: Any) -> Call:
 
 
 def named(name: str, pattern: Pattern) -> Named:
-    """``pattern``, and a name for what meets it."""
+    """Return ``pattern`` with a name for its match."""
     return Named(name, pattern)
 
 
@@ -458,7 +460,7 @@ def pattern_rule(
     tags: Iterable[str] = (),
     why: str,
 ) -> Rule:
-    """The rule that replaces what meets ``pattern``.
+    """Make the rule that replaces matches of ``pattern``.
 
     Parameters
     ----------
@@ -548,7 +550,7 @@ def _function(
 
 
 def _filled(value: float, pattern: Call, match: Match) -> Any:
-    """The number, in the dtype of the node's output and of the shape of what the pattern met."""
+    """Return the number, in the dtype of the node's output and of the shape of the match."""
     node = match.node
     if not isinstance(node.op, Elemwise):
         raise TypeError(f"{value!r} cannot take the place of {node.op}, give a variable")
@@ -561,7 +563,9 @@ def _filled(value: float, pattern: Call, match: Match) -> Any:
 
 
 def _elementwise_names(pattern: Pattern) -> list[str] | None:
-    """The variables of a pattern of scalar functions: they broadcast to its shape; else None."""
+    """Return the variables of a pattern of scalar functions, which broadcast to its shape; else
+    None.
+    """
     found: dict[str, None] = {}
     pending = [pattern]
     while pending:

@@ -17,11 +17,11 @@ from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine, Known
 from symcomp.rewrite.extremes import EXTREMES
 from symcomp.rewrite.fusion import fuse
+from symcomp.rewrite.gather_labels import LENGTHS, PICKS
 from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.inline import INLINE_RULES
 from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.matrix_products import MATRIX_PRODUCTS, NAN_UNSAFE_MATRIX_PRODUCTS
-from symcomp.rewrite.picks import LENGTHS, PICKS
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.rewrite.stabilize.gamma import GAMMA_RULES
@@ -38,7 +38,7 @@ from symcomp.rewrite.unsafe import UNSAFE
 
 Selects = Callable[[frozenset[str]], bool]
 
-# Which of the optimizers apply something: from the cheapest to the fullest.
+# The optimizers that a phase or rule belongs to: from the cheapest to the fullest.
 EVERY = ("merge_only", "fast_compile", "up_to_stabilize", "fast_run")
 QUICK = EVERY[1:]
 STABLE = EVERY[2:]
@@ -72,7 +72,7 @@ PICKED, COMPARED = RuleSet(PICKS, FULL), RuleSet(LENGTHS, FULL)
 
 @record
 class Phase:
-    """One stage: rules applied until none applies, or a pass over the graph.
+    """A stage of rewriting: rules applied until none applies, or a pass over the graph.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ def rewrite(
     graph : FunctionGraph
         Changed in place.
     selects : callable
-        Tags -> whether to apply what has them.
+        Tags -> whether to apply phases and rules with these tags.
     on_error : {"warn", "raise", "ignore"}
         What to do with a rule that fails.
     phases : sequence of Phase
@@ -131,7 +131,7 @@ def rewrite(
     Returns
     -------
     Trace
-        What was done.
+        The firings of each phase.
     """
     trace = Trace()
     merging = selects(frozenset(["merge", *EVERY]))
@@ -141,7 +141,7 @@ def rewrite(
     for i, phase in enumerate(phases):
         rules = selected[i]
         if any(rules.names < later.names for later in selected[i + 1 :]) and rules:
-            continue  # the same and more is done then
+            continue  # a later phase includes it
         sweeps = phase.sweep is not None and selects(frozenset([phase.name, *phase.tags]))
         applies = bool(rules) or (phase.name == "merge" and (merging or folding))
         if not applies and not sweeps:

@@ -1,4 +1,4 @@
-"""Rules and phases of users: registered once, they are part of rewriting from then on."""
+"""Rules and phases of users: once registered, they take part in rewriting."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from symcomp.core.record import record
 from symcomp.rewrite.phases import FULL, QUICK, STABLE, Phase
 from symcomp.rewrite.rule import Rule, RuleSet
 
-# Which phases apply the rules of a phase, and the levels that a rule of it has if it names none.
+# Other phases that apply the rules of a phase; also the default levels of its rules.
 ALSO_IN = {"canonicalize": ("stabilize", "scan")}
 LEVELS = {"canonicalize": QUICK, "stabilize": STABLE}
 
 
 @record
 class _Added:
-    """A rule, and the phases that apply it; or a phase, and the one that it comes before."""
+    """A rule, and the phases that apply it; or a phase, and the one that it precedes."""
 
     what: Rule | Phase
     where: tuple[str, ...]
@@ -31,16 +31,16 @@ def register_rule(
 ) -> Rule:
     """Apply a rule in every function that is compiled from now on.
 
-    It is looked at before the rules that come with symcomp, and chosen by its tags as these are.
+    It is tried before the built-in rules, and selected by its tags like these.
 
     Parameters
     ----------
     rule : Rule
     phase : str
-        ``"canonicalize"``, ``"stabilize"``, ``"scan"``, ``"specialize"`` or ``"blas"``. What
-        canonicalizes is applied while the graph is stabilized, too.
+        ``"canonicalize"``, ``"stabilize"``, ``"scan"``, ``"specialize"`` or ``"blas"``. Rules
+        that canonicalize are also applied while the graph is stabilized.
     levels : iterable of str, optional
-        The optimizers that apply it; by default, those that apply its phase.
+        The optimizers that apply it; by default, the optimizers that apply its phase.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def register_rule(
 
 
 def register_phase(phase: Phase, before: str | None = None) -> Phase:
-    """Rewrite with one more phase from now on.
+    """Add a phase to rewriting.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def register_phase(phase: Phase, before: str | None = None) -> Phase:
 
 
 def unregister(what: Rule | Phase) -> None:
-    """Take back what ``register_rule`` or ``register_phase`` returned."""
+    """Undo ``register_rule`` or ``register_phase``, given the value they returned."""
     _added[:] = [added for added in _added if added.what is not what]
     _extended.clear()
 
@@ -94,7 +94,7 @@ def _add(added: _Added) -> None:
 
 
 def extended(phases: Sequence[Phase]) -> Sequence[Phase]:
-    """These phases with what was registered."""
+    """Return these phases with all registered ones."""
     if not _added:
         return phases
     known = _extended.get(phases)

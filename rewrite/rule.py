@@ -1,4 +1,5 @@
-"""A rewrite rule as a value: what it looks at, what it puts in its place, why that is true.
+"""A rewrite rule as a value: the nodes it visits, the replacement, and the reason why that is
+valid.
 
 Adding one is a few lines::
 
@@ -30,7 +31,7 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.record import record
 from symcomp.ops.elemwise import Elemwise
 
-# What a rule tracks: the name of a scalar function, or a class of ops.
+# The kind of nodes that a rule visits: the name of a scalar function, or a class of ops.
 Kind = str | type
 Result = Variable | Sequence[Variable | None] | None
 Function = Callable[[Apply, Any], Any]
@@ -38,7 +39,7 @@ Function = Callable[[Apply, Any], Any]
 
 @record(eq=False)
 class Rule:
-    """One rewrite.
+    """A rewrite rule.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class Rule:
     from_above: bool = False
 
     def tagged(self, tags: Iterable[str]) -> Rule:
-        """The same rule with more tags."""
+        """Return the same rule with more tags."""
         return replace(self, tags=self.tags | frozenset(tags))
 
     def __repr__(self) -> str:
@@ -85,7 +86,7 @@ def rule(
     subclasses: bool = False,
     from_above: bool = False,
 ) -> Callable[[Function], Rule]:
-    """Make a rule of the function below.
+    """Make a rule of the function below; a decorator.
 
     Parameters
     ----------
@@ -130,14 +131,14 @@ class RuleSet:
         return len(self.rules)
 
     def selected(self, selects: Callable[[frozenset[str]], bool]) -> RuleSet:
-        """The rules whose tags are selected."""
+        """Return the rules whose tags are selected."""
         return RuleSet(r for r in self.rules if selects(r.tags))
 
     def for_node(self, node: Apply) -> Sequence[Rule]:
-        """The rules that look at a node of this kind.
+        """Return the rules that visit a node of this kind.
 
-        Those of a row do not look at its in-place applications: whoever wrote one wants its
-        argument to be overwritten.
+        Rules of scalar functions do not visit in-place applications: these were written to
+        overwrite their argument.
         """
         op = node.op
         if type(op) is Elemwise:
@@ -148,7 +149,7 @@ class RuleSet:
         return self._rules_of(type(op)) if known is None else known
 
     def _rules_of(self, kind: type) -> Sequence[Rule]:
-        """The rules that look at ops of this class; remembered."""
+        """Return the rules that visit ops of this class; cached."""
         rules = list(self._by_kind.get(kind, ()))
         for base in kind.__mro__[1:]:
             rules += [r for r in self._by_kind.get(base, ()) if r.subclasses]
@@ -157,8 +158,8 @@ class RuleSet:
 
 
 def elementwise(variable: Any, *names: str) -> Apply | None:
-    """The node that computes ``variable`` if it applies one of these scalar functions, not in
-    place.
+    """Return the node that computes ``variable`` if it applies one of these scalar functions, not
+    in place.
     """
     node = variable.owner
     if node is not None and type(node.op) is Elemwise and node.op.scalar.name in names:
@@ -167,6 +168,6 @@ def elementwise(variable: Any, *names: str) -> Apply | None:
 
 
 def computed_by(variable: Any, kind: type) -> Apply | None:
-    """The node that computes ``variable`` if its op is of this class."""
+    """Return the node that computes ``variable`` if its op is of this class."""
     node = variable.owner
     return node if node is not None and isinstance(node.op, kind) else None

@@ -1,7 +1,7 @@
 """Facts about shapes: the length of every axis, a number or an expression in lengths of inputs.
 
 Lengths are interned: two axes with the same interned length are equally long in every call. Facts
-are found when asked for, once for each variable, and kept with the graph.
+are computed on demand, once for each variable, and kept with the graph.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from symcomp.rewrite.constant_folding import folded
 Length = Any  # int, or an int64 scalar variable
 Lengths = tuple[Length, ...]
 
-# Stands for the lengths of an output while they are inferred.
+# Placeholder for the lengths of an output while they are inferred.
 _PENDING: Any = object()
 
 
@@ -37,7 +37,8 @@ class Shapes:
         self._interned: dict[Any, Length] = {}
 
     def of(self, variable: Variable) -> Any:
-        """The lengths of ``variable``: a tuple of int or variable; None if it is no tensor."""
+        """Return the lengths of ``variable``: a tuple of int or variable; None if it is no tensor.
+        """
         found = self._known.get(variable, self)
         if found is _PENDING:
             found = self._known[variable] = self._from_itself(variable)
@@ -50,22 +51,24 @@ class Shapes:
         return self._known[variable]
 
     def same(self, x: Variable, a: int, y: Variable, b: int) -> bool:
-        """True if axis a of x is known to be as long as axis b of y."""
+        """Tell whether axis a of x is known to be as long as axis b of y."""
         m, n = self.of(x)[a], self.of(y)[b]
         return m is n or (isinstance(m, int) and m == n)
 
     def covers(self, x: Any, y: Any) -> bool:
-        """True if x is known to have the shape that x and y broadcast to (ranks are equal)."""
+        """Tell whether x is known to have the shape that x and y broadcast to (ranks are equal)."""
         return all(n == 1 or self.same(x, a, y, a) for a, n in enumerate(y.type.shape))
 
     def count(self, x: Variable, axes: Sequence[int]) -> tuple[int, list[int]]:
-        """The number of elements along ``axes``: its known part, and the other lengths, sorted."""
+        """Return the number of elements along ``axes``: its known part, and the other lengths,
+        sorted.
+        """
         lengths = [self.of(x)[a] for a in axes]
         known = prod(n for n in lengths if isinstance(n, int))
         return known, sorted(id(n) for n in lengths if not isinstance(n, int))
 
     def count_of(self, product: Variable) -> tuple[int, list[int]]:
-        """A product of lengths, read as ``count`` says it."""
+        """Return a product of lengths in the form of ``count``."""
         known, lengths = 1, []
         pending = [product]
         while pending:
@@ -79,8 +82,8 @@ class Shapes:
         return known, sorted(lengths)
 
     def size(self, x: Variable) -> tuple[int, list[int]]:
-        """The number of elements of x, read as ``count`` says it; equal ones are equal in every
-        call.
+        """Return the number of elements of x in the form of ``count``; equal ones are equal in
+        every call.
         """
         known = 1
         lengths: list[int] = []
@@ -96,7 +99,7 @@ class Shapes:
         except NotImplementedError:
             inferred = [None] * len(node.outputs)
         for out in node.outputs:
-            # A length may be said to be that of the output itself: running alone tells it.
+            # An op may give the length of the output itself: then it is only known at run time.
             self._known[out] = _PENDING
         for out, shape in zip(node.outputs, inferred, strict=True):
             self._known[out] = (
@@ -117,12 +120,14 @@ class Shapes:
         )
 
     def _shared(self, length: Variable) -> Length:
-        """The one variable for all nodes with the op and the inputs of that of ``length``."""
+        """Return the representative of all nodes with the op and inputs of the one that computes
+        ``length``.
+        """
         assert length.owner is not None
         return self._interned.setdefault((length.owner.op, *length.owner.inputs), length)
 
     def intern(self, length: Any) -> Length:
-        """The one int or variable for all expressions of an integer that are equal to this."""
+        """Return the representative, int or variable, of all equal integer expressions."""
         pending = [length]
         while pending:
             n = pending.pop()
@@ -139,13 +144,13 @@ class Shapes:
         return self._found(length)
 
     def _found(self, length: Any) -> Length | None:
-        """What the length is interned as; None if it is not yet."""
+        """Return the interned form of a length; None if it has none yet."""
         if not isinstance(length, Variable):
             return int(length)
         return int(length.data) if isinstance(length, Constant) else self._interned.get(length)
 
     def _parts(self, length: Variable) -> Sequence[Length]:
-        """The lengths that a length is computed from."""
+        """Return the lengths that a length is computed from."""
         node = length.owner
         if node is None or _is_scalar(node):
             return () if node is None else node.inputs
@@ -153,7 +158,7 @@ class Shapes:
         return () if entry is None else [entry]
 
     def _made_of(self, length: Variable, parts: Sequence[Length]) -> Length:
-        """The one for ``length``, from those for its parts."""
+        """Return the interned form of ``length``, given those of its parts."""
         node = length.owner
         if node is not None and isinstance(node.op, ShapeI):
             return self.of(node.inputs[0])[node.op.axis]
@@ -172,7 +177,7 @@ class Shapes:
         return int(values[0].data) if values else self._interned.setdefault((node.op, *parts), twin)
 
     def _entry(self, node: Apply) -> Length | None:
-        """What a node reads of a vector of lengths, if it can be named."""
+        """Return the entry that a node reads of a vector of lengths, if it is known."""
         if not isinstance(node.op, Subtensor) or len(node.inputs) != 1:
             return None
         vector: Any = node.inputs[0]
@@ -199,7 +204,7 @@ class Shapes:
 
 
 def _never(condition: Any, x: Any) -> bool:
-    """True if the condition says that ``x`` is negative, which a length cannot be."""
+    """Tell whether the condition means that ``x`` is negative, which a length cannot be."""
     owner = condition.owner if isinstance(condition, Variable) else None
     if owner is None or not _is_scalar(owner, "lt"):
         return False
@@ -208,7 +213,7 @@ def _never(condition: Any, x: Any) -> bool:
 
 
 def is_natural(x: Any) -> bool:
-    """True for a product of lengths and whole numbers that are not negative."""
+    """Tell whether ``x`` is a product of lengths and nonnegative integers."""
     pending = [x]
     while pending:
         v = pending.pop()
@@ -225,12 +230,14 @@ def is_natural(x: Any) -> bool:
 
 
 def _as_type(n: Length, like: Any) -> Any:
-    """A length as a scalar of the dtype of ``like``, whose entry it may be."""
+    """Cast a length to the dtype of ``like``, to stand as its entry."""
     return n if isinstance(n, Variable) else TensorType(like.dtype, ()).make_constant(n)
 
 
 def _is_scalar(node: Apply | None, name: str | None = None) -> bool:
-    """True if the node computes an integer scalar from such, by the function of this name."""
+    """Tell whether the node computes an integer scalar from integer scalars, by the function of
+    this name.
+    """
     return (
         node is not None
         and type(node.op) is Elemwise
@@ -245,7 +252,7 @@ def _is_length(x: Any) -> bool:
 
 
 def shapes_of(graph: FunctionGraph) -> Shapes:
-    """The facts about the shapes of ``graph``, kept with it."""
+    """Return the facts about the shapes of ``graph``, kept with it."""
     found = graph.facts.get("shapes")
     if found is None:
         found = graph.facts["shapes"] = Shapes()

@@ -17,7 +17,7 @@ from symcomp.rewrite.views import is_power_of_two, number
 
 
 def _times_root(x: Any) -> Any:
-    """x sqrt(x), and infinity for -infinity, too, as the power is."""
+    """Return x sqrt(x), and infinity for -infinity, too, as the power is."""
     infinity = np.asarray(np.inf, x.dtype)
     return switch(eq(x, -infinity), infinity, mul(x, sqrt(x)))
 
@@ -83,7 +83,7 @@ OF_SCIPY = (
 )  # fmt: skip
 
 
-@rule(*OF_SCIPY, why="SciPy's loops are of float32 and float64; others would run in Python")
+@rule(*OF_SCIPY, why="SciPy has loops for float32 and float64; other dtypes would run in Python")
 def function_of_scipy(node: Apply, graph: Any) -> Any:
     """f(integers) -> f(floats);  f(float16) -> cast(f(float32))"""
     out = node.outputs[0].dtype

@@ -1,4 +1,4 @@
-"""What the rewriter did: every rule that fired, on which node, made at which line of the user's."""
+"""The trace of rewriting: each rule that fired, its node, and the user's line of that node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from symcomp.core.source import Source
 
 
 def show(what: Any) -> str:
-    """A node with its inputs by name, or a variable: short, as there may be very many."""
+    """Return a node with its inputs by name, or a variable, as short text, since a trace may be
+    long.
+    """
     if isinstance(what, Apply):
         return f"{what.op}({', '.join(show(x) for x in what.inputs)})"
     if isinstance(what, Constant) and what.name is None:
@@ -22,7 +24,7 @@ def show(what: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """One application of a rule.
+    """An application of a rule.
 
     Attributes
     ----------
@@ -43,14 +45,14 @@ class Firing:
     why: str = ""
 
     def line(self) -> str:
-        """The firing as text."""
+        """Return the firing as text."""
         where = f"    [{self.source}]" if self.source is not None else ""
         return f"{self.before} -> {self.after}{where}"
 
 
 @dataclass
 class PhaseReport:
-    """What one phase did.
+    """The firings of one phase.
 
     Attributes
     ----------
@@ -70,7 +72,7 @@ class PhaseReport:
 
 @dataclass
 class Trace:
-    """What all phases did, in their order.
+    """The reports of all phases, in order.
 
     Attributes
     ----------
@@ -81,11 +83,11 @@ class Trace:
 
     @property
     def firings(self) -> list[Firing]:
-        """Those of all phases."""
+        """The firings of all phases."""
         return [firing for phase in self.phases for firing in phase.firings]
 
     def counts(self) -> dict[str, int]:
-        """How often each rule fired."""
+        """Count how often each rule fired."""
         return dict(Counter(firing.rule for firing in self.firings))
 
     def __str__(self) -> str:
@@ -100,7 +102,7 @@ class Trace:
 
 
 def _grouped(firings: list[Firing]) -> list[str]:
-    """Lines: each rule with its reason, in the order of first use, and where it fired."""
+    """Return lines: each rule with its reason, in the order of first use, and where it fired."""
     by_rule: dict[str, list[Firing]] = {}
     for firing in firings:
         by_rule.setdefault(firing.rule, []).append(firing)

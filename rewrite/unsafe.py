@@ -1,4 +1,4 @@
-"""Rules that turn NaN into numbers: not applied unless asked for, by ``optimizer="unsafe"`` or
+"""Rules that may turn NaN into numbers: applied only on request, by ``optimizer="unsafe"`` or
 ``Mode.including("unsafe")``.
 """
 
@@ -10,14 +10,16 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
+from symcomp.rewrite.pattern import pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, rule
-from symcomp.rewrite.views import as_product, as_sum, call, number, product_of, sum_of
+from symcomp.rewrite.views import as_product, as_sum, call, product_of, sum_of
 
 TAGS = ("nan_unsafe", "unsafe")
+(x,) = variables("x")
 
 
 def _filled(node: Apply, value: float) -> Any:
-    """The value, in the shape of all inputs together."""
+    """Return the value, in the shape of all inputs together."""
     out = node.outputs[0]
     model = node.inputs[0]
     for x in node.inputs[1:]:
@@ -25,19 +27,19 @@ def _filled(node: Apply, value: float) -> Any:
     return call("second", model, np.asarray(value, out.dtype))
 
 
-@rule("mul", why="0 times any number is 0; for infinity and NaN it is not", tags=TAGS)
-def zero_product(node: Apply, graph: Any) -> Any:
-    """x * 0 -> 0"""
-    return _filled(node, 0) if any(number(x) == 0 for x in node.inputs) else None
+zero_product = pattern_rule(
+    "zero_product", x * 0, 0, tags=TAGS,
+    why="0 times any number is 0, except for infinity and NaN",
+)  # fmt: skip
 
 
-@rule("true_div", why="0 over any number but 0 is 0; over NaN it is not", tags=TAGS)
-def zero_quotient(node: Apply, graph: Any) -> Any:
-    """0 / x -> 0"""
-    return _filled(node, 0) if number(node.inputs[0]) == 0 else None
+zero_quotient = pattern_rule(
+    "zero_quotient", 0 / x, 0, tags=TAGS,
+    why="0 over any number is 0, except over 0 and NaN",
+)  # fmt: skip
 
 
-@rule("sub", "add", why="equal numbers cancel; infinities and NaN do not", tags=TAGS)
+@rule("sub", "add", why="equal numbers cancel, except infinities and NaN", tags=TAGS)
 def equal_terms(node: Apply, graph: Any) -> Any:
     """x - x -> 0;   x + y - x -> y"""
     if not dtypes.is_float(node.outputs[0].dtype):
@@ -49,7 +51,7 @@ def equal_terms(node: Apply, graph: Any) -> Any:
     return call("second", _filled(node, 0), sum_of(total.constant, total.pairs(), node.outputs[0]))
 
 
-@rule("true_div", "mul", why="equal factors cancel; 0, infinity and NaN do not", tags=TAGS)
+@rule("true_div", "mul", why="equal factors cancel, except 0, infinity and NaN", tags=TAGS)
 def equal_factors(node: Apply, graph: Any) -> Any:
     """x / x -> 1;   x y / x -> y"""
     if not dtypes.is_float(node.outputs[0].dtype):

@@ -1,9 +1,9 @@
-"""Sums and products as they are read: however they are written, a sum is a number and terms with
-coefficients, a product a coefficient and factors with exponents.
+"""Views of sums and products, independent of how they are written: a sum as a number and terms with
+coefficients, a product as a coefficient and factors with exponents.
 
-Rules that look for ``1 - exp(x)`` see it also in ``-exp(x) + 1``, ``1 + -1 * exp(x)`` or
-``-(exp(x) - 1)``. Views are read from graphs and never stand in them. They are exact: what would
-round differently (a division by 3 in a sum) is left as one term.
+Rules that look for ``1 - exp(x)`` see it also in ``-exp(x) + 1``, ``1 + -1 * exp(x)`` or ``-(exp(x)
+- 1)``. Views are read from graphs and are never part of them. They are exact: an operation that
+would round differently (a division by 3 in a sum) stays one term.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from symcomp.ops.index import Subtensor
 from symcomp.ops.scalar_math import cast, mul, neg, pow, reciprocal, sqr, sqrt, true_div
 from symcomp.rewrite.rule import elementwise
 
-# Longer sums and products are read as they are nested, and so are deeper ones.
+# Longer sums and products are not flattened, nor deeper ones.
 LONGEST = 8
 DEEPEST = 32
 
 
 def number(x: Any) -> float | None:
-    """The value of a real constant all of whose axes have length 1, whatever it is shaped by."""
+    """Return the value of a real constant all of whose axes have length 1, whatever gives it its
+    shape.
+    """
     while not isinstance(x, TensorConstant):
         node = x.owner
         if node is None:
@@ -47,33 +49,35 @@ def number(x: Any) -> float | None:
 
 
 def is_point(x: Any) -> bool:
-    """True if all axes of ``x`` are known to have length 1."""
+    """Tell whether all axes of ``x`` are known to have length 1."""
     return all(n == 1 for n in x.type.shape)
 
 
 def call(name: str, *args: Any) -> Any:
-    """The scalar function ``name`` applied to ``args``."""
+    """Apply the scalar function ``name`` to ``args``."""
     return Elemwise(ROWS[name]())(*args)
 
 
 def argument(x: Any, *names: str) -> Any:
-    """The argument of the scalar function of one of these names that computes ``x``, or None."""
+    """Return the argument of the scalar function of one of these names that computes ``x``, or
+    None.
+    """
     node = elementwise(x, *names)
     return node.inputs[0] if node is not None else None
 
 
 def is_power_of_two(c: float) -> bool:
-    """True if multiplying by ``c`` rounds nothing (but at the ends of the range)."""
+    """Tell whether multiplying by ``c`` rounds nothing (except at the ends of the range)."""
     return math.isfinite(c) and c != 0 and abs(math.frexp(c)[0]) == 0.5
 
 
-# Kept while somebody has them, so that two readings of one variable are one.
+# Weak values: two readings of one variable are the same object while either is in use.
 _converted: WeakValueDictionary[tuple[Any, str], Any] = WeakValueDictionary()
 
 
 def converted(x: Any, dtype: str) -> Any:
-    """``x``, a part of a sum or product of floats of this dtype, so that what is computed from it
-    has this dtype: a function of one argument is that of the converted argument.
+    """Return ``x``, a part of a sum or product of floats of this dtype, such that functions of it
+    have this dtype: a function of one argument is that of the converted argument.
     """
     if dtypes.to_float(x.dtype) == dtype or not dtypes.is_float(dtype):
         return x
@@ -88,14 +92,14 @@ def converted(x: Any, dtype: str) -> Any:
     return found
 
 
-# -- what was read
+# -- cache of views
 
 View = TypeVar("View")
 _memories: list[dict[Any, Any]] = []
 
 
 def _remembered(read: Callable[[Any], View]) -> Callable[[Any], View]:
-    """``read``, done once for a variable until ``forget``: many rules read the same."""
+    """Cache ``read`` by variable until ``forget`` is called: many rules read the same."""
     memory: dict[Any, View] = {}
     _memories.append(memory)
 
@@ -110,7 +114,7 @@ def _remembered(read: Callable[[Any], View]) -> Callable[[Any], View]:
 
 
 def forget() -> None:
-    """Views are read anew: whoever changes a graph says so, between one rule and the next."""
+    """Clear the cache; to be called after each change of a graph, before the next rule."""
     for memory in _memories:
         memory.clear()
 
@@ -127,19 +131,19 @@ class Sum:
 
     @property
     def single(self) -> tuple[Any, float] | None:
-        """The only term and its coefficient, if there is one only."""
+        """The only term and its coefficient, if there is just one."""
         return next(iter(self.terms.items())) if len(self.terms) == 1 else None
 
     def pairs(self) -> list[tuple[Any, float]]:
-        """Terms and coefficients."""
+        """Return terms and coefficients."""
         return list(self.terms.items())
 
     def times(self, c: float) -> Sum:
-        """The multiple."""
+        """Return the sum multiplied by c."""
         return Sum(c * self.constant, {t: c * k for t, k in self.terms.items()})
 
     def plus(self, other: Sum) -> Sum:
-        """The sum of both; terms that cancel are left out."""
+        """Add two sums; terms that cancel are dropped."""
         terms = dict(self.terms)
         for term, c in other.terms.items():
             terms[term] = terms.get(term, 0.0) + c
@@ -148,7 +152,7 @@ class Sum:
 
 @_remembered
 def as_sum(x: Any) -> Sum:
-    """Read ``x`` as a sum. The answer is shared: it is not to be changed."""
+    """Read ``x`` as a sum. The result is shared: do not modify it."""
     result = Sum(0.0, {})
     dtype = x.dtype
     pending = [(x, 1.0)]
@@ -172,7 +176,7 @@ def as_sum(x: Any) -> Sum:
 
 
 def _addends(x: Any) -> list[tuple[Any, float]] | None:
-    """What ``x`` adds up, with signs or exact coefficients; None if it is no sum."""
+    """Return the terms of ``x`` with signs or exact coefficients; None if it is no sum."""
     node = elementwise(x, "add", "sub", "neg", "mul", "true_div", "identity")
     if node is None:
         return None
@@ -198,7 +202,7 @@ def _multiple(name: str, inputs: Sequence[Any]) -> list[tuple[Any, float]] | Non
 
 
 def sum_of(constant: float, terms: Sequence[tuple[Any, float]], like: Any) -> Any:
-    """The expression of a sum: no term without need, subtraction for negative coefficients.
+    """Build the expression of a sum: no needless term, subtraction for negative coefficients.
 
     ``like`` gives the dtype of a sum without terms.
     """
@@ -217,7 +221,7 @@ def sum_of(constant: float, terms: Sequence[tuple[Any, float]], like: Any) -> An
 
 
 def scaled(c: float, x: Any) -> Any:
-    """``c * x``, where it is known to be simpler without a product."""
+    """Return ``c * x``, if it is known to be simpler without a product."""
     if c == 1:
         return x
     value = number(x)
@@ -245,17 +249,18 @@ class Product:
 
     @property
     def single(self) -> Any:
-        """The only factor, if there is one only and its exponent is 1."""
+        """The only factor, if there is just one and its exponent is 1."""
         (factor, exponent), *more = self.factors.items() if self.factors else [(None, 0)]
         return factor if exponent == 1 and not more else None
 
     def without(self, *factors: Any) -> Product:
-        """The same without some factors."""
+        """Return the product without some factors."""
         rest = {f: e for f, e in self.factors.items() if not any(f is g for g in factors)}
         return Product(self.coefficient, rest)
 
     def found(self, exponent: float, *names: str) -> list[tuple[Any, Any]]:
-        """(factor, argument) of the factors with this exponent that apply one of these functions.
+        """Return (factor, argument) of the factors with this exponent that apply one of these
+        functions.
 
         An empty ``names`` finds all factors.
         """
@@ -266,14 +271,14 @@ class Product:
         ]
 
     def times(self, *more: Any) -> Any:
-        """The expression of this product and ``more`` factors."""
+        """Build the expression of this product times ``more`` factors."""
         return product_of(self, more)
 
 
 @_remembered
 def as_product(x: Any) -> Product:
-    """Read ``x`` as a product. Exponents other than whole numbers are those of one function. The
-    answer is shared: it is not to be changed.
+    """Read ``x`` as a product. Only powers of one function have non-integer exponents. The result
+    is shared: do not modify it.
     """
     result = Product(1.0, {})
     dtype = x.dtype
@@ -299,7 +304,7 @@ def as_product(x: Any) -> Product:
 
 
 def _multiplicands(x: Any) -> list[tuple[Any, float]] | None:
-    """What ``x`` multiplies, with exponents; None if it is no product."""
+    """Return the factors of ``x`` with exponents; None if it is no product."""
     names = ("mul", "true_div", "neg", "reciprocal", "sqr", "sqrt", "pow", "identity")
     node = elementwise(x, *names)
     if node is None:
@@ -320,7 +325,7 @@ def _multiplicands(x: Any) -> list[tuple[Any, float]] | None:
 
 
 class _Constants(dict[str, Any]):
-    """-1 in each dtype."""
+    """Constants -1 by dtype."""
 
     def __missing__(self, dtype: str) -> Any:
         array = np.asarray(-1, dtype)
@@ -332,7 +337,7 @@ _MINUS_ONE = _Constants()
 
 
 def product_of(product: Product, more: Sequence[Any] = ()) -> Any:
-    """The expression of a product: one division at most, no factor without need."""
+    """Build the expression of a product: at most one division, no needless factor."""
     above: list[Any] = list(more)
     below: list[Any] = []
     for factor, e in product.factors.items():
@@ -357,7 +362,7 @@ def _multiply(factors: Sequence[Any]) -> Any:
 
 
 def powered(x: Any, e: float) -> Any:
-    """``x ** e`` for e > 0, by the cheapest function."""
+    """Return ``x ** e`` for e > 0, by the cheapest function."""
     if e == 1:
         return x
     if e == 2:
@@ -369,8 +374,9 @@ def powered(x: Any, e: float) -> Any:
 
 
 def through_views(x: Any, reading: bool = False) -> tuple[Any, list[Apply]]:
-    """What ``x`` is a rearrangement of (axes of length 1 put in or dropped, transposed), and the
-    nodes that rearrange it, the outermost first. With ``reading``, also what elements are read of.
+    """Return the variable that ``x`` is a rearrangement of (axes of length 1 inserted or dropped,
+    transposed), and the rearranging nodes, the outermost first. With ``reading``, look through
+    indexing, too.
     """
     kinds = (DimShuffle, Subtensor) if reading else DimShuffle
     nodes: list[Apply] = []
@@ -381,7 +387,9 @@ def through_views(x: Any, reading: bool = False) -> tuple[Any, list[Apply]]:
 
 
 def puts_back(views: Sequence[Apply], axes: Sequence[int], ndim: int) -> bool:
-    """True if ``views`` put reduced axes back, with length 1, where they were among ``ndim``."""
+    """Tell whether ``views`` insert the reduced axes again, with length 1, at their places among
+    ``ndim``.
+    """
     order: tuple[int | str, ...] = tuple(range(ndim - len(axes)))
     for view in reversed(views):
         assert isinstance(view.op, DimShuffle)
@@ -391,14 +399,14 @@ def puts_back(views: Sequence[Apply], axes: Sequence[int], ndim: int) -> bool:
 
 
 def rearranged(x: Any, nodes: Sequence[Apply]) -> Any:
-    """``x`` put through the ops of ``nodes``, the last first."""
+    """Apply the ops of ``nodes`` to ``x``, the last first."""
     for node in reversed(nodes):
         x = node.op(x, *node.inputs[1:])
     return x
 
 
 def same(x: Variable, y: Variable) -> bool:
-    """True if both are one variable (after merging), or equal constants."""
+    """Tell whether both are one variable (after merging), or equal constants."""
     if x is y:
         return True
     return (

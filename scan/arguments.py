@@ -1,4 +1,4 @@
-"""The arguments of ``scan``, checked and brought to one form."""
+"""Check the arguments of ``scan``, and bring them to one form."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from symcomp.scan.run import by_fast_compile, by_fast_run
 
 
 @dataclass
-class Steps:
-    """One sequence: for each tap, the rows that step t reads as row t, and a variable for one.
+class SequenceArgument:
+    """A sequence: for each tap, the rows that step t reads as row t, and a variable for one row.
 
     ``source`` is the sequence itself.
     """
@@ -36,7 +36,7 @@ class Steps:
 
 @dataclass
 class State:
-    """One output: with taps a state that starts from ``start``, one row per step of its depth."""
+    """An output: with taps a state that starts from ``start``, one row per step of its depth."""
 
     label: str
     taps: tuple[int, ...] = ()
@@ -46,12 +46,12 @@ class State:
 
     @property
     def lags(self) -> tuple[int, ...]:
-        """How many steps back each row is."""
+        """For each tap, how many steps back its row is."""
         return tuple(-tap for tap in self.taps)
 
 
 def read_name(name: Any, default: str) -> str:
-    """The name of a loop, for messages."""
+    """Return the name of a loop, for error messages."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"{default}: name is {describe_value(name)}; it must be a str or None")
     return name or default
@@ -64,14 +64,14 @@ def check_flag(argument: str, value: Any, who: str) -> None:
 
 
 def as_list(argument: Any) -> list[Any]:
-    """One thing as a list, None as an empty one."""
+    """Return one argument as a list; None as an empty one."""
     if argument is None:
         return []
     return list(argument) if isinstance(argument, list | tuple) else [argument]
 
 
-def read_sequence(item: Any, position: int, backwards: bool, who: str) -> Steps:
-    """One element of ``sequences``."""
+def read_sequence(item: Any, position: int, backwards: bool, who: str) -> SequenceArgument:
+    """Read an element of ``sequences``."""
     taps: Any = [0]
     if isinstance(item, Mapping):
         _check_keys(item, ("input", "taps"), f"{who}: sequence {position}")
@@ -102,11 +102,11 @@ def read_sequence(item: Any, position: int, backwards: bool, who: str) -> Steps:
         slices.append(part[::-1] if backwards else part)
         name = f"{x.name or f'sequence {position}'}[t{_signed(tap)}]"
         rows.append(TensorType(x.dtype, x.type.shape[1:])(name))
-    return Steps(label, x, slices, rows, span)
+    return SequenceArgument(label, x, slices, rows, span)
 
 
 def read_state(item: Any, position: int, who: str) -> State:
-    """One element of ``outputs_info``."""
+    """Read an element of ``outputs_info``."""
     label = f"output {position}"
     if item is None:
         return State(label)
@@ -144,15 +144,19 @@ def _first_rows(x: TensorVariable, taps: tuple[int, ...], who: str) -> Any:
     if x.ndim == 0 or (x.type.shape[0] is not None and x.type.shape[0] < depth):
         raise ShapeError(
             f"{who}: the initial value is {x.type}; the taps {list(taps)} need {depth} rows, the "
-            f"one of step -{depth} first: give it so many, or taps that are nearer"
+            f"one of step -{depth} first: give it {depth} rows, or shorter taps"
         )
     return x if x.type.shape[0] == depth else x[:depth]
 
 
 def read_steps(
-    n_steps: Any, sequences: Sequence[Steps], who: str, given_by: str = "n_steps or a sequence"
+    n_steps: Any,
+    sequences: Sequence[SequenceArgument],
+    who: str,
+    given_by: str = "n_steps or a sequence",
 ) -> Any:
-    """The number of steps as an int64 scalar; ``given_by`` names the arguments that say it."""
+    """Return the number of steps as an int64 scalar; ``given_by`` names the arguments that give it.
+    """
     if n_steps is None:
         return _shortest(sequences, who, given_by)
     if isinstance(n_steps, bool | float | np.floating | str):
@@ -180,7 +184,7 @@ def read_steps(
     return n
 
 
-def _shortest(sequences: Sequence[Steps], who: str, given_by: str) -> Any:
+def _shortest(sequences: Sequence[SequenceArgument], who: str, given_by: str) -> Any:
     if not sequences:
         raise ValueError(
             f"{who}: n_steps is missing, and there is no sequence to take it from: pass {given_by}"
@@ -202,7 +206,8 @@ def _shortest(sequences: Sequence[Steps], who: str, given_by: str) -> Any:
 
 
 def read_selects(mode: Any, who: str) -> Callable[[frozenset[str]], bool] | None:
-    """Which rewrites the body gets: a Mode says it, or the name of one; None: all."""
+    """Return the test for the rewrites of the body, given by a Mode or the name of one; None: all.
+    """
     if mode is None:
         return None
     levels = {"fast_run": by_fast_run, "fast_compile": by_fast_compile, "mode": by_fast_run}
@@ -219,7 +224,7 @@ def read_selects(mode: Any, who: str) -> Callable[[frozenset[str]], bool] | None
 
 
 def fitted(new: Any, state: State, who: str) -> Any:
-    """What the step gives for a state, in the dtype of the state.
+    """Return the step's value of a state, cast to the dtype of the state.
 
     Raises
     ------
@@ -257,7 +262,7 @@ def fitted(new: Any, state: State, who: str) -> Any:
 
 
 def read_non_sequence(item: Any, position: int, who: str) -> Variable:
-    """One element of ``non_sequences``."""
+    """Read an element of ``non_sequences``."""
     if isinstance(item, Variable):
         return item
     wanted = "pass variables, arrays or numbers; the step finds other objects by closure"

@@ -1,4 +1,4 @@
-"""Checkpoints by a budget: how many steps a chunk may have, given the bytes that may be kept."""
+"""Checkpoints by a budget: the largest number of steps in a chunk, given a limit of bytes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ UNITS = {"b": 1} | {
 
 @record
 class Budget:
-    """How many bytes the gradient of a loop may keep."""
+    """The bytes that the gradient of a loop may keep."""
 
     n_bytes: int
 
 
 def read_budget(text: str) -> Budget | None:
-    """A text as "64 MB" or "1.5GiB"; None if it is none."""
+    """Parse a text such as "64 MB" or "1.5GiB"; None if it is none."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?b)\s*", text, re.IGNORECASE)
     if found is None or found[2].lower() not in UNITS:
         return None
@@ -51,10 +51,10 @@ def read_budget(text: str) -> Budget | None:
 class ChunkLength(Op):
     """The most steps N of a chunk with which n steps keep no more than ``budget`` bytes.
 
-    n, bytes S of a state, bytes R of what a step makes -> N, 1 <= N <= max(n, 1); int64 scalars.
+    n, bytes S of a state, bytes R that a step makes -> N, 1 <= N <= max(n, 1); int64 scalars.
 
-    A state is kept for each of the (n - 1) // N chunks before the last, and N steps at a time are
-    there in full: (n - 1) // N S + N R <= budget, of which n / N S + N R <= budget is enough: the
+    A state is kept for each of the (n - 1) // N chunks before the last, and all values of N steps
+    at a time: (n - 1) // N S + N R <= budget, of which n / N S + N R <= budget is enough: the
     larger root of R N^2 - budget N + n S = 0.
     """
 
@@ -91,10 +91,10 @@ class ChunkLength(Op):
 
 
 def steps_within(budget: Budget, op: Any, arguments: Arguments) -> TensorVariable:
-    """The steps in a chunk of a loop, int64 scalar.
+    """Return the number of steps in a chunk of a loop, as an int64 scalar.
 
-    What a step makes is counted as all values that its ops compute, as many gradients, and as many
-    values in between: more than is kept, so that the budget holds whatever the rewrites save.
+    The bytes of a step are overestimated as all values that its ops compute, as many gradients, and
+    as many values in between, so that the budget holds whatever the rewrites save.
     """
     step = op.layout.step(op.body.inputs)
     state = [(depth, rows[0]) for depth, rows in zip(op.layout.depths, step.lagged, strict=True)]
@@ -114,7 +114,7 @@ def steps_within(budget: Budget, op: Any, arguments: Arguments) -> TensorVariabl
 def _total_bytes(
     items: Sequence[tuple[int, TensorVariable]], op: Any, arguments: Arguments
 ) -> TensorVariable:
-    """The bytes of so many of each variable of the body, as an expression outside."""
+    """Return the bytes of each variable of the body times its count, as an expression outside."""
     facts = Shapes()
     inner = [list(facts.of(x)) for _, x in items]
     shapes = Arguments(

@@ -1,4 +1,4 @@
-"""``scan``: a loop from a Python function that builds one step."""
+"""``scan``: make a loop from a Python function that builds one step."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import MissingInputError
 from symcomp.ops.random.state import RandomType
 from symcomp.scan.arguments import (
+    SequenceArgument,
     State,
-    Steps,
     as_list,
     check_flag,
     fitted,
@@ -27,18 +27,18 @@ from symcomp.scan.arguments import (
 from symcomp.scan.budget import Budget
 from symcomp.scan.calling import call_step, check_step, described
 from symcomp.scan.checkpoint import checkpointed, read_every
+from symcomp.scan.error_notes import with_location
 from symcomp.scan.invariants import Invariants, invariants_of, is_shared, surroundings
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
 from symcomp.scan.op import Scan
 from symcomp.scan.run import by_fast_run
-from symcomp.scan.told import told_where
 from symcomp.scan.updates import OrderedUpdates, read_step
 
-# What a step with too many parameters needs.
+# Hint for steps with too many parameters.
 MORE = "pass more sequences, outputs_info or non_sequences"
 
 
-@told_where
+@with_location
 def scan(
     fn: Callable[..., Any],
     sequences: Any = None,
@@ -57,7 +57,7 @@ def scan(
     recompute: bool = False,
     checkpoint: Any = None,
 ) -> Any:
-    """Repeat a step, each time with the next rows of sequences and with what it made before.
+    """Repeat a step, each time with the next rows of sequences and with its earlier results.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def scan(
         (one or a list), and may return also a dict (or pairs) of updates of shared variables, and
         ``until(condition)``.
     sequences : tensor_like or dict, or list of them, optional
-        What to go through along the first axis. ``dict(input=x, taps=[-1, 0, 2])`` reads x[t-1],
+        Iterated over along the first axis. ``dict(input=x, taps=[-1, 0, 2])`` reads x[t-1],
         x[t] and x[t+2], where t starts from 1, so that there is an x[t-1].
     outputs_info : tensor_like, dict or None, or list of them, optional
         For each output its value before the first step, if the step reads it; else None.
@@ -75,34 +75,35 @@ def scan(
         front, and as many rows as the longest tap, the oldest first.
     non_sequences : Variable or list of them, optional
         Passed to each step as they are, and computed once: a random draw among them is the same in
-        all steps. Whatever else ``fn`` uses is found without being named.
+        all steps. Other variables that ``fn`` uses are found without being listed.
     n_steps : int or integer scalar, optional
-        By default the length of the shortest sequence. With ``until``: the most steps to do.
+        By default the length of the shortest sequence. With ``until``: the most steps.
     truncate_gradient : int
         Gradients go back this many steps from the last one; -1: all.
     go_backwards : bool
-        Go through the sequences from the last row to the first.
+        Iterate over the sequences from the last row to the first.
     mode : Mode or str, optional
-        Which rewrites the step gets; by default all that are safe. A mode that looks at values, as
-        MonitorMode, sees those of the steps.
+        Selects the rewrites of the step; by default all safe ones. A mode that inspects values, as
+        MonitorMode, inspects those of the steps.
     name : str, optional
-        For messages and printing.
+        A name for messages and printing.
     profile, allow_gc
-        Accepted as Theano has them. A profile of the function shows the scan and its steps, and
-        what a step leaves is dropped when the next one does not need it.
+        Accepted for compatibility with Theano. A profile of the function shows the scan and its
+        steps, and values of a step are freed when the next one does not need them.
     strict : bool
-        Whether ``fn`` may use, of shared variables, those among the ``non_sequences`` alone (and
-        those that the step updates).
+        If true, ``fn`` may only use the shared variables among the ``non_sequences``, and the ones
+        that the step updates.
     return_list : bool
         Return a list also for one output.
     return_updates : bool
-        Whether to return the updates, too.
+        If true, return the updates, too.
     recompute : bool
-        Gradients keep the states of each step alone, and compute all else again.
+        If true, gradients keep only the states of each step, and compute all other values again.
     checkpoint : int or str, optional
-        Gradients keep the states of every so many steps alone, and do the steps between again;
-        "auto": the square root of the number of steps; "64 MB", "1.5 GiB": as many as there is
-        room for. With ``until``, the steps are counted first, by a loop that keeps nothing.
+        Gradients keep only the states of every k-th step, and repeat the steps between. An int is
+        k; "auto": the square root of the number of steps; "64 MB", "1.5 GiB": the largest k for
+        which this memory suffices. With ``until``, the steps are counted first, by a loop that
+        keeps nothing.
 
     Returns
     -------
@@ -178,27 +179,27 @@ def _truncation(steps: Any, who: str) -> int:
 
 
 class Draft:
-    """One step that was built, with the variables that stand for rows in it.
+    """A step that was built, with the variables that stand for rows in it.
 
     Parameters
     ----------
     who : str
         The name of the scan.
-    steps : sequence of Steps
+    steps : sequence of SequenceArgument
     states : sequence of State
     outputs : sequence of TensorVariable
-        Of the step, one for each state.
+        The step's outputs, one for each state.
     updates : dict
         New values of shared variables.
     condition : TensorVariable or None
     invariants : Invariants
-        What is computed once.
+        The loop-invariant variables.
     """
 
     def __init__(
         self,
         who: str,
-        steps: Sequence[Steps],
+        steps: Sequence[SequenceArgument],
         states: Sequence[State],
         outputs: Sequence[Any],
         updates: dict[Any, Any],
@@ -228,8 +229,8 @@ class Draft:
         return [*self._outputs, *self._updates.values(), *last]
 
     def _add_default_updates(self) -> None:
-        """Shared variables that update themselves, as the state of random streams, do so in each
-        step. The states that invariants were drawn from stay.
+        """Add the default updates of shared variables, as the state of random streams, to each
+        step. The states that invariants were drawn from are not updated.
         """
         found = True
         while found:
@@ -252,14 +253,14 @@ class Draft:
         recompute: bool = False,
         every: int | str | Budget | None = None,
     ) -> tuple[list[Any], OrderedUpdates, list[Any]]:
-        """Make the scan; the outputs, the updates, and what each state is at the end.
+        """Make the scan; return the outputs, the updates, and the final value of each state.
 
         Parameters
         ----------
         n : TensorVariable
             The number of steps.
         allowed : sequence of Variable or None
-            What the step may use of the graph around; None: everything.
+            Variables of the surrounding graph that the step may use; None: all.
         truncate, selects, recompute
             See Scan.
         every : int, "auto", Budget or None
@@ -304,7 +305,7 @@ class Draft:
         return [answers[i] for i in range(len(outputs))], updates, ends
 
     def _check_allowed(self, captured: Sequence[Variable], allowed: Sequence[Variable]) -> None:
-        """Refuse shared variables that were not passed."""
+        """Raise if the step uses shared variables that were not passed."""
         passed = {*allowed, *self._invariants.variables}
         for x in graph_inputs(captured, passed):
             if x not in passed and is_shared(x) and not self._was_drawn_from(x):
@@ -317,7 +318,7 @@ class Draft:
 def _applied(
     op: Scan, given: Arguments, every: int | str | Budget | None
 ) -> tuple[Results, list[Any]]:
-    """The rows that steps make, and what each traced state is at the end."""
+    """Return the rows that steps make, and the final value of each traced state."""
     if every is not None:
         return checkpointed(op, given, every)
     whole = op.layout.results(op(*flat_arguments(given)))
@@ -326,16 +327,17 @@ def _applied(
 
 
 def _independent_of_start(op: Scan) -> list[int]:
-    """List the traced states of which no step makes anything that depends on the first rows."""
+    """List the traced states that no step derives from the initial rows."""
     places = op.layout.step(range(len(op.body.inputs))).lagged
     return [i for i, rows in enumerate(places) if not any(op.reach[p][i] for p in rows)]
 
 
 def _stacked_too(op: Scan, states: Sequence[int]) -> Scan:
-    """``op`` with further outputs, after the stacked ones: the rows that steps make of ``states``.
+    """Return ``op`` with further outputs, after the stacked ones: the rows that steps make of
+    ``states``.
 
-    The rows of a traced state begin with those that it starts from, so all of them are connected
-    to the initial value; the rows of a stacked output are not.
+    The rows of a traced state begin with its initial rows, so all of them are connected to the
+    initial value; the rows of a stacked output are not.
     """
     if not states:
         return op

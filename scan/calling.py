@@ -28,7 +28,7 @@ def read_tensor(item: Any, what: str, wanted: str) -> TensorVariable:
     what : str
         The argument, for the message.
     wanted : str
-        What may be passed instead.
+        The values accepted instead.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def check_step(step: Any, who: str, argument: str = "fn") -> None:
 def call_step(
     step: Callable[..., Any], who: str, parts: Sequence[tuple[str, Sequence[Any]]], remedy: str
 ) -> Any:
-    """Return what ``step`` gives for its arguments.
+    """Call ``step`` and return its result.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def call_step(
     parts : sequence of (str, sequence)
         The arguments in order, in groups: where they come from, and they themselves.
     remedy : str
-        What to pass to the loop if the step needs more arguments.
+        The arguments of the loop to extend if the step needs more arguments.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def call_step(
     arguments = [x for _, group in parts for x in group]
     try:
         signature = inspect.signature(step)
-    except (TypeError, ValueError):  # a builtin whose parameters are not known
+    except (TypeError, ValueError):  # the signature of a builtin may not be known
         return step(*arguments)
     try:
         signature.bind(*arguments)

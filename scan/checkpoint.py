@@ -1,9 +1,9 @@
 """Loops whose gradient keeps the states between chunks of steps, and computes the others again.
 
 A loop of n steps becomes a loop over chunks, each a loop of N steps, and a rest of 1 to N steps.
-The gradient of the loop over chunks keeps what a chunk starts from and does its steps again:
-n / N + N states in place of n, least for N = sqrt(n) (Chen et al., 2016, "Training deep nets with
-sublinear memory cost"). With a budget, N is the most for which it holds.
+The gradient of the loop over chunks keeps the states at the start of each chunk and repeats its
+steps: n / N + N states in place of n, least for N = sqrt(n) (Chen et al., 2016, "Training deep nets
+with sublinear memory cost"). With a budget, N is the most for which it holds.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat
 from symcomp.scan.lengths import is_length_of, shaped
 from symcomp.scan.op import Scan
 from symcomp.scan.rows import Continued, FirstRows
-from symcomp.scan.rules.parts import Parts, Stacked, carry_states
+from symcomp.scan.rules.scan_parts import Parts, Stacked, carry_states
 
 
 def read_every(checkpoint: Any, who: str) -> int | str | Budget | None:
-    """The argument ``checkpoint``: None, "auto", a number of steps, or a number of bytes."""
+    """Read the argument ``checkpoint``: None, "auto", a number of steps, or a number of bytes."""
     if checkpoint is None or checkpoint == "auto":
         return checkpoint
     if isinstance(checkpoint, str):
@@ -48,10 +48,11 @@ def read_every(checkpoint: Any, who: str) -> int | str | Budget | None:
 def checkpointed(
     op: Scan, arguments: Arguments, every: int | str | Budget
 ) -> tuple[Results, list[Any]]:
-    """What ``op`` gives for ``arguments``, computed so that its gradient keeps little.
+    """Return the results of ``op`` for ``arguments``, computed in chunks so that the gradient keeps
+    little.
 
-    With ``until``, a loop before it counts the steps. With ``truncate``, steps before the last so
-    many are a loop whose gradient keeps nothing.
+    With ``until``, a loop before it counts the steps. With ``truncate``, the steps before the last
+    ``truncate`` are a loop whose gradient keeps nothing.
 
     Parameters
     ----------
@@ -63,9 +64,9 @@ def checkpointed(
     Returns
     -------
     Results
-        Of traced states the rows that steps made, without those they start from.
+        For traced states, the rows that steps made, without the initial rows.
     list of TensorVariable
-        What the traced states are at the end.
+        The final rows of the traced states.
     """
     layout = op.layout
     if layout.until:
@@ -114,7 +115,7 @@ def _truncated(
 def in_chunks(
     op: Scan, arguments: Arguments, every: int | str | Budget
 ) -> tuple[Results, list[Any]]:
-    """What ``op`` gives for ``arguments``, computed in chunks.
+    """Return the results of ``op`` for ``arguments``, computed in chunks.
 
     Parameters
     ----------
@@ -127,9 +128,9 @@ def in_chunks(
     Returns
     -------
     Results
-        Of traced states the rows that steps made, without those they start from.
+        For traced states, the rows that steps made, without the initial rows.
     list of TensorVariable
-        What the traced states are at the end.
+        The final rows of the traced states.
     """
     layout, n = op.layout, arguments.n
     step = layout.step(op.body.inputs)
@@ -140,7 +141,7 @@ def in_chunks(
         reshape(x[:main], [chunks, size, *shape_tuple(x)[1:]], ndim=x.ndim + 1)
         for x in arguments.sequences
     ]
-    # Inside a chunk: everything by variables of its own.
+    # A chunk has variables of its own for everything.
     starts = [_variable(x, (k, *x.type.shape[1:])) for x, k in
               zip(arguments.traced, layout.depths, strict=True)]  # fmt: skip
     carried = [x.type(x.name) for x in step.carried]
@@ -194,7 +195,7 @@ def _variable(like: Any, shape: Any) -> Any:
 
 
 def _joined(chunks: Any, rest: Any) -> Any:
-    """Rows of chunks, (chunks, steps, ...), and then those of the rest."""
+    """Join the rows of chunks, (chunks, steps, ...), and those of the rest."""
     lengths = shape_tuple(chunks)
     rows = reshape(chunks, [lengths[0] * lengths[1], *lengths[2:]], ndim=chunks.ndim - 1)
     return Continued()(rows, rest)

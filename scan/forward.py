@@ -1,4 +1,4 @@
-"""R-op of scans: one loop forward that moves the states and their tangents together."""
+"""R-op of scans: one loop that advances the states and their tangents together."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorVariable
 from symcomp.scan.layout import (
     Arguments,
+    BodyInputs,
     Layout,
     Results,
-    Step,
     flat_arguments,
+    flat_body_inputs,
     flat_results,
-    flat_step,
 )
 from symcomp.scan.lengths import shaped
 from symcomp.scan.undefined import undefined_after
 
 
 def is_continuous(x: Any) -> bool:
-    """True for floating and complex tensors."""
+    """Tell whether a variable is a floating or complex tensor."""
     return isinstance(x, TensorVariable) and not dtypes.is_discrete(x.dtype)
 
 
 def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]) -> list[Any]:
-    """The tangents of the outputs; None where there is none.
+    """Return the tangents of the outputs; None where there is none.
 
-    The loop has the states of the scan and, behind them, their tangents: with
-    s[t] = f(s[t-1], x[t]), ds[t] = df/ds ds[t-1] + df/dx dx[t].
+    The loop has the states of the scan, followed by their tangents: with s[t] = f(s[t-1], x[t]),
+    ds[t] = df/ds ds[t-1] + df/dx dx[t].
     """
     layout: Layout = op.layout
     tangents = [
@@ -47,13 +47,13 @@ def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]
     carried = [i for i, on in enumerate(moving.carried) if on]
     sequences = [i for i, dx in enumerate(moves.sequences) if dx is not None]
     captured = [i for i, dx in enumerate(moves.captured) if dx is not None]
-    shadow = Step(
+    shadow = BodyInputs(
         [[x.type(_d(x)) for x in step.lagged[i]] for i in traced],
         [step.carried[i].type(_d(step.carried[i])) for i in carried],
         [step.rows[i].type(_d(step.rows[i])) for i in sequences],
         [step.captured[i].type(_d(step.captured[i])) for i in captured],
     )
-    sources = Step(
+    sources = BodyInputs(
         [step.lagged[i] for i in traced],
         [step.carried[i] for i in carried],
         [step.rows[i] for i in sequences],
@@ -65,11 +65,13 @@ def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]
     places = layout.results(range(len(op.body.outputs)))
     moved = [places.traced[i] for i in traced] + [places.carried[i] for i in carried]
     moved += [places.stacked[j] for j in stacked]
-    derived, undefined = _derived(op, primal, moved, flat_step(sources), flat_step(shadow))
+    derived, undefined = _derived(
+        op, primal, moved, flat_body_inputs(sources), flat_body_inputs(shadow)
+    )
     d_traced, rest = derived[: len(traced)], derived[len(traced) :]
     d_carried, d_stacked = rest[: len(carried)], rest[len(carried) :]
     body = ClosedGraph(
-        flat_step(_both(step, shadow)),
+        flat_body_inputs(_both(step, shadow)),
         flat_results(
             Results(
                 new.traced + d_traced, new.carried + d_carried, new.stacked + d_stacked, new.last
@@ -105,8 +107,8 @@ def pushed(op: Any, inputs: Sequence[Any], outputs: Any, tangents: Sequence[Any]
 def _derived(
     op: Any, primal: list[Any], places: list[int], sources: list[Any], shadow: list[Any]
 ) -> tuple[list[Any], dict[int, Any]]:
-    """The tangents that one step gives, zero where they are undefined, and the null tangents of the
-    body's outputs, by their numbers, over all steps.
+    """Return the tangents of one step, zero where they are undefined, and the null tangents of the
+    body's outputs, by number, over all steps.
     """
     found = Rop(primal, sources, shadow, "ignore", null_gradients="return")
     pairs = list(zip(places, found, strict=True))
@@ -117,7 +119,7 @@ def _derived(
 
 
 def _moving(op: Any, moves: Arguments) -> Results:
-    """Which states and outputs have a tangent that is not zero."""
+    """Return which states and outputs have a tangent that is not zero."""
     layout: Layout = op.layout
     new = layout.results(op.body.outputs)
     numbers = layout.step(range(len(op.body.inputs)))
@@ -135,8 +137,8 @@ def _moving(op: Any, moves: Arguments) -> Results:
     return layout.results(on)
 
 
-def _both(step: Step, shadow: Step) -> Step:
-    return Step(
+def _both(step: BodyInputs, shadow: BodyInputs) -> BodyInputs:
+    return BodyInputs(
         step.lagged + shadow.lagged,
         step.carried + shadow.carried,
         step.rows + shadow.rows,

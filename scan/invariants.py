@@ -15,7 +15,8 @@ from symcomp.ops.regions import ALWAYS, place
 
 
 class Invariants:
-    """The variables that are passed to a loop: computed once, also where its step meets them again.
+    """The variables passed to a loop: computed once, also where the graph of its step contains
+    them.
 
     A step is built from the variables themselves, not from placeholders, so that it may
     differentiate one passed variable with respect to another. Whatever in their graphs changes
@@ -28,7 +29,7 @@ class Invariants:
         Sequences, initial values and non_sequences of the loop. Constants and shared variables may
         be among them: these are no invariants, as a step may update a shared variable.
     outer : Invariants or None
-        Those of the loop around, whose step contains this loop.
+        The invariants of the enclosing loop, whose step contains this one.
 
     Attributes
     ----------
@@ -45,10 +46,10 @@ class Invariants:
 
     @cached_property
     def drawn_from(self) -> frozenset[Variable]:
-        """Random states that the variables were drawn from before the loop.
+        """The random states that the variables were drawn from before the loop.
 
-        A step that uses such a draw, without being passed it, uses the same numbers: a gradient of
-        a passed variable contains the draws that the variable was made of.
+        A step that contains such a draw, without being passed it, uses the same numbers: a gradient
+        of a passed variable contains the draws that it depends on.
         """
         leaves = graph_inputs(x for x in self._own if x.owner is not None)
         states = {x for x in leaves if isinstance(x.type, RandomType)} - self._shared
@@ -56,7 +57,7 @@ class Invariants:
 
     @contextmanager
     def around_step(self) -> Iterator[None]:
-        """While a step is built, its loops have these as invariants of the loop around."""
+        """Make these the invariants of the enclosing loop for loops built in the step."""
         token = _current.set(self)
         try:
             yield
@@ -68,22 +69,23 @@ _current: ContextVar[Invariants | None] = ContextVar("invariants", default=None)
 
 
 def invariants_of(passed: Iterable[Any]) -> Invariants:
-    """Return the invariants of a loop that is passed these, inside the steps being built."""
+    """Return the invariants of a loop that is passed these variables, inside the steps being built.
+    """
     return Invariants(passed, _current.get())
 
 
 def is_shared(x: Any) -> bool:
-    """True for shared variables, which keep a value in a container."""
+    """Tell whether a variable is shared, with a value in a container."""
     return isinstance(x, Variable) and hasattr(x, "container")
 
 
 def surroundings(
     outputs: Sequence[Any], varying: Sequence[Variable], invariants: Invariants
 ) -> list[Variable]:
-    """List the variables that a step takes from the graph around it, constants apart.
+    """List the variables that a step takes from the graph around it, without constants.
 
-    What does not change from step to step is computed around the loop, once; except inside a branch
-    of ifelse, which may never be taken.
+    Loop-invariant nodes are computed once, outside; except inside a branch of ifelse, which may
+    never run.
     """
     inside: set[Variable] = set(varying)
     nodes = toposort(outputs, inside | invariants.variables)

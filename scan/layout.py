@@ -1,8 +1,8 @@
-"""Layout: what the inputs and outputs of a scan, and of its body, are.
+"""Layout: the order of the inputs and outputs of a scan, and of its body.
 
 Four kinds of arguments, in this order. *Traced* states keep all their rows: the body reads rows
-some steps back (the lags) and writes one. *Carried* values are known of the last step alone. Of a
-*sequence* step t reads row t. The rest is *captured*: the same in all steps.
+some steps back (the lags) and writes one. *Carried* values are kept for the last step only. Step t
+reads row t of a *sequence*. *Captured* values are the same in all steps.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from symcomp.core.fields import Between, check_fields
 from symcomp.core.record import record
 from symcomp.errors import ParameterError
 
-#: How many steps back a row is read, and how many arguments of a kind there are.
+#: How many steps back a row is read; also the number of arguments of a kind.
 Lag = Annotated[int, Between(1, 2**31 - 1)]
 Count = Annotated[int, Between(0, 2**31 - 1)]
 
@@ -29,7 +29,7 @@ class Arguments(NamedTuple):
     captured: list[Any]
 
 
-class Step(NamedTuple):
+class BodyInputs(NamedTuple):
     """The inputs of the body; ``lagged[i]`` has one entry for each lag of the traced state i."""
 
     lagged: list[list[Any]]
@@ -51,7 +51,7 @@ class Results(NamedTuple):
 
 @record
 class Layout:
-    """How many of each there are.
+    """The number of arguments of each kind.
 
     Attributes
     ----------
@@ -77,47 +77,47 @@ class Layout:
 
     @property
     def depths(self) -> list[int]:
-        """For each traced state, how many rows it starts from."""
+        """For each traced state, the number of its initial rows."""
         return [max(lags) for lags in self.lags]
 
     def arguments(self, inputs: Sequence[Any]) -> Arguments:
-        """The inputs of a scan by kind."""
+        """Return the inputs of a scan by kind."""
         counts = (len(self.lags), self.n_carried, self.n_sequences)
         return Arguments(inputs[0], *_split(inputs[1:], counts))
 
-    def step(self, inputs: Sequence[Any]) -> Step:
-        """The inputs of the body by kind."""
+    def step(self, inputs: Sequence[Any]) -> BodyInputs:
+        """Return the inputs of the body by kind."""
         counts = [*(len(lags) for lags in self.lags), self.n_carried, self.n_sequences]
         *lagged, carried, rows, captured = _split(inputs, counts)
-        return Step(lagged, carried, rows, captured)
+        return BodyInputs(lagged, carried, rows, captured)
 
     def results(self, outputs: Sequence[Any]) -> Results:
-        """The outputs of a scan, or of its body, by kind."""
+        """Return the outputs of a scan, or of its body, by kind."""
         counts = (len(self.lags), self.n_carried, self.n_stacked)
         traced, carried, stacked, rest = _split(outputs, counts)
         return Results(traced, carried, stacked, rest[0] if self.until else None)
 
 
 def flat_arguments(arguments: Arguments) -> list[Any]:
-    """The inputs of a scan in one list."""
+    """Return the inputs of a scan in one list."""
     n, traced, carried, sequences, captured = arguments
     return [n, *traced, *carried, *sequences, *captured]
 
 
-def flat_step(step: Step) -> list[Any]:
-    """The inputs of a body in one list."""
+def flat_body_inputs(step: BodyInputs) -> list[Any]:
+    """Return the inputs of a body in one list."""
     lagged = [x for state in step.lagged for x in state]
     return [*lagged, *step.carried, *step.rows, *step.captured]
 
 
 def flat_results(results: Results) -> list[Any]:
-    """The outputs of a body, or of a scan, in one list."""
+    """Return the outputs of a body, or of a scan, in one list."""
     last = [] if results.last is None else [results.last]
     return [*results.traced, *results.carried, *results.stacked, *last]
 
 
 def _split(values: Sequence[Any], counts: Sequence[int]) -> list[list[Any]]:
-    """Consecutive parts of the given lengths, and the rest."""
+    """Divide values into consecutive parts of the given lengths, and the rest."""
     parts, start = [], 0
     for count in counts:
         parts.append(list(values[start : start + count]))

@@ -1,4 +1,4 @@
-"""The shapes of stacked rows, from those of what the body is given."""
+"""The shapes of stacked rows, from the shapes of the body's inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor
-from symcomp.ops.pattern import Slice
+from symcomp.ops.index_pattern import Slice
 from symcomp.ops.products import Dot
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.shape import Shape, ShapeI, specify_shape
@@ -28,14 +28,16 @@ TOTAL = (Elemwise, DimShuffle, IfElse, Reduce, Shape, ShapeI)
 
 
 def inner_lengths(op: Any) -> list[list[Any]]:
-    """For each stacked output and axis of its rows: int, or an expression in inputs of the body."""
+    """Return, for each stacked output and axis of its rows, an int, or an expression in inputs of
+    the body.
+    """
     shapes = Shapes()
     return [list(shapes.of(y)) for y in op.layout.results(op.body.outputs).stacked]
 
 
 def row_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[list[Any]]:
-    """For each stacked output the lengths of its rows as expressions outside; None where they
-    depend on values of single steps.
+    """Return, for each stacked output, the lengths of its rows as expressions outside; None where
+    they depend on values of single steps.
     """
     arguments, outside = op.layout.arguments(node.inputs), op.layout.arguments(shapes)
     return lengths_outside(op, arguments, outside, inner_lengths(op))
@@ -44,13 +46,14 @@ def row_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[list[Any]]:
 def lengths_outside(
     op: Any, arguments: Arguments, shapes: Arguments, inner: Sequence[Sequence[Any]]
 ) -> list[list[Any]]:
-    """Lengths in the body as expressions outside; None where they depend on values of single steps.
+    """Convert lengths in the body to expressions outside; None where they depend on values of
+    single steps.
 
     Parameters
     ----------
     op : Scan
     arguments : Arguments
-        What it is applied to.
+        The inputs of the node.
     shapes : Arguments
         Their shapes.
     inner : sequence of sequences of int or TensorVariable
@@ -69,7 +72,7 @@ def lengths_outside(
 
 
 def carried_lengths(op: Any, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-    """The shapes of the carried values at the end; None for what is no tensor."""
+    """Return the shapes of the final carried values; None for values that are no tensors."""
     facts = Shapes()
     results: list[Any] = []
     inner = op.layout.step(op.body.inputs).carried
@@ -98,7 +101,7 @@ def _outside(length: Any, known: dict[Variable, Any], shape_of: dict[Variable, A
 
 
 def actual_lengths(op: Any, values: Sequence[Any]) -> list[tuple[int, ...]]:
-    """The same as numbers, for given inputs; 0 where no step says it."""
+    """Return the same as numbers, for given inputs; 0 where no step determines it."""
     _, traced, carried, sequences, captured = op.layout.arguments([None, *values])
     step = op.layout.step(op.body.inputs)
     given: dict[Variable, Any] = dict(zip(step.captured, captured, strict=True))
@@ -116,8 +119,8 @@ def actual_lengths(op: Any, values: Sequence[Any]) -> list[tuple[int, ...]]:
 
 
 def _computable(length: Any, step: Any) -> bool:
-    """True if a length follows from shapes and from values that are the same in all steps, or from
-    others by functions that have a value everywhere: zeros then stand for rows that are not there.
+    """Tell whether a length follows from shapes, from values that are the same in all steps, or
+    from others by functions defined everywhere: zeros then stand for missing rows.
     """
     if isinstance(length, int):
         return True
@@ -130,7 +133,7 @@ def _computable(length: Any, step: Any) -> bool:
 
 
 def is_length_of(n: Any, x: Any) -> bool:
-    """True if ``n`` is seen to be how many rows ``x`` has."""
+    """Tell whether ``n`` is visibly the number of rows of ``x``."""
     rows = length_seen(x)
     if isinstance(n, Constant):
         return isinstance(rows, int) and int(n.data) == rows
@@ -140,8 +143,8 @@ def is_length_of(n: Any, x: Any) -> bool:
 
 
 def length_seen(x: Any) -> Any:
-    """How many rows ``x`` has, by a look at what it is made of: an int, the variable that counts
-    the steps of a loop, or a tensor with as many rows.
+    """Return the number of rows of ``x`` as far as its graph shows it: an int, the variable that
+    counts the steps of a loop, or a tensor with as many rows.
     """
     while True:
         if x.type.shape[0] is not None:
@@ -171,7 +174,9 @@ def length_seen(x: Any) -> Any:
 
 
 def _rows_of_loop(x: Any, part: Any) -> Any:
-    """The number of steps if ``part`` of ``x`` has a row for each step of the loop behind it."""
+    """Return the number of steps if ``part`` of ``x`` has a row for each step of the loop that
+    makes it.
+    """
     layout = None if x.owner is None else getattr(x.owner.op, "layout", None)
     if not isinstance(layout, Layout) or not isinstance(part, Slice) or part.step is not None:
         return None
@@ -191,10 +196,10 @@ def _rows_of_loop(x: Any, part: Any) -> Any:
 
 
 def first_rows(x: Any, n: Any) -> Any:
-    """``x[:n]``, or ``x`` where it is seen to have no more rows."""
+    """Return ``x[:n]``, or ``x`` if it visibly has no more rows."""
     return x if is_length_of(n, x) else x[:n]
 
 
 def shaped(x: Any, shape: Any) -> Any:
-    """``x``, whose type says at least these lengths."""
+    """Return ``x`` with a type that has at least these lengths."""
     return x if TensorType(x.dtype, shape).is_super(x.type) else specify_shape(x, shape)

@@ -14,12 +14,12 @@ from symcomp.scan.arguments import State, check_flag, read_name, read_sequence, 
 from symcomp.scan.build import Draft
 from symcomp.scan.calling import call_step, check_step, described, read_tensor
 from symcomp.scan.checkpoint import read_every
+from symcomp.scan.error_notes import with_location
 from symcomp.scan.invariants import invariants_of
-from symcomp.scan.told import told_where
 from symcomp.scan.updates import until
 
 
-@told_where
+@with_location
 def loop(
     step: Callable[[Any, Any], Any],
     init: Any,
@@ -58,7 +58,7 @@ def loop(
     carry
         After the last step, in the structure of ``init``.
     ys
-        What the steps gave, stacked, in the structure of y; None where y is None.
+        The results of the steps, stacked, in the structure of y; None where y is None.
 
     Raises
     ------
@@ -111,7 +111,9 @@ def loop(
 def _settled(
     step: Callable[[Any, Any], Any], starts: list[Any], rows: Any, init: Any, who: str
 ) -> tuple[list[State], list[Any], Any, Any]:
-    """The states and what one step makes of them, in dtypes that they keep."""
+    """Return the states and the results of one step, in dtypes that do not change from step to
+    step.
+    """
     kinds = [x.dtype for x in starts]
     while True:
         states = [_state(x, kind, i) for i, (x, kind) in enumerate(zip(starts, kinds, strict=True))]
@@ -175,7 +177,7 @@ def _checked(new: Any, state: State, who: str) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The tensors of a nested structure, dicts in the order of their keys."""
+    """Return the tensors of a nested structure, dicts in the order of their keys."""
     if tree is None:
         return []
     if isinstance(tree, Mapping):
@@ -186,7 +188,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def filled(tree: Any, values: list[Any]) -> Any:
-    """The same structure with other leaves."""
+    """Return a structure like ``tree`` with other leaves."""
     rest = iter(values)
 
     def fill(part: Any) -> Any:
@@ -204,7 +206,7 @@ def filled(tree: Any, values: list[Any]) -> Any:
 
 
 def structure(tree: Any) -> str:
-    """The structure in words, a star for each tensor."""
+    """Return a text of the structure, with a star for each tensor."""
     if isinstance(tree, Mapping):
         return "{" + ", ".join(f"{key!r}: {structure(tree[key])}" for key in tree) + "}"
     if isinstance(tree, list | tuple):
@@ -214,5 +216,5 @@ def structure(tree: Any) -> str:
 
 
 def same_structure(a: Any, b: Any) -> bool:
-    """True if both are nested alike; the keys of dicts stand in the same order."""
+    """Tell whether both have the same structure; the keys of dicts are in the same order."""
     return structure(a) == structure(b)

@@ -1,4 +1,4 @@
-"""How loops are lowered for the native machine; the feature that they are."""
+"""Lower loops to native calls: their feature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symcomp.vm.program import Instruction
 
 
 def lowered_scan(step: Instruction) -> Lowered | None:
-    """Lower a loop whose values are all tensors; others are done step by step in Python."""
+    """Lower a loop whose values are all tensors; Python runs the steps of others."""
     node: Any = step.node
     op, layout = node.op, node.op.layout
     if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):

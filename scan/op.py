@@ -21,10 +21,10 @@ from symcomp.cvm.executable import compile_graph
 from symcomp.errors import DTypeError, ParameterError, ShapeError
 from symcomp.ops.shape import ShapeI
 from symcomp.scan.forward import pushed
-from symcomp.scan.layout import Layout, Step, flat_step
+from symcomp.scan.layout import BodyInputs, Layout, flat_body_inputs
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
-from symcomp.scan.run import FIRST_ROWS, Rows, StepFunction, Steps, by_fast_run, copy_of
+from symcomp.scan.run import FIRST_ROWS, LoopArrays, Rows, StepFunction, by_fast_run, copy_of
 from symcomp.scan.undefined import undefined_over_steps
 from symcomp.vm.inspection import Inspector
 from symcomp.vm.policy import Policy
@@ -35,9 +35,9 @@ class Scan(Op):
     """state[t], stacked[t] = body(state[t - lag] ..., carried, sequence[t] ..., captured), t < n.
 
     Inputs: the number of steps n; for each traced state its first ``depth`` rows; the carried
-    values at the start; the sequences, of at least n rows; what is captured.
-    Outputs: for each traced state all rows, (depth + n, ...); the carried values at the end; for
-    each stacked output n rows; with ``until``, the number of steps done, which then stands for n.
+    values at the start; the sequences, of at least n rows; the captured values. Outputs: for each
+    traced state all rows, (depth + n, ...); the carried values at the end; for each stacked output
+    n rows; with ``until``, the number of steps done, which then stands for n.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Scan(Op):
         See ``Layout`` for the order of its inputs and outputs.
     layout : Layout
     truncate : int
-        The pullback goes through the last so many steps alone; -1: through all; 0: through none.
+        The pullback goes through this many last steps; -1: all; 0: none.
     recompute : bool
         The pullback computes again what it needs of each step, from the states alone.
     selects : callable
@@ -96,7 +96,7 @@ class Scan(Op):
 
     @property
     def rewrites_of_bodies(self) -> Callable[[frozenset[str]], bool] | None:  # type: ignore[override]
-        """The rewrites that the user chose for the body; None: those of the function."""
+        """Selects the rewrites that the user chose for the body; None: those of the function."""
         return None if self.selects is by_fast_run else self.selects
 
     @property
@@ -106,17 +106,17 @@ class Scan(Op):
 
     @property
     def inputs(self) -> list[Variable]:
-        """The variables that the body takes, in the order of ``Layout.step``."""
+        """The input variables of the body, in the order of ``Layout.step``."""
         return list(self.body.inputs)
 
     @property
     def outputs(self) -> list[Variable]:
-        """The variables that the body gives, in the order of ``Layout.results``."""
+        """The output variables of the body, in the order of ``Layout.results``."""
         return list(self.body.outputs)
 
     @cached_property
     def fn(self) -> StepFunction:
-        """One step as a function of the values of ``inputs``.
+        """A function that runs one step, given the values of ``inputs``.
 
         Examples
         --------
@@ -140,7 +140,9 @@ class Scan(Op):
 
     @cached_property
     def _step(self) -> Callable[[Sequence[Any]], list[Any]]:
-        """What runs one step where no function runs it: the body as it is, lazily."""
+        """The function that runs a step outside of any compiled function: the body as it is,
+        lazily.
+        """
         graph = FunctionGraph(self.body.inputs, self.body.outputs)
         borrowed = range(len(graph.outputs))
         return compile_graph(graph, Policy(native=False), borrowed=borrowed).run
@@ -161,7 +163,7 @@ class Scan(Op):
             rows.array[:depth] = x
             states.append(rows)
         stacks = [Rows(f"the output {y}", y.dtype, capacity, None) for y in kinds.stacked]
-        steps = Steps(self.layout, states, carried, sequences, captured, stacks)
+        steps = LoopArrays(self.layout, states, carried, sequences, captured, stacks)
         done = steps.run(step, most, str(self))
         results = [
             rows.first(depth + done, None)
@@ -205,8 +207,7 @@ class Scan(Op):
 
     @cached_property
     def reach(self) -> list[list[bool]]:
-        """``[i][j]``: whether input i of the body takes part in output j, in this or a later
-        step.
+        """``[i][j]``: True if output j, in this or a later step, depends on input i of the body.
         """
         layout, direct = self.layout, self.body.connection
         matrix = np.asarray(direct, bool).reshape(len(direct), len(self.body.outputs))
@@ -261,10 +262,11 @@ class Scan(Op):
     def inner_sources(self, node: Apply) -> Sequence[Sequence[Variable | None]]:
         given = self.layout.arguments(node.inputs)
         lagged = [[x] * len(lags) for x, lags in zip(given.traced, self.layout.lags, strict=True)]
-        return [flat_step(Step(lagged, given.carried, given.sequences, given.captured))]
+        inner = BodyInputs(lagged, given.carried, given.sequences, given.captured)
+        return [flat_body_inputs(inner)]
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what was compiled stays here."""
+        """Return the fields alone: compiled functions are not pickled."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -285,7 +287,7 @@ class Scan(Op):
 
 
 def _check_body(op: Scan) -> None:
-    """Raise if the body has not the inputs and outputs of the layout."""
+    """Raise if the body's inputs and outputs do not match the layout."""
     layout, body = op.layout, op.body
     least = sum(map(len, layout.lags)) + layout.n_carried + layout.n_sequences
     count = len(layout.lags) + layout.n_carried + layout.n_stacked + layout.until

@@ -1,8 +1,8 @@
-"""What a loop backwards reads of the loop forwards: rows that are there, and rows kept for it.
+"""The values of a loop that its gradient reads: rows that exist anyway, and rows stored for it.
 
-The gradient of a step needs values of that step. States, sequences and outputs are there already,
-row by row. What is an elementwise function of such is computed again; anything dearer, as a matrix
-product, becomes one more stacked output of the loop forwards.
+The gradient of a step needs values of that step. Rows of states, sequences and outputs exist
+already. Elementwise functions of these are computed again; anything more expensive, as a matrix
+product, becomes an additional stacked output of the forward loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor
-from symcomp.ops.pattern import Slice
+from symcomp.ops.index_pattern import Slice
 from symcomp.ops.regions import ALWAYS, place
 from symcomp.ops.shape import Shape, ShapeI, specify_shape
 from symcomp.rewrite.rule import elementwise
@@ -45,7 +45,7 @@ def known_values(
     outputs : sequence of Variable
         Functions of the body's variables and of ``varying``.
     varying : collection of Variable
-        What belongs to the new loop.
+        The variables of the new loop.
     forward : (Arguments, outputs, steps done)
         One application of ``op``.
 
@@ -56,7 +56,7 @@ def known_values(
     rows : dict of Variable to Variable
         A variable for a row -> where its rows are, in the order of the steps.
     captured : dict of Variable to Variable
-        A variable for what is the same in all steps -> what it is.
+        A variable for a value that is the same in all steps -> that value.
     """
     return _Cut(op, outputs, varying, forward).result()
 
@@ -83,7 +83,7 @@ class _Cut:
         self._kept: dict[Variable, None] = {}
 
     def _available(self) -> dict[Variable, Any]:
-        """Rows that are there anyway: where they are, for each variable of the body."""
+        """Return the rows that exist anyway: where they are, for each variable of the body."""
         layout: Layout = self._op.layout
         step = layout.step(self._op.body.inputs)
         new, results = layout.results(self._op.body.outputs), layout.results(self._forward)
@@ -129,7 +129,9 @@ class _Cut:
         rows[replaced[f]] = sequence
 
     def _without_templates(self) -> list[Any]:
-        """The outputs, with values of which the shape alone is used replaced by their lengths."""
+        """Return the outputs, with values of which only the shape is used replaced by their
+        lengths.
+        """
         facts = Shapes()
         memo: dict[Variable, Any] = {}
         varying = _depending(toposort(self._outputs), self._varying)
@@ -151,7 +153,7 @@ class _Cut:
         return [memo.get(v, v) for v in self._outputs]
 
     def _frontier(self) -> list[Variable]:
-        """What of the body the new loop uses."""
+        """Return the variables of the body that the new loop uses."""
         varying = _depending(toposort(self._outputs), self._varying)
         used: dict[Variable, None] = {}
         for node in toposort(self._outputs):
@@ -161,7 +163,7 @@ class _Cut:
         return [x for x in used if x not in varying and not isinstance(x, Constant)]
 
     def _cut(self, frontier: Sequence[Variable]) -> None:
-        """Find where to cut ``frontier`` off."""
+        """Choose where to cut ``frontier`` off."""
         pending = [*reversed(frontier)]
         seen: set[Variable] = set()
         while pending:
@@ -191,7 +193,7 @@ class _Cut:
         return x in self._keepable and not self._op.recompute and not self._is_cheap(x)
 
     def _is_fixed(self, x: Variable) -> bool:
-        """True if ``x`` is the same in all steps."""
+        """Tell whether ``x`` is the same in all steps."""
         for node in toposort([x], self._fixed):
             for v in (*node.inputs, x):
                 if v.owner is None:
@@ -201,7 +203,7 @@ class _Cut:
         return self._fixed.setdefault(x, x in self._captured or isinstance(x, Constant))
 
     def _is_cheap(self, x: Variable) -> bool:
-        """True if ``x`` is an elementwise function of what is there anyway."""
+        """Tell whether ``x`` is an elementwise function of values that exist anyway."""
         for node in toposort([x], self._cheap):
             for v in node.inputs:
                 if v.owner is None:
@@ -215,7 +217,7 @@ class _Cut:
         return isinstance(v, Constant) or v in self._rows_of or self._is_fixed(v)
 
     def _stored(self) -> list[Any]:
-        """The rows of what is kept for the gradient, from a loop that stacks them, too."""
+        """Return the rows stored for the gradient, from a loop that also stacks them."""
         if not self._kept:
             return []
         op, kept = self._op, [*self._kept]
@@ -231,7 +233,7 @@ class _Cut:
 
 
 def _depending(order: Sequence[Any], variables: set[Variable]) -> set[Variable]:
-    """``variables`` and all that is computed from them."""
+    """Return ``variables`` and all variables that depend on them."""
     found = set(variables)
     for node in order:
         if any(x in found for x in node.inputs):

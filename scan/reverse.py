@@ -1,14 +1,14 @@
-"""L-op of scans: back-propagation through time, itself a scan that goes backwards.
+"""L-op of scans: back-propagation through time, which is a scan that runs backwards.
 
-Let s[t] = f(s[t-1], .., s[t-k], x[t], w). The gradient of row t of s is what comes from outside,
-G[t], plus what the steps t+1 .. t+k send back. The loop carries k pending sums: p_j is what has
-been sent so far to the row j steps back. In step t, backwards:
+Let s[t] = f(s[t-1], .., s[t-k], x[t], w). The gradient of row t of s is the gradient from outside,
+G[t], plus the terms that the steps t+1 .. t+k send back. The loop carries k pending sums: p_j is
+the sum of the terms sent so far to the row j steps back. In step t, backwards:
 
     g   = G[t] + p_1
     c_j = g df/ds[t-j],  gx[t] = g df/dx[t],  gw = gw + g df/dw
     p_j = p_{j+1} + c_j
 
-So a gradient needs no other kind of state than any loop, and can be differentiated again.
+So the gradient is an ordinary loop, and can be differentiated again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import constant
 from symcomp.ops.index import IncSubtensor, set_subtensor
+from symcomp.ops.index_pattern import Slice
 from symcomp.ops.join import concatenate
-from symcomp.ops.pattern import Slice
 from symcomp.ops.scalar_logic import switch
 from symcomp.ops.scalar_math import minimum
 from symcomp.ops.shape import shape_tuple
@@ -40,7 +40,7 @@ from symcomp.scan.undefined import undefined_before
 
 
 class _Plan(NamedTuple):
-    """What takes part: numbers of traced states, carried, sequences, captured, stacked."""
+    """The parts that take part: numbers of traced states, carried, sequences, captured, stacked."""
 
     traced: list[int]
     carried: list[int]
@@ -50,7 +50,7 @@ class _Plan(NamedTuple):
 
 
 def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
-    """The gradients of the inputs; None where there is none."""
+    """Return the gradients of the inputs; None where there is none."""
     layout: Layout = op.layout
     arguments = layout.arguments(inputs)
     grads = layout.results(output_grads)
@@ -93,8 +93,8 @@ def pulled(op: Any, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
 
 
 def _of_starts(op: Any, inputs: Any, outputs: Any, grads: Results) -> list[Any]:
-    """The gradients if all steps count as constants: what is read of the rows and values that
-    states start from, and is not from a step.
+    """Return the gradients if all steps count as constants: only initial rows and values of states
+    that are read directly get one.
     """
     layout: Layout = op.layout
     done = outputs[-1] if layout.until else inputs[0]
@@ -106,10 +106,10 @@ def _of_starts(op: Any, inputs: Any, outputs: Any, grads: Results) -> list[Any]:
 
 
 def _at_start(pending: list[Any], left: Any) -> Any:
-    """The gradient of the rows that a state starts from, the oldest first.
+    """Return the gradient of the rows that a state starts from, the oldest first.
 
     When ``left`` steps are left out (None: none are), the pending sum p_j belongs to the row j
-    steps before them: to one of these rows only if j > left.
+    steps before them: to one of the initial rows only if j > left.
     """
     depth = len(pending)
     if left is None:
@@ -120,7 +120,7 @@ def _at_start(pending: list[Any], left: Any) -> Any:
 
 
 def _plan(op: Any, grads: Results) -> _Plan:
-    """Which inputs get a gradient, and which states and outputs it comes through."""
+    """Choose the inputs that get a gradient, and the states and outputs that it passes through."""
     layout: Layout = op.layout
     step, numbers = layout.step(op.body.inputs), layout.step(range(len(op.body.inputs)))
     outs = layout.results(range(len(op.body.outputs)))
@@ -161,7 +161,7 @@ class _Found(NamedTuple):
 
 
 class _Backward:
-    """The loop backwards, while it is built."""
+    """The backward loop, while it is built."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class _Backward:
         self.split = {i: _split(grads.traced[i], depth) for i, depth in enumerate(op.layout.depths)}
 
     def run(self) -> _Found:
-        """Build it; the gradients of rows come last step first."""
+        """Build the loop; the gradients of rows are in reverse order of the steps."""
         op, plan, layout = self._op, self.plan, self._op.layout
         depths = [layout.depths[i] for i in plan.traced]
         rows = [self._step.lagged[i][0] for i in plan.traced]
@@ -242,14 +242,15 @@ class _Backward:
         )
 
     def _backwards(self, rows: Any) -> Any:
-        """The rows that the loop goes through, the last one first."""
+        """Return the rows of a sequence in reverse order."""
         truncate = self._op.truncate
         return (rows if truncate < 0 else rows[-truncate:])[::-1]
 
     def _seeds(
         self, pending: Any, carried: Any, outside: list[Any], rows_of_grads: list[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """The gradients of what the body makes; ``outside`` becomes their rows from outside."""
+        """Return the gradients of the body's outputs; ``outside`` receives their rows from outside.
+        """
         plan, new = self.plan, self._new
         seeds, outs = [], []
 
@@ -275,11 +276,11 @@ class _Backward:
         return seeds, outs
 
     def _terms(self, outs: list[Any], seeds: list[Any]) -> dict[Variable, Any]:
-        """What a step sends back to each of its inputs.
+        """Return the terms that a step sends back to each of its inputs.
 
-        Inputs for which that is undefined are taken out of the plan, as are those that earlier
-        steps make them of: it matters only if somebody asks for their gradient. States go on with
-        zeros.
+        Inputs with an undefined gradient are removed from the plan, and so are the inputs from
+        which earlier steps make them: it only matters if their gradient is requested. States
+        continue with zeros.
         """
         wanted = self._wanted()
         found = Lop(outs, wanted, seeds, None, "ignore", null_gradients="return")
@@ -303,7 +304,9 @@ class _Backward:
         return [*lagged, *carried, *rows, *(step.captured[i] for i in plan.captured)]
 
     def _shifted(self, i: int, sums: list[Any], terms: dict[Variable, Any]) -> list[Any]:
-        """The pending sums after this step: all move on by one, and the step sends its terms."""
+        """Return the pending sums after this step: each moves on by one, and the terms of the step
+        are added.
+        """
         lags = self._op.layout.lags[i]
         sent = dict(zip(lags, (terms[x] for x in self._step.lagged[i]), strict=True))
         shifted = []
@@ -314,7 +317,9 @@ class _Backward:
         return shifted
 
     def _first_pending(self, i: int, j: int) -> Any:
-        """What waits for a row before the first step back: for the last row what it gets alone."""
+        """Return the initial pending sum of a row: for the last row, the gradient of that row
+        alone.
+        """
         start, last = self._arguments.traced[i], self.split[i].last
         if j == 0 and last is not None:
             return shape_padleft(shaped(last, start.type.shape[1:]))
@@ -339,7 +344,7 @@ class _Split(NamedTuple):
 
 
 def _split(g: Any, depth: int) -> _Split:
-    """Read a gradient that is zero but for some rows, so that no zeros are gone through."""
+    """Split a gradient that is zero except for some rows, so that the loop reads no zeros."""
     last: list[Any] = []
     rows: list[Any] = []
     whole: list[Any] = []

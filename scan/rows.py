@@ -1,6 +1,6 @@
-"""Rows around loops: FirstRows, those of a sequence that a loop reads; Continued, those of two
-loops of which one goes on where the other ended; LastRows and LeadingRows, those of a state of
-which some are read.
+"""Ops on rows around loops: FirstRows, the rows of a sequence that a loop reads; Continued, the
+rows of two consecutive loops; LastRows and LeadingRows, the rows of a state of which only some are
+read.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Continued(Op):
         node = gz.owner
         written = node is not None and isinstance(node.op, IncSubtensor)
         if written and node.op.pattern == (-1,) and zeros_in(node.inputs[0]):
-            # The last row alone: no zeros are made for all others.
+            # Only the last row: no zeros are made for all others.
             return [None, IncSubtensor((-1,), False)(y.zeros_like(gz.dtype), node.inputs[1])]
         m = ShapeI(0)(x)
         return [gz[:m], gz[m:]]
@@ -100,8 +100,8 @@ class Continued(Op):
 
 @record
 class LastRows(Op):
-    """z = n + ``more`` rows of which the last are those of y; nobody reads the others.
-    n, (k, ...) -> (max(n + more, 0), ...), n >= 0
+    """z = n + ``more`` rows, the last of which are those of y; the others are never read. n, (k,
+    ...) -> (max(n + more, 0), ...), n >= 0
     """
 
     more: Annotated[int, Between(-(2**63), 2**63 - 1)]
@@ -126,8 +126,8 @@ class LastRows(Op):
 
 @record
 class LeadingRows(Op):
-    """z = n rows of which the first are those of x; nobody reads the others.
-    (k, ...), n -> (n, ...), n >= k
+    """z = n rows, the first of which are those of x; the others are never read. (k, ...), n -> (n,
+    ...), n >= k
     """
 
     no_derivative = "it is made by rewrites, of what was differentiated before"

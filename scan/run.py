@@ -1,4 +1,4 @@
-"""Run a scan step by step: the arrays that its rows go to."""
+"""Run a scan step by step, writing its rows to arrays."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from symcomp.rewrite.registry import extended
 from symcomp.scan.layout import Layout
 from symcomp.vm.policy import Policy
 
-# A loop that may stop early starts with memory for so many steps.
+# Rows allocated initially for a loop that may stop early.
 FIRST_ROWS = 64
 
 
 def by_fast_run(tags: frozenset[str]) -> bool:
-    """All rewrites that are safe."""
+    """Select all safe rewrites."""
     return "fast_run" in tags
 
 
 def by_fast_compile(tags: frozenset[str]) -> bool:
-    """The cheap rewrites."""
+    """Select the cheap rewrites."""
     return "fast_compile" in tags
 
 
 class StepFunction:
-    """One step as a function of values, to look at: it takes the inputs of the body.
+    """One step as a function of values, for inspection: its arguments are the inputs of the body.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class StepFunction:
 
     @property
     def maker(self) -> StepFunction:
-        """Itself: as of other functions, ``fn.maker.fgraph`` is the graph."""
+        """The function itself: as with other functions, ``fn.maker.fgraph`` is the graph."""
         return self
 
     def __call__(self, *values: Any) -> list[Any]:
@@ -74,7 +74,7 @@ class Rows:
     name : str
         For messages.
     capacity : int
-        How many rows there is memory for at first.
+        The number of rows allocated initially.
     row_shape : tuple of int or None
         None: that of the first row written.
     """
@@ -88,7 +88,7 @@ class Rows:
             self.array = np.empty((capacity, *row_shape), dtype)
 
     def write(self, place: int, value: Any) -> None:
-        """Set a row; the first one says what shape all have.
+        """Set a row; the first one determines the shape of all.
 
         Raises
         ------
@@ -110,21 +110,21 @@ class Rows:
         array[place] = value
 
     def first(self, length: int, row_shape: Sequence[int] | None) -> Any:
-        """The first rows; ``row_shape`` is used where none was written."""
+        """Return the first rows; ``row_shape`` is used where none was written."""
         if self.array is None:
             return np.empty((length, *(row_shape or ())), self._dtype)
         return self.array if length == len(self.array) else self.array[:length].copy()
 
 
 @dataclass
-class Steps:
-    """What the steps of a loop read and write.
+class LoopArrays:
+    """The arrays that the steps of a loop read and write.
 
     Attributes
     ----------
     layout : Layout
     states : list of Rows
-        Of the traced states, with their first rows.
+        The arrays of the traced states, with their initial rows.
     carried : list
         Changed by every step.
     sequences, captured : list
@@ -139,7 +139,7 @@ class Steps:
     stacks: list[Rows]
 
     def run(self, step: Callable[[Sequence[Any]], list[Any]], most: int, name: str) -> int:
-        """Do the steps, each by ``step``; return how many were done."""
+        """Run the steps by calling ``step``; return how many were done."""
         loop = _Loop(self, step)
         try:
             return loop.run(most)
@@ -148,15 +148,15 @@ class Steps:
             raise
 
     def reads(self) -> list[tuple[int, int]]:
-        """For each row of a state that step t reads, its number and s: it is row t + s."""
+        """Return, for each row of a state that step t reads, its number and s: it is row t + s."""
         states = zip(self.layout.depths, self.layout.lags, strict=True)
         return [(i, depth - lag) for i, (depth, lags) in enumerate(states) for lag in lags]
 
 
 class _Loop:
-    """The steps, one by one: the specification of native loops (cvm/calls/loops.h)."""
+    """Runs the steps one by one: the specification of native loops (cvm/calls/loops.h)."""
 
-    def __init__(self, steps: Steps, step: Callable[[Sequence[Any]], list[Any]]) -> None:
+    def __init__(self, steps: LoopArrays, step: Callable[[Sequence[Any]], list[Any]]) -> None:
         self.done = 0
         self._steps, self._step = steps, step
 
@@ -185,5 +185,5 @@ class _Loop:
 
 
 def copy_of(value: Any, kind: Any) -> Any:
-    """A value that shares nothing with what was given to the loop."""
+    """Return a value that shares no memory with the arguments of the loop."""
     return np.array(value) if isinstance(kind, TensorType) else kind.copy_value(value)

@@ -1,4 +1,4 @@
-"""Undefined derivatives in loops: what they reach over the steps."""
+"""Undefined derivatives in loops: the variables that they reach over the steps."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from symcomp.core.node import Variable
 
 
 def undefined_over_steps(op: Any, forward: bool) -> list[list[str]]:
-    """``[i][j]``: why output j of the body, in this or a later step, has no derivative in input i;
-    empty text where it has one. Empty if all have one.
+    """Return ``[i][j]``: why output j of the body, in this or a later step, has no derivative in
+    input i; empty text if it has one. An empty list if all have one.
     """
     lost = [list(row) for row in op.body.undefined(forward)]
     if not lost:
@@ -35,7 +35,8 @@ def undefined_over_steps(op: Any, forward: bool) -> list[list[str]]:
 
 
 def undefined_before(op: Any, found: Mapping[Variable, Any]) -> dict[Variable, Any]:
-    """The null gradients of a step's inputs, and of those that earlier steps make these of.
+    """Return the null gradients of a step's inputs, and of the inputs from which earlier steps make
+    them.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ def undefined_before(op: Any, found: Mapping[Variable, Any]) -> dict[Variable, A
 
 
 def undefined_after(op: Any, found: Mapping[int, Any]) -> dict[int, Any]:
-    """The null tangents of a step's outputs, and of those that later steps make of these.
+    """Return the null tangents of a step's outputs, and of the outputs that later steps make of
+    them.
 
     Parameters
     ----------
@@ -76,6 +78,6 @@ def undefined_after(op: Any, found: Mapping[int, Any]) -> dict[int, Any]:
 
 
 def _rows_of_states(op: Any) -> list[list[int]]:
-    """For each state, which is output k of the body, the inputs that are its rows."""
+    """Return, for each state that is output k of the body, the inputs that are its rows."""
     numbers = op.layout.step(range(len(op.body.inputs)))
     return [*numbers.lagged, *([i] for i in numbers.carried)]

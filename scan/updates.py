@@ -1,4 +1,4 @@
-"""What a step may return beside its outputs: updates of shared variables, and when to stop."""
+"""Results of a step beside its outputs: updates of shared variables, and the condition to stop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WANTED = "return an output (a variable or number), a list of outputs, or updates
 
 
 class OrderedUpdates(dict[Any, Any]):
-    """Shared variables and their new values: what ``function`` takes as ``updates``.
+    """Shared variables and their new values: an argument ``updates`` of ``function``.
 
     A dict whose ``update`` and ``+`` refuse two different new values for one variable.
 
@@ -34,7 +34,7 @@ class OrderedUpdates(dict[Any, Any]):
         super().__setitem__(target, expression)
 
     def update(self, *args: Any, **more: Any) -> None:
-        """Add updates; a variable that has one already must get the same."""
+        """Add updates; an existing one must be the same."""
         for target, expression in dict(*args, **more).items():
             if self.get(target, expression) is not expression:
                 raise KeyError(f"updates: {target} has two different new values")
@@ -74,7 +74,8 @@ class until:
 
 
 def read_step(result: Any, who: str) -> tuple[list[Any], dict[Any, Any], Any]:
-    """What a step returned: outputs, updates and condition (None without), in Theano's many forms.
+    """Read the result of a step: outputs, updates and condition (None without), in Theano's many
+    forms.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def read_step(result: Any, who: str) -> tuple[list[Any], dict[Any, Any], Any]:
         elif isinstance(part, Mapping) or _are_updates(part):
             updates.update(part)
         elif outputs is not None and part in ([], ()):
-            continue  # no updates, as a list of none
+            continue  # an empty list counts as empty updates
         elif outputs is not None:
             raise StepError(
                 f"{who}: the step returned {len(parts)} parts: {parts!r}; return [outputs], "
@@ -123,7 +124,7 @@ def _is_extra(part: Any) -> bool:
 
 
 def _are_updates(part: Any) -> bool:
-    """True for a list of pairs (shared variable, expression)."""
+    """Tell whether a value is a list of pairs (shared variable, expression)."""
     return (
         isinstance(part, list | tuple)
         and len(part) > 0

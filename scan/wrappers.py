@@ -78,7 +78,7 @@ def reduce(
     name: str | None = None,
     return_list: bool = False,
 ) -> Any:
-    """Fold sequences: like ``scan``, returning what the last step gives alone.
+    """Fold sequences: like ``scan``, returning only the results of the last step.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def foldl(
     name: str | None = None,
     return_list: bool = False,
 ) -> Any:
-    """``reduce`` from the first row to the last.
+    """Fold from the first row to the last; see ``reduce``.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def foldr(
     name: str | None = None,
     return_list: bool = False,
 ) -> Any:
-    """``reduce`` from the last row to the first.
+    """Fold from the last row to the first; see ``reduce``.
 
     Examples
     --------
@@ -179,7 +179,8 @@ def scan_checkpoints(
     save_every_N: int = 10,
     padding: bool = True,
 ) -> Any:
-    """A scan whose gradient keeps the states of every N-th step and computes the others again.
+    """Build a scan whose gradient keeps the states of every N-th step and computes the others
+    again.
 
     Memory falls by about the factor N, for one more computation of the steps.
 
@@ -197,7 +198,7 @@ def scan_checkpoints(
     Returns
     -------
     outputs, updates
-        Of the last step alone: outputs have one row.
+        The results of the last step: outputs have one row.
 
     Examples
     --------
@@ -269,7 +270,7 @@ def _plain(x: Any, position: int, who: str) -> TensorVariable:
 
 
 def _chunked(x: Any, chunks: Any, size: int, n: Any, padding: bool) -> Any:
-    """The rows of ``x`` in chunks of ``size``: (chunks, size, ...)."""
+    """Return the rows of ``x`` in chunks of ``size``: (chunks, size, ...)."""
     rest = shape_tuple(x)[1:]
     if padding:
         x = concatenate([x, zeros([chunks * size - n, *rest], x.dtype)])

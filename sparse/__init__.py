@@ -11,7 +11,6 @@ from symcomp.lazy import offered_names
 from symcomp.sparse.arithmetic import *
 from symcomp.sparse.constructors import *
 from symcomp.sparse.convert import *
-from symcomp.sparse.draws import *
 from symcomp.sparse.elementwise import *
 from symcomp.sparse.exponential import *
 from symcomp.sparse.indexing import *
@@ -21,9 +20,14 @@ from symcomp.sparse.operators import install
 from symcomp.sparse.phases import register
 from symcomp.sparse.products import *
 from symcomp.sparse.reductions import *
+from symcomp.sparse.sampling import *
 from symcomp.sparse.solve import *
 from symcomp.sparse.structure import *
 from symcomp.sparse.type import SparseConstant, SparseType, SparseVariable, is_sparse_variable
+
+# At the root of a clone the folder is found as the library `sparse`, which xarray tries to import.
+if __name__ != "symcomp.sparse":
+    raise ImportError("this is symcomp.sparse, not the library sparse")
 
 install()
 register()
@@ -40,5 +44,5 @@ __all__ += _added
 
 
 def __dir__() -> list[str]:
-    """Return the names here and those that higher layers add."""
+    """Return the names defined here and those added by higher layers."""
     return sorted({*globals(), *_added})

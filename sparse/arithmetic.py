@@ -77,7 +77,15 @@ def _operands(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def sub(x: Any, y: Any) -> Any:
-    """Subtract two matrices of which at least one is sparse; see ``add``."""
+    """Subtract two matrices of which at least one is sparse; see ``add``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.sub(sparse.eye(2), sparse.eye(2))).eval()
+    array([[0., 0.],
+           [0., 0.]])
+    """
     x, y = _operands("sub", x, y)
     return add(x, neg(y) if isinstance(y, SparseVariable) else -y)
 
@@ -148,12 +156,28 @@ def _extreme(name: str, x: Any, y: Any) -> Any:
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """Return the greater of two sparse matrices, element by element."""
+    """Return the greater of two sparse matrices, element by element.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.maximum(sparse.eye(2), sparse.neg(sparse.eye(2)))).eval()
+    array([[1., 0.],
+           [0., 1.]])
+    """
     return _extreme("maximum", x, y)
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """Return the lesser of two sparse matrices, element by element."""
+    """Return the lesser of two sparse matrices, element by element.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.minimum(sparse.eye(2), sparse.neg(sparse.eye(2)))).eval()
+    array([[-1.,  0.],
+           [ 0., -1.]])
+    """
     return _extreme("minimum", x, y)
 
 
@@ -167,7 +191,10 @@ def _comparison(name: str) -> Callable[[Any, Any], Any]:
     compare.__name__ = compare.__qualname__ = name
     compare.__doc__ = (
         f"Compare two matrices, at least one of them sparse, element by element ({name}): two "
-        "sparse ones give a sparse matrix of bool, else the result is dense."
+        "sparse ones give a sparse matrix of bool, else the result is dense.\n\n"
+        "Examples\n--------\n>>> from symcomp import sparse\n"
+        f">>> sparse.{name}(sparse.csr_dmatrix('A'), 0.0).type\n"
+        "TensorType(bool, (None, None))\n"
     )
     return compare
 
@@ -175,19 +202,26 @@ def _comparison(name: str) -> Callable[[Any, Any], Any]:
 eq, neq, lt, gt, le, ge = map(_comparison, COMPARISONS)
 
 
-def _of_pair(function: Callable[..., Any], doc: str, *dense: bool) -> Callable[..., Any]:
+def _of_pair(name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
     def apply(x: Any, y: Any) -> Any:
         return function(x, y)
 
-    apply.__doc__ = doc
+    right = {"s": "sparse.eye(2)", "d": "[[1.0, 2.0], [3.0, 4.0]]", "v": "[1.0, 2.0]"}[name[-1]]
+    kind = "TensorType(" if name == "add_s_d" else "SparseType(csr, "
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = (
+        f"{doc}; see ``{function.__name__}``.\n\nExamples\n--------\n"
+        f">>> from symcomp import sparse\n>>> sparse.{name}(sparse.eye(2), {right}).type\n"
+        f"{kind}float64, (2, 2))\n"
+    )
     return apply
 
 
-add_s_s = _of_pair(add, "Add two sparse matrices; see ``add``.")
-add_s_d = _of_pair(add, "Add a sparse and a dense matrix; see ``add``.")
-mul_s_s = _of_pair(mul, "Multiply two sparse matrices element by element; see ``mul``.")
-mul_s_d = _of_pair(mul, "Multiply a sparse and a dense matrix element by element; see ``mul``.")
-mul_s_v = _of_pair(mul, "Multiply each row of a sparse matrix by a dense vector; see ``mul``.")
+add_s_s = _of_pair("add_s_s", add, "Add two sparse matrices")
+add_s_d = _of_pair("add_s_d", add, "Add a sparse and a dense matrix")
+mul_s_s = _of_pair("mul_s_s", mul, "Multiply two sparse matrices element by element")
+mul_s_d = _of_pair("mul_s_d", mul, "Multiply a sparse and a dense matrix element by element")
+mul_s_v = _of_pair("mul_s_v", mul, "Multiply each row of a sparse matrix by a dense vector")
 
 
 def add_s_s_data(x: Any, y: Any) -> Any:
@@ -197,6 +231,13 @@ def add_s_s_data(x: Any, y: Any) -> Any:
     ------
     ShapeError
         When the function runs, if they store different numbers of entries.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.add_s_s_data(sparse.eye(2), sparse.eye(2))).eval()
+    array([[2., 0.],
+           [0., 2.]])
     """
     x, y = matched(as_sparse_variable(x), as_sparse_variable(y))
     parts = parts_of(x)
@@ -268,6 +309,13 @@ def row_scale(x: Any, s: Any) -> Any:
     ----------
     x : sparse matrix, (n, m)
     s : vector, (n,)
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.row_scale(sparse.eye(2), [3.0, 4.0])).eval()
+    array([[3., 0.],
+           [0., 4.]])
     """
     return _scaled("row_scale", x, s, (0, "x"))
 

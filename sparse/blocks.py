@@ -229,8 +229,14 @@ class SampledBlocks(Op):
         return [TensorType(x.dtype, shape)]
 
     def perform(self, indices: Any, indptr: Any, x: Any, y: Any, r: Any, c: Any) -> Any:
-        x = x.reshape((-1, int(r), *(x.shape[1:] or (1,))))
-        y = y.reshape((-1, int(c), *(y.shape[1:] or (1,))))
+        rows = len(indptr) - 1
+        if len(x) != rows * r or len(y) % c or x.shape[1:] != y.shape[1:]:
+            raise ShapeError(
+                f"dot: factors of shapes {x.shape} and {y.shape} do not fit {rows} rows of blocks "
+                f"of shape ({int(r)}, {int(c)})"
+            )
+        x = x.reshape((rows, int(r), *(x.shape[1:] or (1,))))
+        y = y.reshape((len(y) // int(c), int(c), *(y.shape[1:] or (1,))))
         return np.matmul(x[major_indices(indptr)], y[indices].transpose(0, 2, 1))
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:

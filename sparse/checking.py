@@ -22,7 +22,7 @@ def of_entries(
     Parameters
     ----------
     function : callable
-        From sparse and tensor variables to a sparse or tensor variable.
+        Maps sparse and tensor variables to a sparse or tensor variable.
     points : sequence of sparse values and arrays
     structured : bool
         True: the stored entries of a sparse argument are the arguments. False: all its elements

@@ -234,5 +234,5 @@ def same_format(x: SparseVariable, format: str) -> Any:
 
 
 def _rows_of_coo(parts: Parts) -> tuple[Any, ...]:
-    """The data, indices and indptr in CSR of a COO matrix, whose entries are sorted."""
+    """Return the data, indices and indptr in CSR of a COO matrix, whose entries are sorted."""
     return parts.data, parts.indptr, pointers_of(parts.indices, entry(parts.shape, 0))

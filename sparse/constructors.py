@@ -56,7 +56,7 @@ def matrix(
     index_dtype : {"int32", "int64"}
         Matrices with more than 2**31 - 1 rows, columns or entries need int64.
     container : {"matrix", "array"}
-        What results are: SciPy's sparse matrices or arrays. Arguments may be either.
+        The class of results: SciPy's sparse matrices or arrays. Arguments may be either.
 
     Examples
     --------
@@ -81,7 +81,8 @@ def _constructor(format: str, container: str) -> Callable[..., Any]:
     make.__name__ = make.__qualname__ = f"{format}_{container}"
     make.__doc__ = (
         f"Make a symbolic {format.upper()} matrix, whose values are SciPy's "
-        f"``{format}_{container}``; see ``matrix``."
+        f"``{format}_{container}``; see ``matrix``.\n\nExamples\n--------\n"
+        f">>> from symcomp import sparse\n>>> sparse.{make.__name__}('A').ndim\n2\n"
     )
     return make
 
@@ -135,27 +136,62 @@ def csm_properties(csm: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def csm_data(csm: Any) -> TensorVariable:
-    """Return the stored entries of a sparse matrix, in the order of its indices."""
+    """Return the stored entries of a sparse matrix, in the order of its indices.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.csm_data(sparse.eye(2)).eval()
+    array([1., 1.])
+    """
     return csm_properties(csm)[0]
 
 
 def csm_indices(csm: Any) -> TensorVariable:
-    """Return for each entry its column (CSR) or row (CSC)."""
+    """Return for each entry its column (CSR) or row (CSC).
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.csm_indices(sparse.eye(2)).eval()
+    array([0, 1], dtype=int32)
+    """
     return csm_properties(csm)[1]
 
 
 def csm_indptr(csm: Any) -> TensorVariable:
-    """Return where the entries of each row (CSR) or column (CSC) begin, and where the last end."""
+    """Return where the entries of each row (CSR) or column (CSC) begin, and where the last end.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.csm_indptr(sparse.eye(2)).eval()
+    array([0, 1, 2], dtype=int32)
+    """
     return csm_properties(csm)[2]
 
 
 def csm_shape(csm: Any) -> TensorVariable:
-    """Return the number of rows and columns of a sparse matrix, an int64 vector."""
+    """Return the number of rows and columns of a sparse matrix, an int64 vector.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.csm_shape(sparse.eye(2)).eval()
+    array([2, 2])
+    """
     return csm_properties(csm)[3]
 
 
 def CSM(format: str, container: str = "matrix") -> Callable[..., Any]:
-    """Return the function that makes a matrix of this format: ``CSR`` or ``CSC``."""
+    """Return the function that makes a matrix of this format: ``CSR`` or ``CSC``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.CSM("csc")([1.0, 2.0], [0, 1], [0, 1, 2], (2, 2)).type
+    SparseType(csc, float64, (2, 2))
+    """
     if format not in WITH_POINTERS:
         raise ValueError(f"CSM: format={format!r}: must be one of {', '.join(WITH_POINTERS)}")
     return partial(_from_arrays, format, container)
@@ -194,7 +230,14 @@ def CSR(data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
 
 
 def CSC(data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
-    """Make a CSC matrix of its arrays, column by column; see ``CSR``."""
+    """Make a CSC matrix of its arrays, column by column; see ``CSR``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.CSC([1.0, 2.0], [0, 1], [0, 1, 2], (2, 2)).type
+    SparseType(csc, float64, (2, 2))
+    """
     return _from_arrays("csc", "matrix", data, indices, indptr, shape)
 
 
@@ -312,7 +355,7 @@ def diags(
         Diagonal k begins in the first row (offset at least 0) or first column. They are
         differentiated.
     offsets : int or sequence of int
-        Of each diagonal: 0 is the main one, positive ones lie above it.
+        The offset of each diagonal: 0 is the main one, positive ones lie above it.
     shape : two lengths, optional
         By default that of the square matrix that the first diagonal fits.
     format : {"csr", "csc"}
@@ -364,7 +407,7 @@ def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = None, format: str = "csr
     n, m : int or integer scalar
         The lengths; by default it is square.
     k : int
-        Which diagonal: positive above the main one.
+        The offset of the diagonal: positive above the main one.
     dtype : optional
         By default ``config.floatX``.
     format : {"csr", "csc"}

@@ -174,7 +174,15 @@ def dense_from_sparse(x: Any, structured: bool = True) -> TensorVariable:
 
 
 def toarray(x: Any) -> TensorVariable:
-    """Return a sparse matrix as a dense one; see ``dense_from_sparse``."""
+    """Return a sparse matrix as a dense one; see ``dense_from_sparse``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.eye(2)).eval()
+    array([[1., 0.],
+           [0., 1.]])
+    """
     return dense_from_sparse(x)
 
 
@@ -250,7 +258,14 @@ def csr_from_dense(x: Any) -> Any:
 
 
 def csc_from_dense(x: Any) -> Any:
-    """Return the elements of a dense matrix that are not 0, as a CSC matrix."""
+    """Return the elements of a dense matrix that are not 0, as a CSC matrix.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.csc_from_dense([[0.0, 2.0], [0.0, 0.0]]).eval().nnz
+    1
+    """
     return _from_dense(x, "csc")
 
 
@@ -353,17 +368,38 @@ def asformat(x: Any, format: str) -> Any:
 
 
 def tocsr(x: Any) -> Any:
-    """Return a sparse matrix in the format CSR."""
+    """Return a sparse matrix in the format CSR.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.tocsr(sparse.csc_dmatrix("A")).type.format
+    'csr'
+    """
     return asformat(x, "csr")
 
 
 def tocsc(x: Any) -> Any:
-    """Return a sparse matrix in the format CSC."""
+    """Return a sparse matrix in the format CSC.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.tocsc(sparse.csr_dmatrix("A")).type.format
+    'csc'
+    """
     return asformat(x, "csc")
 
 
 def tocoo(x: Any) -> Any:
-    """Return a sparse matrix in the format COO, sorted by rows and columns."""
+    """Return a sparse matrix in the format COO, sorted by rows and columns.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.tocoo(sparse.csr_dmatrix("A")).type.format
+    'coo'
+    """
     return asformat(x, "coo")
 
 
@@ -457,16 +493,23 @@ def cast_gradient(g: Any, dtype: str) -> Any:
     return cast(g, dtype)
 
 
-def _caster(dtype: str) -> Callable[[Any], Any]:
+def _caster(name: str, dtype: str) -> Callable[[Any], Any]:
     def convert(x: Any) -> Any:
         return cast(x, dtype)
 
-    convert.__doc__ = f"Return a sparse matrix with entries of {dtype}."
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = (
+        f"Return a sparse matrix with entries of {dtype}.\n\nExamples\n--------\n"
+        f">>> from symcomp import sparse\n>>> sparse.{name}(sparse.csr_dmatrix('A')).type\n"
+        f"SparseType(csr, {dtype})\n"
+    )
     return convert
 
 
-bcast, wcast, icast, lcast = (_caster(f"int{n}") for n in (8, 16, 32, 64))
-fcast, dcast, ccast, zcast = map(_caster, ("float32", "float64", "complex64", "complex128"))
+bcast, wcast = _caster("bcast", "int8"), _caster("wcast", "int16")
+icast, lcast = _caster("icast", "int32"), _caster("lcast", "int64")
+fcast, dcast = _caster("fcast", "float32"), _caster("dcast", "float64")
+ccast, zcast = _caster("ccast", "complex64"), _caster("zcast", "complex128")
 
 
 def with_index_dtype(x: Any, index_dtype: str) -> Any:

@@ -1,4 +1,4 @@
-"""Functions of the stored entries of a sparse matrix: what is not stored stays so.
+"""Functions of the stored entries of a sparse matrix, which keep its pattern.
 
 They are "structured": functions of the entries and of the pattern. Of those with f(0) = 0 (``sin``,
 ``sqrt``) they are functions of the matrix too, and have NumPy's names; the others are called
@@ -31,7 +31,7 @@ def structured_elemwise(function: Callable[..., Any]) -> Callable[..., Any]:
     Parameters
     ----------
     function : callable
-        From a vector, and further arguments, to a vector of the same length.
+        Maps a vector, and further arguments, to a vector of the same length.
 
     Examples
     --------
@@ -72,7 +72,11 @@ def _of_row(name: str, function: Callable[..., Any]) -> Callable[[Any], Any]:
         return apply(x)
 
     structured.__name__ = structured.__qualname__ = name
-    structured.__doc__ = f"Apply ``{name}`` to the stored entries of a sparse matrix."
+    structured.__doc__ = (
+        f"Apply ``{name}`` to the stored entries of a sparse matrix.\n\nExamples\n--------\n"
+        f">>> from symcomp import sparse\n>>> sparse.{name}(sparse.csr_fmatrix('A')).type\n"
+        "SparseType(csr, float32)\n"
+    )
     return structured
 
 
@@ -100,7 +104,12 @@ def _with_number(name: str, function: Callable[..., Any], what: str) -> Callable
         return structured_elemwise(apply)(x, y)
 
     structured.__name__ = structured.__qualname__ = name
-    structured.__doc__ = f"{what} the stored entries of a sparse matrix and the scalar ``y``."
+    structured.__doc__ = (
+        f"{what} the stored entries of a sparse matrix and the scalar ``y``.\n\n"
+        "Examples\n--------\n"
+        f">>> from symcomp import sparse\n>>> sparse.{name}(sparse.csr_fmatrix('A'), 2.0).type\n"
+        "SparseType(csr, float32)\n"
+    )
     return structured
 
 
@@ -117,7 +126,7 @@ def power(x: Any, n: Any) -> Any:
     ----------
     x : sparse matrix
     n : number
-        Positive, so that what is not stored stays 0; for others see ``structured_pow``.
+        Positive, so that missing entries stay 0; for others see ``structured_pow``.
 
     Examples
     --------

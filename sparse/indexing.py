@@ -196,7 +196,15 @@ def _element(x: Any, i: Any, j: Any) -> Any:
 
 
 def get_item_2d(x: Any, key: Any) -> Any:
-    """Return a part of a sparse matrix by two slices or integers; see ``x[...]``."""
+    """Return a part of a sparse matrix by two slices or integers; see ``x[...]``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.get_item_2d(sparse.eye(3), (slice(0, 2), slice(1, 3)))).eval()
+    array([[0., 0.],
+           [1., 0.]])
+    """
     return getitem(x, key)
 
 

@@ -113,7 +113,15 @@ def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
 
 
 def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
-    """Put sparse matrices below one another; by default as CSR. See ``hstack``."""
+    """Put sparse matrices below one another; by default as CSR. See ``hstack``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.vstack([sparse.eye(1), sparse.eye(1)])).eval()
+    array([[1.],
+           [1.]])
+    """
     return _stack("vstack", 0, blocks, format, dtype)
 
 
@@ -190,7 +198,7 @@ def kron(a: Any, b: Any, format: str = "csr") -> Any:
 
 
 def _triplets(x: Any) -> Any:
-    """The data, rows, columns and shape of a COO matrix."""
+    """Return the data, rows, columns and shape of a COO matrix."""
     return x.csm_properties()
 
 
@@ -210,7 +218,15 @@ def tril(x: Any, k: int = 0) -> Any:
 
 
 def triu(x: Any, k: int = 0) -> Any:
-    """Return the entries of a sparse matrix on and above diagonal ``k``."""
+    """Return the entries of a sparse matrix on and above diagonal ``k``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.triu(sparse.csr_from_dense([[1.0, 2.0], [3.0, 4.0]]))).eval()
+    array([[1., 2.],
+           [0., 4.]])
+    """
     return _triangle(x, lambda i, j: j - i >= k)
 
 

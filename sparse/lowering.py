@@ -16,6 +16,7 @@ from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.dimshuffle import dimshuffle
 from symcomp.ops.index import getitem
 from symcomp.ops.join import join
+from symcomp.ops.products import SameLengths
 from symcomp.ops.scalar_math import cast as dense_cast
 from symcomp.ops.scalar_math import mul as dense_mul
 from symcomp.ops.scalar_math import neg as dense_neg
@@ -32,8 +33,15 @@ from symcomp.sparse.convert import (
 )
 from symcomp.sparse.joins import JoinSparse
 from symcomp.sparse.op import SparseShape
-from symcomp.sparse.pairwise import AddSS, CombinePatterns, CompareSS, ExtremeSS, MulSS
-from symcomp.sparse.parts import CropMinor, JoinMinor, PutMajor, TakeMajor, same_number
+from symcomp.sparse.pairwise import (
+    COMPARISONS,
+    TRUE_AT_ZERO,
+    AddSS,
+    CombinePatterns,
+    CompareSS,
+    ExtremeSS,
+    MulSS,
+)
 from symcomp.sparse.patterns import (
     InRange,
     LookupPairs,
@@ -44,6 +52,7 @@ from symcomp.sparse.patterns import (
 )
 from symcomp.sparse.products import CompressedMatMul, TrueDot
 from symcomp.sparse.reductions import SpSum, sum_parts
+from symcomp.sparse.slicing import CropMinor, JoinMinor, PutMajor, TakeMajor, same_number
 from symcomp.sparse.structure import (
     Crop,
     DropZeros,
@@ -180,6 +189,19 @@ def _pairwise(node: Apply) -> Any:
     return _result(node, (*CombinePatterns(kind)(a.data, i, p, b.data, j, q, n), a.shape))
 
 
+def _compare(node: Apply) -> Any:
+    """Compare entries; dense matrices where two zeros give True, which nearly all elements are."""
+    if node.op.kind not in TRUE_AT_ZERO:
+        return _pairwise(node)
+    x, y = node.inputs
+    a, b = parts_of(x), parts_of(y)
+    n = same_number(node.op.kind, _minor(x.type, a), _minor(y.type, b))
+    first, second = (ScatterDense()(p.data, p.indices, p.indptr, n) for p in (a, b))
+    second = SameLengths(node.op.kind, ((0, 0),))(first, second)
+    _, compare = COMPARISONS[node.op.kind]
+    return _result(node, (*NonzeroPattern()(compare(first, second)), a.shape))
+
+
 def _mul_s_d(node: Apply) -> Any:
     x, dense = node.inputs
     parts = parts_of(x)
@@ -294,12 +316,12 @@ def _take_pairs(node: Apply) -> Any:
     return LookupPairs()(data, *arrays)
 
 
-#: What computes the same of arrays, for each op.
+#: For each op, the function that computes the same on arrays.
 LOWERINGS: dict[type, Lowering] = {
     AddSS: _pairwise,
     AsFormat: _as_format,
     Cast: _cast,
-    CompareSS: _pairwise,
+    CompareSS: _compare,
     Crop: _crop,
     DenseFromSparse: _dense_from_sparse,
     Embed: _embed,

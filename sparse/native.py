@@ -7,12 +7,20 @@ from typing import Any
 from symcomp.cvm import machine
 from symcomp.cvm.kernels import threads_to_use
 from symcomp.cvm.machine import Lowered
-from symcomp.sparse.convert import GatherDense, ScatterDense, TransposeCompressed
-from symcomp.sparse.fused import ScatterAdd, Usmm
-from symcomp.sparse.pairwise import TRUE_AT_ZERO, CombinePatterns
-from symcomp.sparse.parts import SameNumber, TakeMajor
+from symcomp.sparse.blocks import BlockDot, BlocksAsRows, RowsAsBlocks, SampledBlocks
+from symcomp.sparse.components import Assemble, Components
+from symcomp.sparse.convert import (
+    GatherDense,
+    NonzeroPattern,
+    ScatterDense,
+    TransposeCompressed,
+)
+from symcomp.sparse.fused import GatherFill, ScatterAdd, Usmm
+from symcomp.sparse.pairwise import CombinePatterns
 from symcomp.sparse.patterns import (
     Canonical,
+    FromTriplets,
+    InRange,
     LargestIndex,
     Lookup,
     LookupPairs,
@@ -22,7 +30,9 @@ from symcomp.sparse.patterns import (
 )
 from symcomp.sparse.products import CompressedDot, CompressedMatMul, MaskedMatMul, SampledDot
 from symcomp.sparse.reductions import SegmentReduce
+from symcomp.sparse.slicing import CropMinor, JoinMinor, PutMajor, SameNumber, TakeMajor
 from symcomp.sparse.structure import DropZeros
+from symcomp.sparse.values import maker
 from symcomp.sparse.with_dense import SameLength
 from symcomp.vm.features import Feature, Lowering
 from symcomp.vm.program import Instruction
@@ -37,22 +47,19 @@ def _named(what: str) -> Lowering:
     return lambda step: machine.sparse(step, what, threads=threads_to_use())
 
 
-def _dot(step: Instruction) -> Lowered:
-    transposed = _op(step).transposed
-    return machine.sparse(step, "dot", transposed=transposed, threads=threads_to_use())
+def _product(what: str) -> Lowering:
+    """Return the lowering of a product of which the sparse factor may be transposed."""
+    return lambda step: machine.sparse(
+        step, what, transposed=_op(step).transposed, threads=threads_to_use()
+    )
 
 
-def _usmm(step: Instruction) -> Lowered:
-    transposed = _op(step).transposed
-    return machine.sparse(step, "usmm", transposed=transposed, threads=threads_to_use())
+def _rows_as_blocks(step: Instruction) -> Lowered:
+    return machine.sparse(step, "rows_as_blocks", block=(_op(step).rows, _op(step).columns))
 
 
-def _combine(step: Instruction) -> Lowered | None:
-    """Lower a sum, a product or a comparison; those true of two zeros are all but dense."""
-    kind = _op(step).kind
-    if kind in TRUE_AT_ZERO:
-        return None
-    return machine.sparse(step, "combine", kind, threads=threads_to_use())
+def _combine(step: Instruction) -> Lowered:
+    return machine.sparse(step, "combine", _op(step).kind, threads=threads_to_use())
 
 
 def _segments(step: Instruction) -> Lowered:
@@ -63,21 +70,45 @@ def _same_number(step: Instruction) -> Lowered:
     return machine.passed(step, 0, [("numbers", 0, 0, 1, 0)])
 
 
+def _take_apart(step: Instruction) -> Lowered:
+    kind = step.node.inputs[0].type  # type: ignore[union-attr]
+    return machine.take_apart_sparse(step, kind.native_values)
+
+
+def _put_together(step: Instruction) -> Lowered:
+    kind = _op(step).kind
+    make = maker(kind.format, kind.container)
+    return machine.put_together_sparse(step, kind.native_values, make)
+
+
 LOWERINGS: dict[type, Lowering] = {
+    Assemble: _put_together,
+    BlockDot: _product("block_dot"),
+    BlocksAsRows: _named("blocks_as_rows"),
     Canonical: _named("canonical"),
     CombinePatterns: _combine,
-    CompressedDot: _dot,
+    Components: _take_apart,
+    CompressedDot: _product("dot"),
     CompressedMatMul: _named("product"),
+    CropMinor: _named("crop"),
     DropZeros: _named("drop_zeros"),
+    FromTriplets: _named("triplets"),
     GatherDense: _named("gather"),
+    GatherFill: _named("gather_fill"),
+    InRange: _named("in_range"),
+    JoinMinor: _named("join"),
     LargestIndex: _named("largest"),
     Lookup: _named("lookup"),
     LookupPairs: _named("lookup_pairs"),
     MajorIndices: _named("rows"),
     MaskedMatMul: _named("product_at"),
+    NonzeroPattern: _named("nonzero"),
     Pointers: _named("pointers"),
+    PutMajor: _named("put"),
+    RowsAsBlocks: _rows_as_blocks,
     SameLength: _named("same_length"),
     SameNumber: _same_number,
+    SampledBlocks: _named("sampled_blocks"),
     SampledDot: _named("sampled"),
     ScatterAdd: _named("scatter_add"),
     ScatterDense: _named("scatter"),
@@ -85,7 +116,7 @@ LOWERINGS: dict[type, Lowering] = {
     SortIndices: _named("canonical"),
     TakeMajor: _named("take"),
     TransposeCompressed: _named("transpose"),
-    Usmm: _usmm,
+    Usmm: _product("usmm"),
 }
 
 #: Sparse matrices, for compiled functions.

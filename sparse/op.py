@@ -74,7 +74,7 @@ def as_sparse_variable(x: Any, name: str | None = None, ndim: int | None = None)
     x : sparse variable, or sparse array or matrix of SciPy
         A value becomes a constant.
     name : str, optional
-        Of the constant.
+        The name of the constant.
     ndim : int, optional
         Accepted for Theano's sake; a sparse matrix has 2 axes.
 
@@ -117,7 +117,14 @@ def sparse_constant(x: Any, name: str | None = None) -> SparseConstant:
 
 
 def as_sparse_or_tensor_variable(x: Any, name: str | None = None) -> Any:
-    """Return ``x`` as a sparse variable if it is sparse, else as a tensor variable."""
+    """Return ``x`` as a sparse variable if it is sparse, else as a tensor variable.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.as_sparse_or_tensor_variable([1.0, 2.0]).type
+    TensorType(float64, (2,))
+    """
     if isinstance(x, SparseVariable) or is_sparse(x):
         return as_sparse_variable(x, name)
     return as_tensor_variable(x, name)

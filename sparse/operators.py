@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.members import add_members
 from symcomp.core.tensor import TensorVariable
 from symcomp.sparse import arithmetic, convert, elementwise, indexing, products, reductions
 from symcomp.sparse.components import parts_of
@@ -40,20 +41,19 @@ METHODS: tuple[tuple[Any, str], ...] = (
 
 def install() -> None:
     """Give SparseVariable its operators, methods and properties."""
+    members: dict[str, Any] = {}
     for name, function in (BINARY | COMPARISONS).items():
-        _set(f"__{name}__", _operator(function, reflected=False))
+        members[f"__{name}__"] = _operator(function, reflected=False)
     for name, function in BINARY.items():
-        _set(f"__r{name}__", _operator(function, reflected=True))
+        members[f"__r{name}__"] = _operator(function, reflected=True)
     for module, names in METHODS:
-        for name in names.split():
-            _set(name, _method(getattr(module, name)))
-    for name, value in vars(_Members).items():
-        if not name.startswith("__") or name in _SPECIAL:
-            _set(name, value)
-
-
-def _set(name: str, value: Any) -> None:
-    setattr(SparseVariable, name, value)
+        members |= {name: _method(getattr(module, name)) for name in names.split()}
+    members |= {
+        name: value
+        for name, value in vars(_Members).items()
+        if not name.startswith("__") or name in _SPECIAL
+    }
+    add_members(SparseVariable, members)
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,7 +80,7 @@ def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., An
 
 
 class _Members:
-    """What is no mere call of a function. Its members are copied to SparseVariable."""
+    """Members that need code of their own; they are copied to SparseVariable."""
 
     T = property(lambda self: transpose(self), doc="The transpose; CSR becomes CSC, and CSC CSR.")
     shape = property(lambda self: SparseShape()(self), doc="The lengths, an int64 vector.")
@@ -120,57 +120,58 @@ class _Members:
         raise TypeError(f"the length of the symbolic variable {self} is x.shape[0], not len(x)")
 
     def dot(self: Any, other: Any) -> Any:
-        """The product with a dense matrix or vector, or a sparse matrix; see structured_dot."""
+        """Return the product with a dense matrix or vector, or a sparse matrix; see structured_dot.
+        """
         return products.structured_dot(self, other)
 
-    # What symcomp.tensor.dot calls, with a tensor on either side.
+    # Called by symcomp.tensor.dot, with a tensor on either side.
     __dot__ = dot
 
     def __rdot__(self: Any, other: Any) -> Any:
         return products.structured_dot(other, self)
 
     def transpose(self: Any) -> Any:
-        """The transpose."""
+        """Return the transpose."""
         return transpose(self)
 
     def astype(self: Any, dtype: Any) -> Any:
-        """The matrix with entries of another dtype."""
+        """Return the matrix with entries of another dtype."""
         return convert.cast(self, dtype)
 
     def todense(self: Any) -> Any:
-        """The matrix as a dense one."""
+        """Return the matrix as a dense one."""
         return convert.dense_from_sparse(self)
 
     def multiply(self: Any, other: Any) -> Any:
-        """The product element by element."""
+        """Multiply element by element."""
         return arithmetic.mul(self, other)
 
     def sum(self: Any, axis: Any = None, sparse_grad: bool = False) -> Any:
-        """The sum over an axis, dense; see sp_sum."""
+        """Return the sum over an axis, dense; see sp_sum."""
         return reductions.sp_sum(self, axis, sparse_grad)
 
     def diagonal(self: Any) -> Any:
-        """The main diagonal, a dense vector."""
+        """Return the main diagonal, a dense vector."""
         return diag(self)
 
     def conjugate(self: Any) -> Any:
-        """The complex conjugate."""
+        """Return the complex conjugate."""
         return elementwise.conj(self)
 
     def zeros_like(self: Any, dtype: Any = None) -> Any:
-        """A matrix of the same shape and format that stores nothing."""
+        """Return a matrix of the same shape and format that stores nothing."""
         return sp_zeros_like(self, dtype)
 
     def ones_like(self: Any) -> Any:
-        """A matrix with the same pattern whose entries are 1."""
+        """Return a matrix with the same pattern whose entries are 1."""
         return sp_ones_like(self)
 
     def csm_properties(self: Any) -> Any:
-        """The data, indices, indptr and shape."""
+        """Return the data, indices, indptr and shape."""
         return csm_properties(self)
 
     def copy(self: Any, name: str | None = None) -> Any:
-        """The matrix as a new variable, possibly with a name."""
+        """Return the matrix as a new variable, possibly with a name."""
         twin = convert.Cast(self.dtype)(self)
         twin.name = name
         return twin

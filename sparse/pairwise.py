@@ -46,7 +46,7 @@ PAIRS: dict[str, np.ufunc] = {
     "add": np.add, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
     **{name: ufunc for name, (ufunc, _) in COMPARISONS.items()},
 }  # fmt: skip
-# Those for which two zeros give True: results have an entry nearly everywhere.
+# Comparisons that are True for two zeros: results have an entry nearly everywhere.
 TRUE_AT_ZERO = ("eq", "le", "ge")
 
 
@@ -203,9 +203,9 @@ class CompareSS(_Pairwise):
 class CombinePatterns(Op):
     """data, indices, indptr = two CSR matrices of one shape, combined pair by pair.
 
-    Inputs: data, indices, indptr of each, and n_minor. Of ``add``, ``maximum`` and ``minimum`` all
-    places that one of them stores are stored, of ``mul`` those that both store, of comparisons
-    those where they are true.
+    Inputs: data, indices, indptr of each, and n_minor. ``add``, ``maximum`` and ``minimum`` store
+    all places that one of them stores, ``mul`` the places that both store, comparisons the places
+    where they are true.
     """
 
     kind: Annotated[str, one_of("add", "mul", "maximum", "minimum", "neq", "lt", "gt")]

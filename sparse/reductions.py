@@ -152,6 +152,13 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None) -> Tensor
 def segment_mean(data: Any, segment_ids: Any, num_segments: Any = None) -> TensorVariable:
     """Return the means of the rows of ``data`` with equal numbers, 0 where there are none; see
     ``segment_sum``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp import sparse
+    >>> sparse.segment_mean(T.constant([1.0, 2.0, 6.0]), [0, 0, 1], 2).eval()
+    array([1.5, 6. ])
     """
     data, ids, count = _segments("segment_mean", data, segment_ids, num_segments)
     dtype = dtypes.to_float(data.dtype)
@@ -162,19 +169,34 @@ def segment_mean(data: Any, segment_ids: Any, num_segments: Any = None) -> Tenso
 
 
 def _at_least_one(counts: TensorVariable) -> Any:
-    """Return counts, 1 for those that are 0."""
+    """Return counts, with 0 replaced by 1."""
     return switch(eq(counts, 0), 1, counts)
 
 
 def segment_max(data: Any, segment_ids: Any, num_segments: Any = None) -> TensorVariable:
     """Return the largest rows of ``data`` with equal numbers, element by element; 0 where there are
     none. Ties share the gradient. See ``segment_sum``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp import sparse
+    >>> sparse.segment_max(T.constant([1.0, 2.0, 6.0]), [0, 0, 1], 2).eval()
+    array([2., 6.])
     """
     return _segment_extreme("max", data, segment_ids, num_segments)
 
 
 def segment_min(data: Any, segment_ids: Any, num_segments: Any = None) -> TensorVariable:
-    """Return the smallest rows of ``data`` with equal numbers; see ``segment_max``."""
+    """Return the smallest rows of ``data`` with equal numbers; see ``segment_max``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp import sparse
+    >>> sparse.segment_min(T.constant([1.0, 2.0, 6.0]), [0, 0, 1], 2).eval()
+    array([1., 6.])
+    """
     return _segment_extreme("min", data, segment_ids, num_segments)
 
 
@@ -266,7 +288,14 @@ def sum_parts(x: SparseVariable, axis: int | None, parts: Parts) -> TensorVariab
 
 
 def mean(x: Any, axis: Any = None, sparse_grad: bool = False) -> TensorVariable:
-    """Return the mean of all elements of a sparse matrix over an axis, dense; see ``sp_sum``."""
+    """Return the mean of all elements of a sparse matrix over an axis, dense; see ``sp_sum``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.mean(sparse.eye(2), axis=0).eval()
+    array([0.5, 0.5])
+    """
     x = as_sparse_variable(x)
     where = None if axis is None else normalize_axis("mean", axis, 2)
     total = sp_sum(x, where, sparse_grad)
@@ -325,7 +354,14 @@ def max(x: Any, axis: Any = None) -> TensorVariable:
 
 
 def min(x: Any, axis: Any = None) -> TensorVariable:
-    """Return the smallest elements of a sparse matrix over an axis, dense; see ``max``."""
+    """Return the smallest elements of a sparse matrix over an axis, dense; see ``max``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.min(sparse.eye(2), axis=0).eval()
+    array([0., 0.])
+    """
     return _extreme("min", x, axis)
 
 
@@ -379,6 +415,13 @@ def masked_softmax(x: Any, mask: Any) -> Any:
     -------
     sparse matrix
         With the pattern of ``mask``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp import sparse
+    >>> sparse.masked_softmax(T.constant([[1.0, 1.0], [1.0, 5.0]]), sparse.eye(2)).eval().data
+    array([1., 1.])
     """
     mask = asformat(compressed(mask), "csr")
     dense = as_tensor_variable(x)

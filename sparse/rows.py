@@ -1,7 +1,7 @@
 """Steps of training that decay states of all rows, to which the rows of a gradient are added.
 
-They write over their arguments where nobody else holds these: then nothing of their size is
-allocated. Rows are taken some at a time, so that what is computed for them stays in the cache.
+The ops overwrite their arguments where these have no other client: then no array of their size is
+allocated. Rows are processed in blocks, so that intermediate values stay in the cache.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _RowStep(Op):
     Attributes
     ----------
     n_scalars, n_states : int
-        How many scalars and states there are.
+        The number of scalars and states.
     """
 
     n_scalars = 0

@@ -30,10 +30,10 @@ from symcomp.sparse.convert import GatherDense, NonzeroPattern, ScatterDense, Tr
 from symcomp.sparse.fused import GatherFill, ScatterAdd, Usmm
 from symcomp.sparse.lowering import LOWERINGS
 from symcomp.sparse.pairwise import CombinePatterns
-from symcomp.sparse.parts import CropMinor, JoinMinor, PutMajor, TakeMajor
 from symcomp.sparse.patterns import Canonical, FromTriplets, Lookup, MajorIndices, SortIndices
 from symcomp.sparse.products import CompressedDot, CompressedMatMul, MaskedMatMul, SampledDot
 from symcomp.sparse.reductions import SegmentReduce
+from symcomp.sparse.slicing import CropMinor, JoinMinor, PutMajor, TakeMajor
 from symcomp.sparse.solve import Factorize, SolveFactorized, SparseSolve
 from symcomp.sparse.structure import DropZeros
 
@@ -42,7 +42,7 @@ PATTERNS = (
     Canonical, CombinePatterns, Components, CompressedMatMul, CropMinor, DropZeros, FromTriplets,
     JoinMinor, NonzeroPattern, PutMajor, SortIndices, TakeMajor, TransposeCompressed,
 )  # fmt: skip
-# What pairs of entries become where both matrices have one pattern.
+# Functions of pairs of entries, where both matrices have one pattern.
 ON_ENTRIES = {"add": add, "mul": mul, "maximum": maximum, "minimum": minimum}
 # Dtypes whose dense results can be accumulated in place.
 FLOATING = ("float32", "float64", "complex64", "complex128")
@@ -61,18 +61,18 @@ def pattern_source(indices: Any, indptr: Any) -> Apply | None:
 
 @rule(*LOWERINGS, why="programs work on arrays, not on Python objects")
 def lower(node: Apply, graph: Any) -> Any:
-    """an op on sparse matrices -> ops on their arrays, and the matrix assembled"""
+    """op(sparse x) -> the matrix assembled from ops on the arrays of x"""
     return LOWERINGS[type(node.op)](node)
 
 
-@rule(Components, why="a matrix is taken apart into what it was made of")
+@rule(Components, why="the components of an assembled matrix are the arrays it was assembled from")
 def components_of_assembled(node: Apply, graph: Any) -> Any:
     """components(assemble(data, indices, indptr, shape)) -> data, indices, indptr, shape"""
     made = computed_by(node.inputs[0], Assemble)
     return None if made is None else made.inputs
 
 
-@rule(Assemble, why="a matrix that is put together of its own arrays is itself")
+@rule(Assemble, why="a matrix assembled from its own components is itself")
 def assembled_of_components(node: Apply, graph: Any) -> Any:
     """assemble(components(x)) -> x"""
     source = node.inputs[0].owner
@@ -175,7 +175,7 @@ def dot_of_transposed(node: Apply, graph: Any) -> Any:
     return CompressedDot(not node.op.transposed)(d, i, p, minor, dense)
 
 
-@rule("add", "sub", why="products are added up where the sum is to be")
+@rule("add", "sub", why="products are accumulated in place")
 def product_into_sum(node: Apply, graph: Any) -> Any:
     """z + alpha dot(s, d) -> usmm(z, alpha, s, d), where nothing is stretched"""
     out, minus = node.outputs[0], node.op.scalar.name == "sub"
@@ -244,7 +244,7 @@ def _saves(*pairs: tuple[Any, Any]) -> bool:
     return any(both and a < b for both, a, b in known)
 
 
-@rule(Lookup, why="of a product only the entries that are read are computed")
+@rule(Lookup, why="only the entries of the product that are read are computed")
 def lookup_of_product(node: Apply, graph: Any) -> Any:
     """lookup(dot(x, y), pattern) -> masked_dot(x, y, pattern), where the product is read here"""
     source = pattern_source(*node.inputs[1:3])
@@ -291,7 +291,7 @@ def lookup_of_dense(node: Apply, graph: Any) -> Any:
 # -- dense matrices that are read at a pattern
 
 
-@rule(GatherDense, why="what was put there is read")
+@rule(GatherDense, why="the entries that are read were just written")
 def gather_of_scattered(node: Apply, graph: Any) -> Any:
     """gather(scatter(data, pattern), pattern) -> data"""
     dense, indices, indptr = node.inputs
@@ -301,7 +301,7 @@ def gather_of_scattered(node: Apply, graph: Any) -> Any:
     return made.inputs[0]
 
 
-@rule(GatherDense, why="of a product only the elements that are read are computed")
+@rule(GatherDense, why="only the elements of the product that are read are computed")
 def gather_of_product(node: Apply, graph: Any) -> Any:
     """gather(dot(x, y), pattern) -> sampled_dot(x, y.T, pattern), where the product is read here"""
     dense, indices, indptr = node.inputs
@@ -320,7 +320,7 @@ def gather_of_product(node: Apply, graph: Any) -> Any:
     return SampledDot()(indices, indptr, across, along)
 
 
-@rule(GatherDense, why="what fills a matrix is read without making it")
+@rule(GatherDense, why="an element of a filled matrix is the filling value")
 def gather_of_fill(node: Apply, graph: Any) -> Any:
     """gather(alloc(value, n, m), pattern) -> the value for each entry"""
     dense, indices, indptr = node.inputs
@@ -378,7 +378,7 @@ def _gathered(x: Any, lengths: Any, indices: Any, indptr: Any, graph: Any) -> An
 # -- sparse matrices made dense
 
 
-@rule(Elemwise, why="what is 0 stays 0, so that only entries are computed")
+@rule(Elemwise, why="zeros stay zeros, so only entries are computed")
 def elemwise_of_scattered(node: Apply, graph: Any) -> Any:
     """f(scatter(data)) -> scatter(f(data)), for f(0) = 0"""
     if len(node.inputs) != 1 or node.op.inplace:
@@ -410,7 +410,7 @@ def sum_of_scattered(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule("add", why="entries are added where they are, to a copy of the dense matrix")
+@rule("add", why="entries are added at their places, to a copy of the dense matrix")
 def add_of_scattered(node: Apply, graph: Any) -> Any:
     """x + scatter(data) -> scatter_add(x, data), where nothing is stretched"""
     out = node.outputs[0]

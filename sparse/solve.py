@@ -392,7 +392,7 @@ def spsolve_triangular(
     A : sparse matrix, (n, n)
     b : vector or matrix, (n,) or (n, k)
     lower : bool
-        Which triangle; the other one is not read.
+        The triangle that is read; the other one is not.
     unit_diagonal : bool
         Take the diagonal as ones, whatever is stored there.
 

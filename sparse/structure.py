@@ -88,7 +88,15 @@ class Neg(SparseOp):
 
 
 def neg(x: Any) -> Any:
-    """Return ``-x``."""
+    """Return ``-x``.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.toarray(sparse.neg(sparse.eye(2))).eval()
+    array([[-1.,  0.],
+           [ 0., -1.]])
+    """
     return Neg()(x)
 
 
@@ -155,12 +163,26 @@ def remove0(x: Any) -> Any:
 
 
 def ensure_sorted_indices(x: Any) -> Any:
-    """Return ``x``: the indices of every sparse matrix in a graph are sorted."""
+    """Return ``x``: the indices of every sparse matrix in a graph are sorted.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.ensure_sorted_indices(sparse.eye(2)).eval().indices
+    array([0, 1], dtype=int32)
+    """
     return as_sparse_variable(x)
 
 
 def clean(x: Any) -> Any:
-    """Return a sparse matrix without stored zeros and with sorted indices."""
+    """Return a sparse matrix without stored zeros and with sorted indices.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.clean(sparse.csr_from_dense([[1.0, 0.0]])).eval().nnz
+    1
+    """
     return remove0(ensure_sorted_indices(x))
 
 

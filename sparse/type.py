@@ -25,6 +25,7 @@ from symcomp.core.tensor import (
     describe_value,
     static_shape,
 )
+from symcomp.cvm.machine import SparseValues
 from symcomp.errors import DTypeError, GradientError, ShapeError
 from symcomp.sparse import values
 from symcomp.sparse.values import (
@@ -36,6 +37,7 @@ from symcomp.sparse.values import (
     canonical,
     check_dtype,
     check_value,
+    class_of,
     components,
     container_of,
     copied,
@@ -109,6 +111,14 @@ class SparseType(Type):
     def numpy_dtype(self) -> np.dtype:
         """The dtype as NumPy's object."""
         return np.dtype(self.dtype)
+
+    @property
+    def native_values(self) -> SparseValues:
+        """Return a description of the values for C."""
+        classes = tuple(class_of(self.format, container) for container in CONTAINERS)
+        return SparseValues(
+            classes, self.format, self.numpy_dtype, np.dtype(self.index_dtype), self.shape
+        )
 
     @property
     def is_compressed(self) -> bool:
@@ -255,7 +265,7 @@ class SparseType(Type):
 
     def copy_value(self, value: Any) -> Any:
         """Return a value with arrays of its own."""
-        return copied(value)
+        return copied(self.filter(value))
 
     def finish(self, value: Any) -> Any:
         """Return a result of SciPy's as a value of this type."""
@@ -306,7 +316,7 @@ class SparseVariable(Variable):
         """False for both axes: sparse matrices do not broadcast."""
         return (False, False)
 
-    if TYPE_CHECKING:  # what operators.py installs
+    if TYPE_CHECKING:  # Attributes that operators.py installs.
 
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Any: ...
@@ -360,7 +370,14 @@ def type_of_value(value: Any, **changes: Any) -> SparseType:
 
 
 def is_sparse_variable(x: Any) -> bool:
-    """Return whether ``x`` is a variable whose values are sparse matrices."""
+    """Return whether ``x`` is a variable whose values are sparse matrices.
+
+    Examples
+    --------
+    >>> from symcomp import sparse
+    >>> sparse.is_sparse_variable(sparse.csr_dmatrix("A"))
+    True
+    """
     return isinstance(x, SparseVariable)
 
 

@@ -8,7 +8,8 @@ others.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ def container_of(value: Any) -> str:
 
 
 def components(value: Any) -> Components:
-    """Return the arrays of a sparse value, without those that lie behind its last entry."""
+    """Return the arrays of a sparse value, cut after its last entry."""
     if value.format == "coo":
         rows, columns = value.coords
         return Components(value.data, rows, columns, value.shape)
@@ -64,18 +65,51 @@ def components(value: Any) -> Components:
     return Components(data, indices, value.indptr, value.shape)
 
 
-def assemble(format: str, container: str, parts: Components) -> Any:
-    """Make a sparse value of its arrays, which are known to be in canonical form."""
-    value = put_together(format, container, parts)
+def class_of(format: str, container: str) -> Any:
+    """Return SciPy's class of sparse values."""
+    return getattr(scipy_sparse, f"{format}_{container}")
+
+
+@cache
+def _fields(format: str, container: str) -> dict[str, Any]:
+    """Return the fields of a value in canonical form, for all but arrays and shape."""
+    value = class_of(format, container)((1, 1))
     if format != "coo":
         value.has_sorted_indices = True
     value.has_canonical_format = True
+    return dict(vars(value))
+
+
+def assemble(format: str, container: str, parts: Components) -> Any:
+    """Make a sparse value of its arrays, which are known to be in canonical form.
+
+    SciPy's constructors look at all indices, and take many times as long.
+    """
+    made = class_of(format, container)
+    value = made.__new__(made)
+    data, first, second, shape = parts
+    fields = vars(value)
+    fields.update(_fields(format, container), data=data, _shape=tuple(map(int, shape)))
+    if format == "coo":
+        fields["coords"] = (first, second)
+    else:
+        fields["indices"], fields["indptr"] = first, second
     return value
+
+
+@cache
+def maker(format: str, container: str) -> Callable[[Any, Any, Any, Any], Any]:
+    """Return a function that makes a value of canonical arrays, and of its shape as an array."""
+
+    def make(data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+        return assemble(format, container, Components(data, indices, indptr, shape.tolist()))
+
+    return make
 
 
 def put_together(format: str, container: str, parts: Components) -> Any:
     """Make a sparse value of its arrays, of which nothing is known."""
-    made = getattr(scipy_sparse, f"{format}_{container}")
+    made = class_of(format, container)
     shape = tuple(int(n) for n in parts.shape)
     if format == "coo":
         return made((parts.data, (parts.indices, parts.indptr)), shape=shape, copy=False)
@@ -88,7 +122,7 @@ def put_together(format: str, container: str, parts: Components) -> Any:
 
 
 def from_arrays(format: str, container: str, shape: Sequence[int], arrays: Sequence[Any]) -> Any:
-    """Make a sparse value of arrays that nobody has looked at.
+    """Make a sparse value of arrays that have not been checked.
 
     Raises
     ------
@@ -219,6 +253,9 @@ def canonical(value: Any) -> Any:
     >>> canonical(twice).data, canonical(twice).indices.tolist()
     (array([1., 2.]), [0, 2])
     """
+    if value.format != "coo" and len(value.indices) > value.indptr[-1]:
+        # SciPy's conversions would take in what lies behind the last entry.
+        value = put_together(value.format, container_of(value), components(value))
     if is_canonical(value):
         return value
     if value.format == "bsr":

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from symcomp import errors, tensor
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
+from symcomp.core.members import add_members
 from symcomp.core.node import Apply, Constant, Type, Variable
 from symcomp.core.op import Op
+from symcomp.core.tensor import TensorVariable
 from symcomp.core.walk import clone_replace
 from symcomp.errors import (
     DisconnectedInputError,
@@ -27,6 +29,7 @@ from symcomp.errors import (
     UnusedInputError,
 )
 from symcomp.lazy import LazyMethod, lazy_module, lazy_names, offer, set_home
+from symcomp.ops.casting import offer_cast_policy
 from symcomp.ops.python_op import as_op
 
 clone = clone_replace
@@ -34,20 +37,22 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Apply", "as_op", "clone", "clone_replace", "config", "Constant", "DisconnectedInputError",
-    "errors", "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "grad",
-    "gradient", "GradientError", "In", "load", "loop", "Lop", "map", "MissingInputError", "Mode",
-    "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
+    "errors", "foldl", "foldr", "Function", "function", "function_dump", "FunctionGraph", "gpu",
+    "grad", "gradient", "GradientError", "In", "load", "loop", "Lop", "map", "MissingInputError",
+    "Mode", "NullTypeGradError", "Op", "OpFromGraph", "OrderedUpdates", "Out", "Param", "printing",
     "ProfileStats", "reduce", "Rop", "save", "scan", "scan_checkpoints", "scan_module", "shared",
     "shared_constructor", "SharedVariable", "sparse", "subgraph_grad", "SymcompError", "tensor",
     "Type", "UnusedInputError", "until", "Variable",
 ]  # fmt: skip
 
-# Who only builds expressions needs nothing of these: they are imported when one is first used.
+# Building expressions needs none of these; they are imported on first use.
 if TYPE_CHECKING:
-    from symcomp import sparse
-    from symcomp.later import *
+    from symcomp import gpu, sparse
+    from symcomp.deferred_names import *
 else:
-    __getattr__, __dir__ = lazy_names(__name__, __all__, "symcomp.later", packages=["sparse"])
+    __getattr__, __dir__ = lazy_names(
+        __name__, __all__, "symcomp.deferred_names", packages=["gpu", "sparse"]
+    )
 
 
 class _Facade(ModuleType):
@@ -55,11 +60,13 @@ class _Facade(ModuleType):
 
     @property
     def scan(self) -> Any:
-        return _later.scan
+        return _lazy.scan
 
     @scan.setter
     def scan(self, package: ModuleType) -> None:
-        """What imports do: the package stays in ``sys.modules`` alone."""
+        """Ignore the assignment that importing the package makes: it stays in ``sys.modules``
+        alone.
+        """
 
 
 set_home("scipy.sparse", "symcomp.compile.sparse_shared")
@@ -71,11 +78,20 @@ offer(
     ("adagrad", "adam", "lazy_adam", "lazy_momentum", "momentum", "row_gradient", "sgd"),
     "symcomp.sparse_updates",
 )
-_later = lazy_module("symcomp.later")
+_lazy = lazy_module("symcomp.deferred_names")
 sys.modules[__name__].__class__ = _Facade
-Variable.eval = LazyMethod(  # type: ignore[attr-defined]
-    Variable, "eval", "symcomp.compile.evaluation", "eval_variable"
+add_members(
+    Variable,
+    {
+        "eval": LazyMethod(Variable, "eval", "symcomp.compile.evaluation", "eval_variable"),
+        **{
+            f"_{name}_": LazyMethod(Variable, f"_{name}_", "symcomp.printing.notebook", name)
+            for name in ("repr_latex", "repr_html")
+        },
+    },
 )
-for _name in ("repr_latex", "repr_html"):
-    _method = LazyMethod(Variable, f"_{_name}_", "symcomp.printing.notebook", _name)
-    setattr(Variable, f"_{_name}_", _method)
+add_members(
+    TensorVariable,
+    {"transfer": LazyMethod(TensorVariable, "transfer", "symcomp.gpu.transfers", "transfer")},
+)
+offer_cast_policy("theano", "symcomp.compat.casting")

@@ -1,4 +1,4 @@
-"""``python -m symcomp COMMAND``: what is done from a shell."""
+"""``python -m symcomp COMMAND``: run a command from a shell."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,10 +29,13 @@ class ConfigError(SymcompError, ValueError):
     """An option does not exist or cannot have that value."""
 
 
+_DEVICE = re.compile(r"cpu|emu|cuda\d*")
+
+
 @dataclass(frozen=True)
 class Option:
-    """One option: name, default, allowed values (or the type of free ones), what it does, and the
-    least and the largest number that is allowed.
+    """An option: name, default, allowed values (or the type of free values), description, and the
+    least and largest number allowed.
     """
 
     name: str
@@ -80,8 +84,10 @@ class Option:
         raise ConfigError(f"{self.name}={value!r} (from {origin}): must be a {kind.__name__}")
 
     def _check_text(self, value: Any, origin: str) -> None:
-        """Raise if a text cannot be what the option is used for."""
+        """Raise ConfigError if a text is not a valid value for the option."""
         problem = "it has a NUL character" if isinstance(value, str) and "\0" in value else ""
+        if self.name == "device" and not _DEVICE.fullmatch(value):
+            problem = "must be cpu, cuda, cuda0, cuda1 .. or emu"
         if self.name == "cflags" and not problem:
             try:
                 shlex.split(value)
@@ -167,6 +173,19 @@ OPTIONS = (
         "How many MiB of compiled kernels are kept; 0: only the last.",
     ),
     Option(
+        "device",
+        "cpu",
+        str,
+        "Where arrays of floats are computed and shared variables live: cpu, cuda, cuda0, cuda1 .. "
+        "or emu, an emulator of cards for programs without one.",
+    ),
+    Option(
+        "gpu_check",
+        False,
+        bool,
+        "Whether each call waits for devices, so that an error comes with the call that caused it.",
+    ),
+    Option(
         "openmp",
         False,
         bool,
@@ -190,8 +209,8 @@ OPTIONS = (
         "blas_threads",
         0,
         int,
-        "How many threads BLAS uses within functions; 0: with openmp as many as kernels, else as "
-        "many as BLAS was started with.",
+        "How many threads BLAS uses within functions; 0: with openmp one, else as many as "
+        "BLAS was started with.",
         most=1024,
     ),
     Option(
@@ -268,6 +287,8 @@ class Config:
     early_code: bool
     compiledir: str
     compiledir_size: int
+    device: str
+    gpu_check: bool
     most_plans: int
     on_unused_input: str
     nan_guard: str
@@ -358,11 +379,11 @@ class Config:
         return _ChangedFlags(self, flags)
 
     def names(self) -> list[str]:
-        """The names of all options."""
+        """Return the names of all options."""
         return list(self._options)
 
     def origin(self, name: str) -> str:
-        """Where the value of an option comes from: default, a file, SYMCOMP_FLAGS, code."""
+        """Return where the value of an option comes from: default, a file, SYMCOMP_FLAGS, code."""
         return self._origins[name]
 
     def __str__(self) -> str:
@@ -373,7 +394,9 @@ class Config:
 
 
 class _ChangedFlags:
-    """What ``change_flags`` returns: usable once per ``with``, any number of times as decorator."""
+    """Context manager and decorator of ``change_flags``: usable once per ``with``, any number of
+    times as decorator.
+    """
 
     def __init__(self, owner: Config, flags: dict[str, Any]) -> None:
         self._owner, self._flags = owner, flags

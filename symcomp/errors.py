@@ -1,4 +1,4 @@
-"""The exception tree. Every error of the library is one of these, and also the built-in kind users
+"""The exception tree. Each error of the library is one of these, and the built-in kind users
 expect.
 """
 

@@ -1,4 +1,4 @@
-"""Modules that are imported when something of them is first used: what `import symcomp` leaves out.
+"""Import modules when one of their names is first used, to keep `import symcomp` fast.
 
 Importing `scipy.linalg` or `scipy.special` takes twice as long as importing NumPy.
 """
@@ -19,7 +19,9 @@ _lock = threading.Lock()
 
 
 def _begin_anew() -> None:
-    """The thread that has the lock does not come along when a process forks."""
+    """Make a new lock in a forked child: the thread that holds the old one exists only in the
+    parent.
+    """
     global _lock
     _lock = threading.Lock()
 
@@ -29,18 +31,18 @@ if hasattr(os, "register_at_fork"):
 
 
 class LazyModule(ModuleType):
-    """Stands for a module; reading an attribute imports it, and keeps the attribute."""
+    """Stand-in for a module; reading an attribute imports the module, and keeps the attribute."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # what inspects modules does not import this one
+            raise AttributeError(name)  # inspection of modules (dunder names) does not import
         value = getattr(import_module(self.__name__), name)
         setattr(self, name, value)
         return value
 
 
 def lazy_module(name: str) -> ModuleType:
-    """The module of this name, imported when an attribute of it is first read.
+    """Return the module of this name, imported when an attribute of it is first read.
 
     Examples
     --------
@@ -73,10 +75,11 @@ def lazy_names(
     elsewhere: Sequence[str] = (),
     packages: Sequence[str] = (),
 ) -> tuple[Any, Any]:
-    """``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` like its own.
+    """Return ``__getattr__`` and ``__dir__`` of a package that offers names of ``module`` as its
+    own.
 
-    ``elsewhere`` names modules in which those may be that the package has not; ``packages`` are
-    inside the package, and imported when one is asked for.
+    ``elsewhere`` names modules to search for names that the package lacks; ``packages`` are
+    subpackages, imported on first use.
     """
     refuse = no_such_name(package, names, elsewhere)
 
@@ -98,15 +101,16 @@ def lazy_names(
 def no_such_name(
     module: str, more: Sequence[str] = (), elsewhere: Sequence[str] = ()
 ) -> Callable[[str], NoReturn]:
-    """``__getattr__`` of a module that refuses a name, and says which one may be meant.
+    """Return ``__getattr__`` of a module that raises for unknown names and suggests the nearest
+    one.
 
     Parameters
     ----------
     module : str
     more : sequence of str
-        Names that it has besides those that are set in it.
+        Names offered besides the attributes of the module.
     elsewhere : sequence of str
-        Modules in which the name may be; they are imported to look.
+        Modules to search for the name; searching imports them.
 
     Examples
     --------
@@ -127,7 +131,7 @@ def no_such_name(
 
 
 def _meant(name: str, names: Sequence[str], elsewhere: Sequence[str]) -> str:
-    """Which name may be meant, as the end of a message."""
+    """Return the end of an error message that suggests a name."""
     for place in elsewhere:
         if name in vars(import_module(place)):
             return f": it is {place}.{name}"
@@ -139,7 +143,7 @@ def _meant(name: str, names: Sequence[str], elsewhere: Sequence[str]) -> str:
 
 # Names that modules of higher layers add to packages of lower ones: package -> name -> module.
 _offered: dict[str, dict[str, str]] = {}
-# What knows the values whose classes are defined in a package: package -> module.
+# Module to import for the values whose classes are defined in a package: package -> module.
 _homes: dict[str, str] = {}
 
 
@@ -164,12 +168,12 @@ def offered_names(package: str) -> tuple[Any, list[str]]:
 
 
 def set_home(package: str, module: str) -> None:
-    """Say which module knows the values whose classes are defined in ``package``."""
+    """Set the module to import for the values whose classes are defined in ``package``."""
     _homes[package] = module
 
 
 def import_home(value: Any) -> None:
-    """Import the module that knows a value, if one is known for its class."""
+    """Import the module registered for the class of a value, if there is one."""
     for kind in type(value).__mro__:
         for package, module in _homes.items():
             if kind.__module__.startswith(package):
@@ -178,10 +182,10 @@ def import_home(value: Any) -> None:
 
 
 def import_alone(package: str, folder: str, name: str) -> ModuleType:
-    """The extension module ``package.folder.name``, without running ``package.folder`` first.
+    """Import the extension module ``package.folder.name`` without running ``package.folder`` first.
 
-    It does not stay in ``sys.modules``, so that a later import binds it in its package: the same
-    module, since one written in Cython is made once in a process.
+    The module is not left in ``sys.modules``, so that a later import binds it in its package. Both
+    are the same object, as a Cython module is initialized once per process.
     """
     full_name = f"{package}.{folder}.{name}"
     with _lock:
@@ -190,7 +194,7 @@ def import_alone(package: str, folder: str, name: str) -> ModuleType:
         places = [os.path.join(path, folder) for path in import_module(package).__path__]
         spec = PathFinder.find_spec(full_name, places)
         if spec is None or spec.loader is None:
-            return import_module(full_name)  # it is where only the package knows
+            return import_module(full_name)  # only the package's ``__path__`` leads to the file
         module = module_from_spec(spec)
         spec.loader.exec_module(module)
         sys.modules.pop(full_name, None)

@@ -1,4 +1,4 @@
-"""``symcomp.scan_module``: loops, under the names of Theano; and the op, for those who look in."""
+"""``symcomp.scan_module``: loops under Theano's names, and the op Scan."""
 
 from symcomp.scan.build import scan
 from symcomp.scan.loop import loop

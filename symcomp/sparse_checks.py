@@ -17,7 +17,7 @@ def verify_grad(
     Parameters
     ----------
     fun : callable
-        From variables to one variable, sparse or dense.
+        Maps variables to one variable, sparse or dense.
     pt : sequence of SciPy sparse arrays or matrices, and of arrays
     structured : bool
         True: with respect to the stored entries. False: to all elements, none of which may be 0;
@@ -46,6 +46,13 @@ def verify_grad_sparse(
     """Compare derivatives with finite differences, as Theano's function of this name does.
 
     It is ``verify_grad``, but by default with respect to all elements.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from symcomp import sparse
+    >>> x = scipy.sparse.eye_array(2, format="csr")
+    >>> sparse.verify_grad_sparse(sparse.sqr, [x], structured=True)
     """
     verify_grad(op, pt, structured, **options)
 

@@ -54,7 +54,7 @@ def cg(
     b : vector or matrix, (n,) or (n, k)
         The columns of a matrix are solved for side by side.
     x0 : like ``b``, optional
-        Where to start, by default at 0. The solution does not depend on it.
+        The initial vector, by default 0. The solution does not depend on it.
     rtol, atol : float
         Steps end when the norm of the residual is at most ``max(rtol * norm(b), atol)``.
     maxiter : int or scalar, optional
@@ -143,7 +143,8 @@ class _Solver:
     ) -> None:
         self._probe, self._image, self._approximation = probe, image, approximation
         self._rtol, self._atol = rtol, atol
-        # What A and M are made of: the op gets it as inputs, and gives gradients for that of A.
+        # Variables that A and M are computed from: they are inputs of the op, which gives gradients
+        # for those of A.
         self._captured = _captured([image, approximation], probe)
 
     def apply(self, x: Any) -> Any:
@@ -174,7 +175,7 @@ class _Solver:
         return x, steps
 
     def _pulled(self, given: Sequence[Any], outputs: Sequence[Any], grads: Any) -> list[Any]:
-        """The gradients: A gb = g, and of what A is made of that of -<gb, A x>."""
+        """Return the gradients: A gb = g, and -<gb, A x> differentiated in the variables of A."""
         k = len(self._captured)
         solver = self.of(given[:k])
         gb, _ = solver.solution(grads[0], grads[0].zeros_like(), given[k + 2])
@@ -185,7 +186,7 @@ class _Solver:
         return [*(found.get(v) for v in given[:k]), gb, None, None]
 
     def _pushed(self, given: Sequence[Any], points: Sequence[Any]) -> list[Any]:
-        """The tangents: A dx = db - dA x."""
+        """Return the tangents: A dx = db - dA x."""
         k = len(self._captured)
         solver = self.of(given[:k])
         b, start, n = given[k:]
@@ -228,7 +229,8 @@ class _Solver:
 
 
 def _captured(outputs: Sequence[Any], probe: Variable) -> list[Any]:
-    """Return the variables that do not depend on ``probe``, and of which what does is computed."""
+    """Return the variables that the ``probe``-dependent part of the graph reads from outside of it.
+    """
     moving = {probe}
     found: dict[Any, None] = {}
     for node in toposort(outputs):

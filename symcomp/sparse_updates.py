@@ -19,8 +19,8 @@ from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, GraphError
 from symcomp.ops.convert import as_tensor_variable, cast_to
 from symcomp.ops.index import Subtensor, getitem, inc_subtensor, set_subtensor
+from symcomp.ops.index_pattern import ARRAY, NOTHING, Slice
 from symcomp.ops.join import join
-from symcomp.ops.pattern import ARRAY, NOTHING, Slice
 from symcomp.ops.scalar_math import sqr, sqrt
 from symcomp.ops.shape import ShapeI, reshape, shape_tuple
 from symcomp.ops.sort import unique
@@ -39,7 +39,7 @@ class RowGradient(NamedTuple):
     ids : integer vector
         The rows, from 0 on; each once if it was asked for so.
     rows : tensor
-        What the gradient has there, added up if a row comes twice.
+        The rows of the gradient, added up if a row occurs twice.
     """
 
     ids: Any
@@ -53,7 +53,7 @@ def row_gradient(cost: Any, wrt: Any, distinct: bool = True) -> RowGradient:
     ----------
     cost : scalar
     wrt : TensorVariable
-        It may be read several times, by integer arrays of any shape.
+        A tensor that may be read several times, by integer arrays of any shape.
     distinct : bool
         Name each row once, its gradients added up, as methods need that are not linear in the
         gradient.
@@ -208,6 +208,17 @@ def momentum(cost: Any, params: Any, learning_rate: Any = 0.01, momentum: float 
     cost, params, learning_rate
         As for ``sgd``.
     momentum : float
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import numpy as np
+    >>> from symcomp import sparse
+    >>> w = symcomp.shared(np.ones(2), name="w")
+    >>> step = symcomp.function([], updates=sparse.momentum((w ** 2).sum(), [w], 0.1, 0.9))
+    >>> step()
+    >>> w.get_value().round(4)
+    array([0.8, 0.8])
     """
 
     def by_rows(w: Any, g: RowGradient) -> Updates:
@@ -230,6 +241,19 @@ def lazy_momentum(
     """Return updates as of ``momentum`` in which rows that a step does not read stay as they are.
 
     Their velocities do not decay either: this is another method, with the same fixed points.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> from symcomp import sparse
+    >>> w = symcomp.shared(np.ones((3, 1)), name="w")
+    >>> cost = (w[T.constant([0, 2])] ** 2).sum()
+    >>> step = symcomp.function([], updates=sparse.lazy_momentum(cost, [w], 0.1))
+    >>> step()
+    >>> w.get_value().round(4).ravel()
+    array([0.8, 1. , 0.8])
     """
 
     def by_rows(w: Any, g: RowGradient) -> Updates:
@@ -322,6 +346,17 @@ def adam(
     beta1, beta2 : float
         The decay of the first and second moments.
     eps : float
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import numpy as np
+    >>> from symcomp import sparse
+    >>> w = symcomp.shared(np.ones(2), name="w")
+    >>> step = symcomp.function([], updates=sparse.adam((w ** 2).sum(), [w], 0.1))
+    >>> step()
+    >>> w.get_value().round(4)
+    array([0.9, 0.9])
     """
     formulas = _Adam(learning_rate, beta1, beta2, eps)
     return formulas.updates + _each("adam", cost, params, formulas.exact, formulas.dense)
@@ -338,6 +373,19 @@ def lazy_adam(
     """Return updates as of ``adam`` in which rows that a step does not read stay as they are.
 
     Their moments do not decay either: this is another method, as the lazy Adam of other libraries.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> from symcomp import sparse
+    >>> w = symcomp.shared(np.ones((3, 1)), name="w")
+    >>> cost = (w[T.constant([0, 2])] ** 2).sum()
+    >>> step = symcomp.function([], updates=sparse.lazy_adam(cost, [w], 0.1))
+    >>> step()
+    >>> w.get_value().round(4).ravel()
+    array([0.9, 1. , 0.9])
     """
     formulas = _Adam(learning_rate, beta1, beta2, eps)
     return formulas.updates + _each("lazy_adam", cost, params, formulas.lazy, formulas.dense)
@@ -351,6 +399,17 @@ def adagrad(cost: Any, params: Any, learning_rate: Any = 0.01, eps: float = 1e-8
     cost, params, learning_rate
         As for ``sgd``.
     eps : float
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import numpy as np
+    >>> from symcomp import sparse
+    >>> w = symcomp.shared(np.ones(2), name="w")
+    >>> step = symcomp.function([], updates=sparse.adagrad((w ** 2).sum(), [w], 0.1))
+    >>> step()
+    >>> w.get_value().round(4)
+    array([0.9, 0.9])
     """
 
     def by_rows(w: Any, g: RowGradient) -> Updates:

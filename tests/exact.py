@@ -15,7 +15,7 @@ from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor
 from symcomp.ops.reduce import Reduce
 
-# So many digits that 1 + 1e-300 is exact with all the digits of its logarithm.
+# Enough digits for 1 + 1e-300 to be exact with all the digits of its logarithm.
 DIGITS = 700
 
 SCALARS: dict[str, Callable[..., Any]] = {
@@ -43,13 +43,13 @@ SCALARS: dict[str, Callable[..., Any]] = {
 
 
 def exactly(x: Any) -> Any:
-    """An array of numbers with many digits, equal to those of ``x``."""
+    """Return an array of numbers with many digits, equal to those of ``x``."""
     numbers = np.frompyfunc(lambda v: mpmath.mpf(float(v)), 1, 1)(np.asarray(x, dtype=object))
     return np.asarray(numbers, dtype=object)
 
 
 def evaluate_exactly(inputs: Sequence[Any], outputs: Sequence[Any], values: Any) -> list[Any]:
-    """The values of a graph of elementwise functions, sums, products and views."""
+    """Evaluate a graph of elementwise functions, sums, products and views."""
     with mpmath.workdps(DIGITS):
         store = {x: exactly(v) for x, v in zip(inputs, values, strict=True)}
         for node in toposort(outputs):
@@ -73,7 +73,7 @@ def _applied(op: Any, arguments: list[Any]) -> Any:
 
 
 def units_off(got: Any, true: Any) -> float:
-    """How far ``got`` is from the truth, in units in the last place of its dtype: the worst."""
+    """Return the largest error of ``got``, in units in the last place of its dtype."""
     got = np.asarray(got)
     worst = 0.0
     for z, t in zip(got.ravel(), np.asarray(true, dtype=object).ravel(), strict=True):
@@ -95,7 +95,7 @@ def _units(z: Any, t: Any, dtype: Any) -> float:
 
 
 def _unit(t: Any, info: Any) -> Any:
-    """The distance between the floats around ``t``."""
+    """Return the distance between the floats around ``t``."""
     least = mpmath.mpf(float(info.smallest_subnormal))
     if t == 0:
         return least

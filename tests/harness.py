@@ -28,7 +28,7 @@ RTOL = {"float16": 2e-3, "float32": 2e-6, "complex64": 2e-6}
 
 
 def variables_for(values: tuple[Any, ...], static: str) -> list[TensorVariable]:
-    """A variable for each value: with all lengths known, or only those that are 1."""
+    """Make a variable for each value: with all lengths known, or only lengths of 1."""
     kinds = []
     for value in values:
         shape = np.shape(value)
@@ -38,7 +38,7 @@ def variables_for(values: tuple[Any, ...], static: str) -> list[TensorVariable]:
 
 
 def infer_shapes(outputs: list[Any], values: dict[Variable, Any]) -> list[tuple[int, ...]]:
-    """The shapes of ``outputs``, computed by every op's infer_shape from those of the inputs."""
+    """Compute the shapes of ``outputs`` by every op's infer_shape from those of the inputs."""
     known: dict[Variable, Any] = {}
     nodes = toposort(outputs)
     for node in nodes:

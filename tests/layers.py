@@ -34,7 +34,7 @@ LAYERS = (
         "symcomp.compat",
         "symcomp.gradient",
         "symcomp.ifelse",
-        "symcomp.later",
+        "symcomp.deferred_names",
         "symcomp.nuts",
         "symcomp.printing",
         "symcomp.sandbox",
@@ -143,7 +143,7 @@ def targets_of(entry: Import, path_of: dict[str, Path]) -> list[str]:
 
 
 def breach_of_form(module: str, entry: Import, mapped: set[str]) -> str | None:
-    """Say what is wrong with how an import is written, whatever it loads."""
+    """Describe an import that is not written in the required form; None if it is."""
     if entry.relative:
         return f"relative import of {entry.module or 'its package'!r}: write the full name"
     if entry.module == "symcomp" and not (module == "symcomp" and entry.names):

@@ -1,7 +1,7 @@
 """Run the Python of a documentation page: its sessions (`>>>`) and its plain blocks, in order.
 
-A page is one namespace, so that a later block uses what an earlier one made. What is fenced as
-anything but Python (`text`, `console`, `c` ...) is not run.
+A page is one namespace, so that a later block uses names defined in an earlier one. Blocks fenced
+as anything but Python (`text`, `console`, `c` ...) are not run.
 """
 
 import doctest
@@ -29,7 +29,7 @@ class Block:
 
     @property
     def is_session(self) -> bool:
-        """Tell whether it shows what to type and what is answered."""
+        """True if the block shows a prompt and the answers."""
         return re.search(r"^\s*>>>", self.source, re.M) is not None
 
 

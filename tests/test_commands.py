@@ -1,4 +1,4 @@
-"""What `python -m symcomp` does."""
+"""The commands of `python -m symcomp`."""
 
 import re
 import subprocess

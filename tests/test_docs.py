@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from symcomp.compat.modules import PATCHES
+from symcomp.compile.shared import _constructors
 from symcomp.config import config
 from symcomp.tests.pages import run_module, run_page
 from symcomp.tests.repository import ROOT, modules_without_extras
@@ -23,8 +24,9 @@ PAGES = [
 
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What an example writes goes nowhere, and what it installs is gone after it."""
+    """Run examples in an empty folder, and undo what they install."""
     monkeypatch.chdir(tmp_path)
+    constructors = [*_constructors]
     for kind, members in PATCHES.items():
         for name, member in members.items():
             monkeypatch.setattr(kind, name, member, raising=False)
@@ -32,6 +34,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         for name in config._options:
             monkeypatch.setitem(config._origins, name, "default")
         yield
+    _constructors[:] = constructors
     for name in [name for name in sys.modules if name.partition(".")[0] == "theano"]:
         del sys.modules[name]
 

@@ -1,4 +1,4 @@
-"""What `import symcomp` leaves to be imported later; and that it is there when it is used."""
+"""Modules that `import symcomp` does not import, and that are there when they are used."""
 
 import ast
 import subprocess
@@ -8,16 +8,16 @@ import threading
 import pytest
 
 import symcomp
-import symcomp.later
+import symcomp.deferred_names
 import symcomp.tensor as T
-import symcomp.tensor.later
+import symcomp.tensor.deferred_names
 from symcomp.lazy import lazy_module
 
 #: Modules that take long to import, or that an expression which is only built does not need.
 LATER = (
     "Cython", "ctypes.util", "importlib.metadata", "mpmath", "numpy.f2py", "numpy.testing",
     "platformdirs", "scipy", "symcomp.autodiff", "symcomp.codegen", "symcomp.compile",
-    "symcomp.cvm", "symcomp.later", "symcomp.rewrite", "symcomp.scan", "symcomp.sparse",
+    "symcomp.cvm", "symcomp.deferred_names", "symcomp.rewrite", "symcomp.scan", "symcomp.sparse",
     "symcomp.vm", "tempfile", "tomllib", "unittest",
 )  # fmt: skip
 
@@ -32,7 +32,7 @@ def run(program: str) -> str:
 
 
 def loaded_by(program: str) -> set[str]:
-    """The modules of `LATER` that a program imports and NumPy does not."""
+    """Return the modules of `LATER` that a program imports and NumPy does not."""
     start = f"import sys, numpy\nLATER = {LATER!r}\nbefore = set(sys.modules)\n"
     end = "\nprint(*(m for m in set(sys.modules) - before if m.startswith(LATER)))"
     return set(run(start + program + end).split())
@@ -88,8 +88,8 @@ def test_every_name_is_there(package: object) -> None:
 
 
 def test_names_are_listed_where_they_are_offered() -> None:
-    assert set(symcomp.later.__all__) < set(symcomp.__all__)
-    assert set(symcomp.tensor.later.__all__) < set(T.__all__)
+    assert set(symcomp.deferred_names.__all__) < set(symcomp.__all__)
+    assert set(symcomp.tensor.deferred_names.__all__) < set(T.__all__)
     for package in (symcomp, T):
         with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute"):
             package.no_such_name  # noqa: B018
@@ -97,7 +97,7 @@ def test_names_are_listed_where_they_are_offered() -> None:
 
 @pytest.mark.parametrize("package", ["symcomp", "symcomp.tensor"])
 def test_names_that_come_later_are_of_the_module_that_lists_them(package: str) -> None:
-    source = sys.modules[f"{package}.later"].__file__
+    source = sys.modules[f"{package}.deferred_names"].__file__
     assert source is not None
     with open(source, encoding="utf-8") as file:
         tree = ast.parse(file.read())
@@ -107,7 +107,7 @@ def test_names_that_come_later_are_of_the_module_that_lists_them(package: str) -
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
-    assert imported <= set(sys.modules[f"{package}.later"].__all__)
+    assert imported <= set(sys.modules[f"{package}.deferred_names"].__all__)
 
 
 def test_scan_is_the_function_whatever_is_imported() -> None:

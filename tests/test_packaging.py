@@ -1,4 +1,4 @@
-"""What is built from the repository is complete: archive, wheel, and an import far from here."""
+"""Builds of the repository are complete: archive, wheel, and an import from elsewhere."""
 
 import importlib.util
 import os
@@ -29,7 +29,7 @@ pytestmark = [
 
 def run(*command: str | Path, cwd: Path) -> str:
     """Run a command and return what it prints; a failure shows all of it."""
-    # Nothing of this clone may be found by the way of the environment.
+    # The environment must not lead to files of this clone.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(
         [str(part) for part in command],

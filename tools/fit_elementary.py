@@ -34,7 +34,7 @@ def hyperbolic_tangent(square):
 
 
 def fit(function, low, high, degree):
-    """The coefficients of a polynomial, the constant first."""
+    """Return the coefficients of a polynomial, the constant first."""
     count = degree + 1
     nodes = [mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
     points = [(low + high) / 2 + (high - low) / 2 * node for node in nodes]

@@ -42,7 +42,7 @@ def fit(f, x_of) -> list[float]:
 
 
 def monomials(chebyshev: list[mp.mpf]) -> list[mp.mpf]:
-    """The coefficients in powers of t of a series of Chebyshev's polynomials."""
+    """Convert a series of Chebyshev's polynomials to the coefficients of powers of t."""
     last, this = [mp.mpf(1)], [mp.mpf(0), mp.mpf(1)]
     result = [mp.mpf(0)] * len(chebyshev)
     for j, c in enumerate(chebyshev):

@@ -18,12 +18,12 @@ def place(t: mp.mpf) -> mp.mpf:
 
 
 def at_one_and_two(f) -> list[float]:
-    """The coefficients of f(x) / ((x - 1) (x - 2))."""
+    """Fit f(x) / ((x - 1) (x - 2))."""
     return fit(lambda x: f(x) / ((x - 1) * (x - 2)), place)
 
 
 def negative_roots(f, slope, bend, guesses) -> list[tuple[float, ...]]:
-    """Each root, what its rounding leaves out, f' and f'' / f' / 2 there."""
+    """Return each root, its rounding error, f' and f'' / f' / 2 there."""
     roots = [mp.findroot(f, mp.mpf(g)) for g in guesses]
     return [
         (float(r), float(r - float(r)), float(slope(r)), float(bend(r) / slope(r) / 2))
@@ -32,7 +32,7 @@ def negative_roots(f, slope, bend, guesses) -> list[tuple[float, ...]]:
 
 
 def tri_gamma(x: mp.mpf) -> mp.mpf:
-    """The derivative of digamma, by a difference with 60 digits."""
+    """Compute the derivative of digamma, by a difference with 60 digits."""
     h = mp.mpf(10) ** -25
     return (mp.digamma(x + h) - mp.digamma(x - h)) / (2 * h)
 

@@ -1,4 +1,4 @@
-"""Which ops of the examples in tests/cvm run natively, and which through Python.
+"""List the ops of the examples in tests/cvm that run natively, and the others, which run in Python.
 
 Run as ``python tools/native_ops.py``.
 """

@@ -1,8 +1,8 @@
 """Say which names of Theano there are in the compat layer: ``python tools/theano_names.py [FILE]``.
 
-Without a file, counts by module, and what is missing. With a text that has entries of the form
-"`theano.tensor.dot` (171, 44)", as a count of what programs use gives them: those that do not
-resolve, in the order of the text.
+Without a file, print counts by module, and missing names. With a text that has entries of the form
+"`theano.tensor.dot` (171, 44)", counts of names in programs, print the names that do not resolve,
+in the order of the text.
 """
 
 import re
@@ -15,7 +15,7 @@ from symcomp.compat.modules import build, public_names, resolve
 
 
 def is_there(dotted, modules):
-    """Whether a name such as ``theano.tensor.dot`` leads to something."""
+    """Tell whether a name such as ``theano.tensor.dot`` resolves."""
     *path, last = dotted.split(".")
     while path and ".".join(path) not in modules:
         last = f"{path.pop()}.{last}"

@@ -1,10 +1,10 @@
 """The commit: new values of shared variables that are written over the old ones.
 
-A node may write over an input of the program whose new value it computes if nobody reads the old
-one after it. So that a call that fails changes nothing, all such nodes come after the gate, and so
-does nothing that can fail: it is proven from the lengths that what ran before the gate has checked,
-or the gate itself checks. The gate also asks, in every call, which arrays may be overwritten, and
-copies the others.
+A node may write over an input of the program whose new value it computes if no node reads the old
+value after it. So that a call that fails leaves the inputs unchanged, all these nodes come after
+the gate, and no node after the gate can fail: that is proven from the lengths checked before the
+gate, or checked by the gate itself. In every call the gate also decides which arrays may be
+overwritten, and copies the others.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Claims(Protocol):
     """Says, for one call, which arrays may be overwritten. The gate's first argument."""
 
     def begin(self) -> None:
-        """From now on nobody else may take hold of the arrays."""
+        """Keep others from taking hold of the arrays from now on."""
 
     def taken(self, arrays: Sequence[Any], others: Sequence[int]) -> tuple[Any, ...]:
-        """The arrays to write into: those given, or copies. ``others`` counts who holds each, but
-        for its owner and this call.
+        """Return the arrays to write into: the given ones, or copies. ``others`` counts the holders
+        of each, without its owner and this call.
         """
 
 
@@ -60,7 +60,7 @@ def find_commits(
     updated: Mapping[int, Variable],
     bind: Binder,
 ) -> tuple[list[Commit], dict[Apply, list[Apply]]]:
-    """The nodes that can write over the inputs that they update.
+    """Return the nodes that can write over the inputs that they update.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def find_commits(
     -------
     commits : list of Commit
     after : dict of Apply to list of Apply
-        What must come before each, as it reads what is overwritten.
+        The nodes that must come before each, as they read the overwritten values.
     """
     search = _Search(graph, order, regions, bind)
     places: dict[Apply, dict[Variable, Variable]] = {}
@@ -93,7 +93,7 @@ def find_commits(
 
 
 class _Search:
-    """Who reads what, and what shares memory with what."""
+    """Readers of values, and values that share memory."""
 
     def __init__(
         self, graph: FunctionGraph, order: Sequence[Apply], regions: Placement, bind: Binder
@@ -107,7 +107,8 @@ class _Search:
                 self._readers.setdefault(root, []).append(node)
 
     def can_overwrite(self, new: Variable, old: Variable) -> bool:
-        """True if the node of ``new`` may write it over ``old`` and nobody reads what it makes."""
+        """Tell whether the node of ``new`` may write it over ``old`` and its output has no client.
+        """
         node: Any = new.owner
         op = node.op
         if is_users(op) or op.view_map or op.destroy_map or self._regions[node] != ALWAYS:
@@ -131,7 +132,7 @@ class _Search:
         return True
 
     def other_readers(self, commit: Commit) -> list[Apply]:
-        """The other nodes that read what ``commit`` overwrites."""
+        """Return the other nodes that read the input that ``commit`` overwrites."""
         found = (n for old in commit.overwritten for n in self._readers[old])
         return [node for node in dict.fromkeys(found) if node is not commit.node]
 
@@ -139,7 +140,7 @@ class _Search:
 def _without_cycles(
     commits: Sequence[Commit], readers: Mapping[Apply, Sequence[Apply]]
 ) -> list[Commit]:
-    """The commits without those that would have to wait for each other."""
+    """Return the commits, leaving out some that would wait for each other."""
     left = {commit.node: commit for commit in commits}
     waits = {node: {r for r in readers[node] if r in left} for node in left}
     kept: list[Commit] = []
@@ -170,8 +171,8 @@ class Tail:
     checked: list[Commit]
 
     def views(self, overwritten: Collection[Variable]) -> list[Variable]:
-        """What was computed before, is read in the tail, and may share memory with what is
-        overwritten.
+        """Return the values computed before, read in the tail, that may share memory with
+        overwritten inputs.
         """
         read = dict.fromkeys(x for node in self.order[self.start :] for x in node.inputs)
         before = {out for node in self.order[: self.start] for out in node.outputs}
@@ -202,14 +203,14 @@ def split(
 
 
 class _Equal:
-    """Which lengths are equal, as nodes that ran have checked."""
+    """Lengths known to be equal, as nodes that ran have checked."""
 
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
         self._leader: dict[Any, Any] = {}
 
     def _pairs(self, node: Apply) -> list[tuple[Any, Any]] | None:
-        """What ``node`` needs to be equal; None if nobody knows."""
+        """Return the lengths that ``node`` needs to be equal; None if they are not known."""
         if is_users(node.op):
             return None
         found = node.op.equal_lengths(node, [self._shapes.of(x) for x in node.inputs])
@@ -226,7 +227,7 @@ class _Equal:
         return pairs is not None and all(self._leader_of(m) == self._leader_of(n) for m, n in pairs)
 
     def learn(self, node: Apply) -> None:
-        """Note what is known when ``node`` has run."""
+        """Add the facts that hold once ``node`` has run."""
         for m, n in self._pairs(node) or ():
             a, b = self._leader_of(m), self._leader_of(n)
             if a != b:
@@ -240,8 +241,8 @@ def _key(length: Any) -> tuple[bool, int]:
 
 
 class Gate:
-    """What the gate's instruction computes: from claims, arrays to overwrite, what is checked, and
-    views, the arrays to write into.
+    """The function of the gate's instruction: from claims, arrays to overwrite, values to check,
+    and views, to the arrays to write into.
 
     Parameters
     ----------
@@ -288,16 +289,16 @@ def _checked(node: Apply, check: Callable[..., Any], inputs: Sequence[Any]) -> N
 
 
 def _held_by(views: Sequence[Any], array: Any) -> int:
-    """How often ``views`` hold ``array``: those that are it by their slot and as an argument, the
-    others by their base.
+    """Count the references that ``views`` hold to ``array``: an array itself counts by its slot and
+    as an argument, others by their base.
     """
     same = sum(v is array for v in views)
     return 2 * same + len({id(v) for v in views if getattr(v, "base", None) is array})
 
 
 def writing(compute: Callable[..., Any], into: Sequence[int], several: bool) -> Callable[..., Any]:
-    """``compute``, called with an array for each output, with the results certainly in those that
-    ``into`` has a slot for.
+    """Return ``compute``, called with an array for each output; results end up in the arrays for
+    which ``into`` has a slot.
     """
     count = len(into)
 

@@ -18,8 +18,8 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.ops.index import Subtensor
+from symcomp.ops.index_pattern import SYMBOL, Slice
 from symcomp.ops.join import Join, differing_shapes
-from symcomp.ops.pattern import SYMBOL, Slice
 from symcomp.ops.regions import Placement
 from symcomp.rewrite.shapes import Shapes
 from symcomp.vm.frugal import assumed_bytes
@@ -35,8 +35,9 @@ Measure = int | tuple[int, int]
 
 @record
 class Reserve(Op):
-    """z = an array for parts that lie one after the other along ``axis``, and where each begins.
-    The inputs are those whose lengths ``parts`` names.   -> (.., n_1 + n_2 + .., ..), (), ...
+    """z = an array for parts that lie one after the other along ``axis``, and the start of each.
+    The inputs are the variables whose lengths ``parts`` names.
+    -> (.., n_1 + n_2 + .., ..), (), ...
     """
 
     axis: int
@@ -57,7 +58,7 @@ class Reserve(Op):
         return lambda *values: self._reserve(values[:count], values[count])
 
     def _reserve(self, values: Sequence[Any], z: Any) -> tuple[Any, ...]:
-        """The array, which is ``z`` where that is one, and the bounds."""
+        """Return the array, which is ``z`` if that is one, and the bounds."""
         shapes = self._shapes([x.shape for x in values])
         whole = list(shapes[0])
         bounds = np.cumsum([0, *(shape[self.axis] for shape in shapes)])
@@ -76,7 +77,7 @@ class Reserve(Op):
         return [tuple(whole), *((),) * (len(self.parts) + 1)]
 
     def _shapes(self, inputs: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The shapes of the parts, from those of the inputs."""
+        """Return the shapes of the parts, from those of the inputs."""
         return [
             tuple(n if isinstance(n, int) else inputs[n[0]][n[1]] for n in part)
             for part in self.parts
@@ -88,7 +89,7 @@ class Reserve(Op):
 
 @record
 class Destination:
-    """What is reserved for the node of a join.
+    """The memory reserved for the node of a join.
 
     Attributes
     ----------
@@ -138,14 +139,15 @@ class Search:
         if not self._joins:
             return
         self._position = {node: i for i, node in enumerate(order)}
-        # The first of those that must come after a node: they may overwrite what it reads.
+        # For each node, the first one that must come after it, as it may overwrite an operand.
         self._limit: dict[Apply, int] = {}
         for later, nodes in after.items():
             for node in nodes:
                 self._limit[node] = min(self._limit.get(node, len(order)), self._position[later])
 
     def destinations(self) -> tuple[list[Apply], dict[Apply, Destination]]:
-        """The order, with such parts directly before their joins, and what there is for these."""
+        """Return the order, with such parts directly before their joins, and the memory of these.
+        """
         found = {}
         for node in self._joins:
             made = self._destination(node) if self._bind.into(node) is not None else None
@@ -193,7 +195,9 @@ class Search:
         return prod(lengths) * z.type.numpy_dtype.itemsize if known else np.inf
 
     def _makers(self, join: Apply) -> list[Apply]:
-        """The nodes that compute parts, for this join alone, and can write them into an array."""
+        """Return the nodes that compute parts, for this join alone, and can write them into an
+        array.
+        """
         found = []
         for x in join.inputs:
             node = x.owner
@@ -213,9 +217,9 @@ class Search:
         return found
 
     def _may_wait(self, node: Apply, end: int, last: int) -> bool:
-        """Whether the node may run directly before the join, which is at ``end``: nothing that it
-        reads is overwritten before, and what it reads is not kept much longer only for it. From
-        ``last`` on there are only nodes of which this is asked.
+        """Tell whether the node may run directly before the join, which is at ``end``: none of its
+        operands is overwritten before, or kept much longer only for it. From ``last`` on there are
+        only nodes that were checked already.
         """
         here = self._position[node]
         if self._limit.get(node, len(self._order)) < end or here < self._start <= end:
@@ -230,13 +234,14 @@ class Search:
         return x.owner is not None and x not in self._shown and max(users) <= position
 
     def _measure(self, x: Any, places: Mapping[Any, tuple[int, int]]) -> tuple[Measure, ...] | None:
-        """The lengths of a part, by where they are found; None if one is not."""
+        """Return the lengths of a part, by the places where they are found; None if one is not."""
         found = [n if isinstance(n, int) else places.get(n) for n in self._shapes.of(x)]
         return None if None in found else tuple(found)  # type: ignore[arg-type]
 
 
 def _views(reserved: Apply, join: Apply, makers: Collection[Apply]) -> dict[Apply, Apply]:
-    """For each maker of a part, the node that cuts its place out of what is reserved."""
+    """Return, for each maker of a part, the node that slices its place out of the reserved array.
+    """
     array, *bounds = reserved.outputs
     before = (Slice(),) * join.op.axis
     cut = Subtensor((*before, Slice(SYMBOL, SYMBOL)))

@@ -1,4 +1,4 @@
-"""What is told of a call that failed: a few lines with the exception, the rest when asked for."""
+"""Messages about a call that failed: a few lines with the exception, the rest on request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symcomp.core.values import describe_contents
 from symcomp.vm.program import Instruction, Program
 from symcomp.vm.replay import replay
 
-# What fits on a screen with the traceback above it.
+# Limits that fit on a screen with the traceback above it.
 MOST_INPUTS, LONGEST_OP, LONGEST_NAME, LONGEST_VALUE = 6, 100, 60, 160
 # How much of the graph above the node, and of the program around it, is told in full.
 DEPTH, NEIGHBOURS = 5, 4
@@ -24,16 +24,16 @@ COMPILED = (".pxi", ".pyx")
 
 @record
 class Failure:
-    """What is known of a call that failed; text alone, so that no array is kept.
+    """The description of a call that failed; only text, so that no array is kept alive.
 
     Attributes
     ----------
     error : str
-        The exception in words.
+        The exception and its message.
     summary : str
-        What is added to the exception.
+        The text added to the exception.
     details : str
-        All that is known.
+        The full description.
     """
 
     error: str
@@ -53,7 +53,8 @@ def explain(problem: BaseException, step: Instruction, values: Sequence[Any]) ->
 def failure(
     problem: BaseException, program: Program, position: int, values: Sequence[Any]
 ) -> Failure:
-    """Add to an exception what was computed when it was raised; return all that is known.
+    """Add to an exception the node that was computed when it was raised; return the full
+    description.
 
     Of a loop, what its step told is repeated in the details, and the exception says only where the
     loop is. With ``config.exception_verbosity="high"`` the exception tells the details, too.
@@ -113,12 +114,12 @@ def _summary(step: Instruction, values: Sequence[Any], notes: Sequence[str]) -> 
 
 
 def _made(node: Any) -> str:
-    """Where the user made a node, in words, with what is written there."""
+    """Return where the user made a node, with the source line."""
     return "" if node.source is None else f", made at {node.source.quoted()}"
 
 
 def _expression(x: Any) -> str:
-    """A variable, or the node that computes it with the names of what it takes."""
+    """Return a variable, or the node that computes it with the names of its operands, as text."""
     if x.name is not None or x.owner is None:
         return str(x)
     return str(x.owner) if len(x.owner.outputs) == 1 else f"{x.owner}.{x.index}"
@@ -147,7 +148,7 @@ def _details(program: Program, position: int, values: Sequence[Any]) -> str:
 
 
 def _steps(node: Any, values: Sequence[Any]) -> list[str]:
-    """The steps of a fused op, each with what it gave, until one raises."""
+    """Return the steps of a fused op, each with its value, until one raises."""
     lines: list[str] = []
     try:
         for done in replay(node, values):

@@ -1,7 +1,8 @@
 """An order of nodes that needs less memory at a time: list scheduling.
 
-Of the nodes whose inputs are there, the one comes next that adds the fewest bytes: what it makes
-less what is not needed after it. Where it does not lower the peak, the order stays as it was.
+List scheduling: of the nodes whose inputs are computed, the one comes next that adds the fewest
+bytes: its outputs minus the values that are not needed after it. Where this does not lower the
+peak, the order stays as it was.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ ASSUMED_LENGTH = 100
 
 
 def assumed_bytes(variable: Variable, assumed_length: int = ASSUMED_LENGTH) -> int:
-    """The bytes of a tensor whose unknown axes have ``assumed_length``; 0 of what is no tensor."""
+    """Return the bytes of a tensor whose unknown axes have ``assumed_length``; 0 for other values.
+    """
     kind = variable.type
     if not isinstance(kind, TensorType):
         return 0
@@ -34,18 +36,18 @@ def frugal_order(
     assumed_length: int = ASSUMED_LENGTH,
     in_place: Collection[Variable] = (),
 ) -> Sequence[Apply]:
-    """``order``, or one with a lower peak.
+    """Return ``order``, or an order with a lower peak of memory.
 
     Parameters
     ----------
     order : sequence of Apply
-        Each node after those it depends on.
+        Nodes in topological order.
     outputs : iterable of Variable
-        What is needed in the end.
+        The variables that must be kept.
     after : mapping of Apply to sequence of Apply
-        More nodes that a node must come after.
+        Additional nodes that a node must come after.
     assumed_length : int
-        Of axes of unknown length.
+        The length assumed for axes of unknown length.
     in_place : collection of Variable
         Values that take no new memory.
     """
@@ -57,7 +59,7 @@ def frugal_order(
 
 
 class _Memory:
-    """What the nodes, known by their positions, make and read, in pieces of memory."""
+    """The memory that nodes, given by their positions, allocate and read."""
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class _Memory:
             self.reader_sum[piece] += len(order)
 
     def peak(self, positions: Iterable[int]) -> int:
-        """The most bytes at a time, if the nodes run in this order."""
+        """Return the peak of allocated bytes, if the nodes run in this order."""
         left = self.readers.copy()
         now = most = 0
         for i in positions:
@@ -112,7 +114,7 @@ class _Memory:
 def _list_schedule(
     order: Sequence[Apply], after: Mapping[Apply, Sequence[Apply]], memory: _Memory
 ) -> list[int]:
-    """The positions in ``order`` of the nodes, in the order that list scheduling finds."""
+    """Return the positions in ``order`` of the nodes, in the order that list scheduling finds."""
     waiting, followers = _dependencies(order, after)
     left, reader_sum = memory.readers.copy(), memory.reader_sum.copy()
 

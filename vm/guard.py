@@ -1,4 +1,4 @@
-"""What is checked of the values that ops give: those of users' ops are never taken on trust."""
+"""Checks of the values that ops return: results of users' ops are always checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symcomp.core.tensor import TensorType, describe_value
 from symcomp.errors import SymcompError
 from symcomp.vm.inspection import Inspector, Work
 from symcomp.vm.program import Instruction
-from symcomp.vm.replay import Replayed, as_before, first_bad, told
+from symcomp.vm.replay import Replayed, as_before, first_bad, step_text
 
 
 class InvalidValueError(SymcompError, ValueError):
@@ -25,7 +25,7 @@ class NaNError(SymcompError, FloatingPointError):
 
 
 def is_users(op: Any) -> bool:
-    """True if the op's class is not part of symcomp, or runs what is not."""
+    """Tell whether the op's class is not part of symcomp, or runs a user's function."""
     module = type(op).__module__
     return (
         op.runs_users_code
@@ -78,8 +78,8 @@ class Binder:
         return checked
 
     def into(self, node: Apply) -> Callable[..., Any] | None:
-        """The same, called with an array for each output, too; None if values are checked, or the
-        op cannot.
+        """Return the same, called with an array for each output, too; None if values are checked,
+        or the op cannot.
         """
         return None if is_users(node.op) else node.op.bind_into(node)
 
@@ -130,8 +130,8 @@ def _check_types(node: Apply, values: Any) -> tuple[Any, ...]:
 
 
 def _own_memory(node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
-    """The outputs, copied where they share memory with an input or another output and the op has
-    not said so: what is in them is overwritten once only they need it.
+    """Return the outputs, copied where they share memory with an input or another output without
+    the op declaring it: they are overwritten once only they need it.
     """
     op, own = node.op, list(outputs)
     for j, value in enumerate(own):
@@ -151,6 +151,6 @@ def _check_nan(node: Apply, values: Any, first: Replayed | None = None) -> None:
                 f"{node.op} made {int(np.isnan(numbers_of(value)).sum())} NaN in output {position} "
                 f"({describe_value(value)}) out of inputs without NaN"
                 + (f"; the expression was made at {node.source}" if node.source else "")
-                + (f"; {told(first)}" if first is not None else "")
+                + (f"; {step_text(first)}" if first is not None else "")
                 + ". If that is meant, set config.nan_guard='off'"
             )

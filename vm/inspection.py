@@ -19,7 +19,7 @@ Selects = Callable[[frozenset[str]], bool]
 
 
 class Machine(Protocol):
-    """What runs a program."""
+    """A machine that runs a program."""
 
     program: Program
 
@@ -29,7 +29,7 @@ class Machine(Protocol):
 
     @property
     def failure(self) -> Any:
-        """What is known of the last run that failed."""
+        """The description of the last run that failed."""
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """From the values of the inputs to those of the outputs."""
@@ -42,20 +42,20 @@ class Machine(Protocol):
 
 
 class Inspector:
-    """Looks at nothing; those that do derive from it."""
+    """Base of inspectors; does nothing."""
 
     def rewrite(self, graph: FunctionGraph, apply: Callable[[FunctionGraph], Any]) -> Any:
         """Rewrite ``graph`` by ``apply``, which changes it in place and returns its report."""
         return apply(graph)
 
     def selects(self, tags: frozenset[str]) -> bool:
-        """Whether a rewrite with these tags may be applied to the steps of loops and to ops of
+        """Tell whether a rewrite with these tags may be applied to the steps of loops and to ops of
         graphs, which get rewrites of their own.
         """
         return True
 
     def begin(self, graph: FunctionGraph, values: Sequence[Any], inner: bool) -> None:
-        """A run begins on these values of the graph's inputs; ``inner``: a step of a loop."""
+        """Start a run on these values of the graph's inputs; ``inner``: a step of a loop."""
 
     def call(
         self, position: int, step: Instruction, values: Sequence[Any], work: Work
@@ -157,7 +157,7 @@ class InspectedMachine:
 
     @property
     def failure(self) -> Any:
-        """What is known of the last run that failed."""
+        """The description of the last run that failed."""
         return self._machine.failure
 
     def free(self) -> None:
@@ -166,12 +166,12 @@ class InspectedMachine:
 
 
 def is_inspected(step: Instruction) -> bool:
-    """Whether an instruction is one that inspectors see: the computing of a node."""
+    """Tell whether an instruction computes a node, and so is inspected."""
     return step.opcode is Opcode.CALL and step.node is not None and not step.makes_room
 
 
 def inspected(program: Program, inspector: Inspector) -> Program:
-    """The same program, every node being computed through the inspector."""
+    """Return the same program with every node computed through the inspector."""
     code = [
         replace(step, compute=_through(i, step, inspector)) if is_inspected(step) else step
         for i, step in enumerate(program.instructions)

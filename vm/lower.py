@@ -47,25 +47,25 @@ def lower(
     destroyable : collection of Variable
         Inputs whose values may be overwritten.
     given_away : collection of Variable
-        Inputs whose arrays any instruction may take for its results, when they are not needed any
-        more: each is writable, in row-major order, and shares no memory with others.
+        Inputs whose arrays instructions may overwrite with results, after their last use: each is
+        writable, in row-major order, and shares no memory with others.
     stored : collection of int
-        Outputs that are not put into such arrays.
+        Outputs that must not lie in these arrays.
     borrowed : collection of int
         Outputs that may share memory with inputs, constants or other outputs; the others are
         copied if they would.
     collect : bool
-        Drop values as soon as they are not needed any more.
+        Drop values after their last use.
     bind : Binder
-        Gives what computes a node.
+        Returns the function that computes a node.
     inplace, sharing : bool
-        Write results over inputs that are not needed any more; into arrays that were not needed
-        any more before. Only where values are collected.
+        Write results over inputs after their last use; into other arrays after the last use of
+        their values. Both need ``collect``.
     frugal : bool
-        Look for an order that needs less memory at a time.
+        Look for an order with a lower peak of memory.
     updated : mapping of int to Variable, optional
-        Outputs that may be written over inputs, by their positions, where nobody else holds their
-        arrays. The program may then ask for one more input, as ``Program.claimed`` says.
+        Outputs that may be written over inputs, by their positions, if the arrays have no other
+        holders. The program may then take one more input, as ``Program.claimed`` says.
     """
     order, after, copies = schedule(graph, destroyable)
     regions = place(order, graph.outputs)
@@ -121,7 +121,9 @@ def _with_commits(
     updated: Mapping[int, Variable],
     bind: Binder,
 ) -> tuple[list[Apply], dict[Apply, list[Apply]], list[Commit]]:
-    """An order in which inputs can be overwritten, what it keeps to, and what overwrites them."""
+    """Return an order in which inputs can be overwritten, its constraints, and the nodes that
+    overwrite.
+    """
     commits, readers = find_commits(graph, order, regions, updated, bind)
     both = {node: [*after.get(node, ()), *readers.get(node, ())] for node in (*after, *readers)}
     try:
@@ -284,7 +286,7 @@ class _Emitter:
         self._add(step, block)
 
     def _commit(self, commit: Commit, block: int) -> None:
-        """A call that leaves its results in the arrays that the gate gave."""
+        """Add a call that leaves its results in the arrays given by the gate."""
         node = commit.node
         own = {old: self.claimed[old] for old in commit.overwritten}
         into = [-1 if old is None else self.claimed[old] for old in commit.targets]
@@ -345,7 +347,7 @@ class _Emitter:
     def _new_node(
         self, node: Apply, inputs: Sequence[int], outputs: Sequence[int], block: int
     ) -> None:
-        """A call of a node that is not of the graph."""
+        """Add a call of a node that is not part of the graph."""
         step = Instruction(
             Opcode.CALL,
             tuple(inputs),

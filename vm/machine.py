@@ -33,12 +33,12 @@ class PythonMachine:
     ----------
     program : Program
     keep : bool
-        Hold on to the values of the last call until ``free`` is called.
+        If true, keep the values of the last call until ``free`` is called.
 
     Attributes
     ----------
     failure : Failure or None
-        What is known of the last call that failed.
+        The description of the last call that failed.
     """
 
     def __init__(self, program: Program, keep: bool = False) -> None:
@@ -75,7 +75,9 @@ class PythonMachine:
         return self._tally
 
     def _filled(self, values: Sequence[Any]) -> list[Any]:
-        """A store with the values of the inputs. (Local names would hold them: see ``_loop``.)"""
+        """Return a store with the values of the inputs. (Local names would hold them: see
+        ``_loop``.)
+        """
         store = self._template.copy()
         for slot, value in zip(self.program.inputs, values, strict=True):
             store[slot] = value
@@ -101,7 +103,7 @@ class PythonMachine:
                             store[slot] = value
                     else:
                         store[outputs[0]] = result
-                    # Nothing but the store holds values: the gate counts who does (vm/commit.py).
+                    # Only the store may hold values: the gate counts references (vm/commit.py).
                     result = value = None
                 elif self._control(code[position], store):
                     following = code[position].target
@@ -117,7 +119,9 @@ class PythonMachine:
 
     @staticmethod
     def _control(step: Instruction, store: list[Any]) -> bool:
-        """Do what is no CALL; true if the program goes on at the target."""
+        """Execute an instruction other than CALL; return whether the program continues at its
+        target.
+        """
         if step.opcode is Opcode.MOVE:
             for slot, source in zip(step.outputs, step.inputs, strict=True):
                 store[slot] = store[source]

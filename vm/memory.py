@@ -138,7 +138,7 @@ class _Walk:
                     insort(self.dropped, (self.sizes[buffer], buffer))
 
     def _place(self, step: Instruction, j: int, slot: int) -> tuple[int, ...]:
-        """The buffers in which output j of ``step`` may lie."""
+        """Return the buffers in which output j of ``step`` may lie."""
         sources: tuple[int, ...] = ()
         if step.into and step.into[j] >= 0:
             sources = (step.into[j],)
@@ -174,7 +174,8 @@ class _Walk:
             self.users[buffer] += buffer not in before
 
     def bytes_of(self, slot: int) -> int:
-        """The bytes of the elements of the slot's value; 0 of what is no tensor."""
+        """Return the bytes of the elements of the slot's value; 0 for values that are no tensors.
+        """
         variable = self.program.variables[slot]
         kind = variable.type
         if not isinstance(kind, TensorType):
@@ -182,7 +183,7 @@ class _Walk:
         return prod(self.shapes[variable]) * kind.numpy_dtype.itemsize
 
     def value(self, slot: int, born: int, end: int) -> StoredValue:
-        """What there is to say about one slot."""
+        """Return the record of one slot's value."""
         variable = self.program.variables[slot]
         name = str(variable)
         kind: Any = variable.type
@@ -209,7 +210,7 @@ class _Walk:
 
 @record
 class MemoryReport:
-    """What a compiled function needs for one set of shapes. Print it to read it.
+    """The memory that a compiled function needs for one set of shapes. Print it to read it.
 
     Attributes
     ----------
@@ -245,7 +246,7 @@ class MemoryReport:
     allocated: int | None = None
 
     def text(self, n: int = 20) -> str:
-        """The report as text, with the ``n`` largest values in their order of birth."""
+        """Return the report as text, with the ``n`` largest values in their order of birth."""
         lines = [
             f"inputs and constants        {self.inputs:>14,} bytes",
             f"results                     {self.results:>14,} bytes",
@@ -280,7 +281,7 @@ class MemoryReport:
 def report(
     planned: Usage, freed: Usage, kept: Usage, inputs: int, allocated: int | None = None
 ) -> MemoryReport:
-    """Put together what is known of a program as planned, without a plan, and without frees."""
+    """Combine the records of a program as planned, without a plan, and without frees."""
     results = sum(planned.buffers[i] for i in planned.results)
     return MemoryReport(
         inputs,

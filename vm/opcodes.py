@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Opcode(IntEnum):
-    """What an instruction does. Every instruction then drops the slots in its ``frees``."""
+    """The effect of an instruction. Every instruction then drops the slots in its ``frees``."""
 
     CALL = 0  # s[outputs] := compute(s[inputs])
     COPY = 1  # s[outputs[0]] := a copy of s[inputs[0]]
@@ -14,4 +14,4 @@ class Opcode(IntEnum):
     BRANCH = 3  # if not s[inputs[0]]: goto target
     JUMP = 4  # goto target
     SKIP_IF_SET = 5  # if s[inputs[0]] has a value: goto target
-    FREE = 6  # nothing but its frees: where lazy branches join
+    FREE = 6  # only its frees: where lazy branches join

@@ -13,9 +13,10 @@ from symcomp.errors import GraphError
 
 
 def alias_roots(variable: Variable, without: Apply | None = None) -> set[Variable]:
-    """The variables whose memory ``variable`` may share: itself, where it is computed into its own.
+    """Return the variables whose memory ``variable`` may share: itself, if it has memory of its
+    own.
 
-    Outputs of ``without`` count as nobody's: what is reached through them alone is left out.
+    Aliases reached only through outputs of ``without`` are left out.
     """
     roots: set[Variable] = set()
     seen = {variable}
@@ -35,7 +36,7 @@ def alias_roots(variable: Variable, without: Apply | None = None) -> set[Variabl
 
 
 def aliased_inputs(variable: Variable) -> list[Variable]:
-    """The inputs whose memory an output of a node may share."""
+    """Return the inputs whose memory an output of a node may share."""
     node = variable.owner
     if node is None or variable.index is None:
         return []
@@ -44,7 +45,7 @@ def aliased_inputs(variable: Variable) -> list[Variable]:
 
 
 def _aliasing_nodes(variable: Variable) -> set[Apply]:
-    """The nodes between a variable and the memory that it may share."""
+    """Return the nodes between a variable and the memory that it may share."""
     found: set[Apply] = set()
     pending = [variable]
     while pending:
@@ -57,7 +58,7 @@ def _aliasing_nodes(variable: Variable) -> set[Apply]:
 
 
 def destroyed_inputs(node: Apply) -> list[int]:
-    """The positions of the inputs that ``node`` overwrites."""
+    """Return the positions of the inputs that ``node`` overwrites."""
     return sorted({i for positions in node.op.destroy_map.values() for i in positions})
 
 
@@ -76,10 +77,10 @@ def schedule(
     -------
     order : list of Apply
     after : dict of Apply to list of Apply
-        The in-place nodes, and what must come before them because it reads what they destroy.
+        The in-place nodes, and the nodes that must come before them because they read the values
+        that they destroy.
     copies : set of (Apply, int)
-        Inputs of in-place nodes that must be copied first, because somebody else still needs the
-        value.
+        Inputs of in-place nodes that must be copied first, because the value has other readers.
     """
     order = graph.toposort()
     destroyers = [node for node in order if node.op.destroy_map]

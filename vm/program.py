@@ -12,34 +12,34 @@ from symcomp.vm.opcodes import Opcode
 
 @dataclass(slots=True)
 class Instruction:
-    """One step.
+    """An instruction of a program.
 
     Attributes
     ----------
     opcode : Opcode
     inputs, outputs : tuple of int
-        Slots.
+        The slots read and written.
     target : int
-        Where to go on, for the opcodes that jump.
+        The position to continue at, for opcodes that jump.
     frees : tuple of int
         Slots whose values are not needed afterwards.
     into : tuple of int
-        Of a CALL that writes into arrays that are there: for each output the slot, free afterwards,
-        whose array it takes; -1: a new one.
+        Of a CALL that writes into existing arrays: for each output the slot, free afterwards, whose
+        array it takes; -1: a new one.
     node : Apply or None
         The node computed by a CALL.
     compute : callable or None
         For CALL: the values of ``arguments`` -> the value, or the tuple of values, of the outputs.
         For COPY: the copier.
     several : bool
-        Whether ``compute`` returns a tuple.
+        If true, ``compute`` returns a tuple.
     claims : tuple of int
         Of the CALL at the gate (``vm/commit.py``), which has no node: for each output, the slot of
-        the input whose array it is, to be overwritten; a copy of it if somebody else holds it.
+        the input whose array is overwritten, or copied if it has other holders.
     bodies : tuple
-        Of an op that contains graphs, these as they were compiled (``Executable``).
+        Of an op that contains graphs, the compiled graphs (``Executable``).
     makes_room : bool
-        Whether the result is memory that later instructions write into: its content means nothing.
+        If true, the result is memory that later instructions write into, without a value yet.
     """
 
     opcode: Opcode
@@ -63,7 +63,7 @@ class Instruction:
         return (*self.inputs, *self.into)
 
     def line(self) -> str:
-        """The instruction as text."""
+        """Return the instruction as text."""
         read = ", ".join(f"s{i}" for i in self.inputs)
         written = ", ".join(f"s{i}" for i in self.outputs)
         text = {
@@ -93,7 +93,7 @@ class Instruction:
 
 @dataclass
 class Program:
-    """What a compiled function runs.
+    """The program of a compiled function.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Program:
     claimed: tuple[int, ...] = ()
 
     def listing(self) -> str:
-        """The program as text, a line per instruction."""
+        """Return the program as text, a line per instruction."""
         lines = [f"inputs  {', '.join(f's{i} = {self.variables[i]}' for i in self.inputs)}"]
         lines += [f"const   s{i} = {self.variables[i]}" for i in self.constants]
         width = len(str(len(self.instructions)))

@@ -24,7 +24,7 @@ class Replayed:
 
 
 def replay(node: Apply, values: Sequence[Any]) -> Iterator[Replayed]:
-    """The steps of ``node``, if it is a fused op, each computed with NumPy; else nothing.
+    """Yield the steps of ``node``, if it is a fused op, each computed with NumPy; else nothing.
 
     A step that raises ends the replay.
     """
@@ -34,7 +34,7 @@ def replay(node: Apply, values: Sequence[Any]) -> Iterator[Replayed]:
 
 
 def recompute(node: Apply, values: Sequence[Any], through: Callable[[Any], Any]) -> list[Any]:
-    """The outputs with NumPy, every value on the way being given to ``through``."""
+    """Compute the outputs with NumPy, passing every intermediate value to ``through``."""
     values = [through(x) for x in values]
     if not isinstance(node.op, Fused):
         with np.errstate(all="ignore"):
@@ -69,7 +69,7 @@ def _steps(
 
 
 def first_bad(node: Apply, values: Sequence[Any], bad: Callable[[Any], bool]) -> Replayed | None:
-    """The first step of a fused op that makes a bad value out of others."""
+    """Return the first step of a fused op that makes a bad value out of good ones."""
     for step in replay(node, values):
         if any(map(bad, step.outputs)) and not any(map(bad, step.inputs)):
             return step
@@ -77,8 +77,8 @@ def first_bad(node: Apply, values: Sequence[Any], bad: Callable[[Any], bool]) ->
 
 
 def as_before(node: Apply, arguments: Sequence[Any]) -> list[Any]:
-    """The values of the inputs, as they are before ``node`` is computed: those that it may
-    overwrite are copied. ``arguments`` are all that it is called with.
+    """Return the values of the inputs before ``node`` is computed: values that it may overwrite
+    are copied. ``arguments`` are all arguments of the call.
     """
     values = arguments[: len(node.inputs)]
     spoiled = {i for places in node.op.destroy_map.values() for i in places}
@@ -91,8 +91,8 @@ def as_before(node: Apply, arguments: Sequence[Any]) -> list[Any]:
     return [x.copy() if overlaps(x) else x for x in values]
 
 
-def told(step: Replayed) -> str:
-    """Which step it was, and on what, in one sentence."""
+def step_text(step: Replayed) -> str:
+    """Describe a step and its operands in one sentence."""
     given = "; ".join(describe_contents(x) for x in step.inputs)
     made = f", made at {step.node.source}," if step.node.source is not None else ""
     results = "; ".join(describe_contents(z) for z in step.outputs)

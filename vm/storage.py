@@ -1,4 +1,4 @@
-"""The storage plan: which instructions write into an array that nobody needs any more.
+"""The storage plan: the instructions that write into an array that is not needed any more.
 
 An instruction may take the array of one of its own inputs (in place), or one that died earlier (it
 is then kept until here). What the plan says is in the program: ``into`` and ``frees``.
@@ -27,21 +27,21 @@ def plan_storage(
     given_away: Collection[int] = (),
     stored: Collection[int] = (),
 ) -> None:
-    """Fill in ``into`` of the instructions that can write into arrays that are there already.
+    """Set ``into`` of the instructions that can write into existing arrays.
 
     Parameters
     ----------
     program : Program
-        With its frees: what is never freed is never overwritten. Frees move to where the array is
-        taken over.
+        A program with frees: only freed values are overwritten. Frees move to the instruction that
+        takes over the array.
     block_of : sequence of int
         The block of straight code of each instruction.
     shapes : Shapes
         Facts about the lengths of variables.
     bind : Binder
-        Gives what writes into arrays.
+        Returns functions that write into arrays.
     inplace, sharing : bool
-        Write over inputs that die; write over what died earlier.
+        Write over inputs that die; write over values that died earlier.
     given_away : collection of int
         Slots of the program's inputs whose arrays may be overwritten, as if made here.
     stored : collection of int
@@ -75,7 +75,8 @@ class _Pool:
             self._unsorted.setdefault(variable.type, []).append((slot, variable))
 
     def take(self, variable: Variable, barred: Collection[int]) -> int:
-        """A slot whose array fits ``variable``, none of those barred; -1 if there is none."""
+        """Return a slot whose array fits ``variable``, none of those barred; -1 if there is none.
+        """
         kind = variable.type
         if kind in self._unsorted:
             for slot, dead in self._unsorted.pop(kind):
@@ -90,7 +91,7 @@ class _Pool:
 
 
 class _Planner:
-    """What is known of every slot: its memory, whether it is dead."""
+    """The state of every slot while the plan is made: its memory, whether it is dead."""
 
     def __init__(
         self,
@@ -141,10 +142,11 @@ class _Planner:
             op, variables = step.node.op, self.program.variables
             held = (*step.inputs, *step.outputs)
             if is_users(op) or any(not isinstance(variables[i].type, TensorType) for i in held):
-                for slot in held:  # nobody checked what it does, or what its values hold on to
+                for slot in held:  # an unchecked function may hold on to its values
                     self._join(slot, step.outputs[0])
                 return
-            # What can write into given arrays makes one for each output; others may cut up one.
+            # An op that writes into given arrays makes one for each output; others may return parts
+            # of one array.
             apart = len(step.outputs) == 1 or self._bind.into(step.node) is not None
             for j, slot in enumerate(step.outputs):
                 sources = (*op.view_map.get(j, ()), *op.destroy_map.get(j, ()))
@@ -175,7 +177,7 @@ class _Planner:
         return self._living[leader] == 0
 
     def arrays_of(self, slot: int, block: int) -> list[int]:
-        """The slots of its group for which arrays were made in ``block``."""
+        """Return the slots of its group for which arrays were made in ``block``."""
         made = self._arrays.get(self._group(slot), ())
         return [i for i in made if self._home[i] == block]
 
@@ -214,7 +216,9 @@ class _Planner:
     def _dying_input(
         self, step: Instruction, positions: Collection[int], taken: Collection[int]
     ) -> int:
-        """The slot of an input, of those at ``positions``, that nobody needs any more; or -1."""
+        """Return the slot of an input, of those at ``positions``, that is not needed any more; or
+        -1.
+        """
         for i in positions:
             slot = step.inputs[i]
             if slot in taken or slot not in step.frees or self._home[slot] < 0:

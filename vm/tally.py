@@ -54,7 +54,7 @@ class Variant(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What is known of one instruction.
+    """The counts of one instruction.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Counted(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The time of all runs, if those that were not timed were as usual."""
+        """The time of all runs, if untimed ones took as long as usual."""
         return sum(v.seconds for v in self.variants) + (self.runs - self.timed) * self.usual
 
     @property
@@ -176,7 +176,7 @@ class Tally:
         self._events.append(Event(start, duration, position, threading.get_ident()))
 
     def counted(self) -> list[Counted]:
-        """Return what is known of each instruction that ran."""
+        """Return the counts of each instruction that ran."""
         found = []
         for position, times in enumerate(self._variants):
             variants = merged(
@@ -205,12 +205,12 @@ class Run:
         self._start = 0
 
     def before(self, arguments: Sequence[Any]) -> None:
-        """An instruction begins."""
+        """Note that an instruction begins."""
         self._inputs = shapes_of(arguments)
         self._start = time.perf_counter_ns()
 
     def after(self, position: int, results: Sequence[Any]) -> None:
-        """An instruction has ended."""
+        """Note that an instruction has ended."""
         duration = time.perf_counter_ns() - self._start
         self._tally.add(position, (self._inputs, shapes_of(results)), self._start, duration)
 

@@ -19,7 +19,7 @@ WINDOWS = 4
 
 
 def gru(x, w, h):
-    """The states after each row of gates, and the last one."""
+    """Return the states after each row of gates, and the last one."""
     rows = []
     for row in x:
         xr, xz, xn = row.chunk(3, 1)
@@ -32,7 +32,7 @@ def gru(x, w, h):
 
 
 def lstm(x, w, h, c):
-    """The states after each row of gates, and the last ones."""
+    """Return the states after each row of gates, and the last ones."""
     rows = []
     for row in x:
         i, f, o, g = torch.addmm(row, h, w).chunk(4, 1)
@@ -43,7 +43,7 @@ def lstm(x, w, h, c):
 
 
 def trainer(kind, file, batch):
-    """A function that does one step of training and returns its loss."""
+    """Make a function that does one step of training and returns its loss."""
     u, w, v, b = parameters = [
         torch.nn.Parameter(torch.tensor(file[name])) for name in ("u", "w", "v", "b")
     ]

@@ -13,7 +13,7 @@ SHAPES = ((20, 1, 5, 5), (20,), (50, 20, 5, 5), (50,), (800, 500), (500,), (500,
 
 
 def trainer():
-    """What does one step."""
+    """Return a function that does one training step."""
     torch.manual_seed(0)
     params = [(0.1 * torch.randn(s)).requires_grad_() for s in SHAPES]
     w1, b1, w2, b2, w3, b3, w4, b4 = params

@@ -2,8 +2,8 @@
 #ifndef SYMCOMP_AXIS_H
 #define SYMCOMP_AXIS_H
 
-#include "../lines.h"
-#include "../order.h"
+#include "../axis_loops.h"
+#include "../sorting.h"
 #include "moves.h"
 
 /* Slices along an axis of n elements each, and the axes across, the closest in memory the last. */
@@ -13,7 +13,7 @@ typedef struct {
     int64_t length[MOST_AXES], x[MOST_AXES], second[MOST_AXES], out[MOST_AXES];
 } Slices;
 
-/* One more axis across, in the order of the steps of x. */
+/* Add an axis across, sorted by the strides of x. */
 static void add_axis_across(Slices *s, int64_t length, int64_t x, int64_t second, int64_t out)
 {
     int place = s->rank;
@@ -91,6 +91,7 @@ static int emit_slices(Planner *p, const char *name, line_function *function, co
     c->function = function;
     c->slices = *slices;
     call->work = (double)x->size;
+    call->is_independent = 1;
     return set_operands(p, call, 2, reads, 1, &z);
 }
 
@@ -218,6 +219,7 @@ static Operand *orderable(Planner *p, Operand *x)
     c->to = placed(z);
     c->n = x->size;
     call->work = (double)x->size;
+    call->is_independent = 1;
     read = ordered;
     return set_operands(p, call, 1, &read, 1, (const Operand **)&z) == DONE ? z : NULL;
 #else
@@ -342,6 +344,7 @@ static int plan_first(Planner *p, const void *given)
         }
     }
     call->work = (double)x->size;
+    call->is_independent = 1;
     status = set_operands(p, call, 1, &x, 1, (const Operand **)&z);
     return status == DONE ? give_output(p, 0, z) : status;
 }
@@ -397,6 +400,7 @@ static int plan_range(Planner *p, const void *given)
     c->kind = kind_of_type(spec->type);
     c->itemsize = spec->itemsize;
     call->work = (double)n;
+    call->is_independent = 1;
     status = set_operands(p, call, 2, reads, 1, (const Operand **)&z);
     return status == DONE ? give_output(p, 0, z) : status;
 }

@@ -31,7 +31,7 @@ static gemm_function *gemm_of[4];
 static gemv_function *gemv_of[4];
 static ger_function *ger_of[2];
 
-/* Which vector instructions the processor has for row_products.h; 0: none that it uses. */
+/* The vector instructions of the processor for row_products.h; 0: none that it uses. */
 static int product_level = 0;
 
 typedef struct {
@@ -246,25 +246,42 @@ static void vector_product(int type, const Matrix *x, int across, char *v, blas_
                        x->ld, beta, (double *)z);
 }
 
-/* z <- beta z + alpha a b for the four types of BLAS, z in C order. */
-static void multiply(int type, const Matrix *a, const Matrix *b, char *z, Factors *by)
+/* z <- beta z + alpha a b by gemm, where the rows of z are ``ldz`` elements apart. */
+static void multiply_by_gemm(int type, const Matrix *a, const Matrix *b, char *z, blas_int ldz,
+                             Factors *by)
 {
     blas_int n = a->rows, k = a->columns, m = b->columns, lda = a->ld, ldb = b->ld;
     char trans_a = a->transposed ? 'T' : 'N', trans_b = b->transposed ? 'T' : 'N';
-    const int which = blas_type(type), is_real = which < 2;
     /* A matrix in C order is its transpose to BLAS, so that z^T = b^T a^T is computed. */
-    if (n == 1) {
+    gemm_of[blas_type(type)](&trans_b, &trans_a, &m, &n, &k, factor_of(by, type, 0), b->data, &ldb,
+                             a->data, &lda, factor_of(by, type, 1), z, &ldz);
+}
+
+/* Whether gemm computes a product, and no routine for vectors or thin matrices. */
+static int is_by_gemm(int type, const Matrix *a, const Matrix *b, const Factors *by)
+{
+    const int is_real = blas_type(type) < 2;
+    return a->rows > 1 && b->columns > 1 && !(is_real && is_thin(type, a, b)) &&
+           !(is_real && a->columns == 1 && by->wide[1][0] == 1);
+}
+
+/* z <- beta z + alpha a b for the four types of BLAS, z in C order. */
+static void multiply(int type, const Matrix *a, const Matrix *b, char *z, Factors *by)
+{
+    blas_int n = a->rows, k = a->columns, m = b->columns;
+    const int which = blas_type(type);
+    /* z^T = b^T a^T, as in ``multiply_by_gemm``. */
+    if (is_by_gemm(type, a, b, by)) {
+        multiply_by_gemm(type, a, b, z, m, by);
+    } else if (n == 1) {
         vector_product(type, b, !b->transposed, a->data, k, m, a->transposed ? a->ld : 1, by, z);
     } else if (m == 1) {
         vector_product(type, a, a->transposed, b->data, k, n, b->transposed ? 1 : b->ld, by, z);
-    } else if (is_real && is_thin(type, a, b)) {
+    } else if (is_thin(type, a, b)) {
         thin_product(type, a, b, z, by->wide[0][0], by->wide[1][0]);
-    } else if (is_real && k == 1 && by->wide[1][0] == 1) {
+    } else {
         blas_int step_a = a->transposed ? 1 : a->ld, step_b = b->transposed ? b->ld : 1;
         ger_of[which](&m, &n, factor_of(by, type, 0), b->data, &step_b, a->data, &step_a, z, &m);
-    } else {
-        gemm_of[which](&trans_b, &trans_a, &m, &n, &k, factor_of(by, type, 0), b->data, &ldb,
-                       a->data, &lda, factor_of(by, type, 1), z, &m);
     }
 }
 

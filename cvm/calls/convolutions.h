@@ -11,8 +11,8 @@
 enum {
     /* The columns of the matrices of windows: few images of many windows, or many of few. */
     COLUMNS_AT_A_TIME = 256,
-    /* Gradients of kernels are sums over images: of MOST_SUMS sums, if these are not larger than
-       MOST_BYTES_OF_SUMS, whoever computes them. */
+    /* Gradients of kernels are sums over images: at most MOST_SUMS partial sums, in at most
+       MOST_BYTES_OF_SUMS, whatever the number of threads. */
     MOST_SUMS = 8,
     MOST_BYTES_OF_SUMS = 1 << 22,
     /* With fewer products of two numbers threads cost more than they bring. */
@@ -23,13 +23,9 @@ enum {
 
 enum { CONVOLVE = 0, CONVOLVE_INPUTS = 1, CONVOLVE_KERNELS = 2 };
 
-/* Set by the module: let BLAS use one thread, or again as many as before. */
-static int (*limit_blas)(PyObject *limit, int enter);
-
 typedef struct {
     int part, ndim, groups, type, itemsize, threads;
     int padding[6], strides[3], dilation[3];
-    PyObject *limit;        /* a context manager, within which BLAS uses one thread */
 } ConvolutionSpec;
 
 /* One convolution, or adjoint of one, as the threads that share it know it. */
@@ -53,7 +49,6 @@ typedef struct {
     Place a, b, z;
     int threads;
     int64_t size;           /* of the memory for columns, results and sums */
-    PyObject *limit;
 } ConvolutionCall;
 
 static void unfold_image(const Convolving *c, const char *image, char *columns, int64_t next)
@@ -165,11 +160,9 @@ static int run_convolution(const void *params, Frame *frame)
 {
     const ConvolutionCall *k = (const ConvolutionCall *)params;
     Convolving c = k->c;
-    Runner *runner = frame->runner;
-    const int threads = k->threads, was_released = runner->released != NULL;
     c.columns = (char *)malloc((size_t)k->size);
     if (c.columns == NULL) {
-        take_gil(runner);
+        take_gil(frame->runner);
         PyErr_SetString(PyExc_MemoryError, "no memory for the windows of a convolution");
         return RAISED;
     }
@@ -179,25 +172,10 @@ static int run_convolution(const void *params, Frame *frame)
     c.results = c.columns + c.size_of_columns * k->threads;
     c.sums = c.results + c.size_of_results * k->threads;
     memset(c.z, 0, (size_t)c.size_of_sum);
-    if (threads > 1) {
-        take_gil(runner);
-        if (limit_blas(k->limit, 1) < 0) {
-            free(c.columns);
-            return RAISED;
-        }
-        give_up_gil(runner);
-    }
-    share(convolve_chunk, &c, c.chunks, threads);
+    share(convolve_chunk, &c, c.chunks, k->threads);
     if (c.part == CONVOLVE_KERNELS)
         add_sums(&c);
     free(c.columns);
-    if (threads > 1) {
-        take_gil(runner);
-        if (limit_blas(k->limit, 0) < 0)
-            return RAISED;
-        if (was_released)
-            give_up_gil(runner);
-    }
     return DONE;
 }
 
@@ -324,7 +302,7 @@ static int plan_convolution(Planner *p, const void *given)
         if (status != DONE)
             return status;
     }
-    /* Which of the arrays have images and channels, kernels, spatial lengths. */
+    /* The arrays with images and channels, with kernels, and with spatial lengths. */
     c->images = (spec->part == CONVOLVE_INPUTS ? b : a)->shape[0];
     c->outputs = spec->part == CONVOLVE ? b->shape[0] : b->shape[1];
     w->channels = a->shape[1] * (spec->part == CONVOLVE_INPUTS ? spec->groups : 1);
@@ -353,7 +331,6 @@ static int plan_convolution(Planner *p, const void *given)
     set_factors(&c->once, 1, 0, 0, 0);
     set_factors(&c->more, 1, 0, 1, 0);
     divide_images(spec, &ready);
-    ready.limit = spec->limit;
     ready.a = placed(reads[0]);
     ready.b = placed(reads[1]);
     ready.z = placed(z);
@@ -363,6 +340,9 @@ static int plan_convolution(Planner *p, const void *given)
     *(ConvolutionCall *)call->params = ready;
     call->work = (double)(w->channels * product(w->kernel) / c->groups) * c->outputs *
                  product(w->counts) * c->images;
+    call->nanoseconds = NANOSECONDS_OF_CALL + call->work * 0.01 * c->itemsize;
+    call->is_independent = 1;
+    call->uses_threads = ready.threads > 1;
     status = set_operands(p, call, 2, reads, 1, (const Operand **)&z);
     return status == DONE ? give_output(p, 0, z) : status;
 }

@@ -11,7 +11,7 @@ enum { WORK_OF_DRAW = 8 };
 typedef struct {
     kernel_function *draw;
     int ndim, type, itemsize;
-    int parameter;          /* which input; -1: none */
+    int parameter;          /* an input; -1: none */
     int is_single;          /* whether it is one number for all that are drawn */
 } DrawSpec;
 
@@ -84,6 +84,7 @@ static int plan_draw(Planner *p, const void *given)
     c->n = n + 2;
     c->count = writes[1]->size;
     call->work = (double)c->count * WORK_OF_DRAW;
+    call->is_independent = 1;
     if (set_operands(p, call, n, reads, 2, (const Operand **)writes) != DONE ||
         give_output(p, 0, writes[0]) != DONE)
         return RAISED;

@@ -40,7 +40,7 @@ static int run_graph(const void *params, Frame *frame)
     return status;
 }
 
-/* Run the graph to find the shapes of its results, and keep what was planned. ``outputs`` hold the
+/* Run the graph to find the shapes of its results, and keep the plan. ``outputs`` hold the
    results. NULL: ``*status`` says why. */
 static Segment *plan_graph_run(Planner *p, Tree *tree, const Given *given, Operand **outputs,
                                int *status)
@@ -49,24 +49,24 @@ static Segment *plan_graph_run(Planner *p, Tree *tree, const Given *given, Opera
     Result *expected = (Result *)alloca((size_t)(n + 1) * sizeof(Result));
     char **provided = (char **)alloca((size_t)(n + 1) * sizeof(char *));
     Segment *root = NULL;
-    Planner q;
+    Planner *q;
     int j;
-    *status = init_planner(&q, tree->code, p->runner);
-    if (*status != DONE)
+    q = new_planner(tree, p->runner);
+    if (q == NULL) {
+        *status = RAISED;
         return NULL;
-    q.tree = tree;
-    q.counts = tree->counts;
+    }
     tree->clock++;
     count_planning(tree, NEW_LAYOUTS);
-    *status = plan_constants(&q);
+    *status = plan_constants(q);
     if (*status == DONE)
-        *status = plan_inputs(&q, given);
+        *status = plan_inputs(q, given);
     if (*status == DONE)
-        *status = plan_from(&q, 0);
-    if (*status == DONE && !gives_arrays(&q))
+        *status = plan_from(q, 0);
+    if (*status == DONE && !gives_arrays(q))
         *status = DECLINED;
     for (j = 0; *status == DONE && j < n; j++) {
-        const Operand *x = expected[j].operand = q.of_slot[tree->code->output_slots[j]];
+        const Operand *x = expected[j].operand = q->of_slot[tree->code->output_slots[j]];
         outputs[j] = new_output_apart(p, j, x->type, x->itemsize, x->ndim, x->shape, NULL);
         if (outputs[j] == NULL)
             *status = no_memory();
@@ -76,14 +76,14 @@ static Segment *plan_graph_run(Planner *p, Tree *tree, const Given *given, Opera
     if (*status == DONE) {
         for (j = 0; j < n; j++)
             provided[j] = data_of(p, outputs[j]);
-        *status = finish_nested(&q, provided, expected);
+        *status = finish_nested(q, provided, expected);
     }
     if (*status == DONE) {
-        root = keep_root(tree, &q, given);
+        root = keep_root(tree, q, given);
         if (root == NULL || set_result_copies(root) != DONE)
             *status = PyErr_Occurred() ? RAISED : DECLINED;
     }
-    drop_planner(&q);
+    drop_planner(q);
     return *status == DONE ? root : NULL;
 }
 
@@ -149,7 +149,9 @@ static int plan_graph(Planner *p, const void *given)
     for (j = 0; j < code->n_outputs; j++)
         c->outputs[j] = placed(outputs[j]);
     call->work = root->work;
+    call->nanoseconds = root->nanoseconds + NANOSECONDS_OF_CALL;
     call->needs_gil = root->has_objects;
+    call->is_independent = !root->has_python;
     status = set_operands(p, call, code->n_inputs, reads, code->n_outputs,
                           (const Operand **)outputs);
     if (has_run)

@@ -4,7 +4,8 @@
 
 #include "moves.h"
 
-enum { FEW_POSITIONS = 32 };
+/* Fewer positions are listed on the stack; those of constants, unless they are more, once. */
+enum { FEW_POSITIONS = 1024, MOST_KEPT_POSITIONS = 1 << 16 };
 
 typedef struct {
     IndexSpec index;
@@ -22,17 +23,18 @@ typedef struct {
 } IndexArray;
 
 typedef struct {
-    Place x, other;         /* what has positions, and what has axes for them */
+    Place x, other;         /* the array that is indexed, and the other one */
     int reads, ndim, n_arrays, has_table;
     int64_t count;
     int64_t shape[MOST_AXES];   /* of positions */
     int64_t other_steps[MOST_AXES];
     IndexArray *arrays;
+    const int64_t *table;   /* of positions that are the same in all runs; NULL: each run lists them */
     struct places plan;
     move_function *move;
 } PositionsCall;
 
-/* The offsets of all positions; 0 if one is out of range. */
+/* List the offsets of all positions and of the axes for them; 0 if one is out of range. */
 static int list_positions(const PositionsCall *c, const Frame *frame, int64_t *table)
 {
     int i;
@@ -43,15 +45,28 @@ static int list_positions(const PositionsCall *c, const Frame *frame, int64_t *t
                            a->length, a->stride, table))
             return 0;
     }
+    if (c->has_table && c->count)
+        list_offsets(c->ndim, c->shape, c->other_steps, table + c->count);
     return 1;
+}
+
+static void move_positions(const PositionsCall *c, Frame *frame, const int64_t *table)
+{
+    struct places plan = c->plan;
+    char *x = data_at(frame, &c->x), *other = data_at(frame, &c->other);
+    plan.table = table;
+    plan.other = c->has_table ? table + c->count : NULL;
+    move_all_places(&plan, c->move, c->reads ? other : x, c->reads ? x : other);
 }
 
 static int run_positions(const void *params, Frame *frame)
 {
     const PositionsCall *c = (const PositionsCall *)params;
     int64_t few[2 * FEW_POSITIONS], *table = few;
-    struct places plan = c->plan;
-    char *x = data_at(frame, &c->x), *other = data_at(frame, &c->other);
+    if (c->table != NULL) {
+        move_positions(c, frame, c->table);
+        return DONE;
+    }
     if (c->count > FEW_POSITIONS)
         table = (int64_t *)malloc(2 * (size_t)c->count * sizeof(int64_t));
     if (table == NULL) {
@@ -63,15 +78,29 @@ static int run_positions(const void *params, Frame *frame)
             free(table);
         return DECLINED;
     }
-    plan.table = table;
-    plan.other = NULL;
-    if (c->has_table && c->count) {
-        list_offsets(c->ndim, c->shape, c->other_steps, table + c->count);
-        plan.other = table + c->count;
-    }
-    move_all_places(&plan, c->move, c->reads ? other : x, c->reads ? x : other);
+    move_positions(c, frame, table);
     if (table != few)
         free(table);
+    return DONE;
+}
+
+/* List the positions of constants once and for all. Positions out of range are left to the run. */
+static int keep_positions(Planner *p, const PositionsSpec *spec, PositionsCall *c)
+{
+    int64_t *table;
+    int i;
+    if (c->count == 0 || c->count > MOST_KEPT_POSITIONS)
+        return DONE;
+    for (i = 0; i < spec->index.n_entries; i++)
+        if (spec->index.entries[i].kind == ARRAY_AT &&
+            !is_constant(input_of(p, spec->index.entries[i].bounds[0].input)))
+            return DONE;
+    table = (int64_t *)pool_new(&p->pool, (1 + (size_t)c->has_table) * (size_t)c->count *
+                                              sizeof(int64_t));
+    if (table == NULL)
+        return no_memory();
+    if (list_positions(c, p->frame, table))
+        c->table = table;
     return DONE;
 }
 
@@ -142,7 +171,8 @@ static int read_arrays(Planner *p, const PositionsSpec *spec, const Operand *x, 
     return DONE;
 }
 
-/* The shape of what is read or written: that of the rest, with the axes of positions in their place. */
+/* The shape of the part that is read or written: that of the other axes, with the axes of the
+   index arrays in their place. */
 static int whole_shape(const PositionsSpec *spec, const PositionsCall *c, const Operand *rest,
                        int64_t *shape)
 {
@@ -156,7 +186,7 @@ static int whole_shape(const PositionsSpec *spec, const PositionsCall *c, const 
     return rest->ndim + c->ndim;
 }
 
-/* The loops: ``rest`` is the part of what has positions, ``steps`` those of what has axes for them. */
+/* The loops: ``rest`` is the part of the indexed array, ``steps`` the strides of the other one. */
 static void set_loops(const PositionsSpec *spec, PositionsCall *c, const Operand *rest,
                       const int64_t *steps)
 {
@@ -195,7 +225,10 @@ static int emit_positions(Planner *p, const PositionsSpec *spec, const Positions
     *c = *ready;
     c->x = placed(x);
     c->other = placed(other);
+    if (keep_positions(p, spec, c) != DONE)
+        return RAISED;
     call->work = (double)c->count * c->plan.inner.size * c->plan.outer.size;
+    call->is_independent = 1;
     reads[n++] = ready->reads ? x : other;
     for (i = 0; i < spec->index.n_entries && n < 2 + MOST_AXES; i++)
         if (spec->index.entries[i].kind == ARRAY_AT)

@@ -28,7 +28,7 @@ static int (*wait_for_code)(PyObject *code);
 
 typedef struct {
     KernelCode *code;
-    PyObject *code_object;      /* that it is in */
+    PyObject *code_object;      /* owns the code */
     int64_t early_calls;        /* how often it was not optimized yet */
     int n_inputs, n_outputs, n_constants, ndim, steps, threads, elementwise;
     int64_t least;              /* elements from which on threads share them */
@@ -174,6 +174,8 @@ static int plan_kernel(Planner *p, const void *given)
         c->places[i] = placed(arrays[i]);
     join_kernel_axes(k, c, arrays, size);
     call->work = (double)size * k->steps;
+    call->is_independent = 1;
+    call->uses_threads = c->team.threads > 1;
     if (k->code->early && call->work >= WORTH_WAITING && wait_for_code(k->code_object) < 0)
         return RAISED;
     for (i = 0; i < k->n_outputs; i++)

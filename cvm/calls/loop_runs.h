@@ -8,7 +8,7 @@
 enum { STEPS_BETWEEN_SIGNALS = 4096, FIRST_ROWS = 64 };
 static const double WORK_BETWEEN_SIGNALS = 5e6;
 
-/* What the inputs of the instruction, and of the body, are (scan/layout.py). */
+/* The inputs of the instruction, and of the body, by kind (scan/layout.py). */
 typedef struct {
     Tree *tree;             /* of the body, at this instruction */
     PyObject *name;         /* for messages */
@@ -56,8 +56,13 @@ static int check_signals(Runner *runner)
     const int was_released = runner->released != NULL;
     int failed;
     runner->work_since_signals = 0;
+    /* Signals come to the calling thread alone, which tells the threads of the pool. */
+    if (runner->cancelled != NULL && !__atomic_load_n(runner->cancelled, __ATOMIC_RELAXED))
+        return DONE;
     take_gil(runner);
-    failed = PyErr_CheckSignals() < 0;
+    if (runner->cancelled != NULL)
+        PyErr_SetNone(PyExc_KeyboardInterrupt);
+    failed = PyErr_Occurred() != NULL || PyErr_CheckSignals() < 0;
     if (was_released && !failed)
         give_up_gil(runner);
     return failed ? RAISED : DONE;

@@ -4,7 +4,10 @@
 
 #include "loop_runs.h"
 
-/* What is being planned of a loop. */
+/* The time of each step of a loop besides its calls. */
+static const double NANOSECONDS_OF_STEP = 60;
+
+/* The state of planning a loop. */
 typedef struct {
     const LoopSpec *spec;
     int64_t n;
@@ -199,26 +202,26 @@ static Segment *plan_first_step(Planner *p, LoopPlan *l, int *status)
     char **provided = (char **)alloca((size_t)(n + 1) * sizeof(char *));
     int64_t stop = 0;
     Segment *root = NULL;
-    Planner q;
+    Planner *q;
     int j;
-    *status = init_planner(&q, tree->code, p->runner);
-    if (*status != DONE)
+    q = new_planner(tree, p->runner);
+    if (q == NULL) {
+        *status = RAISED;
         return NULL;
-    q.tree = tree;
-    q.counts = tree->counts;
+    }
     tree->clock++;
     count_planning(tree, NEW_LAYOUTS);
-    *status = plan_constants(&q);
+    *status = plan_constants(q);
     if (*status == DONE)
-        *status = plan_inputs(&q, l->given);
+        *status = plan_inputs(q, l->given);
     if (*status == DONE)
-        *status = plan_from(&q, 0);
+        *status = plan_from(q, 0);
     if (*status == RAISED)
         note_step(l->spec->name, 0, l->n);
-    if (*status == DONE && !gives_arrays(&q))
+    if (*status == DONE && !gives_arrays(q))
         *status = DECLINED;
     for (j = 0; *status == DONE && j < n; j++)
-        expected[j].operand = results[j] = q.of_slot[tree->code->output_slots[j]];
+        expected[j].operand = results[j] = q->of_slot[tree->code->output_slots[j]];
     if (*status == DONE && !fits_results(l, results))
         *status = DECLINED;
     if (*status == DONE)
@@ -227,14 +230,14 @@ static Segment *plan_first_step(Planner *p, LoopPlan *l, int *status)
         *status = run_planned(p);
     if (*status == DONE) {
         provide_first_step(p, l, provided, (char *)&stop);
-        *status = finish_nested(&q, provided, expected);
+        *status = finish_nested(q, provided, expected);
     }
     if (*status == DONE) {
-        root = keep_root(tree, &q, l->given);
+        root = keep_root(tree, q, l->given);
         if (root == NULL || set_result_copies(root) != DONE)
             *status = PyErr_Occurred() ? RAISED : DECLINED;
     }
-    drop_planner(&q);
+    drop_planner(q);
     if (*status != DONE)
         return NULL;
     p->runner->first_step = 1;
@@ -248,7 +251,7 @@ static Rows rows_of(const Operand *x, int64_t first)
     return found;
 }
 
-/* What grows, of a state or stack: the array that is made of it lies in a storage of its own. */
+/* The growing array of a state or stack: the result made of it has a storage of its own. */
 static Operand *grow(Planner *p, Growing *g, const Operand *start, int64_t depth)
 {
     Storage *s = new_storage(p, LATE, 0);
@@ -378,6 +381,33 @@ static Segment *root_of_body(Planner *p, LoopPlan *l, int *status)
     return *status == DONE ? root : NULL;
 }
 
+/* Say what a loop reads and writes. */
+static int set_loop_operands(Planner *p, const LoopPlan *l, Call *call)
+{
+    const LoopSpec *s = l->spec;
+    const int n_reads = s->n_sequences + s->n_captured;
+    const int n_writes = s->n_states + 3 * s->n_carried + s->n_stacks + (s->until != 0);
+    const Operand **found =
+        (const Operand **)alloca((size_t)(n_reads + n_writes + 1) * sizeof(Operand *));
+    const Operand **at = found;
+    int i;
+    for (i = 0; i < s->n_sequences; i++)
+        *at++ = loop_sequence(p, s, i);
+    for (i = 0; i < s->n_captured; i++)
+        *at++ = loop_captured(p, s, i);
+    for (i = 0; i < s->n_states; i++)
+        *at++ = l->states[i];
+    for (i = 0; i < 2 * s->n_carried; i++)
+        *at++ = l->buffers[i];
+    for (i = 0; i < s->n_carried; i++)
+        *at++ = l->ends[i];
+    for (i = 0; i < s->n_stacks; i++)
+        *at++ = l->stacks[i];
+    if (s->until)
+        *at++ = l->done;
+    return set_operands(p, call, n_reads, found, n_writes, found + n_reads);
+}
+
 static int plan_loop(Planner *p, const void *given)
 {
     const LoopSpec *s = (const LoopSpec *)given;
@@ -424,7 +454,9 @@ static int plan_loop(Planner *p, const void *given)
     call->params = c;
     call->work = (double)n * (root->work > 1 ? root->work : 1);
     call->needs_gil = root->has_objects;
-    if (set_operands(p, call, 0, NULL, 0, NULL) != DONE)
+    call->nanoseconds = (double)n * (root->nanoseconds + NANOSECONDS_OF_STEP);
+    call->is_independent = !s->until && !root->has_python;
+    if (set_loop_operands(p, l, call) != DONE)
         return RAISED;
     status = run_planned(p);
     if (status != DONE)

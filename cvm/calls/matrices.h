@@ -1,18 +1,31 @@
-/* Decompositions, inverses and systems of stacks of matrices, by LAPACK (../refined.h and the headers
+/* Decompositions, inverses and systems of stacks of matrices, by LAPACK (../refined_solve.h and the headers
    that it includes). */
 #ifndef SYMCOMP_CALLS_MATRICES_H
 #define SYMCOMP_CALLS_MATRICES_H
 
 #include "moves.h"
-#include "../refined.h"
+#include "../plan/sections.h"
+#include "../refined_solve.h"
+#include "../thread_pool.h"
+
+/* Of a matrix with this product of sides and shorter side, decompositions use the threads of BLAS. */
+static const double WORTH_THREADS_OF_BLAS = 1e9;
+/* Stacks of less work are decomposed by one thread. */
+static const double WORK_WORTH_SHARING = 1e5;
+static const double NANOSECONDS_OF_DECOMPOSITION = 0.2;
+
+/* Set by the module: let BLAS use as many threads as a limit says, or again as many as before. */
+static int (*limit_blas)(PyObject *limit, int enter);
 
 typedef struct {
     decompose *function;
+    int threads;            /* sharing the matrices of a stack */
+    PyObject *limit;        /* a context manager, within which BLAS uses threads of its own; or NULL */
     int n_given, n_found;
     int *order;             /* the inputs in the order in which it takes them, the matrices first */
     int *cores;             /* how many axes a matrix of each has; 1: a vector */
     int *types, *itemsizes; /* of the first input and the outputs */
-    char **shapes;          /* of each output: a letter for each axis of what is found of one matrix */
+    char **shapes;          /* of each output: a letter for each axis of its part for one matrix */
     int is_square, lower, option, kind, wide, residuals;
     double rcond, rcond_of_side;
 } MatricesSpec;
@@ -21,8 +34,57 @@ typedef struct {
     decompose *function;
     struct decomposition d;
     Place given[MOST_INPUTS], found[MOST_OUTPUTS];
-    int n_found;
+    int n_found, threads;
+    PyObject *limit;
 } MatricesCall;
+
+/* A stack that threads share. */
+typedef struct {
+    decompose *function;
+    const struct decomposition *d;
+    int n_found, outcome;
+} Decomposing;
+
+static void decompose_one(void *work, int64_t i, int worker)
+{
+    Decomposing *w = (Decomposing *)work;
+    struct decomposition d = *w->d;
+    int k, outcome;
+    (void)worker;
+    d.count = 1;
+    for (k = 0; k < d.n_given; k++)
+        d.given[k].data += i * d.given[k].each;
+    for (k = 0; k < w->n_found; k++)
+        d.found[k].data += i * d.found[k].each;
+    outcome = call_decomposition(w->function, &d);
+    if (outcome != FOUND)
+        __atomic_store_n(&w->outcome, outcome, __ATOMIC_RELAXED);
+}
+
+/* Decompose the matrices of a stack, which threads share, or one, with the threads of BLAS. */
+static int decompose_all(const MatricesCall *c, const struct decomposition *d, Runner *runner)
+{
+    if (c->threads > 1) {
+        Decomposing work = {c->function, d, c->n_found, FOUND};
+        share(decompose_one, &work, d->count, c->threads);
+        return work.outcome;
+    }
+    if (c->limit != NULL) {
+        const int was_released = runner->released != NULL;
+        int outcome, failed;
+        take_gil(runner);
+        if (limit_blas(c->limit, 1) < 0)
+            return FAILED;
+        give_up_gil(runner);
+        outcome = call_decomposition(c->function, d);
+        take_gil(runner);
+        failed = limit_blas(c->limit, 0) < 0;
+        if (was_released && !failed)
+            give_up_gil(runner);
+        return outcome;
+    }
+    return call_decomposition(c->function, d);
+}
 
 static int run_matrices(const void *params, Frame *frame)
 {
@@ -33,7 +95,9 @@ static int run_matrices(const void *params, Frame *frame)
         d.given[i].data = data_at(frame, &c->given[i]);
     for (i = 0; i < c->n_found; i++)
         d.found[i].data = data_at(frame, &c->found[i]);
-    outcome = call_decomposition(c->function, &d);
+    outcome = decompose_all(c, &d, frame->runner);
+    if (frame->runner->released == NULL && PyErr_Occurred())
+        return RAISED;
     if (outcome == NO_MEMORY) {
         take_gil(frame->runner);
         PyErr_SetString(PyExc_MemoryError, "no memory to decompose a matrix");
@@ -173,6 +237,18 @@ static int plan_residuals(Planner *p, const MatricesSpec *spec, int64_t m, int64
     return none == NULL ? no_memory() : give_output(p, spec->residuals, none);
 }
 
+/* Choose who shares the work: threads of the pool the matrices of a stack, those of BLAS a large one. */
+static void set_threads(const MatricesSpec *spec, Call *call, double work_of_one)
+{
+    MatricesCall *c = (MatricesCall *)call->params;
+    call->nanoseconds = NANOSECONDS_OF_CALL + call->work * NANOSECONDS_OF_DECOMPOSITION;
+    c->threads = c->d.count > 1 && call->work >= WORK_WORTH_SHARING ? spec->threads : 1;
+    if (c->d.count == 1 && work_of_one >= WORTH_THREADS_OF_BLAS)
+        c->limit = spec->limit;
+    call->uses_threads = c->threads > 1;
+    call->is_independent = c->limit == NULL;
+}
+
 static int plan_matrices(Planner *p, const void *given)
 {
     const MatricesSpec *spec = (const MatricesSpec *)given;
@@ -202,6 +278,7 @@ static int plan_matrices(Planner *p, const void *given)
     m = ready.d.given[0].rows;
     n = ready.d.given[0].columns;
     call->work = (double)ready.d.count * m * n * (m < n ? m : n);
+    set_threads(spec, call, (double)m * n * (m < n ? m : n));
     status = set_operands(p, call, spec->n_given, inputs, spec->n_found, (const Operand **)outputs);
     if (status != DONE)
         return status;

@@ -69,6 +69,10 @@ static int plan_copy(Planner *p, const void *given)
     Operand *x = input_of(p, 0), *z;
     int64_t strides[MOST_AXES];
     int status;
+    if (group_of(x) != NULL) {
+        z = copied_group(p);
+        return z == NULL ? no_memory() : give_output(p, 0, z);
+    }
     if (!is_plain(x))
         return DECLINED;
     if (c_order && x->flags & C_ORDER)
@@ -121,8 +125,8 @@ static int lies_at(const Operand *x, const Operand *z, int64_t offset, const int
     return 1;
 }
 
-/* Arrays one after the other along an axis, or along a new one; those that lie in their places already
-   are not copied. */
+/* Join arrays along an axis, or stack them along a new one; operands that lie in their places
+   already are not copied. */
 static int plan_join(Planner *p, const void *given)
 {
     const JoinSpec *spec = (const JoinSpec *)given;
@@ -213,7 +217,7 @@ static Operand *array_to_write(Planner *p, Operand *x, int in_place)
     return emit_copy(p, z, x) == DONE ? z : NULL;
 }
 
-/* What sets, or adds to, the elements of z; NULL if nothing does. */
+/* The function that sets, or adds to, the elements of z; NULL if there is none. */
 static move_function *writer_of(const Operand *z, int sets)
 {
     if (sets)

@@ -120,7 +120,7 @@ static int measure_pool(const PoolSpec *spec, const Operand *x, const int64_t *a
         w->counts[axis] = windows_along(spec, own, w->lengths[axis]);
         if (w->counts[axis] < 1 || w->lengths[axis] < 1 || w->lengths[axis] > INT32_MAX)
             return 0;
-        /* What lies beyond the image plays no part. */
+        /* Elements beyond the image are left out. */
         if (spec->partial && w->kernel[axis] > w->lengths[axis])
             w->kernel[axis] = w->lengths[axis];
     }
@@ -248,6 +248,8 @@ static int plan_pool(Planner *p, const void *given)
         return no_memory();
     *(PoolCall *)call->params = ready;
     call->work = (double)work;
+    call->is_independent = 1;
+    call->uses_threads = ready.threads > 1;
     status = set_operands(p, call, n_reads, reads, n_writes, writes);
     if (status == DONE)
         status = give_output(p, 0, z);

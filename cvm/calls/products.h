@@ -3,93 +3,13 @@
 #define SYMCOMP_CALLS_PRODUCTS_H
 
 #include "axis.h"
-#include "blas.h"
-#include "../products.h"
+#include "product_runs.h"
 
 /* A stack of matrices: from one row, column and matrix to the next in bytes. */
 typedef struct {
     const Operand *operand;
     int64_t count, rows, columns, down, along, each;
 } Stack;
-
-typedef enum { BY_FEW, BY_ROW, BY_BLAS, BY_LOOPS } Way;
-
-typedef struct {
-    Way way;
-    int type, itemsize, has_c;
-    int alpha_type, beta_type;  /* of factors that are read in each run; -1: ``by`` has them */
-    Place a, b, c, z, alpha, beta;
-    int64_t count, each_a, each_b, each_z;
-    Matrix left, right;         /* without their addresses */
-    Factors by;
-    struct axes copy_of_c;      /* rank -1: c is where the result goes */
-    product_function *loops;
-    int64_t strides[4];         /* of the loops: down and along a, and b */
-} ProductCall;
-
-static void read_factor(const Frame *frame, const Place *place, int type, double *number)
-{
-    const char *data = data_at(frame, place);
-    number[1] = 0;
-    if (type == NPY_FLOAT32) {
-        number[0] = *(const float *)data;
-    } else if (type == NPY_FLOAT64) {
-        number[0] = *(const double *)data;
-    } else if (type == NPY_COMPLEX64) {
-        number[0] = ((const float *)data)[0];
-        number[1] = ((const float *)data)[1];
-    } else {
-        number[0] = ((const double *)data)[0];
-        number[1] = ((const double *)data)[1];
-    }
-}
-
-/* One product of two matrices that are where ``left`` and ``right`` say. */
-static inline void multiply_by(const ProductCall *c, const Matrix *left, const Matrix *right,
-                               char *z, Factors *by)
-{
-    if (c->way == BY_ROW)
-        multiply_row(c->type, left, right, z, by->wide[0][0], by->wide[1][0]);
-    else if (c->way == BY_FEW)
-        multiply_few(c->type, left, right, z, by->wide[0][0], by->wide[1][0]);
-    else
-        multiply(c->type, left, right, z, by);
-}
-
-static int run_product(const void *params, Frame *frame)
-{
-    const ProductCall *c = (const ProductCall *)params;
-    char *a = data_at(frame, &c->a), *b = data_at(frame, &c->b), *z = data_at(frame, &c->z);
-    Factors by = c->by;
-    Matrix left = c->left, right = c->right;
-    int64_t i;
-    if (c->alpha_type >= 0 || c->beta_type >= 0) {
-        if (c->alpha_type >= 0)
-            read_factor(frame, &c->alpha, c->alpha_type, by.wide[0]);
-        if (c->beta_type >= 0)
-            read_factor(frame, &c->beta, c->beta_type, by.wide[1]);
-        set_factors(&by, by.wide[0][0], by.wide[0][1], by.wide[1][0], by.wide[1][1]);
-        /* BLAS does not look at a and b then; Python does, for NaN. */
-        if (by.wide[0][0] == 0 && by.wide[0][1] == 0)
-            return DECLINED;
-    }
-    if (c->has_c && c->copy_of_c.rank >= 0 && (by.wide[1][0] != 0 || by.wide[1][1] != 0))
-        move_axes(&c->copy_of_c, function_that_sets(c->itemsize), z, data_at(frame, &c->c));
-    for (i = 0; i < c->count; i++) {
-        if (c->way == BY_LOOPS) {
-            c->loops(left.rows, left.columns, right.columns, a, c->strides[0], c->strides[1], b,
-                     c->strides[2], c->strides[3], z);
-        } else {
-            left.data = a;
-            right.data = b;
-            multiply_by(c, &left, &right, z, &by);
-        }
-        a += c->each_a;
-        b += c->each_b;
-        z += c->each_z;
-    }
-    return DONE;
-}
 
 /* Read an operand of one to three axes; a vector is a row unless it is a column. */
 static void read_stack_of(const Operand *x, int turned, int is_column, Stack *s)
@@ -166,9 +86,10 @@ static const Operand *read_side(Planner *p, const Operand *x, int type, int turn
 
 typedef struct {
     int ndim;                   /* of the result */
-    int c, alpha, a, b, beta;   /* which inputs; -1: no c, and 1 for a factor */
+    int c, alpha, a, b, beta;   /* inputs; -1: no c, and 1 for a factor */
     int trans_a, trans_b, outer, destroys_c;
     int type, itemsize;
+    int threads;                /* sharing large products; 0: these are left to BLAS */
 } ProductSpec;
 
 /* Where the result goes: over c, or over another operand that can hold it and is not read. */
@@ -216,7 +137,7 @@ static void choose_way(ProductCall *c, int is_single)
 /* Emit the product of two sides that fit together into ``z``, which lies in C order. */
 static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix *left,
                         const Matrix *right, int type, const Operand *z, const Operand *c,
-                        const Operand *alpha, const Operand *beta)
+                        const Operand *alpha, const Operand *beta, int threads)
 {
     const Operand *reads[5] = {a->operand, b->operand};
     double factors[2][2] = {{1, 0}, {c != NULL, 0}};
@@ -271,6 +192,10 @@ static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix
     }
     choose_way(k, a->count == 1);
     call->work = (double)a->count * a->rows * a->columns * b->columns;
+    call->nanoseconds = NANOSECONDS_OF_CALL + call->work * nanoseconds_of_product(k);
+    call->is_independent = 1;
+    divide_product(k, call->work, threads);
+    call->uses_threads = k->threads > 1;
     return set_operands(p, call, n, reads, 1, &z);
 }
 
@@ -345,7 +270,7 @@ static int plan_product(Planner *p, const void *given)
     wide = type == spec->type ? z : new_scratch(p, type, 4, z->ndim, z->shape);
     if (wide == NULL)
         return no_memory();
-    status = emit_product(p, &left, &right, &x, &y, type, wide, c, alpha, beta);
+    status = emit_product(p, &left, &right, &x, &y, type, wide, c, alpha, beta, spec->threads);
 #if HAS_HALVES
     if (status == DONE && wide != z) {
         Call *call = new_call(p, run_narrowing, "cast", sizeof(WideningCall));
@@ -356,6 +281,7 @@ static int plan_product(Planner *p, const void *given)
         k->from = placed(wide);
         k->to = placed(z);
         k->n = z->size;
+        call->is_independent = 1;
         status = set_operands(p, call, 1, (const Operand **)&wide, 1, (const Operand **)&z);
     }
 #endif
@@ -366,6 +292,7 @@ static int plan_product(Planner *p, const void *given)
 
 typedef struct {
     int type, itemsize, ndim;
+    int threads;                /* as of a ProductSpec */
     int *written;               /* the order as it was written, for matrices of which one is empty */
 } ChainSpec;
 
@@ -426,7 +353,7 @@ static int plan_chain(Planner *p, const void *given)
         status = z->size == 0             ? DONE
                  : left.columns == 0 ? emit_zeros(p, z)
                                      : emit_product(p, &left, &right, &x, &y, type, z, NULL, NULL,
-                                                    NULL);
+                                                    NULL, spec->threads);
         if (status != DONE)
             return status;
     }
@@ -441,6 +368,7 @@ static int plan_chain(Planner *p, const void *given)
         k->from = placed(z);
         k->to = placed(narrow);
         k->n = z->size;
+        call->is_independent = 1;
         status = set_operands(p, call, 1, (const Operand **)&z, 1, (const Operand **)&narrow);
         if (status != DONE)
             return status;

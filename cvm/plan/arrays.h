@@ -1,4 +1,4 @@
-/* NumPy's arrays: those that a run makes, and those that show an operand to Python or to callers. */
+/* NumPy's arrays: results of a run, and arrays that show an operand to Python or to callers. */
 #ifndef SYMCOMP_ARRAYS_H
 #define SYMCOMP_ARRAYS_H
 
@@ -103,7 +103,7 @@ static PyObject *array_over(const Frame *frame, const Operand *x, PyObject *owne
     PyObject *z;
     const int flags = x->flags & WRITEABLE ? NPY_ARRAY_WRITEABLE : 0;
     if (owner != NULL && PyArray_TYPE((PyArrayObject *)owner) == x->type) {
-        dtype = PyArray_DESCR((PyArrayObject *)owner); /* its bytes may be in the other order */
+        dtype = PyArray_DESCR((PyArrayObject *)owner); /* with the owner's byte order */
         Py_INCREF(dtype);
     } else {
         dtype = PyArray_DescrFromType(x->type);
@@ -145,12 +145,19 @@ static PyObject *array_copy(const Frame *frame, const Operand *x)
     return z;
 }
 
+/* Called before Python code runs: a transaction may have to hold interrupts back. */
+static int (*before_python)(Runner *runner);
+
+static PyObject *object_of_group(const Frame *frame, const Group *group);
+
 /* An operand as a Python object: an array, or what it is. ``is_lent`` tells whether the array's memory
    is that of the run, which may use it for something else afterwards. */
 static PyObject *object_of(const Frame *frame, const Operand *x, int *is_lent)
 {
     PyObject *owner = owner_of(frame, x->storage);
     *is_lent = 0;
+    if (x->storage->kind == GROUP)
+        return object_of_group(frame, x->storage->group);
     if (x->type < 0 || (owner != NULL && x->flags & WHOLE && root_of(x->storage) == x->storage)) {
         if (owner == NULL)
             owner = Py_None;
@@ -161,6 +168,30 @@ static PyObject *object_of(const Frame *frame, const Operand *x, int *is_lent)
         return array_copy(frame, x);
     *is_lent = owner == NULL;
     return array_over(frame, x, owner);
+}
+
+/* The object that a group is. Arrays whose memory the run may use for something else are copied. */
+static PyObject *object_of_group(const Frame *frame, const Group *group)
+{
+    PyObject *arrays[MOST_IN_GROUP], *object = NULL;
+    int i, is_lent, made = 0;
+    if (before_python(frame->runner) < 0)
+        return NULL;
+    for (i = 0; i < group->n; i++) {
+        arrays[i] = object_of(frame, group->parts[i], &is_lent);
+        if (arrays[i] != NULL && is_lent) {
+            Py_DECREF(arrays[i]);
+            arrays[i] = array_copy(frame, group->parts[i]);
+        }
+        if (arrays[i] == NULL)
+            break;
+        made = i + 1;
+    }
+    if (made == group->n)
+        object = PyObject_Vectorcall(group->make, arrays, (size_t)made, NULL);
+    while (made > 0)
+        Py_DECREF(arrays[--made]);
+    return object;
 }
 
 /* One result as an object of its own, or as the rest of the program says. */

@@ -48,6 +48,7 @@ static int emit_move(Planner *p, const Operand *to, int64_t offset, int ndim, co
     c->move = move;
     order_axes(&c->axes, ndim, shape, to_strides, from_strides);
     call->work = (double)c->axes.size;
+    call->is_independent = 1;
     return set_operands(p, call, 1, &from, 1, &to);
 }
 

@@ -1,4 +1,4 @@
-/* What profiles count and time: observers of calls. Nothing here runs unless a profile was asked for. */
+/* Counts and times of profiles: observers of calls. Nothing here runs without a profile. */
 #ifndef SYMCOMP_COUNTS_H
 #define SYMCOMP_COUNTS_H
 
@@ -12,19 +12,12 @@ enum {
     WHOLE_RUN = -1          /* the position of an event that is no instruction */
 };
 
-/* What is timed of a run: nothing; the run as a whole; its calls; of a run that is long enough, the
+/* The timing of a run: none; the run as a whole; its calls; of a run that is long enough, the
    whole, although it is not its turn. */
 enum { UNTIMED = 0, TIMED_WHOLE = 1, TIMED_CALLS = 2, TIMED_LONG = 3 };
 
 /* Nanoseconds from which on every call is timed as a whole; the part of the time that timing may cost. */
 static const double LONG_CALL = 50000, TIMING_BUDGET = 0.003;
-
-static inline int64_t nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* How long reading the clock takes. */
 static int64_t clock_latency = 0;
@@ -48,7 +41,7 @@ static double smoothed(double mean, double new)
     return mean + (new < mean ? 0.5 : 0.125) * ((new < 2 * mean ? new : 2 * mean) - mean);
 }
 
-/* Which runs are timed. */
+/* The choice of runs that are timed. */
 typedef struct {
     int64_t seen, timed, skip;
     int is_costly;          /* whether timing the calls of each run would cost too much */
@@ -57,7 +50,7 @@ typedef struct {
     uint64_t random;
 } Sampler;
 
-/* What is timed of the run that begins. */
+/* The timing of the run that begins. */
 static int next_run(Sampler *s)
 {
     s->seen++;
@@ -97,8 +90,8 @@ static void was_timed(Sampler *s, int kind, double duration, double overhead)
     s->skip = (int64_t)(mean * (0.5 + fraction));
 }
 
-/* The time of runs that are not timed: the mean of those that are, without the first one, and without
-   what the processor did in between for others. */
+/* The time of untimed runs: the mean of the timed ones, without the first one, and without
+   interruptions by other processes. */
 typedef struct {
     int64_t n, nanoseconds;
     double total, usual;
@@ -109,7 +102,7 @@ static void add_time(Times *t, double duration)
     t->nanoseconds += (int64_t)duration;
     if (t->n == 1) {
         t->usual = t->usual < duration ? t->usual : duration;
-        t->total = 0; /* that was the first */
+        t->total = 0; /* the first one is left out */
     }
     t->usual = smoothed(t->usual, duration);
     t->total += duration < 10 * t->usual ? duration : 10 * t->usual;
@@ -133,7 +126,8 @@ typedef struct {
     int64_t capacity, n;
 } EventLog;
 
-static void log_event(EventLog *log, int64_t start, int64_t duration, int64_t position)
+static void log_event(EventLog *log, int64_t start, int64_t duration, int64_t position,
+                      unsigned long thread)
 {
     TimedEvent *e;
     if (log->n == log->capacity && log->capacity < MOST_EVENTS) {
@@ -149,7 +143,7 @@ static void log_event(EventLog *log, int64_t start, int64_t duration, int64_t po
     e->start = start;
     e->duration = duration;
     e->position = position;
-    e->thread = PyThread_get_thread_ident();
+    e->thread = thread;
 }
 
 /* Runs of an instruction that were not kept, on operands of the same shapes. */
@@ -166,7 +160,7 @@ typedef struct SeenShapes {
 typedef struct Counts {
     Sampler sampler;        /* of a nested program; that of a function's calls is elsewhere */
     EventLog log;
-    int64_t runs;           /* that ended */
+    int64_t runs;           /* runs that ended */
     int64_t in_python_runs; /* of these, with calls of Python */
     int64_t *planned;       /* of instructions: runs beside those of kept segments */
     int64_t *planned_python;
@@ -296,6 +290,34 @@ static SegmentTimes *times_of(Segment *s)
     return t;
 }
 
+/* Count what a call took. */
+static void add_call(Segment *s, int i, const CallTime *time, Counts *counts)
+{
+    const int64_t duration = time->end - time->start - clock_latency;
+    s->times->spent[s->times->mark_of[i]] += duration > 0 ? duration : 0;
+    log_event(&counts->log, time->start, duration > 0 ? duration : 0, s->calls[i].position,
+              time->thread);
+}
+
+/* ``run_section``, with the times of all its calls. */
+static int run_section_timed(Segment *s, const Section *x, Frame *frame, Counts *counts,
+                             int *stopped)
+{
+    const int n = x->end - x->first;
+    CallTime *times = (CallTime *)calloc((size_t)n, sizeof(CallTime));
+    int status, i;
+    if (times == NULL)
+        return run_section(s, x, frame, NULL, stopped);
+    status = run_section(s, x, frame, times, stopped);
+    take_gil(frame->runner);
+    for (i = 0; i < n; i++)
+        if (times[i].end > 0)
+            add_call(s, x->first + i, &times[i], counts);
+    frame->runner->timing += n * clock_latency;
+    free(times);
+    return status;
+}
+
 /* ``run_calls``, with a look at the clock around each call; with the GIL. */
 static int run_calls_timed(Segment *s, Frame *frame, Counts *counts, int *stopped)
 {
@@ -307,16 +329,20 @@ static int run_calls_timed(Segment *s, Frame *frame, Counts *counts, int *stoppe
     memset(t->spent, 0, ((size_t)s->n_marks + 1) * sizeof(int64_t));
     for (i = 0; i < s->n_calls && status == DONE; i++) {
         const Call *call = &s->calls[i];
-        int64_t before, duration;
-        before = nanoseconds();
+        CallTime time;
+        if (begins_section(call)) {
+            status = run_section_timed(s, call->section, frame, counts, stopped);
+            i = call->section->end - 1;
+            continue;
+        }
+        time.thread = PyThread_get_thread_ident();
+        time.start = nanoseconds();
         if (call->work >= WORTH_RELEASING && !call->needs_gil && !s->code->is_nested)
             give_up_gil(runner);
         status = call->run(call->params, frame);
         take_gil(runner);
-        duration = nanoseconds() - before - clock_latency;
-        duration = duration > 0 ? duration : 0;
-        t->spent[t->mark_of[i]] += duration;
-        log_event(&counts->log, before, duration, call->position);
+        time.end = nanoseconds();
+        add_call(s, i, &time, counts);
         runner->timing += clock_latency;
         *stopped = i;
     }
@@ -352,7 +378,7 @@ static void count_part(const Segment *s, int call, Counts *counts, int failed)
         last = position;
     }
     if (!failed && end > 0 && s->marks[end - 1].position == s->marks[end].position)
-        counts->planned[s->marks[end].position]--; /* it is planned again from its checkpoint */
+        counts->planned[s->marks[end].position]--; /* planned again from its checkpoint */
 }
 
 #endif

@@ -3,62 +3,14 @@
 #ifndef SYMCOMP_EXECUTION_H
 #define SYMCOMP_EXECUTION_H
 
-#include "counts.h"
-#include "segments.h"
+#include "planners.h"
 
 /* Implemented where Python objects are known. */
 static int plan_python(Planner *p);                 /* an instruction as a call of Python */
 static int collect_results(Planner *p, const Segment *s, Frame *frame, PyObject **results);
-static void blame(const Planner *p);                /* add what is known to the exception */
+static void blame(const Planner *p);                /* add the failed instruction to the
+                                                       exception */
 static void blame_call(const Segment *s, int call, const Frame *frame);
-
-static uint64_t n_planners = 0;
-
-static int init_planner(Planner *p, const Code *code, Runner *runner)
-{
-    memset(p, 0, sizeof(Planner));
-    p->code = code;
-    p->runner = runner;
-    p->serial = __atomic_add_fetch(&n_planners, 1, __ATOMIC_RELAXED);
-    p->of_slot = (Operand **)calloc((size_t)code->n_slots + 1, sizeof(Operand *));
-    p->frame = blank_frame(code->n_slots + 8);
-    if (p->of_slot == NULL || p->frame == NULL) {
-        free(p->of_slot);
-        drop_frame_memory(p->frame);
-        return no_memory();
-    }
-    p->frame->runner = runner;
-    return DONE;
-}
-
-static void drop_planner(Planner *p)
-{
-    int i;
-    for (i = 0; i < p->n_nested; i++)
-        p->nested[i]->references--;
-    free(p->nested);
-    if (p->frame != NULL) {
-        if (p->published != NULL)
-            drop_objects(p->frame, p->published->storages, p->first_storage,
-                         p->published->n_storages);
-        else if (p->storages != NULL)
-            drop_objects(p->frame, p->storages, p->first_storage, p->n_storages);
-        for (i = 0; i < p->block_capacity && i < p->frame->n_storages; i++)
-            if (i >= p->first_storage && p->block != NULL)
-                free(p->block[i]);
-        drop_frame_memory(p->frame);
-    }
-    free(p->of_slot);
-    free(p->operands);
-    free(p->storages);
-    free(p->calls);
-    free(p->marks);
-    free(p->bindings);
-    free(p->users);
-    free(p->block);
-    free(p->scratch);
-    pool_free(&p->pool);
-}
 
 /* ---- inputs and constants */
 
@@ -129,7 +81,7 @@ static int plan_inputs(Planner *p, const Given *given)
                                         l->strides);
             if (x != NULL) {
                 x->flags = (x->flags & ~(BEHAVED | WRITEABLE)) | (l->flags & (BEHAVED | WRITEABLE));
-                /* Whoever calls has seen to it that what is written into overlaps nothing else. */
+                /* The caller guarantees that arrays to write into overlap no others. */
                 x->flags |= l->flags & WRITEABLE ? WHOLE | ALONE : WHOLE;
                 p->frame->address[s->index] = given[i].address;
                 p->frame->object[s->index] = given[i].object;
@@ -188,7 +140,7 @@ static int fold_constants(Planner *p, const Mark *mark)
     return DONE;
 }
 
-/* Forget what was planned of an instruction that cannot be done natively. */
+/* Undo the plan of an instruction that cannot be done natively. */
 static int roll_back(Planner *p, const Mark *mark)
 {
     const Step *step = p->step;
@@ -222,7 +174,7 @@ static int plan_natively(Planner *p, const Mark *mark)
 
 static int plan_instruction(Planner *p, const Mark *mark)
 {
-    const int status = plan_natively(p, mark);
+    const int status = p->in_python ? DECLINED : plan_natively(p, mark);
     return status == DECLINED ? plan_python(p) : status;
 }
 
@@ -278,7 +230,8 @@ static void count_planned(Planner *p, int64_t began, int in_python, int is_done)
     seen = seen_shapes(p->counts, p->position, operands, step->n_inputs, step->n_outputs);
     if (seen != NULL)
         add_time(&seen->times, duration > 0 ? (double)duration : 0);
-    log_event(&p->counts->log, began, duration > 0 ? duration : 0, p->position);
+    log_event(&p->counts->log, began, duration > 0 ? duration : 0, p->position,
+              PyThread_get_thread_ident());
 }
 
 /* Plan and run the program from an instruction to its end. */
@@ -314,6 +267,7 @@ static int plan_from(Planner *p, int position)
             following = p->step->target;
         }
         p->saved = NULL;
+        p->in_python = 0;
         if (p->counts != NULL)
             count_planned(p, began, p->runner->python_calls != python_calls, status == DONE);
         if (status != DONE) {
@@ -361,6 +315,7 @@ static int resume(Planner *p, const Segment *s, int mark, Frame *frame)
     }
     p->n_marks = p->first_mark = mark;
     p->saved = m->saved;
+    p->in_python = m->in_python;
     p->frame->outer = frame;
     p->frame->first_own = m->n_storages;
     p->frame->provided = frame->provided;

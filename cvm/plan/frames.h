@@ -44,6 +44,17 @@ static Frame *blank_frame(int capacity)
     return frame;
 }
 
+/* Forget all but the memory for addresses and objects. */
+static void clear_frame(Frame *frame)
+{
+    Frame empty;
+    memset(&empty, 0, sizeof(empty));
+    empty.address = frame->address;
+    empty.object = frame->object;
+    empty.capacity = frame->capacity;
+    *frame = empty;
+}
+
 static int take_arena(Frame *frame, const Segment *segment)
 {
     int i;
@@ -71,12 +82,18 @@ static inline Frame *exchange_idle(Segment *segment, Frame *frame)
     return before;
 }
 
+/* Implemented where sections are known: choose where the values of a segment lie, and who runs which calls,
+   before its first run. 0: there is no memory. */
+static int make_ready(Segment *s);
+
 /* A frame for a run of a segment; NULL if there is no memory. */
 static Frame *take_frame(Segment *segment, Runner *runner)
 {
     Frame *frame = exchange_idle(segment, NULL);
     int i;
     if (frame == NULL) {
+        if (!segment->is_ready && !make_ready(segment))
+            return NULL;
         frame = blank_frame(segment->n_storages);
         if (frame == NULL)
             return NULL;

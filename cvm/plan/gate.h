@@ -1,5 +1,5 @@
-/* The gate: from here on new values are written over old ones, where nobody else holds their arrays
-   (symcomp/vm/commit.py). Which may be written over leads to one segment or another. */
+/* The gate: from here on new values are written over old ones, if their arrays have no other
+   holders (symcomp/vm/commit.py). The set of arrays that may be overwritten selects a segment. */
 #ifndef SYMCOMP_GATE_H
 #define SYMCOMP_GATE_H
 
@@ -9,7 +9,7 @@
 enum { MOST_CLAIMED = 62 };
 
 typedef struct {
-    int n_arrays;           /* that are written over: the inputs after the first */
+    int n_arrays;           /* arrays that are overwritten: the inputs after the first */
     PyObject *check;        /* called with all inputs, as something behind the gate might fail; NULL */
     int checks_values;      /* whether it depends on more than layouts */
 } GateSpec;
@@ -21,7 +21,7 @@ typedef struct {
     const int *storages;
 } GateCall;
 
-/* Set by the module: return, as bits, the arrays that nobody else holds; -1: an exception. With
+/* Set by the module: return, as bits, the arrays without other holders; -1: an exception. With
    ``others_run``, other threads wait from now on until the call ends. */
 static int64_t (*claim_arrays)(Frame *frame, int n, const int *storages, int others_run);
 

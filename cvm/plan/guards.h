@@ -124,7 +124,7 @@ static int guarded_truth(Planner *p, Operand *x, int *found)
     return new_value_guard(p, x, run_truth_guard, "guard truth", *found);
 }
 
-/* ---- conditions that must hold: if one does not, Python says what is wrong */
+/* ---- conditions that must hold: if one does not, Python raises the error */
 
 static int run_truth_check(const void *params, Frame *frame)
 {

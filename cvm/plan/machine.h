@@ -1,12 +1,12 @@
-/* What the module needs of plans, in one place, and what it tells them. */
+/* The interface of plans to the module: includes, and callbacks. */
 #ifndef SYMCOMP_MACHINE_H
 #define SYMCOMP_MACHINE_H
 
 #include "trees.h"
 #include "gate.h"
 
-/* Set by the module: add to the exception that is raised what was computed, as a list of values of the
-   instruction's inputs. */
+/* Set by the module: add the instruction to the exception that is raised, with a list of values
+   of its inputs. */
 static void (*add_blame)(PyObject *owner, int position, PyObject *values);
 
 static void blame_inputs(const Code *code, Runner *runner, int position, Operand **of_slot,

@@ -1,5 +1,5 @@
-/* Programs inside programs: the bodies of loops, and graphs used as ops. Whoever runs one provides the
-   memory of its results. */
+/* Programs inside programs: the bodies of loops, and graphs used as ops. The caller provides the
+   memory of results. */
 #ifndef SYMCOMP_NESTED_H
 #define SYMCOMP_NESTED_H
 
@@ -14,26 +14,33 @@ typedef struct {
     move_function *move;
 } ResultCopy;
 
+/* The order in which elements of an operand are moved to an array in C order. */
+static void order_for_c(struct axes *axes, const Operand *x)
+{
+    int64_t strides[MOST_AXES], step = x->itemsize;
+    int axis;
+    for (axis = x->ndim - 1; axis >= 0; axis--) {
+        strides[axis] = step;
+        step *= x->shape[axis];
+    }
+    order_axes(axes, x->ndim, x->shape, strides, x->strides);
+}
+
 /* How the results of a nested segment that do not lie in place get there. */
 static int set_result_copies(Segment *s)
 {
-    int j, axis;
+    int j;
     for (j = 0; j < s->code->n_outputs; j++) {
         const Operand *x = s->results[j].operand;
-        int64_t strides[MOST_AXES], step = x->itemsize;
         ResultCopy *c;
         if (s->results[j].kind != BY_COPY)
             continue;
         c = (ResultCopy *)pool_new(&s->pool, sizeof(ResultCopy));
         if (c == NULL)
             return no_memory();
-        for (axis = x->ndim - 1; axis >= 0; axis--) {
-            strides[axis] = step;
-            step *= x->shape[axis];
-        }
         c->from = placed(x);
         c->move = function_that_sets(x->itemsize);
-        order_axes(&c->axes, x->ndim, x->shape, strides, x->strides);
+        order_for_c(&c->axes, x);
         s->results[j].copy = c;
     }
     return DONE;
@@ -84,46 +91,38 @@ static int finish_nested(Planner *p, char *const *provided, const Result *expect
     for (j = 0; j < code->n_outputs; j++) {
         const Operand *x = p->of_slot[code->output_slots[j]];
         const Operand *wanted = expected[j].operand;
-        int64_t strides[MOST_AXES], step = x->itemsize;
         struct axes axes;
-        int axis;
         if (x->type != wanted->type || x->ndim != wanted->ndim ||
             memcmp(x->shape, wanted->shape, (size_t)x->ndim * sizeof(int64_t)))
             return DECLINED;
-        for (axis = x->ndim - 1; axis >= 0; axis--) {
-            strides[axis] = step;
-            step *= x->shape[axis];
-        }
-        order_axes(&axes, x->ndim, x->shape, strides, x->strides);
+        order_for_c(&axes, x);
         move_axes(&axes, function_that_sets(x->itemsize), provided[j], data_of(p, x));
     }
     return DONE;
 }
 
-/* Go on in a nested program where a kept segment does not; what is planned is kept if a guard led
-   there. */
+/* Continue a nested program where a kept segment ends; the plan is kept if a guard led there. */
 static int plan_nested_rest(Tree *tree, Segment *s, int call, int status, Frame *frame,
                             const Result *expected)
 {
     int64_t outcome[MOST_OUTCOME];
     const int n = frame->n_outcome, is_guard = status == OTHER;
-    Planner p;
+    Planner *p;
     memcpy(outcome, frame->outcome, (size_t)n * sizeof(int64_t));
-    if (init_planner(&p, tree->code, frame->runner) != DONE)
+    p = new_planner(tree, frame->runner);
+    if (p == NULL)
         return RAISED;
-    p.tree = tree;
-    p.counts = tree->counts;
     count_planning(tree, status == OTHER ? NEW_OUTCOME : CALL_DECLINED);
-    status = resume(&p, s, mark_of_call(s, call), frame);
+    status = resume(p, s, mark_of_call(s, call), frame);
     if (status == DONE)
-        status = finish_nested(&p, frame->provided, expected);
+        status = finish_nested(p, frame->provided, expected);
     if (status == DONE && is_guard && is_worth_keeping(tree)) {
         Segment *side = NULL;
-        status = keep_side(tree, &p, s, call, n, outcome, &side);
+        status = keep_side(tree, p, s, call, n, outcome, &side);
         if (status == DONE && side != NULL)
             status = set_result_copies(side);
     }
-    drop_planner(&p);
+    drop_planner(p);
     return status;
 }
 

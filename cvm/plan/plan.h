@@ -11,33 +11,42 @@
 #include <stdint.h>
 #include "pool.h"
 
-enum { MOST_AXES = 16, MOST_ARRAYS = 64, MOST_OUTCOME = 2 * MOST_AXES + 4 };
+enum { MOST_AXES = 16, MOST_ARRAYS = 64, MOST_OUTCOME = 2 * MOST_AXES + 4, MOST_IN_GROUP = 4 };
 
-/* What a call, or the planning of an instruction, comes to. */
+/* The outcome of a call, or of planning an instruction. */
 enum {
     DONE = 0,
     OTHER = 1,      /* a guard found another outcome, which is in the frame */
-    DECLINED = 2,   /* it cannot be done natively; nothing was changed */
+    DECLINED = 2,   /* cannot be done natively; nothing was changed */
     RAISED = -1     /* a Python exception is set */
 };
 
 enum { CALL = 0, COPY = 1, MOVE = 2, BRANCH = 3, JUMP = 4, SKIP_IF_SET = 5, FREE = 6 };
 
 typedef enum {
-    INPUT,      /* of an argument, a shared variable, a row of a loop: whoever calls has it */
+    INPUT,      /* of an argument, a shared variable, a row of a loop: provided by the caller */
     CONSTANT,   /* of the program, or of the segment: computed from lengths and constants alone */
     ARENA,      /* of the frame, at a fixed offset */
     RESULT,     /* made in each run, for an output of the program */
     ARRAY,      /* an array of NumPy made in each run, for Python to read */
     LATE,       /* within another storage, or an array that Python made: the address is known once
                    the call that finds it has run */
-    OBJECT      /* no array: a Python object */
+    OBJECT,     /* no array: a Python object */
+    GROUP       /* several operands that are one value, as a sparse matrix is its arrays */
 } StorageKind;
 
 typedef struct Operand Operand;
 typedef struct Segment Segment;
 typedef struct Frame Frame;
 typedef struct Planner Planner;
+
+/* A value that is several operands. Callers, and instructions that Python computes, are given an object
+   made of them. */
+typedef struct {
+    PyObject *make;         /* called with the arrays; the instruction that made the group holds it */
+    int n;
+    Operand *parts[MOST_IN_GROUP];
+} Group;
 
 typedef struct Storage {
     int index;
@@ -52,6 +61,7 @@ typedef struct Storage {
     PyObject *object;       /* CONSTANT: the array or object that it is of, held by the program */
     struct Storage *base;   /* LATE: within which storage; NULL: an array of its own */
     const Operand *whole;   /* RESULT, ARRAY: the array that is made */
+    const Group *group;     /* GROUP */
 } Storage;
 
 enum {
@@ -87,13 +97,17 @@ typedef struct {
     const char *name;
     int position;           /* of the instruction */
     char needs_gil, is_guard, is_gate, is_python;
-    char gives_up_gil;      /* before it: it and those that follow are worth it */
+    char gives_up_gil;      /* before it: it and the following ones are worth it */
+    char is_independent;    /* the call reads and writes its operands alone: any thread may run it */
+    char uses_threads;      /* the call shares its own work among the threads of the pool */
     short n_reads, n_writes;
-    const Operand **operands;   /* those that it reads, then those that it writes */
+    const Operand **operands;   /* operands read, then operands written */
     double work;            /* elements times operations */
+    double nanoseconds;     /* estimated; 0: not yet */
+    const struct Section *section;  /* beginning with this call; NULL: none */
 } Call;
 
-/* What one instruction of a program is, in C. */
+/* The C function that plans one instruction of a program. */
 typedef int plan_function(Planner *planner, const void *spec);
 
 typedef struct {
@@ -101,7 +115,7 @@ typedef struct {
     int *inputs, *outputs, *frees, *into;
     plan_function *plan;
     const void *spec;
-    PyObject *lowered;      /* owns the spec; computes in Python what is declined */
+    PyObject *lowered;      /* owns the spec; computes declined instructions in Python */
 } Step;
 
 typedef struct {
@@ -110,7 +124,8 @@ typedef struct {
     int *input_slots, *output_slots, *constant_slots;
     PyObject **constants;
     char *makes_array;      /* of slots: whether the memory is an array of NumPy (StorageKind), or 0 */
-    int is_nested;          /* whether whoever runs it provides the memory of its results */
+    int is_nested;          /* whether the caller provides the memory of results */
+    int threads;            /* running independent calls side by side, at most */
     PyObject *owner;        /* the machine that it is of */
 } Code;
 
@@ -118,7 +133,8 @@ typedef struct {
    its calls have found so far, which a guard then looks at. */
 typedef struct {
     int position, n_operands, n_storages, n_calls, n_bindings;
-    const void *saved;      /* what the instruction goes on with; NULL: it begins */
+    const void *saved;      /* where the instruction continues; NULL: it begins */
+    int in_python;          /* whether its call of Python saved it */
 } Mark;
 
 /* From here on a slot has this operand; NULL: none. */
@@ -152,7 +168,7 @@ struct Segment {
     Segment *parent;
     const Code *code;
     Layout *layouts;            /* of the inputs, if it begins with the program */
-    int first_call;             /* of the parent's calls: those that have run before */
+    int first_call;             /* of the parent's calls: the number that has run before */
     int n_operands, n_storages, n_calls, n_marks, n_bindings, n_exits, exit_capacity;
     int first_own_storage, first_own_mark;
     Operand **operands;
@@ -164,15 +180,17 @@ struct Segment {
     Result *results;
     int *made, n_made;          /* storages whose arrays are made when a run begins */
     PyObject **recycled;        /* two arrays for each storage that is recycled */
-    char *latest;               /* which of the two was returned last */
+    char *latest;               /* the one of both that was returned last */
     int64_t arena_bytes;
-    double work;
+    double work, nanoseconds;   /* of all calls, one after another */
+    int is_ready;               /* whether it is known where values lie, and who runs which calls */
+    int n_sections;             /* of calls that run side by side */
     int holds_inputs;           /* whether others may drop the arguments while it runs */
     int has_objects;            /* whether its frames hold Python objects */
     int has_python;             /* whether one of its calls is Python's, or one before it on the way */
     struct SegmentTimes *times; /* of a profile */
     int references;             /* of calls in segments that are kept or planned: it is nested */
-    Segment **nested;           /* those that its own calls run */
+    Segment **nested;           /* segments that its own calls run */
     int n_nested;
     Frame *idle;                /* a frame that is used again */
     int64_t runs, side_runs, failed_guards, last_used;
@@ -183,11 +201,12 @@ struct Runner;
 struct Frame {
     struct Runner *runner;
     Segment *segment;
-    Frame *outer;               /* that of the parent segment, whose arena is in use as well */
+    Frame *outer;               /* the frame of the parent segment, whose arena is in use as well */
     int n_storages, capacity;
     int first_own;              /* the storages before are those of the outer frame */
     char **address;             /* of storages */
-    PyObject **object;          /* of storages; owned, but for inputs that nobody else can drop */
+    PyObject **object;          /* of storages; owned, except for inputs that cannot be dropped
+                                   by others */
     char *arena;
     char **provided;            /* nested: where the results go */
     int n_outcome;
@@ -197,17 +216,22 @@ struct Frame {
 /* One call of a function: whether this thread has the GIL, and what the functions that it runs share. */
 typedef struct Runner {
     PyThreadState *released;    /* not NULL: the GIL is given up */
+    const int *cancelled;       /* of a thread of the pool: whether its work is still wanted; else NULL */
     PyObject *claimed;          /* a list of the cells whose arrays may be overwritten; borrowed */
-    PyObject *transaction;      /* what keeps others from these; owned; NULL: not begun */
+    PyObject *transaction;      /* keeps others from these arrays; owned; NULL: not begun */
     int holds_inputs;           /* whether the call has references of its own to its inputs */
-    int may_fork;               /* threads of its own may be used */
     int64_t first_step;         /* of the loop that runs next: those before it have been run */
     int has_ended;              /* and the last one said that it is the last */
     double work_since_signals;
     int64_t python_calls;
     int is_timed;               /* whether the calls of this run are timed */
     int64_t timing;             /* nanoseconds that this took */
+    int is_ensured;             /* the GIL was taken by a thread that began without it */
+    PyGILState_STATE ensured;   /* the state to release then */
 } Runner;
+
+/* The state of a thread that has not the GIL when a run begins, and may be unknown to Python. */
+#define WITHOUT_GIL ((PyThreadState *)-1)
 
 /* Count, without the time of a locked instruction: of two threads at once one may not be counted. */
 static inline void add_one(int64_t *count)
@@ -228,20 +252,32 @@ static inline Place placed(const Operand *x)
 
 static inline void give_up_gil(Runner *runner)
 {
-    if (runner->released == NULL)
+    if (runner->released != NULL)
+        return;
+    if (runner->is_ensured) {
+        runner->is_ensured = 0;
+        runner->released = WITHOUT_GIL;
+        PyGILState_Release(runner->ensured);
+    } else {
         runner->released = PyEval_SaveThread();
+    }
 }
 
 static inline void take_gil(Runner *runner)
 {
-    if (runner->released != NULL) {
-        PyThreadState *state = runner->released;
-        runner->released = NULL;
+    PyThreadState *state = runner->released;
+    if (state == NULL)
+        return;
+    runner->released = NULL;
+    if (state == WITHOUT_GIL) {
+        runner->ensured = PyGILState_Ensure();
+        runner->is_ensured = 1;
+    } else {
         PyEval_RestoreThread(state);
     }
 }
 
-/* One more number in a hash. */
+/* Add a number to a hash. */
 static inline uint64_t mixed(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * UINT64_C(0xD6E8FEB86659FD93);

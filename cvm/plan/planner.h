@@ -1,5 +1,5 @@
-/* Planning: an instruction's calls are made from the layouts of its operands, and run at once, as
-   what follows may depend on what they compute. A segment is what is kept of that. */
+/* Planning: an instruction's calls are made from the layouts of its operands, and run at once,
+   as later instructions may depend on their results. The plan is kept as a segment. */
 #ifndef SYMCOMP_PLANNER_H
 #define SYMCOMP_PLANNER_H
 
@@ -19,38 +19,39 @@ static inline int is_made_late(const Code *code, StorageKind kind, int64_t bytes
                          : kind == RESULT && bytes >= LARGE_ARRAY && !code->is_nested;
 }
 
+/* While a program is planned, values of at most as many bytes have memory that is not given back before the
+   end. */
+enum { SMALL_BLOCK = 64 };
+
 struct Planner {
+    /* The program and its progress. */
     const Code *code;
     Runner *runner;
+    struct Tree *tree;      /* the tree of this program */
+    struct Counts *counts;  /* of a profile; NULL: none */
+    const Segment *parent, *published;
+    const Step *step;
+    const void *saved;      /* the instruction goes on after a checkpoint, with what it found; or NULL */
+    int in_python;          /* whether its call of Python saved it, not its native calls */
+    int is_behind_gate;     /* updates are being written: nothing may fail any more */
+    int position, first_call, first_storage, first_mark;
+    int n_operands, n_storages, n_calls, n_marks, n_bindings, n_run, n_scratch, n_nested;
+    uint64_t serial;        /* no other planner has it */
+    int64_t bytes, peak;    /* of the blocks: now, and at most so far */
+    /* Memory, which the next planner of the tree uses again. */
     Frame *frame;
-    Pool pool;
-    const Segment *parent;
-    int first_call, first_storage, first_mark;
-    Operand **operands;
+    Pool pool, small_blocks;
+    Operand **operands, **of_slot;
     Storage **storages;
+    Storage **scratch;      /* memory of the instruction while it runs */
     Call *calls;
     Mark *marks;
     Binding *bindings;
-    int n_operands, n_storages, n_calls, n_marks, n_bindings, n_run;
-    int operand_capacity, storage_capacity, call_capacity, mark_capacity, binding_capacity;
-    int users_capacity, block_capacity;
-    Storage **scratch;      /* that the instruction needs while it runs */
-    int n_scratch, scratch_capacity;
+    Segment **nested;       /* segments that calls run; each is referred to */
     int *users;             /* of storages: how many slots, and late storages, need them */
     char **block;           /* of storages: memory of this run alone */
-    Operand **of_slot;
-    int slot_capacity;
-    uint64_t serial;        /* no other planner has it */
-    int position;
-    const Step *step;
-    Segment **nested;       /* that calls run; each is referred to */
-    int n_nested, nested_capacity;
-    const Segment *published;
-    const void *saved;      /* the instruction goes on after a checkpoint, with what it found; or NULL */
-    int is_behind_gate;     /* updates are being written: nothing may fail any more */
-    struct Tree *tree;      /* whose program this is */
-    struct Counts *counts;  /* of a profile; NULL: none */
-    int64_t bytes, peak;    /* of the blocks: now, and at most so far */
+    int operand_capacity, storage_capacity, call_capacity, mark_capacity, binding_capacity;
+    int users_capacity, block_capacity, scratch_capacity, nested_capacity;
 };
 
 /* Implemented where NumPy's arrays are known: make an array for a storage, and set the frame's object
@@ -121,10 +122,11 @@ static Storage *new_storage(Planner *p, StorageKind kind, int64_t bytes)
 static Operand *new_operand(Planner *p, Storage *storage, int64_t offset, int type, int itemsize,
                             int ndim, const int64_t *shape, const int64_t *strides)
 {
-    Operand *x = (Operand *)pool_new(&p->pool, sizeof(Operand));
-    int64_t *lengths = (int64_t *)pool_new(&p->pool, 2 * (size_t)ndim * sizeof(int64_t));
+    Operand *x =
+        (Operand *)pool_new(&p->pool, sizeof(Operand) + 2 * (size_t)ndim * sizeof(int64_t));
+    int64_t *lengths = (int64_t *)(x + 1);
     int axis;
-    if (x == NULL || lengths == NULL ||
+    if (x == NULL ||
         !make_room((void **)&p->operands, p->n_operands, &p->operand_capacity, sizeof(Operand *)))
         return NULL;
     x->storage = storage;
@@ -235,6 +237,11 @@ static void drop_storage(Planner *p, Storage *s)
     }
     if (s->kind == LATE && s->base != NULL)
         drop_storage(p, s->base);
+    if (s->kind == GROUP) {
+        int i;
+        for (i = 0; i < s->group->n; i++)
+            drop_storage(p, s->group->parts[i]->storage);
+    }
 }
 
 static int bind_slot(Planner *p, int slot, Operand *x)
@@ -252,7 +259,7 @@ static int bind_slot(Planner *p, int slot, Operand *x)
     return DONE;
 }
 
-/* ---- what the plan functions of instructions use */
+/* ---- interface for the plan functions of instructions */
 
 static inline Operand *input_of(const Planner *p, int i)
 {
@@ -271,10 +278,13 @@ static int provide(Planner *p, Storage *s)
     const int i = s->index;
     if (s->kind == ARRAY || (s->kind == RESULT && !p->code->is_nested))
         return make_array(p->frame, s);
-    p->block[i] = (char *)malloc(s->bytes > 0 ? (size_t)s->bytes : 1);
+    if (s->bytes <= SMALL_BLOCK) {
+        p->frame->address[i] = (char *)pool_new(&p->small_blocks, SMALL_BLOCK);
+        return p->frame->address[i] == NULL ? no_memory() : DONE;
+    }
+    p->block[i] = p->frame->address[i] = (char *)malloc((size_t)s->bytes);
     if (p->block[i] == NULL)
         return no_memory();
-    p->frame->address[i] = p->block[i];
     p->bytes += s->bytes;
     if (p->bytes > p->peak)
         p->peak = p->bytes;
@@ -493,18 +503,19 @@ static int add_mark(Planner *p)
     mark->n_calls = p->n_calls;
     mark->n_bindings = p->n_bindings;
     mark->saved = p->saved;
+    mark->in_python = p->in_python;
     return DONE;
 }
 
-/* What was found so far is not computed again if a guard that follows in this instruction fails: the
-   instruction goes on from here. ``saved`` lives as long as the plan. */
+/* Keep the results so far if a later guard in this instruction fails: the instruction continues
+   from here. ``saved`` lives as long as the plan. */
 static int checkpoint(Planner *p, const void *saved)
 {
     p->saved = saved;
     return add_mark(p);
 }
 
-/* Say that a call runs a segment of another program, which stays as long as what is planned. */
+/* Record that a call runs a segment of another program, which lives as long as the plan. */
 static int refer_to(Planner *p, Segment *nested)
 {
     if (!make_room((void **)&p->nested, p->n_nested, &p->nested_capacity, sizeof(Segment *)))
@@ -514,7 +525,7 @@ static int refer_to(Planner *p, Segment *nested)
     return DONE;
 }
 
-/* ---- running what was planned */
+/* ---- running the plan */
 
 /* Run the calls that were not run yet. */
 static int run_planned(Planner *p)

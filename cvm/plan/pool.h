@@ -78,20 +78,21 @@ static void pool_reset(Pool *pool)
     pool->first = last;
 }
 
-/* Make room for one more element in a growing array; 0 if there is no memory. */
-static int make_room(void **elements, int n, int *capacity, size_t size)
+/* Enlarge an array to ``wanted`` elements; 0 if there is no memory. */
+static int enlarge(void **elements, int wanted, int *capacity, size_t size)
 {
-    void *larger;
-    int wanted;
-    if (n < *capacity)
-        return 1;
-    wanted = *capacity ? 2 * *capacity : 16;
-    larger = realloc(*elements, (size_t)wanted * size);
+    void *larger = realloc(*elements, (size_t)wanted * size);
     if (larger == NULL)
         return 0;
     *elements = larger;
     *capacity = wanted;
     return 1;
+}
+
+/* Make room for one more element in a growing array; 0 if there is no memory. */
+static inline int make_room(void **elements, int n, int *capacity, size_t size)
+{
+    return n < *capacity || enlarge(elements, *capacity ? 2 * *capacity : 16, capacity, size);
 }
 
 #endif

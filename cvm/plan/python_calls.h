@@ -5,6 +5,7 @@
 
 #include <alloca.h>
 #include "arrays.h"
+#include "groups.h"
 
 typedef struct {
     PyObject *compute;
@@ -16,7 +17,7 @@ typedef struct {
     int *storages;          /* of the results */
 } PythonCall;
 
-/* What a result of Python is: the memory of an argument, or an array of its own. */
+/* The kind of a result of Python: the memory of an argument, or an array of its own. */
 typedef struct {
     int argument;           /* -1: none */
     const Operand *operand;
@@ -29,9 +30,6 @@ typedef struct {
 
 /* Set by the module: what NumPy keeps in its variable where errors of numbers are ignored. */
 static PyObject *error_state, *errors_ignored;
-
-/* Called before Python code runs: a transaction may have to hold interrupts back. */
-static int (*before_python)(Runner *runner);
 
 /* Call a function, NumPy's warnings of overflow and the like being off. */
 static PyObject *call_quietly(PyObject *function, PyObject **arguments, int n)
@@ -162,7 +160,7 @@ static void drop_shown(const PythonCall *c, PyObject **shown)
         Py_DECREF(shown[i]);
 }
 
-/* Which argument a result is, element for element; -1: none. */
+/* The argument that a result equals, element for element; -1: none. */
 static int argument_that_is(const PythonCall *c, const Frame *frame, PyArrayObject *z)
 {
     int i;
@@ -272,7 +270,8 @@ static const InPython *(*in_python)(PyObject *lowered);
 static PythonCall *emit_python_call(Planner *p, const InPython *how)
 {
     const Step *step = p->step;
-    const int n = step->n_inputs + step->n_into;
+    int n = step->n_inputs + step->n_into;
+    const Operand **reads;
     Call *call = new_call(p, run_python_call, "python", sizeof(PythonCall));
     PythonCall *c;
     int i, j;
@@ -302,7 +301,9 @@ static PythonCall *emit_python_call(Planner *p, const InPython *how)
             return NULL;
         c->storages[j] = x->storage->index;
     }
-    return set_operands(p, call, n, c->arguments, 0, NULL) == DONE ? c : NULL;
+    reads = (const Operand **)alloca((size_t)(MOST_IN_GROUP * n + 1) * sizeof(Operand *));
+    n = read_parts(n, c->arguments, reads);
+    return set_operands(p, call, n, reads, 0, NULL) == DONE ? c : NULL;
 }
 
 /* The operand of a result, as the run that plans found it. */
@@ -376,6 +377,7 @@ static int plan_python(Planner *p)
     if (status != DONE)
         return status;
     p->n_run = p->n_calls;
+    p->in_python = 1;
     status = checkpoint(p, c);
     return status == DONE ? plan_results(p, c) : status;
 }

@@ -2,9 +2,8 @@
 #ifndef SYMCOMP_SEGMENTS_H
 #define SYMCOMP_SEGMENTS_H
 
-#include "arena.h"
-#include "frames.h"
 #include "guards.h"
+#include "side_by_side.h"
 
 static void free_segment(Segment *s)
 {
@@ -27,21 +26,6 @@ static void free_segment(Segment *s)
     free(s->bindings);
     pool_free(&s->pool);
     free(s);
-}
-
-/* The mark of the instruction that a call belongs to. */
-static int mark_of_call(const Segment *s, int call)
-{
-    int low = s->first_own_mark, high = s->n_marks - 1;
-    while (low < high) {
-        const int middle = (low + high + 1) / 2;
-        if (s->marks[middle].n_calls <= call)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    /* Of several marks with as many calls, the last one makes the next call. */
-    return low;
 }
 
 /* Whether other threads, or Python code, may run after a call. */
@@ -77,6 +61,16 @@ static void choose_releases(Segment *s)
             *(int *)s->calls[i].params = others_run_after(s, i);
 }
 
+static int make_ready(Segment *s)
+{
+    s->arena_bytes = plan_sections(s);
+    if (s->arena_bytes < 0)
+        return 0;
+    choose_releases(s);
+    s->is_ready = 1;
+    return 1;
+}
+
 /* How an output of the program becomes a result. */
 static ResultKind result_kind(const Operand *x)
 {
@@ -98,8 +92,8 @@ static int has_result(const Segment *s, int j)
     return 0;
 }
 
-/* Of a nested program: results are computed where whoever calls it wants them, where that is possible,
-   and copied there otherwise. */
+/* Of a nested program: results are computed in the caller's memory, where that is possible, and
+   copied there otherwise. */
 static ResultKind nested_result_kind(const Segment *s, const Operand *x, int j)
 {
     Storage *storage = x->storage;
@@ -131,13 +125,19 @@ static int set_results(Planner *p, Segment *s)
     return DONE;
 }
 
-/* Whether storage i is where a result of a run is made, or seen, that is no copy. */
+/* Whether a storage is where a result of a run is made, or seen, that is no copy. */
 static int is_shown(const Segment *s, const Storage *storage)
 {
-    int j;
-    for (j = 0; j < s->code->n_outputs; j++)
-        if (s->results[j].operand->storage == storage && s->results[j].kind != BY_COPY)
+    int i, j;
+    for (j = 0; j < s->code->n_outputs; j++) {
+        const Storage *found = s->results[j].operand->storage;
+        if (found == storage && s->results[j].kind != BY_COPY)
             return 1;
+        if (found->kind == GROUP)
+            for (i = 0; i < found->group->n; i++)
+                if (root_of(found->group->parts[i]->storage) == storage)
+                    return 1;
+    }
     return 0;
 }
 
@@ -163,7 +163,7 @@ static int settle_storages(Planner *p, Segment *s)
     return DONE;
 }
 
-/* Keep what was planned: a segment that takes over the planner's memory. NULL: with an exception. */
+/* Keep the plan: a segment that takes over the planner's memory. NULL: with an exception. */
 static Segment *publish(Planner *p)
 {
     Segment *s = (Segment *)calloc(1, sizeof(Segment));
@@ -208,15 +208,10 @@ static Segment *publish(Planner *p)
         free_segment(s);
         return NULL;
     }
-    s->arena_bytes =
-        assign_offsets(s->storages + s->first_own_storage, s->n_storages - s->first_own_storage);
-    if (s->arena_bytes < 0) {
-        no_memory();
-        free_segment(s);
-        return NULL;
-    }
-    for (i = 0; i < s->n_calls; i++)
+    for (i = 0; i < s->n_calls; i++) {
         s->work += s->calls[i].work;
+        s->nanoseconds += nanoseconds_of(&s->calls[i]);
+    }
     s->has_python = p->parent != NULL && p->parent->has_python;
     for (i = 0; i < s->n_calls; i++)
         s->has_python |= s->calls[i].is_python;
@@ -224,7 +219,14 @@ static Segment *publish(Planner *p)
         s->has_objects |= s->storages[i]->kind == ARRAY || s->storages[i]->kind == OBJECT ||
                           (s->storages[i]->kind == LATE && s->storages[i]->base == NULL) ||
                           (s->storages[i]->kind == RESULT && !s->code->is_nested);
-    choose_releases(s);
+    /* Python code makes objects of groups while results are collected. */
+    for (i = 0; i < s->code->n_outputs; i++)
+        s->holds_inputs |= s->results[i].operand->storage->kind == GROUP;
+    if (s->code->is_nested && !make_ready(s)) {
+        no_memory();
+        free_segment(s);
+        return NULL;
+    }
     return s;
 }
 
@@ -247,11 +249,16 @@ static int64_t bytes_of_arrays(const Segment *s)
     return most;
 }
 
-/* The bytes that runs of a segment allocate, those within its calls included. */
-static int64_t allocated_bytes(const Segment *s)
+/* The bytes that runs of a segment allocate, those within its calls included; -1: an exception. */
+static int64_t allocated_bytes(Segment *s)
 {
-    int64_t total = s->arena_bytes + bytes_of_arrays(s);
+    int64_t total = bytes_of_arrays(s);
     int i;
+    if (!s->is_ready && !make_ready(s)) {
+        no_memory();
+        return -1;
+    }
+    total += s->arena_bytes;
     for (i = 0; i < s->n_nested; i++)
         total += allocated_bytes(s->nested[i]);
     return total;
@@ -316,7 +323,14 @@ static int run_calls(const Segment *s, Frame *frame, int first, int *stopped)
     for (i = first; i < s->n_calls; i++) {
         const Call *call = &s->calls[i];
         int status;
-        /* Whoever runs a nested program has given it up before, unless Python is called in it. */
+        if (begins_section(call)) {
+            status = run_section(s, call->section, frame, NULL, stopped);
+            if (status != DONE)
+                return status;
+            i = call->section->end - 1;
+            continue;
+        }
+        /* The caller of a nested program has released the GIL before, unless it calls Python. */
         if (call->gives_up_gil && (s->has_python || !s->code->is_nested))
             give_up_gil(runner);
         else if (call->needs_gil)

@@ -2,31 +2,7 @@
 #ifndef SYMCOMP_TREES_H
 #define SYMCOMP_TREES_H
 
-#include "counts.h"
 #include "execution.h"
-
-enum { MOST_ROOTS = 64, FEW_MISSES = 8 };
-
-/* Why a run planned: no plan for the layouts of its inputs; a guard that no segment follows; a call that
-   cannot do what it did before. */
-typedef enum { NEW_LAYOUTS, NEW_OUTCOME, CALL_DECLINED, N_REASONS } Reason;
-
-/* The segments of one program in one place: called by users, or at an instruction of another. */
-typedef struct Tree {
-    const Code *code;
-    Segment *roots[MOST_ROOTS];         /* the latest first */
-    Segment *retired;       /* forgotten, but maybe still run; linked by their parents */
-    int n_roots, n_segments, most_segments;
-    int active;             /* runs under way */
-    int keeps_all;          /* every value is looked at after a run: no segment is kept */
-    int64_t clock;          /* runs so far */
-    int64_t planned;        /* of these, runs in which something was planned */
-    int64_t reasons[N_REASONS];
-    int64_t not_kept;       /* of these, runs whose plan was not kept: calls were alike too seldom */
-    int64_t misses;         /* of these, the last ones, one after another */
-    int64_t next_kept;      /* the miss that is kept */
-    Counts *counts;         /* of a profile; NULL: none */
-} Tree;
 
 static int same_layout(const Layout *kept, const Layout *given)
 {
@@ -52,12 +28,33 @@ static int takes(const Segment *s, const Given *given, int n)
     return 1;
 }
 
+/* A number that is the same for the same layouts, and seldom for others. */
+static uint64_t key_of_layouts(const Given *given, int n)
+{
+    uint64_t key = 1;
+    int i, axis;
+    for (i = 0; i < n; i++) {
+        const Layout *l = &given[i].layout;
+        key = mixed(key, (uint64_t)l->type << 8 | (uint64_t)(l->type < 0 ? 0 : l->ndim));
+        for (axis = 0; l->type >= 0 && axis < l->ndim; axis++)
+            key = mixed(mixed(key, (uint64_t)l->shape[axis]), (uint64_t)l->strides[axis]);
+    }
+    return key;
+}
+
 /* The segment with which a program begins on inputs of these layouts; NULL if there is none. */
 static Segment *root_for(Tree *tree, const Given *given)
 {
+    const int n = tree->code->n_inputs;
+    uint64_t key;
     int i;
-    for (i = 0; i < tree->n_roots; i++)
-        if (takes(tree->roots[i], given, tree->code->n_inputs))
+    if (tree->n_roots == 0 || takes(tree->roots[0], given, n))
+        return tree->roots[0];
+    if (tree->n_roots == 1)
+        return NULL;
+    key = key_of_layouts(given, n);
+    for (i = 1; i < tree->n_roots; i++)
+        if (tree->keys[i] == key && takes(tree->roots[i], given, n))
             return tree->roots[i];
     return NULL;
 }
@@ -97,25 +94,31 @@ static int retire_oldest(Tree *tree)
         return 0;
     s = tree->roots[oldest];
     tree->n_segments -= count_segments(s);
-    tree->roots[oldest] = tree->roots[--tree->n_roots];
+    tree->n_roots--;
+    tree->keys[oldest] = tree->keys[tree->n_roots];
+    tree->roots[oldest] = tree->roots[tree->n_roots];
+    tree->roots[tree->n_roots] = NULL;
     s->parent = tree->retired;
     tree->retired = s;
     return 1;
 }
 
-/* Whether what is planned now should be kept: not if calls have been alike seldom of late. */
+/* Whether a new plan should be kept: not if few recent calls had equal layouts. */
 static int is_worth_keeping(Tree *tree)
 {
     if (tree->keeps_all)
         return 0;
     tree->misses++;
-    if (tree->misses < FEW_MISSES)
+    if (tree->misses < FEW_MISSES) {
+        tree->interval = 2;
         return 1;
-    if (tree->misses < tree->next_kept) {
+    }
+    if (++tree->unkept < tree->interval) {
         tree->not_kept++;
         return 0;
     }
-    tree->next_kept = 2 * tree->misses;
+    tree->unkept = 0;
+    tree->interval = tree->interval < MOST_UNKEPT ? 2 * tree->interval : MOST_UNKEPT;
     return 1;
 }
 
@@ -146,7 +149,7 @@ static int keep_layouts(Segment *s, const Given *given)
     return 1;
 }
 
-/* Keep what was planned from the beginning. NULL: there is no room for it, or an exception. */
+/* Keep the plan from the beginning. NULL: there is no room for it, or an exception. */
 static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
 {
     Segment *s;
@@ -164,7 +167,9 @@ static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
     s->last_used = tree->clock;
     tree->n_segments++;
     memmove(tree->roots + 1, tree->roots, (size_t)tree->n_roots * sizeof(Segment *));
+    memmove(tree->keys + 1, tree->keys, (size_t)tree->n_roots * sizeof(uint64_t));
     tree->roots[0] = s;
+    tree->keys[0] = key_of_layouts(given, tree->code->n_inputs);
     tree->n_roots++;
     return s;
 }
@@ -255,25 +260,24 @@ static int (*keep_values)(const Planner *p);
 
 static int plan_run(Tree *tree, const Given *given, Runner *runner, PyObject **results)
 {
-    Planner p;
+    Planner *p;
     int status;
-    if (init_planner(&p, tree->code, runner) != DONE)
+    p = new_planner(tree, runner);
+    if (p == NULL)
         return RAISED;
-    p.tree = tree;
-    p.counts = tree->counts;
-    status = plan_constants(&p);
+    status = plan_constants(p);
     if (status == DONE)
-        status = plan_inputs(&p, given);
+        status = plan_inputs(p, given);
     if (status == DONE)
-        status = plan_from(&p, 0);
+        status = plan_from(p, 0);
     if (status == DONE)
-        status = collect_results(&p, NULL, p.frame, results);
+        status = collect_results(p, NULL, p->frame, results);
     if (status == DONE && tree->keeps_all)
-        status = keep_values(&p) < 0 ? RAISED : DONE;
+        status = keep_values(p) < 0 ? RAISED : DONE;
     if (status == DONE && is_worth_keeping(tree) &&
-        keep_root(tree, &p, given) == NULL && PyErr_Occurred())
+        keep_root(tree, p, given) == NULL && PyErr_Occurred())
         status = RAISED;
-    drop_planner(&p);
+    drop_planner(p);
     return status;
 }
 
@@ -284,19 +288,18 @@ static int plan_rest(Tree *tree, Segment *s, int call, int status, Frame *frame,
     int64_t outcome[MOST_OUTCOME];
     const int n = frame->n_outcome, is_guard = status == OTHER;
     Segment *side;
-    Planner p;
+    Planner *p;
     memcpy(outcome, frame->outcome, (size_t)n * sizeof(int64_t));
-    if (init_planner(&p, tree->code, frame->runner) != DONE)
+    p = new_planner(tree, frame->runner);
+    if (p == NULL)
         return RAISED;
-    p.tree = tree;
-    p.counts = tree->counts;
     count_planning(tree, is_guard ? NEW_OUTCOME : CALL_DECLINED);
-    status = resume(&p, s, mark_of_call(s, call), frame);
+    status = resume(p, s, mark_of_call(s, call), frame);
     if (status == DONE)
-        status = collect_results(&p, NULL, p.frame, results);
+        status = collect_results(p, NULL, p->frame, results);
     if (status == DONE && is_guard && is_worth_keeping(tree))
-        status = keep_side(tree, &p, s, call, n, outcome, &side);
-    drop_planner(&p);
+        status = keep_side(tree, p, s, call, n, outcome, &side);
+    drop_planner(p);
     return status;
 }
 
@@ -351,7 +354,7 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
     else
         count_part(s, stopped, tree->counts, status == RAISED);
     if (status == DONE) {
-        tree->misses = 0;
+        tree->misses -= tree->misses > 0;
         status = collect_results(NULL, s, frame, results);
     } else if (status == RAISED) {
         blame_call(s, stopped, frame);

@@ -1,3 +1,3 @@
-"""Canonical forms: the same values with fewer and simpler nodes. Nothing here turns a NaN or an
-infinity into a number, or drops the check of a shape.
+"""Canonical forms: the same values with fewer and simpler nodes. No rule here turns NaN or infinity
+into a number, or drops the check of a shape.
 """

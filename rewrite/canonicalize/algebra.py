@@ -14,23 +14,24 @@ from symcomp.ops.alloc import Alloc
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.scalar_math import add, cast, neg, reciprocal, sqr, sub
+from symcomp.rewrite.pattern import f, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.views import call, number
 
+# Variables of the rules that are patterns.
+x, y = variables("x y")
+(real,) = variables("x", dtype="float")
+
 
 def _of_this_type(x: Any, node: Apply) -> Any:
-    """``x`` if it has the dtype and broadcasts to no other shape than the node's output."""
+    """Return ``x`` if its dtype and broadcast pattern are those of the node's output, else None."""
     out = node.outputs[0]
     alike = x.dtype == out.dtype and x.type.broadcastable == out.type.broadcastable
     return x if alike else None
 
 
-@rule("neg", why="two signs cancel, for every number")
-def neg_neg(node: Apply, graph: Any) -> Any:
-    """-(-x) -> x"""
-    inner = elementwise(node.inputs[0], "neg")
-    return inner and inner.inputs[0]
+neg_neg = pattern_rule("neg_neg", f.neg(f.neg(x)), x, why="two signs cancel, for every number")
 
 
 @rule("add", "sub", why="0 is the unit of sums; sums of one term are that term")
@@ -47,7 +48,7 @@ def add_zero(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule("mul", "true_div", why="1 is the unit of products, but of complex infinities, which are NaN")
+@rule("mul", "true_div", why="1 is the unit of products, except for complex infinities")
 def mul_one(node: Apply, graph: Any) -> Any:
     """x * 1 -> x;   x / 1 -> x;   x * -1 -> -x;   x / -1 -> -x"""
     x, y = node.inputs
@@ -79,7 +80,7 @@ def signs(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule("mul", "true_div", why="what happens to constants is done now")
+@rule("mul", "true_div", why="constants are combined at compile time")
 def fold_constants(node: Apply, graph: Any) -> Any:
     """(x a) b -> x (a b);  (x / a) b -> x (b / a), unless that might undo an overflow"""
     found = _times_constant(node)
@@ -95,7 +96,7 @@ def fold_constants(node: Apply, graph: Any) -> Any:
 
 
 def _times_constant(node: Apply) -> tuple[Any, float] | None:
-    """(x, c) if the node computes x times a float constant, or divided by a power of two."""
+    """Return (x, c) if the node computes x times a float constant, or divided by a power of two."""
     if type(node.op) is not Elemwise or node.op.inplace:
         return None
     if not dtypes.is_float(node.outputs[0].dtype):
@@ -113,7 +114,7 @@ def _times_constant(node: Apply) -> tuple[Any, float] | None:
     return None
 
 
-@rule("pow", why="these powers have functions of their own, with the same values")
+@rule("pow", why="functions of their own compute these powers, with the same values")
 def simple_powers(node: Apply, graph: Any) -> Any:
     """x ** 1 -> x;   x ** 2 -> sqr(x);   x ** -1 -> 1 / x;   x ** 0 -> 1"""
     x, y = node.inputs
@@ -129,28 +130,25 @@ def simple_powers(node: Apply, graph: Any) -> Any:
     return call("second", x, np.ones((), x.dtype)) if e == 0 else None
 
 
-@rule("mul", why="a product with itself is a square")
-def mul_to_sqr(node: Apply, graph: Any) -> Any:
-    """x * x -> sqr(x)"""
-    x, y = node.inputs
-    return sqr(x) if x is y and x.dtype != "bool" else None
+mul_to_sqr = pattern_rule(
+    "mul_to_sqr", x * x, f.sqr(x), where=lambda m: m.x.dtype != "bool",
+    why="a product with itself is a square",
+)  # fmt: skip
 
 
-@rule("true_div", why="one over x has a function of its own, with the same values")
-def div_to_reciprocal(node: Apply, graph: Any) -> Any:
-    """1 / x -> reciprocal(x)"""
-    x, y = node.inputs
-    alike = dtypes.is_float(y.dtype) and _of_this_type(y, node) is not None
-    return reciprocal(y) if number(x) == 1 and alike else None
+div_to_reciprocal = pattern_rule(
+    "div_to_reciprocal", 1 / real, f.reciprocal(real),
+    why="one over x has a function of its own, with the same values",
+)  # fmt: skip
 
 
-@rule("identity", why="whoever must not share memory copies: the program decides")
-def drop_copies(node: Apply, graph: Any) -> Any:
-    """tensor_copy(x) -> x"""
-    return node.inputs[0]
+drop_copies = pattern_rule(
+    "drop_copies", f.identity(x), x,
+    why="the program copies where values must not share memory",
+)  # fmt: skip
 
 
-@rule("cast", why="nothing is lost on the way through a wider dtype")
+@rule("cast", why="a detour through a wider dtype loses nothing")
 def cast_of_cast(node: Apply, graph: Any) -> Any:
     """cast(cast(x, wide), narrow) -> cast(x, narrow);   cast(x, its own dtype) -> x"""
     x, out = node.inputs[0], node.outputs[0]
@@ -166,7 +164,7 @@ def cast_of_cast(node: Apply, graph: Any) -> Any:
     return cast(source, out.dtype)
 
 
-@rule("switch", why="a condition known now chooses now; equal branches need no choice")
+@rule("switch", why="a constant condition decides at compile time; equal branches need no choice")
 def switch_known(node: Apply, graph: Any) -> Any:
     """switch(constant, x, y) -> x or y;   switch(c, x, x) -> x"""
     condition, x, y = node.inputs
@@ -180,14 +178,14 @@ def switch_known(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule("second", why="what has the shape needs no filling")
-def second_of_same_shape(node: Apply, graph: Any) -> Any:
-    """second(x, y) -> y, where y is known to have the shape of x"""
-    x, y = node.inputs
-    return y if shapes_of(graph).covers(y, x) else None
+second_of_same_shape = pattern_rule(
+    "second_of_same_shape", f.second(x, y), y,
+    where=lambda m: shapes_of(m.graph).covers(m.y, m.x),
+    why="a tensor that has the shape needs no filling",
+)  # fmt: skip
 
 
-@rule(Elemwise, why="broadcasting fills as well, and what else is there has the shape")
+@rule(Elemwise, why="broadcasting fills as well, and another operand has the shape")
 def unfilled_operands(node: Apply, graph: Any) -> Any:
     """f(second(x, y), z) -> f(y, z) and f(alloc(y, n), z) -> f(y, z), where z has the shape"""
     if len(node.inputs) < 2 or node.op.inplace:
@@ -204,7 +202,7 @@ def unfilled_operands(node: Apply, graph: Any) -> Any:
 
 
 def _bare(x: Any) -> Any:
-    """What ``x`` was filled with, at the rank of ``x``; None if it was not."""
+    """Return the value that fills ``x``, at the rank of ``x``; None if there is none."""
     filled = elementwise(x, "second")
     if filled is not None:
         return filled.inputs[1]
@@ -218,14 +216,13 @@ def _bare(x: Any) -> Any:
     return DimShuffle(value.ndim, ("x",) * missing + tuple(range(value.ndim)))(value)
 
 
-@rule("neg", why="one number is negated in the place of many")
-def neg_of_fill(node: Apply, graph: Any) -> Any:
-    """-second(x, y) -> second(x, -y)"""
-    filled = elementwise(node.inputs[0], "second")
-    return filled and call("second", filled.inputs[0], neg(filled.inputs[1]))
+neg_of_fill = pattern_rule(
+    "neg_of_fill", f.neg(f.second(x, y)), f.second(x, f.neg(y)),
+    why="one number is negated in the place of many",
+)  # fmt: skip
 
 
-@rule("second", why="the shape is that of the model, whose values nobody reads")
+@rule("second", why="only the shape of the model is used, which is that of its operand")
 def second_model(node: Apply, graph: Any) -> Any:
     """second(f(x, y), z) -> second(x, z), where x has the shape of f(x, y)"""
     model, y = node.inputs

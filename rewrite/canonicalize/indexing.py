@@ -13,8 +13,8 @@ from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.index_pattern import NEW, SYMBOL, Slice, left_out
 from symcomp.ops.join import Join
-from symcomp.ops.pattern import NEW, SYMBOL, Slice, left_out
 from symcomp.ops.products import Dot
 from symcomp.ops.scalar_math import second
 from symcomp.rewrite.canonicalize.structure import zeros_in
@@ -23,7 +23,7 @@ from symcomp.rewrite.shapes import shapes_of
 from symcomp.rewrite.views import is_point, number, same, scaled
 
 WHOLE = Slice()
-# Through more functions slices do not move to meet another.
+# The most functions through which a slice moves to meet another.
 MOST_PASSED = 8
 
 
@@ -31,13 +31,13 @@ def _basic(pattern: Any) -> bool:
     return all(isinstance(e, int | Slice) or e in (SYMBOL, NEW) for e in pattern)
 
 
-@rule(Subtensor, why="all of it is itself")
+@rule(Subtensor, why="a slice of all elements is the tensor itself")
 def whole_slice(node: Apply, graph: Any) -> Any:
     """x[:, :] -> x"""
     return node.inputs[0] if all(e == WHOLE for e in node.op.pattern) else None
 
 
-@rule(Subtensor, why="the same place is read that was written")
+@rule(Subtensor, why="the element that is read was just written")
 def read_of_write(node: Apply, graph: Any) -> Any:
     """set_subtensor(x[i], y)[i] -> y, for slices and for numbers known to be in range"""
     write = computed_by(node.inputs[0], IncSubtensor)
@@ -53,7 +53,7 @@ def read_of_write(node: Apply, graph: Any) -> Any:
 
 
 def _in_range(pattern: Any, shape: Any) -> bool:
-    """True if an index with this pattern cannot fail."""
+    """Tell whether an index with this pattern cannot fail."""
     lengths = iter(shape)
     for entry in pattern:
         if entry == NEW:
@@ -65,22 +65,22 @@ def _in_range(pattern: Any, shape: Any) -> bool:
     return True
 
 
-@rule(Subtensor, why="reading first, less is computed")
+@rule(Subtensor, why="indexing first leaves fewer elements to compute")
 def read_of_elemwise(node: Apply, graph: Any) -> Any:
     """f(x, y)[i] -> f(x[i], y[i]), where f(x, y) is used only here and nothing broadcasts"""
     inner = node.inputs[0].owner
     return None if inner is None or type(inner.op) is not Elemwise else _read_first(node, graph)
 
 
-@rule(Subtensor, why="of a product only the rows that are read are computed")
+@rule(Subtensor, why="only the rows that are read are computed")
 def read_of_product(node: Apply, graph: Any) -> Any:
     """(a b)[i] -> a[i] b, for a matrix a and where a b is used only here"""
     return None if computed_by(node.inputs[0], Dot) is None else _read_first(node, graph)
 
 
 def _read_first(node: Apply, graph: Any) -> Any:
-    """What ``node`` reads, computed from what it would read of what that is computed from: through
-    as many functions and products as there are.
+    """Return the part that ``node`` reads, computed from parts of the operands: through all
+    functions and products on the way.
     """
     through: list[tuple[Apply, list[int]]] = []
     sources: list[Variable] = []
@@ -107,8 +107,8 @@ def _read_first(node: Apply, graph: Any) -> Any:
 
 
 def _read_instead(node: Apply, x: Any, graph: Any) -> list[int]:
-    """Which inputs of the node that computes ``x`` can be read in the place of it; none: it stays
-    as it is.
+    """Return the inputs, of the node that computes ``x``, that can be indexed instead of it; none
+    if ``x`` must stay.
     """
     inner, pattern = x.owner, node.op.pattern
     if inner is None or len(graph.clients.get(x, ())) != 1 or not _basic(pattern):
@@ -125,9 +125,9 @@ def _read_instead(node: Apply, x: Any, graph: Any) -> list[int]:
 
 
 def _piles_up(node: Apply, x: Any, passed: int) -> bool:
-    """True for slices of ``x``, which another index reads that they do not compose with, or that is
-    far away: where each slice leaves out a little, all would move to where the first is, and little
-    be saved.
+    """Tell whether a slice of ``x`` should stay: if another index that does not compose with it
+    reads it, or lies far away. Otherwise, where each of many slices omits a little, all would move
+    to the first, for little gain.
     """
     inner = computed_by(x, Subtensor)
     if inner is None or not all(isinstance(e, Slice) for e in node.op.pattern):
@@ -139,7 +139,7 @@ def _point(x: Any, ndim: int) -> Any:
     return DimShuffle(x.ndim, ("x",) * ndim)(x)
 
 
-@rule(Subtensor, why="one index after the other is one index, where it is known how they compose")
+@rule(Subtensor, why="two indices in a row are one index, if they are known to compose")
 def read_of_read(node: Apply, graph: Any) -> Any:
     """x[a:][i] -> x[a + i], for known a >= 0, i >= 0, slices too;   x[:-a][:-b] -> x[:-a-b];
     x[:, a:][i, j] likewise
@@ -150,7 +150,7 @@ def read_of_read(node: Apply, graph: Any) -> Any:
 
 
 def _composed(first: Apply, second: Apply) -> Any:
-    """The pattern that reads at once what ``second`` reads of what ``first`` reads, or None."""
+    """Return the pattern that composes the indices of two nodes, or None."""
     if len(first.inputs) > 1 or len(second.inputs) > 1:
         return None
     if not all(isinstance(e, Slice) for e in first.op.pattern):
@@ -161,7 +161,7 @@ def _composed(first: Apply, second: Apply) -> Any:
 
 
 def _compose(outer: Any, e: Any) -> Any:
-    """``x[outer][e]`` as one entry of an index, or None."""
+    """Return ``x[outer][e]`` as one entry of an index, or None."""
     if outer == WHOLE:
         return e if isinstance(e, int | Slice) else None
     if e == WHOLE:
@@ -183,7 +183,7 @@ def _compose(outer: Any, e: Any) -> Any:
     return None
 
 
-@rule(Subtensor, why="there is one place along a new axis")
+@rule(Subtensor, why="a new axis has one element")
 def read_of_new_axis(node: Apply, graph: Any) -> Any:
     """x[None][0] -> x;   x[None][-1, i] -> x[i]"""
     expanded = computed_by(node.inputs[0], DimShuffle)
@@ -199,7 +199,7 @@ def read_of_new_axis(node: Apply, graph: Any) -> Any:
     return Subtensor(tuple(rest))(x, *node.inputs[1:]) if rest else x
 
 
-@rule(Subtensor, why="only the part that is read needs to be there")
+@rule(Subtensor, why="only the part that is read is needed")
 def read_of_join(node: Apply, graph: Any) -> Any:
     """join(x, y)[a:b] -> x, where a:b is all of x and the lengths are known"""
     join = computed_by(node.inputs[0], Join)
@@ -228,7 +228,7 @@ def read_of_join(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule(IncSubtensor, why="adding to zeros where each place is met once is setting")
+@rule(IncSubtensor, why="adding to zeros, once at each place, sets them")
 def add_to_zeros(node: Apply, graph: Any) -> Any:
     """inc_subtensor(zeros[:], y) -> y, for all of it"""
     x, y = node.inputs[:2]
@@ -238,7 +238,7 @@ def add_to_zeros(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule("mul", why="zeros stay zeros, and only finite factors are let through")
+@rule("mul", why="zeros stay zeros when multiplied by a finite factor")
 def scale_rows(node: Apply, graph: Any) -> Any:
     """c inc_subtensor(zeros[i], y) -> inc_subtensor(zeros[i], c y), for a finite number c"""
     for a, b in (node.inputs, node.inputs[::-1]):
@@ -262,13 +262,13 @@ def negate_rows(node: Apply, graph: Any) -> Any:
 
 
 def _scaled_like(c: float, y: Any) -> Any:
-    """``c y`` with the axes of y, also where y is one number."""
+    """Return ``c y`` with the axes of y, also where y is one number."""
     product = scaled(c, y)
     return product if isinstance(product, Variable) else second(y, product)
 
 
 def _rows(x: Any, graph: Any) -> Apply | None:
-    """The node of inc_subtensor(zeros[i], y) that computes ``x`` for one client alone."""
+    """Return the node of inc_subtensor(zeros[i], y) that computes ``x`` for one client alone."""
     node = computed_by(x, IncSubtensor)
     if node is None or not zeros_in(node.inputs[0]) or len(graph.clients.get(x, ())) > 1:
         return None

@@ -19,14 +19,17 @@ from symcomp.ops.join import Join
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.scalar_math import cast, neg
 from symcomp.ops.shape import Reshape, Shape, ShapeI, SpecifyShape, length_vector
+from symcomp.rewrite.pattern import f, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import is_natural, shapes_of
 from symcomp.rewrite.views import number
 
+(n,) = variables("n", dtype="integer", shape=())
+
 
 @rule(
     DimShuffle,
-    why="permutations compose; one that changes nothing is not needed",
+    why="permutations compose; the identity is not needed",
     from_above=True,
 )
 def dimshuffle_chain(node: Apply, graph: Any) -> Any:
@@ -44,7 +47,7 @@ def dimshuffle_chain(node: Apply, graph: Any) -> Any:
 
 @rule(
     DimShuffle,
-    why="elementwise functions that meet can be fused; what is moved is as large",
+    why="adjacent elementwise functions can be fused; the moved tensors are no larger",
     from_above=True,
 )
 def dimshuffle_of_elemwise(node: Apply, graph: Any) -> Any:
@@ -59,7 +62,7 @@ def dimshuffle_of_elemwise(node: Apply, graph: Any) -> Any:
         return inner.op(*moved)
 
 
-@rule(Reshape, why="only the last shape shows; the shape that it has already needs no reshape")
+@rule(Reshape, why="only the last shape matters; a tensor that has it needs no reshape")
 def reshape_chain(node: Apply, graph: Any) -> Any:
     """reshape(reshape(x, m), n) -> reshape(x, n);   reshape(x, x.shape) -> x"""
     x, lengths = node.inputs
@@ -71,7 +74,7 @@ def reshape_chain(node: Apply, graph: Any) -> Any:
     if inner is None:
         return None
     source = inner.inputs[0]
-    # Only where the inner reshape fits for sure, or the outer would fail as it would.
+    # Only if the inner reshape cannot fail, or the outer one would fail likewise.
     size = shapes.size(x)
     named = isinstance(lengths, TensorConstant) and (lengths.data >= 0).all()
     if size == shapes.size(source) or (named and size == shapes.size(out)):
@@ -79,19 +82,13 @@ def reshape_chain(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule("maximum", why="lengths are not negative")
-def bounded_length(node: Apply, graph: Any) -> Any:
-    """maximum(n, 0) -> n, for a length or a product of lengths"""
-    z = node.outputs[0]
-    if z.ndim or not dtypes.is_integer(z.dtype):
-        return None
-    for n, bound in (node.inputs, node.inputs[::-1]):
-        if number(bound) == 0 and n.dtype == z.dtype and is_natural(n):
-            return n
-    return None
+bounded_length = pattern_rule(
+    "bounded_length", f.maximum(n, 0), n, where=lambda m: is_natural(m.n),
+    why="lengths are not negative",
+)  # fmt: skip
 
 
-@rule(ShapeI, why="the length follows from those of the inputs: nothing is computed to know it")
+@rule(ShapeI, why="the length follows from those of the inputs, without computing elements")
 def length_of(node: Apply, graph: Any) -> Any:
     """length of an axis of f(x) -> an expression in lengths of x"""
     x = node.inputs[0]
@@ -110,18 +107,18 @@ def shape_of(node: Apply, graph: Any) -> Any:
     return length_vector(shapes_of(graph).of(x))
 
 
-@rule(SpecifyShape, why="a claim that the type already makes needs no check")
+@rule(SpecifyShape, why="lengths that the type has already need no check")
 def known_claim(node: Apply, graph: Any) -> Any:
     """specify_shape(x, shape) -> x, where the lengths are known to be these"""
     x = node.inputs[0]
     lengths = shapes_of(graph).of(x)
     claims = zip(node.op.lengths, lengths, strict=True)
     known = all(n is None or (isinstance(m, int) and m == n) for n, m in claims)
-    # A type that says less would get the claim again, to keep what is known.
+    # Replacing by a less precise type would insert the claim again, to keep the known lengths.
     return x if known and node.outputs[0].type.is_super(x.type) else None
 
 
-@rule(Join, why="nothing to join")
+@rule(Join, why="one tensor needs no join")
 def join_of_one(node: Apply, graph: Any) -> Any:
     """join(x) -> x;   join(x, empty, y) -> join(x, y)"""
     axis = node.op.axis
@@ -154,7 +151,7 @@ def join_of_join(node: Apply, graph: Any) -> Any:
     return Join(node.op.axis)(*parts) if len(parts) > len(node.inputs) else None
 
 
-@rule(Alloc, why="what has the shape needs no filling; a filled tensor fills as its value does")
+@rule(Alloc, why="a tensor of this shape needs no filling; a filled tensor fills as its value does")
 def alloc_of_filled(node: Apply, graph: Any) -> Any:
     """alloc(x, shape of x) -> x;   alloc(alloc(x, m), n) -> alloc(x, n)"""
     value, out = node.inputs[0], node.outputs[0]
@@ -174,7 +171,7 @@ def alloc_of_filled(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule(Reduce, why="a sum over nothing, or of one element, is that element")
+@rule(Reduce, why="a reduction over no axes, or of one element, is that element")
 def reduce_short_axes(node: Apply, graph: Any) -> Any:
     """sum(x, axis=()) -> x;   sum(x, axis of length 1) -> x without that axis"""
     x, op, out = node.inputs[0], node.op, node.outputs[0]
@@ -191,7 +188,7 @@ def reduce_short_axes(node: Apply, graph: Any) -> Any:
     return None if narrow else cast(dropped, out.dtype)
 
 
-@rule(Reduce, why="addition and the like may be done over one axis after the other, or at once")
+@rule(Reduce, why="reducing axes one after the other, or all at once, gives the same")
 def reduce_of_reduce(node: Apply, graph: Any) -> Any:
     """sum(sum(x, a), b) -> sum(x, (a, b)), for sums, products, extremes, any and all"""
     op, inner = node.op, computed_by(node.inputs[0], Reduce)
@@ -250,7 +247,7 @@ def assert_true(node: Apply, graph: Any) -> Any:
     return node.op(x, *kept) if len(kept) < len(conditions) else None
 
 
-@rule(IfElse, why="a condition known now chooses now")
+@rule(IfElse, why="a constant condition decides at compile time")
 def ifelse_known(node: Apply, graph: Any) -> Any:
     """ifelse(constant, x, y) -> x or y"""
     value = number(node.inputs[0])
@@ -262,7 +259,7 @@ def ifelse_known(node: Apply, graph: Any) -> Any:
     return chosen if any(x is not None for x in chosen) else None
 
 
-@rule(IfElse, why="what nobody reads need not be chosen, and so not computed")
+@rule(IfElse, why="values without clients need not be chosen or computed")
 def ifelse_drop_unused(node: Apply, graph: Any) -> Any:
     """ifelse(c, [x, y], [u, v]), of which only the first is used -> ifelse(c, [x], [u])"""
     n = node.op.n_outputs
@@ -275,7 +272,7 @@ def ifelse_drop_unused(node: Apply, graph: Any) -> Any:
 
 
 def zeros_in(x: Any) -> bool:
-    """True if ``x`` is known to hold nothing but zeros."""
+    """Tell whether ``x`` is known to be all zeros."""
     value = number(x)
     if value is not None:
         return value == 0

@@ -10,18 +10,18 @@ from symcomp.rewrite.views import Sum, argument, as_sum, call, sum_of
 
 
 def difference(a: Sum, b: Sum, like: Any) -> Any:
-    """The expression of a - b, the terms in common left out."""
+    """Return the expression of a - b, with common terms removed."""
     rest = a.plus(b.times(-1))
     return sum_of(rest.constant, rest.pairs(), like)
 
 
 def is_step(a: Sum, b: Sum) -> bool:
-    """True if the difference is simpler than the two."""
+    """Tell whether the difference is simpler than the two."""
     return len(a.plus(b.times(-1)).terms) < len(a.terms) + len(b.terms)
 
 
 def size(a: Sum) -> int:
-    """How many terms it has."""
+    """Return the number of terms."""
     return len(a.terms) + bool(a.constant)
 
 
@@ -36,7 +36,7 @@ def gammaln(node: Apply, graph: Any) -> Any:
         c = -s.terms[t]
         same = [(u, x) for u, x in logs if s.terms[u] == c]
         for i, (u, x) in enumerate(same):
-            # Twice the same is one term.
+            # A repeated term occurs once with a larger coefficient.
             for v, y in same[i + 1 :]:
                 if _is_sum(z, x, y):
                     return _with(s, (t, u, v), call("betaln", x, y), c, node)
@@ -54,13 +54,13 @@ def psi(node: Apply, graph: Any) -> Any:
 
 
 def _arguments(s: Sum, name: str) -> list[tuple[Any, Any]]:
-    """The terms that apply this function, and its arguments."""
+    """Return the terms that apply this function, and its arguments."""
     found = [(t, argument(t, name)) for t in s.terms]
     return [(t, x) for t, x in found if x is not None]
 
 
 def _steps(s: Sum, terms: list[tuple[Any, Any]], name: str, node: Apply) -> Any:
-    """f(x + h) - f(x) by the function of x and h that does not cancel."""
+    """Replace f(x + h) - f(x) by a function of x and h that does not cancel."""
     for t, x in terms:
         for u, y in terms:
             a, b = as_sum(x), as_sum(y)
@@ -76,7 +76,7 @@ def _is_sum(z: Any, x: Any, y: Any) -> bool:
 
 
 def _with(s: Sum, old: tuple[Any, ...], new: Any, c: float, node: Apply) -> Any:
-    """The sum with the term c * new for old ones."""
+    """Return the sum with the term c * new in place of old ones."""
     kept = [(t, k) for t, k in s.pairs() if not any(t is o for o in old)]
     return sum_of(s.constant, [*kept, (new, c)], node.outputs[0])
 

@@ -12,7 +12,7 @@ from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, sph
 from symcomp.rewrite.rule import RuleSet, rule
 from symcomp.rewrite.views import Product, as_product, as_sum, call
 
-# f(x) / x^n by a function of its own, which has the limit at 0.
+# f(x) / x^n by a function of its own, with its limit at 0.
 QUOTIENTS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "sin": (1, lambda x: spherical_jn(0, x)),
     "expm1": (1, lambda x: exp_moment(0, x)),
@@ -22,15 +22,17 @@ QUOTIENTS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "log1p_square": (2, lambda x: over.over_argument("log1p", 0, call("sqr", x))),
     **{name: (1, partial(over.over_argument, name, 0)) for name in over.FUNCTIONS},
 }
-# What x f(x y) / x = y q(x y) would lose where x y overflows: these are bounded, or nearly.
+# Bounded or nearly bounded functions: x f(x y) / x = y q(x y) would lose their value where x y
+# overflows.
 SLOW = frozenset({"tanh", "arctan", "arcsinh", "erf", "log1p"})
-# Ratios of two others may have values at infinity, where those of their quotients are 0 / 0.
+# Functions whose quotients are not used in ratios: the ratio may have a value at infinity, where
+# the quotients are 0 / 0.
 NAN_AT_INFINITY = frozenset({"sin", "tan", "arctanh", "arcsin", "one_minus_cos"})
 
 
 @rule(
     "mul", "true_div", "reciprocal", "sqr",
-    why="0 / 0 has a limit here, and near it the quotient is known exactly",
+    why="0 / 0 has a limit here, and near it the quotient has an exact function",
 )  # fmt: skip
 def over_argument(node: Apply, graph: Any) -> Any:
     """sin(a x) / x -> a spherical_jn(0, a x);  expm1(a x) / x -> a exp_moment(0, a x);
@@ -62,7 +64,7 @@ def over_argument(node: Apply, graph: Any) -> Any:
 
 
 def _multiple_of_factor(p: Product, y: Any) -> tuple[float, Any] | None:
-    """(a, x) if y = a x and the product has the factor x."""
+    """Return (a, x) if y = a x and the product has the factor x."""
     if p.factors.get(y) == 1:
         return 1.0, y
     s = as_sum(y)
@@ -72,13 +74,14 @@ def _multiple_of_factor(p: Product, y: Any) -> tuple[float, Any] | None:
 
 
 def _argument(y: Any) -> Product:
-    """``y`` as a coefficient and factors, also where it is a multiple of a sum."""
+    """Return ``y`` as a coefficient and factors, also where it is a multiple of a sum."""
     q = as_product(y)
     return q if q.factors else Product(1.0, {y: 1.0})
 
 
 def _without(p: Product, f: Any, power: float, y: Any) -> Product | None:
-    """The product with y^power in the place of ``f``, if that cancels a factor; else None."""
+    """Return the product with y^power in the place of ``f``, if that cancels a factor; else None.
+    """
     q = _argument(y)
     if q.coefficient == 0 or not any(
         p.factors.get(g, 0.0) * k * power < 0 for g, k in q.factors.items()
@@ -92,7 +95,9 @@ def _without(p: Product, f: Any, power: float, y: Any) -> Product | None:
 
 
 def _grows(p: Product, left: Product) -> bool:
-    """True if ``left`` multiplies by what the product does not, as y of x y f(x y) / x."""
+    """Tell whether ``left`` multiplies by a factor that the product does not have, as y of x y f(x
+    y) / x.
+    """
     return any(k > max(p.factors.get(g, 0.0), 0.0) for g, k in left.factors.items())
 
 
@@ -101,7 +106,9 @@ def _times(p: Product, quotients: dict[Any, float]) -> Any:
 
 
 def _ratio(p: Product, vanishing: list[tuple[Any, float, str, Any]]) -> Any:
-    """f(a x) / g(b x) -> a q_f(a x) / (b q_g(b x)) of functions that vanish in the same places."""
+    """Rewrite f(a x) / g(b x) -> a q_f(a x) / (b q_g(b x)) for functions that vanish in the same
+    places.
+    """
     for f, e, name, y in vanishing:
         for g, k, other, z in vanishing:
             if not e > 0 > k or not _may_divide(name, other):

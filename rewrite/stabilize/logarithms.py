@@ -1,4 +1,4 @@
-"""Logarithms of what is near 1, of what over- or underflows, of sums of exponentials."""
+"""Logarithms of numbers near 1, of products that leave the range, of sums of exponentials."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import Reshape
 from symcomp.ops.softmax import LogMeanExp, LogSoftmax, LogSumExp, Softmax, WeightedLogSumExp
 from symcomp.ops.stable_reduce import LogProd
+from symcomp.rewrite.pattern import f, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.stabilize.sums import exponent, is_inverse_count
@@ -50,6 +51,8 @@ LOGARITHM_OF_SIZE = {
 }
 # log(1 - f(x))
 LOG_OF_COMPLEMENT = {"exp": "log1mexp", "erf": "log_erfc"}
+
+x, y = variables("x y", dtype="float")
 
 
 @rule("log", why="1 + x rounds the digits of x away")
@@ -127,7 +130,8 @@ def log_of_product(node: Apply, graph: Any) -> Any:
 
 
 def log_of(x: Any, shapes: Shapes) -> tuple[int, Any]:
-    """(sign of x, log|x|) for an ``x`` of known sign whose logarithm has a stable form."""
+    """Return the sign of x and log|x| for an ``x`` of known sign whose logarithm has a stable form.
+    """
     inner, views = through_views(x)
     node = inner.owner
     if node is None:
@@ -152,7 +156,9 @@ def log_of(x: Any, shapes: Shapes) -> tuple[int, Any]:
 
 
 def log_sum_exp(node: Apply) -> Any:
-    """log of ``sum(exp x)`` or ``sum(w exp x)`` over axes, or None if the node is no such sum."""
+    """Return the log of ``sum(exp x)`` or ``sum(w exp x)`` over axes, or None if the node is no
+    such sum.
+    """
     axes, p = node.op.axes, as_product(node.inputs[0])
     if node.op.acc_dtype or not axes or p.coefficient <= 0:
         return None
@@ -166,19 +172,19 @@ def log_sum_exp(node: Apply) -> Any:
 
 
 def stretched(x: Any, weights: Any) -> tuple[Any, Any]:
-    """Both, broadcast to one shape."""
+    """Broadcast both to one shape."""
     if broadcast_axes(x) != broadcast_axes(weights):
         return call("second", weights, x), call("second", x, weights)
     return x, weights
 
 
 def broadcast_axes(x: Any) -> list[bool]:
-    """Which axes of ``x`` are known to have length 1."""
+    """Return which axes of ``x`` are known to have length 1."""
     return [n == 1 for n in x.type.shape]
 
 
 def _log_mean_exp(p: Product, shapes: Shapes) -> Any:
-    """log of mean(exp x), or None if the product is no such mean."""
+    """Return the log of mean(exp x), or None if the product is no such mean."""
     for factor, e in p.factors.items():
         inner, views = through_views(factor)
         total = computed_by(inner, Reduce)
@@ -193,7 +199,7 @@ def _log_mean_exp(p: Product, shapes: Shapes) -> Any:
 
 
 def split_exponentials(p: Product) -> tuple[Any, Product]:
-    """(x, rest) if the product is exp(x) times a rest; x is None without exponentials."""
+    """Return (x, rest) if the product is exp(x) times a rest; x is None without exponentials."""
     terms: list[tuple[Any, float]] = []
     rest: dict[Any, float] = {}
     for factor, e in p.factors.items():
@@ -208,7 +214,7 @@ def split_exponentials(p: Product) -> tuple[Any, Product]:
 
 
 def _log_of_few(p: Product, node: Apply) -> Any:
-    """The logarithm of a product of one or two factors with no stable forms of their own."""
+    """Return the logarithm of a product of one or two factors with no stable forms of their own."""
     items = list(p.factors.items())
     if len(items) == 1 and p.coefficient == 1:
         (x, e), *_ = items
@@ -229,12 +235,12 @@ def _log_of_few(p: Product, node: Apply) -> Any:
 
 
 def _log_of_power(x: Any, e: float) -> Any:
-    """e log(x), of |x| where the power is of |x|."""
+    """Return e log(x), of |x| where the power is of |x|."""
     return scaled(e, call("log", call("abs", x) if e % 2 == 0 else x))
 
 
 def _area_tangent(p: Product) -> Any:
-    """log((1 + x) / (1 - x)) = 2 artanh(x)"""
+    """Rewrite log((1 + x) / (1 - x)) = 2 artanh(x)."""
     if len(p.factors) != 2 or abs(p.coefficient) != 1:
         return None
     (a, ea), (b, eb) = p.factors.items()
@@ -301,7 +307,7 @@ def log_of_function(node: Apply, graph: Any) -> Any:
 
 
 def _log_of_size(x: Any) -> Any:
-    """log(f(x)) by the function for log|f(x)|, NaN where f(x) is negative; or None."""
+    """Return log(f(x)) by the function for log|f(x)|, NaN where f(x) is negative; or None."""
     inside = argument(x, "abs")
     f = elementwise(x if inside is None else inside, *LOGARITHM_OF_SIZE)
     inverse = elementwise(x if inside is None else inside, "inverse_poch")
@@ -314,19 +320,14 @@ def _log_of_size(x: Any) -> Any:
     return size if inside is not None else switch(call("lt", x, 0), math.nan, size)
 
 
-@rule("log", why="log(x^y) = y log(x) for every y where x > 0, without over- or underflow")
-def log_of_power(node: Apply, graph: Any) -> Any:
-    """log(x ** y) -> log_of_pow(x, y)"""
-    power = elementwise(node.inputs[0], "pow")
-    if power is None or number(power.inputs[1]) is not None:
-        return None
-    x, y = power.inputs
-    if not (x.dtype == y.dtype == node.outputs[0].dtype and dtypes.is_float(x.dtype)):
-        return None
-    return call("log_of_pow", x, y)
+log_of_power = pattern_rule(
+    "log_of_power", f.log(x**y), f.log_of_pow(x, y),
+    where=lambda m: number(m.y) is None and m.x.dtype == m.y.dtype,
+    why="log(x^y) = y log(x) for every y where x > 0, without over- or underflow",
+)  # fmt: skip
 
 
-@rule("add", "sub", "neg", why="what a large x and the logarithm of its sum share, cancels")
+@rule("add", "sub", "neg", why="a large x nearly cancels with the logarithm of the sum")
 def log_softmax(node: Apply, graph: Any) -> Any:
     """x - logsumexp(x) -> log_softmax(x), also for elements x[i] of a vector"""
     s = as_sum(node.outputs[0])

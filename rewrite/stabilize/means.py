@@ -57,7 +57,7 @@ def weighted_mean(node: Apply, graph: Any) -> Any:
 
 
 def _unless_empty(mean: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """``mean``; NaN, as 0 / 0 is, where there are no elements along the axes."""
+    """Return ``mean``; NaN, as 0 / 0 is, where there are no elements along the axes."""
     unknown = [ShapeI(a)(x) for a in axes if not x.type.shape[a]]
     for length in unknown:
         mean = switch(call("eq", length, 0), math.nan, mean)
@@ -65,7 +65,7 @@ def _unless_empty(mean: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _sum_of_exponentials(f: Any) -> tuple[Any, Any, Any, Any]:
-    """(node of the sum, x, w, views) if ``f`` is the sum of w exp(x) over axes."""
+    """Return (node of the sum, x, w, views) if ``f`` is the sum of w exp(x) over axes."""
     inner, views = through_views(f)
     total = computed_by(inner, Reduce)
     if total is None or total.op.reduction.name != "sum" or total.op.acc_dtype or not total.op.axes:
@@ -104,7 +104,7 @@ def shares(node: Apply, graph: Any) -> Any:
 
 
 def _exponents(f: Any) -> list[tuple[Any, float]] | None:
-    """[(x, a), (y, b)] if ``f`` is a exp(x) + b exp(y) with positive numbers; x may be 0."""
+    """Return [(x, a), (y, b)] if ``f`` is a exp(x) + b exp(y) with positive numbers; x may be 0."""
     s = as_sum(f)
     found: list[tuple[Any, float]] = [(None, s.constant)] if s.constant else []
     for term, c in s.pairs():
@@ -118,7 +118,9 @@ def _exponents(f: Any) -> list[tuple[Any, float]] | None:
 
 
 def _shared(g: Any, exponents: list[tuple[Any, float]]) -> Any:
-    """``g``, a sum of multiples of the exponentials, over the sum of these; None if it is not."""
+    """Return ``g``, a sum of multiples of the exponentials, over the sum of these; None if it is
+    not.
+    """
     places = [x for x, _ in exponents]
     if (product := elementwise(g, "exp_of_sum")) is not None:
         for a, b in (product.inputs, product.inputs[::-1]):
@@ -149,7 +151,7 @@ def _equal(x: Any, y: Any) -> bool:
 
 
 def _share(x: Any, y: Any, ratio: float) -> Any:
-    """exp(x) / (exp(x) + ratio exp(y))."""
+    """Return exp(x) / (exp(x) + ratio exp(y))."""
     if x is None or y is None:
         z = scaled(-1, y) if x is None else x
         return call("sigmoid", z if ratio == 1 else z - math.log(ratio))

@@ -1,4 +1,4 @@
-"""Roots, powers, logarithms and inverses of sums of squares, which leave the range long before."""
+"""Roots, powers, logarithms and inverses of sums of squares, whose squares may leave the range."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from symcomp.rewrite.views import (
 
 
 def root_of_sum(x: Any) -> Any:
-    """The root of a sum of squares, also of one square or of a mean, by functions that stay in
-    range; None if ``x`` is no such sum.
+    """Return the root of a sum of squares, also of one square or of a mean, by functions that stay
+    in range; None if ``x`` is no such sum.
     """
     s = as_sum(x)
     if s.constant < 0 or not s.terms:
@@ -38,7 +38,8 @@ def root_of_sum(x: Any) -> Any:
         return norm
     sides: list[Any] = []
     for term, c in s.pairs():
-        # Small numbers are added to means so that roots are not 0: those stay one pass over rows.
+        # A small number is often added to a mean so that its root is not 0: keep these one pass
+        # over rows.
         side = square_root(term)
         if side is None and s.constant in (0, 1):
             side = _norm(term)
@@ -58,7 +59,7 @@ def root_of_sum(x: Any) -> Any:
 
 
 def _norm(x: Any) -> Any:
-    """The root of a sum of squares over axes, also where it is divided by how many these are."""
+    """Return the root of a sum of squares over axes, also where it is divided by their number."""
     q = as_product(x)
     for f, e in q.factors.items():
         total, views = through_views(f)
@@ -79,7 +80,7 @@ def _norm(x: Any) -> Any:
 
 
 def _is_count(x: Any) -> bool:
-    """True if ``x`` is a whole number, as lengths are."""
+    """Tell whether ``x`` is a nonnegative integer, as lengths are."""
     x = through_views(x)[0]
     while (cast := elementwise(x, "cast")) is not None:
         x = through_views(cast.inputs[0])[0]
@@ -115,7 +116,7 @@ def log_of_squares(node: Apply, graph: Any) -> Any:
     if not dtypes.is_float(x.dtype) or s.constant and s.constant != 1:
         return None
     if len(s.terms) == 1 and (s.constant or _norm(x) is None):
-        return None  # log1p, and powers of products, have rules of their own
+        return None  # log1p and powers of products have rules of their own
     root = root_of_sum(x)
     return None if root is None or s.constant else 2 * call("log", root)
 
@@ -158,7 +159,7 @@ def over_squares(node: Apply, graph: Any) -> Any:
 
 
 def _squares_below(f: Any) -> tuple[Any, list[Any]]:
-    """The root of a sum of squares and what is squared there; x itself for 1 + x^2."""
+    """Return the root of a sum of squares and the squared terms; x itself for 1 + x^2."""
     total = computed_by(through_views(f)[0], Reduce)
     if total is not None:
         x = square_root(total.inputs[0]) if total.op.reduction.name == "sum" else None
@@ -173,7 +174,7 @@ def _squares_below(f: Any) -> tuple[Any, list[Any]]:
 
 
 def _over_root(p: Product, x: Any, root: Any, n: float) -> Any:
-    """p / root^n, the powers of x that p has divided by as many of the root."""
+    """Return p / root^n, with powers of x in p divided by as many of the root."""
     legs = elementwise(root, "hypot")
     part = x / root
     if legs is not None and any(v is x for v in legs.inputs):

@@ -21,7 +21,7 @@ from symcomp.rewrite.views import (
     sum_of,
 )
 
-# Up to this power the rounding error of 1 + x is no more than that of the result.
+# Up to this power the rounding error of 1 + x does not exceed that of the result.
 SMALL_POWER = 2.0
 
 
@@ -47,7 +47,8 @@ def exp_of_logarithms(node: Apply, graph: Any) -> Any:
 
 
 def _power(term: Any, c: float, few: bool, node: Apply) -> tuple[Any, float] | None:
-    """(z, n) with z^n = exp(c term), where the term is a multiple of a logarithm; else None."""
+    """Return (z, n) with z^n = exp(c term), where the term is a multiple of a logarithm; else None.
+    """
     if term.dtype != node.outputs[0].dtype:
         return None
     if (x := argument(term, "xlogx")) is not None:
@@ -64,7 +65,7 @@ def _power(term: Any, c: float, few: bool, node: Apply) -> tuple[Any, float] | N
     if not rest.factors and abs(y) <= SMALL_POWER:
         base = x if elementwise(found, "log") else 1 + x
         if y in (-1, 1, 2) or few and y == -2:
-            # What the logarithm takes; NaN where that is NaN.
+            # The argument of the logarithm; NaN where the logarithm is NaN.
             return switch(call("lt", base, 0), math.nan, base), y
         return call("power_of_log", base, y), 1.0
     if elementwise(found, "log"):

@@ -72,7 +72,7 @@ def sigmoid(node: Apply, graph: Any) -> Any:
 
 
 def _one_plus_exp(x: Any) -> tuple[float, Any]:
-    """(c, y) if ``x`` is c + c exp(y)."""
+    """Return (c, y) if ``x`` is c + c exp(y)."""
     s = as_sum(x)
     if s.single is not None and s.constant and s.constant == s.single[1]:
         return s.constant, exponent(s.single[0])
@@ -111,7 +111,7 @@ def exponential_weights(x: Any, w: Product, axes: tuple[int, ...]) -> Any:
 
 
 def _kept_sum(x: Any) -> Apply | None:
-    """The sum whose axes were put back with length 1 to give ``x``."""
+    """Return the sum that ``x`` is, with its axes put back at length 1."""
     inner, views = through_views(x)
     total = computed_by(inner, Reduce)
     if total is None or total.op.reduction.name != "sum" or total.op.acc_dtype:
@@ -151,7 +151,7 @@ def gamma_ratio(node: Apply, graph: Any) -> Any:
 
 
 def _gamma_ratio(x: Any, y: Any) -> Any:
-    """gamma(x) / gamma(y), where x = y + h or y = x + h without rounding the sum."""
+    """Return gamma(x) / gamma(y), where x = y + h or y = x + h without rounding the sum."""
     a, b = as_sum(x), as_sum(y)
     if not is_step(a, b):
         return call("gamma_ratio", x, y)
@@ -207,7 +207,7 @@ def product_of_exponentials(node: Apply, graph: Any) -> Any:
     return p.without(f, g).times(call("exp_of_sum", scaled(a, x), scaled(b, y)))
 
 
-@rule("mul", "true_div", "neg", "cast", why="what is not chosen has no influence: 0, not 0 inf")
+@rule("mul", "true_div", "neg", "cast", why="a value that is not chosen gives 0, not 0 * inf")
 def guarded(node: Apply, graph: Any) -> Any:
     """guarded(c, x) y -> guarded(c, x y);  likewise for quotients, signs and casts"""
     for i, x in enumerate(node.inputs[:1] if node.op.scalar.name == "true_div" else node.inputs):

@@ -16,7 +16,7 @@ from symcomp.rewrite.views import Product, Sum, as_product, as_sum, call, number
 Monomial = frozenset[tuple[Any, float]]
 Polynomial = dict[Monomial, float]
 ONE: Monomial = frozenset()
-# Longer polynomials are left as they are.
+# Longer polynomials are not changed.
 MOST_MONOMIALS = 16
 HIGHEST_POWER = 4
 # Products and sums of whole coefficients below this are exact.
@@ -29,7 +29,7 @@ class Fraction:
     def __init__(self, coefficient: float, product: Product) -> None:
         self.coefficient = coefficient * product.coefficient
         self.above, self.below = Counter[Any](), Counter[Any]()
-        # One number, broadcast to a shape: as factors of the result they keep what checks lengths.
+        # Numbers broadcast to a shape: they stay factors of the result, to keep the length checks.
         self.fills: list[Any] = []
         for f, e in product.factors.items():
             filled = elementwise(f, "second")
@@ -40,7 +40,7 @@ class Fraction:
                 (self.above if e > 0 else self.below)[f] = int(abs(e))
 
 
-@rule("add", "sub", why="over one denominator what cancels is left out, not rounded")
+@rule("add", "sub", why="over one denominator equal terms cancel exactly, without rounding")
 def rational_difference(node: Apply, graph: Any) -> Any:
     """1/x - 1/(x + 1) -> 1 / (x (x + 1));   1 - x/(1 + x) -> 1 / (1 + x);
     x/(x + y) - y/(x + y) -> (x - y) / (x + y);   1/x - 1/y -> (y - x) / (x y);
@@ -83,7 +83,7 @@ def rational_difference(node: Apply, graph: Any) -> Any:
 
 
 def _divides(x: Any) -> bool:
-    """True if ``x`` is a quotient, or a multiple of one."""
+    """Tell whether ``x`` is a quotient, or a multiple of one."""
     while (node := elementwise(x, "neg", "mul", "add", "sub")) is not None:
         if node.op.scalar.name in ("add", "sub"):
             return any(map(_is_quotient, node.inputs))
@@ -94,13 +94,13 @@ def _divides(x: Any) -> bool:
 
 
 def _is_quotient(x: Any) -> bool:
-    """True if ``x`` is computed by a division, by something else than a number."""
+    """Tell whether ``x`` is computed by a division, by something else than a number."""
     node = elementwise(x, "true_div", "reciprocal")
     return node is not None and number(node.inputs[-1]) is None
 
 
 def _fractions(s: Sum) -> list[Fraction] | None:
-    """The terms of a sum, if all are products of whole powers and some are quotients."""
+    """Return the terms of a sum, if all are products of integer powers and some are quotients."""
     found = [Fraction(s.constant, Product(1.0, {}))] if s.constant else []
     for term, c in s.terms.items():
         p = as_product(term)
@@ -114,7 +114,7 @@ def _fractions(s: Sum) -> list[Fraction] | None:
 
 
 def _polynomial(x: Any) -> Polynomial | None:
-    """The sum that ``x`` is."""
+    """Return ``x`` as a sum."""
     s = as_sum(x)
     result: Polynomial = {ONE: s.constant} if s.constant else {}
     for term, c in s.terms.items():
@@ -128,7 +128,7 @@ def _polynomial(x: Any) -> Polynomial | None:
 
 
 def _expanded(fraction: Fraction, below: Counter[Any]) -> Polynomial | None:
-    """The numerator of a fraction over a common denominator, multiplied out."""
+    """Return the numerator of a fraction over a common denominator, multiplied out."""
     result: Polynomial = {ONE: fraction.coefficient}
     for factor in (fraction.above + (below - fraction.below)).elements():
         other = _polynomial(factor)
@@ -151,7 +151,9 @@ def _multiplied(m: Monomial, n: Monomial) -> Monomial:
 
 
 def _is_better(total: Polynomial, cancelled: bool, fractions: list[Fraction]) -> bool:
-    """True if terms cancelled and those left cannot, or if two numbers are left as they are."""
+    """Tell whether terms cancelled and the remaining ones cannot, or two uncancelled numbers
+    remain.
+    """
     signs = {c > 0 for c in total.values()}
     if cancelled and len(signs) == 1 and len(total) <= 3:
         return True
@@ -165,7 +167,7 @@ def _term(monomial: Monomial, c: float) -> tuple[Any, float]:
 
 
 def _ratio(total: Polynomial, factor: Polynomial | None) -> float | None:
-    """c if the first polynomial is c times the second, which has two terms or more."""
+    """Return c if the first polynomial is c times the second, which has two terms or more."""
     if factor is None or len(factor) < 2 or total.keys() != factor.keys():
         return None
     ratios = {c / factor[monomial] for monomial, c in total.items()}
@@ -173,7 +175,7 @@ def _ratio(total: Polynomial, factor: Polynomial | None) -> float | None:
 
 
 def _without_common(total: Polynomial) -> tuple[Counter[Any], Polynomial]:
-    """The factors that all terms have, and the polynomial without them."""
+    """Return the factors that all terms have, and the polynomial without them."""
     common = Counter({x: int(e) for x, e in next(iter(total), ONE)})
     for monomial in total:
         common &= Counter({x: int(e) for x, e in monomial})
@@ -182,7 +184,7 @@ def _without_common(total: Polynomial) -> tuple[Counter[Any], Polynomial]:
 
 
 def _over(above: Any, common: Counter[Any], below: Counter[Any]) -> Any:
-    """``above`` times the factors ``common``, over the product of the factors ``below``."""
+    """Return ``above`` times the factors ``common``, over the product of the factors ``below``."""
     exponents = {f: float(common[f] - below[f]) for f in (*common, *below)}
     exponents = {f: e for f, e in exponents.items() if e}
     if not isinstance(above, Variable):

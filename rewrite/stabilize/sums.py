@@ -227,7 +227,7 @@ def log1p_minus(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule(*SUMS, why="the variance is a mean of squares of what is small")
+@rule(*SUMS, why="the variance is a mean of squares of small deviations")
 def variance_of_moments(node: Apply, graph: Any) -> Any:
     """c mean(x^2) - c mean(x)^2 -> c variance(x)"""
     s = as_sum(node.outputs[0])
@@ -244,7 +244,7 @@ def variance_of_moments(node: Apply, graph: Any) -> Any:
     return None
 
 
-@rule(Centered, why="what is centred has the mean 0, but for rounding errors")
+@rule(Centered, why="centred values have the mean 0, up to rounding errors")
 def centered_twice(node: Apply, graph: Any) -> Any:
     """centered(c centered(x)) -> c centered(x), c constant along the axes"""
     (x,) = node.inputs
@@ -257,7 +257,7 @@ def centered_twice(node: Apply, graph: Any) -> Any:
 
 
 def _constant_along(x: Any, axes: tuple[int, ...]) -> bool:
-    """True if ``x`` is known to hold one value along the axes."""
+    """Tell whether ``x`` is known to be constant along the axes."""
     if all(x.type.shape[a] == 1 for a in axes):
         return True
     filled = elementwise(x, "second")
@@ -265,7 +265,7 @@ def _constant_along(x: Any, axes: tuple[int, ...]) -> bool:
 
 
 def _mean_of(x: Any, shapes: Shapes) -> tuple[Any, tuple[int, ...], list[Any]] | None:
-    """(y, axes, ops) if ``x`` is the mean of y over axes, put through the views of ops."""
+    """Return (y, axes, ops) if ``x`` is the mean of y over axes, rearranged by the views of ops."""
     if x is None:
         return None
     x, outer = through_views(x)
@@ -282,7 +282,7 @@ def _mean_of(x: Any, shapes: Shapes) -> tuple[Any, tuple[int, ...], list[Any]] |
 
 
 def is_inverse_count(rest: Product, y: Any, axes: tuple[int, ...], shapes: Shapes) -> bool:
-    """True if ``rest`` is one over the number of elements of ``y`` along ``axes``."""
+    """Tell whether ``rest`` is one over the number of elements of ``y`` along ``axes``."""
     known, lengths = shapes.count(y, axes)
     seen: list[int] = []
     for factor, e in rest.factors.items():
@@ -298,13 +298,14 @@ def is_inverse_count(rest: Product, y: Any, axes: tuple[int, ...], shapes: Shape
     return sorted(seen) == lengths and rest.coefficient * known == 1
 
 
-# -- reading
+# -- matching
 
 
 def _number_and(
     node: Apply, name: str, fits: Callable[[float, float], bool]
 ) -> tuple[float, Any] | None:
-    """(k, x) if the node computes ``n + k f(x)`` with f of this name and numbers that fit."""
+    """Return (k, x) if the node computes ``n + k f(x)`` with f of this name and numbers that fit.
+    """
     s = as_sum(node.outputs[0])
     if s.single is not None and s.constant:
         term, k = s.single
@@ -315,7 +316,7 @@ def _number_and(
 
 
 def exponent(x: Any) -> Any:
-    """y if ``x`` is exp(y), also written as 1 / exp(-y) or as a power; else None."""
+    """Return y if ``x`` is exp(y), also written as 1 / exp(-y) or as a power; else None."""
     y = argument(x, "exp")
     if (power := elementwise(x, "power_of_log")) is not None:
         return power.inputs[1] * call("log", power.inputs[0])
@@ -328,7 +329,7 @@ def exponent(x: Any) -> Any:
 
 
 def square_root(x: Any) -> Any:
-    """y if ``x`` is y^2, also written as y * y or y ** 2; else None."""
+    """Return y if ``x`` is y^2, also written as y * y or y ** 2; else None."""
     node = elementwise(x, "sqr", "pow", "mul", "identity") if x is not None else None
     if node is None:
         return None

@@ -1,4 +1,4 @@
-"""The rewrites of loops: less in them, fewer of them, and larger products around them."""
+"""Rewrites of loops: less work in them, fewer of them, and larger products around them."""
 
 from dataclasses import replace
 from typing import Any
@@ -57,7 +57,7 @@ MOVING = RuleSet(
 )  # fmt: skip
 
 
-@rule(Scan, why="what pays around a loop pays in each of its steps")
+@rule(Scan, why="the rules apply to loops inside of loops as well")
 def scan_rewrite_nested(node: Apply, graph: Any) -> Any:
     """scan of scans -> scan of scans to which these rules were applied"""
     body = node.op.body

@@ -1,7 +1,7 @@
-"""The same work for all steps at once: an expression of rows as one of whole sequences.
+"""Vectorize the steps of a loop: turn an expression of rows into one of whole sequences.
 
-What has a value for each step is *batched*: it has one more axis in front. What is the same in all
-steps is *fixed*, and stays as it is.
+A variable with a value for each step is *batched*: it has one more axis in front. A variable that
+is the same in all steps is *fixed*, and stays as it is.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from symcomp.ops.cumulative import CumOp
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.index_pattern import ARRAY, SYMBOL, Slice, is_advanced
 from symcomp.ops.join import Join, Split
-from symcomp.ops.pattern import ARRAY, SYMBOL, Slice, is_advanced
 from symcomp.ops.products import BatchedDot, Dot
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.scalar_math import maximum, mul
 from symcomp.ops.shape import Reshape, ShapeI, reshape, shape_tuple
-from symcomp.ops.softmax import Centred, LogSoftmax, LogSumExp, Softmax
+from symcomp.ops.softmax import LogSoftmax, LogSumExp, Softmax, SubtractWeightedMean
 from symcomp.ops.sort import Sort
 from symcomp.scan.layout import Arguments, flat_arguments
 from symcomp.scan.op import Scan
 
-# A variable of the body -> what stands for it, and whether that is batched.
+# A variable of the body -> its replacement, and whether that is batched.
 Known = dict[Variable, tuple[Any, bool]]
 
 
 def batch(targets: list[Any], known: Mapping[Variable, tuple[Any, bool]]) -> Known | None:
-    """What stands for ``targets``, by way of all between ``known`` and them; None if one of the ops
-    there is not known to do all steps at once.
+    """Return the replacements of ``targets``, computed from ``known``; None if an op on the way
+    cannot be batched.
     """
     found: Known = dict(known)
     for node in toposort(targets, found):
@@ -49,7 +49,9 @@ def batch(targets: list[Any], known: Mapping[Variable, tuple[Any, bool]]) -> Kno
 
 
 def batch_node(node: Apply, found: Known) -> bool:
-    """Add what stands for the outputs of ``node``, whose inputs are known; False if unknown."""
+    """Add the replacements for the outputs of ``node``, whose inputs are known; False if it cannot
+    be batched.
+    """
     if node.op.destroy_map:
         return False
     inputs = []
@@ -74,7 +76,7 @@ def _batched(node: Apply, inputs: list[tuple[Any, bool]], found: Known) -> bool:
         found[node.outputs[0]] = (wide, False)
         return True
     pairs = wide if isinstance(wide, list) else [(wide, True)]
-    # An axis that the body knows to have length 1 must be known to have it here, too.
+    # An axis with static length 1 in the body must have it here, too.
     for y, (z, on) in zip(node.outputs, pairs, strict=True):
         kind = TensorType(z.dtype, z.type.shape[1:]) if on else z.type
         if not y.type.is_super(kind):
@@ -84,8 +86,8 @@ def _batched(node: Apply, inputs: list[tuple[Any, bool]], found: Known) -> bool:
 
 
 def grows(node: Apply, found: Known, limit: int) -> bool:
-    """True if ``node`` makes more of what changes than it gets, and more than ``limit`` axes: for
-    all steps it would take much memory, as copies of a matrix to one row of which each step writes.
+    """Tell whether ``node`` enlarges batched values, beyond ``limit`` axes: for all steps at once
+    that takes much memory, as copies of a matrix to one row of which each step writes.
     """
     axes = max(_axes(y) for y in node.outputs)
     if axes <= limit or isinstance(node.op, DimShuffle | Reshape | Subtensor):
@@ -94,12 +96,12 @@ def grows(node: Apply, found: Known, limit: int) -> bool:
 
 
 def _axes(x: Any) -> int:
-    """How many axes may be longer than 1."""
+    """Return the number of axes that may be longer than 1."""
     return sum(n != 1 for n in x.type.shape)
 
 
 def most_axes(rows: Sequence[Any]) -> int:
-    """The most axes of some rows, and 1 at least."""
+    """Return the largest number of axes of some rows, at least 1."""
     return max((_axes(x) for x in rows), default=1) or 1
 
 
@@ -126,7 +128,7 @@ def _subtensor(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
 
 
 def _inc_subtensor(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
-    """Each step has a copy of its own that it writes to."""
+    """Batch IncSubtensor: each step writes to a copy of its own."""
     op, rest = node.op, inputs[2:]
     if op.inplace or is_advanced(op.pattern):
         return None
@@ -142,7 +144,7 @@ def _inc_subtensor(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
 
 
 def _copies(inputs: Sequence[tuple[Any, bool]]) -> list[Any]:
-    """All inputs as batched ones."""
+    """Batch all inputs."""
     steps = ShapeI(0)(next(x for x, on in inputs if on))
     return [x if on else alloc(x, steps, *shape_tuple(x)) for x, on in inputs]
 
@@ -164,7 +166,7 @@ def _reshape(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
     if isinstance(lengths, Constant):
         entries = [int(n) for n in lengths.data]
     if -1 in entries:
-        # Without rows, nothing would tell what is left for this axis.
+        # Without rows, the missing length could not be computed from the number of elements.
         size, rest = _product(shape_tuple(x)[1:]), _product([n for n in entries if n != -1])
         entries[entries.index(-1)] = size // maximum(rest, 1)
     return reshape(x, [ShapeI(0)(x), *entries], ndim=node.op.ndim + 1)
@@ -190,7 +192,7 @@ def _stack(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
 
 
 def _along_axes(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
-    """Ops of tensors of one shape that are told an axis, or several."""
+    """Batch an op on tensors of one shape with axes as parameters."""
     op = node.op
     moved: dict[str, Any] = (
         {"axis": op.axis + 1} if hasattr(op, "axis") else {"axes": tuple(a + 1 for a in op.axes)}
@@ -229,9 +231,9 @@ def _dot(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
 
 
 def _scan(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
-    """A loop that gives what it carries alone: one loop whose states have one more axis.
+    """Batch a loop that only returns carried values, as one loop whose states have one more axis.
 
-    With rows for each step, too, it would take the memory of all loops at once.
+    With rows for each step it would need the memory of all loops at once.
     """
     op, layout = node.op, node.op.layout
     tensors = all(isinstance(x, TensorVariable) for x, _ in inputs)
@@ -258,8 +260,8 @@ def _scan(node: Apply, inputs: list[tuple[Any, bool]]) -> Any:
 
 
 def _batched_body(op: Any, given: Arguments) -> tuple[ClosedGraph, list[bool]] | None:
-    """The body of a loop without traced states, and which of its states are batched: those that
-    start so, or become so by what they are made of.
+    """Return the body of a loop without traced states, and which of its states are batched: from
+    the start, or because a step makes them of batched values.
     """
     inner, outputs = op.body.inputs, op.body.outputs
     batched = [on for _, on in given.carried]
@@ -300,7 +302,7 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
     Softmax: _along_axes,
     LogSoftmax: _along_axes,
     LogSumExp: _along_axes,
-    Centred: _along_axes,
+    SubtractWeightedMean: _along_axes,
     Reduce: _reduce,
     ShapeI: _length,
     Dot: _dot,
@@ -309,5 +311,5 @@ RULES: dict[type, Callable[[Apply, list[tuple[Any, bool]]], Any]] = {
 
 
 def placeholder(x: TensorVariable, length: int | None = None) -> Any:
-    """A variable for all rows of which ``x`` is one."""
+    """Return a variable for all rows of which ``x`` is one."""
     return TensorType(x.dtype, (length, *x.type.shape))(x.name)

@@ -1,5 +1,5 @@
-"""What a loop need not have: unused and equal inputs and outputs, constants, work that is the same
-in all steps; and loops of one step.
+"""Remove unneeded parts of loops: unused and equal inputs and outputs, constants, loop-invariant
+work; and loops of one step.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from symcomp.ops.join import concatenate
 from symcomp.ops.regions import ALWAYS, place
 from symcomp.rewrite.rule import rule
 from symcomp.scan.op import Scan
-from symcomp.scan.rules.parts import Carried, Parts, Row, Traced, has_clients
+from symcomp.scan.rules.scan_parts import Carried, Parts, Row, Traced, has_clients
 
 
-@rule(Scan, why="what no output needs is not computed in any step")
+@rule(Scan, why="values that no output needs are not computed")
 def scan_drop_unused(node: Apply, graph: Any) -> Any:
-    """states, outputs, sequences and captured values that nobody needs -> gone"""
+    """states, outputs, sequences and captured values without clients -> removed"""
     parts = Parts.of(node)
     before = len(parts.results) + len(node.inputs) + sum(len(s.rows) for s in parts.traced)
     live = [end for end in parts.ends if has_clients(graph, end.outs)]
@@ -48,7 +48,7 @@ def scan_drop_unused(node: Apply, graph: Any) -> Any:
 
 
 def states_of(parts: Parts) -> list[Any]:
-    """Traced and carried."""
+    """Return the traced states and carried values."""
     return [*parts.traced, *parts.carried]
 
 
@@ -68,7 +68,7 @@ def scan_inline_constants(node: Apply, graph: Any) -> Any:
     return parts.answer(node)
 
 
-@rule(Scan, why="equal from equal: what starts equal and goes on equally stays equal")
+@rule(Scan, why="states that start equal and have equal updates stay equal")
 def scan_merge_equal(node: Apply, graph: Any) -> Any:
     """sequences, captured values, states and outputs that are equal -> one of each"""
     parts = Parts.of(node)
@@ -76,7 +76,7 @@ def scan_merge_equal(node: Apply, graph: Any) -> Any:
 
 
 def merge_equal(parts: Parts) -> bool:
-    """Make one of what is equal; True if there was something."""
+    """Merge equal parts; return whether there were any."""
     classes = equal_classes(parts)
     first: dict[Any, Any] = {}
     pairs: dict[Variable, Any] = {}
@@ -107,10 +107,10 @@ def merge_equal(parts: Parts) -> bool:
 
 
 def equal_classes(parts: Parts) -> dict[Variable, Any]:
-    """A number for each variable of the body; equal numbers, equal values in every step.
+    """Number the variables of the body so that equal numbers mean equal values in every step.
 
-    States are taken to be equal if they start equal, until their next rows prove to differ: the
-    coarsest partition that the body respects, as states of automata are merged (Hopcroft, 1971).
+    States count as equal if they start equal, until their next rows prove to differ: the coarsest
+    partition that the body respects, as in minimizing automata (Hopcroft, 1971).
     """
     states = states_of(parts)
     groups = _numbered(
@@ -155,7 +155,7 @@ def _identity(x: Variable) -> Any:
     return x.signature() if isinstance(x, Constant) else x
 
 
-@rule(Scan, why="what is the same in all steps is computed once")
+@rule(Scan, why="loop-invariant values are computed once")
 def scan_hoist_invariant(node: Apply, graph: Any) -> Any:
     """scan with f(captured) in its body -> scan that captures f(captured)"""
     parts = Parts.of(node)
@@ -183,7 +183,7 @@ def scan_hoist_invariant(node: Apply, graph: Any) -> Any:
     return parts.answer(node)
 
 
-@rule(Scan, why="one step is no loop")
+@rule(Scan, why="a single step needs no loop")
 def scan_unroll_one_step(node: Apply, graph: Any) -> Any:
     """scan of one step -> the step"""
     parts = Parts.of(node)

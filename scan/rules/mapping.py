@@ -1,5 +1,5 @@
-"""Rows of Jacobians as loops: what has no states is done for all rows at once where that is known,
-and by a native loop where it is not.
+"""Rows of Jacobians as loops, which have no states: batched for all rows at once where possible,
+else a native loop.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def scan_of_map_rows(node: Apply, graph: Any) -> Any:
     found = dict(zip([*added, *stacked], loop(*flat_arguments(given)), strict=True))
     for i, lengths in zip(stacked, inner_lengths(loop), strict=True):
         if not all(isinstance(m, int) for m in lengths):
-            # Without rows, the lengths that only a row would tell are still known.
+            # If there are no rows, the lengths that only a row would determine still need a value.
             lengths = [shapes[i][a] for a in range(row[i].ndim)]
             found[i] = reshape(found[i], [n, *lengths], ndim=row[i].ndim + 1)
     return [found[i] for i in range(k)]

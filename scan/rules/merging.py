@@ -1,4 +1,4 @@
-"""Loops made one, and products in a loop made one wider product."""
+"""Merge loops, and merge products in a loop into one wider product."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from symcomp.rewrite.rule import elementwise, rule
 from symcomp.scan.lengths import shaped
 from symcomp.scan.op import Scan
 from symcomp.scan.rules.cleaning import equal_classes, merge_equal
-from symcomp.scan.rules.parts import Parts, Row, Stacked
+from symcomp.scan.rules.scan_parts import Parts, Row, Stacked
 
 
-@rule(Scan, why="one pass over the steps; what both compute is computed once")
+@rule(Scan, why="one loop instead of two; common values are computed once")
 def scan_merge(node: Apply, graph: Any) -> Any:
-    """two scans of as many steps, neither of which needs the other -> one"""
+    """scan(f) and scan(g) of as many steps, independent of each other -> scan(f and g)"""
     for other in graph.toposort():
         if other is node or type(other.op) is not Scan or not _alike(node, other):
             continue
         if not _independent(node, other):
             continue
-        # The larger one first: what is contained in it then leaves it as it is.
+        # The larger one first: a rule that splits the merged scan leaves the smaller part as it is.
         first, second = sorted((node, other), key=_size, reverse=True)
         found = _merged(first, second)
         if found is None:
@@ -37,14 +37,14 @@ def scan_merge(node: Apply, graph: Any) -> Any:
         pairs = [(y, merged.outputs[place[y]]) for y in other.outputs]
         if not all(old.type.is_super(new.type) for old, new in pairs):
             continue
-        # Both give way at once; if one stayed, it would be taken out of the merged one again.
+        # Replace both at once; if one stayed, it would be split off the merged one again.
         graph.replace_all(pairs)
         return [merged.outputs[place[y]] for y in node.outputs]
     return None
 
 
 def _alike(a: Apply, b: Apply) -> bool:
-    """True if both do the same number of steps in the same way."""
+    """Tell whether both run the same number of steps in the same way."""
     n, m = a.inputs[0], b.inputs[0]
     constants = isinstance(n, Constant) and isinstance(m, Constant)
     same = n is m or (constants and int(n.data) == int(m.data))
@@ -60,11 +60,11 @@ def _size(node: Apply) -> int:
 
 
 def _merged(a: Apply, b: Apply) -> tuple[Apply, dict[Variable, int]] | None:
-    """One scan that does the work of both, and which of its outputs each of theirs is; None if one
-    may stop before the other.
+    """Return a scan that does the work of both, and the positions of their outputs in it; None if
+    one may stop before the other.
     """
     one, two = Parts.of(a), Parts.of(b)
-    # The bodies may be one: each half needs variables of its own.
+    # The bodies may be the same graph: each half needs variables of its own.
     inner = [*two.varying, *(c.inner for c in two.captured)]
     fresh = {x: x.type.variable_class(x.type, name=x.name, source=x.source) for x in inner}
     two.substitute(fresh)
@@ -116,14 +116,14 @@ def scan_merge_products(node: Apply, graph: Any) -> Any:
 
 
 def _always(parts: Parts) -> list[Apply]:
-    """The nodes of the body that run in every step."""
+    """Return the nodes of the body that run in every step."""
     order = toposort(parts.results)
     regions = place(order, parts.results)
     return [inner for inner in order if regions[inner] == ALWAYS]
 
 
 def _columns(x: Any, nodes: list[Apply], matrices: list[Any], parts: Parts) -> dict[Variable, Any]:
-    """What takes the place of the products of ``x`` with each of the matrices."""
+    """Return the replacements of the products of ``x`` with each of the matrices."""
     wide = concatenate(matrices, axis=1)
     row = Row(wide.type("joined"), wide)
     parts.captured.append(row)
@@ -169,7 +169,7 @@ def _inside_sum(total: Any, clients: Any) -> bool:
 
 
 def _terms(total: Any, clients: Any) -> list[Any]:
-    """What is added up, through sums that are used for nothing else."""
+    """Return the terms of a sum, through inner sums without other clients."""
     terms: list[Any] = []
     pending = [total]
     while pending:
@@ -187,7 +187,9 @@ def _terms(total: Any, clients: Any) -> list[Any]:
 
 
 def _is_product(term: Any, left: bool, captured: Any, total: Any) -> bool:
-    """True for a product whose right factor (``left``: whose left one) is a captured matrix."""
+    """Tell whether a term is a product whose right factor (``left``: whose left one) is a captured
+    matrix.
+    """
     node = term.owner
     if node is None or not isinstance(node.op, Dot) or term.dtype != total.dtype:
         return False
@@ -207,7 +209,7 @@ def _joined_product(terms: list[Any], left: bool, captured: Any, parts: Parts) -
 
 
 def _bound(n: Any, parts: Parts) -> Any:
-    """A length from outside as the body knows it."""
+    """Return the variable of the body for a length from outside."""
     if isinstance(n, int):
         return n
     if isinstance(n, Constant):

@@ -1,4 +1,4 @@
-"""Work moved out of loops: done for all steps at once, before the loop or after it."""
+"""Move work out of loops: compute it for all steps at once, before or after the loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from symcomp.core.walk import ancestors, clients_of, rebuild, toposort
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import Subtensor
-from symcomp.ops.pattern import Slice
+from symcomp.ops.index_pattern import Slice
 from symcomp.ops.products import Dot, contract_equal
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.regions import ALWAYS, place
@@ -19,13 +19,13 @@ from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import elementwise, rule
 from symcomp.scan.op import Scan
 from symcomp.scan.rules.batching import Known, batch, batch_node, grows, most_axes, placeholder
-from symcomp.scan.rules.parts import Carried, Parts, Row, Stacked, known_rows
+from symcomp.scan.rules.scan_parts import Carried, Parts, Row, Stacked, known_rows
 
 WHOLE = Slice()
 VIEWS = (DimShuffle, Subtensor, ShapeI)
 
 
-@rule(Scan, why="for all rows at once: one matrix product in the place of many products of vectors")
+@rule(Scan, why="one matrix product for all rows replaces many products of vectors")
 def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
     """scan with f(row, captured) in its body -> scan over f(sequence, captured)"""
     parts = Parts.of(node)
@@ -47,7 +47,7 @@ def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
             continue
         if batch_node(inner, known):
             pushed.update(y for y in inner.outputs if known[y][1])
-    # Rows that are given back as they are need no loop, either.
+    # Rows that are returned unchanged need no loop, either.
     given = [stacked for stacked in parts.stacked if stacked.new in rows or stacked.new in pushed]
     wanted = [y for y in _frontier(order, parts.results, pushed) if _is_work(y, {*rows, *fixed})]
     if not wanted and not given:
@@ -63,7 +63,7 @@ def scan_push_out_sequences(node: Apply, graph: Any) -> Any:
 
 
 def _stretches(node: Apply) -> bool:
-    """True for elementwise functions that give more than they get, as outer products."""
+    """Tell whether a node is an elementwise function that broadcasts, as an outer product."""
     if type(node.op) is not Elemwise or len(node.inputs) < 2:
         return False
     lengths = node.outputs[0].type.shape
@@ -80,7 +80,7 @@ def _row_like(sequence: Any, y: Any) -> Any:
 
 
 def _frontier(order: list[Apply], results: list[Any], pushed: set[Variable]) -> list[Any]:
-    """What of ``pushed`` something else uses."""
+    """Return the variables of ``pushed`` that other nodes use."""
     found: dict[Variable, None] = {}
     for inner in order:
         if not any(y in pushed for y in inner.outputs):
@@ -90,13 +90,13 @@ def _frontier(order: list[Apply], results: list[Any], pushed: set[Variable]) -> 
 
 
 def _is_work(y: Any, leaves: set[Variable]) -> bool:
-    """True if something is computed for ``y``, not only looked at."""
+    """Tell whether computing ``y`` takes work, beyond views."""
     return any(not isinstance(n.op, VIEWS) for n in toposort([y], leaves))
 
 
-@rule(Scan, why="what no step reads is computed after the loop, for all steps at once")
+@rule(Scan, why="values that no step reads are computed after the loop, for all steps at once")
 def scan_push_out_outputs(node: Apply, graph: Any) -> Any:
-    """scan with output f(state, captured) -> f of all rows of the state, behind the scan"""
+    """scan with output f(state, captured) -> f of all rows of the state, after the scan"""
     parts = Parts.of(node)
     if parts.condition is not None or parts.op.recompute:
         return None
@@ -110,7 +110,7 @@ def scan_push_out_outputs(node: Apply, graph: Any) -> Any:
 
 
 def _moves(stacked: Stacked, after: _After) -> bool:
-    """Compute an output behind the loop, if that is possible and no more has to be stacked."""
+    """Move an output out of the loop, if that is possible and needs no more stacked outputs."""
     y = stacked.new
     if y in after.there:
         after.finish(stacked, after.there[y])
@@ -132,7 +132,7 @@ def _moves(stacked: Stacked, after: _After) -> bool:
 
 
 def _shrinks(y: Any, cuts: list[Any]) -> bool:
-    """True if ``y`` is smaller than what would have to be kept for it."""
+    """Tell whether ``y`` is smaller than the rows that would have to be stacked for it."""
     return any(c.ndim > y.ndim for c in cuts) or any(
         isinstance(n.op, Reduce | Subtensor) for n in toposort([y], cuts)
     )
@@ -140,7 +140,7 @@ def _shrinks(y: Any, cuts: list[Any]) -> bool:
 
 @rule(Scan, why="a sum of products over all steps is one product")
 def scan_push_out_sums(node: Apply, graph: Any) -> Any:
-    """scan of s = s + f(row, state), read at the end -> s + f, summed behind the scan"""
+    """scan of s = s + f(row, state), read at the end -> s + f, summed after the scan"""
     parts = Parts.of(node)
     if parts.condition is not None or parts.op.recompute:
         return None
@@ -169,7 +169,7 @@ def scan_push_out_sums(node: Apply, graph: Any) -> Any:
 
 
 def _addends(total: Carried, clients: Any) -> list[Any] | None:
-    """The terms that a step adds to a sum; None if it does something else."""
+    """Return the terms that a step adds to a sum; None if it does something else."""
     terms: list[Any] = []
     x = total.new
     while True:
@@ -187,13 +187,13 @@ def _addends(total: Carried, clients: Any) -> list[Any] | None:
 
 
 def _fills(term: Any, total: Any) -> bool:
-    """True if the term has the dtype of the sum, and no axis that is stretched."""
+    """Tell whether the term has the dtype of the sum, and no axis that is stretched."""
     lengths = zip(term.type.shape, total.type.shape, strict=True)
     return term.dtype == total.dtype and all(m != 1 or n == 1 for m, n in lengths)
 
 
 def _factors(term: Any) -> tuple[Any, Any] | None:
-    """(a, b) if the term is a product of matrices a b, or of vectors, a[i] b[j]."""
+    """Return (a, b) if the term is a product of matrices a b, or of vectors, a[i] b[j]."""
     node = term.owner
     if node is not None and isinstance(node.op, Dot) and term.ndim == 2:
         return node.inputs[0], node.inputs[1]
@@ -232,7 +232,7 @@ def _summed(term: Any, after: _After) -> Any:
 
 
 class _After:
-    """What is computed behind a loop, from rows that the loop gives.
+    """Computations after a loop, from rows that the loop returns.
 
     The rows have placeholders until the loop is built.
     """
@@ -252,7 +252,7 @@ class _After:
             self.add(state.new, state, Slice(state.depth))
 
     def add(self, x: Any, end: Any, part: Slice = WHOLE) -> None:
-        """Know that a part of what ``end`` gives is the rows of ``x``."""
+        """Record that a part of the output of ``end`` is the rows of ``x``."""
         if isinstance(x, Constant) or x in self.fixed:
             return
         symbol = placeholder(x)
@@ -261,13 +261,13 @@ class _After:
         self._places[symbol] = (end, part)
 
     def finish(self, end: Any, value: Any) -> None:
-        """Have ``value`` take the place of what ``end`` gave."""
+        """Replace the output of ``end`` by ``value``."""
         ends: list[Any] = self._parts.carried if isinstance(end, Carried) else self._parts.stacked
         ends.remove(end)
         self.results.append((end.outs, value))
 
     def cuts(self, y: Any) -> list[Any] | None:
-        """What would have to be stacked for ``y`` to be computed behind the loop."""
+        """Return the rows that must be stacked to compute ``y`` after the loop."""
         found: Known = dict(self.known)
         if y in found:
             del found[y]
@@ -287,14 +287,14 @@ class _After:
         return [c for c in cuts if c in live]
 
     def keep(self, cuts: list[Any]) -> None:
-        """Stack more."""
+        """Add stacked outputs."""
         for x in cuts:
             fresh = Stacked(x, [])
             self._parts.stacked.append(fresh)
             self.add(x, fresh)
 
     def rows(self, x: Any) -> Any:
-        """All rows of ``x``: computed from what is there where views and sums alone do it."""
+        """Return all rows of ``x``: computed from existing ones if views and sums suffice."""
         if x not in self.there:
             node = x.owner
             if node is not None and isinstance(node.op, DimShuffle) and not node.op.dropped:
@@ -310,7 +310,7 @@ class _After:
         return self.there[x]
 
     def answer(self, node: Apply) -> list[Any] | None:
-        """What takes the place of the outputs of ``node``."""
+        """Return what takes the place of the outputs of ``node``."""
         if not self.results:
             return None
         parts = self._parts

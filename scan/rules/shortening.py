@@ -1,4 +1,4 @@
-"""Rows that nobody reads are not kept, and steps of which nothing is read are not done."""
+"""Drop rows that are never read, and skip steps whose results are never read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from symcomp.ops.alloc import zeros
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import Stack, as_tensor_variable
 from symcomp.ops.index import Subtensor
+from symcomp.ops.index_pattern import Slice, left_out
 from symcomp.ops.join import stack
-from symcomp.ops.pattern import Slice, left_out
 from symcomp.ops.scalar_math import maximum, minimum
 from symcomp.ops.shape import shape_tuple
 from symcomp.rewrite.rule import computed_by, elementwise, rule
 from symcomp.scan.lengths import row_lengths
 from symcomp.scan.op import Scan
 from symcomp.scan.rows import Continued, LastRows, LeadingRows
-from symcomp.scan.rules.parts import (
+from symcomp.scan.rules.scan_parts import (
     Carried,
     Parts,
     Traced,
@@ -28,11 +28,11 @@ from symcomp.scan.rules.parts import (
     registers_of,
 )
 
-# More rows than these are not moved on from step to step.
+# The most rows that are carried from step to step.
 MOST_REGISTERS = 4
 
 
-@rule(Scan, why="the rows that nobody reads need no memory")
+@rule(Scan, why="rows that are never read need no memory")
 def scan_shorten_traces(node: Apply, graph: Any) -> Any:
     """state of which the last k rows are read, for a small number k -> k carried values"""
     parts = Parts.of(node)
@@ -54,7 +54,7 @@ def scan_shorten_traces(node: Apply, graph: Any) -> Any:
     return _answer(node, parts, ends, steps)
 
 
-@rule(Scan, why="the rows that nobody reads need no memory")
+@rule(Scan, why="rows that are never read need no memory")
 def scan_shorten_outputs(node: Apply, graph: Any) -> Any:
     """stacked output of which the last k rows are read, for a small number k -> carried values"""
     parts = Parts.of(node)
@@ -82,7 +82,7 @@ def scan_shorten_outputs(node: Apply, graph: Any) -> Any:
 
 
 def _built(parts: Parts) -> tuple[dict[int, Any], Any]:
-    """What each end of a scan put together again gives, and the number of steps done."""
+    """Return the outputs of each end of a rebuilt scan, and the number of steps done."""
     outputs = parts.apply()
     ends = dict(zip(map(id, parts.ends), outputs, strict=False))
     return ends, outputs[-1] if parts.done else parts.n
@@ -97,7 +97,7 @@ def _answer(node: Apply, parts: Parts, ends: dict[int, Any], steps: Any) -> list
 
 
 def last_rows_read(graph: Any, outs: list[Any]) -> int | None:
-    """How many rows at the end are all that is read, also through slices that leave out some at
+    """Return the number of last rows that all clients read, also through slices that omit some at
     either end; None if nothing is read, or more.
     """
     if not has_clients(graph, outs):
@@ -120,8 +120,7 @@ def last_rows_read(graph: Any, outs: list[Any]) -> int | None:
 
 
 def _from_the_end(entry: Any) -> int | None:
-    """How many rows at the end an index or slice is about, given all of them or so many; None if
-    more.
+    """Return how many rows at the end an index or slice reads, of any number of rows; None if more.
     """
     if isinstance(entry, int):
         return -entry if entry < 0 else None
@@ -131,14 +130,14 @@ def _from_the_end(entry: Any) -> int | None:
     if not isinstance(step, int):
         return None
     if step < 0:
-        # From the last row, or one counted from there, down to one counted from there.
+        # From the last row, or one counted from the end, down to one counted from the end.
         start, stop = stop, -1 if start is None else start
     far = isinstance(start, int) and start < 0
     near = stop is None or (isinstance(stop, int) and stop < 0)
     return -int(start) if far and near else None  # type: ignore[arg-type]
 
 
-@rule(Scan, why="steps of which no row is read keep none")
+@rule(Scan, why="steps whose rows are not read keep none")
 def scan_split_unread(node: Apply, graph: Any) -> Any:
     """scan of n steps of which the last m rows are read -> scan of n - m steps that keeps its last
     state, and scan of the m steps that follow
@@ -174,7 +173,7 @@ def scan_split_unread(node: Apply, graph: Any) -> Any:
     return [parts.outside[out] for out in node.outputs]
 
 
-@rule(Subtensor, why="the rows that are read are there: no others need be made")
+@rule(Subtensor, why="the rows that are read exist already")
 def scan_read_last_rows(node: Apply, graph: Any) -> Any:
     """last(n, y)[-k] -> y[-k];   last(n, y)[c:] -> last(n - c, y)"""
     last = computed_by(node.inputs[0], LastRows)
@@ -200,7 +199,7 @@ def scan_read_last_rows(node: Apply, graph: Any) -> Any:
     return node.op(y, *node.inputs[1:])
 
 
-@rule(Subtensor, why="where there is a last row, it is that of the second part")
+@rule(Subtensor, why="the last row, if there is one, is that of the second part")
 def scan_last_of_continued(node: Apply, graph: Any) -> Any:
     """continued(x, y)[-1] -> y[-1]"""
     rows = computed_by(node.inputs[0], Continued)
@@ -209,7 +208,7 @@ def scan_last_of_continued(node: Apply, graph: Any) -> Any:
     return node.op(rows.inputs[1], *node.inputs[1:])
 
 
-@rule(Scan, why="what nobody reads need not be computed")
+@rule(Scan, why="rows that are never read need not be computed")
 def scan_skip_last_steps(node: Apply, graph: Any) -> Any:
     """scan of n steps of which the first m rows are read -> scan of min(n, m) steps"""
     parts = Parts.of(node)
@@ -238,7 +237,7 @@ def _depth(end: Any) -> int:
     return end.depth if isinstance(end, Traced) else 0
 
 
-@rule(Subtensor, why="the rows that are read are there: no others need be made")
+@rule(Subtensor, why="the rows that are read exist already")
 def scan_read_leading_rows(node: Apply, graph: Any) -> Any:
     """leading(x, n)[i] -> x[i];   leading(x, n)[c:] -> leading(x[c:], n - c)"""
     leading = computed_by(node.inputs[0], LeadingRows)
@@ -254,7 +253,7 @@ def scan_read_leading_rows(node: Apply, graph: Any) -> Any:
 
 
 def _at_most(n: Any, most: int) -> bool:
-    """True if the number of steps is seen to be so small."""
+    """Tell whether the number of steps is visibly at most ``most``."""
     known = [n]
     if elementwise(n, "minimum") is not None:
         known += n.owner.inputs
@@ -262,8 +261,8 @@ def _at_most(n: Any, most: int) -> bool:
 
 
 def first_rows_read(graph: Any, outs: list[Any]) -> int | None:
-    """How many rows at the start are all that is read, also through slices up to the end; None if
-    more.
+    """Return the number of first rows that all clients read, also through slices up to the end;
+    None if more.
     """
     most, pending = 0, [(out, 0) for out in outs]
     while pending:
@@ -284,7 +283,7 @@ def first_rows_read(graph: Any, outs: list[Any]) -> int | None:
 
 
 def _from_the_start(entry: Any) -> int | None:
-    """How many rows at the start an index or slice is about; None if it may be more."""
+    """Return how many rows at the start an index or slice reads; None if it may be more."""
     if isinstance(entry, int):
         return entry + 1 if entry >= 0 else None
     if not isinstance(entry, Slice):

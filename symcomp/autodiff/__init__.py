@@ -1,1 +1,3 @@
-"""Derivatives: the reverse walk (`grad`, `Lop`), the forward walk (`Rop`), and what uses them."""
+"""Derivatives: the reverse walk (`grad`, `Lop`), the forward walk (`Rop`), and functions built on
+them.
+"""

@@ -1,5 +1,4 @@
-"""Derivatives against finite differences: element by element for the L-op, along directions for the
-R-op.
+"""Check derivatives against finite differences: the L-op by elements, the R-op along directions.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ class NumericGradient:
     Parameters
     ----------
     f : callable
-        From a list of arrays to one array.
+        Maps a list of arrays to one array.
     values : list of ndarray
     wrt : sequence of int
         Positions of the values to differentiate.
     seed : ndarray
-        Of the shape of ``f(values)``.
+        An array of the shape of ``f(values)``.
     step : float
     """
 
@@ -92,7 +91,7 @@ def check_derivatives(
     Parameters
     ----------
     inputs : sequence of TensorVariable
-        Those that are floating are differentiated.
+        The floating ones are differentiated.
     output : TensorVariable
         Whole numbers, as those of ``argmax``, have the derivative zero.
     values : sequence of ndarray
@@ -101,7 +100,7 @@ def check_derivatives(
     eps, abs_tol, rel_tol : float, optional
         Step and tolerances; by default suited to the least precise dtype.
     compile_graph : callable
-        How to compute a graph.
+        Compiles a graph to a function.
     forward : bool
         Check the R-op too.
 
@@ -150,7 +149,9 @@ def _check_forward(
     rtol: float,
     compile_graph: Compile,
 ) -> None:
-    """<seed, J v> must equal <J^T seed, v> for random v, one input at a time and all together."""
+    """Check that <seed, J v> equals <J^T seed, v> for random v, one input at a time and all
+    together.
+    """
     directions = [_random(rng, values[i].shape, x.dtype) for i, x in zip(wrt, targets, strict=True)]
     symbols = [x.type("direction") for x in targets]
     groups = [[i] for i in range(len(targets))]
@@ -180,7 +181,8 @@ def _types(targets: Sequence[Any], group: Sequence[int]) -> str:
 
 
 def _random(rng: np.random.Generator, shape: Any, dtype: str) -> Any:
-    """Numbers of magnitude 0.5 to 1.5 and random sign, so that no error is multiplied by zero."""
+    """Draw numbers of magnitude 0.5 to 1.5 and random sign, so that no error is multiplied by zero.
+    """
     sample = (rng.random(shape) + 0.5) * rng.choice([-1.0, 1.0], shape)
     if dtypes.is_complex(dtype):
         sample = sample + 1j * (rng.random(shape) + 0.5)

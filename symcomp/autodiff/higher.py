@@ -24,12 +24,12 @@ def jacobian(
     consider_constant: Sequence[Variable] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
-    """All partial derivatives of a tensor.
+    """Return all partial derivatives of a tensor.
 
     Parameters
     ----------
     expression : TensorVariable
-        Of any rank (Theano: 0 or 1), and real.
+        A real tensor of any rank (Theano: 0 or 1).
     wrt : TensorVariable or list or tuple of TensorVariable
     consider_constant, disconnected_inputs
         As for ``grad``.
@@ -37,8 +37,8 @@ def jacobian(
     Returns
     -------
     TensorVariable or list or tuple of TensorVariable
-        Of shape ``expression.shape + x.shape``; element [i, j] is d expression[i] / d x[j]. For a
-        complex x, row i is the gradient of expression[i].
+        Tensors of shape ``expression.shape + x.shape``; element [i, j] is d expression[i] / d x[j].
+        For a complex x, row i is the gradient of expression[i].
 
     Raises
     ------
@@ -67,7 +67,7 @@ def jacobian(
     flat: Any = expression.flatten()
 
     def row(i: TensorVariable) -> list[Any]:
-        # Seeding with a unit vector keeps the forward graph out of the loop.
+        # The unit vector as seed keeps the forward graph out of the loop.
         unit = flat.zeros_like()[i].set(as_tensor_variable(1.0, dtype=flat.dtype))
         return Lop([flat], targets, [unit], consider_constant, disconnected_inputs)
 
@@ -87,7 +87,7 @@ def hessian(
     consider_constant: Sequence[Variable] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
-    """All second derivatives of a scalar with respect to vectors, each with itself.
+    """Return all second derivatives of a scalar with respect to vectors, each with itself.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def hessian(
 
 @without_garbage_collection
 def hessian_vector_product(cost: Any, wrt: Any, p: Any) -> Any:
-    """The Hessian of a scalar times a direction, at about the price of two gradients.
+    """Return the Hessian of a scalar times a direction, at about the cost of two gradients.
 
     Forward over reverse (Pearlmutter, 1994, "Fast exact multiplication by the Hessian").
 
@@ -133,7 +133,7 @@ def hessian_vector_product(cost: Any, wrt: Any, p: Any) -> Any:
     ----------
     cost : scalar TensorVariable
     wrt : Variable or list or tuple of Variable
-        Of any ranks; blocks between different elements are included.
+        Tensors of any ranks; blocks between different elements are included.
     p : tensor_like or list or tuple of them
         The direction, shaped as ``wrt``.
 

@@ -52,21 +52,21 @@ def grad(
     consider_constant : sequence of Variable, optional
         Not to be differentiated through.
     disconnected_inputs : {"raise", "warn", "ignore"}
-        What to do if ``cost`` does not depend on an element of ``wrt``.
+        The action if ``cost`` does not depend on an element of ``wrt``.
     add_names : bool
         Name the results ``(dcost/dx)`` where both have names.
     known_grads : mapping of Variable to its gradient, optional
         Gradients to start from. They are taken as complete: what ``cost`` or another of them would
         send to the same variable is not added, nor is the 1 of ``cost`` itself.
     return_disconnected : {"zero", "None", "Disconnected"}
-        What stands for the gradient of something disconnected.
+        The gradient of a disconnected variable.
     null_gradients : {"raise", "return"}
-        What to do where the derivative is undefined or not implemented.
+        The action where the derivative is undefined or not implemented.
 
     Returns
     -------
     Variable or list or tuple of Variable
-        Of the shapes of ``wrt``, and their dtypes where those are floating (for an integer
+        Gradients of the shapes of ``wrt``, and of their floating dtypes (for an integer
         variable, the gradient of the function continued to the reals, in a float dtype). A complex
         x has the gradient dcost/dRe(x) + i dcost/dIm(x).
 
@@ -110,8 +110,8 @@ def Lop(
     disconnected_inputs: str = "raise",
     null_gradients: str = "raise",
 ) -> Any:
-    """The vector-Jacobian product: ``eval_points`` times the Jacobian of ``f`` with respect to
-    ``wrt``.
+    """Return the vector-Jacobian product: ``eval_points`` times the Jacobian of ``f`` with respect
+    to ``wrt``.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def Lop(
     Returns
     -------
     Variable or list or tuple of Variable
-        Of the shapes of ``wrt``.
+        Tensors of the shapes of ``wrt``.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def subgraph_grad(
     wrt : list of Variable
         Parameters of this part.
     end : list of Variable
-        Where to stop; they are taken as constants.
+        The variables to stop at, which are taken as constants.
     start : mapping of Variable to its gradient, optional
         The gradients found for the ``end`` of the part after this one.
     cost : scalar Variable, optional
@@ -198,8 +198,8 @@ def subgraph_grad(
     if cost is None and not start:
         raise GradientError("subgraph_grad: give start gradients, a cost, or both")
     params = list(dict.fromkeys([*wrt, *end]))
-    # A stopping point is differentiated against, but not through: the walk goes no further than
-    # `end`. For the same reason, gradients of `start` lack what flows from one of them to another.
+    # The walk stops at ``end``: it is differentiated against, but not through. For the same reason,
+    # gradients of ``start`` lack contributions from one of them to another.
     parts: list[list[Any] | None] = [
         None if not start else Lop(list(start), params, list(start.values()), end, "ignore"),
         None if cost is None else grad(cost, params, end, disconnected_inputs="ignore"),
@@ -212,12 +212,28 @@ def subgraph_grad(
 
 
 def grad_undefined(op: Any, position: int, x: Variable, comment: str = "") -> Variable:
-    """What a pullback returns for an input at which the derivative does not exist."""
+    """Return the mark of a pullback for an input in which the derivative does not exist.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp.gradient import grad_undefined
+    >>> grad_undefined("op", 0, T.dvector("x")).type.reason
+    'the derivative of op in input 0 (x) is undefined. '
+    """
     return NullType(f"the derivative of {op} in input {position} ({x}) is undefined. {comment}")()
 
 
 def grad_not_implemented(op: Any, position: int, x: Variable, comment: str = "") -> Variable:
-    """What a pullback returns for an input at which the derivative exists but is not written."""
+    """Return the mark of a pullback for an input whose derivative exists but is not implemented.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp.gradient import grad_not_implemented
+    >>> grad_not_implemented("op", 0, T.dvector("x")).type.reason
+    'the derivative of op in input 0 (x) is not implemented. '
+    """
     return NullType(
         f"the derivative of {op} in input {position} ({x}) is not implemented. {comment}"
     )()
@@ -278,7 +294,7 @@ class _ReverseWalk:
                     f"pullback of {node.op} gave {len(terms)} gradients for {len(node.inputs)} "
                     "inputs"
                 )
-        # An op that contains a graph does not tell its pullback of outputs without a gradient.
+        # An op that contains a graph does not pass outputs without a gradient to its pullback.
         if wanted and (not asked or node.op.inner_graphs()):
             poisoned |= self._undefined(node, wanted)
         for i in wanted:
@@ -288,15 +304,16 @@ class _ReverseWalk:
                 self._terms.setdefault(x, []).append(self._leave_branches(node, x, term))
 
     def _gradient(self, node: Apply, out: Variable) -> Variable | None:
-        """The gradient of a node's output; None for whole numbers, which have none but zero."""
+        """Return the gradient of a node's output; None for integers, whose gradient is always zero.
+        """
         if out not in self._terms:
             return None
         total = self._sum(out)
         return None if stops_at(node, out) and not isinstance(total.type, NullType) else total
 
     def _undefined(self, node: Apply, wanted: Sequence[int]) -> dict[int, Variable]:
-        """Null gradients for the inputs in which an output that the cost reads has no derivative,
-        whatever the gradient of that output is.
+        """Return null gradients for the inputs in which an output that the cost reads has no
+        derivative, whatever the gradient of that output is.
         """
         reasons = node.op.undefined_derivatives(node)
         if not reasons:
@@ -307,20 +324,20 @@ class _ReverseWalk:
         return {i: NullType(why)() for i, why in found.items() if why is not None}
 
     def _leave_branches(self, node: Apply, x: Variable, term: Any) -> Any:
-        """``term``, made lazy where it flows out of branches of ifelse to what stands outside.
+        """Make ``term`` lazy where it flows out of a branch of ifelse to a variable outside.
 
-        Without that, the gradient would compute the branch not taken, and multiply its derivatives
-        by zero: NaN where they are infinite.
+        Otherwise the gradient would compute the branch that was not taken, and multiply its
+        derivatives by zero: NaN where they are infinite.
         """
         regions = self._regions[node]
         outside = self._regions.get(x.owner, ALWAYS) if x.owner is not None else ALWAYS
         if regions in (ALWAYS, outside) or not isinstance(term.type, TensorType):
             return term
-        # Zeros like x, not like the term: to know the shape of the term is to compute it.
+        # Zeros like x, not like the term: the shape of the term is only known by computing it.
         zeros = x.zeros_like(term.dtype) if isinstance(x, TensorVariable) else term.zeros_like()
         (region, *others) = regions
         if not others and region is not None and self._regions[region[0]] == ALWAYS:
-            # By the condition itself: what flows out of the other branch is of the same choice.
+            # The same condition variable, so that the choices for both branches merge into one.
             choices = (term, zeros) if region[1] == 0 else (zeros, term)
             return ifelse(region[0].inputs[0], *choices)
         active = is_active(regions, self._regions, self._rank, self._active)
@@ -339,12 +356,12 @@ class _ReverseWalk:
         return total
 
     def results(self, disconnected: str, instead: str, null: str) -> list[Any]:
-        """The gradients with respect to the targets, in terms of the graph as it was given."""
+        """Return the gradients with respect to the targets, in terms of the original graph."""
         found = [self._result(x, disconnected, instead, null) for x in self._targets]
         return self._stable.original(found)
 
     def _result(self, x: Variable, disconnected: str, instead: str, null: str) -> Variable | None:
-        """The gradient with respect to ``x``."""
+        """Return the gradient with respect to ``x``."""
         if x in self._terms:
             gradient = self._sum(x)
             if null == "raise" and isinstance(gradient.type, NullType):
@@ -370,7 +387,7 @@ class _ReverseWalk:
 def _connected_to(
     starts: Iterable[Variable], order: list[Apply], patterns: Mapping[Apply, Any]
 ) -> set[Variable]:
-    """The variables whose values take part in those of ``starts``."""
+    """Return the variables whose values ``starts`` depend on."""
     connected = set(starts)
     for node in reversed(order):
         live = [out in connected for out in node.outputs]
@@ -387,7 +404,7 @@ def _reached_from(
     patterns: Mapping[Apply, Any],
     walls: Collection[Variable] = (),
 ) -> set[Variable]:
-    """The variables in whose values ``targets`` take part, other than through ``walls``."""
+    """Return the variables that depend on ``targets``, other than through ``walls``."""
     reached = set(targets)
     for node in order:
         for x, row in zip(node.inputs, patterns[node], strict=True):
@@ -397,12 +414,12 @@ def _reached_from(
 
 
 def first_connected(row: Sequence[bool], marks: Sequence[Any]) -> Any:
-    """The first of ``marks`` that is not None and that ``row`` connects to; else None."""
+    """Return the first of ``marks`` that is not None and that ``row`` connects to; else None."""
     return next((m for on, m in zip(row, marks, strict=True) if on and m is not None), None)
 
 
 def stops_at(node: Apply, out: Variable) -> bool:
-    """Whether derivatives end at an output, as it jumps from one whole number to another."""
+    """Tell whether derivatives end at an output because its values are integers."""
     return _is_discrete(out) and not node.op.takes_apart
 
 
@@ -411,7 +428,7 @@ def _is_discrete(x: Variable) -> bool:
 
 
 def _fit(x: Variable, term: Any, who: str) -> Any:
-    """``term``, given by ``who``, checked against, and cast to, the type of ``x``."""
+    """Return ``term``, given by ``who``, checked against, and cast to, the type of ``x``."""
     if isinstance(term.type, NullType):
         return term
     if not isinstance(x.type, TensorType):
@@ -433,7 +450,8 @@ def _fit(x: Variable, term: Any, who: str) -> Any:
 
 
 def zeros_for(x: Any) -> TensorVariable:
-    """Zeros of the shape of ``x``, in its dtype if it is floating, else ``config.floatX``."""
+    """Return zeros of the shape of ``x``, in its dtype if it is floating, else ``config.floatX``.
+    """
     if not isinstance(x, TensorVariable):
         if not hasattr(x, "zeros_like"):
             raise NullTypeGradError(f"{x} of type {x.type} has no zero gradient")

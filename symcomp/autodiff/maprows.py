@@ -1,8 +1,7 @@
-"""MapRows: z[i] = body(i, captured) for i in range(n), without recurrence; what jacobian is built
-on.
+"""MapRows: z[i] = body(i, captured) for i in range(n), without recurrence; jacobian is built on it.
 
-It is closed under differentiation: its pullback sums, and its pushforward maps, another body over
-the same rows.
+MapRows is closed under differentiation: its pullback sums, and its pushforward maps, another body
+over the same rows.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ Run = Callable[[Sequence[Any]], list[Any]]
 class MapRows(Op):
     """z_k[i] = body_k(i, captured), stacked over i < n; or its sum over i, where ``summed[k]``.
 
-    Inputs: n, one shape vector per output (the shape of one row's output), then what the body
-    captures. Inputs of ``body``: the row number and what it captures.
+    Inputs: n, one shape vector per output (the shape of one row's output), then the variables that
+    the body captures. Inputs of ``body``: the row number and the captured variables.
     """
 
     body: ClosedGraph
@@ -198,7 +197,7 @@ def map_rows(
     item_shapes : sequence of int64 vector variables
         The shape of ``row(i)[k]``.
     summed : sequence of bool
-        Whether to add the rows instead of stacking them.
+        If true, add the rows instead of stacking them.
     """
     index = TensorType("int64", ())("i")
     outputs = row(index)
@@ -209,7 +208,9 @@ def map_rows(
 
 
 def _frontier(outputs: Sequence[Any], index: Variable) -> list[Variable]:
-    """What the part of the graph that depends on ``index`` takes from the rest, constants apart."""
+    """Return the variables outside of the ``index``-dependent part of the graph that this part
+    reads, without constants.
+    """
     varying: set[Variable] = {index}
     nodes = toposort(outputs)
     for node in nodes:

@@ -76,7 +76,7 @@ class GradScale(GradientMarker):
 
 
 def disconnected_grad(x: Any) -> Any:
-    """``x``, treated by ``grad`` and ``Rop`` as not depending on anything.
+    """Return ``x``, treated by ``grad`` and ``Rop`` as not depending on anything.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def disconnected_grad(x: Any) -> Any:
     Returns
     -------
     Variable
-        Of the same type and value.
+        A variable of the same type and value.
 
     Examples
     --------
@@ -99,12 +99,21 @@ def disconnected_grad(x: Any) -> Any:
 
 
 def consider_constant(x: Any) -> Any:
-    """``x`` with a zero derivative: the older name of ``zero_grad``."""
+    """Return ``x`` with a zero derivative: the older name of ``zero_grad``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp import gradient
+    >>> x = T.dscalar("x")
+    >>> T.grad(gradient.consider_constant(x) * x, x).eval({x: 3.0})
+    array(3.)
+    """
     return ZeroGrad()(x)
 
 
 def zero_grad(x: Any) -> Any:
-    """``x`` with a zero derivative; unlike ``disconnected_grad``, it stays connected.
+    """Return ``x`` with a zero derivative; unlike ``disconnected_grad``, it stays connected.
 
     Examples
     --------
@@ -118,12 +127,21 @@ def zero_grad(x: Any) -> Any:
 
 
 def undefined_grad(x: Any) -> Any:
-    """``x``, through which a gradient is an error (NullTypeGradError)."""
+    """Return ``x``; a gradient through it is an error (NullTypeGradError).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp import gradient
+    >>> x = T.dvector("x")
+    >>> gradient.undefined_grad(x).eval({x: [1.0]})
+    array([1.])
+    """
     return UndefinedGrad()(x)
 
 
 def grad_clip(x: Any, lower_bound: float, upper_bound: float) -> Any:
-    """``x``, whose gradient is clipped elementwise to ``[lower_bound, upper_bound]``.
+    """Return ``x``; the gradient of ``x`` is clipped elementwise to ``[lower_bound, upper_bound]``.
 
     Examples
     --------
@@ -140,7 +158,7 @@ def grad_clip(x: Any, lower_bound: float, upper_bound: float) -> Any:
 
 
 def grad_scale(x: Any, multiplier: float) -> Any:
-    """``x``, whose gradient is multiplied by ``multiplier``.
+    """Return ``x``; the gradient of ``x`` is multiplied by ``multiplier``.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def Rop(
     return_disconnected: str = "zero",
     null_gradients: str = "raise",
 ) -> Any:
-    """The Jacobian-vector product: the Jacobian of ``f`` with respect to ``wrt`` times
+    """Return the Jacobian-vector product: the Jacobian of ``f`` with respect to ``wrt`` times
     ``eval_points``.
 
     Parameters
@@ -48,16 +48,16 @@ def Rop(
     eval_points : tensor_like or sequence of tensor_like or None
         A direction for each element of ``wrt``, of its shape; None is a zero direction.
     disconnected_outputs : {"raise", "warn", "ignore"}
-        What to do if an element of ``f`` does not depend on ``wrt``.
+        The action if an element of ``f`` does not depend on ``wrt``.
     return_disconnected : {"zero", "None", "Disconnected"}
-        What stands for the derivative of something disconnected.
+        The derivative of a disconnected output.
     null_gradients : {"raise", "return"}
-        What to do where the derivative is undefined or not implemented.
+        The action where the derivative is undefined or not implemented.
 
     Returns
     -------
     Variable or list or tuple of Variable
-        Of the shapes of ``f``.
+        Tensors of the shapes of ``f``.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def _directions(sources: Sequence[Variable], eval_points: Any) -> dict[Variable,
 
 
 def _fit_tangent(x: Variable, dx: Any, who: str) -> Any:
-    """``dx`` checked against, and cast to, the type of ``x``."""
+    """Return ``dx`` checked against, and cast to, the type of ``x``."""
     if isinstance(dx.type, NullType):
         return dx
     if not isinstance(x.type, TensorType):
@@ -150,7 +150,7 @@ def _fit_tangent(x: Variable, dx: Any, who: str) -> Any:
 
 
 def _stops(node: Apply) -> bool:
-    """True for an op of positions or orders, which has no R-op rule at all: in forward mode, as in
+    """Tell whether an op gives positions or orders, and so has no R-op rule: in forward mode, as in
     Theano, its results do not depend on its inputs.
     """
     return type(node.op).pushforward is Op.pushforward and all(map(_is_discrete, node.outputs))
@@ -170,7 +170,7 @@ def _push(
     poisoned = [first_connected(column, nulls) for column in zip(*pattern, strict=True)]
     continuous = not all(stops_at(node, y) for y in node.outputs)
     asked = continuous and any(dx is not None for dx in usable) and None in poisoned
-    # An op that contains a graph does not tell its pushforward of inputs that move by nothing.
+    # An op that contains a graph does not pass inputs without a tangent to its pushforward.
     if not asked or node.op.inner_graphs():
         poisoned = _undefined(node, poisoned, moving)
     found: list[Any] = poisoned
@@ -190,8 +190,8 @@ def _push(
 
 
 def _undefined(node: Apply, poisoned: list[Any], moving: Collection[Variable]) -> list[Any]:
-    """``poisoned``, with null tangents for the outputs without a derivative in an input that the
-    sources reach.
+    """Return ``poisoned``, with null tangents for the outputs without a derivative in an input that
+    depends on the sources.
     """
     if not any(x in moving for x in node.inputs):
         return poisoned

@@ -1,12 +1,11 @@
-"""Derivatives of the stable form: before a graph is differentiated, the rules of stabilization are
-applied to a copy of it.
+"""Stabilize a copy of a graph before it is differentiated, by the rules of stabilization.
 
 The derivative of ``log(1 + exp(x))`` as written is ``exp(x) / (1 + exp(x))``, inf / inf for large
-x, and no later rewriting can know what was lost. That of its stable form, ``softplus(x)``, is
-``sigmoid(x)``.
+x, and no later rewrite can recover the lost value. The derivative of its stable form,
+``softplus(x)``, is ``sigmoid(x)``.
 
-The results speak of the variables of the user's graph again: whoever replaces one of them (by
-``givens`` or ``clone_replace``) replaces it in its derivatives, too.
+The results are expressions of the variables of the user's graph again: replacing one of these (by
+``givens`` or ``clone_replace``) replaces it in the derivatives, too.
 """
 
 from __future__ import annotations
@@ -54,13 +53,9 @@ class Pin(Op):
 class StableForm:
     """The graph of some variables, stabilized.
 
-    Parameters
-    ----------
-    outputs : iterable of Variable
-        What is to be differentiated.
-    fixed : iterable of Variable
-        Variables on the way that must be there in the stable form, too, as derivatives are taken
-        with respect to them or stop there.
+    Parameters ---------- outputs : iterable of Variable The variables to differentiate. fixed :
+    iterable of Variable Intermediate variables that the stable form must keep, as derivatives are
+    taken with respect to them or stop there.
     """
 
     def __init__(self, outputs: Iterable[Variable], fixed: Iterable[Variable]) -> None:
@@ -73,11 +68,11 @@ class StableForm:
             self._stabilize(order, outputs, {*outputs, *fixed}, rules)
 
     def image(self, variable: Variable) -> Variable:
-        """What stands for an output or a fixed variable; itself if nothing was to be done."""
+        """Return the stable form of an output or a fixed variable; itself if no rule applied."""
         return self._image.get(variable, variable)
 
     def original(self, results: Sequence[Any]) -> list[Any]:
-        """Results, in terms of the variables of the graph given; None stays."""
+        """Return results in terms of the variables of the original graph; None stays."""
         if not self._back:
             return list(results)
         some = [r for r in results if r is not None]
@@ -87,7 +82,7 @@ class StableForm:
     def _stabilize(
         self, order: list[Apply], outputs: list[Variable], fixed: set[Variable], rules: RuleSet
     ) -> None:
-        # A constant that derivatives are taken with respect to has no value for rules.
+        # Pinned: rules must not fold a constant that derivatives are taken with respect to.
         images: dict[Variable, Variable] = {
             v: v.type() for n in order for v in n.inputs if isinstance(v, Constant) and v in fixed
         }
@@ -117,7 +112,7 @@ class StableForm:
 
 
 def _rules() -> RuleSet:
-    """The rules that the configuration does not exclude."""
+    """Return the rules that the configuration does not exclude."""
     if config.optimizer in ("None", "merge"):
         return RuleSet([])
     excluded = {tag for tag in config.optimizer_excluding.split(":") if tag}
@@ -125,7 +120,7 @@ def _rules() -> RuleSet:
 
 
 def _applicable(rules: RuleSet, order: Sequence[Apply]) -> bool:
-    """True if a rule applies somewhere, or might once equal nodes are merged."""
+    """Tell whether a rule applies somewhere, or might once equal nodes are merged."""
     facts = SimpleNamespace(facts={})
     seen: dict[Any, Variable] = {}
     for node in order:

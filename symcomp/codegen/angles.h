@@ -1,5 +1,6 @@
 /* Sine, cosine and tangent of large doubles, operation by operation those of
-   symcomp/ops/trigonometry.py, which explains them. c_tables.py writes TWO_OVER_PI before this. */
+   symcomp/ops/trigonometry.py, where they are explained. c_tables.py writes TWO_OVER_PI before
+   this. */
 
 struct part {
     double hi, lo;
@@ -8,11 +9,13 @@ struct part {
 INLINE struct part part_of(double x, double y)
 {
     double total = x + y;
-    return (struct part){total, y - (total - x)};
+    struct part z = {total, y - (total - x)};
+    return z;
 }
 
-/* The sine and cosine of what whole quarter turns leave of |x|, and these modulo 4. */
-static inline int parts_of_large(double x, struct part *sine, struct part *cosine)
+/* The sine and cosine of the remainder of |x| after whole quarter turns; returns the turns
+   modulo 4. */
+HELPER int parts_of_large(double x, struct part *sine, struct part *cosine)
 {
     uint64_t bits = bits_of(x), whole = (bits & 0xfffffffffffffu) | 0x10000000000000u, window[3];
     int place = (int)(bits >> 52 & 0x7ff) - 1075 + TWO_OVER_PI_ZEROS - 2;
@@ -42,8 +45,8 @@ static inline int parts_of_large(double x, struct part *sine, struct part *cosin
     return (int)((turns - (unsigned __int128)rest) >> 126);
 }
 
-/* The sine of |x| and so many quarter turns; NaN where x is not finite. */
-static inline double sine_of_large(double x, int turns)
+/* The sine of |x| plus `turns` quarter turns; NaN if x is not finite. */
+HELPER double sine_of_large(double x, int turns)
 {
     struct part sine, cosine;
     if (!(fabs(x) < INFINITY))

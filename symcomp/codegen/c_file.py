@@ -1,4 +1,6 @@
-"""The C file of kernels: what they need of the headers, and each of their sources once."""
+"""Write the C file of kernels: the parts of the headers that they call, and each of their sources
+once.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from symcomp.codegen.c_printer import Kernel
 from symcomp.codegen.c_tables import angle_tables, error_tables, gamma_tables
 
 _HEADERS = ("scalars.h", "elementary.h")
-# The loops around bodies.
-_LOOPS = ("turned.h", "nest_loops.h", "reduction.h")
+# The loops around bodies
+_LOOPS = ("transpose_blocks.h", "nest_loops.h", "reduction.h")
 _OF_GAMMA_FUNCTIONS = ("pairs.h", "wide_gamma.h", "gamma.h", "incomplete_gamma.h")
 _OF_FUNCTIONS = (
     "elementary.h",
@@ -23,14 +25,14 @@ _OF_FUNCTIONS = (
     "scaled_products.h",
     *_OF_GAMMA_FUNCTIONS,
     "special.h",
-    "lines.h",
-    "log_lines.h",
+    "kept_arrays.h",
+    "log_reduction.h",
 )
 _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
     "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
 }
-# The loops around bodies, and how files have them.
+# Loop functions that files may call from the installed library, and how they declare them.
 _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _HEAD = re.compile(r"[^;{(]*?\b(?:F\((\w+)\)|(\w+))\(")
@@ -40,7 +42,7 @@ _OF_GAMMA = re.compile(r"\bg_\w+\(")
 
 
 def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
-    """The text of a C file with these kernels, each once.
+    """Return the text of a C file with these kernels, each once.
 
     Parameters
     ----------
@@ -73,20 +75,21 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         parts += [gamma_tables(), *map(_header, _OF_GAMMA_FUNCTIONS)]
     if any(_OF_SPECIAL.search(text) for text in sources):
         parts += [error_tables(), _header("special.h")]
-    parts += [_header("lines.h")]
-    parts += [_header("log_lines.h")] if any("log_lines(" in text for text in sources) else []
+    parts += [_header("kept_arrays.h")]
+    parts += [_header("log_reduction.h")] if any("log_lines(" in text for text in sources) else []
     return "\n".join((*parts, *sources))
 
 
 @cache
 def nest_version() -> str:
-    """What the names of exported loops end with: another for other loops."""
+    """Return the suffix of the names of exported loops; it changes with the text of the loops."""
     text = "".join(map(_header, (*_HEADERS, "stable.h", "nest.h", *_LOOPS)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _calls_vectors(called: set[str]) -> bool:
-    """Whether one of these functions is declared in ``vector_math.h``, or calls one that is."""
+    """Tell whether one of these functions is declared in ``vector_math.h``, or calls one that is.
+    """
     declared = set(re.findall(r"extern \w+ (\w+)\(", _header("vector_math.h")))
     texts, more = _functions_of_headers(), called
     seen: set[str] = set()
@@ -99,10 +102,12 @@ def _calls_vectors(called: set[str]) -> bool:
 
 @cache
 def _functions_of_headers() -> dict[str, Callable[[], str]]:
-    """What gives the text of each function, by its name for each kind of real numbers."""
+    """Return, by name and for each kind of real numbers, the function that gives the text of a C
+    function.
+    """
     found: dict[str, Callable[[], str]] = {}
     for header in _OF_FUNCTIONS:
-        for text in re.split(r"^(?=INLINE |static )", _header(header), flags=re.M):
+        for text in re.split(r"^(?=INLINE |HELPER |static )", _header(header), flags=re.M):
             if head := _HEAD.match(text):
                 for end in ("", "f") if head[1] else ("",):
                     of_kind = partial(re.sub, r"\bF\((\w+)\)", rf"\1{end}", text)

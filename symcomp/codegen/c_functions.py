@@ -1,4 +1,4 @@
-"""Transcendental functions in C: for each row, what its arguments are converted to and its form.
+"""Transcendental functions in C: for each row, the type of its arguments and its C expression.
 
 Functions with the prefix m_ are those of `elementary.h`, with g_ of `gamma.h` and
 `incomplete_gamma.h`, with e_ of `special.h`; the others are C's own, or of `stable.h`.
@@ -61,7 +61,7 @@ _OF_C = {
     "expm1": "c_expm1",
 }  # fmt: skip
 
-# Those of complex numbers.
+# Functions of complex numbers.
 OF_COMPLEX: dict[str, str] = {
     **{name: f"{function}{{s}}(x)" for name, function in _OF_C.items()},
     "log10": "c_scaled{s}(clog{s}(x), 0.43429448190325182765)",

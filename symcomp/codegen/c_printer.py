@@ -1,14 +1,14 @@
-"""Kernels in C: tables for the shared loops, and the function that is called.
+"""Print kernels in C: tables for the shared loops, and the entry function.
 
 The function NAME of a kernel is
 
     int NAME(char *const *data, const int64_t *shape, const int64_t *strides,
              const struct team *team)
 
-with the pointers of inputs, outputs and literals, the lengths of all axes, for each input and
-output a row of strides in bytes, and those who share large loops: a number of threads and a
-function that has them do parts of some work (``nest.h``). It returns 0, or 1 if an axis is empty
-that must not be.
+with the pointers of inputs, outputs and literals, the lengths of all axes, a row of strides in
+bytes for each input and output, and the team that shares large loops: a number of threads and a
+function that runs parts of some work on them (``nest.h``). It returns 0, or 1 if an axis that must
+not be empty is empty.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from symcomp.codegen.c_text import function_text
-from symcomp.codegen.loopir.kernel import Body, Kept, LogLines, Loops, Nests, Part, Sweep
+from symcomp.codegen.loopir.kernel import Body, Kept, LogReduction, Loops, Nests, Part, Sweep
 from symcomp.core.record import record
 from symcomp.ops.formula import Literal
 
-# What a text calls itself until its name, which depends on it, is known.
+# Placeholders for a kernel's own name, which is a hash of its text.
 _SELF, _LOOPS = "NAME", "LOOPS"
 
 
@@ -34,9 +34,9 @@ class Kernel:
     Attributes
     ----------
     name : str
-        Of the function; different for different sources.
+        The name of the function; a hash of the source.
     source : str
-        It and what it alone needs.
+        The function, and static functions that it alone calls.
     literals : tuple of Literal
         Arguments of the function after the outputs: pointers to these numbers.
     elementwise : bool
@@ -54,7 +54,7 @@ class Kernel:
 
 
 def print_loops(loops: Loops, literals: tuple[Literal, ...]) -> Kernel:
-    """The kernel of one nest."""
+    """Print the kernel of one nest."""
     functions = [line for f in loops.functions for line in function_text(f, _SELF)]
     prefix, needed = _named("loops", functions)
     sweep = loops.sweep
@@ -64,7 +64,7 @@ def print_loops(loops: Loops, literals: tuple[Literal, ...]) -> Kernel:
 
 
 def print_nests(nests: Nests, literals: tuple[Literal, ...]) -> Kernel:
-    """The kernel of several nests, which calls those of its parts."""
+    """Print the kernel of several nests, which calls those of its parts."""
     kernels = [print_loops(part.loops, ()) for part in nests.parts]
     body = ["int failed = 0;"]
     if nests.kept:
@@ -77,8 +77,8 @@ def print_nests(nests: Nests, literals: tuple[Literal, ...]) -> Kernel:
     return Kernel(name, source, literals, needs=needs)
 
 
-def print_log_lines(lines: LogLines) -> Kernel:
-    """The kernel of a function of lines with loops of its own."""
+def print_log_reduction(lines: LogReduction) -> Kernel:
+    """Print the kernel of an along-axis function with loops of its own."""
     rank = len(lines.reduced)
     body = [
         f"static const uint8_t reduced[] = {{{_numbers(lines.reduced)}}};",
@@ -89,14 +89,14 @@ def print_log_lines(lines: LogLines) -> Kernel:
 
 
 def _named(kind: str, lines: Sequence[str]) -> tuple[str, str]:
-    """A name that differs for different lines, and their text with it."""
+    """Return a name that is a hash of the lines, and their text with it."""
     text = "\n".join(lines) + "\n"
     name = f"{kind}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return name, text.replace(_SELF, name)
 
 
 def _entry(body: Iterable[str]) -> list[str]:
-    """The function that is called."""
+    """Return the entry function of a kernel."""
     head = f"int {_SELF}(KERNEL_ARGUMENTS)"
     return [f"{head};", head, "{", *_indented(body), "}"]
 
@@ -113,7 +113,7 @@ def _numbers(entries: Iterable[int]) -> str:
 
 
 def _tables(sweep: Sweep) -> list[str]:
-    """What the shared loops know of the kernel."""
+    """Return the tables that describe the kernel to the shared loops."""
     total = len(sweep.dtypes)
     padding = [False] * (total - len(sweep.stretched))
     stretched = [[p[axis] for p in sweep.stretched] + padding for axis in range(sweep.rank)]
@@ -178,7 +178,7 @@ def _body_of_nest(sweep: Sweep) -> list[str]:
 
 
 def _kept_tables(nests: Nests) -> list[str]:
-    """The arrays that are kept, and what they hold at the beginning."""
+    """Return the declarations of the temporary arrays, and the calls that fill them."""
     rank, kept = nests.rank, nests.kept
     lines = [
         f"static const uint8_t size[] = {{{_numbers(np.dtype(k.dtype).itemsize for k in kept)}}};",
@@ -194,7 +194,7 @@ def _kept_tables(nests: Nests) -> list[str]:
 
 
 def _filled(nests: Nests, number: int, kept: Kept) -> str:
-    """The call that fills an array."""
+    """Return the call that fills an array."""
     rank, to = nests.rank, f"(int32_t *)(kept + at[{number}])"
     source = kept.positions_of
     if source is None:

@@ -1,4 +1,4 @@
-"""Scalar functions in C: for each row of the table, an expression for each kind of dtype.
+"""Scalar functions in C: for each row of the table, a C expression for each kind of dtype.
 
 In a template x, y and w are the arguments, T is the C type computed in, s the suffix of its
 functions (f for float). A value of float16 is a float that has been rounded to it.
@@ -17,7 +17,7 @@ from symcomp.codegen.c_functions import FUNCTIONS, OF_COMPLEX
 from symcomp.core.record import record
 from symcomp.ops.elemwise import ScalarOp
 
-# How a value is held, and how it lies in memory where that differs.
+# The C type of a value, and its type in memory where that differs.
 C_TYPES = {
     "bool": "uint8_t", "float16": "float", "float32": "float", "float64": "double",
     **{f"{sign}int{n}": f"{sign}int{n}_t" for sign in ("", "u") for n in (8, 16, 32, 64)},
@@ -32,7 +32,7 @@ COMPLEX = {"complex64": "float32", "complex128": "float64"}
 
 @record
 class Template:
-    """How a row is computed.
+    """The C expressions of a row.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Template:
     truth: bool = False
 
     def form(self, kind: str) -> str | None:
-        """The expression for a kind of dtype."""
+        """Return the expression for a kind of dtype."""
         return next((text for kinds, text in self.forms.items() if kind in kinds), None)
 
 
@@ -63,7 +63,7 @@ def _test(**forms: str) -> Template:
 
 
 _COMPARISONS = {"lt": "<", "gt": ">", "le": "<=", "ge": ">=", "eq": "==", "neq": "!="}
-# C has no order of complex numbers.
+# C does not order complex numbers.
 _ORDER = {
     "lt": "c_gt{s}(y, x)", "gt": "c_gt{s}(x, y)", "le": "c_ge{s}(y, x)", "ge": "c_ge{s}(x, y)",
 }  # fmt: skip
@@ -143,7 +143,7 @@ TEMPLATES: dict[str, Template] = {
 
 @record
 class ScalarText:
-    """The C of a row applied to values of some dtypes.
+    """The C expression of a row applied to values of some dtypes.
 
     Attributes
     ----------
@@ -160,20 +160,20 @@ class ScalarText:
     calls: bool
 
     def of(self, names: Sequence[str]) -> str:
-        """The expression of these variables."""
+        """Return the expression with these variables."""
         return self.text.format(*names)
 
 
 def scalar_text(row: ScalarOp, dtypes: tuple[str, ...], dtype: str) -> ScalarText | None:
-    """The C of a row as a value of ``dtype``; None where there is no C for it.
+    """Return the C of a row as a value of ``dtype``; None if there is none.
 
     Parameters
     ----------
     row : ScalarOp
     dtypes : tuple of str
-        Of the arguments.
+        The dtypes of the arguments.
     dtype : str
-        Of the result.
+        The dtype of the result.
     """
     key, template = (row, dtypes, dtype), TEMPLATES.get(row.name)
     made_of, known = _written.get(key, (None, None))
@@ -189,7 +189,7 @@ def scalar_text(row: ScalarOp, dtypes: tuple[str, ...], dtype: str) -> ScalarTex
     return found
 
 
-# The texts that were asked for, with the templates that they are made of: these may be replaced.
+# Cache of the texts, with the templates that they are made of: these may be replaced.
 _written: dict[tuple[ScalarOp, tuple[str, ...], str], tuple[Template | None, ScalarText]] = {}
 
 
@@ -241,7 +241,7 @@ def _filled(
 
 
 def _mixed(template: Template, names: Sequence[str], work: Sequence[str]) -> str | None:
-    """A comparison of int64 with uint64, which NumPy makes exactly."""
+    """Compare int64 with uint64, exactly, as NumPy does."""
     form = template.form("i")
     if not template.truth or form is None:
         return None
@@ -251,7 +251,7 @@ def _mixed(template: Template, names: Sequence[str], work: Sequence[str]) -> str
 
 
 def _substituted(form: str, values: Sequence[str], work: str) -> str:
-    """A template with its arguments, each of which must be an identifier or a call."""
+    """Substitute arguments, each an identifier or a call, in a template."""
     letters = dict(zip("xyw", values, strict=False))
     text, word = "", ""
     for letter in form + " ":
@@ -266,7 +266,7 @@ def _substituted(form: str, values: Sequence[str], work: str) -> str:
 
 
 def converted(value: str, given: str, wanted: str) -> str:
-    """``value`` of dtype ``given`` as one of ``wanted``, as NumPy casts."""
+    """Convert ``value`` of dtype ``given`` to ``wanted``, as NumPy casts."""
     if given == wanted or (given == "float16" and wanted == "float32"):
         return value
     if wanted == "bool":
@@ -280,7 +280,7 @@ def converted(value: str, given: str, wanted: str) -> str:
 
 
 def _suffix_of_parts(dtype: str) -> str:
-    """The suffix of C functions of a complex dtype."""
+    """Return the suffix of C functions of a complex dtype."""
     return "f" if dtype == "complex64" else ""
 
 
@@ -294,7 +294,7 @@ def _cast(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> 
 
 
 def _add(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str | None:
-    """From the left, each sum in the dtype that NumPy gives it."""
+    """Add from the left, each sum in the dtype that NumPy gives it."""
     total, kind = names[0], dtypes[0]
     for name, other in zip(names[1:], dtypes[1:], strict=True):
         common = _loop_of(np.add, kind, other)[-1]
@@ -331,7 +331,7 @@ def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> 
 
 
 def _in_wider(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
-    """A function of ``special.h`` of numbers of the wider type, which holds integers, too."""
+    """Call a function of ``special.h`` on numbers of the wider type, which holds integers, too."""
     arguments = [*map(str, row.parameters), *(f"(long double){name}" for name in names)]
     return converted(f"e_{row.name}({', '.join(arguments)})", "float64", dtype)
 
@@ -343,7 +343,7 @@ def _over_argument(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype:
 
 
 def _scaled_product(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
-    """The functions of ``scaled_products.h``, one in another."""
+    """Nest calls of the functions of ``scaled_products.h``."""
     root, above, below = row.parameters
     parts = [f"scaled_of({converted(n, d, 'float64')})" for n, d in zip(names, dtypes, strict=True)]
     text = _multiplied(parts[:above]) if above else "scaled_of(1)"

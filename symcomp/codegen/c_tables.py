@@ -1,5 +1,5 @@
-"""The tables of ``pairs.h``, the headers of gamma functions and ``special.h`` as C, of those of
-``ops``.
+"""Write the tables of ``pairs.h``, the headers of gamma functions and ``special.h`` as C, from the
+tables in ``ops``.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ __all__ = ["angle_tables", "error_tables", "gamma_tables"]
 
 @cache
 def angle_tables() -> str:
-    """Those of ``angles.h``."""
+    """Return the tables of ``angles.h``."""
     bits, whole = trigonometry.TABLE, trigonometry.two_over_pi()
     words = [f"0x{whole >> place & (1 << 64) - 1:x}" for place in range(bits - 64, -1, -64)]
     numbers = {
         "HALF_PI": trigonometry.HALF_PI.hex(), "HALF_PI_LOW": trigonometry.HALF_PI_LOW.hex(),
         "TWO_OVER_PI_ZEROS": trigonometry.ZEROS,
     }  # fmt: skip
-    lines = [f"static const uint64_t TWO_OVER_PI[] = {{{', '.join(words)}}};"]
+    lines = [f"TABLE uint64_t TWO_OVER_PI[] = {{{', '.join(words)}}};"]
     lines += [f"#define {name} {number}" for name, number in numbers.items()]
     return "\n".join(lines) + "\n"
 
 
 @cache
 def gamma_tables() -> str:
-    """Definitions of all tables and constants."""
+    """Return the definitions of the tables and constants of gamma functions."""
     series = {
         "ATANH": double_double.ATANH, "SINE": double_double.SINE, "COSINE": double_double.COSINE,
         "EXPONENTIAL": double_double.EXPONENTIAL,
@@ -83,7 +83,7 @@ def gamma_tables() -> str:
 
 @cache
 def error_tables() -> str:
-    """Those of ``special.h``."""
+    """Return the tables of ``special.h``."""
     tables = {
         "ERF": scalar_error._ERF, "ERFCX": scalar_error._ERFCX, "IERFCX": scalar_error._IERFCX,
     }  # fmt: skip
@@ -116,7 +116,7 @@ def _doubles(name: str, values: Iterable[float]) -> str:
 
 
 def _rows(name: str, rows: Iterable[Sequence[float]]) -> str:
-    """Of one length, filled up with zeros."""
+    """Return a table of rows of one length, padded with zeros."""
     texts = [[float(v).hex() for v in row] for row in rows]
     written = ", ".join(f"{{{', '.join(row)}}}" for row in texts)
     return f"static const double {name}[][{max(map(len, texts))}] = {{{written}}};"

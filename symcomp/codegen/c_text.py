@@ -1,4 +1,4 @@
-"""LoopIR as C: one function at a time."""
+"""Print LoopIR as C, one function at a time."""
 
 from __future__ import annotations
 
@@ -44,30 +44,41 @@ from symcomp.codegen.loopir.ir import (
     Var,
 )
 
-# What adds a line.
+# Adds a line to the text.
 Add = Callable[[str], None]
 # Parameters that are 0 or 1.
 _FLAGS = {"across", "added"}
 _MERGED = {"float32": "merge_sumsf", "float64": "merge_sums"}
-# How tightly operators bind their operands, and how they are spelled.
+# Precedence of operators, and their spelling in C.
 _BINDING = {"choose": 0, "min": 0, "and": 1, "==": 2, "!=": 2, "<": 3, "<=": 3, "+": 4, "-": 4}
 _BINDING |= dict.fromkeys(("*", "//", "%"), 5)
 _SPELLED = {"and": "&&", "//": "/"}
 
 
 def function_text(function: Function, prefix: str) -> list[str]:
-    """The lines of a function; the names of all of a kernel begin with ``prefix``."""
+    """Return the lines of a function; all names of a kernel begin with ``prefix``."""
     signature = function.signature
     parameters = [f"{'int' if p in _FLAGS else 'int64_t'} {p}" for p in signature.numbers]
     parameters += [f"char *const *{table}" for table in signature.tables]
     parameters += [f"const int64_t *{row}" for row in signature.strides]
     linkage = "INLINE" if function.inline else "READ_ONCE static" if function.once else "static"
     head = f"{linkage} void {prefix}_{function.name}({', '.join(parameters)})"
-    return [head, "{", *_Lines(prefix).block(function.body, "    "), "}", ""]
+    return [head, "{", *Lines(prefix).block(function.body, "    "), "}", ""]
 
 
-class _Lines:
-    """The lines of statements, which begin with an indent."""
+class Lines:
+    """The lines of statements, with indentation; printers for other targets extend it.
+
+    Attributes
+    ----------
+    integer : str
+        The type of lengths and positions.
+    types : dict of str to str
+        How elements of a dtype lie in memory.
+    """
+
+    integer = "int64_t"
+    types = STORED
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -77,12 +88,16 @@ class _Lines:
     def block(self, body: Iterable[Statement], indent: str) -> list[str]:
         lines: list[str] = []
         for s in body:
-            _STATEMENTS[type(s)](self, s, indent, lines.append)
+            self.statement(s, indent, lines.append)
         return lines
 
+    def statement(self, s: Statement, indent: str, add: Add) -> None:
+        """Add the lines of a statement."""
+        getattr(self, _STATEMENTS[type(s)])(s, indent, add)
+
     def pointer(self, s: Pointer, indent: str, add: Add) -> None:
-        self.stored[s.name] = STORED[s.dtype]
-        kind = STORED[s.dtype] if s.writes else f"const {STORED[s.dtype]}"
+        stored = self.stored[s.name] = self.types[s.dtype]
+        kind = stored if s.writes else f"const {stored}"
         place = f"{s.table}[{s.array}]"
         if s.offset != 0:
             place = f"({place} + {index_text(s.offset, 4)})"
@@ -109,10 +124,10 @@ class _Lines:
         if s.constant:
             add(f"{indent}enum {{ {s.name} = {value} }};")
         else:
-            add(f"{indent}const int64_t {s.name} = {value};")
+            add(f"{indent}const {self.integer} {s.name} = {value};")
 
     def counter(self, s: Counter, indent: str, add: Add) -> None:
-        add(f"{indent}int64_t {s.name} = {index_text(s.start)};")
+        add(f"{indent}{self.integer} {s.name} = {index_text(s.start)};")
 
     def store(self, s: Store, indent: str, add: Add) -> None:
         element = f"{s.pointer}[{index_text(s.index)}]"
@@ -123,7 +138,7 @@ class _Lines:
 
     def loop(self, s: Loop, indent: str, add: Add) -> None:
         i, stop = s.index, index_text(s.stop, 4)
-        start = "" if s.start is None else f"int64_t {i} = {index_text(s.start)}"
+        start = "" if s.start is None else f"{self.integer} {i} = {index_text(s.start)}"
         move = f"{i}++" if s.step == 1 else f"{i} += {index_text(s.step)}"
         condition = f"{i} < {stop}"
         if s.whole and isinstance(s.step, int):
@@ -158,7 +173,7 @@ class _Lines:
     def _inside(self, body: Iterable[Statement], indent: str, add: Add) -> None:
         indent += "    "
         for s in body:
-            _STATEMENTS[type(s)](self, s, indent, add)
+            self.statement(s, indent, add)
 
     def call(self, s: Call, indent: str, add: Add) -> None:
         arguments = ", ".join([*map(index_text, s.numbers), *s.tables])
@@ -181,23 +196,23 @@ class _Lines:
         add(f"{indent}    {s.name}[a] += {s.by}[a];")
 
 
-_STATEMENTS: dict[type, Callable[[_Lines, Any, str, Add], None]] = {
-    Pointer: _Lines.pointer,
-    Accumulators: _Lines.accumulators,
-    Quarters: _Lines.quarters,
-    Let: _Lines.let,
-    Define: _Lines.define,
-    Counter: _Lines.counter,
-    Store: _Lines.store,
-    Set: _Lines.set,
-    Loop: _Lines.loop,
-    If: _Lines.if_,
-    Guard: _Lines.guard,
-    Call: _Lines.call,
-    MergeSums: _Lines.merge_sums,
-    Prefetch: _Lines.prefetch,
-    CopyTable: _Lines.copy_table,
-    MoveTable: _Lines.move_table,
+_STATEMENTS: dict[type, str] = {
+    Pointer: "pointer",
+    Accumulators: "accumulators",
+    Quarters: "quarters",
+    Let: "let",
+    Define: "define",
+    Counter: "counter",
+    Store: "store",
+    Set: "set",
+    Loop: "loop",
+    If: "if_",
+    Guard: "guard",
+    Call: "call",
+    MergeSums: "merge_sums",
+    Prefetch: "prefetch",
+    CopyTable: "copy_table",
+    MoveTable: "move_table",
 }
 
 
@@ -205,7 +220,8 @@ _STATEMENTS: dict[type, Callable[[_Lines, Any, str, Add], None]] = {
 
 
 def index_text(index: Index, binding: int = 0) -> str:
-    """An index in C, in parentheses where it binds less than what is around it."""
+    """Return an index in C, in parentheses where its operator binds less than the surrounding one.
+    """
     if isinstance(index, Var):
         return index.name
     if isinstance(index, int):
@@ -230,7 +246,7 @@ def index_text(index: Index, binding: int = 0) -> str:
 
 
 def value_text(value: Value) -> str:
-    """A value in C."""
+    """Return a value in C."""
     return _VALUES[type(value)](value)
 
 
@@ -254,7 +270,7 @@ def _convert(value: Convert) -> str:
 
 
 def _join(value: Join) -> str:
-    """A total with one more element."""
+    """Return an accumulator joined with one more element."""
     form = _join_form(value.reduction, value.total.dtype)
     return form.format(value_text(value.total), value_text(value.value))
 
@@ -264,14 +280,14 @@ _BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 
 @cache
 def _join_form(name: str, work: str) -> str:
-    """The C of a total, ``{0}``, with one more element, ``{1}``."""
+    """Return the C of an accumulator, ``{0}``, joined with one more element, ``{1}``."""
     kind, c_type = np.dtype(work).kind, C_TYPES[work]
     if name in _BITS:
         return f"({c_type})({{0}} {_BITS[name]} {{1}})"
     if kind == "b" or name in ("any", "all"):
         return f"(uint8_t)({{0}} {'|' if name in ('any', 'max', 'sum') else '&'} {{1}})"
     if name in ("max", "min"):
-        # NaN, which fails the test, is kept apart.
+        # NaN fails the comparison; it is recorded separately.
         return f"{{1}} {'>' if name == 'max' else '<'} {{0}} ? {{1}} : {{0}}"
     if kind == "c" and name == "prod":
         return f"c_times{'f' if work == 'complex64' else ''}({{0}}, {{1}})"
@@ -280,7 +296,7 @@ def _join_form(name: str, work: str) -> str:
 
 @cache
 def start_text(reduction: str, work: str) -> str:
-    """What a total begins with."""
+    """Return the initial value of an accumulator."""
     kind = np.dtype(work).kind
     if reduction in ("max", "min"):
         if kind == "f":

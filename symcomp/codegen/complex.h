@@ -1,10 +1,10 @@
-/* Complex numbers, read twice as stable.h is: arithmetic by parts, as NumPy does it, which looks for
-   no infinities; functions of the C library. */
+/* Complex numbers, included twice as stable.h is: arithmetic by parts, as in NumPy, without
+   special handling of infinities; functions of the C library. */
 #include <complex.h>
 
 #ifndef APART
-/* GCC 12 makes one instruction of products that are added and subtracted by turns, which rounds once,
-   though it is told to contract nothing; not of these. */
+/* GCC 12 fuses alternating additions and subtractions of products into instructions that round
+   once, even with contraction off; it does not with this barrier. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define APART(x) __builtin_assoc_barrier(x)
 #else
@@ -28,13 +28,13 @@ INLINE COMPLEX F(c_mul)(COMPLEX x, COMPLEX y)
     return F(complex_of)(APART(a * c) - APART(b * d), APART(a * d) + APART(b * c));
 }
 
-/* Of parts of a product of many: those that have no factors yet are 1, and change nothing. */
+/* For partial products: an accumulator without factors yet is 1, and changes nothing. */
 INLINE COMPLEX F(c_times)(COMPLEX x, COMPLEX y)
 {
     return x == 1 ? y : y == 1 ? x : F(c_mul)(x, y);
 }
 
-/* By the larger part of y, which keeps everything in range (R. L. Smith, 1962). */
+/* Divide by the larger part of y first, which keeps everything in range (R. L. Smith, 1962). */
 INLINE COMPLEX F(c_div)(COMPLEX x, COMPLEX y)
 {
     REAL a = F(creal)(x), b = F(cimag)(x), c = F(creal)(y), d = F(cimag)(y);
@@ -53,8 +53,8 @@ INLINE COMPLEX F(c_reciprocal)(COMPLEX x)
     return F(c_div)(F(complex_of)(1, 0), x);
 }
 
-/* Small whole powers by products, which lose less than logarithms; 0 has powers with a positive real
-   part alone, as in NumPy. */
+/* Small integer powers by products, which lose less than logarithms; 0 has powers only for
+   positive real parts, as in NumPy. */
 INLINE COMPLEX F(c_pow)(COMPLEX x, COMPLEX y)
 {
     REAL real = F(creal)(y), far = F(fabs)(real);
@@ -99,7 +99,7 @@ INLINE int F(c_isfinite)(COMPLEX x)
     return (F(fabs)(F(creal)(x)) < INFINITY) & (F(fabs)(F(cimag)(x)) < INFINITY);
 }
 
-/* By the real parts, then by the imaginary ones; with NaN there is no order. */
+/* Compare the real parts, then the imaginary ones; NaN is not ordered. */
 INLINE int F(c_gt)(COMPLEX x, COMPLEX y)
 {
     REAL a = F(creal)(x), b = F(cimag)(x), c = F(creal)(y), d = F(cimag)(y);

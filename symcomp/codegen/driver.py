@@ -1,8 +1,9 @@
-"""C sources to addresses: one call of the compiler, results kept in a directory of the user's.
+"""Compile C sources to addresses: one call of the compiler per file, results kept in a cache
+directory of the user.
 
 An entry is a shared library with a checksum after its end, named by the hash of all it depends on.
 It is written under another name, loaded, and renamed: any number of processes may use the directory
-and remove entries, and one that is killed leaves nothing broken. What else is there is left alone.
+and remove entries, and a killed process leaves nothing broken. Other files there are left alone.
 """
 
 from __future__ import annotations
@@ -48,43 +49,44 @@ if TYPE_CHECKING:
 
 futures, platformdirs = lazy_module("concurrent.futures"), lazy_module("platformdirs")
 
-# What values depend on, and what needs to be understood.
+# Flags that determine values, and the accepted language.
 VALUE_FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing",
     "-fopenmp-simd", "-std=c11",
 )  # fmt: skip
-# Kernels call those of their own file, though others of the same name are loaded.
+# A kernel calls the functions of its own file, even if others of the same name are loaded.
 FLAGS = (*VALUE_FLAGS, "-march=native", "-shared", "-fPIC", "-fvisibility=protected", "-pipe")
-# What of -O2 and -O3 makes kernels faster; the rest makes only the compiler slower, twice as slow.
-# Without epilogues of shorter vectors there is a third less code; arrays of some ten elements take
-# some hundredths more time.
+# The parts of -O2 and -O3 that make kernels faster; the others only double the compile time.
+# Without vectorized epilogues the code is a third smaller; arrays of about ten elements take a few
+# percent longer.
 GCC_FLAGS = (
     "-O1", "-fexpensive-optimizations", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic",
     "-fpeel-loops", "--param=max-completely-peel-times=8", "--param=vect-epilogues-nomask=0",
     "-fno-tree-dominator-opts",
 )  # fmt: skip
 CLANG_FLAGS = ("-O2",)
-# What translates long files fast.
+# Flags for translating long files fast.
 EARLY_GCC_FLAGS, EARLY_CLANG_FLAGS = ("-Og",), ("-O0",)
 COMPILERS = ("cc", "gcc", "clang")
-# What every compiler accepts that is installed completely: all that kernels include.
+# A file that every complete compiler installation accepts: it includes all headers that kernels
+# include.
 TRIAL = "".join(f"#include <{name}.h>\n" for name in "complex math stdint stdlib string".split())
-ENTRY, NEW_ENTRY = re.compile(r"[0-9a-f]{64}\.so"), re.compile(r"new-[0-9a-f]{64}-.*")
-# Files of writers that were killed are removed when they are so many seconds old.
+ENTRY, NEW_ENTRY = re.compile(r"[0-9a-f]{64}\.(so|cubin)"), re.compile(r"new-[0-9a-f]{64}-.*")
+# Age in seconds from which files of killed writers are removed.
 STALE = 3600
 MEBIBYTE = 2**20
 
 _lock = threading.Lock()
 _libraries: dict[tuple[Path | None, str], ctypes.CDLL] = {}
-# What threads are at work on.
+# Compilations in progress in this process, by directory and key.
 _building: dict[tuple[Path | None, str], Future[ctypes.CDLL]] = {}
 _broken: set[str] = set()
-# Directories in which nothing can be kept, and why not.
+# Directories in which no result can be kept, and the reason.
 _given_up: dict[Path | None, str] = {}
 
 
 def _begin_anew() -> None:
-    """The threads of a process do not come along when it forks."""
+    """Drop the compilations of the parent process: its threads do not exist in a forked child."""
     global _lock
     _lock = threading.Lock()
     _building.clear()
@@ -95,12 +97,12 @@ if hasattr(os, "register_at_fork"):
 
 
 class CompilerError(SymcompError, RuntimeError):
-    """The C compiler refused what was generated, or its results cannot be kept or loaded."""
+    """The C compiler refused generated code, or its results cannot be kept or loaded."""
 
 
 @record
 class Target:
-    """What makes results of sources, and where they are kept.
+    """A compiler with its flags, and the directory of its results.
 
     Attributes
     ----------
@@ -116,16 +118,16 @@ class Target:
     directory: Path | None
 
     def key_of(self, source: str) -> str:
-        """The name of what becomes of a source on this machine."""
+        """Return the name of the result of compiling a source on this machine."""
         parts = (source, *self.flags, *_identity(self.compiler), *_machine())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def path_of(self, source: str) -> Path | None:
-        """The file of the entry of a source."""
+        """Return the file of the entry of a source."""
         return None if self.directory is None else self.directory / f"{self.key_of(source)}.so"
 
     def has(self, source: str) -> bool:
-        """Whether it has been compiled, and is loaded or can be."""
+        """Tell whether a source has been compiled, and its library is loaded or can be."""
         return self._find(self.key_of(source))
 
     def _find(self, key: str) -> bool:
@@ -138,7 +140,7 @@ class Target:
 
 
 def target(early: bool = False) -> Target | None:
-    """How ``config`` says that sources are compiled.
+    """Return the compiler, flags and directory given by ``config``.
 
     Parameters
     ----------
@@ -165,14 +167,17 @@ def target(early: bool = False) -> Target | None:
 
 
 def load(source: str, names: Sequence[str]) -> list[int] | None:
-    """The addresses of functions of a C file: ``load_all`` of one, as ``config`` says."""
+    """Return the addresses of functions of a C file: ``load_all`` of one file, with the target
+    given by ``config``.
+    """
     how = target()
     found = None if how is None else load_all([(source, names)], how)
     return None if found is None else found[0]
 
 
 def load_all(files: Sequence[tuple[str, Sequence[str]]], how: Target) -> list[list[int]] | None:
-    """The addresses of functions of C files, compiled at once where nobody has done so before.
+    """Return the addresses of functions of C files; files that are not in the cache are compiled at
+    once.
 
     Parameters
     ----------
@@ -204,11 +209,12 @@ def load_all(files: Sequence[tuple[str, Sequence[str]]], how: Target) -> list[li
 
 
 def _compile(how: Target, source_of: Mapping[str, str]) -> bool:
-    """Make results, and hold them; False where it turns out that the compiler does not work."""
+    """Compile sources and load the results; return False if the compiler turns out not to work."""
     place = _writable(how.directory)
     at = {key: (how.directory, key) for key in source_of}
     with _lock:
-        own = [key for key in source_of if at[key] not in _building]  # not by another thread
+        # not in progress in another thread
+        own = [key for key in source_of if at[key] not in _building]
         _building.update((at[key], futures.Future()) for key in own)
         work = {key: _building[at[key]] for key in source_of}
 
@@ -238,18 +244,18 @@ def _compile(how: Target, source_of: Mapping[str, str]) -> bool:
         with _lock:
             for key in own:
                 done = _building.pop(at[key])
-                if not done.done():  # others wait
+                if not done.done():  # other threads wait for it
                     done.set_exception(CompilerError("the thread that compiled was interrupted"))
     if place in _given_up:
         _warn_once(f"{_given_up[place]}. Until then every process compiles its kernels again.")
     elif place is not None:
-        with suppress(OSError):  # of others, or only to be read
+        with suppress(OSError):  # the file may belong to another user, or be read-only
             _shrink(place, source_of)
     return True
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -261,11 +267,13 @@ def _address(library: ctypes.CDLL, name: str) -> int:
     return address
 
 
-# -- what a result depends on
+# -- inputs of the cache key
 
 
 def flags_of(compiler: str, early: bool = False) -> tuple[str, ...]:
-    """What a compiler is told; what ``config.cflags`` says comes last, and so counts."""
+    """Return the flags for a compiler; those of ``config.cflags`` come last, and so take
+    precedence.
+    """
     return (*_own_flags(compiler, early), *shlex.split(config.cflags))
 
 
@@ -277,13 +285,14 @@ def _own_flags(compiler: str, early: bool = False) -> tuple[str, ...]:
 
 @cache
 def find_compiler(wanted: str) -> str | None:
-    """The path of the compiler of this name, or of the first there is if the name is empty."""
+    """Return the path of the compiler of this name, or of the first one found if the name is empty.
+    """
     found = (shutil.which(name) for name in ((wanted,) if wanted else COMPILERS))
     return next((path for path in found if path), None)
 
 
 def _identity(compiler: str) -> tuple[str, ...]:
-    """Changes with the compiler's version: its file is another then."""
+    """Return the compiler's path, size and time of change: they change with its version."""
     path = os.path.realpath(compiler)
     status = os.stat(path)
     return path, str(status.st_size), str(status.st_mtime_ns)
@@ -291,13 +300,13 @@ def _identity(compiler: str) -> tuple[str, ...]:
 
 @cache
 def _machine() -> tuple[str, ...]:
-    """The kind of processor and its features."""
+    """Return the kind of processor and its features."""
     features = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             features = next((l for l in lines if l.lower().startswith(("flags", "features"))), "")
     except FileNotFoundError:
-        pass  # not Linux: the processor's name has to do
+        pass  # not Linux: the processor's name must suffice
     return platform.system(), platform.machine(), features.strip()
 
 
@@ -320,7 +329,7 @@ def _warn_once(message: str) -> None:
 
 
 def _problem_of(compiler: str) -> str:
-    """What keeps a compiler from making anything at all that can be loaded; else nothing."""
+    """Return why a compiler cannot make any library that loads; empty if it can."""
     try:
         with tempfile.TemporaryDirectory() as directory:
             name = os.path.join(directory, "trial")
@@ -338,7 +347,8 @@ def _problem_of(compiler: str) -> str:
 
 
 def cache_directory() -> Path:
-    """Where results are kept: ``config.compiledir``, else in the user's directory of caches.
+    """Return the directory for results: ``config.compiledir``, else one in the user's cache
+    directory.
 
     Raises
     ------
@@ -357,14 +367,16 @@ def cache_directory() -> Path:
         ) from None
     if not is_trusted(status):
         raise CompilerError(
-            f"{directory} belongs to another user, or others may write there, so what is in it "
-            "is not trusted: chmod go-w, or choose another directory by config.compiledir"
+            f"{directory} belongs to another user, or others may write there, so its files are not "
+            "trusted: chmod go-w, or choose another directory by config.compiledir"
         )
     return directory
 
 
 def _directory() -> Path | None:
-    """Where results are looked for; None, with a warning, where the default cannot be used."""
+    """Return the directory to search for results; None, with a warning, if the default one cannot
+    be used.
+    """
     try:
         directory = cache_directory()
     except CompilerError as problem:
@@ -374,17 +386,19 @@ def _directory() -> Path | None:
 
 
 def _writable(directory: Path | None) -> Path | None:
-    """Where results are kept; None, with a warning, where the default is only to be read."""
+    """Return the directory to keep results in; None, with a warning, if the default one is
+    read-only.
+    """
     if directory in _given_up:
         return None
     if directory is None or os.access(directory, os.W_OK) or not os.path.lexists(directory):
-        return directory  # where it was removed meanwhile, it is made again
+        return directory  # if it was removed in the meantime, it is made again
     _keep_none(f"{directory} cannot be written: choose another directory by config.compiledir")
     return None
 
 
 def _keep_none(problem: str) -> None:
-    """Warn that each process compiles again; what the user chose, and cannot be, is an error."""
+    """Warn that each process compiles again; raise if the user chose the directory."""
     if config.compiledir:
         raise CompilerError(problem)
     _warn_once(f"{problem}. Until then every process compiles its kernels again.")
@@ -397,7 +411,7 @@ def _default_directory() -> Path:
 
 @record
 class Entry:
-    """A file of the directory that is a result: its size in bytes and when it was last used."""
+    """A result in the cache directory: its size in bytes and when it was last used."""
 
     path: Path
     size: int
@@ -405,12 +419,12 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """The results of the directory, the least recently used first."""
+    """Return the results of the cache directory, the least recently used first."""
     return [entry for entry in _files(cache_directory()) if ENTRY.fullmatch(entry.path.name)]
 
 
 def _files(directory: Path) -> list[Entry]:
-    """The results, and those that are being written or were when their writers were killed."""
+    """Return the results, and the files of writers that are at work or were killed."""
     found = []
     with suppress(FileNotFoundError):  # another process removed the directory
         for path in directory.iterdir():
@@ -426,7 +440,8 @@ def _files(directory: Path) -> list[Entry]:
 
 
 def clear() -> list[Entry]:
-    """Remove all results and what killed writers left, and return which; what is loaded stays."""
+    """Remove all results and the files of killed writers, and return them; loaded libraries stay.
+    """
     files = _files(cache_directory())
     removed = [file for file in files if writer_is_gone(file.path.name) is not False]
     for file in removed:
@@ -435,33 +450,33 @@ def clear() -> list[Entry]:
 
 
 def _open(path: Path, key: str) -> ctypes.CDLL | None:
-    """The library of an entry; None where there is none, or it is not what was written."""
+    """Open the library of an entry; None if there is none, or its checksum is wrong."""
     try:
         with open(path, "rb", opener=_without_links) as file:
             if not is_trusted(os.fstat(file.fileno())):
-                return None  # another user may have written it
+                return None  # another user may have written the file
             content = file.read()
     except OSError:
-        return None  # not there, or no file
+        return None  # missing, or no file
     if content[-CHECKSUM:] != checksum(key, content[:-CHECKSUM]):
         return None
     try:
         library = ctypes.CDLL(str(path))
     except OSError:
-        return None  # made where other libraries are: it is built again
-    with suppress(OSError):  # removed meanwhile, or only to be read
+        return None  # made on a system with other libraries: compile it again
+    with suppress(OSError):  # removed in the meantime, or read-only
         os.utime(path)
     return library
 
 
 def _without_links(path: str, flags: int) -> int:
-    """Open a file that lies where it seems to lie."""
+    """Open a file, but follow no symbolic link."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _build(how: Target, directory: Path | None, key: str, source: str) -> ctypes.CDLL:
-    """Compile, load, and make an entry of it; for this process alone where that cannot be kept, as
-    the file system is full, or has no execution.
+    """Compile, load and make an entry; for this process alone if it cannot be kept, because the
+    file system is full or mounted noexec.
     """
     try:
         return _made(how, directory, key, source)
@@ -487,12 +502,14 @@ def _build(how: Target, directory: Path | None, key: str, source: str) -> ctypes
 
 
 def _said(problem: OSError) -> str:
-    """What the system says, without the name of a file that is gone."""
+    """Return the system's message, without the name of a temporary file."""
     return problem.strerror or str(problem).rpartition(": ")[2]
 
 
 def _lack_of_space(directory: Path | None) -> OSError | None:
-    """Why no file can be written there; None where one can. Linkers say that in words alone."""
+    """Return the error of writing a file there, None if one can be written. Linkers report a full
+    disk only in words.
+    """
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(bytes(MEBIBYTE))
@@ -502,7 +519,7 @@ def _lack_of_space(directory: Path | None) -> OSError | None:
 
 
 def _made(how: Target, directory: Path | None, key: str, source: str) -> ctypes.CDLL:
-    """Compile, load, and make an entry of it, which others may remove from then on."""
+    """Compile, load and make an entry; from then on other processes may remove it."""
 
     def make(name: str) -> ctypes.CDLL:
         said = refusal((how.compiler, *how.flags), source, name)
@@ -512,7 +529,8 @@ def _made(how: Target, directory: Path | None, key: str, source: str) -> ctypes.
             seal(name, key)
         library = ctypes.CDLL(name)
         if directory is not None:
-            with suppress(IsADirectoryError):  # in its place: it is compiled again each time
+            # a directory has its name: it is compiled again each time
+            with suppress(IsADirectoryError):
                 os.replace(name, directory / f"{key}.so")
         return library
 
@@ -520,8 +538,8 @@ def _made(how: Target, directory: Path | None, key: str, source: str) -> ctypes.
 
 
 def _shrink(directory: Path, new: Container[str]) -> None:
-    """Remove what killed writers left and what was used longest ago, until the rest, with what is
-    new or being written, has the size allowed.
+    """Remove files of killed writers and the least recently used results, until the rest, with new
+    ones and those being written, has the allowed size.
     """
     limit = config.compiledir_size * MEBIBYTE
     now = time.time()

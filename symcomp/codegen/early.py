@@ -1,10 +1,10 @@
-"""Code of kernels that is there early, and replaced by what the compiler optimizes meanwhile.
+"""Early code: kernels translated without optimization, replaced when the optimized code is ready.
 
-Optimizing long files takes compilers several times as long as translating them. They are translated
-first, and what is called then are these functions; another process optimizes the same files
-meanwhile, and then the addresses of the functions change. Results have the same bits: neither the
-order of operations nor what they round to depends on how much a compiler optimizes
-(``driver.VALUE_FLAGS``), but where functions have other forms for vectors (``OF_VECTORS``).
+Optimizing a long file takes several times as long as translating it. So it is translated first and
+its functions are called, while another process optimizes the same file; then the addresses of the
+functions are exchanged. Results have the same bits: the order of operations and their rounding do
+not depend on optimization (``driver.VALUE_FLAGS``), except for functions with vector versions
+(``OF_VECTORS``).
 """
 
 from __future__ import annotations
@@ -29,23 +29,25 @@ from symcomp.codegen.entry import Order
 from symcomp.config import config
 from symcomp.core.spans import span
 
-# With fewer characters there is little to gain: most of the time is for starting the compiler.
+# Shorter files gain little: starting the compiler takes most of the time.
 LONG = 50_000
-# Seconds until that begins: a short program has its results, and its processor alone, before.
+# Seconds before optimizing begins: a short program ends before, with the processor to itself.
 PATIENCE = 0.2
-# Loops over these functions call others, which round differently, once they are vectorized.
+# Loops over these functions call vector versions, which round differently, if they are vectorized.
 OF_VECTORS = "#pragma omp declare simd"
 
 File = tuple[str, Sequence[str]]
 
 
 class Code(ctypes.Structure):
-    """Where a function is, as the native machine reads it: ``Code`` of ``actions.pxi``.
+    """The address of a function, in the layout that the native machine reads: ``Code`` of
+    ``actions.pxi``.
 
     Attributes
     ----------
     address : int
-        Of the function. Another function with the same results may take its place at any time.
+        The address of the function. Another function with the same results may take its place at
+        any time.
     early : int
         1 while that is still to come, else 0.
     """
@@ -54,14 +56,14 @@ class Code(ctypes.Structure):
     job: _Job | None = None
 
     def wait(self) -> None:
-        """Until the function is the one that stays."""
+        """Block until the optimized function is in place."""
         job = self.job
         if job is not None:
             job.wait()
 
 
 class _Job:
-    """A file that is optimized, and the codes that wait for it."""
+    """A file to optimize, and the codes to update when it is done."""
 
     def __init__(self, how: Target, early: Target, file: File) -> None:
         self.how, self.early, self.file = how, early, file
@@ -70,23 +72,23 @@ class _Job:
         self.done = threading.Event()
 
     def wait(self) -> None:
-        """Until it is done, which begins at once."""
+        """Block until the job is done; it starts at once."""
         _work.patience.set()
         self.done.wait()
 
     def order(self) -> Order:
-        """What another process is told."""
+        """Return the order for the process that optimizes."""
         text, how = self.file[0], self.how
         replaced = str(self.early.path_of(text))
         return Order([how.compiler, *how.flags], text, str(how.directory), self.key, replaced)
 
     def work(self) -> None:
-        """Have another process optimize it, wait, and call that from then on."""
+        """Have another process optimize the file, wait, and replace the addresses."""
         found: list[list[int]] | None = None
         try:
             with suppress(OSError):
                 _process([self]).wait()
-            # What that could not do is done here, or it is told why not.
+            # If that process failed, compile here: this gives the result or the error message.
             found = driver.load_all([self.file], self.how)
         except CompilerError as problem:
             text = f"kernels stay slow, as they could not be optimized: {problem}"
@@ -96,7 +98,9 @@ class _Job:
 
 
 def _process(jobs: Sequence[_Job]) -> subprocess.Popen[bytes]:
-    """What does jobs, one after another; it goes on when this process ends, or is interrupted."""
+    """Start a process that does jobs one after another; it survives the end or an interrupt of this
+    one.
+    """
     with tempfile.TemporaryFile("w+") as orders:
         json.dump([job.order() for job in jobs], orders)
         orders.seek(0)
@@ -107,16 +111,16 @@ def _process(jobs: Sequence[_Job]) -> subprocess.Popen[bytes]:
 
 
 class _Work:
-    """What is not optimized yet, by keys, and threads that wait for the processes that do it."""
+    """The jobs not done yet, by key, and the threads that wait for their processes."""
 
     def __init__(self) -> None:
         self.lock, self.threads = threading.Lock(), 0
-        self.patience = threading.Event()  # set when it is at its end
+        self.patience = threading.Event()  # set to start at once
         self.jobs: dict[str, _Job] = {}
         self.not_begun: deque[_Job] = deque()
 
     def add(self, job: _Job, codes: Sequence[Code]) -> None:
-        """Have it done, if there is no other job for that file; codes are to wait for it."""
+        """Start a job, unless there is one for its file; add the codes to update."""
         with self.lock:
             one = self.jobs.setdefault(job.key, job)
             one.waiting.append(codes)
@@ -130,13 +134,15 @@ class _Work:
             if self.threads == 0:
                 self.patience.clear()
             self.threads += 1
-        try:  # Python does not wait for it when it ends
+        try:  # a daemon: Python does not wait for it at exit
             threading.Thread(target=self._run_soon, name="optimizing", daemon=True).start()
-        except RuntimeError:  # it is ending, and starts none
+        except RuntimeError:  # the interpreter is shutting down and starts no threads
             self._run()
 
     def finish(self, job: _Job, addresses: Sequence[int]) -> None:
-        """Note where the functions of a job's file are; they are where they were, if nowhere."""
+        """Set the addresses of the functions of a job's file; without addresses the early code
+        stays.
+        """
         with self.lock:
             for codes in job.waiting if addresses else ():
                 for code, address in zip(codes, addresses, strict=True):
@@ -166,17 +172,17 @@ _work = _Work()
 
 @atexit.register
 def _leave() -> None:
-    """One process does what was not begun."""
+    """Hand the jobs that have not begun to one process at exit."""
     with _work.lock:
         jobs = [*_work.not_begun]
         _work.not_begun.clear()
     if jobs:
-        with suppress(OSError):  # the next process has early code again
-            _process(jobs).returncode = 0  # nobody waits for it
+        with suppress(OSError):  # the next process starts with early code again
+            _process(jobs).returncode = 0  # not waited for: avoid the warning about a running child
 
 
 def _begin_anew() -> None:
-    """The threads of a process do not come along when it forks."""
+    """Drop the jobs of the parent process: its threads do not exist in a forked child."""
     global _work
     before, _work = _work, _Work()
     for job in before.jobs.values():
@@ -189,7 +195,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def load_codes(files: Sequence[File]) -> list[list[Code]] | None:
-    """The functions of C files: those that were compiled before, or early ones.
+    """Return the functions of C files: optimized ones from the cache, or early ones.
 
     Parameters
     ----------
@@ -232,22 +238,23 @@ def load_codes(files: Sequence[File]) -> list[list[Code]] | None:
 
 
 def _can_be_left(how: Target) -> bool:
-    """Whether another process can optimize, and keep the results."""
+    """Tell whether another process can optimize, and keep the results."""
     if how.directory is None or not os.access(how.directory, os.W_OK):
         return False
-    # Some programs that contain Python are no Python.
+    # sys.executable of a program that embeds Python is not an interpreter.
     python = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
     return python and os.path.isfile(entry.__file__)
 
 
 def _is_worth_it(files: Sequence[File]) -> bool:
-    """Whether files are translated first; not with flags of the user's, which may set anything."""
+    """Tell whether to translate files first; not with flags of the user, which may change anything.
+    """
     if not config.early_code or config.cflags or any(OF_VECTORS in text for text, _ in files):
         return False
     return max((len(text) for text, _ in files), default=0) >= LONG
 
 
 def wait() -> None:
-    """Until all is optimized that is being optimized."""
+    """Block until no file is being optimized."""
     for job in [*_work.jobs.values()]:
         job.wait()

@@ -1,8 +1,8 @@
-/* exp, expm1, log, log1p and tanh without branches, so that compilers make vectors of them; errors below
-   2 ulp, in both types. Polynomials: tools/fit_elementary.py. The others are the C library's, whose
-   vector versions are below 2 ulp where vector_math.h declares them. */
+/* exp, expm1, log, log1p and tanh without branches, so that compilers vectorize them; errors
+   below 2 ulp, in both types. Polynomials: tools/fit_elementary.py. The other functions are the
+   C library's; the vector versions declared in vector_math.h have errors below 2 ulp. */
 
-#ifdef __FMA__
+#if defined(__FMA__) || defined(__CUDACC__)
 #define MAD(x, y, z) __builtin_fma(x, y, z)
 #define MADF(x, y, z) __builtin_fmaf(x, y, z)
 #else
@@ -11,7 +11,8 @@
 #endif
 
 #define LOG2E 0x1.71547652b82fep+0
-/* log 2, cut after 32 or 15 bits, so that its products with exponents are exact, and the rest. */
+/* log 2, cut after 32 or 15 bits, so that its products with exponents are exact, and the
+   remainder. */
 #define LN2_HIGH 0x1.62e42feep-1
 #define LN2_LOW 0x1.a39ef35793c76p-33
 #define LN2_HIGHF 0x1.62e4p-1f
@@ -168,7 +169,7 @@ INLINE float m_logf(float x)
     return x > 0 ? (x < INFINITY ? z : x) : x == 0 ? -INFINITY : NAN;
 }
 
-/* With u = 1 + x rounded and c what was lost, log(1 + x) = log(u) + c / u to second order. */
+/* With u = 1 + x rounded and c its rounding error, log(1 + x) = log(u) + c / u to second order. */
 INLINE double m_log1p(double x)
 {
     double u = 1 + x, c = x < 1 ? x - (u - 1) : 1 - (u - x), z = log_parts(u, c / u);
@@ -183,9 +184,8 @@ INLINE float m_log1pf(float x)
     return x == 0 ? x : z;
 }
 
-/* The C library's are not exact for large angles. They come first, though: where there are sines
-   and cosines of the same numbers, compilers have both from one call. */
-#define RARE static __attribute__((noinline, cold, unused))
+/* The C library's functions are inexact for large angles. They are called first, though: where
+   both the sine and cosine of a number are needed, compilers get both from one call. */
 #define LARGE_ANGLE 0x1p26
 
 RARE double sin_of_large(double x);
@@ -225,8 +225,8 @@ INLINE float m_tanf(float x)
     return tanf(x);
 }
 
-/* With e = exp(2 |x|) - 1, tanh |x| is e / (e + 2), and 1 from 20 on. What roundings took
-   from e, e + 2 and the quotient is divided afterwards. */
+/* With e = exp(2 |x|) - 1, tanh |x| is e / (e + 2), and 1 from 20 on. The rounding errors of e,
+   e + 2 and the quotient are divided afterwards. */
 INLINE double m_tanh(double x)
 {
     double y = fabs(x), c = y > 20 ? 40 : 2 * y;
@@ -237,8 +237,8 @@ INLINE double m_tanh(double x)
     return copysign(MAD(lost + MAD(-z, d, e), r, z), x);
 }
 
-/* 1 - 2 / (exp(2 |x|) + 1), which is at least 1/2 where it counts: half the roundings of the quotient
-   are left. Below, a polynomial. */
+/* 1 - 2 / (exp(2 |x|) + 1), used where it is at least 1/2, so that half of the quotient's
+   rounding error remains. A polynomial for smaller x. */
 INLINE float m_tanhf(float x)
 {
     float y = fabsf(x), c = y > 10 ? 20 : 2 * y, square = y * y;
@@ -257,8 +257,8 @@ INLINE double m_pow(double x, double y)
     return pow(x, y);
 }
 
-/* In double, where a logarithm that is rounded is good enough; the C library's version for vectors of
-   float has errors of 3 ulp. Negative numbers have whole powers alone, of which odd ones are negative
+/* In double, where a rounded logarithm is exact enough; the C library's version for vectors of
+   float has errors of 3 ulp. Negative numbers have only integer powers, the odd ones negative
    (C99, F.9.4.4). */
 INLINE float m_powf(float x, float y)
 {

@@ -1,7 +1,7 @@
-"""Making an entry of the directory of compiled kernels.
+"""Make an entry of the directory of compiled kernels.
 
-This file is also run by itself, by processes that may outlive those that start them, and so imports
-the standard library alone. It then reads a list of ``Order`` as JSON.
+This file is also run as a script, by processes that may outlive their parents, and so imports only
+the standard library. It then reads a list of ``Order`` as JSON.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 CHECKSUM = hashlib.sha256().digest_size
-# What a file is called before it is an entry: who writes it, and where that is a process.
+# Name of a file until it becomes an entry: its writer's process and namespace.
 NEW = re.compile(r"new-[0-9a-f]{64}-(\d+)-([0-9a-f]{8})-.*")
 
 Made = TypeVar("Made")
 
 
 class Refused(Exception):
-    """What the compiler says of a source."""
+    """The error messages of the compiler for a source."""
 
 
 class Order(NamedTuple):
-    """A C file that is compiled.
+    """A C file to compile.
 
     Attributes
     ----------
@@ -52,15 +52,16 @@ class Order(NamedTuple):
 
 
 def checksum(key: str, content: bytes) -> bytes:
-    """What follows after the content of an entry."""
+    """Return the checksum appended to the content of an entry."""
     return hashlib.sha256(key.encode() + content).digest()
 
 
 def refusal(command: Sequence[str], source: str, name: str) -> str:
-    """Compile into a file that is there, and empty; what the compiler says where it refuses, else
-    nothing.
+    """Compile into an existing empty file; return the error messages if the compiler refuses, else
+    an empty text.
     """
-    command = [*command, "-x", "c", "-", "-o", name, "-lm"]
+    language = () if "-x" in command else ("-x", "c")
+    command = [*command, *language, "-", "-o", name, "-lm"]
     done = subprocess.run(
         command, input=source, capture_output=True, text=True, errors="replace", check=False
     )
@@ -73,7 +74,7 @@ def refusal(command: Sequence[str], source: str, name: str) -> str:
 
 @cache
 def _namespace() -> str:
-    """Names where numbers of processes mean something: a machine, or a container on it."""
+    """Return a name for the namespace of process numbers: a machine, or a container on it."""
     name = os.uname().nodename if hasattr(os, "uname") else ""
     with suppress(OSError):
         name += os.readlink("/proc/self/ns/pid")
@@ -81,7 +82,7 @@ def _namespace() -> str:
 
 
 def writer_is_gone(name: str) -> bool | None:
-    """Whether the process that made a new file has ended; None: that cannot be known."""
+    """Tell whether the process that made a new file has ended; None if that cannot be known."""
     found = NEW.fullmatch(name)
     if found is None or found[2] != _namespace() or os.name != "posix":
         return None
@@ -90,14 +91,14 @@ def writer_is_gone(name: str) -> bool | None:
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        pass  # another user's
+        pass  # the process of another user
     return False
 
 
 @contextmanager
 def _new_file(directory: str | None, key: str) -> Iterator[str]:
-    """The name of a file for what becomes an entry; if it has not, it is removed."""
-    # The loader takes what has the name of a library it has for that library: no two share one.
+    """Yield the name of a file that will become an entry; if it does not, it is removed."""
+    # The loader identifies libraries by name: no two may share one.
     prefix = f"new-{key}-{os.getpid()}-{_namespace()}-"
     handle, name = tempfile.mkstemp(prefix=prefix, dir=directory)
     os.close(handle)
@@ -109,8 +110,8 @@ def _new_file(directory: str | None, key: str) -> Iterator[str]:
 
 
 def make_in(directory: str | None, key: str, make: Callable[[str], Made]) -> Made:
-    """What ``make`` makes of the name of a new file; if it fails as somebody removed that, or the
-    directory, it is done again.
+    """Return the result of ``make`` on the name of a new file; repeat it if another process removed
+    the file or the directory.
     """
     if directory is None:
         with _new_file(directory, key) as name:
@@ -131,7 +132,9 @@ def make_in(directory: str | None, key: str, make: Callable[[str], Made]) -> Mad
 
 @contextmanager
 def _held(directory: str) -> Iterator[Callable[[], bool]]:
-    """What tells whether a directory is still the same: its number is not given to another."""
+    """Yield a function that tells whether a directory is still the same: while it is open, its
+    inode number is not reused.
+    """
     handle = -1
     with suppress(OSError):
         handle = os.open(directory, os.O_RDONLY)
@@ -150,15 +153,15 @@ def _held(directory: str) -> Iterator[Callable[[], bool]]:
 
 
 def is_trusted(status: os.stat_result) -> bool:
-    """Whether a directory or file is the user's, and nobody else may write there."""
+    """Tell whether a directory or file belongs to the user and is not writable by others."""
     if not hasattr(os, "getuid"):
         return True
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def seal(name: str, key: str) -> None:
-    """Write the checksum after the content of a file, to which others cannot write then."""
-    os.chmod(name, 0o700)  # the compiler made it, by the umask
+    """Append the checksum to a file, after making it writable for its owner only."""
+    os.chmod(name, 0o700)  # the compiler made it, with the umask's permissions
     with open(name, "r+b") as file:
         file.write(checksum(key, file.read()))
         file.flush()
@@ -166,7 +169,7 @@ def seal(name: str, key: str) -> None:
 
 
 def carry_out(order: Order) -> None:
-    """Make the entry, if the compiler accepts the source."""
+    """Make the entry if the compiler accepts the source."""
 
     def make(name: str) -> None:
         said = refusal(order.command, order.source, name)
@@ -181,5 +184,5 @@ def carry_out(order: Order) -> None:
 
 if __name__ == "__main__":
     for given in json.load(sys.stdin):
-        with suppress(OSError, Refused):  # who waits finds no entry, and tries it again
+        with suppress(OSError, Refused):  # the waiting process finds no entry and compiles again
             carry_out(Order(*given))

@@ -1,6 +1,6 @@
-/* The gamma function's kin, as symcomp/ops/gamma_values.py and log_gamma.py compute them for
-   arrays: in double, or in double-double (pairs.h) where terms cancel. What is not commented here
-   is explained in those files. Prefixes: p_ of what gives pairs, g_. */
+/* Gamma functions, as symcomp/ops/gamma_values.py and log_gamma.py compute them for arrays: in
+   double, or in double-double (pairs.h) where terms cancel. Those files explain steps not
+   commented here. Prefixes: p_ for functions that return pairs, g_ for the others. */
 
 /* -- in double-double: finite arguments, no poles */
 
@@ -106,14 +106,14 @@ static inline int g_is_pole(pair x)
     return x.hi <= 0 && x.hi == floor(x.hi) && x.lo == floor(x.lo);
 }
 
-/* The sign of the gamma function, no pole. */
+/* The sign of the gamma function, not at a pole. */
 SLOW double g_sign(pair x)
 {
     double whole = floor(x.hi), more = whole == x.hi ? floor(x.lo) : 0;
     return x.hi < 0 && (fmod(whole, 2) != 0) != (fmod(more, 2) != 0) ? -1 : 1;
 }
 
-/* (x - 1) (x - 2) ... down to what is at most 2.5, which x becomes. */
+/* (x - 1) (x - 2) ... down to a factor of at most 2.5, which x becomes. */
 static inline pair p_falling(double *x)
 {
     double product = 1, low = 0;
@@ -146,7 +146,7 @@ SLOW double g_gamma(double x)
     return isnan(wide) ? g_sign(p_of(x)) * p_exp(p_log_gamma(p_of(x))) : wide;
 }
 
-/* Taylor's series about a root so close that double-doubles would have too few digits. */
+/* The Taylor series about a root so close that double-doubles would have too few digits. */
 SLOW double g_at_root(const double (*roots)[4], int count, double x, double low, double z)
 {
     for (int k = 0; k < count; k++) {
@@ -178,7 +178,7 @@ SLOW double g_log_of_gamma(double x)
     return x < 0 && isfinite(x) && fmod(floor(x), 2) != 0 ? NAN : g_gammaln(x);
 }
 
-/* psi(x + h), of the sum before it is rounded. */
+/* psi(x + h), with x + h not rounded. */
 SLOW double g_psi_of_sum(double x, double h)
 {
     pair total = p_sum(x, h);
@@ -292,7 +292,7 @@ SLOW pair p_log_ratio_left(pair x, pair y, pair difference)
     return p_sub(p_add(right, p_log(p_abs(sine_y), 0)), p_log(p_abs(sine_x), 0));
 }
 
-/* x and y are both poles or neither is; the difference is not vast. */
+/* x and y are both poles or neither is; the difference is below the bound of vast ones. */
 SLOW pair p_log_ratio(pair x, pair y, pair difference)
 {
     if (g_is_pole(x)) {
@@ -381,8 +381,8 @@ SLOW pair p_log_beta(double a, double b, double *sign)
     return p_add(p_log_gamma(small), p_log_ratio(big, total, p_neg(small)));
 }
 
-/* The same at poles of an argument, and at infinity, as SciPy has it: the logarithm is infinite
-   where beta is 0 or is. */
+/* The same at poles of an argument, and at infinity, with SciPy's values: the logarithm is
+   infinite where beta is 0 or infinite. */
 SLOW pair p_log_beta_apart(double a, double b, double *sign)
 {
     double pole = g_is_pole(p_of(a)) ? a : b, other = pole == a ? b : a, mirrored = 1 - a - b;
@@ -401,7 +401,7 @@ SLOW pair p_log_beta_apart(double a, double b, double *sign)
     return p_of(infinite > 0 && finite > 0 ? -INFINITY : INFINITY);
 }
 
-/* Which of these formulas, and the logarithm -infinity where beta is 0. */
+/* Choose among these formulas; -infinity where beta is 0. */
 SLOW pair p_log_abs_beta(double a, double b, double *sign)
 {
     int at_a = g_is_pole(p_of(a)), at_b = g_is_pole(p_of(b)), at_sum = g_is_pole(p_sum(a, b));
@@ -413,7 +413,7 @@ SLOW pair p_log_abs_beta(double a, double b, double *sign)
     return p_log_beta(a, b, sign);
 }
 
-/* A pole of gamma(a) and of gamma(a + b), where differences have no digits left. */
+/* True if a and a + b are both poles and differences have no digits left. */
 static inline int g_is_vast_limit(double a, double b)
 {
     return fmin(a, b) < -VAST_SIZE && fmax(a, b) > VAST_SIZE && isfinite(a + b) && a + b <= 0;
@@ -477,7 +477,7 @@ SLOW double g_digamma_increment(double x, double h)
     return p_mul(PI_PAIR, p_div(p_div(sine_h, sine_x), sine_y)).hi + mirrored;
 }
 
-/* -h (1 / x + 1 / y) / (x y) and its like: the terms of the series for 1 / y^2 - 1 / x^2. */
+/* -h (1 / x + 1 / y) / (x y) and similar: the terms of the series for 1 / y^2 - 1 / x^2. */
 SLOW double g_tri_gamma_increment_right(double x, double y, double h)
 {
     double low = fmin(x, y), high = fmax(x, y), value = 0, slope = 0;

@@ -1,29 +1,29 @@
-"""Kernels of formulas: Formula -> Nest -> LoopIR -> C.
+"""Make kernels of formulas: Formula -> Nest -> LoopIR -> C.
 
-The function is called as ``c_printer.py`` says. It returns another number than 0 before it has
-written anything: if memory is short, if an axis is empty that must not be, if a position is outside
-its line. What the outputs hold does not count then.
+``c_printer.py`` defines the signature of the function. It returns a number other than 0, before it
+has written anything, if memory is short, an axis that must not be empty is, or an index is out of
+range. The contents of the outputs are undefined then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symcomp.codegen.c_printer import Kernel, print_log_lines, print_loops, print_nests
+from symcomp.codegen.axis_functions import Pattern, Plain, plain
+from symcomp.codegen.c_printer import Kernel, print_log_reduction, print_loops, print_nests
 from symcomp.codegen.cpu.schedule import schedule
-from symcomp.codegen.lines import Pattern, Plain, plain
-from symcomp.codegen.log_lines import log_lines
-from symcomp.codegen.loopir.kernel import Kept, LogLines, Loops, Nests
+from symcomp.codegen.formula_parts import Part, parts_of
+from symcomp.codegen.log_reduction import log_reduction
+from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
 from symcomp.codegen.loopir.kernel import Part as PartOfKernel
 from symcomp.codegen.nests import Nest, is_nest, nest_of, overwrites
-from symcomp.codegen.parts import Part, parts_of
 from symcomp.core.record import record
 from symcomp.ops.formula import Formula, Literal, joint_pattern
 
 
 @record
 class WholeKernel:
-    """A kernel, and which of its arrays must be different ones.
+    """A kernel, and the pairs of its arrays that must not overlap.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class WholeKernel:
 
 
 def kernel_of(formula: Formula, patterns: Sequence[Pattern]) -> Kernel | None:
-    """The kernel of a formula that is one nest; None where something in it has no C.
+    """Make the kernel of a formula that is one nest; None if part of it has no C.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def kernel_of(formula: Formula, patterns: Sequence[Pattern]) -> Kernel | None:
 
 
 def whole_kernel(formula: Formula, patterns: Sequence[Pattern]) -> WholeKernel | None:
-    """The kernel of a formula; None where something in it has no C.
+    """Make the kernel of a formula; None if part of it has no C.
 
     Parameters
     ----------
@@ -70,23 +70,23 @@ class Scheduled:
 
     Attributes
     ----------
-    kernel : Loops, Nests or LogLines
+    kernel : Loops, Nests or LogReduction
     literals : tuple of Literal
         The numbers that it takes after the outputs.
     apart : frozenset of (int, int)
         As of ``WholeKernel``.
     """
 
-    kernel: Loops | Nests | LogLines
+    kernel: Loops | Nests | LogReduction
     literals: tuple[Literal, ...] = ()
     apart: frozenset[tuple[int, int]] = frozenset()
 
 
 def scheduled(formula: Formula, patterns: Sequence[Pattern]) -> Scheduled | None:
-    """The kernel of a formula in LoopIR; None where something in it has no C."""
+    """Schedule the kernel of a formula in LoopIR; None if part of it has no C."""
     if not patterns:
         return None
-    own = log_lines(formula, patterns)
+    own = log_reduction(formula, patterns)
     if own is not None:
         return Scheduled(own)
     form = plain(formula, patterns)
@@ -111,10 +111,10 @@ def scheduled(formula: Formula, patterns: Sequence[Pattern]) -> Scheduled | None
 
 
 def print_kernel(made: Scheduled) -> Kernel:
-    """The C of a kernel."""
+    """Print a kernel in C."""
     kernel = made.kernel
-    if isinstance(kernel, LogLines):
-        return print_log_lines(kernel)
+    if isinstance(kernel, LogReduction):
+        return print_log_reduction(kernel)
     if isinstance(kernel, Loops):
         return print_loops(kernel, made.literals)
     return print_nests(kernel, made.literals)
@@ -138,7 +138,7 @@ def _apart(
 
 
 def nests_of(form: Plain, parts: Sequence[Part], loops: Sequence[Loops], inputs: int) -> Nests:
-    """The kernel of several parts, ``inputs`` of whose inputs are given."""
+    """Make the kernel of several parts; ``inputs`` is the number of given inputs."""
     formula = form.formula
     patterns = formula.patterns(form.patterns)
     result_of = {result.value: inputs + i for i, result in enumerate(formula.results)}

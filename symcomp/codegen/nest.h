@@ -1,20 +1,22 @@
-/* What a kernel is for the loops around its bodies. Those are in `nest_loops.h` and `reduction.h`;
-   NEST says whether a file has them, or another that was compiled before. */
+/* The interface between kernels and the loops around their bodies, which are in `nest_loops.h`
+   and `reduction.h`; NEST says whether a file contains these loops, or calls those compiled
+   before. */
 
 enum {
     BLOCK = 512,    /* elements that are copied together */
-    LANES = 4096,   /* results that one call of a body adds up side by side, at most */
+    LANES = 4096,   /* results that one call of a body computes side by side, at most */
     FEW_PARTS = 32, /* parts of one result, where there are few elements */
-    LONG = 64,      /* elements next to each other of which one result is made alone, not with others
-                       beside it; half as many where one call makes several results */
-    SECTION = 256,  /* rows of parts that are added up before rounding errors are noted */
-    MANY = 1024,    /* results of which it matters where they lie */
+    LONG = 64,      /* adjacent elements from which on one result is computed alone, not beside
+                       others; half as many if one call computes several results */
+    SECTION = 256,  /* rows of parts that are added up before rounding errors are accumulated */
+    MANY = 1024,    /* results from which on their alignment matters */
 };
 
-/* A part of some work; `worker` is less than the number of threads, and no other has it meanwhile. */
+/* A part of some work; `worker` is below the number of threads, and unique while the part runs. */
 typedef void part_of_work(void *work, int64_t part, int worker);
 
-/* Those who share a large loop: `run` does all parts, in any order, by at most so many threads. */
+/* The threads that share a large loop: `run` does all parts, in any order, on at most `threads`
+   threads. */
 struct team {
     int threads;
     void (*run)(part_of_work *part, void *work, int64_t parts, int threads);
@@ -33,18 +35,18 @@ static inline void nest_share(const struct team *team, part_of_work *part, void 
 #define KERNEL_ARGUMENTS                                                                           \
     char *const *data, const int64_t *shape, const int64_t *strides, const struct team *team
 
-/* What is longer is cut in chunks, of about so many elements, that threads share; or in larger pieces
-   where elements take little time. Where the cuts are depends on lengths alone, so that results do
-   not depend on how many threads there are. */
+/* Longer loops are divided among threads in chunks of about this many elements; or in pieces
+   where elements are cheap. The division depends on lengths alone, so that results do not depend
+   on the number of threads. */
 enum { CHUNK = 65536, PIECE = 4 * CHUNK };
 
-/* What a body does with an array: nothing; reads one element for each i; writes it; reads one number
-   for each row; has lanes there, the same for each row; reads and writes one element for each i. */
+/* The use of an array by a body: none; read one element for each i; write it; read one number
+   for each row; lanes, the same for each row; read and write one element for each i. */
 enum role { UNUSED, READ, WRITE, NUMBER, LANE, CHANGE };
 
-/* Reductions ask for memory before they read it, along rows so many bytes, on processors whose
-   vectors are as long as lines of the cache: there it was measured to help, elsewhere to take a fifth
-   more time. A function that was called for it would let totals go to memory. */
+/* Reductions prefetch this many bytes ahead along rows, on processors whose vectors are as long
+   as cache lines: measured to help there, and to cost a fifth elsewhere. A function call for it
+   would spill the totals to memory. */
 enum { AHEAD = 16384, CACHE_LINE = 64 };
 
 INLINE void ask_for(const void *array, int64_t bytes)
@@ -57,9 +59,9 @@ INLINE void ask_for(const void *array, int64_t bytes)
 #endif
 }
 
-/* For functions that use twice what they read: for this processor the compiler thinks that to read it
-   again takes no time. It does where vectors lie in two lines of the cache, as those of NumPy's
-   arrays do. */
+/* For functions that use a loaded value twice: for this processor the compiler assumes that
+   loading again is free. It is not where vectors cross cache lines, as those of NumPy's arrays
+   do. */
 #if defined(__tune_znver3__) && defined(__AVX512F__) && !defined(__clang__)
 #define READ_ONCE __attribute__((target("tune=icelake-server,prefer-vector-width=512")))
 #elif defined(__tune_znver3__) && !defined(__clang__)
@@ -78,11 +80,11 @@ struct body {
 };
 
 /* One pass over the reduced axes: `along` or `across` for every element, `section` for every result.
-   Lanes of `across` are parts of one result; values of which there is one for each result are its.
-   `parts` is how many there are at most; 0 for any number. `lanes` is `across` of so many, and of
-   `rest` of them in one row more, at most SECTION rows; `count` times, `next` apart: of results, from
-   their beginning to their end, or of what is `added` to the totals there are. `merge` adds other
-   totals to these. */
+   Lanes of `across` are parts of one result; values with one element for each result belong to it.
+   `parts` is their largest number; 0 for any number. `lanes` does the work of `across` for this
+   number of parts, and for `rest` parts of one more row, at most SECTION rows; for `count` results,
+   `next` apart. It computes whole results or, if `added`, adds to the existing totals. `merge` adds
+   other totals. */
 struct stage {
     struct body along, across, section;
     int parts;
@@ -102,7 +104,7 @@ struct kernel {
     const struct stage *stages;
 };
 
-/* Run a kernel: 1 if a reduced axis is empty that must not be. */
+/* Run a kernel; return 1 if a reduced axis is empty that must not be. */
 NEST int nest_elementwise(const struct kernel *k, char *const *data, const int64_t *shape,
                           const int64_t *strides, const struct team *team);
 NEST int nest_reduction(const struct kernel *k, char *const *data, const int64_t *shape,

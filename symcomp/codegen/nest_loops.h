@@ -1,7 +1,7 @@
-/* The loops around the bodies of kernels: axes in the order of memory, joined where they are one;
-   blocks of elements that do not lie next to each other are copied to where they do. */
+/* The loops around the bodies of kernels: axes are sorted by stride, and merged where possible;
+   blocks of elements that are not contiguous are copied to a contiguous buffer. */
 
-/* Loops over arrays and axes have few turns: vectors would only make them longer. Ends in
+/* Loops over arrays and axes have few iterations: vectorizing would slow them down. Ends in
    `reduction.h`. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
@@ -77,7 +77,7 @@ static inline int nest_pad(int total, int rank, int wanted, int64_t *lengths, in
     return rank + more;
 }
 
-/* Go to the next index of `rank` axes; 0 after the last. */
+/* Advance to the next index of `rank` axes; returns 0 after the last. */
 static inline int nest_next(int total, int rank, const int64_t *lengths, const int64_t *steps,
                             int64_t *index, char **data)
 {
@@ -93,7 +93,7 @@ static inline int nest_next(int total, int rank, const int64_t *lengths, const i
     return 0;
 }
 
-/* Whether a body can run where the elements are, as neighbours are next to each other. */
+/* Whether a body can run in place, as its elements are contiguous. */
 static inline int nest_plain(const struct kernel *k, const struct body *body, const int64_t *step)
 {
     int plain = 1;
@@ -104,9 +104,10 @@ static inline int nest_plain(const struct kernel *k, const struct body *body, co
 
 enum { MANY_LANES = 2 };
 
-/* Run a body on rows * n elements, of which neighbours are `step` apart, through `buffer` where
-   that is not their size, at most `most` of a row at once. `along` is whether lanes are those of the elements;
-   MANY_LANES, that more than BLOCK are: then rows are not counted by those that are here. */
+/* Run a body on rows * n elements, which are `step` apart, through `buffer` if they are not
+   contiguous, at most `most` of a row at once. `along` is whether lanes are those of the
+   elements; MANY_LANES, that there are more than BLOCK of them: then the rows passed to the body
+   are not limited to a block. */
 static inline void nest_run(const struct kernel *k, const struct body *body, int64_t rows,
                             int64_t n, char *const *data, const int64_t *row_step,
                             const int64_t *step, int along, int64_t most, char *buffer)
@@ -150,7 +151,7 @@ static inline void nest_run(const struct kernel *k, const struct body *body, int
     }
 }
 
-/* The first of the bodies whose numbers are the same for all i. */
+/* The first of the bodies whose numbers are constant along the innermost axis. */
 static inline const struct body *nest_choose(const struct kernel *k, const int64_t *step)
 {
     int b = 0;
@@ -169,12 +170,12 @@ static inline const struct body *nest_choose(const struct kernel *k, const int64
     char nest_memory[(k)->buffer + 64];                                                            \
     char *buffer = nest_memory + (64 - (uintptr_t)nest_memory % 64)
 
-/* Where rows of an array lie beside each other, and the elements of a row apart, blocks are narrow
-   and as high as they can be: all of a line of the cache is used while it is there. */
+/* For arrays whose rows are adjacent in memory and whose elements are strided, blocks are narrow
+   and as high as possible: all of a cache line is used while it is loaded. */
 enum { NARROW = 32 };
 
-/* Put the axis along which such an array lies in one piece before the last; return how wide blocks
-   are. */
+/* Move the axis along which such an array is contiguous to the second last place; return the
+   width of blocks. */
 static inline int64_t nest_cross(const struct kernel *k, int rank, int64_t *lengths,
                                  int64_t *steps)
 {
@@ -237,7 +238,8 @@ static void nest_part(void *work, int64_t c, int worker)
     nest_chunk(e, first, e->length - first < e->unit ? e->length : first + e->unit);
 }
 
-/* Whether all arrays lie in C order, and none is stretched; `size` becomes that of each. */
+/* Whether all arrays are in C order, and none is stretched; `size` becomes the number of
+   elements. */
 static inline int nest_in_order(const struct kernel *k, const int64_t *shape,
                                 const int64_t *strides, int64_t *size)
 {
@@ -257,7 +259,7 @@ static inline int nest_in_order(const struct kernel *k, const int64_t *shape,
     return 1;
 }
 
-/* One run of a body over `size` elements that lie next to each other. */
+/* Run a body once over `size` contiguous elements. */
 static inline void nest_at_once(const struct kernel *k, char *const *data, int64_t size)
 {
     int total = k->total;

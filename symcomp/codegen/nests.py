@@ -1,7 +1,8 @@
 """Loop nests: a formula as passes over elements, each a body that loads, computes, folds, stores.
 
-Where a formula reduces axes, pass 0 computes what the first reductions take; then the values of
-which there is one for each result; pass 1 what needs these, from the inputs again; and so on.
+Where a formula reduces axes, pass 0 computes the operands of the first reductions; then come the
+values with one element for each result; pass 1 computes the values that need these, from the inputs
+again; and so on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Pattern = tuple[bool, ...]
 
 @record
 class Body:
-    """What is done for every element.
+    """The computation for every element.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class Nest:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Of all arrays."""
+        """The dtypes of all arrays."""
         formula = self.formula
         outputs = [formula.dtypes[r.value] for r in formula.results]
         temporary: dict[int, str] = {}
@@ -93,7 +94,7 @@ class Nest:
 
 
 def work_dtype(formula: Formula, value: int) -> str:
-    """The dtype that a reduction computes in: float16 is added up in float32."""
+    """Return the dtype of a reduction's accumulator: float32 for float16."""
     step = formula.steps[value - formula.first_step]
     assert isinstance(step.function, Reduce)
     given = formula.dtypes[step.arguments[0]]
@@ -104,7 +105,7 @@ def work_dtype(formula: Formula, value: int) -> str:
 
 
 def is_nest(formula: Formula) -> bool:
-    """Whether all steps are scalar functions, and reductions over the same axes."""
+    """Tell whether all steps are scalar functions, and reductions over the same axes."""
     reductions = [step.function for step in formula.steps if isinstance(step.function, Reduce)]
     scalars = [step for step in formula.steps if isinstance(step.function, ScalarOp)]
     one = len({reduction.axes for reduction in reductions}) <= 1
@@ -112,13 +113,13 @@ def is_nest(formula: Formula) -> bool:
 
 
 def reduced_axes(formula: Formula) -> tuple[int, ...] | None:
-    """The axes of the reductions; None if there are none."""
+    """Return the axes of the reductions; None if there are none."""
     found = (step.function.axes for step in formula.steps if isinstance(step.function, Reduce))
     return next(found, None)
 
 
 def nest_of(formula: Formula, patterns: Sequence[Pattern]) -> Nest | None:
-    """The loops of a formula; None if they are not of one nest.
+    """Return the loops of a formula; None if it is not one nest.
 
     Parameters
     ----------
@@ -141,7 +142,9 @@ def nest_of(formula: Formula, patterns: Sequence[Pattern]) -> Nest | None:
 
 
 def _elementwise(formula: Formula, patterns: Sequence[Pattern]) -> tuple[Body, ...]:
-    """With the inputs as numbers that are the same along the last axis; then, along all."""
+    """Return a body with inputs as numbers that are constant along the last axis; then one along
+    all.
+    """
     arrays = _arrays_of_leaves(formula)
     targets = [result.value for result in formula.results]
     first = len(formula.inputs)
@@ -154,7 +157,7 @@ def _elementwise(formula: Formula, patterns: Sequence[Pattern]) -> tuple[Body, .
 
 
 def _arrays_of_leaves(formula: Formula) -> dict[int, int]:
-    """The arrays of inputs and literals."""
+    """Return the arrays of inputs and literals."""
     inputs = len(formula.inputs)
     literals = range(inputs, formula.first_step)
     return {
@@ -180,7 +183,7 @@ def _body(
     stores: Sequence[tuple[int, int]],
     numbers: frozenset[int],
 ) -> Body:
-    """Computes ``targets`` from the values that have arrays."""
+    """Return the body that computes ``targets`` from the values that have arrays."""
     needed, waiting = set(), list(targets)
     while waiting:
         value = waiting.pop()
@@ -210,14 +213,15 @@ class _Stages:
         self.leaves = _arrays_of_leaves(formula)
         self.totals: dict[int, tuple[int, int]] = {}
         self.values: dict[int, int] = {}
-        # The arrays of results of which there is one for each element: later passes read them.
+        # Result arrays with one element for each input element: later passes read them.
         self.written: dict[int, int] = {}
-        # Values in arrays of results written later: (array, the first pass, the last that reads).
+        # Values held in arrays of results that are written later: (array, the first pass, the last
+        # that reads).
         self.held: dict[int, tuple[int, int, int]] = {}
         self._next = len(formula.dtypes) - len(formula.steps) + len(formula.results)
 
     def _stages(self) -> list[int]:
-        """For each value, how many reductions follow one another before it."""
+        """Return, for each value, the number of reductions on the longest path to it."""
         stage = [0] * self.formula.first_step
         for step in self.formula.steps:
             folds = isinstance(step.function, Reduce)
@@ -225,7 +229,7 @@ class _Stages:
         return stage
 
     def _is_single(self, value: int) -> bool:
-        """Whether there is one value for each result of a reduction."""
+        """Tell whether a value has one element for each result of a reduction."""
         return all(self.patterns[value][a] for a in reduced_axes(self.formula) or ())
 
     def nest(self, rank: int) -> Nest:
@@ -251,7 +255,7 @@ class _Stages:
     def _bodies(
         self, reductions: Sequence[int], stores: Sequence[tuple[int, int]], last: int
     ) -> list[Body]:
-        """Each pass and what follows it."""
+        """Return each pass and the body that follows it."""
         formula, bodies = self.formula, []
         for stage in range(last + 1):
             folds = [v for v in reductions if self.stage[v] == stage + 1]
@@ -264,7 +268,7 @@ class _Stages:
         return bodies
 
     def _hold_heavy(self, bodies: Sequence[Body]) -> None:
-        """Let arrays of results hold what would be computed again, until they are written."""
+        """Keep values that are expensive to recompute in result arrays until these are written."""
         passes, dtypes = bodies[::2], self.formula.dtypes
         for result, array in self.written.items():
             end = self._pass(result)
@@ -279,12 +283,12 @@ class _Stages:
                     break
 
     def _is_heavy(self, value: int) -> bool:
-        """Whether it takes more time to compute than to read."""
+        """Tell whether a value takes more time to compute than to read."""
         function = self.formula.steps[value - self.formula.first_step].function
         return isinstance(function, ScalarOp) and function.name in FUNCTIONS
 
     def _pass(self, value: int) -> int:
-        """The pass in which, or after which, a value is computed."""
+        """Return the pass in which, or after which, a value is computed."""
         single = self._is_single(value)
         return max(self.stage[value] - 1, 0) if single else self.stage[value]
 
@@ -293,7 +297,7 @@ class _Stages:
         return self._next - 1
 
     def _keep_singles(self, reductions: Sequence[int]) -> None:
-        """Give arrays to the single values that what comes later takes."""
+        """Assign arrays to the single values that later passes read."""
         formula = self.formula
         keep = set(reductions)
         for number, step in enumerate(formula.steps, formula.first_step):
@@ -361,6 +365,6 @@ def overwrites(nest: Nest) -> set[tuple[int, int]]:
 
 
 def nonempty(nest: Nest) -> bool:
-    """Whether an empty axis is refused, as there is no largest of no elements."""
+    """Tell whether an empty axis is refused, as a maximum of no elements does not exist."""
     steps = nest.formula.steps
     return any(isinstance(s.function, Reduce) and not s.function.reduction.identity for s in steps)

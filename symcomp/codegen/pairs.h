@@ -79,7 +79,7 @@ static inline pair p_scaled(pair x, int exponent)
     return exponent ? (pair){ldexp(x.hi, exponent), ldexp(x.lo, exponent)} : x;
 }
 
-/* Terms of even and of odd powers by themselves: neither waits for the other. */
+/* Even and odd powers are summed separately, as two independent dependency chains. */
 static inline double g_horner(const double *coefficients, int count, double x)
 {
     double square = x * x, even = 0, odd = 0;
@@ -90,7 +90,7 @@ static inline double g_horner(const double *coefficients, int count, double x)
     return even + x * odd;
 }
 
-/* A table of pairs, for large terms, and one of doubles for those after them. */
+/* A table of pairs for the first, large terms, and one of doubles for the others. */
 SLOW pair p_series(const pair *first, int n, const double *rest, int count, pair x)
 {
     pair total = p_of(g_horner(rest, count, x.hi));

@@ -1,8 +1,8 @@
-"""What is compiled when symcomp is installed: the loops around the bodies of kernels, which others
-then need not have, and kernels of common ops, for machines without a compiler.
+"""Code compiled when symcomp is installed: the loops around the bodies of kernels, so that kernels
+need not contain them, and kernels of common ops, for machines without a compiler.
 
-``source`` is the C file that setup.py compiles, for any processor of its kind. A kernel is found by
-its name, which is that of its text, and so are the loops: what has changed since is not found.
+``source`` is the C file that setup.py compiles, for any processor of the architecture. Kernels and
+loops are found by name, which is a hash of the text: changed ones are not found.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UNARY = (
 BINARY = ("add", "maximum", "minimum", "mul", "sub", "true_div")
 COMPARISONS = ("eq", "ge", "gt", "le", "lt")
 REDUCED = ("max", "min", "sum")
-# How two arrays meet: alike, or one is stretched along all axes, or along one of two.
+# Broadcasting of two arrays: equal shapes, or one is stretched along all axes, or along one of two.
 PAIRS: tuple[tuple[Pattern, Pattern], ...] = (
     ((), ()),
     ((False,), (False,)),
@@ -50,7 +50,7 @@ PAIRS: tuple[tuple[Pattern, Pattern], ...] = (
 
 
 def addresses(names: Iterable[str]) -> dict[str, int]:
-    """Where the kernels are, of those of these names that there are."""
+    """Return the addresses of the installed kernels among these names."""
     library = _library()
     found = {}
     for name in names:
@@ -61,8 +61,8 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
 
 
 def shares_loops() -> bool:
-    """Whether C files can have their loops from here: they are called by name, with the checks of
-    config.cflags only where they are compiled with these.
+    """Tell whether C files may call the installed loops: config.cflags with sanitizers need loops
+    compiled with these.
     """
     if config.cflags or not sys.platform.startswith("linux"):
         return False
@@ -78,12 +78,12 @@ def _library() -> ctypes.CDLL | None:
 
 
 def source() -> str:
-    """The C file of all of them."""
+    """Return the C file of all installed kernels."""
     return translation_unit(list(kernels()), nest="exported")
 
 
 def kernels() -> Iterator[Kernel]:
-    """All that there are."""
+    """Yield the kernels to install."""
     for formula, patterns in _formulas():
         whole = whole_kernel(formula, patterns)
         if whole is not None:
@@ -110,6 +110,6 @@ def _formulas() -> Iterator[tuple[Formula, list[Pattern]]]:
 
 
 def _formula(function: Any, dtypes: list[str], result: str) -> Formula:
-    """A formula of one step, as kernels of programs are made of."""
+    """Make a formula of one step, equal to the formulas of programs."""
     step = Step(function, tuple(range(len(dtypes))), result)
     return Formula(tuple(dtypes), (), (step,), (Result(len(dtypes), folded_axes(function)),))

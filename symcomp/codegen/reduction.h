@@ -1,8 +1,9 @@
-/* Reductions: the innermost axis in memory is the one of the vectors. Where it is reduced, parts of
-   a result are added up side by side, and then together ("across"); else results are ("along"). */
+/* Reductions: the innermost axis in memory is vectorized. If it is reduced, parts of a result
+   are added up side by side, and then together ("across"); otherwise adjacent results are
+   ("along"). */
 
-/* How the axes are passed over: rows of n elements, and of one row of `rest`, for each index of the
-   slower axes. */
+/* The order of passing over the axes: rows of n elements, and one row of `rest`, for each index
+   of the slower axes. */
 struct sweep {
     int64_t rows, n, rest, *row_step;
     int rank, plain, lanes;
@@ -12,15 +13,16 @@ struct reduction {
     const struct kernel *kernel;
     int across, rank;
     int64_t *lengths, *steps, *index;   /* of the reduced axes */
-    const int64_t *step;                /* of the axis of the vectors */
+    const int64_t *step;                /* of the vectorized axis */
     struct sweep *sweeps;
     char *buffer;
     const struct team *team;
-    int few;                            /* whether there are few lanes, so that totals take no time */
+    int few;                            /* whether there are so few lanes that the work on totals
+                                           is negligible */
 };
 
-/* The results that are computed, in blocks of `width` next to each other; the first block lacks what
-   is before its `shift`. */
+/* The results to compute, in blocks of `width` adjacent ones; the first block lacks `shift`
+   results. */
 struct results {
     char *const *data;
     int64_t *lengths, *steps, beside, width, shift;
@@ -38,7 +40,7 @@ static inline void reduction_run(const struct reduction *d, const struct sweep *
                  d->across ? 0 : d->few ? 1 : MANY_LANES, BLOCK, d->buffer);
 }
 
-/* The rows, and the one that is not whole. */
+/* The whole rows, and the partial one. */
 static inline void reduction_rows(const struct reduction *d, const struct sweep *w,
                                   const struct stage *stage, int64_t n, char *const *at)
 {
@@ -74,8 +76,8 @@ static inline void reduction_pass(const struct reduction *d, const struct sweep 
     while (nest_next(total, w->rank, d->lengths, d->steps, d->index, at));
 }
 
-/* A pass over a part of the elements: `unit` of the slowest rows or axis, the c-th of such. `own` is
-   memory for the temporaries, `size` bytes for each. */
+/* A pass over chunk c of the elements: `unit` of the slowest rows or axis. `own` is memory for
+   the temporaries, `size` bytes for each. */
 static inline void reduction_chunk(const struct reduction *given, const struct sweep *sweep,
                                    const struct stage *stage, int64_t n, char *const *data,
                                    int64_t unit, int64_t c, char *own, int64_t size)
@@ -126,7 +128,7 @@ static void reduction_part(void *work, int64_t c, int worker)
                     p->memory + c * p->own, p->size);
 }
 
-/* One pass in chunks, whose totals are added up in their order; 0 if that is not worth it. */
+/* One pass in chunks, whose totals are added up in order; 0 if that is not worth it. */
 static inline int reduction_in_chunks(const struct reduction *d, const struct sweep *w,
                                       const struct stage *stage, int64_t n, char *const *data)
 {
@@ -165,8 +167,8 @@ static inline int reduction_at_once(const struct sweep *w)
     return w->lanes && !w->rank && w->rows <= SECTION;
 }
 
-/* All stages for n results next to each other, `step` apart; across for one, or for all of which
-   one call makes each. */
+/* All stages for n adjacent results, `step` apart; across for one result, or for all if one call
+   computes each. */
 static inline void reduction_stages(const struct reduction *d, int64_t n, char *const *data,
                                     const int64_t *step, int empty)
 {
@@ -250,8 +252,8 @@ static void reduction_team(void *work, int64_t t, int worker)
                       p->blocks * (t + 1) / p->teams);
 }
 
-/* How far blocks are moved for the vectors of the first array in them to be lines of the cache: if
-   there are many, as what is split off takes time. */
+/* How many results the first block lacks, so that the vectors of the first array are aligned to
+   cache lines: only with many results, as the remainder costs time. */
 static inline int64_t reduction_shift(const struct kernel *k, char *const *data,
                                       const int64_t *step, int64_t beside, int64_t width)
 {
@@ -261,7 +263,7 @@ static inline int64_t reduction_shift(const struct kernel *k, char *const *data,
     return off ? width - (CACHE_LINE - off) / k->size[0] : 0;
 }
 
-/* Which axes rows and vectors are of, in one stage. */
+/* Choose the axes of rows and of vectors for one stage. */
 static inline void reduction_sweep(const struct reduction *d, const struct stage *stage,
                                    struct sweep *w)
 {

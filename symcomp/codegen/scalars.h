@@ -1,11 +1,16 @@
 /* Integer arithmetic with the signs and limits of Python and NumPy; float16 held as float. */
+#ifndef INLINE /* defined for cards, by cuda/prelude.h, with what else differs there */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Always: a call in a loop keeps it from becoming one of vectors. */
+/* Inlined always: a call in a loop prevents vectorization. */
 #define INLINE static inline __attribute__((always_inline))
+#define HELPER static inline
+#define RARE static __attribute__((noinline, cold, unused))
+#define TABLE static const
+#endif
 #define PI 3.141592653589793
 #define PIf 3.1415927f
 

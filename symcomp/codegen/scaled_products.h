@@ -1,4 +1,4 @@
-/* Products and quotients that leave the range on the way: `symcomp/ops/scalar_products.py` in C. */
+/* Products and quotients of parts that leave the range: `symcomp/ops/scalar_products.py` in C. */
 
 INLINE double r_times_over(double x, double y, double z)
 {
@@ -30,6 +30,12 @@ struct scaled {
     int64_t power;
 };
 
+INLINE struct scaled scaled_number(double number, int64_t power)
+{
+    struct scaled x = {number, power};
+    return x;
+}
+
 /* 2^power, which is a normal number. */
 INLINE double scaled_power(int64_t power)
 {
@@ -39,28 +45,28 @@ INLINE double scaled_power(int64_t power)
     return z;
 }
 
-/* A number as one between 1 and 4 and a power of two; of what is subnormal, 0 or not finite nothing is
-   lost, though it is not between. */
+/* A number as a mantissa between 1 and 4 and a power of two; subnormal numbers, 0, infinities
+   and NaN are kept exactly, outside of these bounds. */
 INLINE struct scaled scaled_of(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     int64_t power = (int64_t)(bits >> 52 & 2047);
     power = (power > 2045 ? 2045 : power) - 1023;
-    return (struct scaled){x * scaled_power(-power), power};
+    return scaled_number(x * scaled_power(-power), power);
 }
 
 INLINE struct scaled scaled_times(struct scaled x, struct scaled y)
 {
-    return (struct scaled){x.number * y.number, x.power + y.power};
+    return scaled_number(x.number * y.number, x.power + y.power);
 }
 
 INLINE struct scaled scaled_over(struct scaled x, struct scaled y)
 {
-    return (struct scaled){x.number / y.number, x.power - y.power};
+    return scaled_number(x.number / y.number, x.power - y.power);
 }
 
-/* In two steps, which both leave the range if the result does. */
+/* Two factors, which both leave the range if the result does. */
 INLINE double scaled_value(struct scaled x)
 {
     int64_t power = x.power > 2042 ? 2042 : x.power < -2042 ? -2042 : x.power, half = power / 2;
@@ -70,13 +76,13 @@ INLINE double scaled_value(struct scaled x)
 INLINE double scaled_root(struct scaled x)
 {
     int64_t odd = x.power & 1, power = (x.power - odd) / 2;
-    return scaled_value((struct scaled){sqrt(x.number * (double)(1 + odd)), power});
+    return scaled_value(scaled_number(sqrt(x.number * (double)(1 + odd)), power));
 }
 
 INLINE double r_over_both(double x, double y, double z)
 {
     struct scaled below = scaled_times(scaled_of(y), scaled_of(z));
-    return scaled_value((struct scaled){x / below.number, -below.power});
+    return scaled_value(scaled_number(x / below.number, -below.power));
 }
 
 INLINE float r_over_bothf(float x, float y, float z)

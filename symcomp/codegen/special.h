@@ -1,5 +1,5 @@
 /* Functions of doubles in several parts: error functions by their scaled forms, as
-   `ops/scalar_error.py` explains, and what is computed in the wider type, or again in it where
+   `ops/scalar_error.py` explains, and functions computed in the wider type, or again in it where
    large parts cancel (`ops/exact.py`). Prefix: e_. */
 
 #define SQRT_HALF 0x1.6a09e667f3bcdp-1
@@ -26,7 +26,7 @@ INLINE double place_of_tail(double a)
     return a == INFINITY ? 1 : (a - 4) / (a + 4);
 }
 
-/* erf of what is at most 1. */
+/* erf(x) for |x| <= 1. */
 INLINE double erf_near(double x)
 {
     return x * POLYNOMIAL(ERF_TABLE, 2 * x * x - 1);
@@ -40,7 +40,7 @@ INLINE double erfcx_right(double a)
     return POLYNOMIAL(ERFCX_TABLE, place_of_tail(a)) / 2 / (0.5 + a);
 }
 
-/* 27 is beyond where it overflows. */
+/* The result overflows beyond -27. */
 INLINE double e_erfcx(double x)
 {
     double right = erfcx_right(fabs(x));
@@ -55,7 +55,7 @@ INLINE double e_ierfcx(double x)
     return POLYNOMIAL(IERFCX_TABLE, place_of_tail(a)) / (1 + a) / (1 + a);
 }
 
-/* erf for what is at most 1/2; 7 is beyond where it is -1. */
+/* erf(x) for x <= 1/2; -1 beyond -7. */
 INLINE double erf_below(double x)
 {
     double far = at_most(7, -x);
@@ -67,7 +67,7 @@ INLINE double e_log_erfc(double x)
     return x < 0.5 ? m_log1p(-erf_below(x)) : m_log(erfcx_right(x)) - x * x;
 }
 
-/* 39 is beyond where the tail underflows. */
+/* The tail underflows beyond 39. */
 INLINE double e_ndtr(double x)
 {
     double a = at_most(39, fabs(x));
@@ -107,7 +107,7 @@ INLINE double e_logdiffexp(double x, double y)
     return (double)(x + log1mexp_wide((long double)y - x));
 }
 
-/* A power of a negative number is positive where the exponent is whole and even. */
+/* A power of a negative number is positive for even integer exponents. */
 INLINE double e_log_of_pow(double x, double y)
 {
     double power = m_pow(x, y);
@@ -200,8 +200,9 @@ INLINE double e_spherical_jn(int n, long double x)
     return (double)now;
 }
 
-/* Functions that vanish at 0, over their arguments: `symcomp/ops/over_argument.py` in C. The numbers
-   are the places in its tuple FUNCTIONS, the longest series that of erf at the highest order. */
+/* Functions that vanish at 0, divided by their argument: `symcomp/ops/over_argument.py` in C.
+   The numbers are the places in its tuple FUNCTIONS; the longest series is that of erf at the
+   highest order. */
 enum { OVER_SINH, OVER_TAN, OVER_TANH, OVER_LOG1P, OVER_ARCTAN, OVER_ARCTANH, OVER_ARCSINH, OVER_ARCSIN, OVER_ERF };
 #define MOST_COEFFICIENTS 180
 

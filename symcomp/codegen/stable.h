@@ -1,4 +1,5 @@
-/* Read twice, for REAL double and float: F(name) is name or namef, C(x) a constant of that type. */
+/* Included twice, for REAL double and float: F(name) is name or namef, C(x) a constant of that
+   type. */
 
 INLINE REAL F(clip_f)(REAL x, REAL low, REAL high)
 {
@@ -30,7 +31,7 @@ INLINE REAL F(floor_div_f)(REAL x, REAL y)
     return quotient - whole > C(0.5) ? whole + 1 : whole;
 }
 
-/* By the number below 1/2: adding 1/2 itself would round the number below it up. */
+/* Adds the number below 1/2: adding 1/2 itself would round that number up. */
 INLINE REAL F(round_away)(REAL x)
 {
     return F(trunc)(x + F(copysign)(C(0.5) - EPSILON / 4, x));
@@ -57,15 +58,14 @@ INLINE REAL F(product_error)(REAL a, REAL b, REAL p)
     return F(fabs)(e) < INFINITY ? e : 0;
 }
 
-/* exp(c x^2) as if the exponent were not rounded; c is a power of two and its sign. */
+/* exp(c x^2) as if the exponent were not rounded; c is a power of two, or minus one. */
 INLINE REAL F(exp_square)(REAL x, REAL c)
 {
     REAL square = x * x;
     return F(m_exp)(c * square) * (1 + c * F(product_error)(x, x, square));
 }
 
-/* Where the exponential is below 1/2, the rounding errors of a quotient weigh less in what is taken
-   from it. */
+/* Where the exponential is below 1/2, its quotient has a smaller rounding error than the sum. */
 INLINE REAL F(r_sigmoid)(REAL x)
 {
     REAL small = F(m_exp)(-F(fabs)(x)), share = (x >= 0 ? 1 : small) / (1 + small);
@@ -140,7 +140,7 @@ INLINE REAL F(r_one_minus_cos_over_square)(REAL x)
     return half == 0 ? C(0.5) : ratio * ratio / 2;
 }
 
-/* From 40 on the 1 does not count; by halves, as exp(x) may overflow. */
+/* From 40 on the 1 is negligible; the square root is squared, as exp(x) may overflow. */
 INLINE REAL F(r_x_over_expm1)(REAL x)
 {
     REAL near = x / F(m_expm1)(x), half = F(m_exp)(-x / 2), far = x * half * half;
@@ -204,7 +204,7 @@ INLINE REAL F(r_over_one_plus_square)(REAL x)
     return F(fabs)(x) > bound ? 1 / x : x / (1 + x * x);
 }
 
-/* 28 and 39 are beyond where these underflow. */
+/* The result underflows beyond 28 (double: 39). */
 INLINE REAL F(r_bell)(REAL x)
 {
     return F(exp_square)(F(clip_f)(x, -28, 28), -1);
@@ -248,7 +248,7 @@ INLINE REAL F(r_exp_of_sum)(REAL x, REAL y)
     return F(m_exp)(s) * (growth > C(0.5) ? growth : C(0.5));
 }
 
-/* The logarithm of a product or quotient p, of which e is left out, from logarithms `apart` where
+/* The logarithm of a product or quotient p with rounding error e, from logarithms `apart` where
    p leaves the range. */
 INLINE REAL F(log_near_one)(REAL p, REAL e, REAL apart, REAL x, REAL y)
 {
@@ -272,7 +272,7 @@ INLINE REAL F(r_log_div)(REAL x, REAL y)
     return F(log_near_one)(q, rest, apart, x, y);
 }
 
-/* By halves, so that their sum does not overflow where the difference is 0. */
+/* The sum of halves does not overflow where the difference is 0. */
 INLINE REAL F(r_square_difference)(REAL x, REAL y)
 {
     return (x - y) * (x / 2 + y / 2) * 2;

@@ -1,4 +1,4 @@
-"""Kernels in C files: as many as processors can compile at once, of about the same length."""
+"""Divide kernels into C files of about equal length, one for each processor."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from symcomp.codegen.driver import processors
 from symcomp.codegen.early import Code, load_codes
 from symcomp.core.spans import span
 
-# Starting a compiler, and what all files have in common, take as long as so many characters.
+# Characters that compile as long as starting a compiler and reading the shared headers take.
 WORTH_A_FILE = 10_000
 
 
 def load_kernels(kernels: Iterable[Kernel]) -> dict[str, Code]:
-    """The functions of kernels by name; without a compiler, of those that were built before."""
+    """Return the functions of kernels by name; without a compiler, the installed ones."""
     units = units_of({kernel.name: kernel for kernel in kernels}.values(), processors())
     with span("print C") as stage:
         nest = "shared" if prebuilt.shares_loops() else "own"
@@ -35,7 +35,7 @@ def load_kernels(kernels: Iterable[Kernel]) -> dict[str, Code]:
 
 
 def units_of(kernels: Iterable[Kernel], most: int) -> list[list[Kernel]]:
-    """Groups of kernels, at most so many; the same kernels make the same groups in any order."""
+    """Divide kernels into at most ``most`` groups; the order of the kernels does not matter."""
     size = {k: sum(map(len, (*k.needs, k.source))) for k in kernels}
     longest_first = sorted(size, key=lambda kernel: (-size[kernel], kernel.name))
     length = sum(size.values())

@@ -1,4 +1,4 @@
-/* Functions of the C library of which it has versions for vectors with errors below 2 ulp. */
+/* Functions of the C library with vector versions whose errors are below 2 ulp. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 35)
 #pragma omp declare simd notinbranch

@@ -1,10 +1,10 @@
-/* The gamma function's kin in the wider type, where that has 64 bits: several times as fast as
-   double-double, and exact enough where terms do not cancel. Functions return NaN for arguments that
-   they are not good for, and where there is no such type: gamma.h then goes on. Prefix: w_. */
+/* Gamma functions in the wider type, if it has 64 bits: several times as fast as double-double,
+   and exact enough where terms do not cancel. They return NaN for arguments outside of their
+   range, and if there is no such type: gamma.h then takes over. Prefix: w_. */
 
 #define WIDE (__LDBL_MANT_DIG__ >= 64)
 
-/* Logarithms of numbers below have errors of less than half a unit of their exponentials. */
+/* Logarithms of smaller numbers have errors below half a unit of their exponentials. */
 #define WIDE_END 300
 #define WIDE_PI 3.14159265358979323846264338327950288L
 #define WIDE_HALF_LOG_2PI ((long double)HALF_LOG_2PI_PAIR.hi + HALF_LOG_2PI_PAIR.lo)
@@ -28,7 +28,7 @@ SLOW long double w_log_gamma(long double x, long double *product)
     return (x - 0.5L) * logl(x) - x + (WIDE_HALF_LOG_2PI + tail);
 }
 
-/* The gamma function of what is no pole. */
+/* The gamma function, not at a pole. */
 SLOW double w_gamma(double x)
 {
     long double product, place = x > 0 ? x : 1 - (long double)x;
@@ -56,7 +56,7 @@ SLOW double w_beta(double a, double b)
     return (double)(w_exp(z) * (of_sum / of_a / of_b));
 }
 
-/* What is left of the difference of terms of some size, NaN where too much is lost. */
+/* The difference of terms of some size, NaN if too many digits cancel. */
 static inline double w_kept(long double z, long double size)
 {
     return fabsl(z) >= 0x1p-8L * size ? (double)z : NAN;
@@ -109,7 +109,7 @@ SLOW long double w_zeta(int n, long double x)
     return z + series / w_power(x, n + 1);
 }
 
-/* (-1)^(n + 1) times the derivative of psi of order n > 1 at x, no pole. */
+/* (-1)^(n + 1) times the derivative of psi of order n > 1 at x, not a pole. */
 SLOW double w_polygamma(double n, double x)
 {
     if (!WIDE || !(n < WIDE_ORDERS && fabs(x) > 1e-60 && fabs(x) < 1e60)) return NAN;

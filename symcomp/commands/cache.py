@@ -1,4 +1,4 @@
-"""``python -m symcomp cache``: compiled kernels, which are kept in a directory of the user's."""
+"""``python -m symcomp cache``: list or clear the directory of compiled kernels."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Say what can be done."""
+    """Add the subcommands."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("list", help="each entry: its name, size, and when it was last used")
-    actions.add_parser("clear", help="remove all entries; programs that run keep what they have")
+    actions.add_parser("clear", help="remove all entries; running programs keep loaded kernels")
     actions.add_parser("path", help="the directory")
 
 
 def run(options: Namespace) -> int:
-    """Do it, and print what there is to say."""
+    """Run the subcommand and print its result."""
     {"list": _list, "clear": _clear, "path": _path}[options.action]()
     return 0
 
@@ -50,7 +50,7 @@ def _path() -> None:
 
 
 def _age(seconds: float) -> str:
-    """A time in its largest unit."""
+    """Return a duration in its largest unit."""
     for unit, length in UNITS:
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"

@@ -1,4 +1,4 @@
-"""``python -m symcomp info``: what symcomp has found on this machine, and how it is configured."""
+"""``python -m symcomp info``: print the libraries found on this machine and the configuration."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from symcomp.codegen.driver import (
 )
 from symcomp.config import config
 from symcomp.cvm.blas_library import library_of_numpy
+from symcomp.gpu.driver.compiler import find_nvcc, find_nvrtc
+from symcomp.gpu.driver.cuda import describe_cards
 from symcomp.profiling.text import size
 
 SUMMARY = "tell versions, compiler, BLAS, threads, SIMD, GPU, cache and options with their origins"
@@ -32,7 +34,7 @@ THREAD_VARIABLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none."""
+    """Add nothing: the command takes no arguments."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,13 +44,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def text() -> str:
-    """The whole report."""
+    """Return the whole report."""
     parts = [
         ("Versions", [*versions()]),
         ("Compiler", [*compiler()]),
         ("BLAS", [*blas()]),
         ("Processor", [*processor()]),
-        ("GPU", [("support", "none: arrays are computed on the processor")]),
+        ("GPU", [*devices()]),
         ("Kernel cache", [*cache()]),
         ("Options", [*options_set()]),
     ]
@@ -61,7 +63,7 @@ def text() -> str:
 
 
 def versions() -> Iterator[tuple[str, str]]:
-    """Of symcomp and what it stands on."""
+    """Yield the versions of symcomp and of the libraries it needs."""
     try:
         yield "symcomp", version("symcomp")
     except PackageNotFoundError:
@@ -74,7 +76,7 @@ def versions() -> Iterator[tuple[str, str]]:
 
 
 def compiler() -> Iterator[tuple[str, str]]:
-    """The C compiler that makes kernels."""
+    """Yield the C compiler and its version."""
     found = find_compiler(config.cc)
     if found is None:
         yield "path", "none: kernels run with NumPy (install gcc or clang, or set config.cc)"
@@ -87,7 +89,7 @@ def compiler() -> Iterator[tuple[str, str]]:
 
 
 def blas() -> Iterator[tuple[str, str]]:
-    """What computes products of matrices: the machine calls one of them."""
+    """Yield the BLAS library that computes matrix products."""
     called = "NumPy's" if library_of_numpy() else "SciPy's"
     for name, module in (("SciPy's", scipy), ("NumPy's", np)):
         name += ", which the machine calls" if name == called else ""
@@ -98,7 +100,7 @@ def blas() -> Iterator[tuple[str, str]]:
 
 
 def processor() -> Iterator[tuple[str, str]]:
-    """Cores, threads and SIMD extensions."""
+    """Yield cores, threads and SIMD extensions."""
     cores = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
     yield "name", _processor_name()
@@ -120,8 +122,24 @@ def _processor_name() -> str:
     return platform.processor() or platform.machine()
 
 
+def devices() -> Iterator[tuple[str, str]]:
+    """Yield cards, and the libraries that cards need."""
+    yield from describe_cards()
+    nvrtc, nvcc = find_nvrtc(), find_nvcc()
+    yield "NVRTC", "none (pip install symcomp[cuda])" if nvrtc is None else nvrtc.path
+    yield "nvcc", "none" if nvcc is None else f"{nvcc.version}, {nvcc.path}"
+    yield "PyCUDA", _version_of("pycuda")
+
+
+def _version_of(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed (pip install symcomp[cuda])"
+
+
 def cache() -> Iterator[tuple[str, str]]:
-    """Where compiled kernels are kept."""
+    """Yield the directory of compiled kernels and its size."""
     try:
         directory, found = cache_directory(), entries()
     except CompilerError as problem:
@@ -133,6 +151,6 @@ def cache() -> Iterator[tuple[str, str]]:
 
 
 def options_set() -> Iterator[tuple[str, str]]:
-    """The value of every option, and where it comes from."""
+    """Yield the value of every option and its origin."""
     for name in config.names():
         yield name, f"{getattr(config, name)!r}  ({config.origin(name)})"

@@ -15,14 +15,14 @@ SUMMARY = "run a script with every function profiled, and print the profiles whe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The script and its arguments; where else the profile goes."""
+    """Add the script, its arguments, and the output files."""
     parser.add_argument("--html", metavar="PATH", help="write a page with the graphs, too")
     parser.add_argument("--json", metavar="PATH", help="write the numbers as JSON, too")
     parser.add_argument("--trace", metavar="PATH", help="write a Chrome trace, too")
     parser.add_argument("--output", metavar="PATH", help="write the text there, not to stderr")
     parser.add_argument("script", help="the Python file to run")
     parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, help="what the script finds in sys.argv"
+        "arguments", nargs=argparse.REMAINDER, help="arguments of the script"
     )
 
 
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(paths: dict[str, str], name: str) -> None:
-    """What was counted of all functions that were called, to the files that were asked for."""
+    """Write the profiles of all functions called to the requested files."""
     together = ProfileStats(name)
     for profile in profiles_at_exit():
         together.functions += profile.functions if profile.calls else []

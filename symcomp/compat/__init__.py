@@ -1,7 +1,7 @@
 """Programs written for Theano, on symcomp.
 
-``install_as_theano()`` makes ``import theano`` work in this process;
-``python -m symcomp.compat script.py`` does the same for a script that knows nothing of it.
+``install_as_theano()`` makes ``import theano`` work in this process; ``python -m symcomp.compat
+script.py`` does the same for an unmodified script.
 """
 
 from symcomp.compat.modules import install_as_theano

@@ -15,7 +15,7 @@ __all__ = ["BLAS"]
 
 
 def _op(name: str, kind: Any, flag: str = "inplace") -> Adapted:
-    """Return Theano's class ``name``, whose parameter is whether it overwrites."""
+    """Return Theano's class ``name``, whose parameter says whether it works in place."""
 
     def make(*given: bool, **named: bool) -> Any:
         return kind(inplace=bool(given[0] if given else named.get(flag, False)))

@@ -1,4 +1,4 @@
-"""``theano.tensor.nnet.blocksparse``: products with blocks of a matrix that indices pick."""
+"""``theano.tensor.nnet.blocksparse``: products with blocks of a matrix selected by indices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import symcomp.tensor as T
 
 
 def sparse_block_gemv(o: Any, W: Any, h: Any, inputIdx: Any, outputIdx: Any) -> Any:
-    """``o`` with the products of pieces of ``h`` and blocks of ``W`` added.
+    """Return ``o`` plus products of pieces of ``h`` and blocks of ``W``.
 
     o[b, j] += sum over i of h[b, i] W[inputIdx[b, i], outputIdx[b, j]]
 
@@ -30,7 +30,7 @@ def sparse_block_gemv(o: Any, W: Any, h: Any, inputIdx: Any, outputIdx: Any) -> 
 
 
 def sparse_block_outer(o: Any, x: Any, y: Any, xIdx: Any, yIdx: Any, alpha: Any = None) -> Any:
-    """``o`` with outer products added to its blocks: o[xIdx[b, i], yIdx[b, j]] += alpha x[b, i]
+    """Return ``o`` plus outer products in its blocks: o[xIdx[b, i], yIdx[b, j]] += alpha x[b, i]
     y[b, j].
     """
     o, x, y, rows, columns = map(T.as_tensor_variable, (o, x, y, xIdx, yIdx))
@@ -40,8 +40,8 @@ def sparse_block_outer(o: Any, x: Any, y: Any, xIdx: Any, yIdx: Any, alpha: Any 
 
 
 def sparse_block_dot(W: Any, h: Any, inputIdx: Any, b: Any, outputIdx: Any) -> Any:
-    """The biases of output blocks, and the products of ``sparse_block_gemv``; of matrices ``h`` and
-    vectors of indices too, which are one sample.
+    """Return the biases of output blocks plus the products of ``sparse_block_gemv``; matrices ``h``
+    and vectors of indices stand for one sample.
     """
     h, rows, columns = map(T.as_tensor_variable, (h, inputIdx, outputIdx))
     one = h.ndim == 2

@@ -1,4 +1,4 @@
-"""``theano.OpFromGraph``: its arguments, and graphs that draw random numbers."""
+"""``theano.OpFromGraph`` with Theano's arguments, and for graphs that draw random numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from symcomp.compat.missing import Adapted
 from symcomp.compile.builders import OpFromGraph as OpFromGraphOfSymcomp
 from symcomp.compile.random_state import RandomSharedVariable
+from symcomp.core.applications import note_application
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -25,9 +26,9 @@ _OF_FUNCTIONS = frozenset(
 class DrawingOp:
     """An op made of a graph that draws random numbers.
 
-    Each application has random states of its own, which calls of functions move on, as if the graph
-    had been written there again. Everything else is that of ``op``, which takes the states as its
-    last inputs and gives the states after the draws as its last outputs.
+    Each application has random states of its own, which calls update, as if the graph had been
+    inlined. All else is delegated to ``op``, which takes the states as its last inputs and gives
+    the states after the draws as its last outputs.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class DrawingOp:
 
     def __call__(self, *inputs: Any, return_list: bool = False) -> Any:
         node = self.make_node(*inputs)
-        self.op.applied(node)
+        note_application(node)
         outputs = list(node.outputs[: -len(self._states)])
         return outputs if return_list or len(outputs) > 1 else outputs[0]
 
@@ -71,7 +72,7 @@ class DrawingOp:
 
 @record
 class _Strict:
-    """A function that gives derivatives, where None means that one is not implemented."""
+    """A function of derivatives for which None means that one is not implemented."""
 
     function: Callable[..., Any]
 
@@ -86,7 +87,7 @@ class _Strict:
 
 
 def _strict(override: Any) -> Any:
-    """Return an override of derivatives whose functions are read as Theano reads them."""
+    """Return an override of derivatives whose functions follow Theano's conventions."""
     if isinstance(override, list | tuple):
         return [_strict(item) for item in override]
     return _Strict(override) if _is_called(override) and not isinstance(override, Op) else override
@@ -97,7 +98,7 @@ _FORMS = {"lop_overrides": "ioo", "grad_overrides": "io", "rop_overrides": "ii"}
 
 
 class _Hiding:
-    """Overrides of derivatives that are not shown random states, and give nothing for them.
+    """Overrides of derivatives that get no random states, and return nothing for them.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ class _Hiding:
         self._place = n_outputs if form == "ii" else n_inputs
 
     def override(self, given: Any) -> Any:
-        """Return an override for the op that has the states, too."""
+        """Return an override for the op with states."""
         if isinstance(given, list | tuple):
             return self._filled([self._alone(item) for item in given])
         if not _is_called(given):
@@ -124,7 +125,7 @@ class _Hiding:
         return [*found[: self._place], *[None] * self._n_states, *found[self._place :]]
 
     def _alone(self, given: Any) -> Any:
-        """Return a callable that is shown what the program's is to see."""
+        """Return a callable that passes the user's function only the arguments without states."""
         if not _is_called(given):
             return given
 
@@ -149,7 +150,7 @@ def _as_list(found: Any) -> list[Any]:
 
 
 def _states_in(outputs: Sequence[Variable]) -> list[RandomSharedVariable]:
-    """Return the random states that graphs draw from, and what their default updates draw from."""
+    """Return the random states that graphs draw from, and those in the default updates of these."""
     found: dict[Any, None] = {}
     pending = list(outputs)
     while pending:
@@ -175,8 +176,8 @@ def _op_from_graph(
     name: str | None = None,
     **named: Any,
 ) -> Any:
-    """Return an OpFromGraph. Options of ``function`` are accepted: it is compiled as the function
-    that it is used in.
+    """Return an OpFromGraph. Options of ``function`` are accepted: the mode of the enclosing
+    function applies.
     """
     more = {key: value for key, value in named.items() if key not in _OF_FUNCTIONS}
     overrides = {

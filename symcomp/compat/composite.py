@@ -46,7 +46,7 @@ class Composite:
         return found[0] if self.nout == 1 else found
 
     def make_node(self, *inputs: Any) -> Any:
-        """The node that computes the (first) result."""
+        """Return the node that computes the (first) result."""
         found = self(*inputs)
         return (found if isinstance(found, Variable) else found[0]).owner
 

@@ -1,4 +1,4 @@
-"""``theano.config``: the options of symcomp under Theano's names, and those of no effect here."""
+"""``theano.config``: the options of symcomp under Theano's names, and options without effect."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 from symcomp.config import Config, ConfigError, Option
 from symcomp.config import config as symcomp_config
 
-# Options that mean what they mean in symcomp.
+# Options with the same meaning in symcomp.
 SAME = frozenset(
     "floatX mode linker optimizer optimizer_including optimizer_excluding optimizer_verbose "
     "on_opt_error allow_gc on_unused_input profile warn_float64 exception_verbosity".split()
 )
 
-# Options that have no effect: what they are about does not exist here, or happens always.
+# Options without effect: their subject does not exist here, or always applies.
 WITHOUT_EFFECT: dict[str, Any] = {
     "assert_no_cpu_op": "ignore",
     "base_compiledir": "",
@@ -108,14 +108,14 @@ WITHOUT_EFFECT: dict[str, Any] = {
     "vm.lazy": None,
     "warn.ignore_bug_before": "0.9",
 }
-# Options that are one of several words.
+# Options with a fixed set of words as values.
 CHOICES = {"compute_test_value": ("off", "ignore", "warn", "raise", "pdb")}
 # Warnings about bugs of old versions: any may be named.
 OPEN_GROUPS = ("warn",)
 
 
 class ConfigVariable:
-    """One option, in the list of all: what it is called, and how it is read and set."""
+    """An option, in the list of all: its name, and how it is read and set."""
 
     def __init__(self, fullname: str, owner: TheanoConfig) -> None:
         self.fullname = fullname
@@ -147,7 +147,7 @@ class TheanoConfig:
     # -------------------------------------------------------------------------------------
 
     def get(self, name: str) -> Any:
-        """The value of an option, by its full name."""
+        """Return the value of an option, by its full name."""
         if name in SAME:
             return getattr(self._target, name)
         if name in self._own:
@@ -189,7 +189,7 @@ class TheanoConfig:
             self._choices[name] = choices
 
     def remove(self, name: str) -> None:
-        """Take away an option of the user's."""
+        """Remove an option of the user's."""
         del self._own[name]
         self._variables[:] = [option for option in self._variables if option.fullname != name]
         self._choices.pop(name, None)
@@ -198,7 +198,7 @@ class TheanoConfig:
     # ------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # asked by copy, before there are options
+        if name.startswith("_"):  # copy looks names up before there are options
             raise AttributeError(name)
         if name in SAME or name in self._own:
             return self.get(name)
@@ -257,12 +257,14 @@ config = TheanoConfig()
 
 
 def change_flags(*args: Any, **kwargs: Any) -> Any:
-    """``theano.configparser.change_flags``: a context manager and decorator."""
+    """Set options temporarily: ``theano.configparser.change_flags``, a context manager and
+    decorator.
+    """
     return config.change_flags(*args, **kwargs)
 
 
 def read_environment(environ: Mapping[str, str], owner: TheanoConfig = config) -> None:
-    """Set options as the files named by ``THEANORC`` (``~/.theanorc``) and ``THEANO_FLAGS`` say.
+    """Set options from the files named by ``THEANORC`` (``~/.theanorc``) and from ``THEANO_FLAGS``.
 
     An option that does not exist is a warning.
     """
@@ -298,7 +300,7 @@ def _set_or_warn(owner: TheanoConfig, name: str, value: str, origin: str) -> Non
 
 
 class TypedParam:
-    """The kind of an option that is added with ``AddConfigVar``: its default, and its choices."""
+    """An option to add with ``AddConfigVar``: its default, and its choices."""
 
     choices: tuple[Any, ...] = ()
 

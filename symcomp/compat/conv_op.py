@@ -14,23 +14,24 @@ from symcomp.ops.windows import convolve
 
 __all__ = ["ConvOp", "conv2d", "conv_op"]
 
-# What says how the C code is written.
+# Options of the C code
 _OF_C_CODE = frozenset(
     ["openmp", "unroll_batch", "unroll_kern", "unroll_patch", "verbose", "version"]
 )
 
 
 class ConvOp(OpFromGraph):
-    """The convolution of images with kernels that are turned around, as one op.
+    """The convolution of images with flipped kernels, as one op.
 
-    Programs ask it for gradients: ``conv2d(x, w).owner.op.grad((x, w), (g,))``. In a compiled
-    function the graph of it stands in its place.
+    Programs ask it for gradients: ``conv2d(x, w).owner.op.grad((x, w), (g,))``. Compiled functions
+    inline its graph.
     """
 
     def grad(self, inputs: Sequence[Any], output_gradients: Sequence[Any]) -> list[Any]:
         """Return the gradients with respect to the images and to the kernels.
 
-        That of the images needs their lengths alone: where these are known, no images.
+        The gradient for the images needs only their lengths: if these are known, the images are not
+        read.
         """
         found: list[Any] = Lop(self.graph(list(inputs)), list(inputs), list(output_gradients))
         return found
@@ -52,10 +53,10 @@ def conv2d(
     subsample: Any = (1, 1),
     **options: Any,
 ) -> TensorVariable:
-    """Return ``theano.tensor.nnet.conv.conv2d``: options are about its C code."""
+    """Implement ``theano.tensor.nnet.conv.conv2d``; options concern its C code."""
     check_options("nnet.conv.conv2d", options)
     x, w = as_tensor_variable(input), as_tensor_variable(filters)
-    # Ranks and dtypes that do not fit are refused with the arguments' names.
+    # Checks ranks and dtypes, with error messages that name the arguments.
     convolve.conv2d(x, w, image_shape, filter_shape, border_mode, subsample)
     op = _op((x.dtype, w.dtype), image_shape, filter_shape, border_mode, subsample)
     z: TensorVariable = op(x, w)
@@ -63,7 +64,7 @@ def conv2d(
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:
-    """Raise for options that are not about C code."""
+    """Raise for options other than those of the C code."""
     for option, value in options.items():
         if option not in _OF_C_CODE and value is not None:
             raise NotImplementedError(f"theano.tensor.{name}: {option}={value!r}")
@@ -79,8 +80,7 @@ def conv_op(
     output_mode: str = "valid",
     **of_c_code: Any,
 ) -> Callable[..., Any]:
-    """Return what the constructor ConvOp gives: lengths are (channels, rows, columns) and (rows,
-    columns).
+    """Construct a ConvOp: lengths are (channels, rows, columns) and (rows, columns).
     """
     channels = None if imshp is None or len(imshp) < 3 else imshp[0]
     image = None if imshp is None else (bsize, channels, *imshp[-2:])
@@ -96,7 +96,8 @@ def output_shape(
     stride: Sequence[int] = (1, 1),
     mode: str = "valid",
 ) -> list[Any]:
-    """Return ``ConvOp.getOutputShape``: the lengths of a result, from those of images and kernels.
+    """Implement ``ConvOp.getOutputShape``: the lengths of a result, from those of images and
+    kernels.
 
     A length that is None stands for one that is not known.
     """

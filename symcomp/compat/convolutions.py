@@ -1,4 +1,4 @@
-"""Theano's classes of convolutions and pools, and the functions that tell their shapes."""
+"""Theano's classes of convolutions and pools, and functions for their shapes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from symcomp.ops.windows.convolve import read_geometry
 from symcomp.ops.windows.pool import pooled
 from symcomp.ops.windows.pooling import MaxPool
 
-# What the constructors of convolutions of two axes have beyond those of three.
+# Arguments of the constructors of 2-d convolutions that those of 3-d ones lack.
 _PARAMETERS = ("imshp", "kshp", "border_mode", "subsample", "filter_flip", "filter_dilation")
 
 
 def convolution(ndim: int, which: str) -> Callable[..., Any]:
-    """The constructor of AbstractConv2d and of its gradients: shapes first, then the geometry."""
+    """Return the constructor of AbstractConv2d or of its gradients: shapes first, then the
+    geometry.
+    """
 
     def make(*parameters: Any, **named: Any) -> Callable[..., Any]:
         given = dict(zip((*_PARAMETERS, "num_groups", "unshared"), parameters, strict=False))
@@ -39,8 +41,8 @@ def convolution(ndim: int, which: str) -> Callable[..., Any]:
 
 
 def correlation(ndim: int, which: str) -> Callable[..., Any]:
-    """The constructor of CorrMM and of its gradients, which turn no kernels around; lengths may be
-    left out where they follow from the others.
+    """Return the constructor of CorrMM or of its gradients, which do not flip kernels; lengths that
+    follow from others may be omitted.
     """
     make_any = convolution(ndim, which)
 
@@ -80,7 +82,7 @@ def correlation(ndim: int, which: str) -> Callable[..., Any]:
 
 
 def images_to_neighbours(mode: str = "valid") -> Callable[..., Any]:
-    """The constructor Images2Neibs."""
+    """Return the constructor Images2Neibs."""
     return lambda ten4, neib_shape, neib_step=None: T.nnet.neighbours.images2neibs(
         ten4, neib_shape, neib_step, mode
     )
@@ -93,7 +95,8 @@ def conv3d_of_series(
     filters_shape: Sequence[int] | None = None,
     border_mode: Any = "valid",
 ) -> Any:
-    """``theano.tensor.nnet.conv3d2d.conv3d``: time comes before channels, in all three."""
+    """Implement ``theano.tensor.nnet.conv3d2d.conv3d``: time comes before channels, in all three.
+    """
     order = (0, 2, 1, 3, 4)
     x, w = (T.as_tensor_variable(v).dimshuffle(*order) for v in (signals, filters))
     image, kernels = (
@@ -107,7 +110,7 @@ def conv3d_of_series(
 
 
 def pool(ignore_border: bool = False, mode: str = "max", ndim: int = 2) -> Callable[..., Any]:
-    """The constructor Pool."""
+    """Return the constructor Pool."""
 
     def of(x: Any, ws: Any, stride: Any = None, pad: Any = None) -> Any:
         pad = (0,) * ndim if pad is None else pad
@@ -117,7 +120,7 @@ def pool(ignore_border: bool = False, mode: str = "max", ndim: int = 2) -> Calla
 
 
 def max_pool_grad(ignore_border: bool, mode: str = "max", ndim: int = 2) -> Callable[..., Any]:
-    """The constructor MaxPoolGrad: where the largest elements were, the gradient."""
+    """Return the constructor MaxPoolGrad: the gradient goes to the largest elements."""
 
     def of(x: Any, maxout: Any, gz: Any, ws: Any, stride: Any = None, pad: Any = None) -> Any:
         x = T.as_tensor_variable(x)
@@ -129,7 +132,7 @@ def max_pool_grad(ignore_border: bool, mode: str = "max", ndim: int = 2) -> Call
 def average_pool_grad(
     ignore_border: bool, mode: str = "average_inc_pad", ndim: int = 2
 ) -> Callable[..., Any]:
-    """The constructor AveragePoolGrad."""
+    """Return the constructor AveragePoolGrad."""
     grad = max_pool_grad(ignore_border, mode, ndim)
     return lambda x, gz, ws, stride=None, pad=None: grad(x, None, gz, ws, stride, pad)
 
@@ -145,7 +148,7 @@ def pool_out_shape(
     st: Any = None,
     padding: Any = None,
 ) -> list[Any]:
-    """``Pool.out_shape``: the shape of what pooling gives, from that of images."""
+    """Implement ``Pool.out_shape``: the shape of the result of pooling, from that of images."""
     window = tuple(ds if ws is None else ws)
     strides = st if stride is None else stride
     strides = window if strides is None else tuple(strides)
@@ -163,7 +166,7 @@ def pool_out_shape(
 def conv_shape_1axis(
     image_shape: Any, kernel_shape: Any, border_mode: Any, subsample: int, dilation: int = 1
 ) -> Any:
-    """The length of a result along one axis; None where one of the others is None."""
+    """Return the length of a result along one axis; None where one of the others is None."""
     geometry = read_geometry("get_conv_shape_1axis", [border_mode], [subsample], [dilation], 1)
     return geometry.counts([image_shape], [kernel_shape])[0]
 
@@ -171,8 +174,8 @@ def conv_shape_1axis(
 def gradinputs_1axis(
     kernel_shape: Any, top_shape: Any, border_mode: Any, subsample: int, dilation: int
 ) -> Any:
-    """The length of images along one axis, from those of kernels and of the result; None where more
-    than one length fits.
+    """Return the length of images along one axis, from those of kernels and of the result; None
+    where more than one length fits.
     """
     if None in (kernel_shape, top_shape) or subsample != 1:
         return None
@@ -184,8 +187,8 @@ def gradinputs_1axis(
 def gradweights_1axis(
     image_shape: Any, top_shape: Any, border_mode: Any, subsample: int, dilation: int
 ) -> Any:
-    """The length of kernels along one axis, from those of images and of the result; None where more
-    than one length fits.
+    """Return the length of kernels along one axis, from those of images and of the result; None
+    where more than one length fits.
     """
     if None in (image_shape, top_shape) or subsample != 1 or border_mode == "half":
         return None
@@ -198,7 +201,7 @@ def gradweights_1axis(
 
 
 def _along_axes(one: Callable[..., Any], *given: Any) -> tuple[Any, ...]:
-    """``one`` for each spatial axis, of shapes and then of what belongs to axes."""
+    """Apply ``one`` to each spatial axis of shapes, and to the arguments given for each axis."""
     first, second, mode, steps, dilation = given
     ndim = len(first) - 2
     modes = mode if isinstance(mode, tuple | list) else (mode,) * ndim
@@ -215,7 +218,7 @@ def gradinputs_shape(
     filter_dilation: Any = None,
     num_groups: int = 1,
 ) -> tuple[Any, ...]:
-    """The shape of images, from those of kernels and of the result."""
+    """Return the shape of images, from those of kernels and of the result."""
     channels = None if kernel_shape[1] is None else kernel_shape[1] * num_groups
     given = (kernel_shape, top_shape, border_mode, subsample, filter_dilation)
     return (top_shape[0], channels, *_along_axes(gradinputs_1axis, *given))
@@ -230,7 +233,7 @@ def gradweights_shape(
     num_groups: int = 1,
     unshared: bool = False,
 ) -> tuple[Any, ...]:
-    """The shape of kernels, from those of images and of the result."""
+    """Return the shape of kernels, from those of images and of the result."""
     channels = None if image_shape[1] is None else image_shape[1] // num_groups
     given = (image_shape, top_shape, border_mode, subsample, filter_dilation)
     places = tuple(top_shape[2:]) if unshared else ()
@@ -245,7 +248,9 @@ def check_gradinputs_shape(
     subsample: Any,
     filter_dilation: Any = None,
 ) -> bool:
-    """Whether images and kernels of these shapes give a result of that one; what is None fits."""
+    """Tell whether images and kernels of these shapes give a result of that shape; None fits any
+    length.
+    """
     computed = T.nnet.get_conv_output_shape(
         image_shape, kernel_shape, border_mode, subsample, filter_dilation
     )
@@ -254,7 +259,7 @@ def check_gradinputs_shape(
 
 
 def border_mode_to_pad(border_mode: Any, convdim: int, kshp: Sequence[int]) -> tuple[Any, ...]:
-    """For each axis how many zeros are added before and after."""
+    """Return for each axis how many zeros are added before and after."""
     ones = (1,) * convdim
     geometry = read_geometry("border_mode_to_pad", border_mode, ones, ones, convdim)
     return tuple(geometry.pads(axis, k) for axis, k in enumerate(kshp))
@@ -263,14 +268,14 @@ def border_mode_to_pad(border_mode: Any, convdim: int, kshp: Sequence[int]) -> t
 def assert_shape(
     x: Any, expected_shape: Sequence[Any], msg: str = "Unexpected shape."
 ) -> T.TensorVariable:
-    """``x``, if it has this shape when the function runs; None stands for any length."""
+    """Return ``x``, checked at run time to have this shape; None stands for any length."""
     x = T.as_tensor_variable(x)
     tests = [T.eq(x.shape[a], n) for a, n in enumerate(expected_shape) if n is not None]
     return Assert(msg)(x, *tests) if tests else x
 
 
 def assert_conv_shape(shape: Sequence[Any]) -> tuple[Any, ...]:
-    """The shape, if no length of images and kernels is negative and no spatial one 0."""
+    """Return the shape, if no length of images and kernels is negative and no spatial one 0."""
     checked = []
     for axis, n in enumerate(shape):
         least = 0 if axis < 2 else 1

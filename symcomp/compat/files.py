@@ -1,4 +1,4 @@
-"""``theano.misc.pkl_utils``: objects in zip files, each array as a file of NumPy's in it."""
+"""``theano.misc.pkl_utils``: objects in zip files, with each array in a .npy member."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = [
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL = pickle.HIGHEST_PROTOCOL
-# The member of the zip file that is the pickle, and what stands for an array in it.
+# The member of the zip file that holds the pickle, and the tag of references to arrays.
 _PICKLE, _ARRAY = "pkl", "ndarray"
 
 
 def zipadd(func: Callable[[Any], None], zip_file: zipfile.ZipFile, name: str) -> None:
-    """Add what ``func`` writes to the file that it is given as a member of a zip file."""
+    """Let ``func`` write to a file, and add its content as a member of a zip file."""
     buffer = io.BytesIO()
     func(buffer)
     zip_file.writestr(name, buffer.getvalue())
@@ -131,7 +131,7 @@ def dump(
     protocol: int = DEFAULT_PROTOCOL,
     persistent_id: Callable[..., Any] | None = PersistentSharedVariableID,
 ) -> None:
-    """Pickle an object into a zip file, which ``numpy.load`` reads the arrays of.
+    """Pickle an object into a zip file; ``numpy.load`` can read its arrays.
 
     Parameters
     ----------
@@ -140,7 +140,8 @@ def dump(
         Open for writing bytes.
     protocol : int
     persistent_id : callable or None
-        Takes the zip file and returns what is asked for every object; None: arrays are pickled.
+        Takes the zip file and returns the ``persistent_id`` of the pickler; None: arrays are
+        pickled.
 
     Examples
     --------
@@ -166,7 +167,7 @@ def dump(
 
 
 def load(f: Any, persistent_load: Callable[..., Any] | None = PersistentNdarrayLoad) -> Any:
-    """Read what ``dump`` wrote. As with every pickle, only from files that you trust."""
+    """Read a file that ``dump`` wrote. As with every pickle, only from files that you trust."""
     with zipfile.ZipFile(f) as zip_file:
         unpickler = pickle.Unpickler(io.BytesIO(zip_file.read(_PICKLE)))
         if persistent_load is not None:

@@ -1,4 +1,4 @@
-"""``theano.gof.graph``: functions that look at graphs."""
+"""``theano.gof.graph``: functions that inspect graphs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stack_search(
     mode: str = "bfs",
     build_inv: bool = False,
 ) -> Any:
-    """Return ``start`` and all that ``expand`` leads to, each once, in the order of the visits.
+    """Return ``start`` and all that ``expand`` reaches, each once, in the order of the visits.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def stack_search(
 def ancestors(
     variable_list: Iterable[Variable], blockers: Collection[Variable] | None = None
 ) -> list[Variable]:
-    """Return these variables and all that they depend on; not looking above ``blockers``.
+    """Return these variables and all that they depend on, stopping at ``blockers``.
 
     In Theano's order: depth first from the last variable given, through the inputs of a node from
     the first to the last.
@@ -88,7 +88,7 @@ def io_toposort(
 ) -> list[Apply]:
     """Return the nodes between ``inputs`` and ``outputs``, each after those it depends on.
 
-    In Theano's order: level by level, a node when the last node that it depends on has come.
+    In Theano's order: level by level, a node as soon as the last node that it depends on is listed.
     """
     stop, more = set(inputs), orderings or {}
 
@@ -121,7 +121,8 @@ def ops(i: Collection[Variable], o: Iterable[Variable]) -> set[Apply]:
 
 
 def variables(i: Collection[Variable], o: Iterable[Variable]) -> list[Variable]:
-    """Return the variables between ``i`` and ``o``, and of both those that are reached.
+    """Return the variables between ``i`` and ``o``, including the elements of both that are
+    reached.
 
     In the order of ``ancestors``; after the inputs of a node come its outputs.
     """
@@ -183,7 +184,7 @@ def clone(
     copy_inputs: bool = True,
     copy_orphans: bool | None = None,
 ) -> list[list[Variable]]:
-    """Copy the graph between ``i`` and ``o``; the copies of both."""
+    """Copy the graph between ``i`` and ``o``; return the copies of both."""
     copy_orphans = copy_inputs if copy_orphans is None else copy_orphans
     equivalent = clone_get_equiv(i, o, copy_inputs, copy_orphans)
     return [[equivalent[v] for v in i], [equivalent[v] for v in o]]
@@ -195,7 +196,9 @@ def as_string(
     leaf_formatter: Callable[[Variable], str] = str,
     node_formatter: Callable[[Apply, list[str]], str] | None = None,
 ) -> list[str]:
-    """How each of ``o`` is computed from ``i``; what is used twice is written once, as ``*1``."""
+    """Return the text of each of ``o`` as an expression of ``i``; shared parts are printed once, as
+    ``*1``.
+    """
     nodes = io_toposort(i, o)
     uses = Counter(x.owner for node in nodes for x in node.inputs)
     uses.update(v.owner for v in o)
@@ -222,7 +225,7 @@ def as_string(
 
 
 def is_same_graph(var1: Variable, var2: Variable, givens: Any = None, debug: bool = False) -> bool:
-    """True if both are computed alike, with those that ``givens`` pairs taken for each other."""
+    """Tell whether both are computed alike, if pairs in ``givens`` are considered equal."""
     return walk.is_same_graph(var1, var2, givens=dict(givens or {}))
 
 
@@ -232,7 +235,9 @@ def equal_computations(
     in_xs: Sequence[Variable] | None = None,
     in_ys: Sequence[Variable] | None = None,
 ) -> bool:
-    """True if each of ``xs`` computes what that of ``ys`` does, with ``in_xs`` for ``in_ys``."""
+    """Tell whether each of ``xs`` computes the same as that of ``ys``, with ``in_xs`` for
+    ``in_ys``.
+    """
     givens = dict(zip(in_xs or (), in_ys or (), strict=True))
     return len(xs) == len(ys) and all(
         x.type == y.type and walk.is_same_graph(x, y, givens=givens)
@@ -241,12 +246,12 @@ def equal_computations(
 
 
 def is_in_ancestors(l_node: Apply, f_node: Apply) -> bool:
-    """True if ``l_node`` is, or needs the results of, ``f_node``."""
+    """Tell whether ``l_node`` is, or needs the results of, ``f_node``."""
     return l_node is f_node or f_node in walk.toposort(l_node.inputs)
 
 
 def view_roots(r: Variable) -> list[Variable]:
-    """The variables that ``r`` may be a view of."""
+    """Return the variables that ``r`` may be a view of."""
     if r.owner is None:
         return [r]
     node = r.owner
@@ -257,9 +262,9 @@ def view_roots(r: Variable) -> list[Variable]:
 def shape_of_variables(
     fgraph: Any, input_shapes: Mapping[Variable, Sequence[int]]
 ) -> dict[Variable, tuple[int, ...]]:
-    """The shapes of all tensors of a graph, from those of its inputs."""
+    """Return the shapes of all tensors of a graph, from those of its inputs."""
     known = [v for v in variables(fgraph.inputs, fgraph.outputs) if hasattr(v, "shape")]
     f = function(fgraph.inputs, [v.shape for v in known], on_unused_input="ignore")
-    # Their values are not looked at: all elements are one.
+    # The values do not matter: all elements are one.
     values = [np.broadcast_to(np.ones((), v.dtype), input_shapes[v]) for v in fgraph.inputs]
     return {v: tuple(map(int, n)) for v, n in zip(known, f(*values), strict=True)}

@@ -1,4 +1,4 @@
-"""``theano.compat``: what Python 2 and 3 call differently, on today's Python; and ``six.moves``."""
+"""``theano.compat``: names that differ between Python 2 and 3; and ``six.moves``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from typing import Any
 
 
 def with_first_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, whose first argument may be given by another name."""
+    """Return the function, with another keyword for its first argument."""
 
     @functools.wraps(function)
     def renamed(*args: Any, **kwargs: Any) -> Any:
@@ -81,7 +81,7 @@ def add_metaclass(meta: Any) -> Callable[[type], type]:
 
 
 def _output(command: Any, **options: Any) -> tuple[bytes, bytes, int]:
-    """Return what a command writes to its output and to its errors, and its exit status."""
+    """Return the output and the error output of a command, and its exit status."""
     done = subprocess.run(command, check=False, capture_output=True, **options)
     return done.stdout, done.stderr, done.returncode
 

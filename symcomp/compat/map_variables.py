@@ -1,4 +1,4 @@
-"""``theano.scan_module.scan_utils.map_variables``: variables exchanged wherever they are."""
+"""``theano.scan_module.scan_utils.map_variables``: replace variables wherever they occur."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Replacer = Callable[[Variable], Variable]
 def map_variables(
     replacer: Replacer, graphs: Sequence[Variable], additional_inputs: Sequence[Variable] = ()
 ) -> list[Variable]:
-    """Copy graphs, each variable exchanged for what ``replacer`` gives for it.
+    """Copy graphs, replacing each variable by the result of ``replacer``.
 
     Parameters
     ----------
     replacer : callable
-        Takes a variable, and returns it or another one of a type that fits. It is asked for what is
-        computed from variables that have been exchanged, in the steps of loops too.
+        Takes a variable, and returns it or another one of a type that fits. It is called for each
+        variable with its replaced inputs, in the steps of loops too.
     graphs : sequence of Variable
     additional_inputs : sequence of Variable
-        Accepted as Theano has them: variables that the replacer brings in need not be announced.
+        Accepted for compatibility: variables added by the replacer need not be listed.
 
     Returns
     -------
@@ -48,7 +48,9 @@ def map_variables(
 def _mapped(
     replacer: Replacer, outputs: Sequence[Variable], kept: Sequence[Variable]
 ) -> list[Variable]:
-    """The same; ``kept`` are arguments of an inner graph, which are exchanged inside alone."""
+    """Map variables as above; ``kept`` are arguments of an inner graph, which are replaced only
+    inside it.
+    """
     memo: dict[Variable, Variable] = {}
 
     def of(variable: Variable) -> Variable:
@@ -67,7 +69,7 @@ def _mapped(
 
 
 def _with_inner_graphs(replacer: Replacer, node: Apply, inputs: list[Variable]) -> Apply:
-    """A copy of the node with other inputs, and variables exchanged in its body, if it has one."""
+    """Copy a node with other inputs, and with variables replaced in its body, if it has one."""
     body: Any = getattr(node.op, "body", None)
     if not isinstance(body, ClosedGraph):
         if list(node.inputs) == inputs:

@@ -1,4 +1,4 @@
-"""Missing: what stands in for a name of Theano's that has nothing behind it yet."""
+"""Missing: the stand-in for Theano's names that are not implemented."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 
 class StandIn:
-    """An object that is used in place of a class: asked by isinstance, derived from, called.
+    """An object used in place of a class: it works with isinstance, as a base, and when called.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class StandIn:
     def __init__(self, path: str, base: type | None = None) -> None:
         self._path, self._base = path, base
         if base is not None:
-            # What a derived class calls to initialize itself.
+            # Called by the initializers of derived classes.
             self.__dict__["__init__"] = base.__init__  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
@@ -43,7 +43,7 @@ class StandIn:
 
 
 class Adapted(StandIn):
-    """A class of symcomp, called with other arguments: ``make`` gives its instances."""
+    """A class of symcomp, called with other arguments: ``make`` returns its instances."""
 
     def __init__(self, path: str, kind: type, make: Callable[..., Any]) -> None:
         super().__init__(path, kind)
@@ -63,9 +63,9 @@ class Adapted(StandIn):
 
 
 class Missing(StandIn):
-    """Stands for a function, class or module of Theano's that is not there.
+    """Stand-in for a function, class or module of Theano that is not implemented.
 
-    It can be imported, and nothing is an instance of it. Calling it, or reading an attribute,
+    It can be imported; no object is an instance of it. Calling it, or reading an attribute,
     raises NotImplementedError; a class can be derived from it, but has no instances.
     """
 
@@ -78,7 +78,7 @@ class Missing(StandIn):
         self._refuse()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # protocols of Python: asked by pickle, copy, inspect
+        if name.startswith("_"):  # looked up by protocols of Python: pickle, copy, inspect
             raise AttributeError(name)
         self._refuse()
 
@@ -100,5 +100,7 @@ class Missing(StandIn):
 
 @cache
 def never_raised(path: str) -> type[Exception]:
-    """An exception class of Theano's that nothing raises here; ``except`` clauses may name it."""
+    """Return a class for an exception of Theano that is never raised here; ``except`` clauses may
+    name it.
+    """
     return type(path.rpartition(".")[2], (Exception,), {"__doc__": f"{path}: raised by nothing."})

@@ -1,4 +1,4 @@
-"""``theano.Mode``, whose optimizer may be one of the program's, or a query."""
+"""``theano.Mode``, whose optimizer may be one of the user's program, or a query."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from symcomp.vm.inspection import Selects
 
 
 class ModeOfOptimizer(Mode):
-    """A mode whose rewriting is that of an optimizer of the program."""
+    """A mode that rewrites by an optimizer of the user's program."""
 
     def __init__(self, linker: Any, own: Optimizer) -> None:
         super().__init__(linker, "None")
         self.own = own
 
     def apply_rules(self, graph: FunctionGraph, selects: Selects | None = None) -> Trace:
-        """Rewrite a graph in place; the optimizer has no tags that ``selects`` could look at."""
+        """Rewrite a graph in place; the optimizer has no tags to select by."""
         return self.own.optimize(graph) or Trace()
 
     def selects(self, tags: Any) -> bool:
-        """As the query says, or nothing."""
+        """Tell whether the query selects ``tags``; false without a query."""
         return isinstance(self.own, Chosen) and self.own.chosen_by.selects(tags)
 
     def including(self, *tags: str) -> Mode:
-        """A copy that also applies the rewrites with one of ``tags``."""
+        """Return a copy that also applies the rewrites with one of ``tags``."""
         return self._asking(lambda query: query.including(*tags))
 
     def excluding(self, *tags: str) -> Mode:
-        """A copy without the rewrites that have one of ``tags``."""
+        """Return a copy without the rewrites that have one of ``tags``."""
         return self._asking(lambda query: query.excluding(*tags))
 
     def clone(self, linker: Any = None, optimizer: Any = None) -> Mode:
-        """A copy, with another linker or optimizer."""
+        """Return a copy, with another linker or optimizer."""
         return _made(linker or self.linker, optimizer or self.own)
 
     def _asking(self, change: Any) -> Mode:
@@ -63,16 +63,16 @@ AnyMode = Adapted("theano.compile.Mode", Mode, _made)
 
 
 def register_optimizer(name: str, opt: Any) -> None:
-    """Have ``Mode(optimizer=name)`` use an optimizer, or a query."""
+    """Register an optimizer, or a query, for ``Mode(optimizer=name)``."""
     if name in PREDEFINED:
         raise ValueError(f"register_optimizer: the name {name!r} is taken")
     PREDEFINED[name] = opt
 
 
-#: ``predefined_optimizers``: what the optimizers' names choose.
+#: ``predefined_optimizers``: the queries behind the optimizers' names.
 PREDEFINED: dict[str | None, Any] = {
     name: Query([level, *more]) for name, (level, more) in OPTIMIZERS.items()
 }
 PREDEFINED |= {None: PREDEFINED["None"], "fast_run_stable": PREDEFINED["stabilize"]}
-#: The same by Theano's names: ``OPT_FAST_RUN`` and others.
+#: The same queries by Theano's names: ``OPT_FAST_RUN`` and others.
 QUERIES = {f"OPT_{name}".upper(): query for name, query in PREDEFINED.items()}

@@ -1,4 +1,4 @@
-"""Theano's modules, built of the tables: which names there are, and what stands behind each."""
+"""Build Theano's modules from the tables of names and of their implementations."""
 
 from __future__ import annotations
 
@@ -24,41 +24,40 @@ from symcomp.compile.container import Container
 from symcomp.compile.evaluation import eval_variable
 from symcomp.compile.maker import Maker
 from symcomp.config import config as symcomp_config
+from symcomp.core.applications import observe_applications
+from symcomp.core.members import add_members
 from symcomp.core.node import Apply, Type, Variable
-from symcomp.core.op import Op
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.elemwise import Elemwise
 from symcomp.profiling.stats import ProfileStats
 
 NAMES = TENSOR | OTHERS
-# Dtypes that programs count on where floatX is float32. Users' ops may make NaN in Theano. And what
-# is passed to a loop that makes no use of it is used there, as here it is not.
+# Defaults of Theano that programs rely on: dtypes where floatX is float32; ops of users that return
+# NaN; unused inputs of loops count as used.
 DEFAULTS = {"cast_policy": "theano", "nan_guard": "off", "on_unused_input": "warn"}
-# What classes of symcomp have beside what is theirs.
+# Members that classes of symcomp get in addition; those of tensors may replace symcomp's.
 PATCHES: dict[type, Mapping[str, Any]] = {
     Apply: {"fgraph": property(graph_of)},
     Container: CONTAINER,
     Elemwise: {"name": property(elemwise_name), "scalar_op": property(lambda op: op.scalar)},
     Function: FUNCTION,
     Maker: MAKER,
-    Op: {"applied": staticmethod(note)},
     ProfileStats: PROFILE,
     TensorVariable: {**MEMBERS, "eval": unheard(eval_variable)},
     Type: TYPE,
     Variable: {"clients": property(clients_of), "fgraph": property(graph_of)},
 }
-# Packages of which programs import everything: submodules, and `theano` itself, are among it.
+# Packages from which programs import everything: `*` includes submodules, and `theano` itself.
 STARRED = ("theano", "theano.tensor")
-# Names that Theano has on machines with a GPU alone: importing them tells programs that there is
-# none.
+# Names that Theano has only on machines with a GPU: importing them must fail without one.
 ABSENT = {"theano.sandbox.cuda": {"cuda_ndarray", "CudaNdarray"}}
 
 
 class TheanoModule(ModuleType):
-    """One module of Theano's.
+    """A module of Theano.
 
-    Names that are not in its table may be there, too: those that Theano's module imports. If it is
-    ``open``, it has every name, and those not there are Missing.
+    Names that Theano's module imports are there too, besides those in its table. If it is ``open``,
+    it has every name; names without an implementation are Missing.
     """
 
     def __init__(self, name: str, open: bool) -> None:
@@ -78,7 +77,7 @@ class TheanoModule(ModuleType):
 
 
 def module_names() -> list[str]:
-    """The names of all modules, packages before what is in them."""
+    """Return the names of all modules, packages before their members."""
     found = {*NAMES, *SAME, *OPEN.split(), *OWN}
     for name in list(found):
         while "." in name:
@@ -88,7 +87,7 @@ def module_names() -> list[str]:
 
 
 def resolve(module: str, name: str) -> Any:
-    """What stands behind a name of a module of Theano's: the thing itself, or Missing."""
+    """Return the implementation of a name in a module of Theano, or Missing."""
     for namespace in _namespaces(module):
         if name in namespace:
             found = namespace[name]
@@ -98,7 +97,9 @@ def resolve(module: str, name: str) -> Any:
 
 
 def _namespaces(module: str) -> Iterator[Namespace]:
-    """Where the names of a module are looked up: its own differences, then its sources."""
+    """Yield the namespaces in which the names of a module are looked up: its own differences, then
+    its sources.
+    """
     for name in (module, SAME.get(module, module)):
         if name in OWN:
             yield OWN[name]
@@ -110,7 +111,7 @@ def _namespaces(module: str) -> Iterator[Namespace]:
 
 
 def public_names(module: str) -> list[str]:
-    """The names that Theano's module has, and those that were added here."""
+    """Return the names that Theano's module has, and those added here."""
     table = SAME.get(module, module)
     names = NAMES.get(table, "").split()
     if table == "theano.tensor":
@@ -119,7 +120,7 @@ def public_names(module: str) -> list[str]:
 
 
 def build() -> dict[str, ModuleType]:
-    """All modules of Theano's by their names; nothing is registered."""
+    """Build all modules of Theano, by name; none is registered."""
     opened = set(OPEN.split())
     modules = {name: TheanoModule(name, name in opened) for name in module_names()}
     for name, module in modules.items():
@@ -149,7 +150,7 @@ def build() -> dict[str, ModuleType]:
 def install_as_theano() -> None:
     """Make ``import theano`` give symcomp, in this process, to programs written for Theano.
 
-    Options are taken from ``THEANO_FLAGS`` and ``~/.theanorc`` too. Calling it again does nothing.
+    Options are read from ``THEANO_FLAGS`` and ``~/.theanorc``. Repeated calls have no effect.
 
     Raises
     ------
@@ -175,8 +176,8 @@ def install_as_theano() -> None:
             "install_as_theano before that"
         )
     for kind, members in PATCHES.items():
-        for name, member in members.items():
-            setattr(kind, name, member)
+        add_members(kind, members, replace=members if kind is TensorVariable else ())
+    observe_applications(note)
     for option, value in DEFAULTS.items():
         if symcomp_config.origin(option) == "default":
             setattr(symcomp_config, option, value)

@@ -1,10 +1,9 @@
-"""The public names of Theano 1.0, module by module; those older than it that programs still use.
+"""The public names of Theano 1.0, module by module, and older ones that programs still use.
 
-What a name stands for here is looked up in ``sources.py``. A name with nothing behind it there
-fails when it is used.
+``sources.py`` maps them to implementations. A name without one fails when it is used.
 """
 
-#: Names of tensors to start from: ``dmatrix``, ``ivectors``, ``tensor3``.
+#: Words in the names of tensor constructors: ``dmatrix``, ``ivectors``, ``tensor3``.
 _WORDS = "scalar vector matrix row col tensor3 tensor4 tensor5 tensor6 tensor7".split()
 _PLURALS = {"matrix": "matrices"}
 CONSTRUCTORS = [
@@ -479,7 +478,7 @@ OTHERS = {
         "FALLBACK_VERSION full_version git_revision info release short_version version"
     ),
 }
-#: Modules that have the names of another.
+#: Modules with the same names as another.
 SAME = {
     "theano.tensor.basic": "theano.tensor",
     "theano.scalar.basic": "theano.scalar",

@@ -1,4 +1,6 @@
-"""Where ``theano.tensor.nnet`` differs from ``symcomp.tensor.nnet``, and what is Theano's alone."""
+"""Differences between ``theano.tensor.nnet`` and ``symcomp.tensor.nnet``, and names that only
+Theano has.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from symcomp.ops import classification, nnet
 from symcomp.ops.alloc import full, zeros
 from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.extra import to_one_hot
+from symcomp.ops.index_arithmetic import to_one_hot
 from symcomp.ops.join import concatenate
 from symcomp.ops.labels import Labels
 from symcomp.ops.scalar_math import exp
@@ -26,12 +28,14 @@ __all__ = [
 
 
 def softmax(c: Any) -> TensorVariable:
-    """Of the rows of a matrix; a vector is taken as a matrix of one row, and so is its result."""
+    """Compute softmax of the rows of a matrix; a vector is treated as a matrix of one row, as is
+    its result.
+    """
     return nnet.softmax(_as_rows("softmax", c))
 
 
 def logsoftmax(c: Any) -> TensorVariable:
-    """The logarithm of ``softmax``."""
+    """Compute the logarithm of ``softmax``."""
     return nnet.log_softmax(_as_rows("logsoftmax", c))
 
 
@@ -48,7 +52,7 @@ def legacy_conv2d_of_planes(
     subsample: Any = (1, 1),
     **options: Any,
 ) -> TensorVariable:
-    """``theano.tensor.signal.conv.conv2d``, with the options of ``nnet.conv.conv2d``."""
+    """Implement ``theano.tensor.signal.conv.conv2d``, with the options of ``nnet.conv.conv2d``."""
     check_options("signal.conv.conv2d", options)
     shapes = (image_shape, filter_shape)
     return convolve.conv2d_of_planes(input, filters, *shapes, border_mode, subsample)
@@ -62,55 +66,59 @@ def _as_rows(name: str, c: Any) -> TensorVariable:
 
 
 def softmax_graph(c: Any) -> TensorVariable:
-    """``softmax`` as its formula."""
+    """Compute ``softmax`` by its formula."""
     powers = exp(_as_rows("softmax_graph", c))
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def softmax_grad(dy: Any, sm: Any) -> TensorVariable:
-    """The gradient with respect to the argument of ``softmax``, whose result is ``sm``."""
+    """Compute the gradient with respect to the argument of ``softmax``, whose result is ``sm``."""
     dy, sm = as_tensor_variable(dy), as_tensor_variable(sm)
     weighted = dy * sm
     return weighted - weighted.sum(axis=-1, keepdims=True) * sm
 
 
 def crossentropy_softmax_1hot_with_bias_dx(dy: Any, sm: Any, y_idx: Any) -> TensorVariable:
-    """The gradient of the cross-entropies of rows with respect to what goes into ``softmax``."""
+    """Compute the gradient of the cross-entropies of rows with respect to the argument of
+    ``softmax``.
+    """
     dy, sm, y_idx = (as_tensor_variable(v) for v in (dy, sm, y_idx))
     y_idx = Labels("crossentropy_softmax_1hot_with_bias_dx: y_idx")(y_idx, sm.shape[1])
     return dy.dimshuffle(0, "x") * (sm - to_one_hot(y_idx, sm.shape[1], dtype=sm.dtype))
 
 
 def crossentropy_softmax_max_and_argmax_1hot(x: Any, y_idx: Any, **kwargs: Any) -> Any:
-    """The cross-entropies of rows, the probabilities, and the largest of them and where it is."""
+    """Return the cross-entropies of rows, the probabilities, and the largest of these and its
+    index.
+    """
     x = as_tensor_variable(x)
     bias = zeros(x.shape[1], dtype=x.dtype)
     return classification.crossentropy_softmax_max_and_argmax_1hot_with_bias(x, bias, y_idx)
 
 
 def prepend_0_to_each_row(x: Any) -> TensorVariable:
-    """A matrix with a first column of zeros."""
+    """Return a matrix with a first column of zeros."""
     return prepend_to_each_row(0, x)
 
 
 def prepend_1_to_each_row(x: Any) -> TensorVariable:
-    """A matrix with a first column of ones."""
+    """Return a matrix with a first column of ones."""
     return prepend_to_each_row(1, x)
 
 
 def prepend_to_each_row(value: Any, matrix: Any) -> TensorVariable:
-    """A matrix with a first column of one number."""
+    """Return a matrix with a first column of one number."""
     x = as_tensor_variable(matrix)
     return concatenate([full((x.shape[0], 1), value, dtype=x.dtype), x], axis=1)
 
 
 def ctc(activations: Any, labels: Any, input_lengths: Any) -> TensorVariable:
-    """``theano.tensor.nnet.ctc.ctc``: connectionist temporal classification."""
+    """Implement ``theano.tensor.nnet.ctc.ctc``: connectionist temporal classification."""
     return T.nnet.ctc.ctc(activations, labels, input_lengths)
 
 
 def ctc_available() -> bool:
-    """Whether it is there without a library: yes."""
+    """Return True: no library is needed."""
     return True
 
 

@@ -1,6 +1,6 @@
 """Ops written for Theano: ``make_node``, ``perform(node, inputs, output_storage)``, ``grad``...
 
-``Op`` translates them: for the rest of symcomp, what derives from it is an op like any other.
+``Op`` translates them: for the rest of symcomp, a subclass of it is an op like any other.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from symcomp.autodiff.lop import grad_undefined, zeros_for
 from symcomp.config import config
 from symcomp.core import dtype as dtypes
+from symcomp.core.applications import note_application
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.op import Op as ModernOp
 from symcomp.core.special_types import DisconnectedType, NullType
@@ -60,14 +61,14 @@ class Op(ModernOp):
     array([2., 4.])
     """
 
-    multiple_outputs = True  # of perform; what a call gives is said by default_output
+    multiple_outputs = True  # of perform; default_output decides about calls
     default_output: ClassVar[int | None] = None
 
     # -- building
     # ------------------------------------------------------------------------------------
 
     def make_node(self, *inputs: Any) -> Apply:
-        """The node that ``itypes`` and ``otypes`` describe."""
+        """Return the node that ``itypes`` and ``otypes`` describe."""
         types = getattr(self, "itypes", None)
         if types is None or not hasattr(self, "otypes"):
             raise MethodNotDefined(f"{self} has neither make_node nor itypes and otypes")
@@ -80,10 +81,10 @@ class Op(ModernOp):
         return Apply(self, variables, list(self.otypes))
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        """Apply the op: its only output, that of ``default_output``, or a list of all."""
+        """Apply the op: return its only output, that of ``default_output``, or a list of all."""
         several = options.pop("return_list", False)
         node = self.make_node(*inputs, **options)
-        self.applied(node)
+        note_application(node)
         outputs = list(node.outputs)
         if several:
             return outputs
@@ -95,8 +96,8 @@ class Op(ModernOp):
     # -------------------------------------------------------------------------------------
 
     def bind(self, node: Apply) -> Callable[..., tuple[Any, ...]]:
-        """``perform`` with new storage at each call, its results brought to the node's types; or
-        what the op's own ``make_thunk`` makes.
+        """Return ``perform`` with new storage at each call, its results converted to the node's
+        types; or the function made by the op's own ``make_thunk``.
         """
         if type(self).make_thunk is not Op.make_thunk:
             return self._bind_thunk(node)
@@ -171,7 +172,7 @@ class Op(ModernOp):
     def pullback(
         self, inputs: Sequence[Any], outputs: Sequence[Any], output_grads: Sequence[Any]
     ) -> list[Any]:
-        """What ``L_op``, or else ``grad``, returns, in today's form."""
+        """Return the result of ``L_op`` or ``grad``, in symcomp's form."""
         given = [_gradient_of(y, g) for y, g in zip(outputs, output_grads, strict=True)]
         if hasattr(self, "L_op"):
             found = self.L_op(list(inputs), list(outputs), given)
@@ -188,7 +189,7 @@ class Op(ModernOp):
     def pushforward(
         self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
     ) -> list[Any]:
-        """What ``R_op`` returns, where None means that it is not implemented."""
+        """Return the result of ``R_op``, where None means that it is not implemented."""
         if not hasattr(self, "R_op"):
             raise MethodNotDefined(f"{self} has no R_op")
         found = list(self.R_op(list(inputs), list(tangents)))
@@ -202,7 +203,9 @@ class Op(ModernOp):
         ]
 
     def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
-        """What ``R_op``, or else ``grad``, leaves undefined even where it is given zeros."""
+        """Return the derivatives that ``R_op`` or ``grad`` leaves undefined even for zero
+        arguments.
+        """
         m = len(node.outputs)
         if forward:
             if not hasattr(self, "R_op"):
@@ -243,7 +246,8 @@ PureOp = Op
 
 
 def _as_given(kind: Type, value: Any) -> Any:
-    """Return a value as ``perform`` takes it: a random state as NumPy's ``RandomState``."""
+    """Return a value in the form that ``perform`` takes: a random state as NumPy's ``RandomState``.
+    """
     if isinstance(kind, RandomType):
         return np.random.RandomState(generator_at(value, _new_generator()).bit_generator)
     return value
@@ -263,7 +267,7 @@ def _as_value(kind: Type, value: Any) -> Any:
 
 
 def _gradient_of(y: Any, gradient: Any) -> Any:
-    """The gradient of an output as Theano gives it: of one that is not used, a mark."""
+    """Return the gradient of an output as Theano passes it: for an unused one, a mark."""
     if gradient is not None:
         return gradient
     if isinstance(y.type, TensorType) and dtypes.is_discrete(y.type.dtype):
@@ -279,12 +283,12 @@ def _term(op: Any, i: int, x: Variable, gradient: Any) -> Any:
 
 
 def _zeros(variables: Sequence[Any]) -> list[Any]:
-    """Zero derivatives; None for what is no tensor."""
+    """Return zero derivatives; None for variables that are not tensors."""
     return [zeros_for(x) if isinstance(x.type, TensorType) else None for x in variables]
 
 
 def _why(term: Any) -> str:
-    """Why a derivative is undefined; empty text if it is not."""
+    """Return why a derivative is undefined; empty text if it is not."""
     return term.type.reason if term is not None and isinstance(term.type, NullType) else ""
 
 
@@ -295,13 +299,13 @@ def _not_pushed(op: Any, j: int, y: Variable) -> Variable:
 
 
 class ViewOp(Op):
-    """The input itself; a class to derive from where only the gradient is to be another."""
+    """The input itself; a base class for ops that only change the gradient."""
 
     __props__: ClassVar[tuple[str, ...]] = ()
     view_map = {0: (0,)}
 
     def make_node(self, x: Any) -> Apply:
-        """One output, of the type of the input."""
+        """Make a node with one output, of the type of the input."""
         x = x if isinstance(x, Variable) else as_tensor_variable(x)
         return Apply(self, [x], [x.type])
 
@@ -310,15 +314,15 @@ class ViewOp(Op):
         output_storage[0][0] = inputs[0]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        """That of the input."""
+        """Return the shape of the input."""
         return list(shapes)
 
     def grad(self, inputs: Any, output_gradients: Any) -> list[Any]:
-        """The gradient itself."""
+        """Return the gradient unchanged."""
         return list(output_gradients)
 
     def R_op(self, inputs: Any, eval_points: Any) -> list[Any]:
-        """The tangent itself."""
+        """Return the tangent unchanged."""
         return list(eval_points)
 
 

@@ -1,7 +1,7 @@
-"""Theano's classes of ops, where its constructor differs: ``Softmax()(x)``, ``Join()(0, x, y)``.
+"""Theano's classes of ops with constructors of other forms: ``Softmax()(x)``, ``Join()(0, x, y)``.
 
-Each is called with the parameters that Theano's constructor takes, and gives a function of
-variables. Where one op of symcomp is that of Theano, it is an instance of the class.
+Each takes the parameters of Theano's constructor, and returns a function of variables. An op of
+symcomp that equals one of Theano is an instance of its class.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from symcomp.ops.shape import normalize_axes
 from symcomp.ops.softmax import LogSoftmax, Softmax
 
 Test = Callable[[Any], bool]
-#: Packages of Theano, and the modules whose ``OP_CLASSES`` has their classes.
+#: Packages of Theano, and the modules whose ``OP_CLASSES`` holds their classes.
 _HOMES = {"theano.sparse": "symcomp.compat.sparse", "theano.tensor": __name__}
 
 
 class OpClass(StandIn):
-    """A class of ops of Theano's: what its constructor gives, and which ops are instances.
+    """A class of ops of Theano: its constructor, and the test for its instances.
 
     ``package`` is that of Theano which has it.
     """
@@ -74,7 +74,7 @@ class OpClass(StandIn):
 
 
 class Made:
-    """What a constructor gives: a function of variables, with the parameters as attributes."""
+    """The result of a constructor: a function of variables, with the parameters as attributes."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Made:
         return several if return_list else found
 
     def make_node(self, *inputs: Any) -> Any:
-        """The node that computes the (first) result."""
+        """Return the node that computes the (first) result."""
         return self(*inputs, return_list=True)[0].owner
 
     def __eq__(self, other: object) -> bool:
@@ -119,7 +119,7 @@ class Made:
 
 
 def _again(made_by: tuple[str, str], parameters: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """What a constructor gave; how this is pickled."""
+    """Call a constructor again; the results of constructors are pickled this way."""
     package, name = made_by
     return import_module(_HOMES[package]).OP_CLASSES[name](*parameters, **named)
 
@@ -137,7 +137,7 @@ def _nothing(op: Any) -> bool:
 
 
 def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The constructor of a reduction: the axis, and where it sums up, dtypes."""
+    """Return the constructor of a reduction: its axis and, for sums and products, its dtypes."""
 
     def make(axis: Any = None, *dtypes: Any, **named: Any) -> Callable[..., Any]:
         given = dict(zip(("dtype", "acc_dtype"), dtypes, strict=False)) | named
@@ -146,7 +146,7 @@ def _reduced(function: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-#: The reductions of ``CAReduce``, by the scalar function that two elements are put together with.
+#: The reductions of ``CAReduce``, by the scalar function that combines two elements.
 _BY_SCALAR = {
     "add": "sum", "and_": "bitwise_and", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or",
     "bitwise_xor": "bitwise_xor", "logical_and": "all", "logical_or": "any", "maximum": "max",
@@ -155,7 +155,7 @@ _BY_SCALAR = {
 
 
 def _reduced_by(scalar_op: Any, axis: Any = None) -> Callable[..., Any]:
-    """The constructor CAReduce; its result has the dtype of what is reduced."""
+    """Return the constructor CAReduce; its result has the dtype of its operand."""
     name = as_row(scalar_op).name
     if name not in _BY_SCALAR:
         raise NotImplementedError(f"theano.tensor.elemwise.CAReduce of {name}")
@@ -190,7 +190,7 @@ def _if_else(
 
 
 def _written(inplace: bool = False, set_instead_of_inc: bool = False) -> Callable[..., Any]:
-    """AdvancedIncSubtensor: the value is the same in place."""
+    """Construct AdvancedIncSubtensor; in-place variants give the same value."""
     write = T.set_subtensor if set_instead_of_inc else T.inc_subtensor
     return lambda x, y, *index: write(x[index], y)
 
@@ -216,7 +216,7 @@ def _by_index(idx_list: Any, *parameters: Any, **named: Any) -> Any:
     raise NotImplementedError("theano.tensor.Subtensor, as a constructor: write x[index]")
 
 
-# Name -> constructor, and what is one of them.
+# Name -> constructor, and the test for instances.
 _TABLE: dict[str, tuple[Callable[..., Any], Test]] = {
     "AdvancedIncSubtensor": (_written, _nothing),
     "AdvancedIncSubtensor1": (_written, _nothing),
@@ -392,7 +392,7 @@ _ALIASES = {
     "DownsampleFactorMaxGrad": "MaxPoolGrad",
     "PoolGrad": "MaxPoolGrad",
 }
-#: The classes that programs derive from.
+#: Classes that programs derive from.
 _BASES = {"Elemwise": OwnElemwise}
 OP_CLASSES = {
     name: OpClass(name, make, is_one, _BASES.get(name)) for name, (make, is_one) in _TABLE.items()

@@ -12,7 +12,7 @@ __all__ = ["as_ops", "elemwise_name", "OpFunction"]
 
 
 class OpFunction:
-    """A function of variables that is equal to the op that it applies, and has its attributes."""
+    """A function of variables that equals the op that it applies, and has its attributes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
@@ -22,7 +22,7 @@ class OpFunction:
         return self._function(*args, **kwargs)
 
     def make_node(self, *inputs: Any) -> Any:
-        """The node that computes the function of these."""
+        """Return the node that applies the function."""
         return self._function(*inputs).owner
 
     @property
@@ -49,7 +49,7 @@ class OpFunction:
 
 
 def as_ops(functions: dict[str, Any]) -> dict[str, Any]:
-    """These functions, those that apply a scalar function to each element as OpFunction."""
+    """Wrap the functions that apply a scalar function to each element as OpFunction."""
     return {
         name: OpFunction(function)
         if isinstance(getattr(function, "op", None), Elemwise)
@@ -59,5 +59,5 @@ def as_ops(functions: dict[str, Any]) -> dict[str, Any]:
 
 
 def elemwise_name(op: Elemwise) -> str:
-    """What Theano calls an op that applies a scalar function."""
+    """Return Theano's name of an op that applies a scalar function."""
     return f"Elemwise{{{op.scalar.name},{'inplace' if op.inplace else 'no_inplace'}}}"

@@ -1,6 +1,6 @@
-"""``theano.compile.optdb``: databases of optimizers, and queries that choose some by their tags.
+"""``theano.compile.optdb``: databases of optimizers, and queries that select by tags.
 
-What is registered in ``optdb``, or in one of its parts, is part of rewriting from then on.
+Optimizers registered in ``optdb``, or in one of its parts, take part in rewriting from then on.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from symcomp.rewrite.registry import extended, register_phase, register_rule
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing
 
-# Where phases are in Theano's order.
+# Positions of phases in Theano's order.
 POSITIONS = {
     "merge": 0.0, "inline": 0.4, "canonicalize": 1.0, "stabilize": 1.5, "scan": 1.6,
     "specialize": 2.0, "blas": 2.5, "picks": 3.0, "lengths": 4.0, "fusion": 49.0,
 }  # fmt: skip
-# Parts of Theano's optdb, and the phase in which rules of theirs are applied.
+# Parts of Theano's optdb, and the phase that applies their rules.
 PARTS = {
     "canonicalize": "canonicalize", "stabilize": "stabilize", "specialize": "specialize",
     "specialize_device": "specialize", "uncanonicalize": "specialize", "useless": "canonicalize",
@@ -38,7 +38,7 @@ PARTS = {
 
 
 class Query:
-    """Those with a tag of ``include``, all of ``require``, and none of ``exclude``."""
+    """Selects optimizers with a tag of ``include``, all of ``require``, and none of ``exclude``."""
 
     def __init__(
         self,
@@ -55,25 +55,25 @@ class Query:
         self.extra_optimizations = list(extra_optimizations)
 
     def selects(self, tags: Iterable[str]) -> bool:
-        """Whether what has these tags is chosen."""
+        """Tell whether an optimizer with these tags is selected."""
         tags = set(tags)
         chosen = self.include & tags if self.include else True
         return bool(chosen) and self.require <= tags and not self.exclude & tags
 
     def including(self, *tags: str) -> Query:
-        """A copy that chooses these too."""
+        """Return a copy that includes these tags, too."""
         return self._with(include=self.include | set(tags))
 
     def excluding(self, *tags: str) -> Query:
-        """A copy without these."""
+        """Return a copy that excludes these tags."""
         return self._with(exclude=self.exclude | set(tags))
 
     def requiring(self, *tags: str) -> Query:
-        """A copy that chooses what has these alone."""
+        """Return a copy that requires these tags."""
         return self._with(require=self.require | set(tags))
 
     def register(self, *optimizations: tuple[Any, float]) -> Query:
-        """A copy with more optimizers, each with its position."""
+        """Return a copy with more optimizers, each with its position."""
         return self._with(extra_optimizations=[*self.extra_optimizations, *optimizations])
 
     def _with(self, **changes: Any) -> Query:
@@ -101,15 +101,15 @@ class DB:
         return obj
 
     def add_tags(self, name: str, *tags: str) -> None:
-        """Give one more tags."""
+        """Add tags to an optimizer."""
         self._entries[name][1].update(tags)
 
     def remove_tags(self, name: str, *tags: str) -> None:
-        """Take tags from one."""
+        """Remove tags from an optimizer."""
         self._entries[name][1].difference_update(tags)
 
     def chosen(self, query: Query) -> list[Any]:
-        """What a query chooses, databases asked in their turn."""
+        """Return the optimizers selected by a query, recursively."""
         found = []
         for name, (obj, tags) in self._entries.items():
             if isinstance(obj, DB):
@@ -120,11 +120,13 @@ class DB:
         return found
 
     def query(self, *tags: Any, **subquery: Any) -> Any:
-        """The optimizer made of what a Query chooses, or tags such as ``"+fast_run"``, ``"-x"``."""
+        """Return the optimizer made of those selected by a Query, or by tags such as
+        ``"+fast_run"``, ``"-x"``.
+        """
         return self.made_of(self.chosen(_as_query(tags, subquery)))
 
     def made_of(self, optimizers: list[Any]) -> Any:
-        """One optimizer made of several."""
+        """Combine several optimizers into one."""
         return SeqOptimizer(optimizers)
 
     def __getitem__(self, name: str) -> Any:
@@ -146,18 +148,18 @@ def _as_query(tags: tuple[Any, ...], subquery: dict[str, Any]) -> Query:
 
 
 class EquilibriumDB(DB):
-    """Optimizers that are applied until none applies."""
+    """Optimizers applied until none changes the graph."""
 
     def __init__(self, ignore_newtrees: bool = True, tracks_on_change_inputs: bool = False) -> None:
         super().__init__()
 
     def made_of(self, optimizers: list[Any]) -> Any:
-        """One optimizer made of several."""
+        """Combine several optimizers into one."""
         return EquilibriumOptimizer(optimizers)
 
 
 class SequenceDB(DB):
-    """Optimizers that are applied in the order of their positions."""
+    """Optimizers applied in the order of their positions."""
 
     def __init__(self, failure_callback: Any = None) -> None:
         super().__init__()
@@ -172,20 +174,20 @@ class SequenceDB(DB):
         return super().register(name, obj, *tags)
 
     def chosen(self, query: Query) -> list[Any]:
-        """What a query chooses, in order."""
+        """Return the optimizers selected by a query, in order."""
         names = sorted(self._entries, key=lambda name: self.__position__[name])
         self._entries = {name: self._entries[name] for name in names}
         return super().chosen(query)
 
 
 class LocalGroupDB(DB):
-    """Local optimizers of which the first that applies does."""
+    """Local optimizers of which the first applicable one is used."""
 
     def __init__(self, apply_all_opts: bool = False, local_opt: Any = LocalOptGroup) -> None:
         super().__init__()
 
     def made_of(self, optimizers: list[Any]) -> Any:
-        """One optimizer made of several."""
+        """Combine several optimizers into one."""
         return LocalOptGroup(*optimizers)
 
 
@@ -197,21 +199,21 @@ class ProxyDB(DB):
         self.db = db
 
     def query(self, *tags: Any, **subquery: Any) -> Any:
-        """What the other one gives."""
+        """Return the result of the other database."""
         return self.db.query(*tags, **subquery)
 
 
-# -- that of symcomp
+# -- the database of symcomp
 
 
 class Chosen(Optimizer):
-    """The rewriting of symcomp, as far as a query chooses it."""
+    """The rewriting of symcomp, restricted by a query."""
 
     def __init__(self, query: Query) -> None:
         self.chosen_by = query
 
     def apply(self, fgraph: Any) -> Any:
-        """Rewrite the graph; the trace of what was done."""
+        """Rewrite the graph; return the trace."""
         graph = getattr(fgraph, "graph", fgraph)
         phases = extended(features.phases())
         return rewrite(graph, self.chosen_by.selects, config.on_opt_error, phases)
@@ -236,13 +238,13 @@ class _Part(EquilibriumDB):
         return obj
 
     def query(self, *tags: Any, **subquery: Any) -> Any:
-        """The rules of the phase that a query chooses."""
+        """Return the rules of the phase selected by a query."""
         query = _as_query(tags, subquery)
         return Chosen(query.requiring(self._phase))
 
 
 class _Database(SequenceDB):
-    """``optdb``: all of rewriting."""
+    """``optdb``: all rewriting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -262,17 +264,17 @@ class _Database(SequenceDB):
         return obj
 
     def query(self, *tags: Any, **subquery: Any) -> Any:
-        """The rewriting that a query chooses."""
+        """Return the rewriting selected by a query."""
         return Chosen(_as_query(tags, subquery))
 
 
 def _levels(tags: Iterable[str]) -> list[str]:
-    """The optimizers of symcomp that apply what has tags of Theano's."""
+    """Return the optimizers of symcomp that correspond to tags of Theano."""
     return ["up_to_stabilize"] if "fast_run" in set(tags) else []
 
 
 def _as_phase(name: str, optimizer: Optimizer, tags: Iterable[str]) -> Phase:
-    """A global optimizer as a phase of rewriting."""
+    """Return a global optimizer as a phase of rewriting."""
 
     def sweep(graph: FunctionGraph, firings: list[Firing]) -> None:
         optimizer.optimize(graph)
@@ -284,7 +286,8 @@ optdb = _Database()
 
 
 def _registrar(part: str) -> Callable[..., Any]:
-    """``register_canonicalize`` and the like: a function, and a decorator with or without tags."""
+    """Make ``register_canonicalize`` and others: a function, and a decorator with or without tags.
+    """
 
     def register(lopt: Any, *tags: str, **kwargs: Any) -> Any:
         if isinstance(lopt, str):

@@ -1,7 +1,7 @@
-"""Ops that overwrite their arguments: functions made with ``accept_inplace=True``; ``T.inplace``.
+"""In-place ops that overwrite arguments: functions with ``accept_inplace=True``; ``T.inplace``.
 
-In Theano, what in-place ops of the program overwrite is overwritten in calls, too: arrays that are
-passed, and the values of shared variables.
+As in Theano, in-place ops of the program also overwrite arrays passed as arguments, and values of
+shared variables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["INPLACE", "function", "ultra_fast_sigmoid_inplace"]
 
 
 def _expressions(given: Mapping[str, Any]) -> list[Variable]:
-    """Return what ``function`` is asked to compute, with the replacements made."""
+    """Return the expressions that ``function`` computes, with the replacements made."""
     outputs, _ = read_outputs(given.get("outputs"))
     pairs = read_pairs("updates", given.get("updates"))
     roots = [out.variable for out in outputs]
@@ -49,7 +49,7 @@ def _overwritten(expressions: Sequence[Variable]) -> list[Variable]:
 
 
 def _mutable(item: Any, overwritten: Sequence[Variable]) -> Any:
-    """Return an input of ``function`` as one that may be overwritten, if it is to be."""
+    """Return an input of ``function``, marked as mutable if an op overwrites it."""
     spec = In(item) if isinstance(item, Variable) and item in overwritten else item
     if isinstance(spec, In) and spec.variable in overwritten:
         spec = copy(spec)
@@ -58,12 +58,14 @@ def _mutable(item: Any, overwritten: Sequence[Variable]) -> Any:
 
 
 def _with_overwriting(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of ``function`` so that calls overwrite what its ops overwrite."""
+    """Return the arguments of ``function`` with inputs marked mutable and shared variables replaced
+    by inputs, as far as ops overwrite them.
+    """
     overwritten = _overwritten(_expressions(given))
     inputs = [_mutable(item, overwritten) for item in given["inputs"]]
     updated = {old for old, _ in read_pairs("updates", given.get("updates"))}
     shared = [s for s in overwritten if isinstance(s, SharedVariable) and s not in updated]
-    # Inputs that are always given the arrays of the shared variables themselves.
+    # Inputs that always receive the arrays of shared variables themselves.
     stands: dict[Variable, Variable] = {s: s.type(s.name) for s in shared}
     inputs += [In(stands[s], value=s, mutable=True) for s in shared]
     replace = dict(read_pairs("givens", given.get("givens")))
@@ -74,8 +76,8 @@ def _with_overwriting(given: dict[str, Any]) -> dict[str, Any]:
 
 @wraps(compile_function)
 def function(*args: Any, **kwargs: Any) -> Any:
-    """Compile, as ``symcomp.function``; with ``accept_inplace=True``, calls overwrite arguments and
-    values of shared variables where the program's in-place ops do.
+    """Compile as ``symcomp.function`` does; with ``accept_inplace=True``, calls overwrite arguments
+    and values of shared variables where in-place ops of the program do.
     """
     bound = signature(compile_function).bind(*args, **kwargs).arguments
     if bound.get("accept_inplace"):
@@ -91,7 +93,7 @@ def _variant(name: str, function: Callable[..., Any]) -> Callable[..., TensorVar
 
 
 def _overwriting(function: Callable[..., TensorVariable]) -> Callable[..., TensorVariable]:
-    """Return the function of several ops, its result written over its first argument."""
+    """Return a function of several ops that writes its result over its first argument."""
 
     def overwrite(x: Any, *others: Any) -> TensorVariable:
         return inplace.NAMES["second_inplace"](x, function(x, *others))

@@ -1,4 +1,4 @@
-"""``theano.tensor.Elemwise``: its constructor, and the class that programs derive from."""
+"""``theano.tensor.Elemwise``: its constructor, and the base class for programs."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def elementwise(
 
 
 class OwnElemwise(Op):
-    """Base class of elementwise ops in Theano's form, of which a program overrides some methods.
+    """Base of elementwise ops in Theano's form, of which a program overrides some methods.
 
-    What is not overridden is that of the op of the scalar function. Compiled functions have that
-    op in the place of one whose ``perform`` is not overridden.
+    Other methods are those of the op of the scalar function. Compiled functions replace an op whose
+    ``perform`` is not overridden by that op.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class OwnElemwise(Op):
     def L_op(
         self, inputs: Sequence[Any], outputs: Sequence[Any], output_gradients: Sequence[Any]
     ) -> list[Any]:
-        """Return what ``grad`` gives."""
+        """Return the result of ``grad``."""
         return self.grad(inputs, output_gradients)
 
     def R_op(self, inputs: Sequence[Any], eval_points: Sequence[Any]) -> list[Any]:
@@ -128,20 +128,21 @@ class OwnElemwise(Op):
         return self.name or f"{type(self).__name__}{{{self.built_in}}}"
 
 
-#: The methods that say what an op computes.
+#: Methods that define the result of an op.
 _COMPUTING = ("bind", "make_node", "perform")
 
 
 @cache
 def _register_lowering() -> None:
-    """Have compiled functions use the built-in op where ``perform`` is not overridden.
+    """Replace such an op by the built-in one in compiled functions where ``perform`` is not
+    overridden.
 
-    Derivatives are taken before that phase, so that overridden ones are heard of.
+    Derivatives are taken before that phase, so that overridden ones are called.
     """
     register_rule(_lowered, "specialize")
 
 
-@rule(OwnElemwise, why="its values are those of the scalar function", subclasses=True)
+@rule(OwnElemwise, why="the op has the values of the scalar function", subclasses=True)
 def _lowered(node: Apply, graph: Any) -> Any:
     """own(x) -> f(x), where own has the perform of its base class"""
     kind = type(node.op)

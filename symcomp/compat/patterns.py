@@ -1,4 +1,6 @@
-"""``theano.gof.PatternSub``: a local optimizer that is a pattern and what takes its place."""
+"""``theano.gof.PatternSub``: a local optimizer given by two patterns, to find and to put in its
+place.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from symcomp.ops.convert import as_tensor_variable
 
 
 class PatternSub(LocalOptimizer):
-    """A part of a graph in place of another, each given by a pattern.
+    """Replaces a part of a graph; both parts are given by patterns.
 
     Parameters
     ----------
@@ -63,11 +65,11 @@ class PatternSub(LocalOptimizer):
         self.name = name
 
     def tracks(self) -> Sequence[Any]:
-        """The op that the pattern starts with."""
+        """Return the op at the root of the pattern."""
         return self._tracks or [self.op]
 
     def transform(self, node: Apply) -> Any:
-        """What the pattern gives where it matches."""
+        """Return the replacement where the pattern matches."""
         starts = self.get_nodes(node) if self.get_nodes is not None else [node]
         for start in starts:
             if start is False or not isinstance(start, Apply) or start.op != self.op:

@@ -21,7 +21,7 @@ def iter_over_pairs(pairs: Any) -> Iterable[tuple[Any, Any]]:
 
 
 class _Copier:
-    """Copies variables with all that they depend on; a variable that was met is copied once."""
+    """Copies variables and their graphs; each variable is copied once."""
 
     def __init__(self, copies_inputs: bool, strict: bool) -> None:
         self.copies: dict[Variable, Variable] = {}
@@ -29,7 +29,7 @@ class _Copier:
         self.shared: list[SharedVariable] = []
 
     def replace(self, old: Variable, new: Any) -> None:
-        """Have ``new`` copied wherever ``old`` is."""
+        """Copy ``new`` wherever ``old`` occurs."""
         new = new if isinstance(new, Variable) else old.type.make_constant(new)
         if self._strict:
             new = old.type.filter_variable(new)
@@ -50,7 +50,7 @@ class _Copier:
             self.copies.setdefault(old, new)
 
     def _leaf(self, v: Variable) -> Variable:
-        """Return the copy of a variable whose node, if it has one, is copied."""
+        """Return the copy of a variable without owner, or of one whose node is copied already."""
         if v not in self.copies:
             if isinstance(v, SharedVariable):
                 self.shared.append(v)

@@ -1,4 +1,4 @@
-"""What of Theano is plain Python: of ``gof.utils``, ``misc`` and others."""
+"""Names of Theano that are plain Python: ``gof.utils``, ``misc`` and others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from symcomp.core.walk import toposort
 
 
 class OrderedSet(MutableSet[Any]):
-    """A set whose elements are in the order in which they were added."""
+    """A set that iterates in the order of insertion."""
 
     def __init__(self, iterable: Iterable[Any] = ()) -> None:
         self._elements = dict.fromkeys(iterable)
@@ -59,12 +59,12 @@ class OrderedSet(MutableSet[Any]):
 
 
 def memoize(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f``, which keeps what it gave for each arguments."""
+    """Cache the results of ``f`` by its arguments."""
     return functools.cache(f)
 
 
 def deprecated(filename: str, msg: str = "") -> Callable[..., Any]:
-    """A decorator: the first call warns."""
+    """Decorate a function so that its first call warns."""
 
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(f)
@@ -78,40 +78,40 @@ def deprecated(filename: str, msg: str = "") -> Callable[..., Any]:
 
 
 def uniq(seq: Iterable[Any]) -> list[Any]:
-    """The elements, each once, in the order in which they come first."""
+    """Return the elements, each once, in the order of their first occurrence."""
     return list(dict.fromkeys(seq))
 
 
 def difference(seq1: Iterable[Any], seq2: Iterable[Any]) -> list[Any]:
-    """The elements of the first that are not in the second."""
+    """Return the elements of the first that are not in the second."""
     others = set(seq2)
     return [x for x in seq1 if x not in others]
 
 
 def flatten(a: Any) -> list[Any]:
-    """The elements of lists, tuples and sets within one another."""
+    """Return the elements of nested lists, tuples and sets."""
     if isinstance(a, list | tuple | set):
         return [x for part in a for x in flatten(part)]
     return [a]
 
 
 def hist(coll: Iterable[Hashable]) -> dict[Any, int]:
-    """How often each element is there."""
+    """Count how often each element occurs."""
     return dict(Counter(coll))
 
 
 def to_return_values(values: Sequence[Any]) -> Any:
-    """The only one, or all."""
+    """Return the only value, or all as a list."""
     return values[0] if len(values) == 1 else values
 
 
 def from_return_values(values: Any) -> list[Any]:
-    """A list of what may be one value or several."""
+    """Return a list, given a value or a list of several."""
     return list(values) if isinstance(values, list | tuple) else [values]
 
 
 def give_variables_names(variables: Sequence[Variable]) -> list[str]:
-    """Give each variable a name of its own, those that have one already included."""
+    """Give each variable a unique name, including variables that have names."""
     names = [v.name or "" for v in variables]
     often = Counter(names)
     for i, (v, name) in enumerate(zip(variables, names, strict=True)):
@@ -128,10 +128,10 @@ def general_toposort(
     deps_cache: dict[Any, Any] | None = None,
     clients: dict[Any, list[Any]] | None = None,
 ) -> list[Any]:
-    """Return what ``outputs`` depend on, and themselves, each after what it depends on.
+    """Return ``outputs`` and all that they depend on, in topological order.
 
-    In Theano's order: first what depends on nothing, found depth first from the last output and
-    the last dependency on; then each element when the last that it depends on has come.
+    In Theano's order: first elements without dependencies, found depth first from the last output
+    and the last dependency on; then each element as soon as its last dependency is listed.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def general_toposort(
 def io_connection_pattern(
     inputs: Sequence[Variable], outputs: Sequence[Variable]
 ) -> list[list[bool]]:
-    """For each input and each output whether the gradient flows between them."""
+    """Return, for each input and each output, whether the gradient flows between them."""
     reached: dict[Variable, set[Variable]] = {v: {v} for v in inputs}
     for node in toposort(outputs, inputs):
         pattern = node.op.connection_pattern(node)
@@ -188,7 +188,7 @@ def io_connection_pattern(
 
 
 def always_equal(a: Any, b: Any) -> bool:
-    """``values_eq_approx_always_true``."""
+    """Return True, as ``values_eq_approx_always_true``."""
     return True
 
 
@@ -200,7 +200,7 @@ def nearly_equal(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> bool:
-    """``values_eq_approx``: equal but for rounding errors of the dtype; NaN equals NaN."""
+    """Compare as ``values_eq_approx``: equal up to rounding errors of the dtype; NaN equals NaN."""
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
@@ -218,7 +218,7 @@ def nearly_equal(
 
 
 def all_close(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
-    """``theano.tensor.basic._allclose``: equal but for rounding errors of their dtypes."""
+    """Compare as ``theano.tensor.basic._allclose``: equal up to rounding errors of their dtypes."""
     narrow = any(np.asarray(v).dtype.name in ("float16", "float32", "complex64") for v in (a, b))
     rtol = rtol if rtol is not None else 1e-3 if narrow else 1e-5
     atol = atol if atol is not None else 1e-5 if narrow else 1e-8
@@ -233,7 +233,7 @@ def hex_digest(x: np.ndarray) -> str:
 
 
 def cpu_count() -> int:
-    """How many processors there are."""
+    """Return how many processors there are."""
     return os.cpu_count() or 1
 
 

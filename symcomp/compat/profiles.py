@@ -1,4 +1,4 @@
-"""What Theano's profiles call their counts: ``profile.fct_call_time``, ``profile.apply_time``."""
+"""Theano's names for the counts of profiles: ``profile.fct_call_time``, ``profile.apply_time``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from symcomp.vm.opcodes import Opcode
 
 
 def _counted(profile: ProfileStats) -> Iterator[tuple[Apply, Any, str | None]]:
-    """The nodes that ran, with what was counted, and what does them."""
+    """Yield the nodes that ran, with their counts, and what runs them."""
     for function in profile.functions:
         code = function.tally.program.instructions
         for counted in function.tally.counted():
@@ -21,7 +21,7 @@ def _counted(profile: ProfileStats) -> Iterator[tuple[Apply, Any, str | None]]:
 
 
 def _totals(key: Callable[[Apply], Hashable], value: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A table of the sums of a value over all nodes with the same key."""
+    """Return a table of the sums of a value over all nodes with the same key."""
 
     def table(profile: ProfileStats) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
@@ -57,12 +57,12 @@ def _one(counted: Any) -> int:
 
 
 def _in_c(profile: ProfileStats) -> dict[Apply, bool]:
-    """For each node whether it is done by C."""
+    """Return, for each node, whether C computes it."""
     return {node: kind != "python" for node, _, kind in _counted(profile)}
 
 
 def _stages(*prefixes: str) -> Callable[[ProfileStats], float]:
-    """The seconds of the stages of compiling whose names begin so."""
+    """Return a function that sums the seconds of the stages of compiling with these prefixes."""
 
     def seconds(profile: ProfileStats) -> float:
         return sum((s for name, s in profile.compile_phases if name.startswith(prefixes)), 0.0)
@@ -75,7 +75,7 @@ def _compile_time(profile: ProfileStats) -> float:
 
 
 def _vm_call_time(profile: ProfileStats) -> float:
-    """What the instructions took, without arguments and updates."""
+    """Return the time of the instructions, without arguments and updates."""
     return sum(seconds for seconds in _APPLY_TIME(profile).values())
 
 
@@ -85,7 +85,7 @@ def _nodes(profile: ProfileStats) -> int:
 
 _APPLY_TIME = _totals(_each_node, _seconds)
 
-#: Members of profiles that are Theano's.
+#: Members that profiles have in Theano.
 PROFILE: dict[str, Any] = {
     "apply_callcount": property(_totals(_each_node, _runs)),
     "apply_cimpl": property(_in_c),

@@ -1,4 +1,6 @@
-"""``theano.tensor.raw_random``: draws as functions of a random state, which give the next one."""
+"""``theano.tensor.raw_random``: draws as functions of a random state, which also return the next
+one.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,14 @@ DISTRIBUTIONS = (
 
 
 class _OneDraw(RandomStreams):
-    """The methods of ``RandomStreams`` on a given state: each returns the state after it, too."""
+    """The methods of ``RandomStreams`` on a given state: each also returns the state after it."""
 
     def __init__(self, state: Variable) -> None:
         super().__init__(seed=0)
         self._state = state
 
     def gen(self, distribution: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """The state after the draw, and the draw."""
+        """Return the state after the draw, and the draw."""
         return distribution(self._state, *args, **kwargs)
 
 
@@ -49,7 +51,7 @@ def _of_state(name: str) -> Callable[..., Any]:
 
 
 class RandomFunction(Op):
-    """The state after a draw, and the draw: of any function of NumPy's ``RandomState``.
+    """The state after a draw, and the draw, for any function of NumPy's ``RandomState``.
 
     Parameters
     ----------
@@ -87,7 +89,7 @@ class RandomFunction(Op):
         """Return the node; ``shape`` is the size, a sequence or an integer vector."""
         if not isinstance(r, Variable) or not isinstance(r.type, RandomType):
             raise DTypeError(f"{self}: the first argument must be a random state, got {r!r}")
-        # An empty list is a vector of floats.
+        # NumPy makes an empty list a vector of floats.
         given = np.zeros(0, np.int64) if shape is None or shape == () or shape == [] else shape
         size = as_tensor_variable(given)
         if size.ndim != 1 or not dtypes.is_discrete(size.dtype):
@@ -108,14 +110,14 @@ class RandomFunction(Op):
         output_storage[1][0] = np.asarray(draw, self.outtype.dtype)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        """Return the size, and of added axes the lengths that the draw has."""
+        """Return the size, followed by the lengths of added axes, read from the draw."""
         state, draw = node.outputs
         n = self.outtype.ndim - self.ndim_added
         size = [node.inputs[1][i] for i in range(n)]
         return [shape_tuple(state), (*size, *shape_tuple(draw)[n:])]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Return that the new state depends on the old one alone."""
+        """Return that the new state only depends on the old one."""
         return [[True, True], [False, True], *([[False, True]] * (len(node.inputs) - 2))]
 
     def grad(self, inputs: Sequence[Any], output_gradients: Sequence[Any]) -> list[Any]:
@@ -125,7 +127,7 @@ class RandomFunction(Op):
 
 
 def _random_make_inplace(node: Apply) -> bool:
-    """``random_make_inplace``: nothing is to be done, as states are never written over."""
+    """Do nothing: states are never overwritten. Stands for ``random_make_inplace``."""
     return False
 
 

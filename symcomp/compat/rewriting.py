@@ -1,5 +1,5 @@
-"""Optimizers in Theano's form, of ``theano.gof.opt``: local ones are rules of the engine, global
-ones change a graph as a whole.
+"""Optimizers in Theano's form (``theano.gof.opt``): local ones become rules of the engine, global
+ones change a whole graph.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from symcomp.ops.elemwise import Elemwise
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.rule import Kind, Rule, RuleSet
 
-# The graph that an optimizer is looking at: what ``node.fgraph`` and ``variable.clients`` mean.
+# The graph that an optimizer is working on: the value of ``node.fgraph``, and the source of
+# ``variable.clients``.
 _graph: ContextVar[CoreGraph | None] = ContextVar("graph", default=None)
 
 
 class Feature:
-    """A feature of Theano's graphs; what these do, the graphs of symcomp do always."""
+    """A feature of Theano's graphs; symcomp's graphs always have these functions."""
 
     def __init__(self, *parameters: Any, **named: Any) -> None:
         self.parameters = parameters, named
@@ -41,7 +42,7 @@ FEATURES: dict[str, Any] = {
 
 @contextmanager
 def looking_at(graph: CoreGraph) -> Iterator[GraphView]:
-    """The graph with Theano's methods, while an optimizer works on it."""
+    """Yield the graph with Theano's methods, while an optimizer works on it."""
     token = _graph.set(graph)
     try:
         yield graph if isinstance(graph, FunctionGraph) else Attached(graph)
@@ -50,7 +51,7 @@ def looking_at(graph: CoreGraph) -> Iterator[GraphView]:
 
 
 def graph_of(part: Apply | Variable) -> GraphView:
-    """The graph that a node or variable belongs to, while an optimizer works on it."""
+    """Return the graph that a node or variable belongs to, while an optimizer works on it."""
     graph = _graph.get()
     if graph is None or not (part in graph.nodes or part in graph.clients):
         raise AttributeError(f"{part} is in no graph that is being rewritten")
@@ -58,12 +59,14 @@ def graph_of(part: Apply | Variable) -> GraphView:
 
 
 def clients_of(variable: Variable) -> list[tuple[Any, int]]:
-    """Who uses a variable, and as which input, while an optimizer works on its graph."""
+    """Return the (node, input position) pairs that use a variable, while an optimizer works on its
+    graph.
+    """
     return list(graph_of(variable).clients[variable])
 
 
 class GraphView:
-    """Theano's methods of a FunctionGraph that are not those of symcomp."""
+    """Methods of Theano's FunctionGraph that symcomp's lacks."""
 
     clients: Any
     inputs: list[Variable]
@@ -80,7 +83,7 @@ class GraphView:
         self.replace_all(replacements)  # type: ignore[attr-defined]
 
     def attach_feature(self, feature: Any) -> None:
-        """Nothing: what Theano's features do for a graph is done always. Others are refused."""
+        """Do nothing for Theano's own features, which are always active; refuse others."""
         if type(feature) not in FEATURES.values():
             name = type(feature).__name__
             raise NotImplementedError(f"theano.gof.FunctionGraph.attach_feature: {name}")
@@ -112,7 +115,7 @@ class FunctionGraph(GraphView, CoreGraph):
         CoreGraph.replace(self, r, new_r)
 
     def clone(self) -> FunctionGraph:
-        """An independent copy."""
+        """Return an independent copy."""
         return FunctionGraph(self.inputs, self.outputs)
 
 
@@ -140,7 +143,7 @@ class Attached(GraphView):
 
 
 class Optimizer:
-    """Base class of what changes a whole graph: a subclass has ``apply(fgraph)``."""
+    """Base of optimizers that change a whole graph: a subclass has ``apply(fgraph)``."""
 
     name: str | None = None
 
@@ -165,7 +168,7 @@ class Optimizer:
 
 
 class FromFunctionOptimizer(Optimizer):
-    """An optimizer made of a function of the graph."""
+    """A global optimizer that calls a function of the graph."""
 
     def __init__(self, fn: Callable[[Any], Any], requirements: Sequence[Callable] = ()) -> None:
         self.apply = fn  # type: ignore[method-assign, assignment]
@@ -182,20 +185,20 @@ optimizer = inplace_optimizer = FromFunctionOptimizer
 
 
 class SeqOptimizer(Optimizer):
-    """Optimizers one after the other."""
+    """Several optimizers in sequence."""
 
     def __init__(self, *opts: Any, **kw: Any) -> None:
         self.opts = list(opts[0]) if len(opts) == 1 and isinstance(opts[0], list | tuple) else opts
         self.name = kw.get("name")
 
     def apply(self, fgraph: Any) -> None:
-        """Each of them."""
+        """Apply each of them."""
         for each in self.opts:
             each.optimize(fgraph)
 
 
 class MergeOptimizer(Optimizer):
-    """Equal computations are done once."""
+    """Merges equal computations."""
 
     def apply(self, fgraph: Any) -> None:
         """Merge."""
@@ -206,21 +209,21 @@ class MergeOptimizer(Optimizer):
 
 
 class LocalOptimizer:
-    """Base class of what looks at one node: a subclass has ``transform(node)``.
+    """Base of optimizers of a single node: a subclass has ``transform(node)``.
 
-    ``transform`` returns False or None (nothing is to be done), or a list of variables that take
-    the place of the node's outputs, or a dict from these to those. ``tracks()`` returns the ops
-    and classes of ops to look at; None: all.
+    ``transform`` returns False or None (no change), or a list of variables that replace the node's
+    outputs, or a dict from outputs to replacements. ``tracks()`` returns the ops and classes of ops
+    to visit; None: all.
     """
 
     name: str | None = None
 
     def tracks(self) -> Sequence[Any] | None:
-        """The ops, and classes of ops, to look at."""
+        """Return the ops, and classes of ops, to visit."""
         return None
 
     def transform(self, node: Apply) -> Any:
-        """What takes the place of a node's outputs."""
+        """Return the replacements of a node's outputs."""
         raise NotImplementedError(f"{type(self).__name__} has no transform(node)")
 
     def add_requirements(self, fgraph: Any) -> None:
@@ -231,7 +234,7 @@ class LocalOptimizer:
 
 
 class FromFunctionLocalOptimizer(LocalOptimizer):
-    """A local optimizer made of a function of the node."""
+    """A local optimizer that calls a function of the node."""
 
     def __init__(
         self, fn: Callable[[Apply], Any], tracks: Any = None, requirements: Sequence[Callable] = ()
@@ -243,7 +246,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         self.__doc__ = fn.__doc__
 
     def tracks(self) -> Sequence[Any] | None:
-        """The ops, and classes of ops, to look at."""
+        """Return the ops, and classes of ops, to visit."""
         return self._tracks
 
     def add_requirements(self, fgraph: Any) -> None:
@@ -255,7 +258,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
 def local_optimizer(
     tracks: Sequence[Any] | None, inplace: bool = False, requirements: Sequence[Callable] = ()
 ) -> Callable[[Callable[[Apply], Any]], FromFunctionLocalOptimizer]:
-    """Make a local optimizer of the function below, which is called with nodes of these ops.
+    """Make a local optimizer of the function below, called with nodes of these ops.
 
     Examples
     --------
@@ -286,12 +289,12 @@ class LocalOptGroup(LocalOptimizer):
         self.name = kw.get("name")
 
     def tracks(self) -> Sequence[Any] | None:
-        """What one of them looks at."""
+        """Return what any of them tracks."""
         every = [each.tracks() for each in self.opts]
         return None if None in every else [kind for tracks in every for kind in tracks]
 
     def transform(self, node: Apply) -> Any:
-        """What the first that applies gives."""
+        """Return the result of the first that applies."""
         for each in self.opts:
             found = each.transform(node) if looks_at(each, node) else None
             if found:
@@ -300,17 +303,17 @@ class LocalOptGroup(LocalOptimizer):
 
 
 class OpSub(LocalOptimizer):
-    """One op in place of another, on the same inputs."""
+    """Replaces one op by another, on the same inputs."""
 
     def __init__(self, op1: Any, op2: Any, transfer_tags: bool = True) -> None:
         self.op1, self.op2 = op1, op2
 
     def tracks(self) -> Sequence[Any]:
-        """The op that is replaced."""
+        """Return the op that is replaced."""
         return [self.op1]
 
     def transform(self, node: Apply) -> Any:
-        """The outputs of the other op."""
+        """Return the outputs of the other op."""
         if node.op != self.op1:
             return False
         return _as_list(self.op2(*node.inputs))
@@ -320,17 +323,17 @@ class OpSub(LocalOptimizer):
 
 
 class OpRemove(LocalOptimizer):
-    """The inputs in place of what an op makes of them."""
+    """Replaces the outputs of an op by its inputs."""
 
     def __init__(self, op: Any) -> None:
         self.op = op
 
     def tracks(self) -> Sequence[Any]:
-        """The op that is removed."""
+        """Return the op that is removed."""
         return [self.op]
 
     def transform(self, node: Apply) -> Any:
-        """The inputs."""
+        """Return the inputs."""
         return list(node.inputs) if node.op == self.op else False
 
     def __str__(self) -> str:
@@ -345,7 +348,7 @@ def _as_list(found: Any) -> list[Variable]:
 
 
 def looks_at(local: LocalOptimizer, node: Apply) -> bool:
-    """Whether a node is among those that a local optimizer tracks."""
+    """Tell whether a local optimizer tracks a node."""
     tracks = local.tracks()
     return tracks is None or any(_is_tracked(kind, node.op) for kind in tracks)
 
@@ -357,7 +360,7 @@ def _is_tracked(kind: Any, op: Op) -> bool:
 
 
 def _kinds(tracks: Sequence[Any] | None) -> tuple[Kind, ...]:
-    """What the engine calls the nodes that are tracked, or more."""
+    """Return the engine's keys of the tracked nodes; they may include others."""
     found: list[Kind] = []
     for kind in tracks if tracks is not None else [Op]:
         if isinstance(kind, type) and issubclass(kind, OldOp):
@@ -370,7 +373,7 @@ def _kinds(tracks: Sequence[Any] | None) -> tuple[Kind, ...]:
 
 
 def as_rule(local: LocalOptimizer, name: str, tags: Iterable[str] = ()) -> Rule:
-    """A local optimizer as a rule of the engine."""
+    """Wrap a local optimizer as a rule of the engine."""
 
     def function(node: Apply, graph: CoreGraph) -> Any:
         if not looks_at(local, node):
@@ -385,7 +388,7 @@ def as_rule(local: LocalOptimizer, name: str, tags: Iterable[str] = ()) -> Rule:
 
 
 def _in_order(local: LocalOptimizer, node: Apply, found: Any) -> list[Variable | None] | None:
-    """What ``transform`` returned as one variable, or None, for each output."""
+    """Return the result of ``transform`` as a variable or None for each output."""
     if found is None or found is False:
         return None
     if isinstance(found, dict):
@@ -405,7 +408,7 @@ def _in_order(local: LocalOptimizer, node: Apply, found: Any) -> list[Variable |
 
 
 def _first_attempt(graph: CoreGraph, local: LocalOptimizer, node: Apply) -> bool:
-    """Put what a local optimizer gives in the place of a node; whether it gave something."""
+    """Replace a node by the result of a local optimizer; return whether there was one."""
     if not looks_at(local, node):
         return False
     found = _in_order(local, node, local.transform(node))
@@ -420,7 +423,7 @@ def _first_attempt(graph: CoreGraph, local: LocalOptimizer, node: Apply) -> bool
 
 
 class NavigatorOptimizer(Optimizer):
-    """A local optimizer applied to the nodes of a graph."""
+    """Applies a local optimizer to the nodes of a graph."""
 
     def __init__(
         self,
@@ -433,7 +436,7 @@ class NavigatorOptimizer(Optimizer):
         self.ignore_newtrees = False if ignore_newtrees == "auto" else ignore_newtrees
 
     def apply(self, fgraph: Any, start_from: Any = None) -> None:
-        """Once over the graph; over new nodes too, unless ``ignore_newtrees``."""
+        """Visit all nodes once; new nodes too, unless ``ignore_newtrees``."""
         graph = getattr(fgraph, "graph", fgraph)
         pending = graph.toposort()
         if self.order == "out_to_in":
@@ -455,13 +458,13 @@ class NavigatorOptimizer(Optimizer):
 
     @staticmethod
     def warn(exc: Any, nav: Any, repl_pairs: Any, local_opt: Any, node: Any) -> None:
-        """For ``failure_callback``: raise what was raised."""
+        """Raise the exception again; a value of ``failure_callback``."""
         raise exc
 
     warn_inplace = warn_ignore = warn
 
     def add_requirements(self, fgraph: Any) -> None:
-        """Those of the local optimizer."""
+        """Attach the features of the local optimizer."""
         self.local_opt.add_requirements(fgraph)
 
     def __str__(self) -> str:
@@ -469,7 +472,7 @@ class NavigatorOptimizer(Optimizer):
 
 
 class TopoOptimizer(NavigatorOptimizer):
-    """A local optimizer applied in topological order, from the inputs on or from the outputs."""
+    """Applies a local optimizer in topological order, from the inputs or from the outputs on."""
 
     def __init__(
         self,
@@ -484,7 +487,7 @@ class TopoOptimizer(NavigatorOptimizer):
 
 
 class OpKeyOptimizer(TopoOptimizer):
-    """A local optimizer applied to the nodes of the ops that it tracks."""
+    """Applies a local optimizer to the nodes of the ops that it tracks."""
 
     def __init__(
         self, local_opt: Any, ignore_newtrees: Any = False, failure_callback: Any = None
@@ -505,14 +508,14 @@ in2out, out2in = _topo("in_to_out"), _topo("out_to_in")
 
 
 class EquilibriumOptimizer(Optimizer):
-    """Optimizers applied until none applies."""
+    """Applies optimizers until none changes the graph."""
 
     def __init__(self, optimizers: Iterable[Any], *args: Any, **kwargs: Any) -> None:
         self.optimizers = list(optimizers)
         self.name = kwargs.get("name")
 
     def apply(self, fgraph: Any, start_from: Any = None) -> None:
-        """The local ones by the engine; after each global one, from the start."""
+        """Apply the local ones by the engine; restart after each global one."""
         graph = getattr(fgraph, "graph", fgraph)
         local = [o for o in self.optimizers if isinstance(o, LocalOptimizer)]
         rules = RuleSet(as_rule(each, str(each)) for each in local)
@@ -527,12 +530,12 @@ class EquilibriumOptimizer(Optimizer):
 
 
 def copy_stack_trace(from_var: Any, to_var: Any) -> Any:
-    """The variable itself: where the user made it is noted by who applies optimizers."""
+    """Return the variable itself: the engine keeps the user's line."""
     return to_var
 
 
 def check_stack_trace(
     f_or_fgraph: Any, ops_to_check: Any = "last", bug_print: Any = "raise"
 ) -> bool:
-    """True: every node of a rewritten graph names a line of the user."""
+    """Return True: every node of a rewritten graph has a line of the user."""
     return True

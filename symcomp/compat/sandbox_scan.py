@@ -1,4 +1,4 @@
-"""``theano.sandbox.scan.scan``: loops that are given memory for all values of their states."""
+"""``theano.sandbox.scan.scan``: loops with preallocated memory for all values of their states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def scan(
     profile: Any = False,
     allow_gc: Any = None,
 ) -> tuple[Any, Any]:
-    """``theano.scan`` whose states come with their memory, and whose results begin with the initial
+    """Build ``theano.scan`` with memory given for its states; results begin with the initial
     values.
 
     Parameters
@@ -65,7 +65,9 @@ def _as_list(given: Any) -> list[Any]:
 
 
 def _described(state: Any, n_steps: Any) -> dict[str, Any]:
-    """A state with its memory and taps; a result that is no state with how much of it is kept."""
+    """Return a dict for a state, with its memory and taps, or for a result, with the number of rows
+    kept.
+    """
     if state is None:
         return {"steps": n_steps}
     if not isinstance(state, dict):
@@ -90,7 +92,7 @@ def _initial(described: dict[str, Any]) -> Any:
 
 
 def _kept(z: TensorVariable, described: dict[str, Any]) -> TensorVariable:
-    """The last rows: as many as there is memory for."""
+    """Return the last rows: as many as there is memory for."""
     if "membuf" not in described:
         return z[maximum(z.shape[0] - described["steps"], 0) :]
     memory: TensorVariable = described["membuf"]

@@ -26,7 +26,7 @@ __all__ = ["SCALAR_CLASSES", "SCALARS", "SIGMOIDS"]
 
 
 class _Without(StandIn):
-    """A class of things of ``theano.scalar``: those of tensors that have no axes."""
+    """A class of ``theano.scalar``: the objects of the tensor class that have no axes."""
 
     def __init__(self, name: str, make: Callable[..., Any], is_one: Callable[[Any], bool]) -> None:
         super().__init__(f"theano.scalar.{name}")
@@ -40,12 +40,12 @@ class _Without(StandIn):
 
 
 def scalar_type(dtype: Any) -> TensorType:
-    """The type of tensors of this dtype without axes: what Theano calls a Scalar."""
+    """Return the type of 0-d tensors of this dtype: Theano's Scalar."""
     return TensorType(resolve_dtype(dtype), ())
 
 
 def as_scalar(x: Any, name: str | None = None) -> Any:
-    """A variable without axes."""
+    """Return a variable without axes."""
     found = as_tensor_variable(x, name=name)
     if found.ndim:
         raise TypeError(f"as_scalar: {found} has type {found.type}, which is no scalar")
@@ -69,7 +69,7 @@ OF_KIND = {
 
 
 def _several(dtype: str) -> Callable[..., Any]:
-    """Variables of these names: of several, or of the letters of one."""
+    """Return a constructor of several variables, given their names, or one string of letters."""
 
     def make(*names: str) -> Any:
         wanted = names[0] if len(names) == 1 else names
@@ -79,7 +79,7 @@ def _several(dtype: str) -> Callable[..., Any]:
     return make
 
 
-# -- which type the result of a scalar op of a program has
+# -- result types of scalar ops of programs
 
 
 def _preference(rule: Callable[..., str]) -> Callable[..., list[TensorType]]:
@@ -117,14 +117,14 @@ PREFERENCES: dict[str, Any] = {
 
 @record(eq=False)
 class UserRow(ScalarOp):
-    """A row that a class of a program describes."""
+    """A row described by a class of a program."""
 
     def __reduce__(self) -> Any:
         return (row_of, self.parameters)
 
 
 def row_of(op: OwnScalarOp) -> UserRow:
-    """A scalar op in Theano's form as a row of the table."""
+    """Return a scalar op in Theano's form as a row of the table."""
 
     def dtype(*found: str) -> str:
         preferred = op.output_types([TYPES[d] for d in found])
@@ -143,7 +143,7 @@ def row_of(op: OwnScalarOp) -> UserRow:
 
 
 class OwnScalarOp:
-    """Base class of scalar ops in Theano's form: ``impl(*numbers)``, ``grad`` or ``L_op``.
+    """Base of scalar ops in Theano's form: ``impl(*numbers)``, ``grad`` or ``L_op``.
 
     Examples
     --------
@@ -170,23 +170,23 @@ class OwnScalarOp:
             self.output_types_preference = output_types_preference
 
     def output_types(self, types: Sequence[Any]) -> Sequence[Any]:
-        """The type of the result, by those of the arguments."""
+        """Return the type of the result, given those of the arguments."""
         preference = getattr(self, "output_types_preference", PREFERENCES["upcast_out"])
         return preference(*types)
 
     def impl(self, *inputs: Any) -> Any:
-        """The function of numbers."""
+        """Compute the function of numbers."""
         raise MethodNotDefined(f"{self} has no impl: symcomp cannot run Theano's C code")
 
     def numpy(self) -> Any:
-        """The function of arrays."""
+        """Return the function of arrays."""
         if self.nfunc_spec is not None:
             module, _, name = self.nfunc_spec[0].rpartition(".")
             return f"{module or 'numpy'}:{name}"
         return np.frompyfunc(self.impl, self.nin, 1)
 
     def gradients(self, inputs: Sequence[Any], z: Any, g: Any) -> Sequence[Any]:
-        """What ``L_op`` or ``grad`` gives."""
+        """Return the result of ``L_op`` or ``grad``."""
         if hasattr(self, "L_op"):
             found = self.L_op(list(inputs), [z], [g])
         elif hasattr(self, "grad"):
@@ -196,13 +196,14 @@ class OwnScalarOp:
         return [self._term(i, v) for i, v in enumerate(found)]
 
     def _term(self, i: int, gradient: Any) -> Variable:
-        """What ``grad`` returned for argument ``i``; None says that it is not implemented."""
+        """Return the result of ``grad`` for argument ``i``; None says that it is not implemented.
+        """
         if gradient is None:
             return NullType(f"the derivative of {self} in argument {i}: its grad returned None")()
         return gradient if isinstance(gradient, Variable) else as_tensor_variable(gradient)
 
     def make_node(self, *inputs: Any) -> Any:
-        """The node that applies it to each element."""
+        """Return the node that applies it to each element."""
         return Elemwise(row_of(self)).make_node(*inputs)
 
     def __call__(self, *inputs: Any) -> Any:
@@ -238,14 +239,14 @@ class BinaryScalarOp(OwnScalarOp):
 
 
 def as_row(scalar_op: Any) -> ScalarOp:
-    """What ``T.Elemwise`` is given, as a row."""
+    """Return the argument of ``T.Elemwise`` as a row."""
     if isinstance(scalar_op, OwnScalarOp):
         return row_of(scalar_op)
     return scalar_op.op.scalar if isinstance(scalar_op, ScalarFunction) else scalar_op
 
 
 class ScalarFunction(OpFunction):
-    """A function of ``theano.scalar``, equal to the row that it applies."""
+    """A function of ``theano.scalar`` that equals the row that it applies."""
 
     def __eq__(self, other: object) -> bool:
         return bool(self.op.scalar == as_row(other))
@@ -275,14 +276,16 @@ _SAME = (
 
 @cache
 def _functions() -> dict[str, ScalarFunction]:
-    """The functions of symcomp.tensor that apply a row, by its name."""
+    """Return the functions of symcomp.tensor that apply a row, by its name."""
     every = {**vars(T), **vars(T.nnet)}
     found = (f for f in every.values() if isinstance(getattr(f, "op", None), Elemwise))
     return {function.op.scalar.name: ScalarFunction(function) for function in found}
 
 
 def _instance_of(row: str) -> Callable[..., Any]:
-    """The constructor of a class: its only instance, whatever type is preferred for the result."""
+    """Return the constructor of a class: it gives the only instance, whatever result type is
+    preferred.
+    """
 
     def make(output_types_preference: Any = None, name: str | None = None) -> ScalarFunction:
         preferred = output_types_preference in (None, *PREFERENCES.values())
@@ -337,7 +340,7 @@ SCALARS: dict[str, Any] = {
     "upcast": dtypes.upcast,
     **{f"convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.ALL},
 }
-#: ``theano.tensor.nnet.sigm``: what is elementwise.
+#: ``theano.tensor.nnet.sigm``: its elementwise functions.
 SIGMOIDS: dict[str, Any] = {
     **{
         name: _Without(name, _instance_of(row), _is_row(row))

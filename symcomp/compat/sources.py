@@ -1,4 +1,5 @@
-"""What stands behind the names of Theano's modules: the namespaces in which they are looked up."""
+"""The implementations of the names in Theano's modules: the namespaces in which they are looked up.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +63,8 @@ from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.python_op import as_op
 from symcomp.sandbox import rng_mrg
 from symcomp.tensor import (
+    deferred_names,
     fft,
-    later,
     nlinalg,
     nnet,
     shared_randomstreams,
@@ -77,19 +78,21 @@ VERSION = "1.0.5"
 
 
 def names_of(module: ModuleType) -> dict[str, Any]:
-    """What a module has, also what it loads when asked, but for modules and what is private."""
+    """Return the names of a module, including lazily loaded ones, without modules and private
+    names.
+    """
     names = dict.fromkeys([*vars(module), *getattr(module, "__all__", ())])
     found = {name: getattr(module, name) for name in names if not name.startswith("_")}
     return {name: value for name, value in found.items() if not isinstance(value, ModuleType)}
 
 
 def _asarray(a: Any, dtype: Any, order: Any = None) -> np.ndarray:
-    """An array of exactly this dtype."""
+    """Return an array of exactly this dtype."""
     return np.asarray(a, dtype=np.dtype(dtype), order=order)
 
 
 def sparse_grad(var: Any) -> Any:
-    """The variable itself: a step along its gradient changes only the rows taken, in any case."""
+    """Return the variable itself: updates along its gradient always change only the rows taken."""
     return var
 
 
@@ -103,7 +106,7 @@ def param(
     implicit: bool | None = None,
     borrow: bool | None = None,
 ) -> io.In:
-    """``theano.Param``, which ``In`` was called before, and ``value`` was ``default``."""
+    """Call ``In`` under its former name ``theano.Param``, with ``default`` for ``value``."""
     return io.In(
         variable, name, default, mutable=mutable, strict=strict, allow_downcast=allow_downcast,
         implicit=implicit, borrow=borrow,
@@ -111,23 +114,25 @@ def param(
 
 
 def psd(var: Any) -> Any:
-    """The variable itself: that it is positive semidefinite is a hint to Theano's rewriting."""
+    """Return the variable itself: Theano's rewriting uses the hint that it is positive
+    semidefinite.
+    """
     return var
 
 
 def hashtype(thing: Any) -> int:
-    """A hash of what class something is of, as ops without ``__props__`` have."""
+    """Return a hash of the class of an object, as ops without ``__props__`` have."""
     kind = type(thing)
     return hash((kind.__module__, kind.__name__))
 
 
 def _never(*args: Any, **kwargs: Any) -> bool:
-    """Whether there is a GPU: no."""
+    """Return False: there is no GPU."""
     return False
 
 
 def _no_contexts() -> list[str]:
-    """The names of the GPUs in use: none."""
+    """Return an empty list: there are no GPUs."""
     return []
 
 
@@ -151,7 +156,7 @@ CORE: Namespace = {
     "PureOp": op.Op,
     "scratchpad": SimpleNamespace,
 }
-#: Classes and functions of rewriting that are defined here, and Theano's database of it.
+#: Classes and functions of rewriting defined here, and Theano's database of optimizers.
 REWRITING: Namespace = {
     name: value
     for module in (rewriting, patterns, optdb)
@@ -197,7 +202,7 @@ COMPILE: Namespace = {
 }
 TENSOR: Namespace = {
     **as_ops(names_of(symcomp_tensor)),
-    **as_ops(names_of(later)),
+    **as_ops(names_of(deferred_names)),
     "as_tensor": differing.as_tensor,
     "as_tensor_variable": differing.as_tensor,
     "constant": differing.constant,
@@ -219,7 +224,7 @@ NNET: Namespace = {
     **{name: getattr(old_nnet, name) for name in old_nnet.__all__},
     "sigmoid_inplace": SIGMOIDS["sigmoid_inplace"],
 }
-# The scalar functions, as T.Elemwise(theano.scalar.add) takes them.
+# The scalar functions, in the form that T.Elemwise(theano.scalar.add) takes.
 SCALAR: Namespace = {
     **{
         name: ScalarFunction(function)
@@ -232,7 +237,7 @@ SCALAR: Namespace = {
     "Composite": Composite,
 }
 GRAPHS = names_of(graph)
-# The ops that change lists, whose constructors say whether in place: the values are the same.
+# The ops that change lists; their constructors take an ``inplace`` flag, which does not matter.
 LISTS: Namespace = {
     kind.__name__: Adapted(
         f"theano.typed_list.{kind.__name__}", kind, lambda inplace=False, kind=kind: kind()
@@ -259,7 +264,7 @@ TOP: Namespace = {
     **{n: v for n, v in names_of(printing).items() if n in ("pp", "pprint")},
 }
 
-#: What builds graphs of its own, and what stands for it while test values are computed.
+#: Functions that build inner graphs, and their replacements while test values are computed.
 BUILDERS: dict[Any, Any] = {
     build: test_values.unheard(build)
     for build in (
@@ -269,7 +274,7 @@ BUILDERS: dict[Any, Any] = {
     )
 } | {scan_module.scan: test_values.with_first_rows(scan_module.scan)}  # fmt: skip
 
-#: Names that differ from those below, and names that Theano's tables do not list.
+#: Names with other implementations than below, and names that Theano's tables do not list.
 OWN: dict[str, Namespace] = {
     "theano": {
         "__version__": VERSION,
@@ -365,7 +370,7 @@ OWN: dict[str, Namespace] = {
     "theano.version": {"full_version": VERSION, "short_version": VERSION, "version": VERSION},
 }
 
-#: What most of Theano's modules import.
+#: Names that most of Theano's modules import.
 EVERYWHERE: Namespace = {
     **CORE,
     "config": options.config,
@@ -377,7 +382,7 @@ EVERYWHERE: Namespace = {
     "TensorType": differing.TensorType,
 }
 
-#: Where the names of a module, and of those inside it, are looked up, in this order.
+#: The namespaces in which the names of a module and of its submodules are looked up, in this order.
 SOURCES: dict[str, tuple[Namespace, ...]] = {
     "theano": (TOP, CORE, COMPILE, SCAN),
     "theano.compile": (COMPILE, CORE, REWRITING, OP_CLASSES, TENSOR),

@@ -1,4 +1,4 @@
-"""``theano.sparse``: what differs there from ``symcomp.sparse``, and its classes of ops."""
+"""Differences between ``theano.sparse`` and ``symcomp.sparse``, and its classes of ops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DTYPES["all_dtypes"] = DTYPES["discrete_dtypes"] + DTYPES["continuous_dtypes"]
 
 
 def _comparison(function: Function) -> Function:
-    """A comparison whose results are of dtype uint8, as Theano's are."""
+    """Wrap a comparison to return dtype uint8, as Theano's do."""
 
     def compare(x: Any, y: Any) -> Any:
         z = function(x, y)
@@ -42,7 +42,7 @@ def _comparison(function: Function) -> Function:
     return compare
 
 
-#: Theano's word for a comparison -> symcomp's.
+#: Theano's name of a comparison -> symcomp's.
 _WORDS = {
     "equal": "eq", "not_equal": "neq", "less_than": "lt", "greater_than": "gt",
     "less_equal": "le", "greater_equal": "ge",
@@ -54,22 +54,22 @@ COMPARISONS |= {
 
 
 def hstack(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
-    """The matrices side by side, as CSC unless a format is given."""
+    """Join matrices side by side, as CSC unless a format is given."""
     return sparse.hstack(blocks, format or "csc", dtype)
 
 
 def vstack(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
-    """The matrices one below the other, as CSC unless a format is given."""
+    """Join matrices one below the other, as CSC unless a format is given."""
     return sparse.vstack(blocks, format or "csc", dtype)
 
 
 def construct_sparse_from_list(x: Any, values: Any, ilist: Any) -> Any:
-    """A CSC matrix of the shape of ``x`` with the rows of ``values`` at ``ilist``."""
+    """Return a CSC matrix of the shape of ``x`` with the rows of ``values`` at ``ilist``."""
     return sparse.construct_sparse_from_list(x, values, ilist).tocsc()
 
 
 def csm_grad(kmap: Any = None) -> Function:
-    """The gradient of the data of a matrix: the entries of another one at its pattern."""
+    """Return the gradient of the data of a matrix: the entries of another one at its pattern."""
     _refuse_map("CSMGrad", kmap)
 
     def grad(data: Any, indices: Any, indptr: Any, shape: Any, *g: Any) -> Any:
@@ -95,69 +95,70 @@ def _csm_properties(kmap: Any = None) -> Function:
 
 
 def get_item_list_grad(x: Any, index: Any, gz: Any) -> Any:
-    """The gradient of ``get_item_list``, if that of its result is ``gz``."""
+    """Return the gradient of ``get_item_list``, given that of its result, ``gz``."""
     x = sparse.as_sparse_variable(x)
     return Lop(sparse.get_item_list(x, index), x, _variable(gz))
 
 
 def get_item_2lists_grad(x: Any, ind1: Any, ind2: Any, gz: Any) -> Any:
-    """The gradient of ``get_item_2lists``, if that of its result is ``gz``."""
+    """Return the gradient of ``get_item_2lists``, given that of its result, ``gz``."""
     x = sparse.as_sparse_variable(x)
     return Lop(sparse.get_item_2lists(x, ind1, ind2), x, _variable(gz))
 
 
 def structured_dot_grad(sparse_A: Any, dense_B: Any, ga: Any) -> Any:
-    """The gradient of ``structured_dot`` as to the sparse matrix, if that of the product is
-    ``ga``.
+    """Return the gradient of ``structured_dot`` with respect to the sparse matrix, given that of
+    the product, ``ga``.
     """
     return Lop(sparse.structured_dot(sparse_A, dense_B), sparse_A, _variable(ga))
 
 
 def sdg_csr(a_indices: Any, a_indptr: Any, b: Any, g_ab: Any) -> Any:
-    """The data of ``structured_dot_grad`` of a CSR matrix."""
+    """Return the data of ``structured_dot_grad`` of a CSR matrix."""
     return products.SampledDot()(*map(_variable, (a_indices, a_indptr, g_ab, b)))
 
 
 def sdg_csc(a_indices: Any, a_indptr: Any, b: Any, g_ab: Any) -> Any:
-    """The data of ``structured_dot_grad`` of a CSC matrix."""
+    """Return the data of ``structured_dot_grad`` of a CSC matrix."""
     return products.SampledDot()(*map(_variable, (a_indices, a_indptr, b, g_ab)))
 
 
 def _is_sparse(x: Any) -> bool:
-    """Whether something is a sparse value of SciPy's."""
+    """Tell whether an object is a sparse value of SciPy."""
     return is_sparse_value(x)
 
 
 def _is_sparse_variable(x: Any) -> bool:
-    """Whether something is a sparse variable."""
+    """Tell whether an object is a sparse variable."""
     return sparse.is_sparse_variable(x)
 
 
 def _is_dense(x: Any) -> bool:
-    """Whether something is an array."""
+    """Tell whether an object is an array."""
     return isinstance(x, np.ndarray)
 
 
 def _is_dense_variable(x: Any) -> bool:
-    """Whether something is a tensor variable."""
+    """Tell whether an object is a tensor variable."""
     return isinstance(x, TensorVariable)
 
 
-# -- draws, which take no state there
+# -- draws, which take no state in Theano
 
 
 def _stream() -> Any:
-    """A stream that ``numpy.random.seed`` seeds, as the draws of Theano's are."""
+    """Return a stream seeded by ``numpy.random.seed``, as Theano's draws are."""
     return RandomStreams(int(np.random.randint(2**31 - 1)))
 
 
 def poisson(x: Any) -> Any:
-    """Poisson's numbers with the entries of ``x`` as means."""
+    """Draw Poisson numbers with the entries of ``x`` as means."""
     return _stream().gen(sparse.poisson, x)
 
 
 def multinomial(n: Any, p: Any) -> Any:
-    """How many of ``n`` trials have each outcome, with the chances in the rows of ``p``."""
+    """Draw how many of ``n`` trials have each outcome, with the probabilities in the rows of ``p``.
+    """
     return _stream().gen(sparse.multinomial, n, p)
 
 
@@ -176,7 +177,7 @@ def _no_parameters(function: Function) -> Function:
 
 
 def _in_format(function: Function) -> Function:
-    """The constructor of a stack: its format and dtype."""
+    """Return the constructor of a stack: its format and dtype."""
     return lambda format=None, dtype=None: lambda *blocks: function(blocks, format, dtype)
 
 
@@ -192,7 +193,7 @@ def _joins(axis: int) -> Callable[[Any], bool]:
     return lambda op: isinstance(op, sparse.JoinSparse) and op.axis == axis
 
 
-#: Name -> constructor, and what is one of them.
+#: Name -> constructor, and the test for instances.
 _TABLE: dict[str, tuple[Function, Callable[[Any], bool]]] = {
     "AddSD": (_no_parameters(sparse.add_s_d), _nothing),
     "AddSS": (_no_parameters(sparse.add_s_s), _is(pairwise.AddSS)),
@@ -259,7 +260,7 @@ OP_CLASSES = {
     for name, (make, is_one) in _TABLE.items()
 }
 
-#: The names of ``theano.sparse.sandbox.sp2`` that ``theano.sparse`` has not.
+#: Names of ``theano.sparse.sandbox.sp2`` that ``theano.sparse`` lacks.
 DRAWS = {
     "multinomial": multinomial,
     "poisson": poisson,

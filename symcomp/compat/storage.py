@@ -1,4 +1,4 @@
-"""What Theano calls the values that functions and containers hold: ``container.storage[0]``."""
+"""Theano's names for the values that functions and containers hold: ``container.storage[0]``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from symcomp.core.node import Type
 
 
 class Storage:
-    """A list of one element, which is the value of a container."""
+    """A list of one element, the value of a container."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
@@ -39,7 +39,7 @@ class Storage:
         return f"[{self._container.value!r}]"
 
 
-#: Members of containers that are Theano's.
+#: Members that containers have in Theano.
 CONTAINER = {
     "data": property(lambda container: container.value, Container.set),
     "storage": property(Storage),
@@ -47,7 +47,7 @@ CONTAINER = {
 
 
 def _is_valid_value(kind: Type, value: Any) -> bool:
-    """Whether a value is one of the type as it is."""
+    """Tell whether a value is of a type without conversion."""
     try:
         kind.filter(value, strict=True)
     except (TypeError, ValueError):
@@ -55,7 +55,7 @@ def _is_valid_value(kind: Type, value: Any) -> bool:
     return True
 
 
-#: Members of functions, of their makers, and of types that are Theano's.
+#: Members that functions, their makers and types have in Theano.
 FUNCTION = {"input_storage": property(lambda function: list(function.container))}
 MAKER = {
     "expanded_inputs": property(lambda maker: maker.inputs),

@@ -1,7 +1,7 @@
-"""Axes that are known when a function runs: ``join(axis, x, y)``, ``sort(x, axis)`` and others.
+"""Axes known only at run time: ``join(axis, x, y)``, ``sort(x, axis)`` and others.
 
-What is computed is a choice among the axes that there are, of which only one is followed. The
-lengths that the results are known to have are those that they have for every axis.
+The graph is a lazy choice among all axes. Static lengths of the results are those common to every
+axis.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def along(name: str, axis: Any, rank: int, build: Callable[[int], Any]) -> Any:
 
 
 def _of_any_length(x: Any) -> TensorVariable:
-    """Return ``x``, of which no length is known."""
+    """Return ``x`` without static lengths."""
     x = as_tensor_variable(x)
     known = tuple(a for a, n in enumerate(x.type.shape) if n is not None)
     return ForgetLengths(known)(x) if known else x

@@ -1,4 +1,4 @@
-"""Where ``theano.tensor`` differs from ``symcomp.tensor``: the same names, other arguments."""
+"""Differences between ``theano.tensor`` and ``symcomp.tensor``: the same names, other arguments."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import GradientError, NotScalarConstantError
 from symcomp.ops import convert, scalar_logic, scalar_math, variables
 from symcomp.ops.axes import dimshuffle
+from symcomp.ops.constant_values import get_scalar_constant_value
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import (
     as_tensor_variable,
@@ -27,7 +28,6 @@ from symcomp.ops.convert import (
     stack_first_axis,
 )
 from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
-from symcomp.ops.known import get_scalar_constant_value
 from symcomp.ops.linalg import norm as norm_of
 from symcomp.ops.scalar_logic import eq
 from symcomp.ops.scalar_math import abs_, cast
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _tensor_type(dtype: Any, broadcastable: Sequence[Any], name: str | None = None) -> Any:
-    """TensorType, whose second argument is the broadcastable pattern, also of 0 and 1."""
+    """Make a TensorType, whose second argument is the broadcastable pattern, also of 0 and 1."""
     return RealTensorType(resolve_dtype(dtype), broadcastable=tuple(map(bool, broadcastable)))
 
 
@@ -52,7 +52,7 @@ TensorType = Adapted("theano.tensor.TensorType", RealTensorType, _tensor_type)
 
 
 class _PlainTensors(StandIn):
-    """The class TensorVariable, of which Theano's shared variables and constants are none."""
+    """The class TensorVariable without Theano's shared variables and constants as instances."""
 
     def __call__(self, type: RealTensorType, *parameters: Any, **named: Any) -> Any:
         return TensorVariable(type, *parameters, **named)
@@ -70,17 +70,17 @@ PlainTensorVariable = _PlainTensors("theano.tensor.TensorVariable")
 
 
 def constant(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> Any:
-    """A constant; of a Python integer as small as it can be, so that it leaves float32 as it is."""
+    """Make a constant; a Python integer gets the narrowest dtype, so that it keeps float32."""
     return convert.constant(x, name, ndim, _small(x) if dtype is None else dtype)
 
 
 def as_tensor(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> Any:
-    """``as_tensor_variable``, of a Python integer as ``constant`` makes it."""
+    """Return ``as_tensor_variable``, with Python integers converted as by ``constant``."""
     return convert.as_tensor_variable(x, name, ndim, _small(x) if dtype is None else dtype)
 
 
 def _small(x: Any) -> str | None:
-    """The first of int8 to int64 that holds a Python integer; None for anything else."""
+    """Return the first of int8 to int64 that holds a Python integer; None for other objects."""
     if type(x) is not int:
         return None
     fitting = (n for n in dtypes.INTEGERS if np.iinfo(n).min <= x <= np.iinfo(n).max)
@@ -88,12 +88,12 @@ def _small(x: Any) -> str | None:
 
 
 def tensor(dtype: Any, broadcastable: Sequence[Any], name: str | None = None) -> TensorVariable:
-    """A symbolic tensor, its first argument the dtype."""
+    """Make a symbolic tensor; the first argument is the dtype."""
     return TensorType(dtype, broadcastable)(name)
 
 
 def _several(make: Callable[..., TensorVariable]) -> Callable[..., Any]:
-    """The plural of a constructor: a number, names, or one string with a name of each letter."""
+    """Return the plural of a constructor: it takes a number, names, or one string of letters."""
 
     def make_several(*names: Any) -> Any:
         wanted = names[0] if len(names) == 1 else names
@@ -117,7 +117,7 @@ CONSTRUCTORS_OF_SEVERAL = _plurals()
 
 
 def as_array(self: TensorVariable, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """A scalar as an object of NumPy's, so that ``np.prod([n, 2])`` is an expression."""
+    """Return a scalar as an object array of NumPy, so that ``np.prod([n, 2])`` is an expression."""
     if self.ndim > 0 or dtype not in (None, object):
         raise TypeError(
             f"NumPy asks for the value of the symbolic variable {self}, which is not known when "
@@ -129,7 +129,7 @@ def as_array(self: TensorVariable, dtype: Any = None, copy: bool | None = None) 
 
 
 def is_there(self: TensorVariable) -> bool:
-    """True, so that ``if bias:`` asks whether there is one, as in Theano; not of a comparison."""
+    """Return True, so that ``if bias:`` tests for existence, as in Theano; comparisons raise."""
     if elementwise(self, "lt", "le", "gt", "ge"):
         raise TypeError(
             f"the truth of the comparison {self} is not known when the graph is built: use switch "
@@ -139,7 +139,7 @@ def is_there(self: TensorVariable) -> bool:
 
 
 def by_index(self: TensorVariable, key: Any) -> TensorVariable:
-    """``self[key]``, where a list with slices in it is taken as a tuple, as NumPy once did.
+    """Return ``self[key]``, where a list that contains slices is a tuple, as NumPy once had it.
 
     As in Theano, a key with a new axis, ``mask[:, None]``, drops the axes after its own if they are
     known to have length 1.
@@ -155,7 +155,7 @@ def by_index(self: TensorVariable, key: Any) -> TensorVariable:
 
 
 def _is_basic(part: Any) -> bool:
-    """Whether it is None, a slice or an integer: neither an array of indices nor ``...``."""
+    """Tell whether an index is None, a slice or an integer: neither an array nor ``...``."""
     if isinstance(part, TensorVariable):
         return part.ndim == 0 and part.dtype != "bool"
     return part is None or isinstance(part, slice | int | np.integer)
@@ -165,7 +165,7 @@ _numpy_function = vars(TensorVariable)["__array_function__"]
 
 
 def as_numpy_function(self: TensorVariable, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """NumPy's functions; ``np.atleast_1d(x)`` is a vector of one object, to go through."""
+    """Apply NumPy's functions; ``np.atleast_1d(x)`` is a vector of one object, to iterate over."""
     if func is not np.atleast_1d or len(args) > 1:
         return _numpy_function(self, func, types, args, kwargs)
     objects = np.empty(1, object)
@@ -174,7 +174,8 @@ def as_numpy_function(self: TensorVariable, func: Any, types: Any, args: Any, kw
 
 
 def power(x: Any, y: Any) -> TensorVariable:
-    """``x ** y``; of integers to a negative constant power, which symcomp refuses, as floats."""
+    """Compute ``x ** y``; integers to a negative constant power, which symcomp refuses, as floats.
+    """
     base, exponent = as_tensor_variable(x), as_tensor_variable(y)
     whole = dtypes.is_discrete(base.dtype) and dtypes.is_discrete(exponent.dtype)
     if whole and isinstance(exponent, Constant) and np.any(exponent.data < 0):
@@ -182,7 +183,7 @@ def power(x: Any, y: Any) -> TensorVariable:
     return scalar_math.pow(x, y)
 
 
-# Methods of variables that differ; those of symcomp refuse.
+# Methods of variables that differ from symcomp's, which raise here.
 MEMBERS = {
     "__array__": as_array,
     "__array_function__": as_numpy_function,
@@ -234,7 +235,7 @@ verify_grad.E_grad = GradientError  # type: ignore[attr-defined]
 
 
 def norm(x: Any, ord: Any) -> TensorVariable:
-    """``nlinalg.norm``: of a vector or of a matrix, as ``numpy.linalg.norm`` has them."""
+    """Compute ``nlinalg.norm``: of a vector or of a matrix, as ``numpy.linalg.norm`` does."""
     x = as_tensor_variable(x)
     if x.ndim == 0:
         raise ValueError(f"norm: x is the scalar {x}; it must have an axis")
@@ -258,11 +259,11 @@ def norm(x: Any, ord: Any) -> TensorVariable:
     )
 
 
-# -- names that are only Theano's
+# -- names that only Theano has
 
 
 def extract_constant(x: Any, elemwise: bool = True, only_process_constants: bool = False) -> Any:
-    """The value of a scalar if it is known, else the variable itself."""
+    """Return the value of a scalar if it is known, else the variable itself."""
     try:
         return get_scalar_constant_value(x, elemwise, only_process_constants)
     except NotScalarConstantError:
@@ -270,7 +271,7 @@ def extract_constant(x: Any, elemwise: bool = True, only_process_constants: bool
 
 
 def specify_shape(x: Any, shape: Any) -> TensorVariable:
-    """``x``, whose lengths are these: of a symbolic one, when the function runs."""
+    """Return ``x`` with these lengths; symbolic ones are checked when the function runs."""
     x = as_tensor_variable(x)
     lengths = list(shape) if isinstance(shape, list | tuple) else [shape[i] for i in range(x.ndim)]
     known: list[Any] = [None] * len(lengths)
@@ -284,12 +285,13 @@ def specify_shape(x: Any, shape: Any) -> TensorVariable:
 
 
 def is_flat(var: TensorVariable, ndim: int = 1, outdim: int | None = None) -> bool:
-    """Whether a variable has this number of axes."""
+    """Tell whether a variable has this number of axes."""
     return bool(var.ndim == (ndim if outdim is None else outdim))
 
 
 def _as_kind_of(x: Any, y: Any) -> Any:
-    """``y``, in the dtype of ``x`` where NumPy would assign it: int64 to int32, but no float."""
+    """Cast ``y`` to the dtype of ``x`` where NumPy would assign it: int64 to int32, but no float.
+    """
     if is_python_number(y) or not isinstance(x, TensorVariable):
         return y
     y = as_tensor_variable(y)
@@ -299,7 +301,7 @@ def _as_kind_of(x: Any, y: Any) -> Any:
 def replaced(
     x: Any, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False
 ) -> TensorVariable:
-    """A copy of the tensor of which ``x`` is a part, with ``y`` for that part."""
+    """Return a copy of the tensor of which ``x`` is a part, with ``y`` for that part."""
     return set_subtensor(x, _as_kind_of(x, y), inplace, tolerate_inplace_aliasing)
 
 
@@ -310,28 +312,28 @@ def increased(
     tolerate_inplace_aliasing: bool = False,
     ignore_duplicates: bool = False,
 ) -> TensorVariable:
-    """A copy of the tensor of which ``x`` is a part, with ``y`` added to that part."""
+    """Return a copy of the tensor of which ``x`` is a part, with ``y`` added to that part."""
     y = _as_kind_of(x, y)
     return inc_subtensor(x, y, inplace, tolerate_inplace_aliasing, ignore_duplicates)
 
 
 def advanced_subtensor(x: Any, *index: Any) -> TensorVariable:
-    """``x[index]``."""
+    """Return ``x[index]``."""
     return as_tensor_variable(x)[index]
 
 
 def advanced_inc_subtensor(x: Any, y: Any, *index: Any) -> TensorVariable:
-    """``x`` with ``y`` added to ``x[index]``."""
+    """Return ``x`` with ``y`` added to ``x[index]``."""
     return increased(as_tensor_variable(x)[index], y)
 
 
 def advanced_set_subtensor(x: Any, y: Any, *index: Any) -> TensorVariable:
-    """``x`` with ``y`` for ``x[index]``."""
+    """Return ``x`` with ``y`` for ``x[index]``."""
     return replaced(as_tensor_variable(x)[index], y)
 
 
 def make_vector(*scalars: Any) -> TensorVariable:
-    """A vector made of scalars."""
+    """Return a vector made of scalars."""
     return stack_first_axis(scalars)
 
 
@@ -359,11 +361,11 @@ ONLY_THEANOS = {
 }
 
 
-# -- what Theano's modules hold beside functions
+# -- other objects in Theano's modules
 
 CASTS = {f"_convert_to_{dtype}": partial(cast, dtype=dtype) for dtype in dtypes.ALL}
 
-#: Types of tensors without axes, by the kind of their dtypes.
+#: Types of 0-d tensors, by the kind of their dtypes.
 TYPES_OF_SCALARS = {
     f"{kind}_types": tuple(variables.NAMES[f"{prefix}scalar"] for prefix in prefixes)
     for kind, prefixes in (("complex", "cz"), ("float", "fd"), ("int", "bwil"))

@@ -1,5 +1,5 @@
-"""Test values: with ``config.compute_test_value``, what a graph gives is computed while it is
-built, from the values in ``variable.tag.test_value``.
+"""Test values: with ``config.compute_test_value``, graphs are evaluated while they are built, with
+the values in ``variable.tag.test_value``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import toposort
 from symcomp.ops.convert import as_tensor_variable
 
-# Whether nodes that are made belong to the program, and are not made while a function is compiled,
-# a gradient or a loop built.
+# False while a function is compiled, or a gradient or loop is built: new nodes are not the
+# program's then.
 _heard: ContextVar[bool] = ContextVar("heard", default=True)
 
 
 class MissingTestValueError(AttributeError, ValueError):
-    """A test value is needed, and is not there."""
+    """A test value is needed and missing."""
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def _hearing(heard: bool) -> Iterator[None]:
 
 
 def unheard(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with test values computed for its results alone."""
+    """Wrap a function so that test values are computed for its results alone."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -64,7 +64,7 @@ def _note_all(result: Any) -> None:
 
 
 def _without_values(variables: Sequence[Variable]) -> list[Apply]:
-    """The nodes that compute these from what has a test value."""
+    """Return the nodes between these variables and the nearest test values."""
     known = {v for v in _walk(variables) if _has_own(v)}
     return toposort(variables, known)
 
@@ -83,7 +83,8 @@ def _has_own(v: Variable) -> bool:
 
 
 def get_test_value(v: Any) -> Any:
-    """The value of ``v`` for the test values given to what it depends on (``x.tag.test_value``).
+    """Return the value of ``v`` for the test values of the variables it depends on
+    (``x.tag.test_value``).
 
     Raises
     ------
@@ -98,7 +99,7 @@ def get_test_value(v: Any) -> Any:
 
 
 def _given(v: Variable) -> Any:
-    """The value of a variable that nothing has to be computed for."""
+    """Return the value of a variable for which no node must be computed."""
     if _has_own(v):
         return v.type.filter(v.tag.test_value)
     if isinstance(v, Constant):
@@ -148,7 +149,9 @@ def note(node: Apply) -> None:
 
 
 def get_debug_values(*args: Any) -> list[tuple[Any, ...]]:
-    """A list with the test values of all, or none if ``compute_test_value`` is off or one lacks."""
+    """Return a list with the test values of all, or an empty one if ``compute_test_value`` is off
+    or one is missing.
+    """
     action = config.compute_test_value
     if action == "off":
         return []
@@ -164,7 +167,7 @@ def get_debug_values(*args: Any) -> list[tuple[Any, ...]]:
 
 
 def with_first_rows(scan: Callable[..., Any]) -> Callable[..., Any]:
-    """``scan`` whose step is built with test values: the first rows of what it goes through."""
+    """Wrap ``scan`` to build its step with test values: the first rows of its sequences."""
 
     @functools.wraps(scan)
     def wrapped(

@@ -1,4 +1,4 @@
-"""``theano.tests.unittest_tools``: what tests of programs for Theano use."""
+"""``theano.tests.unittest_tools``: helpers for the tests of programs written for Theano."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ __all__ = ["assert_allclose", "fetch_seed", "InferShapeTester", "seed_rng", "ver
 
 
 def fetch_seed(pseed: Any = None) -> int:
-    """``pseed``, or the seed of ``config.unittests.rseed``; a new one where that is "random"."""
+    """Return ``pseed``, or the seed of ``config.unittests.rseed``; a new one if that is "random".
+    """
     seed = config.unittests.rseed if pseed is None else pseed
     return int(np.random.default_rng().integers(2**31)) if seed == "random" else int(seed)
 
@@ -53,7 +54,7 @@ def assert_allclose(
 
 
 class InferShapeTester(unittest.TestCase):
-    """A test case that compares the shapes an op infers with those of what it computes."""
+    """A test case that compares inferred shapes with those of computed values."""
 
     def _compile_and_check(
         self,
@@ -65,7 +66,7 @@ class InferShapeTester(unittest.TestCase):
         warn: bool = True,
         check_topo: bool = True,
     ) -> None:
-        """Fail if the shapes of ``outputs`` are wrong, or if to know them an op ``cls`` runs."""
+        """Fail if the shapes of ``outputs`` are wrong, or if inferring them runs an op ``cls``."""
         values = function(inputs, list(outputs))(*numeric_inputs)
         of_shapes = function(inputs, [shape(y) for y in outputs], on_unused_input="ignore")
         found = of_shapes(*numeric_inputs)

@@ -1,4 +1,4 @@
-"""From a graph to a function: arguments, modes, shared variables, the pipeline, the callable."""
+"""Compile graphs to functions: arguments, modes, shared variables, the pipeline, the callable."""
 
 from symcomp.compile.builders import OpFromGraph
 from symcomp.compile.callable import Function

@@ -1,4 +1,4 @@
-"""The arguments of ``function``, checked and brought to one form."""
+"""Check the arguments of ``function``, and bring them to one form."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Pairs = dict[Variable, Variable]
 
 
 def read_inputs(inputs: Any, extras_given: bool) -> list[In]:
-    """Every element as an In; ``(variable, value)`` and ``[variable, update, value]`` are Theano's
-    old form.
+    """Return every element as an In; ``(variable, value)`` and ``[variable, update, value]`` are
+    Theano's old form.
     """
     if not isinstance(inputs, list | tuple):
         raise TypeError(
@@ -63,7 +63,9 @@ def _old_form(item: Sequence[Any], position: int) -> In:
 
 
 def read_outputs(outputs: Any) -> tuple[list[Out], Any]:
-    """The outputs as Outs, and their structure: None, "single", "list", or the keys of a dict."""
+    """Return the outputs as Outs, and their structure: None, "single", "list", or the keys of a
+    dict.
+    """
     if outputs is None:
         return [], None
     if isinstance(outputs, Mapping):
@@ -91,7 +93,7 @@ def _out(item: Any, position: Any) -> Out:
 
 
 def read_pairs(argument: str, pairs: Any) -> list[tuple[Any, Any]]:
-    """``updates`` or ``givens`` as a list of pairs."""
+    """Return ``updates`` or ``givens`` as a list of pairs."""
     items: Iterable[Any] = pairs.items() if isinstance(pairs, Mapping) else pairs or ()
     result = []
     for item in items:
@@ -102,7 +104,7 @@ def read_pairs(argument: str, pairs: Any) -> list[tuple[Any, Any]]:
 
 
 def read_updates(updates: Any) -> dict[SharedVariable, Variable]:
-    """The updates, each of the type of what it updates."""
+    """Return the updates, each converted to the type of its shared variable."""
     result: dict[SharedVariable, Variable] = {}
     for target, expression in read_pairs("updates", updates):
         if not isinstance(target, SharedVariable):
@@ -155,7 +157,7 @@ def add_default_updates(
             if variable in replaced:
                 pending.append(replaced[variable])
                 if default is not None and variable not in graph_inputs([replaced[variable]]):
-                    continue  # nothing reads it
+                    continue  # not used by any output
             if default is not None and variable not in skipped and variable not in updates:
                 assert isinstance(variable, SharedVariable)
                 updates[variable] = default
@@ -163,7 +165,7 @@ def add_default_updates(
 
 
 def read_givens(givens: Any, inputs: Sequence[In], strict: bool) -> Pairs:
-    """The replacements, each with the others already made in it.
+    """Return the replacements, each with the earlier ones applied to it.
 
     A replacement may be made of what it replaces, as ``{a: a + 10}``: it is one substitution, and
     ``a`` in it is not replaced again.
@@ -245,8 +247,8 @@ def refuse_inplace(expressions: Sequence[Variable]) -> None:
 def check_inputs(
     inputs: Sequence[In], roots: Sequence[Variable], on_unused: str, always_used: set[Variable]
 ) -> list[SharedVariable]:
-    """Return the shared variables that ``roots`` depend on; complain of missing and of unused
-    inputs.
+    """Return the shared variables that ``roots`` depend on; raise or warn for missing and for
+    unused inputs.
     """
     given = {spec.variable for spec in inputs}
     used = set()

@@ -53,7 +53,7 @@ class OpFromGraph(GraphOp):
     connection_pattern : list of list of bool, optional
         ``[i][j]``: whether output j depends on input i, where the graph does not say it.
     name : str, optional
-        What the op is called in prints.
+        The name of the op in prints.
     givens : mapping or pairs of (Variable, Variable), optional
         Replacements in ``outputs``, as for ``function``.
 
@@ -140,8 +140,8 @@ class OpFromGraph(GraphOp):
         return [True] * len(found) if _is_given(override) else found
 
     def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
-        """As the graph says; where the user says how an input or output is differentiated, nothing
-        is undefined but what has a NullType there.
+        """Return the reasons found in the graph; where the user overrides the derivative of an
+        input or output, only a NullType makes it undefined.
         """
         n, m = len(self.graph.inputs), len(self.graph.outputs)
         rows = self.graph.undefined(forward) or [[""] * m for _ in range(n)]
@@ -201,13 +201,15 @@ class OpFromGraph(GraphOp):
         return self._derived(("L", *live), self._lop_graph, inputs, outputs, output_grads)
 
     def _lop_graph(self, kinds: Sequence[Type | None]) -> tuple[list[Any], list[Any]]:
-        """(gradients of the inputs, gradients of the outputs that they are made of)."""
+        """Build the gradients of the inputs, and the gradients of the outputs that they are
+        expressions of.
+        """
         seeds = [
             None if kind is None else kind(f"g{y.name or k}")
             for k, (kind, y) in enumerate(zip(kinds, self.graph.outputs, strict=True))
         ]
-        # Known gradients are complete; that of an output is not, where another output uses it.
-        # Those of copies are.
+        # Known gradients must be complete; an output's is not if another output uses it. Those of
+        # copies are.
         known = {
             Pin(k)(y): seed
             for k, (y, seed) in enumerate(zip(self.graph.outputs, seeds, strict=True))
@@ -255,7 +257,9 @@ class OpFromGraph(GraphOp):
         return self._derived(("R", *moving), self._rop_graph, inputs, outputs, tangents)
 
     def _rop_graph(self, kinds: Sequence[Type | None]) -> tuple[list[Any], list[Any]]:
-        """(tangents of the outputs, tangents of the inputs that they are made of)."""
+        """Build the tangents of the outputs, and the tangents of the inputs that they are
+        expressions of.
+        """
         seeds = [
             None if kind is None else kind(f"d{x.name or i}")
             for i, (kind, x) in enumerate(zip(kinds, self.graph.inputs, strict=True))
@@ -271,15 +275,15 @@ class OpFromGraph(GraphOp):
 
     @cached_property
     def _derivatives(self) -> dict[Any, tuple[OpFromGraph | None, list[int], list[Any]]]:
-        """The ops that compute derivatives by default, by mode and types of the seeds."""
+        """Cache of the ops that compute derivatives by default, by mode and types of the seeds."""
         return {}
 
     def _derived(
         self, key: tuple[Any, ...], build: Callable[..., Any], inputs: Any, outputs: Any, seeds: Any
     ) -> list[Any]:
-        """The derivatives that ``build`` expresses in the graph, for actual variables.
+        """Compute the derivatives that ``build`` expresses in the graph, for actual variables.
 
-        They are one op again, of the inputs, outputs and seeds that it needs.
+        They are one op again, of the inputs, outputs and seeds that they need.
         """
         given = [*inputs, *outputs, *seeds]
         if key not in self._derivatives:
@@ -295,7 +299,9 @@ class OpFromGraph(GraphOp):
     def _derived_op(
         self, mode: str, found: list[Any], seeds: list[Any]
     ) -> tuple[OpFromGraph | None, list[int], list[Any]]:
-        """(op or None, positions of what it takes, for each result its output, NullType or None)"""
+        """Return the op (or None), the positions of its arguments, and for each result its output,
+        NullType or None.
+        """
         stands = {
             y: y.clone()
             for y in self.graph.outputs
@@ -320,7 +326,7 @@ class OpFromGraph(GraphOp):
         return op, needed, results
 
     def with_graph(self, graph: ClosedGraph) -> OpFromGraph:
-        """An op that computes another graph, differentiated by default."""
+        """Return an op that computes another graph, differentiated by default."""
         return OpFromGraph(graph.inputs, graph.outputs, self.inline, name=self.name)
 
     def __str__(self) -> str:
@@ -328,7 +334,7 @@ class OpFromGraph(GraphOp):
 
 
 def _reason(why: str, override: Any) -> str:
-    """Return why there is no derivative where the graph says ``why``."""
+    """Return why a derivative is missing where the graph says ``why``."""
     if override == DEFAULT:
         return why
     return override.reason if isinstance(override, NullType) else ""
@@ -351,7 +357,7 @@ def _variables(what: str, given: Any) -> list[Variable]:
 
 
 def _shared_inputs(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[Variable]:
-    """The shared variables that the outputs need and that are not inputs."""
+    """Return the shared variables that the outputs need and that are not inputs."""
     known = set(inputs)
     found: list[Variable] = []
     for x in graph_inputs(outputs, known):
@@ -369,7 +375,7 @@ def _shared_inputs(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> l
 def _pattern(
     given: Sequence[Sequence[bool]] | None, declared: int, graph: ClosedGraph
 ) -> tuple[tuple[bool, ...], ...] | None:
-    """The pattern that the user gave, with rows for the shared inputs."""
+    """Return the connection pattern given by the user, with rows for the shared inputs."""
     if given is None:
         return None
     m = len(graph.outputs)
@@ -383,7 +389,9 @@ def _pattern(
 
 
 def _overrides(who: str, given: Any, count: int, of: str, total: int) -> Any:
-    """An override, or a tuple with one for each input (or output), the shared ones by default."""
+    """Return an override, or a tuple with one for each input (or output), with the default for
+    shared ones.
+    """
     if given is None:
         return DEFAULT
     if not isinstance(given, list | tuple):
@@ -408,7 +416,7 @@ def _override(who: str, given: Any) -> Any:
 
 
 def _is_given(override: Any) -> bool:
-    """True for what is called; types and variables are not."""
+    """Tell whether an override is a function; types and variables are not."""
     return isinstance(override, Op) or (
         callable(override) and not isinstance(override, Type | Variable)
     )
@@ -421,7 +429,7 @@ def _called(override: Any, groups: Sequence[list[Any]]) -> Any:
 
 
 def _many(override: Any, groups: Sequence[list[Any]], of: Sequence[Any], who: str) -> list[Any]:
-    """What one override gives for all of ``of``."""
+    """Return the results of one override for all of ``of``."""
     if isinstance(override, Type):
         return [override() for _ in of]
     result = _called(override, groups)
@@ -434,7 +442,7 @@ def _many(override: Any, groups: Sequence[list[Any]], of: Sequence[Any], who: st
 
 
 def _one(override: Any, groups: Sequence[list[Any]], x: Any, who: str) -> Any:
-    """What the override of ``x`` alone gives."""
+    """Return the result of the override for ``x`` alone."""
     if override is None:
         return None
     if isinstance(override, Type):

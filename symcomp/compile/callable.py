@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from symcomp.compile.c_function import CFunction, c_function
 from symcomp.compile.container import Container
 from symcomp.compile.maker import Input, Maker
 from symcomp.compile.memory import memory_report
@@ -24,9 +25,9 @@ class Function(Caller):
     """A compiled function. Made by ``symcomp.function``.
 
     Call it with values for its inputs, by position or by name: it computes the outputs, then
-    applies the updates. A call that fails changes nothing. It can be pickled and copied (with its
-    shared variables), and called from several threads at once; of two updates at once the one
-    that ends last stays.
+    applies the updates. A call that fails leaves shared variables unchanged. It can be pickled and
+    copied (with its shared variables), and called from several threads at once; of two concurrent
+    updates, the one that ends last takes effect.
 
     A value that is missing, unknown or of the wrong type raises TypeError. With ``output_subset``,
     a list of numbers, or of keys of a dict of outputs, a call returns only these.
@@ -36,19 +37,21 @@ class Function(Caller):
     maker : Maker
         ``maker.fgraph`` is the rewritten graph.
     program : Program
-        What runs; print it to read it.
+        The compiled program; print it to read it.
     trust_input : bool
-        Pass arguments on unchecked.
+        Do not check arguments.
     repeated : int
-        How many calls ran a kept plan, which takes least time.
+        The number of calls that ran a kept plan.
     profile : ProfileStats or None
     profiled : Profiled or None
-        What was counted of this function.
+        Counts of this function.
     name : str
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Function:
-        """Of another class where BLAS is told how many threads to use: others pay nothing."""
+        """Use another class if the number of BLAS threads is set, so that other functions pay
+        nothing.
+        """
         return super().__new__(_Limited if cls is Function and blas_threads_to_use() else cls)
 
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
@@ -68,7 +71,7 @@ class Function(Caller):
         )  # fmt: skip
         self._explicit = [i for i, spec in enumerate(maker.inputs) if not spec.implicit]
         names = [maker.inputs[i].name for i in self._explicit]
-        # A name that two inputs share can only be passed by position.
+        # A name of two inputs can only be passed by position.
         self._position = {
             name: i
             for name, i in zip(names, self._explicit, strict=True)
@@ -82,7 +85,7 @@ class Function(Caller):
     # -------------------------------------------------------------------------------------
 
     def _complete(self, values: list[Any], n_given: int, kwargs: Mapping[str, Any]) -> None:
-        """Add the arguments that are given by name to those that are given by position."""
+        """Combine the arguments given by position and by name."""
         if n_given > len(self._explicit):
             raise TypeError(f"{self._usage()}: got {n_given} positional arguments")
         given = set(self._explicit[:n_given])
@@ -130,8 +133,8 @@ class Function(Caller):
         return f"{self.name} takes ({', '.join(words)})"
 
     def _separate(self, values: list[Any]) -> None:
-        """Copy the arguments that may be overwritten, but that overlap with others or are no arrays
-        that all can write into.
+        """Copy arguments that may be overwritten if they overlap with others or are not writable
+        arrays.
         """
         for i in self._overwritten:
             kind = self.maker.inputs[i].type
@@ -142,7 +145,7 @@ class Function(Caller):
                 values[i] = kind.copy_value(values[i])
 
     def _new_value(self, i: int, value: Any) -> Any:
-        """The new value of an input, as its type wants it, or an error."""
+        """Return the new value of an input, converted to its type, or raise."""
         spec = self.maker.inputs[i]
         try:
             return spec.type.filter(value, strict=True)
@@ -164,7 +167,7 @@ class Function(Caller):
         return outputs[0] if structure == "single" else outputs
 
     def _apart(self, outputs: list[Any], subset: Sequence[int]) -> list[Any]:
-        """These outputs; copies of those that were there before, unless they may share memory."""
+        """Return these outputs; older values are copied, unless they may share memory."""
         found: list[Any] = []
         for k, i in enumerate(subset):
             copied = i in subset[:k] and i not in self.maker.borrowed
@@ -179,7 +182,7 @@ class Function(Caller):
         return list(subset)
 
     def plan(self) -> str:
-        """Return the plans that are kept, as text: the calls of each, and where guards lead.
+        """Return the kept plans as text: the calls of each, and the targets of its guards.
 
         The first call with arguments of some layouts (dtypes, shapes and strides) makes a plan;
         later calls with the same layouts repeat it.
@@ -201,7 +204,8 @@ class Function(Caller):
         return machine.plan() if hasattr(machine, "plan") else "The Python machine has no plans."
 
     def memory_report(self, *examples: Any) -> MemoryReport:
-        """How much memory a call needs, with and without the storage plan. Nothing is computed.
+        """Report how much memory a call needs, with and without the storage plan. Nothing is
+        computed.
 
         Parameters
         ----------
@@ -233,6 +237,49 @@ class Function(Caller):
         """
         return memory_report(self.maker, self.executable, examples)
 
+    def cfunc(self, *examples: Any, fixed: Sequence[int] = ()) -> CFunction:
+        """Return the function as one of C, for callers in C, Rust or numba.
+
+        A call runs a kept plan, without Python; ``CFunction`` tells its signature. Shared
+        variables, and inputs that are ``fixed``, keep the values that they have now.
+
+        Parameters
+        ----------
+        *examples
+            A value for each input, of the shape that it will always have. The function is computed
+            once with them.
+        fixed : sequence of int
+            The inputs that are no arguments of the C function.
+
+        Returns
+        -------
+        CFunction
+
+        Raises
+        ------
+        TypeError
+            If the function has updates, inputs that it may overwrite, or inputs and outputs that
+            are no arrays.
+
+        Examples
+        --------
+        >>> import ctypes
+        >>> import numpy as np
+        >>> import symcomp
+        >>> import symcomp.tensor as T
+        >>> x = T.dvector("x")
+        >>> c = symcomp.function([x], T.sum(x ** 2)).cfunc(np.zeros(3))
+        >>> c
+        <CFunction (float64[3]) -> (float64[])>
+        >>> argument, result = np.array([1.0, 2.0, 3.0]), np.empty(())
+        >>> pointers = ctypes.c_void_p * 1
+        >>> c.ctypes(c.data, pointers(argument.ctypes.data), pointers(result.ctypes.data))
+        0
+        >>> result
+        array(14.)
+        """
+        return c_function(self.maker, self.executable, examples, fixed)
+
     # -- storage
     # -------------------------------------------------------------------------------------
 
@@ -246,8 +293,8 @@ class Function(Caller):
         raise KeyError(f"{self.name} has no input {key!r}")
 
     def __getitem__(self, key: Any) -> Any:
-        """The stored value of an input, by its variable, name or position: a default or shared
-        value.
+        """Return the stored value of an input, by its variable, name or position: a default or
+        shared value.
         """
         return self._container(key).read()
 
@@ -268,26 +315,26 @@ class Function(Caller):
 
     @property
     def container(self) -> _Containers:
-        """The storage cells, as ``f.container[key]``."""
+        """The containers, as ``f.container[key]``."""
         return _Containers(self)
 
     def get_shared(self) -> list[SharedVariable]:
-        """The shared variables that the function reads or updates."""
+        """Return the shared variables that the function reads or updates."""
         return [spec.shared for spec in self.maker.inputs if spec.shared is not None]
 
     def sync_shared(self) -> None:
-        """Return when all updates are done. They are, when a call returns; so this does nothing."""
+        """Do nothing: all updates are done when a call returns. Kept for compatibility."""
 
     def explain_last_error(self, file: Any = None) -> str | None:
-        """Tell all that is known of the last call that failed while the program ran.
+        """Explain the last call that failed while the program ran.
 
-        The instructions around the one that failed, its inputs with their shapes, ranges and the
-        lines that made them, the graph above it, and of a fused op each step.
+        Shows the instructions around the one that failed, its inputs with their shapes, ranges and
+        the lines that made them, the graph above it, and each step of a fused op.
 
         Parameters
         ----------
         file : file object or "str", optional
-            Where to write, standard output if not given; ``"str"`` returns the text instead.
+            The file to write to, standard output if not given; ``"str"`` returns the text instead.
 
         Examples
         --------
@@ -312,14 +359,14 @@ class Function(Caller):
         return written(text, file)
 
     def kept_values(self) -> list[Any] | None:
-        """The values of the last call, for each slot of the program, where they are kept."""
+        """Return the values of the last call, for each slot of the program, where they are kept."""
         return self._machine.kept
 
     def free(self) -> None:
-        """Drop what is kept from the last calls.
+        """Release memory kept from earlier calls.
 
-        These are intermediate values (``allow_gc=False``), the memory that calls compute in, and
-        large results, whose memory is used again when nobody else has them.
+        These are intermediate values (``allow_gc=False``), arenas, and large results that are
+        recycled once the caller has dropped them.
         """
         self._machine.free()
 
@@ -334,7 +381,7 @@ class Function(Caller):
         name: str | None = None,
         profile: Any = None,
     ) -> Function:
-        """A function with the same graph.
+        """Copy the function, with the same graph.
 
         Parameters
         ----------
@@ -381,7 +428,7 @@ class Function(Caller):
 
 
 class _Limited(Function):
-    """A function in which BLAS uses as many threads as options said when it was compiled."""
+    """A function that sets the number of BLAS threads given by the options when it was compiled."""
 
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
         super().__init__(maker, trust_input)
@@ -422,7 +469,7 @@ def _swap(maker: Maker, old: Any, new: Any) -> None:
 
 
 class RawFunction:
-    """The program without argument handling: works on the values that the inputs have stored."""
+    """The program without argument handling: uses the stored values of the inputs."""
 
     def __init__(self, owner: Function) -> None:
         self._owner = owner
@@ -443,7 +490,7 @@ class RawFunction:
 
 
 class _Containers:
-    """``f.container``: the cells by variable or name."""
+    """``f.container``: the containers by variable or name."""
 
     def __init__(self, owner: Function) -> None:
         self._owner = owner

@@ -1,4 +1,4 @@
-"""Container: one cell of storage, with the rules for what may be put in it."""
+"""Container: the storage of one value, with the checks for values to store."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Container(Cell):
         return self.type.filter(value, self.strict, self.allow_downcast)
 
     def set(self, value: Any) -> None:
-        """Store a value after checking it."""
+        """Check and store a value."""
         self.value = self.check(value)
 
     def __reduce__(self) -> Any:
-        # With it, the protocols 0 and 1 do, which old programs ask for.
+        # Makes the object picklable by protocols 0 and 1, which old programs use.
         return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
 
     def __getstate__(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""DebugMode: everything that can be checked while a function runs, is."""
+"""DebugMode: check everything that can be checked while a function runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from symcomp.cvm.executable import compile_graph
 from symcomp.vm.guard import InvalidValueError
 from symcomp.vm.inspection import Inspector, Work
 from symcomp.vm.program import Instruction
-from symcomp.vm.replay import Replayed, as_before, first_bad, recompute, replay, told
+from symcomp.vm.replay import Replayed, as_before, first_bad, recompute, replay, step_text
 
-# What DebugMode is made of, as its constructor calls it.
+# The checks of DebugMode, by the names of its constructor's arguments.
 OPTIONS = (
     "stability_patience", "check_c_code", "check_py_code", "check_isfinite",
     "check_preallocated_output",
@@ -35,7 +35,7 @@ OPTIONS = (
 
 
 class BadThunkOutput(DebugModeError):
-    """What the machine computed for a node is not what its NumPy code computes."""
+    """The machine's result for a node differs from that of its NumPy code."""
 
 
 class BadDestroyMap(DebugModeError):
@@ -47,11 +47,11 @@ class BadViewMap(DebugModeError):
 
 
 class StochasticOrder(DebugModeError):
-    """Doing the same twice gave two results."""
+    """Computing a node, or rewriting a graph, twice gave two results."""
 
 
 class Debugger(Inspector):
-    """What DebugMode does with graphs and values."""
+    """The inspector of DebugMode."""
 
     def __init__(
         self, patience: int, values: bool, types: bool, finite: bool, layouts: bool
@@ -119,7 +119,7 @@ class Debugger(Inspector):
                 ) from None
             if self._finite and _not_finite(value):
                 first = first_bad(node, kept, _not_finite)
-                step = "" if first is None else f"; {told(first)}"
+                step = "" if first is None else f"; {step_text(first)}"
                 raise InvalidValueError(
                     f"{_named(node)} gave, as output {k}, {describe_contents(value)}{step}. If "
                     "that is meant, pass DebugMode(check_isfinite=False)"
@@ -134,8 +134,8 @@ class Debugger(Inspector):
             wrong = disagreement(wanted, value, _again(node, kept, k))
             if wrong:
                 raise BadThunkOutput(
-                    f"{_named(node)}: what was computed as output {k} is not what perform "
-                    f"computes: {wrong}{_guilty(node, kept)}"
+                    f"{_named(node)}: the machine's value of output {k} differs from that of "
+                    f"perform: {wrong}{_guilty(node, kept)}"
                 )
 
     @staticmethod
@@ -154,7 +154,7 @@ class Debugger(Inspector):
 class DebugMode(Mode):
     """A mode that checks whatever can be checked; very slow, with the machine of other modes.
 
-    While compiling, rewriting is done twice and must give the same graph. In each call:
+    Rewriting is done twice and must give the same graph. In each call:
 
     - every replacement that rewriting did is computed before and after, and compared
       (``BadOptimization``; one that takes an error away, as where only the shape of a value is
@@ -173,14 +173,14 @@ class DebugMode(Mode):
     optimizer, linker
         As for ``Mode``.
     stability_patience : int, optional
-        How often rewriting is done; by default 2.
+        The number of times that rewriting is done; by default 2.
     check_c_code, check_py_code : bool, optional
         Whether what the machine computes is compared with NumPy; whether types are checked. By
         default true.
     check_isfinite : bool, optional
-        Whether NaN and infinity are errors, by default true.
+        If true, the default, NaN and infinity are errors.
     check_preallocated_output : bool, optional
-        Whether nodes are computed from arrays of other strides too, by default true.
+        If true, the default, nodes are computed from arrays of other strides, too.
     require_matching_strides
         Accepted for Theano's sake, without effect.
 
@@ -228,14 +228,14 @@ def _pairs(node: Apply, values: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _not_finite(value: Any) -> bool:
-    """Whether there is NaN or infinity in a value."""
+    """Tell whether a value contains NaN or infinity."""
     numbers = numbers_of(value)
     floating = numbers is not None and numbers.dtype.kind in "fc"
     return floating and not np.isfinite(numbers).all()
 
 
 def _copy(variable: Any, value: Any) -> Any:
-    """A copy, with the same strides: which code computes it may depend on them."""
+    """Return a copy with the same strides: the choice of code may depend on them."""
     if not isinstance(value, np.ndarray) or not value.size:
         return variable.type.copy_value(value)
     low, high = np.lib.array_utils.byte_bounds(value)
@@ -247,7 +247,7 @@ def _copy(variable: Any, value: Any) -> Any:
 
 
 def _twins(node: Apply, arguments: Sequence[Any]) -> list[Any]:
-    """Copies of all that a node is called with; equal objects are copied once."""
+    """Copy all arguments of a node; equal objects are copied once."""
     copies: dict[int, Any] = {}
     variables = [*node.inputs, *node.outputs]
     for variable, value in zip(variables, arguments, strict=False):
@@ -257,13 +257,13 @@ def _twins(node: Apply, arguments: Sequence[Any]) -> list[Any]:
 
 
 def _again(node: Apply, kept: Sequence[Any], k: int) -> Callable[[Perturb], Any]:
-    """Computes an output by NumPy again, from copies of the inputs."""
+    """Return a function that computes an output by NumPy again, from copies of the inputs."""
     n = len(node.inputs)
     return lambda perturb: recompute(node, _twins(node, kept[:n]), perturb)[k]
 
 
 def _written(node: Apply, arguments: Sequence[Any]) -> list[Any]:
-    """The arrays that a node may write to."""
+    """Return the arrays that a node may write to."""
     spoiled = {i for places in node.op.destroy_map.values() for i in places}
     arrays = [arguments[i] for i in spoiled] + [*arguments[len(node.inputs) :]]
     return [x for x in arrays if isinstance(x, np.ndarray)]
@@ -305,12 +305,12 @@ def _check_views(node: Apply, arguments: Sequence[Any], results: Sequence[Any]) 
 
 
 def _shares(x: Any, y: Any) -> bool:
-    """Whether two arrays have an element in common."""
+    """Return whether two arrays have an element in common."""
     return bool(np.may_share_memory(x, y) and np.shares_memory(x, y))
 
 
 def _layouts(node: Apply, kept: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """The arguments of a node in arrays of other strides."""
+    """Yield the arguments of a node in arrays of other strides."""
     ways: tuple[tuple[str, Callable[[Any], Any]], ...] = (
         ("arrays in Fortran order", lambda x: np.array(x, order="F")),
         ("every second element of arrays", _spaced),
@@ -340,7 +340,7 @@ def _reversed(x: Any) -> Any:
 
 
 def _guilty(node: Apply, kept: Sequence[Any]) -> str:
-    """Which step of a fused op the machine computes otherwise than NumPy, in words."""
+    """Describe the step of a fused op whose result differs from NumPy's."""
     for step in replay(node, kept[: len(node.inputs)]):
         wrong = _wrong_alone(step)
         if wrong:
@@ -350,7 +350,7 @@ def _guilty(node: Apply, kept: Sequence[Any]) -> str:
 
 
 def _wrong_alone(step: Replayed) -> str:
-    """How a step differs if a machine computes it alone."""
+    """Describe how a step differs if a machine computes it alone."""
     inputs = [x.type() for x in step.node.inputs]
     node = step.node.op.make_node(*inputs)
     graph = FunctionGraph(inputs, node.outputs)

@@ -1,4 +1,4 @@
-"""function_dump: the arguments of a call of ``function`` in a file, to send with a bug report."""
+"""function_dump: save the arguments of a call of ``function``, to send with a bug report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symcomp.core.node import Variable
 
 
 class _Collector(pickle.Pickler):
-    """Writes a number for each variable: their graph is written flat, however deep it is."""
+    """Pickles a number for each variable; the graph is written flat, at any depth."""
 
     def __init__(self, file: Any) -> None:
         super().__init__(file)
@@ -26,7 +26,7 @@ class _Collector(pickle.Pickler):
 
 
 class _Restorer(pickle.Unpickler):
-    """Puts the variables back in the place of their numbers."""
+    """Unpickles variables by number."""
 
     def __init__(self, file: Any, variables: Sequence[Variable]) -> None:
         super().__init__(file)
@@ -37,7 +37,7 @@ class _Restorer(pickle.Unpickler):
 
 
 class _Call:
-    """The arguments by name; unpickles to the dict of them."""
+    """The arguments by name; unpickles to a dict."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         self._arguments = arguments

@@ -1,4 +1,4 @@
-"""``x.eval({y: value})``: compile, remember, call."""
+"""``x.eval({y: value})``: compile, cache and call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from symcomp.errors import MissingInputError
 def eval_variable(
     self: Variable, inputs_to_values: Mapping[Any, Any] | None = None, **options: Any
 ) -> Any:
-    """The value of the variable, given those of the inputs that it depends on.
+    """Return the value of a variable, given those of the inputs that it depends on.
 
     Parameters
     ----------

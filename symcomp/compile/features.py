@@ -1,4 +1,4 @@
-"""The features of the compiler, in order: what they add to rewriting and to the native machine."""
+"""The features of the compiler, in order: phases of rewriting, lowerings and kernels."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from symcomp.compile.builders import OpFromGraph
+from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.cvm import machine
 from symcomp.cvm.machine import Lowered
 from symcomp.cvm.prepare import CPU
+from symcomp.lazy import lazy_module
 from symcomp.rewrite.phases import PHASES, Phase
 from symcomp.scan.lowering import LOOPS
 from symcomp.vm.features import (
@@ -33,6 +35,8 @@ def lowered_graph(step: Instruction) -> Lowered | None:
 
 GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph})
 
+devices = lazy_module("symcomp.gpu.rules")
+
 _features: list[Feature] = [CPU, LOOPS, GRAPHS]
 _n_own = len(_features)
 
@@ -43,7 +47,7 @@ def register_feature(feature: Feature) -> None:
     Parameters
     ----------
     feature : Feature
-        Of two lowerings of one op for one target, the one registered later is used.
+        If two features lower an op for a target, the one registered later is used.
 
     Raises
     ------
@@ -80,6 +84,8 @@ def unregister_feature(name: str) -> None:
 
 def features() -> tuple[Feature, ...]:
     """Return all features, in order."""
+    if config.device != "cpu":
+        devices.register()
     return (*_features[:_n_own], *offered_features(), *_features[_n_own:])
 
 
@@ -89,7 +95,7 @@ def phases() -> tuple[Phase, ...]:
 
 
 def lowerings(target: str) -> dict[type, Lowering]:
-    """Return how instructions are lowered for a target, by the class of the op."""
+    """Return the lowerings for a target, by the class of the op."""
     return lowerings_for(features(), target)
 
 

@@ -1,4 +1,4 @@
-"""function: from expressions to something that can be called."""
+"""function: compile expressions to a callable."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ def function(
     Parameters
     ----------
     inputs : list of Variable or In
-        What is passed in calls.
+        The arguments of calls.
     outputs : Variable, Out, list or dict of them, optional
-        What calls return: a value, a list, or a dict; None without.
+        The results of calls: a value, a list, or a dict; None if there are none.
     mode : Mode or str, optional
-        How to compile; by default ``config.mode``.
+        The mode to compile in; by default ``config.mode``.
     updates : pairs or dict of (shared variable, expression), optional
         New values of shared variables, computed from the old ones and set after all outputs are
-        computed. If a
-        call fails, none is set.
+        computed. If a call fails, none is set.
     givens : pairs or dict of (Variable, Variable), optional
         Replacements made in all expressions first.
     no_default_updates : bool or list of shared variables
@@ -57,8 +56,8 @@ def function(
     name : str, optional
         For messages and profiles; by default the file and line of the caller.
     rebuild_strict : bool
-        A replacement must be of the type of what it replaces; if false, what depends on it is
-        rebuilt.
+        If true, a replacement must have the type of the variable it replaces; if false, the nodes
+        that depend on it are rebuilt.
     allow_input_downcast : bool, optional
         True: convert arguments even if precision is lost. False: never. None: only a Python float
         to floatX.
@@ -67,7 +66,7 @@ def function(
     on_unused_input : {"raise", "warn", "ignore"}, optional
         By default ``config.on_unused_input``.
     trust_input : bool
-        Pass arguments on unchecked: they must be arrays of the right dtype and rank.
+        Do not check arguments: they must be arrays of the right dtype and rank.
 
     Returns
     -------
@@ -122,7 +121,7 @@ def _read(
     on_unused_input: str | None,
     profiled: bool,
 ) -> tuple[list[Input], list[Variable], list[tuple[int, Variable]], Any, list[int]]:
-    """What the arguments of ``function`` mean: the inputs, the outputs, the updates by the position
+    """Interpret the arguments of ``function``: the inputs, the outputs, the updates by the position
     of the input, the structure of the outputs, and which of them may be borrowed.
     """
     specs = arguments.read_inputs(inputs, bool(updates or givens or profiled))
@@ -183,7 +182,7 @@ def _profile(profile: Any, title: str) -> ProfileStats | None:
 
 
 def _check_distinct(records: Sequence[Input], targets: Sequence[int]) -> None:
-    """Two updates of one container would depend on their order."""
+    """Check that no container has two updates: their order would matter."""
     seen: dict[int, Input] = {}
     for i in targets:
         record = records[i]

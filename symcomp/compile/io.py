@@ -1,4 +1,4 @@
-"""In and Out: what can be said of one input or output of a function."""
+"""In and Out: options for an input or output of a function."""
 
 from __future__ import annotations
 

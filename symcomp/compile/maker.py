@@ -1,5 +1,5 @@
-"""Maker: what is left of compiling: the rewritten graph and how its ends are connected. Makes
-programs of it.
+"""Maker: the result of compiling (the rewritten graph and the roles of its inputs and outputs),
+from which programs are made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Type, Variable
 from symcomp.core.spans import span
 from symcomp.core.tensor import TensorType
+from symcomp.core.walk import rebuild
 from symcomp.cvm.executable import Executable, compile_graph
+from symcomp.lazy import lazy_module
 from symcomp.profiling.stats import ProfileStats
 from symcomp.rewrite.phases import FULL
 from symcomp.rewrite.trace import Trace
@@ -27,17 +29,16 @@ from symcomp.vm.inspection import Inspector, Several
 from symcomp.vm.lower import lower
 from symcomp.vm.program import Program
 
-# Without a global lock, counts of references say nothing of what another thread is about to do.
+# Without a global lock, reference counts do not show what another thread is about to do.
 counts_are_certain: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
 
 
 @dataclass
 class Input:
-    """One input of a compiled function, in the order of the graph's inputs.
+    """An input of a compiled function, in the order of the graph's inputs.
 
-    ``variable`` is the user's; ``shared`` the shared variable behind it, if any; ``container`` the
-    storage of
-    one that has a default value or is implicit.
+    ``variable`` is the user's; ``shared`` the shared variable behind it, if any; ``container`` its
+    storage if it has a default value or is implicit.
     """
 
     variable: Variable
@@ -53,7 +54,7 @@ class Input:
 
     @classmethod
     def from_in(cls, spec: In, allow_downcast: bool | None) -> Input:
-        """The input that the user described by an In."""
+        """Make the input that the user described by an In."""
         downcast = spec.allow_downcast if spec.allow_downcast is not None else allow_downcast
         kind, name = spec.variable.type, spec.name
         shared = spec.value if isinstance(spec.value, SharedVariable) else None
@@ -71,7 +72,7 @@ class Input:
 
     @classmethod
     def from_shared(cls, shared: SharedVariable) -> Input:
-        """The input that stands for a shared variable."""
+        """Make the input for a shared variable."""
         return cls(
             shared,
             shared.name,
@@ -83,7 +84,7 @@ class Input:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the user's graph above the variable."""
+        """Return the state without the user's graph above the variable."""
         state = dict(self.__dict__)
         if self.variable.owner is not None:
             state["variable"] = self.variable.clone()
@@ -92,7 +93,7 @@ class Input:
 
 @dataclass
 class Maker:
-    """The compiled graph and its ends.
+    """The rewritten graph and the roles of its inputs and outputs.
 
     Attributes
     ----------
@@ -100,13 +101,13 @@ class Maker:
         Rewritten; its outputs are the user's and then the updates.
     inputs : list of Input
     structure : None, "single", "list" or tuple of str
-        What a call returns.
+        The structure of a call's result.
     n_outputs : int
-        How many outputs are the user's.
+        The number of the user's outputs.
     updated : list of int
         For each further output, the input whose container receives it.
     trace : Trace
-        What rewriting did.
+        The trace of rewriting.
     original : tuple of Variable
         The outputs and updates before rewriting; they are not pickled.
     """
@@ -126,12 +127,12 @@ class Maker:
     original: tuple[Variable, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the user's graph."""
+        """Return the state without the user's graph."""
         return {**self.__dict__, "original": ()}
 
     def lowering(self, reuse: bool = True, collect: bool = True) -> dict[str, Any]:
-        """The arguments of ``lower``: with a storage plan, and with frees, where the mode allows
-        them.
+        """Return the arguments of ``lower``: with a storage plan, and with frees, where the mode
+        allows them.
         """
         reuse = reuse and self.mode.selects(frozenset(["inplace", *FULL]))
         return {
@@ -149,7 +150,7 @@ class Maker:
         }
 
     def program(self, reuse: bool = True, collect: bool = True) -> Program:
-        """Lower the graph, to look at it."""
+        """Lower the graph to a program, for inspection."""
         return lower(self.fgraph, bind=Binder(self.nan_guard), **self.lowering(reuse, collect))
 
     def executable(self) -> Executable:
@@ -159,7 +160,7 @@ class Maker:
 
     @property
     def given_away(self) -> list[int]:
-        """The inputs whose arguments belong to the function: not those whose values are kept."""
+        """The inputs whose arguments the function may overwrite: those without a stored value."""
         return [
             i
             for i, spec in enumerate(self.inputs)
@@ -169,19 +170,19 @@ class Maker:
         ]
 
     def other_programs(self) -> tuple[Program, Program]:
-        """The program without a storage plan, and the one without frees, too."""
+        """Return the program without a storage plan, and the one without frees, too."""
         return self.program(reuse=False), self.program(reuse=False, collect=False)
 
     @property
     def inspector(self) -> Inspector | None:
-        """What looks at the values of all nodes."""
+        """The inspector of the values of all nodes, or None."""
         found: list[Inspector] = [NaNInspector()] if self.nan_guard == "all" else []
         found += [] if self.mode.inspector is None else [self.mode.inspector]
         return Several(found, self.mode.selects) if found else None
 
     def _overwritable(self) -> dict[int, Variable]:
-        """The outputs that may be written over shared variables; none if setting another one might
-        fail when all is computed, or if nobody can say who holds their arrays.
+        """Return the outputs that may be written over shared variables: none if setting another one
+        might fail after computing, or if the holders of their arrays are not known.
         """
         if not counts_are_certain():
             return {}
@@ -194,13 +195,44 @@ class Maker:
         return {k: variable for k, spec, variable in pairs if spec.shared is not None}
 
     def without_updates(self) -> Maker:
-        """The same, computing the user's outputs alone."""
+        """Return a Maker that computes only the user's outputs."""
         graph = FunctionGraph(self.fgraph.inputs, self.fgraph.outputs[: self.n_outputs])
         return Maker(
             graph, self.inputs, self.structure, self.n_outputs, [], self.borrowed, self.mode,
             self.name, self.nan_guard, self.profile, self.keeps, self.trace,
             self.original[: self.n_outputs],
         )  # fmt: skip
+
+
+devices = lazy_module("symcomp.gpu.rules")
+
+
+def _lives(spec: Input) -> bool:
+    """Return whether the value of a shared tensor is on a device."""
+    return spec.shared is not None and not isinstance(spec.container.type, TensorType)
+
+
+def _with_devices(
+    inputs: Sequence[Input],
+    updates: Sequence[tuple[int, Variable]],
+    n_outputs: int,
+    roots: Sequence[Variable],
+) -> tuple[list[Variable], list[Variable]]:
+    """Return inputs and roots where shared tensors that live on devices are inputs of these types;
+    what the graph reads are copies on the host, which rewriting leaves out.
+    """
+    there: dict[Variable, Variable] = {}
+    for spec in inputs:
+        if _lives(spec):
+            spec.type = spec.container.type
+            there[spec.variable] = spec.type.make_variable(spec.name)
+    pairs = {variable: devices.ToHost()(stored) for variable, stored in there.items()}
+    found = rebuild(roots, pairs)
+    for k, (i, _) in enumerate(updates, n_outputs):
+        if _lives(inputs[i]):
+            found[k] = devices.ToDevice(inputs[i].type.device)(found[k])  # type: ignore[attr-defined]
+    devices.register()
+    return [there.get(spec.variable, spec.variable) for spec in inputs], found
 
 
 def make(
@@ -213,7 +245,7 @@ def make(
     name: str,
     profile: ProfileStats | None,
 ) -> Maker:
-    """Copy the graph, rewrite it, and put down how its ends are connected.
+    """Copy and rewrite the graph, and record the roles of its inputs and outputs.
 
     Parameters
     ----------
@@ -224,10 +256,11 @@ def make(
         Position of the input that is updated, and the expression of its new value.
     """
     with span("copy"):
-        graph = FunctionGraph(
-            [spec.variable for spec in inputs],
-            [*outputs, *(expression for _, expression in updates)],
-        )
+        roots = [*outputs, *(expression for _, expression in updates)]
+        leaves = [spec.variable for spec in inputs]
+        if any(isinstance(spec.variable.type, TensorType) and _lives(spec) for spec in inputs):
+            leaves, roots = _with_devices(inputs, updates, len(outputs), roots)
+        graph = FunctionGraph(leaves, roots)
     trace = mode.rewrite(graph)
     if config.optimizer_verbose:
         print(trace)

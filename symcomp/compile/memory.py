@@ -1,4 +1,4 @@
-"""The memory report of a compiled function: the shapes of all values, from shapes or values of its
+"""The memory report of a compiled function: the shapes of all values, given shapes or values of its
 inputs.
 """
 
@@ -24,7 +24,7 @@ from symcomp.vm.program import Program
 
 
 def memory_report(maker: Maker, executable: Executable, examples: Sequence[Any]) -> MemoryReport:
-    """Return what a program made by ``maker`` needs; see ``Function.memory_report``."""
+    """Return the memory report of a program made by ``maker``; see ``Function.memory_report``."""
     program, machine = executable.program, executable.machine
     values, shapes = value_shapes(maker, program, examples)
     freed, kept = (measure(other, shapes) for other in maker.other_programs())
@@ -39,7 +39,7 @@ def memory_report(maker: Maker, executable: Executable, examples: Sequence[Any])
 def value_shapes(
     maker: Maker, program: Program, examples: Sequence[Any]
 ) -> tuple[dict[Variable, Any], dict[Variable, tuple[int, ...]]]:
-    """The values of the inputs, and the shapes of all values that ``program`` computes."""
+    """Return the values of the inputs, and the shapes of all values that ``program`` computes."""
     values, without_value = _read_examples(maker, examples)
     return values, _infer(maker, program, values, without_value)
 
@@ -47,7 +47,7 @@ def value_shapes(
 def _read_examples(
     maker: Maker, examples: Sequence[Any]
 ) -> tuple[dict[Variable, Any], set[Variable]]:
-    """The values of the inputs, and for which of them only their shape counts."""
+    """Return the values of the inputs, and those of which only the shape is used."""
     explicit = [spec for spec in maker.inputs if not spec.implicit]
     if len(examples) > len(explicit):
         raise TypeError(
@@ -70,7 +70,7 @@ def _is_shape(example: Any) -> bool:
 
 
 def _stand_in(maker: Maker, spec: Input, shape: Any) -> Any:
-    """An array of the shape given, or known from the type, that takes no memory."""
+    """Return an array of the shape given, or known from the type, that takes no memory."""
     kind = spec.type
     static = kind.shape if isinstance(kind, TensorType) else (None,)
     if shape is None:
@@ -86,7 +86,7 @@ def _stand_in(maker: Maker, spec: Input, shape: Any) -> Any:
 def _infer(
     maker: Maker, program: Program, values: Mapping[Variable, Any], without_value: set[Variable]
 ) -> dict[Variable, tuple[int, ...]]:
-    """The shapes of all values."""
+    """Return the shapes of all values."""
     facts = shapes_of(maker.fgraph)
     lengths = {
         variable: facts.of(variable)

@@ -1,4 +1,4 @@
-"""Mode: which machine runs a function and which rewrites it gets."""
+"""Mode: the machine that runs a function, and the rewrites applied to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symcomp.vm.inspection import Inspector, Selects
 from symcomp.vm.policy import Policy
 
 LINKERS = ("cvm", "cvm_nogc", "vm", "vm_nogc", "py", "c", "c|py", "c|py_nogc")
-# The optimizers: which level of rewriting (see rewrite/phases.py), and tags more.
+# The optimizers: the level of rewriting (see rewrite/phases.py), and additional tags.
 OPTIMIZERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fast_run": ("fast_run", ()),
     "stabilize": ("up_to_stabilize", ()),
@@ -32,7 +32,7 @@ OPTIMIZERS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 class Mode:
-    """How to compile.
+    """Options of compiling.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ class Mode:
         ``"cvm_nogc"``, ``"vm_nogc"``: the same, keeping intermediate values until the next call.
         Theano's ``"c"`` and ``"c|py"`` are ``cvm``, ``"py"`` is ``vm``. None: ``config.linker``.
     optimizer : str, optional
-        Which rewrites: ``"fast_run"`` (all that are safe), ``"stabilize"`` (up to the numerically
-        stable forms, nothing for speed), ``"fast_compile"`` (the cheap ones), ``"merge"``,
-        ``"None"``; ``"unsafe"`` is ``fast_run`` and those that may turn NaN into numbers or hide
-        a shape error. Theano's ``"o1"`` to ``"o4"`` are understood. ``"default"``:
+        The rewrites to apply: ``"fast_run"`` (all safe ones), ``"stabilize"`` (up to the
+        numerically stable forms, nothing for speed), ``"fast_compile"`` (the cheap ones),
+        ``"merge"``, ``"None"``; ``"unsafe"`` is ``fast_run`` and rewrites that may turn NaN into
+        numbers or hide a shape error. Theano's ``"o1"`` to ``"o4"`` are understood. ``"default"``:
         ``config.optimizer``.
 
     Examples
@@ -54,7 +54,7 @@ class Mode:
     Mode(linker='py', optimizer='fast_run', excluding=('constant_folding',))
     """
 
-    # What looks at the values of all nodes; modes that check have one.
+    # The inspector of the values of all nodes, in modes that check.
     inspector: Inspector | None = None
 
     def __init__(self, linker: Any = None, optimizer: Any = "default") -> None:
@@ -73,12 +73,12 @@ class Mode:
 
     @property
     def parts(self) -> list[Any]:
-        """Linker, optimizer, tags included and excluded: what ``of_parts`` makes the mode of."""
+        """Linker, optimizer, tags included and excluded: the arguments of ``of_parts``."""
         return [self.linker, self.optimizer, list(self._included), list(self._excluded)]
 
     @property
     def options(self) -> dict[str, Any]:
-        """What else the constructor was given, by name: numbers, texts and None."""
+        """Other arguments of the constructor, by name: numbers, texts and None."""
         return {}
 
     @classmethod
@@ -90,33 +90,33 @@ class Mode:
         excluded: Iterable[str],
         **options: Any,
     ) -> Mode:
-        """The mode of these parts, whatever the configuration says."""
+        """Make the mode of these parts, independent of the configuration."""
         mode = cls(linker=linker, optimizer=optimizer, **options)
         mode._included, mode._excluded = tuple(included), tuple(excluded)
         return mode
 
     def clone(self, linker: Any = None, optimizer: Any = None) -> Mode:
-        """A copy, with another linker or optimizer."""
+        """Return a copy, with another linker or optimizer."""
         named = Mode(linker or self.linker, optimizer or self.optimizer)
         twin = copy.copy(self)
         twin.linker, twin.optimizer = named.linker, named.optimizer
         return twin
 
     def including(self, *tags: str) -> Mode:
-        """A copy that also applies the rewrites with one of ``tags``."""
+        """Return a copy that also applies the rewrites with one of ``tags``."""
         twin = self.clone()
         twin._included += tags
         twin._excluded = tuple(t for t in twin._excluded if t not in tags)
         return twin
 
     def excluding(self, *tags: str) -> Mode:
-        """A copy without the rewrites that have one of ``tags``."""
+        """Return a copy without the rewrites that have one of ``tags``."""
         twin = self.clone()
         twin._excluded += tags
         return twin
 
     def selects(self, tags: Any) -> bool:
-        """True if a rewrite with ``tags`` is applied."""
+        """Tell whether a rewrite with ``tags`` is applied."""
         if any(tag in self._excluded for tag in tags):
             return False
         level, more = OPTIMIZERS[self.optimizer]
@@ -131,26 +131,26 @@ class Mode:
         return rewrite(graph, chosen, config.on_opt_error, extended(features.phases()))
 
     def policy(self, nan_guard: str, inspector: Inspector | None) -> Policy:
-        """How a function of this mode, and all graphs in its ops, are compiled."""
+        """Return how a function of this mode, and all graphs in its ops, are compiled."""
         return Policy(
             self.native, features.lowerings("cpu"), features.kernels(), self._rewrite, nan_guard,
             inspector,
         )  # fmt: skip
 
     def rewrite(self, graph: FunctionGraph) -> Trace:
-        """The same, seen by the inspector."""
+        """Rewrite a graph in place, reporting to the inspector."""
         if self.inspector is None:
             return self.apply_rules(graph)
         return self.inspector.rewrite(graph, self.apply_rules)
 
     @property
     def native(self) -> bool:
-        """Whether the native machine runs the program."""
+        """True if the native machine runs the program."""
         return self.linker.startswith("c")
 
     @property
     def keeps_values(self) -> bool:
-        """Whether intermediate values stay until the next call."""
+        """True if intermediate values stay until the next call."""
         return self.linker.endswith("_nogc") or not config.allow_gc
 
     def __eq__(self, other: object) -> bool:
@@ -172,7 +172,7 @@ def _tags(text: str) -> tuple[str, ...]:
     return tuple(tag for tag in text.split(":") if tag)
 
 
-# By their names in lower case: as they are written, and what makes them.
+# By lower-case name: the name as registered, and the function that makes the mode.
 _modes: dict[str, tuple[str, Callable[[], Mode]]] = {
     "mode": ("Mode", lambda: Mode()),
     "fast_run": ("FAST_RUN", lambda: Mode(optimizer="fast_run")),
@@ -187,6 +187,14 @@ def register_mode(name: str, mode: Mode | Callable[[], Mode]) -> None:
     ------
     ValueError
         If the name is taken.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> from symcomp.compile import Mode, function, register_mode
+    >>> register_mode("python only", Mode(linker="py"))
+    >>> function([], T.constant(1.0) + 1.0, mode="python only")()
+    array(2.)
     """
     if name.lower() in _modes:
         raise ValueError(f"register_mode: there is a mode {name!r} already")
@@ -195,7 +203,7 @@ def register_mode(name: str, mode: Mode | Callable[[], Mode]) -> None:
 
 
 def get_mode(mode: Any) -> Mode:
-    """The Mode that ``mode`` names: a Mode, a name in any case, or None for ``config.mode``.
+    """Return the Mode named by ``mode``: a Mode, a name in any case, or None for ``config.mode``.
 
     Raises
     ------
@@ -218,5 +226,12 @@ def get_mode(mode: Any) -> Mode:
 
 
 def get_default_mode() -> Mode:
-    """The mode of functions compiled without one."""
+    """Return the mode of functions compiled without one.
+
+    Examples
+    --------
+    >>> from symcomp.compile import get_default_mode
+    >>> get_default_mode().linker
+    'cvm'
+    """
     return get_mode(None)

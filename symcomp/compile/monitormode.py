@@ -1,4 +1,4 @@
-"""MonitorMode: functions of yours are called before and after every node."""
+"""MonitorMode: call the user's functions before and after every node."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from symcomp.core.values import describe_contents
 from symcomp.vm.guard import has_nan
 from symcomp.vm.inspection import Inspector, Work
 from symcomp.vm.program import Instruction
-from symcomp.vm.replay import as_before, first_bad, told
+from symcomp.vm.replay import as_before, first_bad, step_text
 
 
 @dataclass
 class Computation:
-    """What a monitor gets to see of the computing of a node.
+    """The view of one computation of a node that a monitor gets.
 
     Attributes
     ----------
@@ -97,7 +97,20 @@ class MonitorMode(Mode):
 
 
 def detect_nan(i: int, node: Apply, fn: Computation) -> None:
-    """For ``MonitorMode(post_func=detect_nan)``: print each node that gives NaN, and its values."""
+    """Print a node that gives NaN, and its values: for ``MonitorMode(post_func=detect_nan)``.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> import symcomp.tensor as T
+    >>> from symcomp.compile import MonitorMode, detect_nan
+    >>> x = T.dvector("x")
+    >>> f = symcomp.function([x], T.log(x), mode=MonitorMode(post_func=detect_nan))
+    >>> f([-1.0])
+    *** NaN detected ***
+    ...
+    array([nan])
+    """
     results = [cell[0] for cell in fn.outputs]
     if not any(map(has_nan, results)):
         return
@@ -109,5 +122,5 @@ def detect_nan(i: int, node: Apply, fn: Computation) -> None:
     lines += [f"Output {k}: {describe_contents(value)}" for k, value in enumerate(results)]
     first = first_bad(node, given, has_nan)
     if first is not None:
-        lines.append(f"Of these: {told(first)}")
+        lines.append(f"Of these: {step_text(first)}")
     print("\n".join(lines))

@@ -1,4 +1,5 @@
-"""NanGuardMode: the first NaN, infinity or huge number is an error that says where it was made."""
+"""NanGuardMode: raise at the first NaN, infinity or huge number, naming the node that computed it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from symcomp.core.values import describe_contents
 from symcomp.vm.guard import NaNError
 from symcomp.vm.inspection import Inspector, Work
 from symcomp.vm.program import Instruction
-from symcomp.vm.replay import as_before, first_bad, told
+from symcomp.vm.replay import as_before, first_bad, step_text
 
 # Numbers of a larger magnitude are big.
 BIG = 1e10
@@ -29,7 +30,7 @@ class NanGuardError(NaNError, AssertionError):
 
 
 class NanGuard(Inspector):
-    """What NanGuardMode does with the values."""
+    """The inspector of NanGuardMode."""
 
     def __init__(self, nan: bool, inf: bool, big: bool, action: str) -> None:
         self._tests: list[tuple[str, Callable[[Any], Any]]] = []
@@ -67,11 +68,11 @@ class NanGuard(Inspector):
             if node.source is not None:
                 message += f"; the expression was made at {node.source}"
             first = first_bad(node, given, lambda v: bool(self._found(v)))
-            self._act(message if first is None else f"{message}; {told(first)}")
+            self._act(message if first is None else f"{message}; {step_text(first)}")
         return results
 
     def _found(self, value: Any) -> list[tuple[str, int]]:
-        """What is wrong with a value, and in how many elements."""
+        """Return the kinds of bad elements of a value, and how many there are of each."""
         numbers = numbers_of(value)
         if numbers is None or numbers.dtype.kind not in "fc":
             return []
@@ -91,19 +92,19 @@ class NanGuard(Inspector):
 class NanGuardMode(Mode):
     """A mode in which NaN, infinite and huge numbers are errors, wherever they arise.
 
-    The native machine runs the same program as without it. Loops are looked into, step by step,
-    and fused kernels are computed again, op by op, to name the op that is to blame. A variable
-    with ``x.tag.nan_guard_mode_check = False`` is not looked at.
+    The native machine runs the same program as without it. Loops are checked step by step,
+    and fused kernels are computed again, op by op, to name the op that made the value. A variable
+    with ``x.tag.nan_guard_mode_check = False`` is not checked.
 
     Parameters
     ----------
     nan_is_error, inf_is_error, big_is_error : bool
-        What is an error; a finite number is big beyond 1e10. None means true.
+        The kinds of numbers that raise; a finite number is big beyond 1e10. None means true.
     optimizer, linker
         As for ``Mode``.
     action : {"raise", "warn", "pdb"}
-        What to do: raise NanGuardError (which is an AssertionError and a FloatingPointError), warn,
-        or start the debugger.
+        The reaction: raise NanGuardError (which is an AssertionError and a FloatingPointError),
+        warn, or start the debugger.
 
     Examples
     --------

@@ -15,11 +15,12 @@ from symcomp.ops.random.state import RandomType, generator_at, seeded, words_of
 class RandomSharedVariable(TensorSharedVariable):
     """The state of a stream, as a symbolic variable with a value.
 
-    It is stored as an array; ``get_value`` gives a NumPy generator, ``set_value`` takes one.
+    It is stored as an array; ``get_value`` returns a NumPy generator, ``set_value`` takes one.
     """
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any:
-        """The state, as a NumPy ``Generator`` of its own: to draw from it changes nothing here.
+        """Return the state as a new NumPy ``Generator``: drawing from it does not change this
+        variable.
 
         Parameters
         ----------
@@ -31,7 +32,8 @@ class RandomSharedVariable(TensorSharedVariable):
         Returns
         -------
         numpy.random.Generator
-            That has Theano's ways beside NumPy's: ``seed(n)``, ``get_state()``, ``set_state(s)``.
+            A generator with Theano's methods beside NumPy's: ``seed(n)``, ``get_state()``,
+            ``set_state(s)``.
         """
         words = self.container.read()
         if return_internal_type:
@@ -41,7 +43,9 @@ class RandomSharedVariable(TensorSharedVariable):
 
 @cache
 def generator_class() -> Any:
-    """The class of what ``get_value`` gives; made when it is first needed, with numpy.random."""
+    """Return the class of ``get_value``'s results; defined on first use, as it imports
+    numpy.random.
+    """
 
     class StateGenerator(np.random.Generator):
         """A NumPy generator that can be seeded again and copied by its state."""
@@ -51,11 +55,11 @@ def generator_class() -> Any:
             generator_at(seeded(seed), self)
 
         def get_state(self) -> np.ndarray:
-            """The state as four words."""
+            """Return the state as four words."""
             return words_of(self)
 
         def set_state(self, state: Any) -> None:
-            """Go on from a state, given as four words or as a generator."""
+            """Continue from a state, given as four words or as a generator."""
             generator_at(RandomType().filter(state), self)
 
     return StateGenerator
@@ -74,8 +78,8 @@ def random_shared(
     borrow: bool = False,
     **options: Any,
 ) -> RandomSharedVariable:
-    """A shared variable that holds the state of a NumPy generator."""
-    # While numpy.random is not loaded there are no generators; it takes some time to load.
+    """Make a shared variable that holds the state of a NumPy generator."""
+    # Generators exist only once numpy.random is loaded, which takes some time: do not load it here.
     if options or "numpy.random" not in sys.modules or not isinstance(value, _kinds()):
         raise NotMine("not a generator of random numbers")
     return RandomSharedVariable(RandomType(), value, name)

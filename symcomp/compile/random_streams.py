@@ -1,4 +1,4 @@
-"""Streams of random numbers: each draw has a shared state of its own, which calls move on."""
+"""Streams of random numbers: each draw has a shared state of its own, which calls update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from symcomp.ops.shape import shape_tuple
 
 
 class Streams:
-    """What all kinds of streams have: a seed, and the states of the draws made so far.
+    """Base of all streams: a seed, and the states of the draws made so far.
 
     Parameters
     ----------
@@ -35,14 +35,15 @@ class Streams:
     """
 
     def __init__(self, seed: Any = None) -> None:
-        seeded(seed)  # raises an error if it is none
+        seeded(seed)  # raises if the seed is not valid
         self._seed = seed
-        # States of one seed differ in their keys; a stream without seed draws one when it is made.
+        # States with one seed differ in their keys; a stream without seed draws one when it is
+        # made.
         self._entropy = seed if seed is not None else [int(n) for n in seeded(None)]
         self.state_updates: list[tuple[RandomSharedVariable, Variable]] = []
 
     def gen(self, distribution: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """A draw with a new state.
+        """Make a draw with a new state.
 
         Parameters
         ----------
@@ -74,7 +75,7 @@ class Streams:
         return z
 
     def updates(self) -> list[tuple[RandomSharedVariable, Variable]]:
-        """A copy of ``state_updates``: what functions do by default."""
+        """Return a copy of ``state_updates``, the updates that functions apply by default."""
         return list(self.state_updates)
 
     def seed(self, seed: Any = None) -> None:
@@ -96,7 +97,7 @@ class Streams:
         return state
 
     def __getitem__(self, draw: Any) -> Any:
-        """The state of a draw of this stream, as a NumPy generator."""
+        """Return the state of a draw of this stream, as a NumPy generator."""
         return self._state_of(draw).get_value()
 
     def __setitem__(self, draw: Any, value: Any) -> None:
@@ -110,10 +111,10 @@ class RandomStream(Streams):
     """Random numbers, with the methods of NumPy's ``Generator``.
 
     A method makes a draw: a variable that has other values in each call of a function. Each draw
-    has a state of its own, so that it does not matter to its numbers which others are computed.
-    All methods take ``size``, ``dtype`` and ``ndim``: ``size`` is an int, a scalar, a sequence of
-    them, or an integer vector (whose length ``ndim`` must say if it is not known); by default that
-    of the parameters.
+    has a state of its own, so that its numbers do not depend on other draws. All methods take
+    ``size``, ``dtype`` and ``ndim``: ``size`` is an int, a scalar, a sequence of them, or an
+    integer vector (whose length must be given by ``ndim`` if it is not static); by default that of
+    the parameters.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ class RandomStream(Streams):
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``gen`` with the function, as a method with its signature, but for the state."""
+    """Make a method of a distribution, with its signature except for the state."""
 
     def method(self: RandomStream, *args: Any, **kwargs: Any) -> Any:
         return self.gen(function, *args, **kwargs)
@@ -215,13 +216,15 @@ class RandomStreams(Streams):
     def uniform(
         self, size: Any = None, low: Any = 0.0, high: Any = 1.0, ndim: Any = None, dtype: Any = None
     ) -> TensorVariable:
-        """Uniform on [low, high)."""
+        """Draw uniformly from [low, high)."""
         return self._draw(continuous.uniform, low, high, size=size, ndim=ndim, dtype=dtype)
 
     def normal(
         self, size: Any = None, avg: Any = 0.0, std: Any = 1.0, ndim: Any = None, dtype: Any = None
     ) -> TensorVariable:
-        """Normal with mean ``avg`` and standard deviation ``std``; gradients flow to both."""
+        """Draw from the normal distribution with mean ``avg`` and standard deviation ``std``;
+        gradients flow to both.
+        """
         check_ranges("normal", {"scale": std}, {"scale": "std"})
         return self._draw(continuous.normal, avg, std, size=size, ndim=ndim, dtype=dtype)
 
@@ -234,14 +237,15 @@ class RandomStreams(Streams):
         dtype: Any = "int64",
         prob: Any = None,
     ) -> TensorVariable:
-        """How many of ``n`` trials succeed, each with probability ``p`` (or ``prob``)."""
+        """Draw the number of successes in ``n`` trials, each with probability ``p`` (or ``prob``).
+        """
         p = p if prob is None else prob
         return self._draw(discrete.binomial, n, p, size=size, ndim=ndim, dtype=dtype)
 
     def random_integers(
         self, size: Any = None, low: Any = 0, high: Any = 1, ndim: Any = None, dtype: Any = "int64"
     ) -> TensorVariable:
-        """Whole numbers from ``low`` to ``high``, both included; of real bounds the whole part."""
+        """Draw integers from ``low`` to ``high``, both included; real bounds are truncated."""
         low, high = (_whole_part(v) for v in (low, high))
         return self._draw(
             discrete.integers, low, high, size=size, ndim=ndim, dtype=dtype, endpoint=True
@@ -250,7 +254,7 @@ class RandomStreams(Streams):
     def poisson(
         self, size: Any = None, lam: Any = 1.0, ndim: Any = None, dtype: Any = "int64"
     ) -> TensorVariable:
-        """Poisson's, with mean ``lam``."""
+        """Draw from Poisson's distribution with mean ``lam``."""
         return self._draw(discrete.poisson, lam, size=size, ndim=ndim, dtype=dtype)
 
     def multinomial(
@@ -261,7 +265,7 @@ class RandomStreams(Streams):
         ndim: Any = None,
         dtype: Any = "int64",
     ) -> TensorVariable:
-        """How often each outcome occurs among ``n``, for each row of ``pvals``."""
+        """Draw how often each outcome occurs among ``n``, for each row of ``pvals``."""
         return self._draw(discrete.multinomial, n, pvals, size=size, ndim=ndim, dtype=dtype)
 
     def choice(
@@ -273,20 +277,20 @@ class RandomStreams(Streams):
         ndim: Any = None,
         dtype: Any = "int64",
     ) -> TensorVariable:
-        """Elements of the vector ``a``, or numbers below it."""
+        """Draw elements of the vector ``a``, or numbers below it."""
         return self.gen(vectors.choice, a, size, replace, p, dtype, ndim)
 
     def permutation(
         self, size: Any = None, n: Any = 1, ndim: Any = None, dtype: Any = "int64"
     ) -> TensorVariable:
-        """The numbers below ``n`` in random order, along an axis after those of ``size``."""
+        """Permute the numbers below ``n``, along an axis after those of ``size``."""
         n = as_tensor_variable(n)
         if n.ndim != 0:
             raise ShapeError(f"permutation: n is {n} ({n.type}); it must be an integer scalar")
         return self._draw(vectors.permutation, n, size=size, ndim=ndim, dtype=dtype)
 
     def shuffle_row_elements(self, input: Any) -> TensorVariable:
-        """``input`` with each of its rows in a random order of its own."""
+        """Permute each row of ``input`` independently."""
         return self.gen(vectors.shuffle_row_elements, input)
 
     def _draw(self, distribution: Any, *args: Any, size: Any, **more: Any) -> Any:
@@ -320,7 +324,7 @@ class MRG_RandomStreams(RandomStreams):
     default_seed = 12345
 
     def gen(self, distribution: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """As ``Streams.gen``; the draw has its state as ``rstate`` too."""
+        """Make a draw as ``Streams.gen`` does; it also has its state as ``rstate``."""
         z = super().gen(distribution, *args, **kwargs)
         z.rstate = z.rng
         return z
@@ -339,7 +343,9 @@ class MRG_RandomStreams(RandomStreams):
         nstreams: Any = None,
         target: Any = None,
     ) -> TensorVariable:
-        """Uniform on [low, high). ``nstreams`` and ``target`` have no effect, here and below."""
+        """Draw uniformly from [low, high). ``nstreams`` and ``target`` have no effect, here and
+        below.
+        """
         return super().uniform(size, low, high, ndim, dtype)
 
     def normal(
@@ -353,7 +359,9 @@ class MRG_RandomStreams(RandomStreams):
         truncate: bool = False,
         target: Any = None,
     ) -> TensorVariable:
-        """Normal; with ``truncate`` within two standard deviations of the mean."""
+        """Draw from the normal distribution; with ``truncate`` within two standard deviations of
+        the mean.
+        """
         if truncate:
             return self.truncated_normal(size, avg, std, ndim, dtype)
         return super().normal(size, avg, std, ndim, dtype)
@@ -368,7 +376,8 @@ class MRG_RandomStreams(RandomStreams):
         nstreams: Any = None,
         target: Any = None,
     ) -> TensorVariable:
-        """Normal, known to lie within two standard deviations of the mean."""
+        """Draw from the normal distribution restricted to two standard deviations around the mean.
+        """
         check_ranges("truncated_normal", {"scale": std}, {"scale": "std"})
         return self._draw(continuous.truncated_normal, avg, std, size=size, ndim=ndim, dtype=dtype)
 
@@ -382,7 +391,7 @@ class MRG_RandomStreams(RandomStreams):
         nstreams: Any = None,
         target: Any = None,
     ) -> TensorVariable:
-        """How many of ``n`` trials succeed, each with probability ``p``."""
+        """Draw the number of successes in ``n`` trials, each with probability ``p``."""
         return super().binomial(size, n, p, ndim, dtype)
 
     def multinomial(
@@ -395,7 +404,7 @@ class MRG_RandomStreams(RandomStreams):
         nstreams: Any = None,
         target: Any = None,
     ) -> TensorVariable:
-        """How often each outcome occurs among ``n``, for each row of ``pvals``."""
+        """Draw how often each outcome occurs among ``n``, for each row of ``pvals``."""
         if pvals is None:
             raise TypeError("multinomial: pvals, the probabilities of the outcomes, is missing")
         return super().multinomial(size, n, pvals, ndim, dtype)
@@ -411,7 +420,7 @@ class MRG_RandomStreams(RandomStreams):
         nstreams: Any = None,
         target: Any = None,
     ) -> TensorVariable:
-        """``size`` outcomes for each row of ``p``: a matrix. With ``a``, as in
+        """Draw ``size`` outcomes for each row of ``p``: a matrix. With ``a``, as in
         ``RandomStreams``.
         """
         if a is not None:
@@ -438,5 +447,5 @@ class MRG_RandomStreams(RandomStreams):
         nstreams: Any = None,
         target: Any = None,
     ) -> TensorVariable:
-        """``n`` different outcomes for each row of ``pvals``."""
+        """Draw ``n`` different outcomes for each row of ``pvals``."""
         return self.choice(n, None, False, pvals, ndim, dtype)

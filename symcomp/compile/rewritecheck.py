@@ -1,4 +1,4 @@
-"""Every replacement of rewriting, computed before and after on the values of a call."""
+"""Compare every replacement of rewriting with the original expression, on the values of a call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symcomp.core.walk import rebuild, toposort
 from symcomp.errors import SymcompError
 from symcomp.vm.guard import is_users
 
-# Phases whose rules may take an overflow away, as their purpose is.
+# Phases whose rules may remove an overflow, which is their purpose.
 STABILIZING = ("stabilize", "unsafe")
 
 
@@ -29,11 +29,11 @@ class BadOptimization(DebugModeError):
 
 
 class RewriteCheckWarning(UserWarning):
-    """A rewrite took an error away."""
+    """A rewrite removed an error."""
 
 
 class _Failed:
-    """Stands for the value of what raised; what needs it has it for its value, too."""
+    """Value of a node that raised, and of all that depend on it."""
 
     def __init__(self, node: Apply, problem: Exception) -> None:
         self.node, self.problem = node, problem
@@ -43,7 +43,7 @@ class _Failed:
 
 
 class _Effect:
-    """Stands for the value of what would do more than to compute, and was not run for that."""
+    """Value of a node with side effects, which was not run for a check."""
 
 
 EFFECT = _Effect()
@@ -52,10 +52,11 @@ Store = dict[Variable, Any]
 
 
 class RewriteCheck:
-    """Compares what every replacement in the history of a graph put in with what it took out.
+    """Compares, for every replacement in the history of a graph, the new expression with the old
+    one.
 
     Both are computed with NumPy from the values that their inputs have in the rewritten graph, so
-    that a wrong rewrite is blamed for itself and not those after it.
+    that a wrong rewrite is reported, and not those after it.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class RewriteCheck:
         self._constants = [v for v in graph.variables if isinstance(v, Constant)]
         self._plan = _bound(graph.toposort())
         history = graph.history or []
-        # What is blocked when an expression is looked for: the graph, and what was replaced.
+        # Variables at which the search for an expression stops: the graph's, and replaced ones.
         known: dict[Variable, Variable] = {v: v for v in graph.variables}
         replaced = {entry.old: entry.new for entry in history}
         for old in replaced:
@@ -77,7 +78,7 @@ class RewriteCheck:
         self._pairs = [self._pair(entry, known, leaves) for entry in history]
 
     def __call__(self, values: Sequence[Any]) -> None:
-        """Check on these values of the graph's inputs.
+        """Check the replacements on these values of the graph's inputs.
 
         Raises
         ------
@@ -94,7 +95,7 @@ class RewriteCheck:
     def _pair(
         entry: Replacement, known: dict[Variable, Variable], leaves: Collection[Variable]
     ) -> Any:
-        """The entry; what it took out and what it put in, each with a plan to compute it."""
+        """Return the entry, and the old and new variables, each with a plan to compute it."""
         sides = []
         for root in (entry.old, entry.new):
             others = known if known.get(root) is root else {**known}
@@ -110,7 +111,7 @@ class RewriteCheck:
         if any(node.op.has_effects for node, _ in [*before, *after]):
             return
         if any(node.op.gives_part for x in (old, new) for node in x.get_parents()):
-            return  # the values of what reads them are compared
+            return  # the values of their clients are compared
         expected = _value(old, before, store, None)
         found = _value(new, after, store, None)
         if isinstance(expected, _Effect) or isinstance(found, _Effect):
@@ -121,7 +122,7 @@ class RewriteCheck:
 
         def again(perturb: Perturb) -> Any:
             value = _value(old, before, store, perturb)
-            # What a rounding makes fail has no digits that could be compared.
+            # Where rounding decides whether a computation fails, no digits can be compared.
             return np.full_like(expected, np.inf) if isinstance(value, _Failed) else value
 
         wrong = disagreement(expected, found, again, entry.reason.startswith(STABILIZING))
@@ -132,7 +133,8 @@ class RewriteCheck:
     def _compare_failures(
         entry: Replacement, expected: Any, old: Any, found: Any, new: Any
     ) -> None:
-        """Where something raised: both must, unless an error is taken away, of which is told."""
+        """Compare failures: both must fail, or the rewrite removed an error, which gives a warning.
+        """
         if not isinstance(expected, _Failed):
             raise BadOptimization(_message(entry, old, new, f"made an error: {found}"))
         if not isinstance(found, _Failed):
@@ -141,7 +143,7 @@ class RewriteCheck:
 
 
 def _final(old: Variable, replaced: dict[Variable, Variable], known: Any) -> Variable:
-    """What stands for ``old`` in the end."""
+    """Return the variable that finally replaces ``old``."""
     seen = {old}
     new = replaced[old]
     while new not in known and new in replaced and new not in seen:
@@ -155,7 +157,7 @@ def _bound(nodes: Sequence[Apply]) -> Plan:
 
 
 def _value(root: Variable, plan: Plan, store: Store, perturb: Perturb | None) -> Any:
-    """The value of ``root``, computed from ``store`` by ``plan``."""
+    """Return the value of ``root``, computed from ``store`` by ``plan``."""
     if root in store and perturb is None:
         return store[root]
     own = _Layer(store, perturb)
@@ -164,7 +166,7 @@ def _value(root: Variable, plan: Plan, store: Store, perturb: Perturb | None) ->
 
 
 class _Layer(dict[Variable, Any]):
-    """Values on top of others, which are perturbed when they are first read."""
+    """Values on top of others, which are perturbed when first read."""
 
     def __init__(self, below: Store, perturb: Perturb | None) -> None:
         super().__init__()
@@ -177,7 +179,7 @@ class _Layer(dict[Variable, Any]):
 
 
 def _compute(plan: Plan, store: Store, perturb: Perturb | None) -> None:
-    """Add the values of the nodes."""
+    """Compute the values of the nodes and store them."""
     for node, compute in plan:
         given = [store[x] for x in node.inputs]
         for out, value in zip(node.outputs, _results(node, compute, given), strict=True):
@@ -185,9 +187,9 @@ def _compute(plan: Plan, store: Store, perturb: Perturb | None) -> None:
 
 
 def _results(node: Apply, compute: Callable[..., Any], given: list[Any]) -> Sequence[Any]:
-    """The values of a node's outputs, or what stands for them.
+    """Return the values of a node's outputs, or the marks of failures and effects.
 
-    The errors are not raised: in the program they are, or the values are not needed, as in a branch
+    The errors are not raised: the program raises them, or does not need the values, as in a branch
     that is not chosen.
     """
     n = len(node.outputs)

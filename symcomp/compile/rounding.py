@@ -1,9 +1,10 @@
-"""Whether two ways to compute the same agree, up to what rounding does to it.
+"""Decide whether two computations agree up to rounding.
 
 Beyond a small tolerance, the noise of the first way is measured: it is computed again several times
 with every float changed at random by about its last digit (Monte Carlo arithmetic: Parker, "Monte
-Carlo Arithmetic", UCLA 1997; CESTAC: Vignes, 1974). What differs by no more than such noise agrees:
-so it is where digits cancel, and an overflow or a comparison hangs on the last one.
+Carlo Arithmetic", UCLA 1997; CESTAC: Vignes, 1974). Values that differ by no more than this noise
+agree: differences are that large where digits cancel, or where an overflow or a comparison depends
+on the last digit.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from symcomp.core.sparse_values import (
     with_numbers,
 )
 
-# Relative differences that need no measuring.
+# Relative differences accepted without measuring.
 TOLERANCE = {"float16": 4e-3, "float32": 1e-5, "complex64": 1e-5}
 OTHERWISE = 1e-10
-# How often the noise is measured, and how much larger than it a difference may be.
+# How often the noise is measured, and the largest accepted multiple of it.
 TRIALS, MARGIN = 6, 20.0
 
 Perturb = Callable[[Any], Any]
 
 
 def perturbation(seed: int) -> Perturb:
-    """What changes every float of an array by up to one unit in the last place; others pass."""
+    """Return a function that changes every float of an array by up to one unit in the last place.
+    """
     rng = np.random.default_rng(seed)
 
     def perturb(value: Any) -> Any:
@@ -47,7 +49,7 @@ def perturbation(seed: int) -> Perturb:
 def disagreement(
     expected: Any, found: Any, again: Callable[[Perturb], Any], removes_overflow: bool = False
 ) -> str:
-    """In words, how ``found`` differs from ``expected``; empty if it does not.
+    """Describe how ``found`` differs from ``expected``; empty if it does not.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def disagreement(
     again : callable
         Computes ``expected`` again, with every value on the way given to its argument.
     removes_overflow : bool
-        Whether a number may take the place of an infinity or NaN.
+        If true, a number may replace an infinity or NaN.
     """
     if is_sparse_value(expected) and is_sparse_value(found):
         places = _different_places(expected, found)
@@ -85,7 +87,7 @@ def disagreement(
 
 
 def _different_places(expected: Any, found: Any) -> str:
-    """In words, how the patterns of two sparse matrices differ; empty if they do not."""
+    """Describe how the patterns of two sparse matrices differ; empty if they do not."""
     same = (expected.format, expected.shape) == (found.format, found.shape) and all(
         map(np.array_equal, places_of(expected), places_of(found))
     )
@@ -96,7 +98,7 @@ def _different_places(expected: Any, found: Any) -> str:
 
 
 def _differs(expected: Any, found: Any, removes_overflow: bool) -> Any:
-    """Where the two are not within the tolerance."""
+    """Tell where the two differ by more than the tolerance."""
     if expected.dtype.kind not in "fc":
         return expected != found
     rtol = TOLERANCE.get(expected.dtype.name, OTHERWISE)
@@ -109,7 +111,7 @@ def _differs(expected: Any, found: Any, removes_overflow: bool) -> Any:
 
 
 def _gap(a: Any, b: Any) -> Any:
-    """How far two arrays are apart; 0 where both are the same infinity or NaN."""
+    """Return the distance of two arrays; 0 where both are the same infinity or NaN."""
     if a.dtype.kind not in "fc":
         return np.where(a == b, 0.0, np.inf)
     gap = np.abs(a - b)

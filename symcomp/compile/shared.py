@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from symcomp.compile.container import Container
+from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Type, Variable
 from symcomp.core.special_types import generic
 from symcomp.core.tensor import TensorType, TensorVariable, describe_value, refuse_masked
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.lazy import import_home
+from symcomp.lazy import import_home, lazy_module
 from symcomp.ops.convert import note_float64
 
 
@@ -26,7 +27,7 @@ class SharedVariable(Variable):
     ----------
     container : Container
     default_update : Variable or None
-        What functions set the value to after each call, unless told otherwise.
+        The value that functions set after each call, unless it is disabled.
     """
 
     def __init__(
@@ -65,12 +66,15 @@ class SharedVariable(Variable):
         Parameters
         ----------
         borrow : bool
-            False: a copy. True: what is stored, which must not be written to unless ``set_value``
-            follows. Calls do not change it while you hold it: they would store another array.
+            False: return a copy. True: return the stored object, which must not be written to
+            unless ``set_value`` follows. Calls do not change it while you hold it: they would store
+            another array.
         return_internal_type : bool
-            As stored on the device; on the CPU there is no difference.
+            As stored: of a variable that lives on a device, the array there.
         """
         value = self.container.read()
+        if self.container.type is not self.type and not self.type.is_super(self.container.type):
+            return value if return_internal_type else value.get()
         return value if borrow else self.type.copy_value(value)
 
     def set_value(self, new_value: Any, borrow: bool = False) -> None:
@@ -79,10 +83,10 @@ class SharedVariable(Variable):
         Parameters
         ----------
         new_value
-            Of the type of the variable: it is converted only if no precision is lost.
+            A value of the variable's type; it is converted only if no precision is lost.
         borrow : bool
             False: store a copy. True: store the object itself where possible. Calls write over it
-            once nobody else holds it.
+            once the caller has dropped it.
 
         Raises
         ------
@@ -95,18 +99,18 @@ class SharedVariable(Variable):
             problem.add_note(f"This was raised by set_value of the shared variable {self}")
             raise
         if not borrow and checked is new_value:
-            checked = self.type.copy_value(checked)
+            checked = self.container.type.copy_value(checked)
         self.container.value = checked
 
     def zero(self, borrow: bool = False) -> None:
         """Set all elements to zero; in place if ``borrow``."""
-        if borrow:
+        if borrow and isinstance(self.container.value, np.ndarray):
             self.container.value[...] = 0
         else:
-            self.container.value = np.zeros_like(self.container.value)
+            self.set_value(np.zeros_like(self.get_value(borrow=True)), borrow=True)
 
     def clone(self, name: str | None = None) -> Any:
-        """Another variable with the same storage."""
+        """Return another variable with the same storage."""
         twin = self.__class__(self.type, None, name or self.name, container=self.container)
         twin.source = self.source
         if "_tag" in self.__dict__:
@@ -134,17 +138,35 @@ class GenericSharedVariable(SharedVariable):
     """A shared Python object of any kind."""
 
 
+# Dtypes of shared variables that live on ``config.device`` by default.
+_ON_DEVICES = ("float16", "float32", "float64")
+devices = lazy_module("symcomp.gpu.type")
+
 Constructor = Callable[..., SharedVariable]
 _constructors: list[Constructor] = []
 
 
 def shared_constructor(constructor: Constructor) -> Constructor:
-    """Register how ``shared`` makes variables of some kind of value; the newest is asked first.
+    """Register a constructor of ``shared`` for some kind of value; the newest is tried first.
 
     Parameters
     ----------
     constructor : callable
-        Takes the arguments of ``shared``; raises TypeError for values that are not its own.
+        Takes the arguments of ``shared``; raises ``NotMine`` for values that it does not handle.
+
+    Examples
+    --------
+    >>> import symcomp
+    >>> from symcomp.compile.shared import NotMine
+    >>> class Angle(float):
+    ...     pass
+    >>> @symcomp.shared_constructor
+    ... def shared_angle(value, name=None, **options):
+    ...     if not isinstance(value, Angle):
+    ...         raise NotMine("no angle")
+    ...     return symcomp.shared(float(value) % 360.0, name)
+    >>> symcomp.shared(Angle(400.0)).get_value()
+    array(40.)
     """
     _constructors.insert(0, constructor)
     return constructor
@@ -171,7 +193,8 @@ def shared(
     **options
         For tensors: ``borrow`` (keep the array itself, not a copy), ``broadcastable`` or ``shape``
         (which lengths
-        are fixed; by default none), ``target`` (``"cpu"``).
+        are fixed; by default none), ``device`` (Theano: ``target``): where the value lives,
+        ``"cpu"``, ``"cuda0"``, .. or ``"emu"``; by default floats are on ``config.device``.
 
     Returns
     -------
@@ -219,7 +242,7 @@ def generic_shared(
     allow_downcast: bool | None = None,
     **options: Any,
 ) -> GenericSharedVariable:
-    """A shared variable of any Python object."""
+    """Make a shared variable of any Python object."""
     if options:
         raise NotMine(f"generic shared variables take no options, got {options}")
     return GenericSharedVariable(generic, value, name, strict, allow_downcast)
@@ -234,14 +257,15 @@ def tensor_shared(
     borrow: bool = False,
     broadcastable: Any = None,
     shape: Any = None,
-    target: str = "cpu",
+    target: str | None = None,
+    device: str | None = None,
     **options: Any,
 ) -> TensorSharedVariable:
-    """A shared tensor of an array or a number."""
+    """Make a shared tensor of an array or a number, on the host or on a device."""
     if options or not isinstance(value, np.ndarray | np.generic | bool | int | float | complex):
         raise NotMine(f"not a tensor: {describe_value(value)} with options {options}")
-    if target != "cpu":
-        raise ValueError(f"shared: target={target!r}: only 'cpu' exists")
+    if target is not None and device is not None and target != device:
+        raise ValueError(f"shared: target={target!r} and device={device!r} mean the same: give one")
     refuse_masked(value)
     array = value if isinstance(value, np.ndarray) and borrow else np.array(value)
     if array.dtype.name not in dtypes.ALL:
@@ -254,4 +278,9 @@ def tensor_shared(
     kind = TensorType(array.dtype, tuple(shape))
     if kind.ndim != array.ndim:
         raise ShapeError(f"shared: shape {kind.shape} for an array of shape {array.shape}")
-    return TensorSharedVariable(kind, array, name, strict, allow_downcast)
+    place = device or target or (config.device if kind.dtype in _ON_DEVICES else "cpu")
+    if place == "cpu":
+        return TensorSharedVariable(kind, array, name, strict, allow_downcast)
+    lives = devices.DeviceType(place, kind.dtype, kind.shape)
+    container = Container(lives, array, name, strict, allow_downcast)
+    return TensorSharedVariable(kind, None, name, strict, allow_downcast, container)

@@ -1,4 +1,4 @@
-"""verify_grad: a function's derivatives, compiled, against finite differences."""
+"""verify_grad: compare a function's derivatives, compiled, with finite differences."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def verify_grad(
     Parameters
     ----------
     fun : callable
-        From variables to one variable, of any rank. Whole numbers, as those of ``argmax``, have the
+        Maps variables to one variable of any rank. Integers, as those of ``argmax``, have the
         derivative zero.
     pt : sequence of array_like, and of SciPy's sparse arrays and matrices
-        Where to differentiate: one floating array per argument. Integer arrays are held constant.
-        Derivatives with respect to a sparse argument are those in its stored entries.
+        The point to differentiate at: one floating array per argument. Integer arrays are held
+        constant. Derivatives with respect to a sparse argument are those in its stored entries.
     n_tests : int
-        How many random projections to check.
+        The number of random projections to check.
     rng : numpy.random.Generator, optional
         Draws the projections; by default seeded with 0.
     eps : float, optional
@@ -55,7 +55,7 @@ def verify_grad(
     abs_tol, rel_tol : float, optional
         An element is wrong if it differs by more than ``abs_tol + rel_tol * size``.
     mode : Mode or str, optional
-        How to compile.
+        The mode to compile in.
     cast_to_output_type : bool
         Cast the output to ``out_type``.
     no_debug_ref : bool

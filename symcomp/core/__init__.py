@@ -1,1 +1,1 @@
-"""The graph: types, variables, nodes, ops, traversals. Knows nothing of any particular op."""
+"""The graph: types, variables, nodes, ops, traversals. No file here imports a particular op."""

@@ -1,7 +1,8 @@
-"""ClosedGraph: a graph as a value, what an op that contains a graph has for a field.
+"""ClosedGraph: an immutable graph that compares by structure; the field of ops that contain a
+graph.
 
-It needs nothing but its inputs, nobody else holds its nodes, and two that compute the same in the
-same way are equal: so ops that contain equal graphs are equal, and merge.
+A ClosedGraph reads nothing but its inputs, shares its nodes with no other graph, and equals every
+graph that computes the same in the same way: so ops that contain equal graphs are equal, and merge.
 """
 
 from __future__ import annotations
@@ -60,18 +61,19 @@ class ClosedGraph:
         self.outputs: tuple[Any, ...] = tuple(rebuild(outputs, pairs, only_changed=False))
 
     def __call__(self, values: Sequence[Variable]) -> list[Any]:
-        """The outputs as expressions of ``values``, all nodes new."""
+        """Return the outputs as expressions of ``values``; all nodes are new."""
         pairs = dict(zip(self.inputs, values, strict=True))
         return rebuild(self.outputs, pairs, strict=False, only_changed=False)
 
     @cached_property
     def run(self) -> Callable[[Sequence[Any]], list[Any]]:
-        """From the values of the inputs to those of the outputs, node by node."""
+        """Function from the values of the inputs to the values of the outputs; runs node by node.
+        """
         return evaluator(self.inputs, self.outputs)
 
     @cached_property
     def connection(self) -> list[list[bool]]:
-        """``[i][j]``: whether input i takes part in the value of output j."""
+        """``[i][j]``: True if the value of output j depends on input i."""
         order = toposort(self.outputs)
         patterns = [node.op.connection_pattern(node) for node in order]
         columns = []
@@ -85,8 +87,9 @@ class ClosedGraph:
         return [[x in live for live in columns] for x in self.inputs]
 
     def undefined(self, forward: bool) -> list[list[str]]:
-        """``[i][j]``: why output j has no derivative in input i: the first reason on the way; empty
-        text where it has one. Empty if all have one. See ``Op.undefined_derivatives``.
+        """Return why outputs have no derivative: ``[i][j]`` is the first reason on the way from
+        input i to output j, empty if there is a derivative; an empty list if all derivatives exist.
+        See ``Op.undefined_derivatives``.
         """
         if forward not in self._undefined:
             self._undefined[forward] = self._find_undefined(forward)
@@ -124,7 +127,8 @@ class ClosedGraph:
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
-        """Equal for equal graphs: the nodes in order, their inputs by number."""
+        """Return a key that is equal for equal graphs: the nodes in order, their inputs by number.
+        """
         number: dict[Variable, int] = {x: i for i, x in enumerate(self.inputs)}
         first_of: dict[Any, int] = {}
         rows: list[Any] = []
@@ -172,7 +176,7 @@ class ClosedGraph:
 def _undefined_of(node: Apply, forward: bool) -> Sequence[Sequence[str]]:
     try:
         return node.op.undefined_derivatives(node, forward)  # type: ignore[no-any-return]
-    except NotImplementedError:  # its rule says so where it is asked
+    except NotImplementedError:  # the op's rule raises its own error when it is called
         return ()
 
 

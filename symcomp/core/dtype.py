@@ -41,52 +41,52 @@ def canonical(dtype: Any, floatx: str = "float64") -> str:
 
 
 def is_discrete(dtype: str) -> bool:
-    """True for bool and the integers."""
+    """Tell whether a dtype is bool or an integer."""
     return dtype in DISCRETE
 
 
 def is_integer(dtype: str) -> bool:
-    """True for the integers, signed or not; not for bool."""
+    """Tell whether a dtype is an integer, signed or not; bool is none."""
     return dtype in INTEGERS or dtype in UNSIGNED
 
 
 def is_float(dtype: str) -> bool:
-    """True for the real floating dtypes."""
+    """Tell whether a dtype is a real floating dtype."""
     return dtype in FLOATS
 
 
 def is_complex(dtype: str) -> bool:
-    """True for the complex dtypes."""
+    """Tell whether a dtype is complex."""
     return dtype in COMPLEXES
 
 
 @cache
 def upcast(*dtypes: str) -> str:
-    """The smallest dtype that NumPy promotes all ``dtypes`` to."""
+    """Return the smallest dtype that NumPy promotes all ``dtypes`` to."""
     return np.result_type(*(np.dtype(dtype) for dtype in dtypes)).name
 
 
 def accumulator(dtype: str) -> str:
-    """The dtype of NumPy's sums of ``dtype``: 64 bits for booleans and integers."""
+    """Return the dtype of NumPy's sums of ``dtype``: 64 bits for booleans and integers."""
     if dtype in UNSIGNED:
         return "uint64"
     return "int64" if is_discrete(dtype) else dtype
 
 
 def real_part(dtype: str) -> str:
-    """The dtype of the real part of ``dtype``."""
+    """Return the dtype of the real part of ``dtype``."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 @cache
 def to_float(dtype: str) -> str:
-    """The dtype of ``np.exp`` of ``dtype``: floats and complexes stay, integers become wide enough
-    floats.
+    """Return the dtype of ``np.exp`` of ``dtype``: floats and complexes stay, integers become wide
+    enough floats.
     """
     resolved: np.dtype[Any] = np.exp.resolve_dtypes((np.dtype(dtype), None))[1]
     return str(resolved.name)
 
 
 def to_complex(dtype: str) -> str:
-    """The complex dtype with the precision of ``dtype``."""
+    """Return the complex dtype with the precision of ``dtype``."""
     return upcast(dtype, "complex64")

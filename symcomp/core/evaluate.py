@@ -1,4 +1,4 @@
-"""Compute a graph by calling ``perform`` of each node in turn: the simplest meaning of a graph."""
+"""Compute a graph by calling ``perform`` of each node in turn: the reference for every machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def evaluator(
     outputs: Sequence[Variable],
     bind: Callable[[int, Apply], Callable[..., Any]] = _bound,
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return a function from the values of ``inputs`` to those of ``outputs``; it may be called
-    many times. ``bind`` gives what computes a node, from its number in the order and itself.
+    """Return a function from the values of ``inputs`` to the values of ``outputs``; it may be
+    called many times. ``bind(number, node)`` returns the function that computes the node.
     """
     known = set(inputs)
     constants: dict[Variable, Any] = {}
@@ -46,5 +46,7 @@ def evaluator(
 
 
 def evaluate(outputs: Sequence[Variable], values: Mapping[Variable, Any]) -> list[Any]:
-    """The values of ``outputs``, given those of the inputs; nothing is compiled or rewritten."""
+    """Return the values of ``outputs``, given those of the inputs; nothing is compiled or
+    rewritten.
+    """
     return evaluator(list(values), outputs)(list(values.values()))

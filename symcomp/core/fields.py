@@ -1,4 +1,4 @@
-"""Annotations of fields as checks of values: what the constructors of ops and ``load`` refuse."""
+"""Check the fields of ops by their annotations: constructors of ops and ``load`` call this."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from symcomp.errors import ParameterError
 
 Check = Callable[[Any], bool]
 
-#: NumPy's limit.
+#: NumPy's limit
 MOST_AXES = 64
 
 
 class Between(NamedTuple):
-    """The mark of an int in a range, both ends included."""
+    """Annotation of an int in a range, both ends included."""
 
     least: int
     most: int
@@ -30,7 +30,7 @@ class Between(NamedTuple):
 
 
 class Such(NamedTuple):
-    """The mark of a value that has a property; the text names it."""
+    """Annotation of a value with a property, which the text names."""
 
     text: str
     holds: Check
@@ -40,11 +40,11 @@ class Such(NamedTuple):
 
 
 def one_of(*texts: str) -> Such:
-    """Return the mark of a text that is one of these."""
+    """Return the annotation of a text that is one of these."""
     return Such(f"that is {' or '.join(map(repr, texts))}", lambda text: text in texts)
 
 
-#: An axis, counted from the start: the functions of users turn negative ones around.
+#: An axis, counted from the start: functions of the user interface normalize negative axes first.
 Axis = Annotated[int, Between(0, MOST_AXES - 1)]
 Axes = Annotated[tuple[Axis, ...], Such("all different", lambda axes: len({*axes}) == len(axes))]
 #: A number of axes.
@@ -66,7 +66,7 @@ def _kind_of(cls: type, name: str) -> Any:
     """Evaluate the annotation of a field, in the module of the class that declares it."""
     for base in cls.__mro__:
         annotation = base.__dict__.get("__annotations__", {}).get(name)
-        if isinstance(annotation, ForwardRef):  # as NamedTuple keeps them
+        if isinstance(annotation, ForwardRef):  # NamedTuple keeps text annotations in this form
             annotation = annotation.__forward_arg__
         if isinstance(annotation, str):
             return eval(annotation, vars(sys.modules[base.__module__]))
@@ -104,7 +104,7 @@ def check_of(kind: Any) -> Check:
 
 
 def _marked(kind: Any, marks: Iterable[Any]) -> Check:
-    """Check a type and the marks that stand with it."""
+    """Return the check of a type and of the ``Annotated`` marks beside it."""
     found = check_of(kind)
     for mark in marks:
         if isinstance(mark, Between):
@@ -123,7 +123,7 @@ def _both(first: Check, second: Check) -> Check:
 
 
 def _of_any(parts: list[Check]) -> Check:
-    """Check the types of a union; those of two are most of them."""
+    """Return the check of a union; unions of two types, the usual case, have their own function."""
     first, *others = parts
     if len(others) == 1:
         (second,) = others
@@ -163,7 +163,7 @@ def plain(value: Any) -> Any:
 
 
 def misfit(cls: type, name: str, value: Any) -> str:
-    """Return what is wrong with the value of a field; empty if nothing is."""
+    """Return an error message for the value of a field; empty if the value fits."""
     kind = kinds_of(cls)[name]
     if check_of(kind)(value):
         return ""

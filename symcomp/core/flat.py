@@ -1,4 +1,4 @@
-"""A graph as flat lists, so that pickling and copying it needs no recursion, however deep it is."""
+"""Write a graph as flat lists, so that pickling and copying need no recursion at any depth."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Flat = tuple[list[Variable], list[tuple[Any, ...]], list[int], list[int]]
 
 
 def flatten(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Flat:
-    """The roots, the nodes (op, input numbers, output types, names, sources), and the ends, by
-    number.
+    """Return the roots, the nodes (op, input numbers, output types, names, sources), and the
+    outputs by number.
     """
     roots = list(dict.fromkeys([*inputs, *graph_inputs(outputs, set(inputs))]))
     number = {variable: i for i, variable in enumerate(roots)}
@@ -35,7 +35,7 @@ def flatten(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Flat:
 
 
 def unflatten(flat: Flat) -> tuple[list[Variable], list[Variable]]:
-    """The inputs and outputs of the graph that ``flatten`` described."""
+    """Return the inputs and outputs of the graph that ``flatten`` described."""
     roots, nodes, inputs, outputs = flat
     variables = list(roots)
     for op, sources, types, names, source, out_sources in nodes:

@@ -1,4 +1,4 @@
-"""FunctionGraph: a private copy of a graph that knows who uses each variable and can be changed."""
+"""FunctionGraph: a private, mutable copy of a graph that knows the clients of each variable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symcomp.errors import GraphError, MissingInputError
 
 
 class Replacement(NamedTuple):
-    """What took the place of a variable, and why."""
+    """A replacement of one variable by another, and its reason."""
 
     old: Variable
     new: Variable
@@ -20,16 +20,16 @@ class Replacement(NamedTuple):
 
 
 class Watcher:
-    """Hears of every change of a FunctionGraph."""
+    """Base of observers that are notified of every change of a FunctionGraph."""
 
     def entered(self, node: Apply) -> None:
-        """``node`` is now part of the graph."""
+        """Note that ``node`` has entered the graph."""
 
     def changing(self, node: Apply) -> None:
-        """An input of ``node`` is about to be exchanged."""
+        """Note that an input of ``node`` is about to be exchanged."""
 
     def left(self, node: Apply) -> None:
-        """``node`` is no longer part of the graph."""
+        """Note that ``node`` has left the graph."""
 
 
 class FunctionGraph:
@@ -44,13 +44,14 @@ class FunctionGraph:
     Attributes
     ----------
     clients : dict of Variable to dict with keys (Apply or "output", int)
-        Who uses the variable, and as which input; ``("output", i)`` for output i.
+        The nodes that use the variable, and the positions of the inputs; ``("output", i)`` for
+        output i.
     watcher : Watcher or None
-        Hears of every change.
+        Notified of every change.
     facts : dict
-        What was found out about the graph, by topic; not copied.
+        Results of analyses of the graph, by topic; not copied.
     history : list of Replacement or None
-        Every replacement is added to it, with the ``reason`` set by who does it.
+        Every replacement is appended, with the ``reason`` of the caller.
 
     Raises
     ------
@@ -86,7 +87,7 @@ class FunctionGraph:
         self.facts: dict[str, Any] = {}
         self.history: list[Replacement] | None = None
         self.reason = ""
-        self._order: list[Apply] | None = None  # the nodes in order, until the next change
+        self._order: list[Apply] | None = None  # topological order, cached until the next change
         for i, variable in enumerate(self.outputs):
             self._import(variable)
             self.clients[variable]["output", i] = None
@@ -128,7 +129,7 @@ class FunctionGraph:
         return uses
 
     def toposort(self) -> list[Apply]:
-        """The nodes, each after those it depends on."""
+        """Return the nodes in topological order."""
         if self._order is None:
             self._order = toposort(self.outputs, self._allowed)
         return list(self._order)
@@ -153,7 +154,7 @@ class FunctionGraph:
         self._prune(old)
 
     def replace(self, old: Variable, new: Variable) -> None:
-        """Use ``new`` wherever ``old`` is used; what nobody needs any more is removed.
+        """Use ``new`` wherever ``old`` is used; nodes left without clients are removed.
 
         Raises
         ------
@@ -198,7 +199,7 @@ class FunctionGraph:
                     pending.append(source)
 
     def clone(self) -> FunctionGraph:
-        """An independent copy."""
+        """Return an independent copy."""
         return FunctionGraph(self.inputs, self.outputs)
 
     def __reduce__(self) -> Any:

@@ -1,7 +1,7 @@
-"""Mentions: variables that an expression was made of although its value does not depend on them.
+"""Record the variables that an expression was made of although its value does not depend on them.
 
-``zeros_like(x)`` of a scalar does not need ``x``, nor does the gradient of ``3 * x``; but it is no
-unused input of a function that computes them.
+The values of ``zeros_like(x)`` and of the gradient of ``3 * x`` do not depend on a scalar ``x``,
+but a function that computes them must not report ``x`` as an unused input.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from weakref import WeakKeyDictionary
 from symcomp.core.node import Variable
 from symcomp.core.walk import ancestors
 
-# Not attributes of the variables: compiled functions that keep a constant must not pickle these.
+# Weak references, not attributes of the variables: a compiled function that keeps a constant must
+# not pickle the variables it mentions.
 _models: WeakKeyDictionary[Variable, Variable] = WeakKeyDictionary()
 
 
 def mention(result: Variable, model: Variable) -> None:
-    """Note that ``result`` was made of ``model``."""
+    """Record that ``result`` was made of ``model``."""
     _models[result] = model
 
 

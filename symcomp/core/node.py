@@ -15,7 +15,8 @@ from symcomp.core.source import Source, user_line
 
 
 class Type:
-    """What is known of a value before it is computed; equal types are interchangeable.
+    """The static facts about a value: dtype and partly known shape for tensors. Equal types are
+    interchangeable.
 
     Subclasses compare by their parameters and say which classes of Variable and Constant they make.
     """
@@ -28,7 +29,7 @@ class Type:
         raise NotImplementedError(f"{type(self).__name__} does not say how to check values")
 
     def is_super(self, other: Type) -> bool:
-        """True if every value of ``other`` is also a value of this type."""
+        """Tell whether every value of ``other`` is also a value of this type."""
         return self == other
 
     def filter_variable(self, variable: Variable) -> Variable:
@@ -40,37 +41,37 @@ class Type:
         return variable
 
     def filter_gradient(self, x: Variable, term: Any, who: str) -> Any:
-        """``term``, which ``who`` gave as the gradient or tangent of ``x``, or an error if it is
-        none.
+        """Return ``term`` as a gradient or tangent of ``x``; an error names ``who`` gave it if it
+        does not fit.
         """
         return term
 
     def values_eq(self, a: Any, b: Any) -> bool:
-        """True if the two values are equal."""
+        """Tell whether the two values are equal."""
         return bool(a == b)
 
     def values_eq_approx(self, a: Any, b: Any) -> bool:
-        """True if the two values are equal up to rounding."""
+        """Tell whether the two values are equal up to rounding."""
         return self.values_eq(a, b)
 
     def may_share_memory(self, a: Any, b: Any) -> bool:
-        """True if the two values may have memory in common."""
+        """Tell whether the two values may have memory in common."""
         return a is b
 
     def copy_value(self, value: Any) -> Any:
-        """A value equal to ``value`` that shares nothing with it that can change."""
+        """Return a copy of ``value`` that shares no mutable memory with it."""
         return value
 
     def joined(self, other: Type) -> Type | None:
-        """The type of values of this type and of ``other``; None if there is none."""
+        """Return the smallest type that contains this type and ``other``; None if there is none."""
         return self if self == other else None
 
     def make_variable(self, name: str | None = None) -> Variable:
-        """A new variable of this type with no owner."""
+        """Return a new variable of this type with no owner."""
         return self.variable_class(self, name=name)
 
     def make_constant(self, value: Any, name: str | None = None) -> Constant:
-        """A constant of this type."""
+        """Return a constant of this type."""
         return self.constant_class(self, self.filter(value), name=name)
 
     def __call__(self, name: str | None = None) -> Any:
@@ -110,20 +111,20 @@ class Variable:
 
     @property
     def tag(self) -> SimpleNamespace:
-        """A place for users' own attributes."""
+        """Namespace for the user's own attributes."""
         if "_tag" not in self.__dict__:
             self._tag = SimpleNamespace()
         return self._tag
 
     def clone(self, name: str | None = None) -> Variable:
-        """A variable of the same type, name, source and tag, with no owner."""
+        """Return a variable of the same type, name, source and tag, with no owner."""
         twin = self.type.variable_class(self.type, name=name or self.name, source=self.source)
         if "_tag" in self.__dict__:
             twin._tag = self._tag
         return twin
 
     def get_parents(self) -> list[Apply]:
-        """The owner in a list, or an empty list."""
+        """Return the owner in a list, or an empty list."""
         return [] if self.owner is None else [self.owner]
 
     def __str__(self) -> str:
@@ -153,11 +154,11 @@ class Constant(Variable):
         return self.data
 
     def signature(self) -> Any:
-        """A hashable key, equal for constants that may be merged."""
+        """Return a hashable key, equal for constants that may be merged."""
         return (self.type, self.data)
 
     def clone(self, name: str | None = None) -> Constant:
-        """A constant with the same value."""
+        """Return a constant with the same value."""
         return self.type.constant_class(self.type, self.data, name or self.name, self.source)
 
     def __str__(self) -> str:
@@ -167,8 +168,8 @@ class Constant(Variable):
 class Apply:
     """The application of ``op`` to ``inputs``, giving ``outputs``.
 
-    An output is given by its type, or as a new variable of that type, which gets its owner here.
-    ``inputs`` is exchanged in place by a FunctionGraph alone, on nodes that it owns.
+    An output is given by its type, or as a new variable of that type, whose owner becomes this
+    node. Only a FunctionGraph exchanges ``inputs`` in place, on nodes of its own copy.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class Apply:
         source: Source | None = None,
     ) -> None:
         self.op = op
-        # Any: which attributes a variable has depends on its type.
+        # Any: the attributes of a variable depend on its type.
         self.inputs: list[Any] = list(inputs)
         self.source = source if source is not None else user_line()
         self.outputs: list[Any] = [
@@ -190,7 +191,7 @@ class Apply:
         ]
 
     def _adopt(self, variable: Variable, index: int) -> Variable:
-        """Make ``variable``, which nothing computes yet, output ``index`` of this node."""
+        """Make ``variable``, which has no owner yet, output ``index`` of this node."""
         if not isinstance(variable, Variable):
             raise TypeError(f"output {index} of {self.op} is {variable!r}, not a type or variable")
         if variable.owner is not None or isinstance(variable, Constant):
@@ -216,11 +217,11 @@ class Apply:
         return len(self.outputs)
 
     def get_parents(self) -> list[Variable]:
-        """The inputs."""
+        """Return the inputs."""
         return list(self.inputs)
 
     def clone_with_new_inputs(self, inputs: Sequence[Variable], strict: bool = True) -> Apply:
-        """The same op on other inputs; names and sources of the outputs are kept.
+        """Return this op applied to other inputs; names and sources of the outputs are kept.
 
         Parameters
         ----------
@@ -257,7 +258,7 @@ class Apply:
         return node
 
     def clone(self) -> Apply:
-        """A copy of this node with new outputs."""
+        """Return a copy of this node with new outputs."""
         return self.clone_with_new_inputs(self.inputs)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The contract of an op: what it takes, what it gives, how it runs and how it is differentiated.
+"""The contract of an op: its inputs and outputs, how it is computed and how it is differentiated.
 
 An op is a frozen dataclass: its fields are its parameters, and equal parameters make equal ops.
 That is how
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from symcomp.core.applications import note_application
 from symcomp.core.fields import check_fields
 from symcomp.core.node import Apply, Type, Variable
 
@@ -24,25 +25,25 @@ class Op:
     multiple_outputs : bool
         If true, ``perform`` returns a tuple and calling the op returns a list, also for one output.
     no_derivative : str
-        Why the op has no derivative rules; empty for an op that has both.
+        Why the op has no derivative rules; empty for an op with ``pullback`` and ``pushforward``.
     view_map, destroy_map : mapping of int to tuple of int
         Output position to the input positions that it may share memory with, or that it overwrites.
     has_effects : bool
-        If true, computing it does more than give a value (it prints): never done beforehand.
+        If true, computing the op has side effects (it prints): it is never folded or run early.
     gives_part : bool
-        Whether only that part of its value is meant that is read, as rewrites have seen.
+        If true, elements of the output that no client reads may have any value.
     runs_users_code : bool
-        Whether ``perform`` is the user's, though the class is not: then its results are checked.
+        If true, ``perform`` calls a user's function, so its results are checked.
     takes_apart : bool
-        Whether outputs are parts of an input: then those of whole numbers have gradients, too.
+        If true, outputs are parts of an input: outputs of integers have gradients, too.
     runs_bodies : bool
-        Whether it runs the graphs that it contains (``bind_bodies``).
+        If true, the op runs the graphs that it contains (``bind_bodies``).
     copies_results_of_bodies : bool
-        Whether the results of these may share memory with what they are given.
+        If true, results of these graphs are copied, and may share memory with their inputs.
     rewrites_of_bodies : callable or None
-        Tags of a rewrite -> whether it is applied to these graphs; None: as in the function.
+        Tags of a rewrite -> whether it applies to these graphs; None: as in the function.
     inspector_of_bodies : Inspector or None
-        Looks at the values of these graphs, in functions of all modes.
+        Inspects the values of these graphs, in functions of all modes.
     """
 
     multiple_outputs: ClassVar[bool] = False
@@ -59,8 +60,8 @@ class Op:
     inspector_of_bodies: Any = None
 
     def __post_init__(self) -> None:
-        """Check the parameters of symcomp's own ops by their annotations; called when an op is made
-        or loaded. Subclasses add what annotations cannot say.
+        """Check the parameters of symcomp's own ops by their annotations, when an op is made or
+        loaded. Subclasses add checks that annotations cannot express.
         """
         check_fields(self)
 
@@ -83,14 +84,10 @@ class Op:
         inputs = self.as_inputs(*args)
         return Apply(self, inputs, self.output_types(*inputs))
 
-    @staticmethod
-    def applied(node: Apply) -> None:
-        """Hear of a node that a call has made."""
-
     def __call__(self, *args: Any, name: str | None = None) -> Any:
         """Apply this op and return its output, or the list of its outputs."""
         node = self.make_node(*args)
-        self.applied(node)
+        note_application(node)
         if self.multiple_outputs:
             return list(node.outputs)
         if name is not None:
@@ -105,42 +102,46 @@ class Op:
         raise NotImplementedError(f"{type(self).__name__} defines no perform")
 
     def bind(self, node: Apply) -> Callable[..., Any]:
-        """What computes ``node``: ``perform``, or a version of it that knows the node's types."""
+        """Return the function that computes ``node``: ``perform``, or a version specialized for the
+        node's types.
+        """
         return self.perform
 
     def bind_bodies(
         self, node: Apply, runs: Sequence[Callable[[Sequence[Any]], list[Any]]]
     ) -> Callable[..., Any]:
-        """As ``bind``, for an op that runs the graphs that it contains.
+        """Return the function that computes ``node``, for an op that runs the graphs that it
+        contains.
 
         ``runs`` compute the outputs of ``inner_graphs`` from values of their inputs.
         """
         raise NotImplementedError(f"{type(self).__name__} defines no bind_bodies")
 
     def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        """As ``bind``, but called with one more array for each output, in which to leave it; None:
-        the op cannot do that.
+        """Return a function like that of ``bind`` that also takes an array for each output to write
+        into; None if the op has none.
 
         Such an array has the dtype and the shape of the output and overlaps with no input, except
-        that it may be one of those that ``overwritable`` names; of several, some may be None. What
-        is returned is the result: those arrays, or others if they do not fit after all.
+        that it may be an input named by ``overwritable``; None stands for an output without an
+        array. The function returns its results: the given arrays, or new ones if those do not fit.
         """
         return None
 
     def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        """The inputs whose arrays ``bind_into`` may be given for this output."""
+        """Return the positions of inputs whose arrays ``bind_into`` may overwrite with this output.
+        """
         return ()
 
     def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Sequence[tuple[Any, Any]] | None:
-        """Pairs of lengths, of the ``shapes`` of the inputs, that ``perform`` needs to be equal: if
-        they are, it fails for nothing but a shortage of memory. None: nobody knows. A length may
-        be anything; the second may be a number, too.
+        """Return pairs of lengths, of the ``shapes`` of the inputs, that must be equal for
+        ``perform`` to succeed: if they are, only a shortage of memory makes it fail. None if the
+        condition is not known. A length may be any object; the second of a pair may be a number.
         """
         return None
 
     def bind_check(self, node: Apply) -> Callable[..., Any] | None:
-        """What raises, of the values of the inputs, all that ``bind`` would raise, and computes
-        nothing; None: the op cannot tell without computing.
+        """Return a function that raises every error of ``bind`` for the values of the inputs,
+        without computing; None if the errors are only known by computing.
         """
         shapes = [getattr(x.type, "shape", None) for x in node.inputs]
         axes = [s if s is None else [(i, a) for a in range(len(s))] for i, s in enumerate(shapes)]
@@ -159,8 +160,8 @@ class Op:
         return check
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        """The shape of each output, a tuple of int or integer scalar variables, from those of the
-        inputs.
+        """Return the shape of each output, a tuple of int or integer scalar variables, from the
+        shapes of the inputs.
 
         ``shapes[i]`` is None for an input that is no tensor.
         """
@@ -170,16 +171,17 @@ class Op:
     # -----------------------------------------------------------------------------
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """``[i][j]``: whether input i takes part in the value (not just the shape) of output j."""
+        """Return ``[i][j]``: True if the value (not just the shape) of output j depends on input i.
+        """
         return [[True] * len(node.outputs) for _ in node.inputs]
 
     def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
-        """``[i][j]``: why output j has no derivative in input i, as a draw has none in its
-        parameters; empty text where it has one. Empty: everywhere it has.
+        """Return ``[i][j]``: why output j has no derivative in input i (as a draw has none in its
+        parameters), empty text if it has one. An empty list: all derivatives exist.
 
         A gradient along such a connection is undefined even if nothing that follows has a
         derivative other than zero. Where output j has a gradient, ``pullback`` is asked instead.
-        With ``forward``, what is said of the forward mode, where ``pushforward`` is not asked.
+        With ``forward``, the answer is for the forward mode, where ``pushforward`` is not asked.
         """
         return ()
 
@@ -191,7 +193,8 @@ class Op:
     ) -> list[Any]:
         """L-op: for each input, the sum over outputs of J^T times the output's gradient.
 
-        Outputs on which the cost does not depend have the gradient None; None returned means zero.
+        A gradient of None means that the cost does not depend on that output; None returned means
+        zero.
         """
         raise NotImplementedError(self._why_not("pullback (L-op)"))
 
@@ -214,18 +217,19 @@ class Op:
     # -----------------------------------------------------------------------------------
 
     def inner_graphs(self) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
-        """(inputs, outputs) of each graph that the op contains."""
+        """Return (inputs, outputs) of each graph that the op contains."""
         return ()
 
     def inner_graphs_of(
         self, node: Apply
     ) -> Sequence[tuple[Sequence[Variable], Sequence[Variable]]]:
-        """The same for one application, where the graph depends on the types of the inputs."""
+        """Return the inner graphs of one application, where they depend on the types of its inputs.
+        """
         return self.inner_graphs()
 
     def inner_sources(self, node: Apply) -> Sequence[Sequence[Variable | None]]:
-        """For each graph of ``inner_graphs_of``, what its inputs stand for: an input of ``node``,
-        or part of it, each; None for what is not from outside.
+        """Return, for each graph of ``inner_graphs_of``, the source of each of its inputs: an input
+        of ``node`` (or part of one), or None if the value is made inside.
         """
         counts = [len(inputs) for inputs, _ in self.inner_graphs_of(node)]
         n = len(node.inputs)

@@ -1,4 +1,4 @@
-"""Where text goes: to standard output, to a file, or back to the caller."""
+"""Write text to standard output or a file, or return it to the caller."""
 
 from __future__ import annotations
 

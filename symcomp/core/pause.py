@@ -1,4 +1,5 @@
-"""Building a graph makes many objects that stay: garbage collection only gets in the way."""
+"""Switch the cyclic garbage collector off while a graph is built: almost no new object is garbage.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def without_garbage_collection(function: F) -> F:
-    """Run ``function`` with the cyclic collector off.
+    """Decorate ``function`` to run with the cyclic collector off.
 
-    The collector scans the young objects each time some hundred more exist, and all objects now and
+    The collector scans young objects after every few hundred allocations, and all objects now and
     then: on a graph of 100,000 nodes that is most of the time.
     """
 

@@ -17,7 +17,7 @@ C = TypeVar("C", bound=type)
 
 
 class _Fields:
-    """What a record knows of its fields, in their order."""
+    """The fields of a record class, in their order."""
 
     __slots__ = ("defaults", "factories", "given", "key", "names", "shown")
 
@@ -56,16 +56,16 @@ def record(*, eq: bool = True, repr: bool = True) -> Callable[[C], C]: ...
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: Any = None, /, *, eq: bool = True, repr: bool = True) -> Any:
-    """Make a class whose annotations are fields, equal and hashed by them, which never change.
+    """Make a frozen class whose annotations are fields, compared and hashed by them.
 
-    Methods that the class itself defines stay. ``__post_init__`` is called when it is made.
+    Methods defined by the class itself stay. ``__post_init__`` is called after the fields are set.
 
     Parameters
     ----------
     eq : bool
-        Whether it is equal to one with equal fields; else to itself alone.
+        If true, records with equal fields are equal; else a record only equals itself.
     repr : bool
-        Whether to write what it is by its fields.
+        If true, the representation shows the fields.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def _make(cls: type, eq: bool, repr: bool) -> type:
         methods |= {"__eq__": _eq, "__hash__": _hash}
     if repr:
         methods["__repr__"] = _repr
-    # A class with __eq__ and no __hash__ of its own has been given None for it.
+    # Python sets ``__hash__`` to None in a class with ``__eq__`` and no ``__hash__`` of its own.
     kept = {name for name in cls.__dict__ if name != "__hash__" or cls.__dict__[name] is not None}
     for name, method in methods.items():
         if name not in kept:
@@ -121,12 +121,12 @@ def _make(cls: type, eq: bool, repr: bool) -> type:
 
 
 def _is_of_class(annotation: Any) -> bool:
-    """Whether it is ``ClassVar[...]``, as text or evaluated."""
+    """Tell whether an annotation is ``ClassVar[...]``, as text or evaluated."""
     return str(annotation).removeprefix("typing.").startswith("ClassVar")
 
 
 class _Twin:
-    """An attribute of the dataclass with the same fields, which is made when somebody asks: so
+    """Descriptor of an attribute of the dataclass with the same fields, made on first access: so
     ``dataclasses.fields``, ``replace``, ``inspect.signature`` and dataclasses derived from a record
     work.
     """
@@ -136,7 +136,7 @@ class _Twin:
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         if self.name == "__signature__" and (instance is not None or owner.__init__ is not _init):
-            return None  # of calls of an instance, or of the class's own __init__
+            return None  # for instances, and for classes with an ``__init__`` of their own
         return getattr(_twin(owner), self.name)
 
 
@@ -150,7 +150,7 @@ def _twin(cls: Any) -> Any:
 
 
 def _as_field(given: Any) -> Any:
-    """A Field of its own, as making a dataclass changes those it is given."""
+    """Return a copy of a Field: ``dataclass`` modifies the Field objects that it is given."""
     if not isinstance(given, Field):
         return field(default=given)
     return field(

@@ -1,4 +1,4 @@
-"""Where in the user's program something was made: the innermost frame that is not symcomp's own."""
+"""Find the user's line that made something: the innermost frame outside of symcomp."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Source(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is written in the line; empty where the file cannot be read."""
+        """The source text of the line; empty if the file cannot be read."""
         return linecache.getline(self.file, self.line).strip()
 
     def quoted(self, indent: str = "    ") -> str:
-        """The place and, below it, what is written there."""
+        """Return the location and, below it, the source text."""
         text = self.text
         return f"{self}\n{indent}{text}" if text else str(self)
 
@@ -44,7 +44,7 @@ _stands_for: ContextVar[tuple[Source | None] | None] = ContextVar("_stands_for",
 
 
 class made_for:
-    """Give the variables that are made inside the line ``source``: they stand for one made there.
+    """Context in which new variables get the source line ``source``: they replace one made there.
 
     A class, as rewriting enters it for every node.
     """
@@ -62,7 +62,7 @@ class made_for:
 
 
 def user_line() -> Source | None:
-    """The line of the caller outside of symcomp, or None when there is none."""
+    """Return the line of the caller outside of symcomp, or None when there is none."""
     given = _stands_for.get()
     if given is not None:
         return given[0]

@@ -1,4 +1,5 @@
-"""How long the stages of compiling take: spans within spans, noted where somebody asked for it."""
+"""Measure how long the stages of compiling take: nested spans, recorded only inside ``recorded``.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Span:
-    """A stage of the work.
+    """A stage of compiling.
 
     Attributes
     ----------
     name : str
     note : str
-        What came of it.
+        The result of the stage.
     start, duration : int
         Nanoseconds, on the clock of ``time.perf_counter_ns``.
     inner : list of Span
@@ -32,18 +33,18 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """How long it took, its parts included."""
+        """Duration of this span, its parts included."""
         return self.duration * 1e-9
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Span]]:
-        """This span and all within it, each with its depth."""
+        """Return this span and all within it, each with its depth."""
         yield depth, self
         for part in self.inner:
             yield from part.walk(depth + 1)
 
 
 class _Open(threading.local):
-    """The innermost span that is open in this thread."""
+    """The innermost open span of this thread."""
 
     span: Span | None = None
 
@@ -53,7 +54,7 @@ _open = _Open()
 
 @contextmanager
 def recorded(name: str) -> Iterator[Span]:
-    """Note the spans that are opened inside, in this thread, as parts of the one that is given."""
+    """Record the spans that are opened inside, in this thread, as parts of the yielded span."""
     outer = _open.span
     top = Span(name, start=time.perf_counter_ns())
     _open.span = top
@@ -66,7 +67,7 @@ def recorded(name: str) -> Iterator[Span]:
 
 @contextmanager
 def span(name: str) -> Iterator[Span]:
-    """A stage of the work; its time is noted if it is within ``recorded``."""
+    """Open a span; its time is recorded if it lies within ``recorded``."""
     outer = _open.span
     part = Span(name)
     if outer is None:

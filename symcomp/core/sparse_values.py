@@ -1,4 +1,4 @@
-"""SciPy's sparse matrices as values, told by their class: SciPy is not imported to be asked."""
+"""Recognize SciPy's sparse matrices by the name of their class, without importing SciPy."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def is_sparse_value(value: Any) -> bool:
 
 
 def numbers_of(value: Any) -> Any:
-    """Return the array of the numbers of a value: an array itself, of a sparse matrix its stored
-    entries; None for what is neither.
+    """Return the array of numbers of a value: the array itself, or the stored entries of a sparse
+    matrix; None for other values.
     """
     if isinstance(value, np.ndarray):
         return value

@@ -26,7 +26,7 @@ class GenericConstant(Constant):
     """A Python object in a graph; merged with others by identity."""
 
     def signature(self) -> Any:
-        """Equal for the same object."""
+        """Return a key that is equal for the same object only."""
         return (self.type, id(self.data))
 
 
@@ -35,7 +35,7 @@ class NoneType(Type):
     """The type of None."""
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
-        """Accept None alone."""
+        """Accept only None."""
         if value is not None:
             raise TypeError(f"expected None, got {value!r}")
         return value
@@ -46,7 +46,9 @@ class NoneType(Type):
 
 @record
 class DisconnectedType(Type):
-    """The type of the gradient with respect to what the cost does not depend on. Has no values."""
+    """The type of the gradient with respect to a variable that the cost does not depend on. Has no
+    values.
+    """
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         """Refuse every value."""

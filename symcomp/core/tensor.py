@@ -47,7 +47,7 @@ def static_shape(shape: Iterable[Any]) -> StaticShape:
 
 def refuse_masked(value: Any) -> None:
     """Raise DTypeError if ``value`` is a masked array, or a sequence with one: tensors have no
-    masks, and what is under one is no value.
+    masks, and masked elements have no values.
     """
     masked: Any = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     pending = [value] if masked is not None else []
@@ -115,7 +115,7 @@ class TensorType(Type):
 
     @property
     def broadcastable(self) -> tuple[bool, ...]:
-        """For each axis, whether its length is known to be 1."""
+        """For each axis, True if its length is known to be 1."""
         return tuple(length == 1 for length in self.shape)
 
     @cached_property
@@ -126,7 +126,7 @@ class TensorType(Type):
     def clone(
         self, dtype: str | None = None, shape: Any = None, broadcastable: Any = None
     ) -> TensorType:
-        """The same type with another dtype or shape."""
+        """Return the same type with another dtype or shape."""
         if shape is None and broadcastable is None:
             shape = self.shape
         return TensorType(dtype or self.dtype, shape, broadcastable)
@@ -135,7 +135,8 @@ class TensorType(Type):
     # -----------------------------------------------------------------------------------
 
     def is_super(self, other: Type) -> bool:
-        """True if ``other`` has the same dtype and rank and at least the lengths known here."""
+        """Tell whether ``other`` has the same dtype and rank and at least the lengths known here.
+        """
         return self is other or (
             isinstance(other, TensorType)
             and self.dtype == other.dtype
@@ -193,7 +194,7 @@ class TensorType(Type):
         except ValueError as problem:
             raise DTypeError(f"{describe_value(value)} is no array: {problem}") from None
         if array.dtype.name == self.dtype:
-            return array.astype(self.numpy_dtype, copy=False)  # in this machine's byte order
+            return array.astype(self.numpy_dtype, copy=False)  # convert to native byte order
         if array.dtype.kind not in "biufc":
             raise DTypeError(f"{describe_value(value)} is not numeric; {self} expected")
         if allow_downcast or self._is_exact(value, array):
@@ -209,7 +210,7 @@ class TensorType(Type):
         )
 
     def _is_exact(self, value: Any, array: np.ndarray) -> bool:
-        """True if the conversion of ``value``, read as ``array``, to this dtype loses nothing.
+        """Tell whether the conversion of ``value``, read as ``array``, to this dtype is exact.
 
         Arrays are judged by dtype, Python numbers (and 64-bit integers that become floats) by
         value.
@@ -239,7 +240,7 @@ class TensorType(Type):
             raise ShapeError(f"expected shape {self.shape}, got {array.shape}")
 
     def values_eq(self, a: Any, b: Any) -> bool:
-        """True if shapes, dtypes and elements are equal; NaN equals NaN."""
+        """Tell whether shapes, dtypes and elements are equal; NaN equals NaN."""
         a, b = np.asarray(a), np.asarray(b)
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
@@ -248,7 +249,9 @@ class TensorType(Type):
     def values_eq_approx(
         self, a: Any, b: Any, rtol: float | None = None, atol: float | None = None
     ) -> bool:
-        """True if shapes and dtypes are equal and elements agree to the dtype's usual precision."""
+        """Tell whether shapes and dtypes are equal and elements agree to the dtype's usual
+        precision.
+        """
         a, b = np.asarray(a), np.asarray(b)
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
@@ -259,11 +262,11 @@ class TensorType(Type):
         return np.allclose(a, b, rtol, rtol if atol is None else atol, equal_nan=True)
 
     def may_share_memory(self, a: Any, b: Any) -> bool:
-        """True if the two arrays may overlap."""
+        """Tell whether the two arrays may overlap."""
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
 
     def copy_value(self, value: Any) -> np.ndarray:
-        """A copy of the array that keeps its memory order."""
+        """Return a copy of the array that keeps its memory order."""
         return np.array(value, copy=True, order="K")
 
     # -- words
@@ -296,10 +299,10 @@ class TensorVariable(Variable):
 
     @property
     def broadcastable(self) -> tuple[bool, ...]:
-        """For each axis, whether its length is known to be 1."""
+        """For each axis, True if its length is known to be 1."""
         return self.type.broadcastable
 
-    if TYPE_CHECKING:  # what ops/operators.py installs
+    if TYPE_CHECKING:  # Attributes that ops/operators.py installs.
 
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Any: ...
@@ -348,7 +351,9 @@ class TensorConstant(Constant, TensorVariable):
     type: TensorType
 
     def signature(self) -> Any:
-        """Equal for constants of equal type and bytes; large ones are not compared."""
+        """Return a key that is equal for constants of equal type and bytes; large constants only
+        equal themselves.
+        """
         data = np.asarray(self.data)
         return (self.type, data.tobytes() if data.nbytes <= LARGE else id(data))
 
@@ -360,7 +365,7 @@ class TensorConstant(Constant, TensorVariable):
 
 
 def describe_value(value: Any) -> str:
-    """Words for a value in an error message: its kind, dtype and shape, not its contents."""
+    """Describe a value in an error message: kind, dtype and shape, not contents."""
     if isinstance(value, np.ndarray):
         article = "an" if value.dtype.kind in "iO" else "a"
         return f"{article} {value.dtype} array of shape {value.shape}"

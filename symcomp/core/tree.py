@@ -1,4 +1,4 @@
-"""Graphs as trees of text: a line for each node and leaf, what is used again is shown once."""
+"""Print graphs as trees of text: a line for each node and leaf; shared parts are printed once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGAIN = "···"
 
 @record
 class TreeOptions:
-    """What the lines of a tree say; see ``symcomp.printing.debugprint``."""
+    """Options of the lines of a tree; see ``symcomp.printing.debugprint``."""
 
     depth: int = -1
     print_type: bool = False
@@ -32,19 +32,19 @@ class TreeOptions:
 
 @dataclass
 class Tree:
-    """Lines for graphs, whose labels go on from one graph to the next.
+    """Lines of text for graphs; labels are shared between the graphs of one tree.
 
     Attributes
     ----------
     options : TreeOptions
     labels : dict of Apply or Variable to str
-        What was shown already, and how it was called.
+        Labels of the nodes and variables printed so far.
     values : mapping of Variable to value
         Shown beside the variables.
     positions : mapping of Apply to int
-        When a node is computed.
+        Position of a node in the order of computing.
     describe : callable
-        Words for a value.
+        Returns a short text for a value.
     lines : list of str
     """
 
@@ -79,7 +79,8 @@ class Tree:
             self._add_trees(outputs, "  → ")
 
     def _outside(self, variable: Variable) -> str:
-        """What an inner graph reads, in words: its op or name, and its label."""
+        """Return the text for a variable outside of an inner graph: its op or name, and its label.
+        """
         node = variable.owner
         index = f".{variable.index}" if node is not None and len(node.outputs) > 1 else ""
         text = variable if node is None else f"{node.op}{index}"
@@ -92,7 +93,7 @@ class Tree:
             self._add_tree(out, head, " " * len(head))
 
     def _add_tree(self, root: Variable, head: str, margin: str) -> None:
-        """The root after ``head``, and what is below it after ``margin``."""
+        """Add the root after ``head``, and the subtree below it after ``margin``."""
         stack: list[tuple[Iterator[tuple[Variable, bool]], str]] = []
         below = self._enter(root, head, 1)
         if below is not None:
@@ -111,7 +112,7 @@ class Tree:
     def _enter(
         self, variable: Variable, head: str, level: int
     ) -> Iterator[tuple[Variable, bool]] | None:
-        """Write a line; the inputs to go on with, each with whether it is the last."""
+        """Add a line; return the inputs to go on with, each with whether it is the last."""
         options, node = self.options, variable.owner
         known = _key(variable) in self.labels
         line = self._line(variable)
@@ -129,7 +130,7 @@ class Tree:
         return ((x, i == len(node.inputs) - 1) for i, x in enumerate(node.inputs))
 
     def _line(self, variable: Variable) -> str:
-        """A variable in words: its op or name, label, type, value."""
+        """Return the text of a variable: its op or name, label, type, value."""
         node, text = variable.owner, str(variable)
         if node is not None:
             index = f".{variable.index}" if len(node.outputs) > 1 else ""
@@ -178,17 +179,17 @@ class Tree:
 
 
 def _key(variable: Variable) -> Any:
-    """What has a label: a node, or a variable that no node makes."""
+    """Return the object that a label belongs to: a node, or a variable without owner."""
     return variable if variable.owner is None else variable.owner
 
 
 def _mapping(table: Mapping[int, Sequence[int]]) -> str:
-    """A view or destroy map in words."""
+    """Return the text of a view or destroy map."""
     return "{" + ", ".join(f"{k}: {list(v)}" for k, v in table.items()) + "}"
 
 
 def letters(n: int) -> str:
-    """A, B, ... Z, AA, AB, ...: the label of number ``n``."""
+    """Return the label of number ``n``: A, B, ... Z, AA, AB, ..."""
     text = ""
     n += 1
     while n:

@@ -1,4 +1,4 @@
-"""What is in an array, in few words: its range, its NaN and infinities."""
+"""Summarize the contents of an array: its range, its NaN and infinities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from symcomp.core.tensor import describe_value
 
 
 def range_of(array: Any) -> str:
-    """The least and the greatest finite element, and how many are not finite.
+    """Return as text the least and greatest finite elements, and how many are not finite.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def range_of(array: Any) -> str:
 
 
 def describe_contents(value: Any) -> str:
-    """As ``describe_value``, with the range of an array."""
+    """Describe a value as ``describe_value`` does, with the range of an array."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         layout = "" if value.flags.c_contiguous or value.ndim < 2 else f", strides {value.strides}"
         return f"{describe_value(value)}{layout}: {range_of(value)}"

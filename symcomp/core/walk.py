@@ -16,7 +16,7 @@ def toposort(
     blockers: Collection[Variable] = (),
     after: Mapping[Apply, Sequence[Apply]] | None = None,
 ) -> list[Apply]:
-    """The nodes that compute ``outputs``, each after those it depends on.
+    """Return the nodes that compute ``outputs``, in topological order.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def toposort(
 
 
 def ancestors(outputs: Iterable[Variable], blockers: Collection[Variable] = ()) -> list[Variable]:
-    """All variables that ``outputs`` depend on and themselves, inputs before what uses them."""
+    """Return all variables that ``outputs`` depend on and ``outputs`` themselves, inputs first."""
     outputs = list(outputs)
     blocked = set(blockers)
     found: dict[Variable, None] = {}
@@ -83,19 +83,21 @@ def ancestors(outputs: Iterable[Variable], blockers: Collection[Variable] = ()) 
 def graph_inputs(
     outputs: Iterable[Variable], blockers: Collection[Variable] = ()
 ) -> list[Variable]:
-    """The variables with no owner (constants too), and the blockers, that ``outputs`` depend on."""
+    """Return the variables with no owner (constants too), and the blockers, that ``outputs`` depend
+    on.
+    """
     blocked = set(blockers)
     return [v for v in ancestors(outputs, blocked) if v.owner is None or v in blocked]
 
 
 def depends_on(outputs: Iterable[Variable], variables: Collection[Variable]) -> bool:
-    """True if any of ``outputs`` is, or is computed from, one of ``variables``."""
+    """Tell whether any of ``outputs`` is, or is computed from, one of ``variables``."""
     wanted = set(variables)
     return any(v in wanted for v in ancestors(outputs))
 
 
 def clients_of(outputs: Iterable[Variable]) -> dict[Variable, list[tuple[Apply, int]]]:
-    """For each variable of the graph, the (node, input position) pairs that use it."""
+    """Return, for each variable of the graph, the (node, input position) pairs that use it."""
     clients: dict[Variable, list[tuple[Apply, int]]] = {}
     for node in toposort(outputs):
         for i, variable in enumerate(node.inputs):
@@ -112,17 +114,12 @@ def rebuild(
 ) -> list[Variable]:
     """Copy the graph of ``outputs`` with each key of ``replace`` exchanged for its value.
 
-    Parameters
-    ----------
-    outputs : sequence of Variable
-    replace : mapping of Variable to Variable
-        Replacements are simultaneous: what is put in is not searched again.
-    strict : bool
-        Refuse replacements whose type does not fit; otherwise rebuild what depends on them.
-    node_clone : callable (node, inputs) -> Apply, optional
-        How a node is copied; by default ``node.clone_with_new_inputs``.
-    only_changed : bool
-        Share the parts that no replacement touches (true), or copy every node (false).
+    Parameters ---------- outputs : sequence of Variable replace : mapping of Variable to Variable
+    Replacements are simultaneous: the new variables are not searched again. strict : bool Refuse
+    replacements whose type does not fit; otherwise rebuild the nodes that depend on them.
+    node_clone : callable (node, inputs) -> Apply, optional How a node is copied; by default
+    ``node.clone_with_new_inputs``. only_changed : bool Share the parts that no replacement touches
+    (true), or copy every node (false).
 
     Returns
     -------
@@ -157,7 +154,7 @@ def clone_replace(
     Parameters
     ----------
     output : Variable or list or tuple or dict of Variable
-        What to copy; the result has the same structure.
+        The variables to copy; the result has the same structure.
     replace : mapping or pairs of (Variable, Variable), optional
         Each key is exchanged for its value, all at once.
     strict : bool
@@ -207,7 +204,8 @@ def clone_replace(
 def is_same_graph(
     a: Variable, b: Variable, givens: Mapping[Variable, Variable] | None = None
 ) -> bool:
-    """True if the two variables are computed by the same ops in the same way from the same inputs.
+    """Tell whether the two variables are computed by the same ops in the same way from the same
+    inputs.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""What is drawn: nodes with texts, numbers to be coloured by, and details; edges between them."""
+"""Data of a drawing: nodes with labels, measures for their colour, and details; edges between them.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ class DrawnNode(NamedTuple):
     Attributes
     ----------
     id : str
-        By which edges name it.
+        Name of the node in edges.
     label : str
-        What is written in the box; a second line follows after a newline.
+        Text of the box; a newline starts a second line.
     kind : str
-        What it is: a class of the style sheet ("op", "input", "constant", "output").
+        A class of the style sheet ("op", "input", "constant", "output").
     values : mapping of str to float
         Numbers by the names of measures; a node may lack some.
     details : sequence of (str, str)
-        What is shown of the node when it is clicked.
+        Rows of the panel that a click opens.
     opens : str
-        The title of another graph on the page that shows what is inside; empty: none.
+        The title of another graph on the page, drawn of the inner graph; empty: none.
     kin : str
         Nodes of all graphs with the same text are marked when one of them is clicked; empty: none.
     """
@@ -45,7 +46,7 @@ class DrawnEdge(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A number by which nodes can be coloured.
+    """A number that determines the colour of nodes.
 
     Attributes
     ----------

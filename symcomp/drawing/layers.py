@@ -20,14 +20,14 @@ LONGEST = 40
 
 
 class Layout(NamedTuple):
-    """Where everything is.
+    """The positions of all boxes and edges.
 
     Attributes
     ----------
     centres : list of (float, float)
-        Of the nodes.
+        The centres of the nodes.
     paths : list of list of (float, float)
-        Of the edges: the points that they go through.
+        The points that each edge goes through.
     width, height : float
     """
 
@@ -43,9 +43,9 @@ def layered(widths: Sequence[float], edges: Sequence[tuple[int, int]]) -> Layout
     Parameters
     ----------
     widths : sequence of float
-        Of the nodes' boxes.
+        The widths of the nodes' boxes.
     edges : sequence of (int, int)
-        From which node to which.
+        The source and the target of each edge.
 
     Raises
     ------
@@ -66,7 +66,9 @@ def layered(widths: Sequence[float], edges: Sequence[tuple[int, int]]) -> Layout
 
 
 def ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The longest way from a source to each node; sources stand right above what needs them."""
+    """Return the length of the longest path from a source to each node; sources are moved right
+    above their first client.
+    """
     following: list[list[int]] = [[] for _ in range(n)]
     waiting = [0] * n
     for source, target in edges:
@@ -90,7 +92,7 @@ def ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 class _Ranks:
-    """Nodes by ranks, with further ones where long edges pass."""
+    """Nodes by ranks, with dummy nodes where long edges pass."""
 
     def __init__(
         self, widths: Sequence[float], rank: Sequence[int], edges: Sequence[tuple[int, int]]
@@ -104,7 +106,7 @@ class _Ranks:
             self.rows[r].append(v)
 
     def _chain(self, source: int, target: int) -> list[int]:
-        """The nodes that an edge passes, both ends included."""
+        """Return the nodes that an edge passes, both ends included."""
         first, last = self.rank[source], self.rank[target]
         chain = [source]
         if last - first <= LONGEST:
@@ -119,7 +121,7 @@ class _Ranks:
         return chain
 
     def order(self, sweeps: int) -> None:
-        """Bring the nodes of each rank into an order with few crossings."""
+        """Sort the nodes of each rank to reduce crossings."""
         place = {v: float(i) for row in self.rows for i, v in enumerate(row)}
         for sweep in range(sweeps):
             down = sweep % 2 == 0
@@ -131,7 +133,7 @@ class _Ranks:
                     place[v] = float(i)
 
     def positions(self, sweeps: int) -> list[float]:
-        """Where the middle of each node is, from left to right."""
+        """Return the horizontal centre of each node."""
         x = [0.0] * len(self.rank)
         for row in self.rows:
             at = 0.0
@@ -149,13 +151,15 @@ class _Ranks:
         return x
 
     def _settle(self, row: Sequence[int], wanted: Sequence[float], x: list[float]) -> None:
-        """The positions nearest to those wanted, in squares, that keep the order and distances."""
+        """Move nodes of a row to the least-squares positions that keep their order and distances.
+        """
         offsets, at = [], 0.0
         for i, v in enumerate(row):
             if i:
                 at += (self.widths[row[i - 1]] + self.widths[v]) / 2 + GAP
             offsets.append(at)
-        # Groups of neighbours that stand as close as they may: (sum of wishes, number).
+        # Groups of adjacent nodes at their least distance: (sum of wanted positions, number of
+        # nodes).
         groups: list[tuple[float, int]] = []
         for wish, offset in zip(wanted, offsets, strict=True):
             total, count = wish - offset, 1

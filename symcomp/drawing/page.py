@@ -1,4 +1,4 @@
-"""A page of graphs and tables in one file, which loads nothing."""
+"""Write graphs and tables as one HTML page that loads no other file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Table(NamedTuple):
         For each row the title of a graph and the id of the node there that it speaks of; empty:
         none does.
     words : bool
-        Whether the cells are words, which stand on the left, and not numbers.
+        If true, the cells are words, aligned to the left, and not numbers.
     """
 
     title: str
@@ -41,7 +41,7 @@ def as_html(
     facts: Sequence[tuple[str, str]] = (),
     beside: str = "",
 ) -> str:
-    """The page.
+    """Return the page as HTML.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _table(table: Table) -> str:
 
 
 def _data(graphs: Sequence[DrawnGraph], beside: str) -> Any:
-    """What the script needs of the graphs."""
+    """Return the data of graphs for the script of the page."""
     return {
         "colours": COLOURS,
         "beside": beside,
@@ -158,5 +158,5 @@ def _measure(graph: DrawnGraph, i: int) -> Any:
 
 
 def _as_json(data: Any) -> str:
-    """Safe within an element of a page: nothing in it looks like a tag."""
+    """Return JSON that is safe inside a script element: no text in it looks like a tag."""
     return json.dumps(data).replace("<", "\\u003c")

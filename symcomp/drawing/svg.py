@@ -16,7 +16,9 @@ COLOURS = ((255, 255, 255), (255, 236, 168), (250, 172, 92), (226, 82, 60))
 
 
 def as_svg(graph: DrawnGraph) -> str:
-    """The drawing; nodes carry their id as ``data-node``, coloured by the first measure."""
+    """Return a graph as SVG; nodes carry their id as ``data-node`` and the colour of the first
+    measure.
+    """
     number = {node.id: i for i, node in enumerate(graph.nodes)}
     widths = [_width(node) for node in graph.nodes]
     ends = [(number[edge.source], number[edge.target]) for edge in graph.edges]
@@ -39,7 +41,7 @@ def as_svg(graph: DrawnGraph) -> str:
 
 
 def shares_of(graph: DrawnGraph) -> dict[str, float]:
-    """The values of the first measure as parts of the largest one."""
+    """Return the values of the first measure divided by the largest one."""
     if not graph.measures:
         return {}
     name = graph.measures[0].name
@@ -49,7 +51,7 @@ def shares_of(graph: DrawnGraph) -> dict[str, float]:
 
 
 def colour(share: float) -> str:
-    """The colour of a part of the largest value; by its root, so that small ones differ, too."""
+    """Return the colour of a share of the largest value; the square root spreads small shares."""
     place = sqrt(min(max(share, 0.0), 1.0)) * (len(COLOURS) - 1)
     i = min(int(place), len(COLOURS) - 2)
     mixed = [
@@ -85,7 +87,9 @@ def _box(node: DrawnNode, width: float, x: float, y: float, share: float | None)
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
-    """Through the points, upright at each, from the lower side of a box to the upper of another."""
+    """Return an SVG path through the points, vertical at each, from the bottom of a box to the top
+    of another.
+    """
     points = [*points]
     points[0] = points[0][0], points[0][1] + HEIGHT / 2
     points[-1] = points[-1][0], points[-1][1] - HEIGHT / 2

@@ -1,7 +1,7 @@
 """The No-U-Turn sampler as one symcomp program, for any log density with a gradient.
 
-Here belong transitions, their adaptation and the compiled sampler; what knows PyMC is in
-``symcomp.pymc``.
+Transitions, their adaptation and the compiled sampler belong here; code that imports PyMC belongs
+in ``symcomp.pymc``.
 """
 
 from symcomp.nuts.program import Chain, Sampler, compile_sampler

@@ -23,19 +23,21 @@ class StepSize(NamedTuple):
     log_start: Any
 
 
-# gamma, kappa and t_0 there.
+# gamma, kappa and t_0 in the paper
 SHRINKAGE, FORGETTING, EARLY = 0.05, 0.75, 10.0
 
 
 def first_step_size(start: float) -> StepSize:
-    """The state before the first transition."""
+    """Return the state before the first transition."""
     log = np.log(np.float64(start))
     zero, one, goal = np.float64(0), np.float64(1), np.log(10 * np.float64(start))
     return StepSize(log, log, zero, one, goal)
 
 
 def adapted_step_size(now: StepSize, accept: Any, target: Any, tuning: Any) -> StepSize:
-    """The state after a transition with this mean acceptance; the same if it is not tuned."""
+    """Return the state after a transition with this mean acceptance; unchanged if ``tuning`` is
+    false.
+    """
     weight = 1.0 / (now.count + EARLY)
     error = (1.0 - weight) * now.error + weight * (target - accept)
     log_step = now.log_start - error * T.sqrt(now.count) / SHRINKAGE
@@ -73,18 +75,19 @@ FIRST_WEIGHT = 10.0
 
 
 def first_mass_matrix(mean: np.ndarray) -> MassMatrix:
-    """The state before the first transition: variances of 1, which count as ten draws."""
+    """Return the state before the first transition: variances of 1, with the weight of ten draws.
+    """
     ones, zeros = np.ones_like(mean), np.zeros_like(mean)
     used = Variance(mean.copy(), ones * FIRST_WEIGHT, np.float64(FIRST_WEIGHT))
     return MassMatrix(ones, used, Variance(zeros, zeros, np.float64(0)), np.int64(0))
 
 
 def adapted_mass_matrix(now: MassMatrix, draw: Any, tuning: Any) -> MassMatrix:
-    """The state after a draw; the same if it is not tuned."""
+    """Return the state after a draw; unchanged if ``tuning`` is false."""
     counted = T.and_(tuning, T.gt(now.count, DISCARDED))
     used, following = (_with_draw(v, draw, counted) for v in (now.used, now.next))
     reads = T.and_(tuning, T.gt(now.count, WINDOW))
-    # A window of no draws is not read: the quotient is replaced.
+    # Avoid 0 / 0: the quotient of an empty window is computed but not selected.
     variance = T.switch(reads, used.squares / T.maximum(used.count, 1.0), now.variance)
     ends = T.and_(tuning, T.and_(T.gt(now.count, 0), T.eq(now.count % WINDOW, 0)))
     used = Variance(*(T.switch(ends, a, b) for a, b in zip(following, used, strict=True)))

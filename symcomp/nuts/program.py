@@ -25,7 +25,7 @@ from symcomp.ops.random.state import words_of
 from symcomp.scan.loop import filled, leaves
 from symcomp.scan_module import loop
 
-#: While tuning, the first trajectories double less often.
+#: While tuning, the depth of the first trajectories has a lower limit.
 EARLY_DEPTH, EARLY_DRAWS = 8, 200
 
 #: Statistics of a transition, in the order in which the program gives them: PyMC's names.
@@ -52,7 +52,7 @@ class Sampler:
     Attributes
     ----------
     density : Function
-        From a position to the log density and its gradient there.
+        Maps a position to the log density and its gradient there.
     program : Function
         Transitions of one chain; called from several threads at once, it samples several chains.
     size : int
@@ -64,7 +64,7 @@ class Sampler:
     size: int
 
     def begin(self, position: Any, random: Any, mean: Any = None) -> Chain:
-        """A chain that is at ``position``.
+        """Return a chain that is at ``position``.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class Sampler:
             With a finite log density.
         random : numpy.random.Generator
         mean : array_like, optional
-            Where the mean of the draws is first thought to be; by default ``position``.
+            The first estimate of the mean of the draws; by default ``position``.
 
         Raises
         ------
@@ -104,11 +104,11 @@ class Sampler:
         chain : Chain
         count : int
         tuning : bool
-            Whether step size and mass matrix adapt.
+            If true, step size and mass matrix adapt.
         target : float
             The mean acceptance that the step size aims at.
         most_depth : int
-            How often a trajectory doubles at most; no more than the sampler was compiled for.
+            The most doublings of a trajectory; no more than the sampler was compiled for.
 
         Returns
         -------
@@ -128,11 +128,11 @@ def compile_sampler(density: LogDensity, size: int, most_depth: int = 10) -> Sam
     Parameters
     ----------
     density : callable
-        From a float64 vector to the log density, a scalar, and its gradient.
+        Maps a float64 vector to the log density, a scalar, and its gradient.
     size : int
         The length of the vector.
     most_depth : int
-        How often a trajectory doubles at most.
+        The most doublings of a trajectory.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def compile_sampler(density: LogDensity, size: int, most_depth: int = 10) -> Sam
 
 
 def _symbolic_chain(size: int) -> Chain:
-    """A chain of variables."""
+    """Return a chain of variables."""
     point = np.zeros(size)
     nothing = np.float64(0)
     model = Chain(
@@ -189,7 +189,7 @@ def _symbolic_chain(size: int) -> Chain:
 def _advanced(
     density: LogDensity, chain: Chain, tuning: Any, target: Any, depth: Any, rows: int
 ) -> Any:
-    """The chain after a transition, and what is kept of it."""
+    """Return the chain after a transition, and the values to record of it."""
     log_step = T.switch(tuning, chain.step_size.log_step, chain.step_size.log_average)
     early = T.and_(tuning, T.lt(chain.draws, EARLY_DRAWS))
     most_depth = T.switch(early, T.minimum(depth, EARLY_DEPTH), depth)

@@ -49,9 +49,9 @@ class Proposal(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """What is known of a trajectory, or of the half of it that is being built.
+    """Weights and momenta of a trajectory, or of the half of it that is being built.
 
-    ``log_weight``: of the sum of weights. ``momenta``: the sum of the momenta of its points.
+    ``log_weight``: logarithm of the sum of weights. ``momenta``: sum of the momenta of the points.
     """
 
     proposal: Proposal
@@ -60,8 +60,8 @@ class Tree(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Of the first leaves of subtrees that are not complete: their momenta, those of the leaves
-    before, and the sums of momenta before; a row for each depth.
+    """State of the incomplete subtrees: the momenta of their first leaves, of the leaves before,
+    and the sums of momenta before; a row for each depth.
     """
 
     first: Any
@@ -91,7 +91,7 @@ class Trajectory(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """What a transition gives: the next point of the chain, and statistics of the trajectory."""
+    """The result of a transition: the next point of the chain, and statistics of the trajectory."""
 
     proposal: Proposal
     depth: Any
@@ -177,7 +177,7 @@ def _kinetic(momentum: Any, variance: Any) -> Any:
 def _begin(
     start: Proposal, momentum: Any, energy: Any, forward: Any, rows: int, random: Any
 ) -> Trajectory:
-    """The trajectory of one point."""
+    """Return the trajectory of one point."""
     point = State(start.position, momentum, start.gradient)
     proposal = Proposal(start.position, start.gradient, start.logp, energy)
     whole = Tree(proposal, T.constant(0.0), momentum)
@@ -194,7 +194,7 @@ def _begin(
 def _leapfrog(
     density: LogDensity, now: Trajectory, variance: Any, step_size: Any, start: Any, most_depth: Any
 ) -> tuple[Trajectory, Any]:
-    """One leaf more; and, if that completes the new half of the trajectory, one doubling more."""
+    """Add one leaf; if it completes the new half of the trajectory, double the trajectory."""
     random, u = standard_uniform(now.random, size=[3])
     signed = T.switch(now.forward, step_size, -step_size)
     middle = now.end.momentum + 0.5 * signed * now.end.gradient
@@ -229,14 +229,16 @@ def _leapfrog(
 
 
 def _with_leaf(half: Tree, leaf: Proposal, momentum: Any, log_weight: Any, u: Any) -> Tree:
-    """The new half with one point more, which is its proposal as often as its weight says."""
+    """Return the new half with one more point, which becomes its proposal with a probability given
+    by its weight.
+    """
     weight = T.logaddexp(half.log_weight, log_weight)
     taken = T.lt(T.log(u), log_weight - weight)
     return Tree(_chosen(taken, leaf, half.proposal), weight, half.momenta + momentum)
 
 
 def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
-    """The trajectory and its new half as one, and the begin of the next half."""
+    """Return the trajectory joined with its new half, and the start of the next half."""
     whole, half, forward = now.whole, now.half, now.forward
     taken = T.lt(T.log(u), half.log_weight - whole.log_weight)
     momenta = whole.momenta + half.momenta
@@ -248,7 +250,7 @@ def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
     near = T.switch(forward, now.right.momentum, now.left.momentum)
     far = T.switch(forward, now.left.momentum, now.right.momentum)
     last = now.end.momentum
-    # Of the whole, and of each half with the first point of the other.
+    # Test the whole, and each half together with the first point of the other half.
     turning = T.or_(
         _turns(momenta, far, last, variance),
         T.or_(
@@ -270,13 +272,13 @@ def _doubled(now: Trajectory, variance: Any, u: Any, v: Any) -> Trajectory:
 
 
 def _turns(momenta: Any, one: Any, other: Any, variance: Any) -> Any:
-    """Whether a sum of momenta points against the velocity at one of two ends."""
+    """Tell whether a sum of momenta points against the velocity at one of two ends."""
     along = momenta * variance
     return T.or_(T.le(T.sum(along * one, axis=-1), 0.0), T.le(T.sum(along * other, axis=-1), 0.0))
 
 
 def _remembered(now: Trajectory, momentum: Any) -> Rows:
-    """The rows, with that of the subtrees that begin at this leaf if it is even.
+    """Return the rows, updated for the subtrees that begin at this leaf if its number is even.
 
     Row j is that of leaves whose number has j ones before its last digit.
     """
@@ -291,9 +293,10 @@ def _remembered(now: Trajectory, momentum: Any) -> Rows:
 
 
 def _half_turns(leaf: Any, rows: Rows, momenta: Any, end: State, variance: Any) -> Any:
-    """Whether one of the subtrees that an odd leaf completes turns.
+    """Tell whether one of the subtrees completed by an odd leaf makes a U-turn.
 
-    It completes as many as its number has ones at the end; the largest began in the lowest row.
+    The number of subtrees completed is the number of trailing ones of the leaf's number; the
+    largest began in the lowest row.
     """
     top = _ones(T.right_shift(leaf, 1), rows.first)
     complete = _ones(T.bitwise_and(leaf, T.invert(leaf + 1)), rows.first)
@@ -313,17 +316,17 @@ def _half_turns(leaf: Any, rows: Rows, momenta: Any, end: State, variance: Any) 
 
 
 def _numbers(rows: Any) -> Any:
-    """0, 1, .. for each row."""
+    """Return 0, 1, ... for each row."""
     return T.constant(np.arange(rows.type.shape[0]))
 
 
 def _ones(number: Any, rows: Any) -> Any:
-    """How many ones the binary form of a number has."""
+    """Return the number of ones in the binary form of a number."""
     return T.sum(T.bitwise_and(T.right_shift(number, _numbers(rows)), 1))
 
 
 def _chosen(condition: Any, x: Any, y: Any) -> Any:
-    """``x`` or ``y``, which are nested alike."""
+    """Select ``x`` or ``y``, named tuples of equal structure."""
     if not isinstance(x, tuple):
         return x if x is y else T.switch(condition, x, y)
     parts = [_chosen(condition, a, b) for a, b in zip(x, y, strict=True)]

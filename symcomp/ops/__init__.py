@@ -1,1 +1,3 @@
-"""Ops: what a node may compute. Each states its types, shapes, NumPy meaning and derivatives."""
+"""The ops, and the functions that apply them. Each op states its types, shapes, NumPy meaning and
+derivatives.
+"""

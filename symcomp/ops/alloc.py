@@ -52,8 +52,7 @@ class Alloc(Op):
         return self._fill(value, np.empty(shape, value.dtype))
 
     def bind(self, node: Apply) -> Any:
-        """``perform`` that refuses to stretch axes of ``value`` not known to be 1, as broadcasting
-        does.
+        """Return ``perform``, checking that axes of ``value`` not known to be 1 are not stretched.
         """
         fixed = self._fixed(node)
 
@@ -85,7 +84,7 @@ class Alloc(Op):
 
     @staticmethod
     def _fixed(node: Apply) -> list[int]:
-        """The axes of ``value`` that may not be stretched."""
+        """Return the axes of ``value`` that may not be stretched."""
         return [a for a, n in enumerate(node.inputs[0].type.shape) if n is None]
 
     @staticmethod
@@ -115,7 +114,8 @@ class Alloc(Op):
 
 
 def sum_to(g: Any, value: TensorVariable) -> Any:
-    """``g`` summed over the axes along which ``value`` was stretched or extended in front."""
+    """Return ``g`` summed over the axes along which ``value`` was stretched or extended in front.
+    """
     offset = g.ndim - value.ndim
     g = g.sum(axis=tuple(range(offset))) if offset else g
     stretched = [a for a, n in enumerate(value.type.shape) if n == 1 and g.type.shape[a] != 1]
@@ -123,7 +123,7 @@ def sum_to(g: Any, value: TensorVariable) -> Any:
 
 
 def alloc(value: Any, *shape: Any) -> TensorVariable:
-    """A tensor of the given shape filled with ``value``, which is broadcast.
+    """Return a tensor of the given shape filled with ``value``, which is broadcast.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _is_length(n: Any) -> bool:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
-    """A tensor of the given shape filled with ``fill_value``.
+    """Return a tensor of the given shape filled with ``fill_value``.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def _filled(name: str, shape: Any, value: TensorVariable) -> TensorVariable:
 
 
 def zeros(shape: Any, dtype: Any = None) -> TensorVariable:
-    """Zeros, by default of dtype floatX.
+    """Return zeros, by default of dtype floatX.
 
     Parameters
     ----------
@@ -183,17 +183,39 @@ def zeros(shape: Any, dtype: Any = None) -> TensorVariable:
 
 
 def ones(shape: Any, dtype: Any = None) -> TensorVariable:
-    """Ones, by default of dtype floatX; see ``zeros``."""
+    """Return ones, by default of dtype floatX; see ``zeros``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.ones((2, 3)).eval()
+    array([[1., 1., 1.],
+           [1., 1., 1.]])
+    """
     return _filled("ones", shape, constant(np.ones((), resolve_dtype(dtype))))
 
 
 def empty(shape: Any, dtype: Any = None) -> TensorVariable:
-    """A tensor whose elements are meant to be overwritten; they are zeros."""
+    """Return a tensor whose elements are meant to be overwritten; they are zeros.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.empty((2, 3)).type
+    TensorType(float64, (2, 3))
+    """
     return _filled("empty", shape, constant(np.zeros((), resolve_dtype(dtype))))
 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
-    """A tensor of the shape of ``a`` filled with ``fill_value``."""
+    """Return a tensor of the shape of ``a`` filled with ``fill_value``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.full_like(T.dvector("x"), 7.0).eval({"x": [1.0, 2.0]})
+    array([7., 7.])
+    """
     a = as_tensor_variable(a)
     value = cast(as_tensor_variable(fill_value), a.dtype if dtype is None else dtype)
     z = Alloc()(value, *[as_length(n, "full_like") for n in shape_tuple(a)])
@@ -203,7 +225,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None) -> TensorVariable:
 
 
 def zeros_like(model: Any, dtype: Any = None, opt: bool = False) -> TensorVariable:
-    """Zeros of the shape, and by default the dtype, of ``model``.
+    """Return zeros of the shape, and by default the dtype, of ``model``.
 
     Parameters
     ----------
@@ -223,17 +245,31 @@ def zeros_like(model: Any, dtype: Any = None, opt: bool = False) -> TensorVariab
 
 
 def ones_like(model: Any, dtype: Any = None, opt: bool = False) -> TensorVariable:
-    """Ones of the shape, and by default the dtype, of ``model``."""
+    """Return ones of the shape, and by default the dtype, of ``model``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.ones_like([1.0, 2.0]).eval()
+    array([1., 1.])
+    """
     return full_like(model, constant(np.ones((), as_tensor_variable(model).dtype)), dtype)
 
 
 def empty_like(prototype: Any, dtype: Any = None) -> TensorVariable:
-    """``zeros_like``; the elements are meant to be overwritten."""
+    """Return ``zeros_like``; the elements are meant to be overwritten.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.empty_like(T.dmatrix("x")).type
+    TensorType(float64, (None, None))
+    """
     return zeros_like(prototype, dtype)
 
 
 def fill(a: Any, b: Any) -> TensorVariable:
-    """``b`` broadcast to the shape of ``a``.
+    """Return ``b`` broadcast to the shape of ``a``.
 
     Examples
     --------
@@ -246,7 +282,7 @@ def fill(a: Any, b: Any) -> TensorVariable:
 
 
 def broadcast_to(x: Any, shape: Any) -> TensorVariable:
-    """``x`` stretched to ``shape``; only axes known to have length 1 are stretched.
+    """Return ``x`` stretched to ``shape``; only axes known to have length 1 are stretched.
 
     Examples
     --------
@@ -260,7 +296,7 @@ def broadcast_to(x: Any, shape: Any) -> TensorVariable:
 
 
 def broadcast_arrays(*args: Any) -> list[TensorVariable]:
-    """All tensors stretched to their common shape.
+    """Stretch all tensors to their common shape.
 
     Examples
     --------
@@ -277,7 +313,7 @@ def broadcast_arrays(*args: Any) -> list[TensorVariable]:
 
 
 def common_lengths(name: str, tensors: Sequence[TensorVariable]) -> list[Any]:
-    """The lengths that tensors of one rank broadcast to: ints, or scalar variables."""
+    """Return the lengths that tensors of one rank broadcast to: ints, or scalar variables."""
     static = broadcast_static(name, [x.type.shape for x in tensors])
     lengths: list[Any] = []
     for axis, n in enumerate(static):

@@ -15,7 +15,7 @@ from symcomp.ops.shape import normalize_axes, normalize_axis
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> TensorVariable:
-    """``x`` with its axes permuted; reversed by default. A view.
+    """Return ``x`` with its axes permuted; reversed by default. A view.
 
     Parameters
     ----------
@@ -45,7 +45,15 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> TensorVariable:
 
 
 def matrix_transpose(x: Any) -> TensorVariable:
-    """``x`` with its last two axes exchanged."""
+    """Return ``x`` with its last two axes exchanged.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.matrix_transpose(T.dtensor3("x")).eval({"x": [[[1.0, 2.0]]]})
+    array([[[1.],
+            [2.]]])
+    """
     x = as_tensor_variable(x)
     if x.ndim < 2:
         raise ShapeError(f"matrix_transpose: {x} ({x.type}) has fewer than 2 axes")
@@ -53,7 +61,7 @@ def matrix_transpose(x: Any) -> TensorVariable:
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> TensorVariable:
-    """``x`` with two axes exchanged.
+    """Return ``x`` with two axes exchanged.
 
     Examples
     --------
@@ -69,8 +77,8 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> TensorVariable:
 
 
 def moveaxis(x: Any, source: Any, destination: Any) -> TensorVariable:
-    """``x`` with the axes ``source`` moved to the places ``destination``; the others keep their
-    order.
+    """Return ``x`` with the axes ``source`` moved to the places ``destination``; the others keep
+    their order.
 
     Examples
     --------
@@ -94,30 +102,51 @@ def moveaxis(x: Any, source: Any, destination: Any) -> TensorVariable:
 
 
 def shape_padleft(x: Any, n_ones: int = 1) -> TensorVariable:
-    """``x`` with ``n_ones`` axes of length 1 in front."""
+    """Return ``x`` with ``n_ones`` axes of length 1 in front.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.shape_padleft(T.dvector("x")).type
+    TensorType(float64, (1, None))
+    """
     x = as_tensor_variable(x)
     return dimshuffle(x, *["x"] * as_rank(n_ones, "shape_padleft", "n_ones"), *range(x.ndim))
 
 
 def shape_padright(x: Any, n_ones: int = 1) -> TensorVariable:
-    """``x`` with ``n_ones`` axes of length 1 behind."""
+    """Return ``x`` with ``n_ones`` axes of length 1 behind.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.shape_padright(T.dvector("x"), 2).type
+    TensorType(float64, (None, 1, 1))
+    """
     x = as_tensor_variable(x)
     return dimshuffle(x, *range(x.ndim), *["x"] * as_rank(n_ones, "shape_padright", "n_ones"))
 
 
 def shape_padaxis(x: Any, axis: int) -> TensorVariable:
-    """``x`` with an axis of length 1 inserted, which is ``axis`` of the result."""
+    """Return ``x`` with an axis of length 1 inserted, which is ``axis`` of the result.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.shape_padaxis(T.dvector("x"), 1).type
+    TensorType(float64, (None, 1))
+    """
     return expand_dims(x, axis)
 
 
 def expand_dims(x: Any, axis: Any) -> TensorVariable:
-    """``x`` with axes of length 1 inserted.
+    """Return ``x`` with axes of length 1 inserted.
 
     Parameters
     ----------
     x : tensor_like
     axis : int or sequence of int
-        Where the new axes are in the result.
+        The positions of the new axes in the result.
 
     Examples
     --------
@@ -134,14 +163,14 @@ def expand_dims(x: Any, axis: Any) -> TensorVariable:
 
 
 def squeeze(x: Any, axis: Any = None) -> TensorVariable:
-    """``x`` without axes of length 1.
+    """Return ``x`` without axes of length 1.
 
     Parameters
     ----------
     x : tensor_like
     axis : int or sequence of int, optional
-        Which to drop; their lengths must be 1 when the function runs. By default all known to have
-        length 1.
+        The axes to drop; their lengths must be 1 when the function runs. By default all known to
+        have length 1.
 
     Examples
     --------
@@ -158,24 +187,52 @@ def squeeze(x: Any, axis: Any = None) -> TensorVariable:
 
 
 def atleast_Nd(x: Any, n: int = 1, left: bool = True) -> TensorVariable:
-    """``x`` with axes of length 1 added, in front or behind, up to ``n`` axes."""
+    """Return ``x`` with axes of length 1 added, in front or behind, up to ``n`` axes.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.atleast_Nd([1.0, 2.0], n=3).type
+    TensorType(float64, (1, 1, 2))
+    """
     x, n = as_tensor_variable(x), as_rank(n, "atleast_Nd", "n")
     missing = max(n - x.ndim, 0)
     return with_rank(x, max(n, x.ndim)) if left else shape_padright(x, missing)
 
 
 def atleast_1d(x: Any) -> TensorVariable:
-    """``x`` with at least 1 axis."""
+    """Return ``x`` with at least 1 axis.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.atleast_1d(3.0).eval()
+    array([3.])
+    """
     return atleast_Nd(x, 1)
 
 
 def atleast_2d(x: Any) -> TensorVariable:
-    """``x`` with at least 2 axes, added in front."""
+    """Return ``x`` with at least 2 axes, added in front.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.atleast_2d([1.0, 2.0]).eval()
+    array([[1., 2.]])
+    """
     return atleast_Nd(x, 2)
 
 
 def atleast_3d(x: Any) -> TensorVariable:
-    """``x`` with at least 3 axes, placed as NumPy does: (1, n, 1), (n, m, 1)."""
+    """Return ``x`` with at least 3 axes, placed as NumPy does: (1, n, 1), (n, m, 1).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.atleast_3d([1.0, 2.0]).type
+    TensorType(float64, (1, 2, 1))
+    """
     x = as_tensor_variable(x)
     x = shape_padleft(x) if x.ndim == 1 else x
     return atleast_Nd(x, 3, left=x.ndim == 0)

@@ -1,6 +1,6 @@
-"""Products of matrices with what is done to them next, in one call of BLAS.
+"""Matrix products together with the scaling and addition that one call of BLAS does.
 
-Users do not write these: rewriting puts them in the place of ``beta * C + alpha * dot(A, B)``.
+Rewriting creates these ops in place of ``beta * C + alpha * dot(A, B)``; users do not apply them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Multiply = Callable[[Any, Any, Any, bool, bool], Any]
 
 @record
 class _BlasOp(Op):
-    """What the ops of this module share: named arguments of fixed rank, all of one dtype."""
+    """Base of the ops of this module: named arguments of fixed rank, all of one dtype."""
 
     # (name, rank) of each argument.
     arguments: ClassVar[tuple[tuple[str, int], ...]] = ()
@@ -55,7 +55,7 @@ class _BlasOp(Op):
                 )
 
     def _refuse(self, *shapes: Any) -> ShapeError:
-        """The error for shapes that do not fit."""
+        """Return the error for shapes that do not fit."""
         named = [name for name, rank in self.arguments if rank]
         shown = ", ".join(
             f"{name} {tuple('?' if n is None else n for n in shape)}".replace("'", "")
@@ -64,7 +64,9 @@ class _BlasOp(Op):
         return ShapeError(f"{self}: the shapes do not fit: {shown}; nothing is stretched here")
 
     def _merged(self, inputs: Sequence[TensorVariable], *equal: Any) -> list[int | None]:
-        """What is known of each group of equal lengths; raise if two of one group differ."""
+        """Return the length of each group of equal lengths, or None; raise if two of one group
+        differ.
+        """
         result: list[int | None] = []
         for group in equal:
             known = {n for n in group if n is not None}
@@ -81,14 +83,14 @@ class _BlasOp(Op):
 
 
 def _transposed(x: Any, flag: bool) -> Any:
-    """``x``, or with its last two axes exchanged: of an array or a variable."""
+    """Return ``x``, an array or a variable, with its last two axes exchanged if ``flag``."""
     if not flag:
         return x
     return matrix_transpose(x) if isinstance(x, TensorVariable) else x.swapaxes(-1, -2)
 
 
 def _shape(x: StaticShape, flag: bool) -> StaticShape:
-    """The static shape with its last two axes exchanged if ``flag``."""
+    """Return the static shape with its last two axes exchanged if ``flag``."""
     return (*x[:-2], x[-1], x[-2]) if flag else x
 
 
@@ -97,12 +99,12 @@ def _conj(x: Any) -> Any:
 
 
 def _total(x: Any, y: Any) -> Any:
-    """The sum of x times y conjugated, over all axes."""
+    """Return the sum of x times y conjugated, over all axes."""
     return sum_(mul(x, _conj(y)))
 
 
 def _added(terms: Sequence[Any]) -> Any:
-    """The sum of the terms; None for none."""
+    """Return the sum of the terms; None if there are none."""
     total = None
     for term in terms:
         total = term if total is None else total + term
@@ -112,7 +114,7 @@ def _added(terms: Sequence[Any]) -> Any:
 def _product_grads(
     multiply: Multiply, alpha: Any, a: Any, b: Any, gz: Any, flags: tuple[bool, bool]
 ) -> tuple[Any, Any]:
-    """The gradients of a and b through alpha op(a) op(b)."""
+    """Return the gradients of a and b through alpha op(a) op(b)."""
     (trans_a, trans_b), alpha, a, b = flags, _conj(alpha), _conj(a), _conj(b)
     ga = multiply(alpha, b, gz, trans_b, True) if trans_a else multiply(
         alpha, gz, b, False, not trans_b
@@ -175,7 +177,7 @@ class ScaledDot(_BlasOp):
 
 
 def _with(values: Sequence[Any], position: int, value: Any) -> list[Any]:
-    """``values`` with one exchanged."""
+    """Return ``values`` with the one at ``position`` replaced."""
     return [*values[:position], value, *values[position + 1 :]]
 
 
@@ -186,7 +188,7 @@ class _Updating(_BlasOp):
     inplace: bool = False
 
     def compute(self, z: Any, *args: Any) -> Any:
-        """The result, in ``z``: the first argument, another array, or None for a new one."""
+        """Compute the result in ``z``: the first argument, another array, or None for a new one."""
         raise NotImplementedError
 
     def perform(self, *args: Any) -> Any:
@@ -200,7 +202,7 @@ class _Updating(_BlasOp):
 
     @property
     def destroy_map(self) -> Any:  # type: ignore[override]
-        """From ``inplace``."""
+        """The first input if ``inplace``."""
         return {0: (0,)} if self.inplace else {}
 
 
@@ -265,8 +267,8 @@ class _Accumulating(_Updating):
 
 
 def _updated(z: Any, c: Any, beta: Any, update: Callable[[Any], Any], *read: Any) -> np.ndarray:
-    """What ``update`` makes of c, or of a copy of it in z (None: in a new array); c may share
-    memory with what is read.
+    """Apply ``update`` to c, or to a copy of c in z (None: in a new array); c may share memory with
+    ``reads``.
     """
     if z is None:
         return update(blas.start_of(c, beta))
@@ -281,7 +283,7 @@ def _updated(z: Any, c: Any, beta: Any, update: Callable[[Any], Any], *read: Any
 
 
 def _known_first(node: Apply, shape: Sequence[Any]) -> tuple[Any, ...]:
-    """The lengths of the output, from ``shape`` where its type does not know them."""
+    """Return the shape of the output: known lengths from its type, others from ``shape``."""
     static = node.outputs[0].type.shape
     return tuple(n if known is None else known for n, known in zip(shape, static, strict=True))
 

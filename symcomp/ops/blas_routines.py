@@ -1,7 +1,7 @@
 """Calls of BLAS on arrays as they lie in memory: a C-ordered matrix is a transposed Fortran one.
 
-What BLAS does not take as it is (a stride inside the rows and columns, nothing to sum, a factor 0,
-for which it would not read what may hold NaN) goes through NumPy, with the same values.
+Operands that BLAS cannot take (strides inside rows and columns, empty sums, a factor 0 that would
+hide NaN) go through NumPy, with the same values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from symcomp.lazy import lazy_module
 
 blas = lazy_module("scipy.linalg.blas")
 
-# The dtypes that BLAS has.
+# The dtypes of BLAS
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
@@ -29,7 +29,9 @@ def _routine(name: str, dtype: np.dtype) -> Callable[..., Any]:
 
 
 def _as_fortran(x: Any) -> tuple[Any, int] | None:
-    """``x`` as a Fortran-ordered array and whether that is transposed; None if neither is."""
+    """Return ``x`` as a Fortran-ordered array and whether it is transposed; None if neither order
+    fits.
+    """
     if not _is_native(x):
         return None
     if x.flags.f_contiguous:
@@ -38,17 +40,19 @@ def _as_fortran(x: Any) -> tuple[Any, int] | None:
 
 
 def _is_native(*arrays: Any) -> bool:
-    """False if bytes are in the other order, which SciPy does not see."""
+    """Tell whether all arrays are in native byte order; SciPy does not check."""
     return all(x.dtype.isnative for x in arrays)
 
 
 def _writable(z: Any) -> bool:
-    """True if BLAS writes into the memory of ``z`` itself."""
+    """Tell whether BLAS writes into the memory of ``z`` itself."""
     return bool(z.size and z.flags.forc and z.flags.behaved and _is_native(z))
 
 
 def start_of(c: Any, beta: Any) -> Any:
-    """A new array for ``beta c + ...``: a copy of ``c``, or nothing if beta is 0."""
+    """Return a new array for ``beta c + ...``: a copy of ``c``, or an uninitialized array if beta
+    is 0.
+    """
     dtype = c.dtype.newbyteorder("=")
     return np.empty(c.shape, dtype) if beta == 0 else np.array(c, dtype, order="K")
 
@@ -107,7 +111,7 @@ def batched_gemm(z: Any, alpha: Any, x: Any, y: Any, beta: Any) -> Any:
 
 
 def _for_matmul(x: Any) -> Any:
-    """``x``, copied if neither its rows nor its columns lie together: matmul would go without
+    """Return ``x``, copied if neither its rows nor its columns are contiguous: matmul would not use
     BLAS.
     """
     return x if x.itemsize in x.strides[-2:] else np.ascontiguousarray(x)

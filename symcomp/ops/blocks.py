@@ -1,4 +1,5 @@
-"""Arrays cut into blocks: how the operands of a loop lie, and what part of each a block takes."""
+"""Divide arrays into blocks: the layout of the operands of a loop, and the part of each in a block.
+"""
 
 from __future__ import annotations
 
@@ -45,19 +46,19 @@ def _cut(shape: Sequence[int], size: int) -> Iterator[Index]:
 
 
 class Layout:
-    """The operands of one loop, their axes in the order in which they lie in memory; as one axis
-    if elements follow one another in all.
+    """The operands of one loop, their axes sorted by stride; merged into one axis if all operands
+    are contiguous.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the loop.
+        The shape of the loop.
     values : sequence of array
         The operands; one axis of each for one of the loop.
     stretched : sequence of tuple of bool
-        Of which axes an operand has one element only.
+        For each operand, the axes along which it has a single element.
     flatten : bool
-        Whether the axes may be made one.
+        If true, the axes may be merged into one.
     """
 
     def __init__(
@@ -86,17 +87,17 @@ class Layout:
         self.operands = operands
 
     def axes(self, axes: Collection[int]) -> tuple[int, ...]:
-        """Where ``axes`` of the loop are here."""
+        """Return the positions of ``axes`` of the loop in this layout."""
         found = tuple(i for i, a in enumerate(self.order) if a in axes)
         return (0,) * bool(found) if self.flat else found
 
     def part(self, index: Index) -> list[Any]:
-        """What the block at ``index`` takes of each operand."""
+        """Return the part of each operand in the block at ``index``."""
         return [v[masked(index, p)] for v, p in zip(self.operands, self.stretched, strict=True)]
 
     def adopted(self, array: Any) -> Any:
-        """An array with the axes of the loop, with those of this layout; None if it is none for all
-        elements, or its own elements do not follow one another.
+        """Return a view of ``array`` with the axes of this layout; None if it has not the loop's
+        shape, or its axes cannot be merged.
         """
         if array is None or array.shape != self._full_shape:
             return None
@@ -106,7 +107,8 @@ class Layout:
         return ordered
 
     def restored(self, array: Any) -> Any:
-        """An array with the axes of this layout, with those of the loop."""
+        """Return a view of ``array``, which has the axes of this layout, with the axes of the loop.
+        """
         if not self.flat:
             return array.transpose(self._back)
         ordered = [self._full_shape[a] if array.size != 1 else 1 for a in self.order]
@@ -114,5 +116,5 @@ class Layout:
 
 
 def masked(index: Index, stretched: Pattern) -> Index:
-    """``index``, for an array that has one element only along some axes."""
+    """Return ``index`` for an array with length 1 along the ``stretched`` axes."""
     return tuple(EVERYTHING if one else s for s, one in zip(index, stretched, strict=True))

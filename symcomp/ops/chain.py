@@ -1,6 +1,6 @@
-"""The chain rule inside one op: derivatives of an op that stands for several nodes, from theirs.
+"""The chain rule inside one op: derivatives of an op that computes a graph, from its nodes' rules.
 
-The walks over whole graphs, with their checks, are above the ops, in the layer of derivatives.
+The walks over whole graphs, with their checks, are in the layer ``autodiff``, above the ops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from symcomp.ops.convert import cast_to
 def pull_through(
     inputs: Sequence[Any], outputs: Sequence[Any], output_grads: Sequence[Any]
 ) -> list[Any]:
-    """L-op of the nodes from ``inputs`` to ``outputs``: a gradient or None for each input."""
+    """Compute the L-op of the nodes from ``inputs`` to ``outputs``: a gradient or None for each
+    input.
+    """
     gradients: dict[Variable, Any] = {}
 
     def give(x: Any, term: Any) -> None:
@@ -49,7 +51,9 @@ def pull_through(
 def push_through(
     inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
 ) -> list[Any]:
-    """R-op of the nodes from ``inputs`` to ``outputs``: a tangent or None for each output."""
+    """Compute the R-op of the nodes from ``inputs`` to ``outputs``: a tangent or None for each
+    output.
+    """
     known: dict[Variable, Any] = dict(zip(inputs, tangents, strict=True))
     for node in toposort(outputs, inputs):
         given = [known.get(x) for x in node.inputs]
@@ -64,7 +68,7 @@ def push_through(
 
 
 def _fit(x: Any, term: Any) -> Any:
-    """``term`` in the dtype of ``x``."""
+    """Return ``term`` in the dtype of ``x``."""
     if isinstance(term.type, NullType):
         return term
     if dtypes.is_complex(term.dtype) and not dtypes.is_complex(x.dtype):

@@ -1,4 +1,4 @@
-"""The Cholesky decomposition, and systems that are solved with it."""
+"""The Cholesky decomposition, and linear systems solved with it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Cholesky(MatrixOp):
         return [self._nan_where_failed(z, dz if self.lower else adjoint(dz))]
 
     def _nan_where_failed(self, z: TensorVariable, derivative: TensorVariable) -> TensorVariable:
-        """Whole matrices of NaN for those that have no decomposition, as Theano has them."""
+        """Replace derivatives of matrices that have no decomposition by NaN, as Theano does."""
         if self.on_error == "raise":
             return derivative
         failed = any_(isnan(z), axis=(-2, -1), keepdims=True)
@@ -90,13 +90,14 @@ class Cholesky(MatrixOp):
 
     @staticmethod
     def _divided(x: TensorVariable, z: TensorVariable, adjointly: bool) -> TensorVariable:
-        """The adjoint of ``z^-1 x``, or of ``z^-H x``."""
+        """Return the adjoint of ``z^-1 x``, or of ``z^-H x``."""
         solver = Solve("lower_triangular")
         return adjoint(solver.adjoint_solution(z, x) if adjointly else solver(z, x))
 
 
 def cholesky(x: Any, lower: bool = True, on_error: str = "raise") -> TensorVariable:
-    """The triangular matrix whose product with its adjoint is x.   (..., n, n) -> (..., n, n)
+    """Compute the triangular matrix whose product with its adjoint is x.   (..., n, n) -> (..., n,
+    n)
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def cholesky(x: Any, lower: bool = True, on_error: str = "raise") -> TensorVaria
         ``z z^H = x`` with a lower triangular z, and the lower triangle is read. Else ``z^H z = x``
         with an upper triangular z, and the upper triangle is read.
     on_error : {"raise", "nan"}
-        What to do with a matrix that is not positive definite: an error, or NaN as its
+        The result for a matrix that is not positive definite: an error, or NaN as its
         decomposition and as all of its gradient.
 
     Raises
@@ -131,12 +132,13 @@ def cholesky(x: Any, lower: bool = True, on_error: str = "raise") -> TensorVaria
 def cho_solve(
     c_and_lower: Any, b: Any, b_ndim: int | None = None, on_error: str = "raise"
 ) -> TensorVariable:
-    """x with ``a x = b``, where the Cholesky decomposition of a is known.
+    """Solve ``a x = b`` for x, given the Cholesky decomposition of a.
 
     Parameters
     ----------
     c_and_lower : (tensor_like, bool)
-        What ``cholesky`` gave, and whether it is lower triangular. The other triangle is not read.
+        The result of ``cholesky``, and whether it is lower triangular. The other triangle is not
+        read.
     b : tensor_like
         As for ``solve``.
     b_ndim : {1, 2}, optional

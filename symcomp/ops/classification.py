@@ -38,7 +38,7 @@ def _nll(logs: TensorVariable, y: TensorVariable) -> TensorVariable:
 
 
 def crossentropy_softmax_1hot(x: Any, y_idx: Any) -> tuple[TensorVariable, TensorVariable]:
-    """For each row of scores ``x`` minus the logarithm of the softmax of class ``y_idx``; and the
+    """Return, for each row of scores ``x``, minus the log-softmax of class ``y_idx``; and the
     softmax of all classes.
 
     Examples
@@ -57,14 +57,30 @@ def crossentropy_softmax_1hot(x: Any, y_idx: Any) -> tuple[TensorVariable, Tenso
 def crossentropy_softmax_1hot_with_bias(
     x: Any, b: Any, y_idx: Any
 ) -> tuple[TensorVariable, TensorVariable]:
-    """``crossentropy_softmax_1hot`` of ``x + b``."""
+    """Return ``crossentropy_softmax_1hot`` of ``x + b``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, b = T.constant([[0.0, 0.0]]), T.constant([0.0, 0.0])
+    >>> T.nnet.crossentropy_softmax_1hot_with_bias(x, b, [1])[0].eval()
+    array([0.69314718])
+    """
     return crossentropy_softmax_1hot(as_tensor_variable(x) + b, y_idx)
 
 
 def crossentropy_softmax_argmax_1hot_with_bias(
     x: Any, b: Any, y_idx: Any
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """``crossentropy_softmax_1hot_with_bias``, and the likeliest class of each row."""
+    """Return ``crossentropy_softmax_1hot_with_bias``, and the likeliest class of each row.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, b = T.constant([[0.0, 2.0]]), T.constant([0.0, 0.0])
+    >>> T.nnet.crossentropy_softmax_argmax_1hot_with_bias(x, b, [1])[2].eval()
+    array([1])
+    """
     scores = as_tensor_variable(x) + b
     return (*crossentropy_softmax_1hot(scores, y_idx), argmax(scores, axis=-1))
 
@@ -72,8 +88,15 @@ def crossentropy_softmax_argmax_1hot_with_bias(
 def crossentropy_softmax_max_and_argmax_1hot_with_bias(
     x: Any, b: Any, y_idx: Any
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable, TensorVariable]:
-    """``crossentropy_softmax_1hot_with_bias``, the probability of the likeliest class, and which it
-    is.
+    """Return ``crossentropy_softmax_1hot_with_bias``, and the probability and index of the
+    likeliest class.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, b = T.constant([[0.0, 2.0]]), T.constant([0.0, 0.0])
+    >>> T.nnet.crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, [1])[3].eval()
+    array([1])
     """
     nll, chances, best = crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx)
     return nll, chances, max_(chances, axis=-1), best
@@ -91,7 +114,7 @@ def h_softmax(
     b2: Any,
     target: Any = None,
 ) -> TensorVariable:
-    """Softmax in two levels: of classes, and of the outputs within a class.
+    """Compute softmax in two levels: of classes, and of the outputs within a class.
 
     Parameters
     ----------
@@ -103,13 +126,23 @@ def h_softmax(
     W2, b2 : tensor (n_classes, features, n_outputs_per_class), matrix (n_classes,
         n_outputs_per_class)
     target : integer vector or matrix, optional
-        Which output is asked for in each row.
+        The output to return in each row.
 
     Returns
     -------
     TensorVariable
         The probabilities of the targets, a vector; without ``target`` those of all outputs,
         (batch_size, n_outputs).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import symcomp.tensor as T
+    >>> x, rng = T.ones((2, 3)), np.random.default_rng(0)
+    >>> W1, W2 = rng.normal(size=(3, 2)), rng.normal(size=(2, 3, 2))
+    >>> p = T.nnet.h_softmax(x, 2, 4, 2, 2, W1, np.zeros(2), W2, np.zeros((2, 2)))
+    >>> p.sum(axis=1).eval()
+    array([1., 1.])
     """
     x, W2, b2 = as_tensor_variable(x), as_tensor_variable(W2), as_tensor_variable(b2)
     classes = softmax(dot(x, W1) + b1)
@@ -129,7 +162,7 @@ def h_softmax(
 
 
 def confusion_matrix(actual: Any, pred: Any) -> list[TensorVariable]:
-    """How often which class was taken for which.
+    """Count how often each class was predicted as each class.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Products of tensors summed without being formed, and products of many matrices in the order that
-takes the fewest operations.
+"""Sums of products that form no product array, and matrix chains multiplied in the cheapest order.
 
-Users do not write these: rewriting puts them in the place of ``sum(x * y)`` and of nested ``dot``.
+Rewriting creates these ops in place of ``sum(x * y)`` and of nested ``dot``; users do not apply
+them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from symcomp.ops.products import Dot, check_lengths
 from symcomp.ops.scalar_math import conj, mul
 from symcomp.ops.shape import require_axes
 
-# So many products are summed one after the other; longer sums would lose digits.
+# Products summed one after the other; longer plain sums would lose digits.
 BLOCK = 1 << 12
-# So many elements are copied at once, to stay in the cache.
+# Elements copied at once, so that the copy stays in the cache.
 PART = 1 << 15
 
 
@@ -96,7 +96,7 @@ def _conj(x: Any) -> Any:
 
 
 def _total(x: Any, y: Any) -> Any:
-    """The sum of all products; what does not lie together in memory is copied part by part."""
+    """Sum all products; operands that are not contiguous are copied part by part."""
     if x.flags.f_contiguous and y.flags.f_contiguous:
         x, y = x.T, y.T
     if x.flags.c_contiguous and y.flags.c_contiguous:
@@ -110,7 +110,7 @@ def _total(x: Any, y: Any) -> Any:
 
 
 def _flat_total(x: Any, y: Any) -> Any:
-    """The sum of all products of vectors: of blocks by BLAS, of their sums by pairs."""
+    """Sum all products of two vectors: blocks by BLAS, the sums of blocks pairwise."""
     whole = len(x) // BLOCK * BLOCK
     rest = np.dot(x[whole:], y[whole:])
     if not whole:
@@ -119,17 +119,17 @@ def _flat_total(x: Any, y: Any) -> Any:
     return np.sum(blocks, dtype=x.dtype) + rest
 
 
-# How a product is bracketed: the position of a factor, or a pair.
+# The parentheses of a product: the position of a factor, or a pair.
 Brackets = Any
 
 
 @record
 class MatrixChain(Op):
-    """The product of several matrices, the first and the last of which may be vectors, in the order
-    that takes the fewest multiplications for the lengths of the call.
+    """The product of several matrices (vectors may be first and last), in the order that takes the
+    fewest multiplications for the lengths of the call.
 
-    ``brackets`` is how the product was written: ((0, 1), 2) is (x y) z. So it is done where a
-    length is 0, for there NaN shows or not depending on the order.
+    ``brackets`` is the order in which the product was written: ((0, 1), 2) is (x y) z. It is used
+    if a length is 0, since the order then decides whether NaN shows.
 
     Examples
     --------
@@ -162,13 +162,15 @@ class MatrixChain(Op):
         return [self._as_written(Dot(), factors).type]
 
     def perform(self, *factors: Any) -> Any:
-        lengths = self._lengths(factors)
+        lengths = self.lengths(factors)
         brackets = self.brackets if 0 in lengths else best_brackets(tuple(lengths))
         z = bracketed(np.dot, brackets, factors)
         return np.asarray(z)
 
-    def _lengths(self, factors: Sequence[Any]) -> list[int]:
-        """Rows of the first, columns of each; a vector at an end has one row or column."""
+    def lengths(self, factors: Sequence[Any]) -> list[int]:
+        """Return the rows of the first factor and the columns of each; a vector at an end has one
+        row or column.
+        """
         lengths = [factors[0].shape[0] if factors[0].ndim == 2 else 1]
         inner = factors[0].shape[-1]
         for x in factors[1:]:
@@ -212,7 +214,7 @@ class MatrixChain(Op):
 
 
 def _number_of_factors(brackets: Brackets) -> int:
-    """Return how many factors the brackets have; 0 if they are not brackets of 0, 1, 2, ..."""
+    """Return the number of factors in the brackets; 0 if they are not brackets of 0, 1, 2, ..."""
     count = 0
     pending = [brackets]
     while pending:
@@ -229,7 +231,7 @@ def _number_of_factors(brackets: Brackets) -> int:
 def bracketed(
     product: Callable[[Any, Any], Any], brackets: Brackets, factors: Sequence[Any]
 ) -> Any:
-    """The product of factors, bracketed in this way."""
+    """Multiply the factors in the order of the brackets."""
     done: list[Any] = []
     pending: list[Any] = [brackets]
     while pending:
@@ -245,8 +247,8 @@ def bracketed(
 
 
 def in_order(brackets: Brackets) -> list[tuple[int, int]]:
-    """What each product takes, by number, in an order in which they can be made: the n factors come
-    first, then the products.
+    """Return the operand numbers of each product in executable order: the n factors come first,
+    then the products.
     """
     factors = 1 + str(brackets).count(",")
     made: list[tuple[int, int]] = []
@@ -261,8 +263,8 @@ def in_order(brackets: Brackets) -> list[tuple[int, int]]:
 
 @lru_cache(maxsize=4096)
 def best_brackets(lengths: tuple[int, ...]) -> Brackets:
-    """The brackets with the fewest multiplications, for factor k of shape (lengths[k], lengths[k +
-    1]); the first of equally good ones, from the left (dynamic programming over all intervals).
+    """Return the brackets with the fewest multiplications, for factor k of shape (lengths[k],
+    lengths[k + 1]); the leftmost of equally good ones (dynamic programming over intervals).
     """
     n = len(lengths) - 1
     best: dict[tuple[int, int], tuple[int, Brackets]] = {(i, i): (0, i) for i in range(n)}

@@ -1,4 +1,4 @@
-"""Control: lazy choice, and conditions that are checked when a function runs."""
+"""Lazy choice (IfElse), and conditions checked at run time (Assert)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class IfElse(Op):
     """z_k = x_k if the condition is true (not 0), else y_k. Inputs: condition, x_1 .. x_n, y_1 ..
     y_n.
 
-    Only what is chosen is computed: the program that an IfElse becomes has a branch for each side.
+    Only the chosen side is computed: an IfElse becomes a program with a branch for each side.
     """
 
     n_outputs: Natural
@@ -102,7 +102,7 @@ class IfElse(Op):
 
     @property
     def view_map(self) -> dict[int, tuple[int, ...]]:  # type: ignore[override]
-        """Each output is one of its two values."""
+        """Each output may share memory with either of its two values."""
         return {k: (1 + k, 1 + self.n_outputs + k) for k in range(self.n_outputs)}
 
     def __str__(self) -> str:
@@ -114,7 +114,7 @@ def _scalar(n: Any) -> TensorVariable:
 
 
 def _joined_type(x: Type, y: Type) -> Type | None:
-    """The type of both; None if there is none."""
+    """Return the common type of both; None if there is none."""
     if isinstance(x, TensorType) and isinstance(y, TensorType):
         if x.dtype != y.dtype or x.ndim != y.ndim:
             return None
@@ -125,8 +125,8 @@ def _joined_type(x: Type, y: Type) -> Type | None:
 
 
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
-    """``then_branch`` if the scalar ``condition`` is true (not 0), else ``else_branch``; only that
-    one is computed.
+    """Return ``then_branch`` if the scalar ``condition`` is true (not 0), else ``else_branch``;
+    only that side is computed.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
 
 
 def _matched(x: Any, y: Any) -> tuple[Any, Any]:
-    """The two values at their common dtype."""
+    """Return the two values at their common dtype."""
     if any(isinstance(v, Variable) and not isinstance(v, TensorVariable) for v in (x, y)):
         return x, y
     x, y = as_common(x, y)
@@ -220,7 +220,15 @@ class Assert(Op):
 
 
 def assert_op(x: Any, *conditions: Any, msg: str = "Assert failed") -> TensorVariable:
-    """``x``; when a function runs, an AssertionError if a condition is not true."""
+    """Return ``x``; at run time, raise an AssertionError if a condition is not true.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dscalar("x")
+    >>> T.assert_op(T.sqrt(x), x >= 0).eval({x: 4.0})
+    array(2.)
+    """
     return Assert(msg)(x, *conditions)
 
 

@@ -1,4 +1,4 @@
-"""From Python values to variables: constants, and the dtype of bare Python numbers."""
+"""Convert Python values to variables: constants, and the dtype of bare Python numbers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from symcomp.core.tensor import (
     refuse_masked,
 )
 from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
+from symcomp.ops.casting import cast_policy
 from symcomp.ops.dimshuffle import DimShuffle
-
-NUMBERS = (bool, int, float, complex)
 
 
 def resolve_dtype(dtype: Any) -> str:
-    """The name of ``dtype``; None and ``"floatX"`` stand for ``config.floatX``."""
+    """Return the name of ``dtype``; None and ``"floatX"`` stand for ``config.floatX``."""
     name = dtypes.canonical("floatX" if dtype is None else dtype, config.floatX)
     if dtype is not None:
         note_float64(name, stacklevel=4)
@@ -37,7 +36,9 @@ def resolve_dtype(dtype: Any) -> str:
 
 
 def note_float64(dtype: str, stacklevel: int = 3) -> None:
-    """Do what ``config.warn_float64`` says if ``dtype`` is float64 and floatX is smaller."""
+    """Warn or raise, as ``config.warn_float64`` says, if ``dtype`` is float64 and floatX is
+    smaller.
+    """
     if dtype != "float64" or config.warn_float64 == "ignore" or config.floatX == "float64":
         return
     message = f"a float64 tensor is made while config.floatX is {config.floatX}"
@@ -47,10 +48,10 @@ def note_float64(dtype: str, stacklevel: int = 3) -> None:
 
 
 def is_python_number(x: Any) -> bool:
-    """True for bool, int, float and complex themselves: the numbers that adapt to the dtype they
-    meet. For Theano NumPy's float64 scalars are floats, as Python says.
+    """Tell whether ``x`` is a bool, int, float or complex itself: a number that adapts to the dtype
+    of the tensors around it. Cast policies may add other types.
     """
-    return type(x) in NUMBERS or (type(x) is np.float64 and config.cast_policy == "theano")
+    return cast_policy().is_number(x)
 
 
 def constant(
@@ -171,7 +172,7 @@ def _has_variables(items: Sequence[Any]) -> bool:
 
 
 def with_rank(x: TensorVariable, ndim: int) -> TensorVariable:
-    """``x`` with axes of length 1 prepended, or dropped in front, up to rank ``ndim``."""
+    """Return ``x`` with axes of length 1 prepended, or dropped in front, up to rank ``ndim``."""
     if x.ndim == ndim:
         return x
     if x.ndim < ndim:
@@ -186,9 +187,9 @@ def as_common(*args: Any, like: Sequence[Any] = ()) -> list[TensorVariable]:
     """Turn all ``args`` into tensor variables; bare Python numbers adapt to the dtype of the
     others.
 
-    A number keeps the dtype of the tensors if it is of no higher kind (bool < int < float <
-    complex); an integer
-    tensor and a Python float meet at ``config.floatX`` (``cast_policy="numpy"``: float64).
+    A number keeps the dtype of the tensors if its kind is not higher (bool < int < float <
+    complex); an integer tensor and a Python float give ``config.floatX`` (``cast_policy="numpy"``:
+    float64).
 
     Parameters
     ----------
@@ -208,22 +209,20 @@ def as_common(*args: Any, like: Sequence[Any] = ()) -> list[TensorVariable]:
         return [as_tensor_variable(a) for a in args]
     met = dtypes.upcast(*known)
     fractional = any(is_python_number(a) and isinstance(a, float | complex) for a in args)
-    if dtypes.is_discrete(met) and fractional and config.cast_policy != "numpy":
-        # NumPy would widen int32 with float32 to float64; here floatX rules.
-        if config.floatX != "float64":
-            strong = [v if v is None else cast_to(v, config.floatX) for v in strong]
-        met = config.floatX
+    if dtypes.is_discrete(met) and fractional:
+        # NumPy promotes int32 with float32 to float64; here floatX has priority.
+        met = cast_policy().met_by_float(met)
+        if dtypes.is_float(met) and met != "float64":
+            strong = [v if v is None else cast_to(v, met) for v in strong]
     return [_number_as(a, met) if v is None else v for a, v in zip(args, strong, strict=True)]
 
 
 def _number_as(number: Any, met: str) -> TensorConstant:
-    """The constant that a Python number becomes among tensors of dtype ``met``."""
+    """Return the constant that a Python number becomes among tensors of dtype ``met``."""
     if isinstance(number, bool):
         return constant(number)
     if isinstance(number, int):
-        name = "int64" if met == "bool" else met
-        if config.cast_policy == "theano" and dtypes.is_discrete(met):
-            name = _wide_enough(number, met)
+        name = cast_policy().integer_among(number, met)
         if dtypes.is_discrete(name):
             limits = np.iinfo(name)
             if not limits.min <= number <= limits.max:
@@ -238,17 +237,6 @@ def _number_as(number: Any, met: str) -> TensorConstant:
         name = dtypes.to_complex("float64" if dtypes.is_discrete(met) else met)
     with np.errstate(over="ignore"):
         return constant(np.asarray(number).astype(name))
-
-
-def _wide_enough(number: int, met: str) -> str:
-    """For Theano: the first dtype that a tensor of ``met`` and an integer that is as small as the
-    number have in common.
-    """
-    for name in dtypes.INTEGERS:
-        common = dtypes.upcast(met, name)
-        if dtypes.is_discrete(common) and np.iinfo(common).min <= number <= np.iinfo(common).max:
-            return common
-    return met
 
 
 @record
@@ -314,12 +302,12 @@ def stack_first_axis(elements: Sequence[Any]) -> TensorVariable:
 
 
 def cast_to(x: TensorVariable, dtype: str) -> TensorVariable:
-    """``x`` as ``dtype``; ``x`` itself when it has it already."""
+    """Return ``x`` cast to ``dtype``; ``x`` itself if it has this dtype."""
     return x if x.dtype == dtype else x.astype(dtype)
 
 
 def as_int(value: Any, name: str, argument: str, least: int | None = None) -> int:
-    """An argument that must be an integer when the graph is built: no bool, float or variable.
+    """Return an argument as an int; raise if it is a bool, a float or a variable.
 
     Raises
     ------
@@ -340,7 +328,7 @@ def as_int(value: Any, name: str, argument: str, least: int | None = None) -> in
 
 
 def as_rank(value: Any, name: str, argument: str = "ndim") -> int:
-    """An argument that says how many axes there are."""
+    """Return an argument that is a number of axes."""
     ndim = as_int(value, name, argument, 0)
     if ndim > MOST_AXES:
         raise ValueError(f"{name}: {argument} is {ndim}; arrays have at most {MOST_AXES} axes")
@@ -348,7 +336,7 @@ def as_rank(value: Any, name: str, argument: str = "ndim") -> int:
 
 
 def constant_scalar(v: Any) -> Any:
-    """The value of a scalar that is known when the graph is built.
+    """Return the value of a scalar that is known when the graph is built.
 
     Parameters
     ----------

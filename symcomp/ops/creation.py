@@ -17,7 +17,7 @@ from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_common, as_tensor_variable, resolve_dtype
-from symcomp.ops.scalar_logic import eq, ge, le, switch
+from symcomp.ops.scalar_logic import eq, ge, gt, le, switch
 from symcomp.ops.scalar_math import abs_, cast, ceil, floor, maximum, pow, sgn
 from symcomp.ops.shape import ShapeI, as_integer, as_length, known_length, shape_tuple
 
@@ -62,7 +62,7 @@ class Arange(Op):
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> TensorVariable:
-    """Numbers from ``start`` up to, not including, ``stop``.
+    """Return the numbers from ``start`` up to, not including, ``stop``.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 
 def _checked(v: TensorVariable, holds: Callable[[Any], Any], message: str) -> TensorVariable:
-    """``v``; a ShapeError where a condition does not hold: at once if that is known."""
+    """Return ``v``; raise a ShapeError if a condition does not hold, now or at run time."""
     if not isinstance(v, TensorConstant):
         return Assert(message, ShapeError)(v, holds(v))
     if not holds(v.data):
@@ -158,8 +158,7 @@ def _arange_length(
 
 
 def _goes(start: Any, stop: Any, step: Any) -> Any:
-    """Whether a step is one towards ``stop``, and not there yet: also where it is so long that the
-    quotient is 0.
+    """Tell whether a range has elements: also if the step is so long that the quotient rounds to 0.
     """
     return ((start < stop) & (step > 0)) | ((start > stop) & (step < 0))
 
@@ -172,14 +171,14 @@ def _count(num: Any, name: str) -> TensorVariable:
 def linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
 ) -> TensorVariable:
-    """``num`` numbers evenly spaced from ``start`` to ``stop``.
+    """Return ``num`` numbers evenly spaced from ``start`` to ``stop``.
 
     Parameters
     ----------
     start, stop : scalar
     num : int or integer scalar
     endpoint : bool
-        Whether the last is ``stop``.
+        If true, the last number is ``stop``.
     dtype : optional
         By default floatX.
 
@@ -193,7 +192,7 @@ def linspace(
 
 
 def _spaced(start: Any, stop: Any, n: Any, endpoint: bool, dtype: Any = None) -> TensorVariable:
-    """``linspace`` of n numbers, which is no negative number."""
+    """Return ``linspace`` of n numbers, n not negative."""
     kind = resolve_dtype(dtype)
     work = kind if not dtypes.is_discrete(kind) else config.floatX
     first, last = (cast(as_tensor_variable(v), work) for v in (start, stop))
@@ -214,7 +213,14 @@ def logspace(
     base: float = 10.0,
     dtype: Any = None,
 ) -> TensorVariable:
-    """``base`` to the powers ``linspace(start, stop, num)``."""
+    """Return ``base`` to the powers ``linspace(start, stop, num)``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.logspace(0, 3, 4).eval()
+    array([   1.,   10.,  100., 1000.])
+    """
     points = _spaced(start, stop, _count(num, "logspace"), endpoint)
     return cast(pow(base, points), resolve_dtype(dtype))
 
@@ -222,7 +228,7 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None
 ) -> TensorVariable:
-    """``num`` numbers of one sign from ``start`` to ``stop`` with equal ratios.
+    """Return ``num`` numbers of one sign from ``start`` to ``stop`` with equal ratios.
 
     Examples
     --------
@@ -242,19 +248,19 @@ def geomspace(
 
 
 def _rows_columns(n: Any, m: Any) -> tuple[TensorVariable, TensorVariable]:
-    """Row numbers as a column, and column numbers as a row."""
+    """Return row numbers as a column, and column numbers as a row."""
     return arange(n).dimshuffle(0, "x"), arange(n if m is None else m).dimshuffle("x", 0)
 
 
 def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
-    """A matrix with ones on a diagonal.
+    """Return a matrix with ones on a diagonal.
 
     Parameters
     ----------
     n, m : int or integer scalar
         Rows and columns; by default as many columns as rows.
     k : int or integer scalar
-        Which diagonal: 0 the main one, positive above, negative below.
+        The offset of the diagonal: 0 is the main one, positive above, negative below.
     dtype : optional
         By default floatX.
 
@@ -275,7 +281,7 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
 
 
 def _side(n: Any) -> TensorVariable:
-    """A length of ``eye``, which must not be negative."""
+    """Return a length of ``eye``, checked not to be negative."""
     length = as_length(n, "eye")
     if length.owner is not None and isinstance(length.owner.op, ShapeI):
         return length
@@ -283,7 +289,15 @@ def _side(n: Any) -> TensorVariable:
 
 
 def identity_like(x: Any, dtype: Any = None) -> TensorVariable:
-    """The identity matrix of the shape, and by default the dtype, of the matrix ``x``."""
+    """Return the identity matrix of the shape, and by default the dtype, of the matrix ``x``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.identity_like([[5.0, 6.0], [7.0, 8.0]]).eval()
+    array([[1., 0.],
+           [0., 1.]])
+    """
     x = as_tensor_variable(x)
     if x.ndim != 2:
         raise ShapeError(f"identity_like: {x} ({x.type}) is no matrix")
@@ -292,13 +306,21 @@ def identity_like(x: Any, dtype: Any = None) -> TensorVariable:
 
 
 def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> TensorVariable:
-    """A matrix with ones on and below diagonal ``k``; see ``eye``."""
+    """Return a matrix with ones on and below diagonal ``k``; see ``eye``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.tri(2, 3).eval()
+    array([[1., 0., 0.],
+           [1., 1., 0.]])
+    """
     rows, columns = _rows_columns(as_length(n, "tri"), None if m is None else as_length(m, "tri"))
     return cast(le(columns - rows, as_integer(k, "tri", "k")), resolve_dtype(dtype))
 
 
 def tril(m: Any, k: Any = 0) -> TensorVariable:
-    """``m`` (at least 2 axes) with the elements above diagonal ``k`` zeroed.
+    """Return ``m`` (at least 2 axes) with the elements above diagonal ``k`` zeroed.
 
     Examples
     --------
@@ -312,7 +334,15 @@ def tril(m: Any, k: Any = 0) -> TensorVariable:
 
 
 def triu(m: Any, k: Any = 0) -> TensorVariable:
-    """``m`` (at least 2 axes) with the elements below diagonal ``k`` zeroed."""
+    """Return ``m`` (at least 2 axes) with the elements below diagonal ``k`` zeroed.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.triu([[1, 2], [3, 4]]).eval()
+    array([[1, 2],
+           [0, 4]])
+    """
     return _triangle("triu", m, k)
 
 
@@ -328,29 +358,66 @@ def _triangle(name: str, m: Any, k: Any) -> TensorVariable:
 
 
 def tril_indices(n: Any, k: int = 0, m: Any = None) -> Any:
-    """The positions (rows, columns) of the lower triangle of an (n, m) matrix."""
+    """Return the positions (rows, columns) of the lower triangle of an (n, m) matrix.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> [i.eval() for i in T.tril_indices(2)]
+    [array([0, 1, 1]), array([0, 0, 1])]
+    """
     return cast(tri(n, m, as_integer(k, "tril_indices", "k")), "bool").nonzero()
 
 
 def triu_indices(n: Any, k: int = 0, m: Any = None) -> Any:
-    """The positions (rows, columns) of the upper triangle of an (n, m) matrix."""
+    """Return the positions (rows, columns) of the upper triangle of an (n, m) matrix.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> [i.eval() for i in T.triu_indices(2)]
+    [array([0, 0, 1]), array([0, 1, 1])]
+    """
     return eq(tri(n, m, as_integer(k, "triu_indices", "k") - 1), 0).nonzero()
 
 
 def tril_indices_from(a: Any, k: int = 0) -> Any:
-    """The positions of the lower triangle of the matrix ``a``."""
+    """Return the positions of the lower triangle of the matrix ``a``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> [i.eval() for i in T.tril_indices_from([[1, 2], [3, 4]])]
+    [array([0, 1, 1]), array([0, 0, 1])]
+    """
     rows, columns = shape_tuple(as_tensor_variable(a))
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(a: Any, k: int = 0) -> Any:
-    """The positions of the upper triangle of the matrix ``a``."""
+    """Return the positions of the upper triangle of the matrix ``a``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> [i.eval() for i in T.triu_indices_from([[1, 2], [3, 4]])]
+    [array([0, 0, 1]), array([0, 1, 1])]
+    """
     rows, columns = shape_tuple(as_tensor_variable(a))
     return triu_indices(rows, k, columns)
 
 
 def ix_(*args: Any) -> list[TensorVariable]:
-    """Index vectors shaped so that they index a product grid, as NumPy's ``ix_``."""
+    """Return index vectors shaped so that they index a product grid, as NumPy's ``ix_``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.constant([[1, 2, 3], [4, 5, 6]])
+    >>> x[tuple(T.ix_([0, 1], [0, 2]))].eval()
+    array([[1, 3],
+           [4, 6]])
+    """
     vectors = [as_tensor_variable(a) for a in args]
     vectors = [v.nonzero()[0] if v.dtype == "bool" else v for v in vectors]
     n = len(vectors)
@@ -358,7 +425,16 @@ def ix_(*args: Any) -> list[TensorVariable]:
 
 
 class _Grid:
-    """``mgrid`` and ``ogrid``: index with slices to get coordinate grids."""
+    """``mgrid`` and ``ogrid``: index with slices to get coordinate grids.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> [v.eval().tolist() for v in T.mgrid[0:2, 0:3]]
+    [[[0, 0, 0], [1, 1, 1]], [[0, 1, 2], [0, 1, 2]]]
+    >>> [v.eval().tolist() for v in T.ogrid[0:2, 0:3]]
+    [[[0], [1]], [[0, 1, 2]]]
+    """
 
     def __init__(self, sparse: bool) -> None:
         self._sparse = sparse
@@ -395,8 +471,25 @@ def _grid_axis(s: slice) -> TensorVariable:
 mgrid = _Grid(sparse=False)
 ogrid = _Grid(sparse=True)
 
+
+def bartlett(M: Any) -> TensorVariable:
+    """Return the Bartlett (triangular) window of M points.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.bartlett(3).eval()
+    array([0., 1., 0.])
+    """
+    m = as_integer(M, "bartlett", "M")
+    k = cast(arange(m), "float64")
+    half = cast(maximum(m - 1, 1), "float64") / 2
+    ramp = 1 - abs(k - half) / half
+    return switch(gt(m, 1), ramp, 1.0)
+
+
 __all__ = [
-    "Arange", "arange", "eye", "geomspace", "identity_like", "ix_", "linspace", "logspace",
-    "mgrid", "ogrid", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
+    "Arange", "arange", "bartlett", "eye", "geomspace", "identity_like", "ix_", "linspace",
+    "logspace", "mgrid", "ogrid", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
     "triu_indices", "triu_indices_from",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cumulative sums and products, and the linear recurrence that their derivatives are made of."""
+"""Cumulative sums and products, and the linear recurrence that their derivatives consist of."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from symcomp.ops.shape import flatten, normalize_axis, require_axes
 
 
 def along(axis: int, ndim: int, part: slice) -> tuple[slice, ...]:
-    """The index expression that applies ``part`` to one axis."""
+    """Return the index expression that applies ``part`` to one axis."""
     return tuple(part if a == axis else slice(None) for a in range(ndim))
 
 
@@ -31,7 +31,7 @@ def _reversed(x: TensorVariable, axis: int) -> TensorVariable:
 
 
 def _shifted(x: TensorVariable, axis: int, first: float) -> TensorVariable:
-    """x_{k-1}, with ``first`` at k = 0."""
+    """Return x_{k-1}, with ``first`` at k = 0."""
     head = getitem(x, along(axis, x.ndim, slice(None, 1)))
     start = head.zeros_like() if first == 0 else head.ones_like()
     return concatenate([start, getitem(x, along(axis, x.ndim, slice(None, -1)))], axis)
@@ -121,7 +121,7 @@ def _cumulative(name: str, mode: str, x: Any, axis: int | None) -> TensorVariabl
 
 
 def cumsum(x: Any, axis: int | None = None) -> TensorVariable:
-    """The sums of the elements up to each place.
+    """Return the sums of the elements up to each place.
 
     Parameters
     ----------
@@ -140,14 +140,20 @@ def cumsum(x: Any, axis: int | None = None) -> TensorVariable:
 
 
 def cumprod(x: Any, axis: int | None = None) -> TensorVariable:
-    """The products of the elements up to each place; the gradient is exact at zeros too. See
+    """Return the products of the elements up to each place; the gradient is exact at zeros too. See
     ``cumsum``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.cumprod([1.0, 2.0, 3.0]).eval()
+    array([1., 2., 6.])
     """
     return _cumulative("cumprod", "mul", x, axis)
 
 
 def diff(x: Any, n: int = 1, axis: int = -1) -> TensorVariable:
-    """The differences of neighbours, taken ``n`` times.
+    """Return the differences of neighbours, taken ``n`` times.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ParameterError
 from symcomp.ops.convert import as_tensor_variable
 
-# Of arrays, lists and states what can be looked at: nothing of it changes the value.
+# Attributes of arrays, lists and states that Print may show: none of them changes the value.
 ATTRIBUTES = frozenset(
     "T base data dtype flags flat imag itemsize nbytes ndim real shape size strides __class__ "
     "__abs__ __bool__ __complex__ __float__ __int__ __len__ __repr__ __str__ all any argmax argmin "
@@ -25,7 +25,7 @@ ATTRIBUTES = frozenset(
 
 
 def print_attributes(op: Print, value: Any) -> None:
-    """What ``Print`` does by default: a line for each attribute, methods being called."""
+    """Print a line for each attribute, calling methods: the default of ``Print``."""
     for name in op.attrs:
         attribute = getattr(value, name)
         print(op.message, name, "=", attribute() if callable(attribute) else attribute, flush=True)
@@ -33,7 +33,7 @@ def print_attributes(op: Print, value: Any) -> None:
 
 @record
 class Print(Op):
-    """z = x, a view; prints x whenever z is computed, which is only if somebody needs z.
+    """z = x, a view; prints x whenever z is computed, which happens only if an output depends on z.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Print(Op):
         Attributes of the value (``"shape"``), and methods without arguments (``"min"``) that do
         not change it.
     global_fn : callable (op, value)
-        What to do instead of printing the attributes.
+        Called instead of printing the attributes.
 
     Examples
     --------
@@ -100,9 +100,9 @@ class Print(Op):
 
 @record
 class PdbBreakpoint(Op):
-    """z_k = x_k, views; stops in the debugger when the condition holds.   Inputs: condition, x_k.
+    """z_k = x_k, views; stops in the debugger when the condition is true.   Inputs: condition, x_k.
 
-    In the debugger the values are ``values``, and the variables they stand for ``variables``.
+    The debugger sees the values as ``values``, and the variables as ``variables``.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class PdbBreakpoint(Op):
     has_effects: ClassVar[bool] = True
 
     def __call__(self, *args: Any, name: str | None = None) -> Any:
-        """The monitored variables: one, or a list of several."""
+        """Return the monitored variables: one, or a list of several."""
         outputs = replace(self, count=len(args) - 1).make_node(*args).outputs
         return outputs[0] if len(outputs) == 1 else list(outputs)
 
@@ -141,7 +141,7 @@ class PdbBreakpoint(Op):
         return [x.type for x in monitored]
 
     def bind(self, node: Apply) -> Callable[..., Any]:
-        """``perform`` that knows the variables."""
+        """Return ``perform`` with the variables bound."""
         return lambda condition, *values: self._stop(condition, values, node.inputs[1:])
 
     def perform(self, condition: Any, *values: Any) -> tuple[Any, ...]:

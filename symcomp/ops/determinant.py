@@ -1,4 +1,4 @@
-"""Determinants, their logarithms, and the adjugate that is their derivative."""
+"""Determinants, their logarithms, and the adjugate, which is their derivative."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Adjugate(MatrixOp):
 
 
 def _products_of_others(s: Any) -> Any:
-    """p[..., i] = the product of s[..., j] for all j != i."""
+    """Compute p[..., i], the product of s[..., j] for all j != i."""
     ones = np.ones_like(s[..., :1])
     before = np.cumprod(np.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
     after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)
@@ -110,7 +110,7 @@ class Det(MatrixOp):
 
 
 def _determinant(x: Any) -> Any:
-    """The product of the diagonal of LU; nothing over- or underflows on the way."""
+    """Multiply the diagonal of LU without overflow or underflow on the way."""
     (getrf,) = linalg.get_lapack_funcs(("getrf",), (x,))
     lu, pivots, info = getrf(x)
     if info > 0:
@@ -124,14 +124,14 @@ def _determinant(x: Any) -> Any:
 
 
 def _scaled(z: Any) -> tuple[Any, int]:
-    """A number as one near 1 and a power of two."""
+    """Return a number as a mantissa near 1 and an exponent of two."""
     _, e = math.frexp(max(abs(z.real), abs(z.imag)))
     re, im = math.ldexp(z.real, -e), math.ldexp(z.imag, -e)
     return (complex(re, im) if isinstance(z, complex) else re), e
 
 
 def det(x: Any) -> TensorVariable:
-    """The determinant of each square matrix.   (..., n, n) -> (...)
+    """Return the determinant of each square matrix.   (..., n, n) -> (...)
 
     The gradient exists for singular matrices too; ``slogdet`` neither over- nor underflows.
 
@@ -165,7 +165,7 @@ class SLogDet(MatrixOp):
     """
 
     multiple_outputs = True
-    # Of the derivatives.
+    # Used by the derivatives
     inverse = MatrixInverse()
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:
@@ -199,14 +199,14 @@ class SLogDet(MatrixOp):
 
 
 def _complex_number(re: Any, im: Any) -> Any:
-    """``re + i im``, where None is zero."""
+    """Return ``re + i im``, where None is zero."""
     if re is None and im is None:
         return None
     return complex_(im.zeros_like() if re is None else re, re.zeros_like() if im is None else im)
 
 
 def slogdet(x: Any) -> list[TensorVariable]:
-    """Sign and logarithm of the modulus of the determinant of each square matrix.
+    """Compute sign and logarithm of the modulus of the determinant of each square matrix.
 
     (..., n, n) -> (...), (...)
 

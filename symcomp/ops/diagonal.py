@@ -1,4 +1,4 @@
-"""Diagonals: taking them out, putting them in."""
+"""Diagonals: extract them, and write them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_math import maximum
 from symcomp.ops.shape import as_integer, normalize_axis, reshape, shape_tuple
 
-# Of offsets of views: numbers of NumPy's C.
+# The largest offset of a view: NumPy takes offsets as C int.
 LARGEST = 2**31 - 1
 
 
@@ -37,19 +37,19 @@ def _smaller(a: Any, b: Any) -> Any:
 
 
 def _as_offset(name: str, offset: Any) -> Any:
-    """The number of a diagonal: an int if it is known, else an int64 scalar."""
+    """Return the offset of a diagonal: an int if it is known, else an int64 scalar."""
     v = as_integer(offset, name, "offset")
     return int(v.data) if isinstance(v, TensorConstant) else v
 
 
 def _length(rows: Any, columns: Any, offset: Any) -> Any:
-    """How many elements a diagonal has."""
+    """Return the number of elements of a diagonal."""
     down, right = _larger(-offset, 0), _larger(offset, 0)
     return _larger(_smaller(rows - down, columns - right), 0)
 
 
 def _places(rows: Any, columns: Any, offset: Any) -> tuple[TensorVariable, TensorVariable]:
-    """Row and column numbers of a diagonal."""
+    """Return row and column numbers of a diagonal."""
     along = arange(_length(rows, columns, offset))
     return along + _larger(-offset, 0), along + _larger(offset, 0)
 
@@ -92,8 +92,8 @@ class Diagonal(Op):
 class AllocDiagonal(Op):
     """z[.., i + k, i + l] = x[.., i], else 0, k = max(-offset, 0), l = max(offset, 0).
 
-    (.., n) -> (.., n + abs(offset), n + abs(offset)). Rewriting replaces it by
-    ``with_diagonal_set``, once it has used that it is a diagonal matrix.
+    (.., n) -> (.., n + abs(offset), n + abs(offset)). Rules for diagonal matrices come first; then
+    rewriting replaces it by ``with_diagonal_set``.
     """
 
     offset: int = 0
@@ -124,7 +124,7 @@ class AllocDiagonal(Op):
 
 
 def diagonal_matrix(x: TensorVariable, offset: int) -> TensorVariable:
-    """What AllocDiagonal gives, as a write to zeros: every (size + 1)-th element is set."""
+    """Return AllocDiagonal's result, as a write to zeros: every (size + 1)-th element is set."""
     *stack, n = shape_tuple(x)
     size = n + abs(offset)
     first = max(-offset, 0) * size + max(offset, 0)
@@ -135,9 +135,10 @@ def diagonal_matrix(x: TensorVariable, offset: int) -> TensorVariable:
 
 
 def with_diagonal_set(x: TensorVariable, val: Any, offset: int) -> TensorVariable:
-    """``x`` with ``val`` on a diagonal of its last two axes.
+    """Return ``x`` with ``val`` on a diagonal of its last two axes.
 
-    Row after row, the elements of a diagonal are equally far apart: no positions are made.
+    In row-major order the elements of a diagonal have a constant distance: no index arrays are
+    made.
     """
     *stack, m, n = shape_tuple(x)
     first = _larger(-offset, 0) * n + _larger(offset, 0)
@@ -155,7 +156,7 @@ def _two_axes(name: str, ndim: int, axis1: int, axis2: int) -> tuple[int, int]:
 
 
 def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
-    """A diagonal of the matrices in two axes of ``a``; it is the last axis of the result.
+    """Return a diagonal of the matrices in two axes of ``a``; it is the last axis of the result.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorV
 
 
 def _diagonal(name: str, a: Any, offset: Any, axis1: int, axis2: int) -> TensorVariable:
-    """``diagonal``, whose errors begin with the name of another function."""
+    """Return ``diagonal``, with error messages that begin with ``name``."""
     a = as_tensor_variable(a)
     if a.ndim < 2:
         raise ShapeError(f"{name}: {a} ({a.type}) has fewer than 2 axes")
@@ -194,7 +195,7 @@ def _diagonal(name: str, a: Any, offset: Any, axis1: int, axis2: int) -> TensorV
 
 
 def diag(v: Any, k: Any = 0) -> TensorVariable:
-    """The diagonal of a matrix, or the diagonal matrix of a vector.
+    """Return the diagonal of a matrix, or the diagonal matrix of a vector.
 
     Examples
     --------
@@ -216,8 +217,8 @@ extract_diag = diagonal
 
 
 def alloc_diag(v: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
-    """Matrices, in two axes of the result, with the last axis of ``v`` on a diagonal, and zeros
-    elsewhere: what ``diagonal`` with the same arguments takes out again.
+    """Return matrices, in two axes of the result, with the last axis of ``v`` on a diagonal and
+    zeros elsewhere: the inverse of ``diagonal`` with the same arguments.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ def alloc_diag(v: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Tenso
         At least 1 axis.
     offset : integer scalar
     axis1, axis2 : int
-        Of the result, which has one axis more than ``v``.
+        Axes of the result, which has one axis more than ``v``.
 
     Raises
     ------
@@ -254,7 +255,7 @@ def alloc_diag(v: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Tenso
 
 
 def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
-    """The sum of a diagonal.
+    """Return the sum of a diagonal.
 
     Examples
     --------
@@ -267,7 +268,7 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> TensorVari
 
 
 def fill_diagonal(a: Any, val: Any) -> TensorVariable:
-    """A copy of ``a`` with ``val`` on its main diagonal.
+    """Return a copy of ``a`` with ``val`` on its main diagonal.
 
     Parameters
     ----------
@@ -299,7 +300,7 @@ def fill_diagonal(a: Any, val: Any) -> TensorVariable:
 
 
 def fill_diagonal_offset(a: Any, val: Any, offset: Any) -> TensorVariable:
-    """A copy of the matrix ``a`` with ``val`` on a diagonal, as in ``fill_diagonal``.
+    """Return a copy of the matrix ``a`` with ``val`` on a diagonal, as in ``fill_diagonal``.
 
     Parameters
     ----------

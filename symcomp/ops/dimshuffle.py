@@ -55,7 +55,7 @@ class DimShuffle(Op):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The axes of x that are in ``order``, in its sequence."""
+        """The axes of x that are in ``order``, in this order."""
         return tuple(int(a) for a in self.order if a != "x")
 
     def perform(self, x: Any) -> Any:
@@ -82,7 +82,7 @@ class DimShuffle(Op):
         position = {a: i for i, a in enumerate(self.order) if a != "x"}
         back = tuple(position.get(a, "x") for a in range(self.ndim))
         (gz,) = output_grads
-        # Axes inserted here have length 1, and may be dropped again.
+        # Axes inserted here have length 1, and may be dropped in the gradient.
         return [DimShuffle(len(self.order), back)(gz)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:

@@ -79,53 +79,53 @@ class Pair:
         self.hi[index], self.lo[index] = value.hi, value.lo
 
     def scaled(self, exponent: Any) -> Pair:
-        """Times 2 ** exponent."""
+        """Return self * 2 ** exponent."""
         return Pair(np.ldexp(self.hi, exponent), np.ldexp(self.lo, exponent))
 
 
 def quick_two_sum(x: Any, y: Any) -> tuple[Any, Any]:
-    """``two_sum`` where abs(x) >= abs(y) or x is 0."""
+    """Compute ``two_sum`` where abs(x) >= abs(y) or x is 0."""
     total = x + y
     return total, y - (total - x)
 
 
 def exact(number: Fraction | Decimal | str) -> Pair:
-    """The pair nearest to a number."""
+    """Return the pair nearest to a number."""
     value = Fraction(number)
     high = float(value)
     return Pair(np.float64(high), np.float64(value - Fraction(high)))
 
 
 def pair(x: Any) -> Pair:
-    """A float array as a pair."""
+    """Return a float array as a pair."""
     return Pair(x, np.zeros_like(x))
 
 
 def sum_of(x: Any, y: Any) -> Pair:
-    """The exact sum of two float arrays."""
+    """Return the exact sum of two float arrays."""
     return Pair(*two_sum(x, y))
 
 
 def where(condition: Any, x: Pair, y: Pair) -> Pair:
-    """``np.where`` of both parts."""
+    """Apply ``np.where`` to both parts."""
     return Pair(np.where(condition, x.hi, y.hi), np.where(condition, x.lo, y.lo))
 
 
 def absolute(x: Pair) -> Pair:
-    """``np.abs``."""
+    """Compute ``np.abs``."""
     return where(x.hi < 0, -x, x)
 
 
 @record
 class Series:
-    """A polynomial whose coefficients are rational: the first ones, of large terms, as pairs."""
+    """A polynomial with rational coefficients: the first, of large terms, as pairs."""
 
     coefficients: Callable[[], Sequence[Fraction]]
     pairs: int
 
     @cached_property
     def parts(self) -> tuple[list[Pair], list[float]]:
-        """The coefficients that are pairs, and the others."""
+        """The coefficients kept as pairs, and the others."""
         numbers = self.coefficients()
         return [exact(c) for c in numbers[: self.pairs]], [float(c) for c in numbers[self.pairs :]]
 
@@ -138,7 +138,7 @@ class Series:
 
 
 def _decimal_table(function: str, numbers: Sequence[Fraction]) -> Pair:
-    """``function``, a method of Decimal, of each number."""
+    """Apply ``function``, a method of Decimal, to each number."""
     with localcontext(prec=45):
         values = [
             exact(getattr(Decimal(n.numerator) / Decimal(n.denominator), function)())
@@ -171,8 +171,8 @@ def _exponentials() -> Pair:
 
 
 def log(x: Pair, exponent: Any = 0) -> Pair:
-    """The logarithm of x 2^exponent, to full relative precision near x = 1; NaN where x is not
-    finite and positive.
+    """Return the logarithm of x 2^exponent, to full relative precision near x = 1; NaN where x is
+    not finite and positive.
     """
     fine = (x.hi > 0) & (x.hi < np.inf)
     x = where(fine, x, pair(np.ones_like(x.hi)))
@@ -192,7 +192,7 @@ def log(x: Pair, exponent: Any = 0) -> Pair:
 
 
 def log1p_ratio(x: Pair, y: Pair, z: Pair) -> Pair:
-    """log(1 + z) / z for z = (x - y) / y, where x and y are positive."""
+    """Compute log(1 + z) / z for z = (x - y) / y, where x and y are positive."""
     small = np.abs(z.hi) < 1 / 64
     safe = where(small, pair(np.ones_like(z.hi)), z)
     quotient = where(small, pair(np.ones_like(z.hi)), x / y)
@@ -202,7 +202,7 @@ def log1p_ratio(x: Pair, y: Pair, z: Pair) -> Pair:
 
 
 def exp(x: Pair) -> Any:
-    """The exponential, rounded to a float, of a pair whose error is absolute."""
+    """Return the exponential, rounded to a float, of a pair whose error is absolute."""
     unknown = np.isnan(x.hi)
     x = where(np.abs(x.hi) > 2000, pair(np.copysign(2000, x.hi)), x)
     x = where(unknown, pair(np.zeros_like(x.hi)), x)
@@ -220,7 +220,7 @@ COSINE = Series(lambda: [Fraction((-1) ** k, math.factorial(2 * k)) for k in ran
 
 
 def sin_cos_pi(x: Pair) -> tuple[Pair, Pair]:
-    """sin(pi x) and cos(pi x), to full relative precision near the zeros of the sine."""
+    """Compute sin(pi x) and cos(pi x), to full relative precision near the zeros of the sine."""
     whole = np.rint(x.hi)
     more = np.rint((x - whole).hi)
     fraction = x - whole - more

@@ -42,7 +42,7 @@ class Eigh(MatrixOp):
 
     x is Hermitian, or symmetric if real: only the triangle ``UPLO`` is read. The derivative of
     v is v (F * (v^H dx v)), F_ij = 1 / (w_j - w_i): it does not exist for an eigenvalue that occurs
-    twice, and is that with v_i^H dv_i = 0 where the phase of a complex v_i is free.
+    twice, and has v_i^H dv_i = 0, as the phase of a complex v_i is free.
     """
 
     multiple_outputs = True
@@ -87,7 +87,7 @@ def _real(x: TensorVariable) -> TensorVariable:
 
 
 def eigh(a: Any, UPLO: Literal["L", "U"] = "L") -> list[TensorVariable]:
-    """Eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices.
+    """Compute eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices.
 
     (..., n, n) -> (..., n), (..., n, n)
 
@@ -96,7 +96,7 @@ def eigh(a: Any, UPLO: Literal["L", "U"] = "L") -> list[TensorVariable]:
     a : tensor_like
         Integers count as float64.
     UPLO : {"L", "U"}
-        Which triangle is read. The gradient with respect to the other is zero.
+        The triangle that is read. The gradient with respect to the other is zero.
 
     Returns
     -------
@@ -151,7 +151,8 @@ class Eigvalsh(MatrixOp):
 
 
 def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
-    """The w, ascending, with ``a v = w b v`` for some v, for symmetric or Hermitian matrices.
+    """Compute the w, ascending, with ``a v = w b v`` for some v, for symmetric or Hermitian
+    matrices.
 
     (..., n, n) (..., n, n) -> (..., n)
 
@@ -162,8 +163,8 @@ def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
     b : tensor_like, optional
         Positive definite; by default the identity.
     lower : bool
-        Whether the lower or the upper triangle of both is read. The gradients with respect to the
-        other are zero.
+        If true, the lower triangles of both are read, else the upper ones. The gradients with
+        respect to the other are zero.
 
     Raises
     ------
@@ -186,7 +187,7 @@ def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
     square_length("eigvalsh", "b", b)
     left, right = aligned_stacks("eigvalsh", a, b, 2)
     common = lapack_dtype(a.dtype, b.dtype)
-    # With b = c c^H: the eigenvalues of c^-1 a c^-H (Golub and Van Loan, section 8.7).
+    # With b = c c^H, these are the eigenvalues of c^-1 a c^-H (Golub and Van Loan, section 8.7).
     c = Cholesky(lower)(cast_to(right, common))
     c = c if lower else adjoint(c)
     solver = Solve("lower_triangular")
@@ -201,8 +202,8 @@ def eigvalsh(a: Any, b: Any = None, lower: bool = True) -> TensorVariable:
 class Eig(MatrixOp):
     """w, v with x v = v diag(w), columns of v of length 1.   (..., n, n) -> (..., n), (..., n, n)
 
-    Both are complex, whatever x is. With P = v^-1 dx v and F_ij = 1 / (w_j - w_i), dw = diag(P) and
-    dv = v (F * P) less what is along v: v_i^H dv_i = 0, for the phase of v_i is free. The
+    Both are complex, also for real x. With P = v^-1 dx v and F_ij = 1 / (w_j - w_i), dw = diag(P)
+    and dv = v (F * P) minus its component along v: v_i^H dv_i = 0, as the phase of v_i is free. The
     derivative of v does not exist where two eigenvalues are equal.
     """
 
@@ -241,7 +242,7 @@ class Eig(MatrixOp):
 
 
 def eig(a: Any) -> list[TensorVariable]:
-    """Eigenvalues and eigenvectors of general square matrices, always complex.
+    """Compute eigenvalues and eigenvectors of general square matrices, always complex.
 
     (..., n, n) -> (..., n), (..., n, n)
 

@@ -1,4 +1,4 @@
-"""einsum, lowered to transposes, products and batched matrix products, two operands at a time."""
+"""einsum as transposes, products and batched matrix products, two operands at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Labelled = tuple[TensorVariable, str]
 
 
 def einsum(subscripts: Any, *operands: Any) -> TensorVariable:
-    """Sums of products, in Einstein's notation, with NumPy's syntax.
+    """Compute sums of products in Einstein's notation, with NumPy's syntax.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def einsum(subscripts: Any, *operands: Any) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        Of the operands' common dtype, also where integers or booleans are summed.
+        A tensor of the operands' common dtype, also where integers or booleans are summed.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def _from_lists(first: Any, rest: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]
 
 
 def _spelled(labels: Any) -> str:
-    """A list of labels as letters."""
+    """Return a list of labels as letters."""
     letters = []
     for label in labels:
         if label is Ellipsis:
@@ -99,7 +99,9 @@ def _spelled(labels: Any) -> str:
 
 
 def _parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """The labels of each operand and of the output; the axes of ``...`` get labels of their own."""
+    """Return the labels of each operand and of the output; the axes of ``...`` get labels of their
+    own.
+    """
     text = subscripts.replace(" ", "")
     left, arrow, output = text.partition("->")
     terms = left.split(",")
@@ -162,7 +164,9 @@ def _without_repeats(x: TensorVariable, term: str, subscripts: str) -> Labelled:
 
 
 def _order(labelled: Sequence[Labelled], output: str) -> list[tuple[int, int]]:
-    """Which two operands to combine at each step; NumPy's greedy path if all lengths are known."""
+    """Return the pair of operands to combine at each step; NumPy's greedy path if all lengths are
+    known.
+    """
     n = len(labelled)
     if n > 2 and all(None not in x.type.shape for x, _ in labelled):
         text = ",".join(term for _, term in labelled) + "->" + output
@@ -170,13 +174,12 @@ def _order(labelled: Sequence[Labelled], output: str) -> list[tuple[int, int]]:
         path = np.einsum_path(text, *models, optimize="greedy")[0][1:]
         if all(len(step) == 2 for step in path):
             return [(min(step), max(step)) for step in path]
-    # The result of each step goes to the end; so the first two, then the last with what is in
-    # front.
+    # Each result is appended: combine the first two, then the result with the first one left.
     return [(0, 1)] + [(0, n - 2 - k) for k in range(n - 2)] if n > 1 else []
 
 
 def _combine(first: Labelled, second: Labelled, needed: set[str], subscripts: str) -> Labelled:
-    """The product of two operands, summed over the labels that nobody needs any more."""
+    """Return the product of two operands, summed over the labels not in ``needed``."""
     (a, s), (b, t) = _presum(first, second[1], needed), _presum(second, first[1], needed)
     shared = [c for c in s if c in t]
     if any(a.type.broadcastable[s.index(c)] != b.type.broadcastable[t.index(c)] for c in shared):

@@ -1,5 +1,5 @@
-"""Elemwise: a scalar function applied to every element, with broadcasting; and how its rows are
-declared.
+"""Elemwise: a scalar function applied to every element, with broadcasting; and the declaration of
+rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
@@ -24,7 +23,8 @@ from symcomp.core.special_types import NullType
 from symcomp.core.tensor import StaticShape, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ParameterError, ShapeError
 from symcomp.lazy import lazy_module
-from symcomp.ops.convert import as_common, cast_to, is_python_number
+from symcomp.ops.casting import cast_policy
+from symcomp.ops.convert import as_common
 from symcomp.ops.dimshuffle import DimShuffle
 
 special = lazy_module("scipy.special")
@@ -50,13 +50,15 @@ def ZERO(*letters: Any) -> None:
 
 
 def unknown(reason: str) -> Rule:
-    """A derivative that exists but is not there: an error only where it is needed."""
+    """Return the rule of a derivative that is not implemented: an error only if the derivative is
+    used.
+    """
     return lambda *letters: NullType(reason)()
 
 
 @record(eq=False)
 class ScalarOp:
-    """One row of the table of scalar functions.
+    """A scalar function: one row of the table.
 
     Attributes
     ----------
@@ -121,7 +123,9 @@ class ScalarOp:
         return self.numpy
 
     def writer(self, dtypes_: Sequence[np.dtype], dtype: np.dtype) -> Callable[..., Any] | None:
-        """What computes into an array of ``dtype`` from ``dtypes_``; None if nothing does."""
+        """Return the function that computes from ``dtypes_`` into an array of ``dtype``; None if
+        there is none.
+        """
         if self.into is not None:
             return self.into
         ufunc = self.function
@@ -131,9 +135,9 @@ class ScalarOp:
         return ufunc if resolved[-1] == dtype else None
 
     def never_fails(self, dtype: str) -> bool:
-        """True if no elements can make it raise, where its value is of ``dtype``."""
+        """Tell whether no elements can make it raise, for results of ``dtype``."""
         if self.name == "pow" and dtypes.is_discrete(dtype):
-            return False  # NumPy refuses negative exponents
+            return False  # NumPy raises for negative integer exponents
         function = self.function
         if isinstance(function, np.ufunc):
             name = function.__name__
@@ -144,7 +148,8 @@ class ScalarOp:
 def stretched_lengths(
     static: Sequence[StaticShape], shapes: Sequence[Any]
 ) -> list[tuple[Any, Any]]:
-    """Pairs of lengths that must be equal where only axes of static length 1 are stretched."""
+    """Return pairs of lengths that must be equal where only axes of static length 1 are stretched.
+    """
     pairs: list[tuple[Any, Any]] = []
     for axis in range(len(static[0])):
         pairs += pairwise(s[axis] for k, s in zip(static, shapes, strict=True) if k[axis] != 1)
@@ -155,7 +160,7 @@ ROWS: dict[str, Callable[..., ScalarOp]] = {}
 
 
 def _row(name: str, parameters: tuple[Any, ...]) -> ScalarOp:
-    """The row with this name; how rows are pickled."""
+    """Return the row with this name; rows are pickled by name."""
     return ROWS[name](*parameters)
 
 
@@ -175,8 +180,7 @@ class Elemwise(Op):
             tensors = self.scalar.adapt(*args)
         except (DTypeError, ShapeError) as problem:
             raise type(problem)(f"{self.scalar.name}: {problem}") from None
-        if config.cast_policy == "theano":
-            tensors = self._cast_for_theano(args, tensors)
+        tensors = cast_policy().function_inputs(self.scalar, args, tensors)
         rank = max(x.ndim for x in tensors)
         return [
             x
@@ -191,21 +195,6 @@ class Elemwise(Op):
                 f"{self.scalar.name} takes {self.scalar.arity or 'at least 1'} arguments, got "
                 f"{count}"
             )
-
-    def _cast_for_theano(self, args: Sequence[Any], tensors: Sequence[Any]) -> Sequence[Any]:
-        """Integers of which the function makes floats: what is of Python numbers, or a quotient, is
-        floatX, and nothing float16.
-        """
-        if not all(dtypes.is_discrete(x.dtype) for x in tensors):
-            return tensors
-        result = self.scalar.dtype(*(x.dtype for x in tensors))
-        if not dtypes.is_float(result) or self.scalar.parameters:  # these say their dtype: cast
-            return tensors
-        if self.scalar.name == "true_div" or all(map(is_python_number, args)):
-            result = config.floatX
-        elif result == "float16":
-            result = "float32"
-        return [cast_to(x, result) for x in tensors]
 
     def output_types(self, *inputs: TensorVariable) -> list[TensorType]:
         self._check_arity(len(inputs))
@@ -240,7 +229,7 @@ class Elemwise(Op):
         return z if type(z) is np.ndarray and z.dtype == dtype else np.asarray(z, dtype)
 
     def bind(self, node: Apply) -> Callable[..., Any]:
-        """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
+        """Return ``perform``, checking that no axis is stretched whose static length is not 1."""
         if self.inplace:
             return self.perform
         function, dtype = self.scalar.function, node.outputs[0].type.numpy_dtype
@@ -256,7 +245,7 @@ class Elemwise(Op):
         return compute
 
     def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        """The ufunc itself where every length that may be stretched is known."""
+        """Return the ufunc itself if every axis that may be stretched is known."""
         kinds = [x.type.numpy_dtype for x in node.inputs]
         writer = self.scalar.writer(kinds, node.outputs[0].type.numpy_dtype)
         fixed = self._fixed(node)
@@ -266,7 +255,7 @@ class Elemwise(Op):
         def compute(*values: Any) -> Any:
             try:
                 z = writer(*values)
-            except ValueError:  # perhaps the array was too small for what would be stretched
+            except ValueError:  # the array may have been too small for the broadcast result
                 shape = np.broadcast_shapes(*[v.shape for v in values])
                 for position, axes in fixed:
                     self._refuse_stretching(position, axes, values[:-1], shape)
@@ -293,7 +282,7 @@ class Elemwise(Op):
 
     @staticmethod
     def _fixed(node: Apply) -> list[tuple[int, tuple[int, ...]]]:
-        """The inputs that might be stretched against their types, and along which axes."""
+        """Return the inputs that could be stretched against their types, and the axes."""
         unknown = [tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs]
         return [(i, axes) for i, axes in enumerate(unknown) if axes and len(unknown) > 1]
 
@@ -328,7 +317,8 @@ class Elemwise(Op):
                 for x, shape in zip(node.inputs, shapes, strict=True)
                 if x.type.shape[axis] != 1
             ]
-            # Inputs exchanged for others may be known to have length 1 where the output is not.
+            # Rewriting may have replaced inputs by ones of known length 1 where the output's length
+            # is unknown.
             result.append(static if static is not None else stretched[0] if stretched else 1)
         return [tuple(result)]
 
@@ -370,18 +360,18 @@ class Elemwise(Op):
             if term is not None:
                 dz = term if dz is None else dz + term
         if dz is not None and dz.type.shape != z.type.shape:
-            # A tangent of a stretched input has the input's shape: stretch it as z is.
+            # A tangent of a stretched input has the input's shape: stretch it to the shape of z.
             dz = Elemwise(_row("second", ()))(z, dz)
         return [dz]
 
     @property
     def no_derivative(self) -> str:  # type: ignore[override]
-        """The row's reason."""
+        """The reason given by the row."""
         return self.scalar.no_derivative
 
     @cached_property
     def destroy_map(self) -> Any:  # type: ignore[override]
-        """From ``inplace``."""
+        """The inputs named by ``inplace``."""
         return {output: (i,) for output, i in self.inplace}
 
     def __str__(self) -> str:
@@ -395,7 +385,8 @@ _dtype_cache: dict[Any, np.dtype] = {}
 
 
 def broadcast_static(name: str, shapes: Sequence[StaticShape]) -> StaticShape:
-    """The static shape that ``shapes``, of equal rank, broadcast to; raise if they cannot."""
+    """Return the static shape that ``shapes``, of equal rank, broadcast to; raise if they cannot.
+    """
     result: list[int | None] = []
     for axis, lengths in enumerate(zip(*shapes, strict=True)):
         stretched = [n for n in lengths if n != 1]
@@ -421,17 +412,17 @@ def unbroadcast(g: TensorVariable, x: TensorVariable) -> TensorVariable:
 
 
 def upcast_rule(*dtypes_: str) -> str:
-    """NumPy's common dtype."""
+    """Return NumPy's common dtype."""
     return dtypes.upcast(*dtypes_)
 
 
 def float_rule(*inputs: str) -> str:
-    """Floats stay, integers become floats as for ``np.exp``, complexes stay."""
+    """Return floats and complexes unchanged, and for integers the float dtype of ``np.exp``."""
     return dtypes.to_float(dtypes.upcast(*inputs))
 
 
 def real_float_rule(*inputs: str) -> str:
-    """As ``float_rule``, for functions of real numbers only."""
+    """Return the dtype of ``float_rule``, for functions of real numbers only."""
     common = dtypes.upcast(*inputs)
     if dtypes.is_complex(common):
         raise DTypeError(f"defined for real numbers only, not for {', '.join(inputs)}")
@@ -439,12 +430,12 @@ def real_float_rule(*inputs: str) -> str:
 
 
 def bool_rule(*inputs: str) -> str:
-    """A truth value."""
+    """Return the dtype of truth values."""
     return "bool"
 
 
 def ufunc_rule(ufunc: Any) -> Callable[..., str]:
-    """The dtype that the NumPy ufunc gives; its TypeError where it is not defined."""
+    """Return the dtype that the NumPy ufunc gives; its TypeError where it is not defined."""
 
     def rule(*inputs: str) -> str:
         try:
@@ -481,7 +472,7 @@ def scalar(
     parameters : str
         Argument names, separated by blanks; ``"*x"`` for any number.
     doc : str
-        The formula and what is special about it.
+        The formula and its special cases.
     numpy : callable or str
         See ScalarOp.
     dtype : callable
@@ -493,7 +484,7 @@ def scalar(
     adapt, into : callable
         See ScalarOp.
     public : bool
-        Whether it is offered in ``symcomp.tensor`` under its name.
+        If true, ``symcomp.tensor`` offers it under its name.
     """
     names = parameters.split()
     arity = 0 if names[0].startswith("*") else len(names)
@@ -511,7 +502,7 @@ def scalar(
 def elemwise_function(
     op: Elemwise, name: str, names: Sequence[str], doc: str, example: str = ""
 ) -> Callable[..., TensorVariable]:
-    """A plain function with signature and docstring that applies ``op``, its attribute."""
+    """Make a plain function with signature and docstring that applies ``op``, its attribute."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
@@ -532,7 +523,7 @@ def elemwise_function(
 
 
 def _example(row: ScalarOp, names: Sequence[str]) -> str:
-    """What the function gives for vectors, as a doctest."""
+    """Return a doctest that applies the function to vectors."""
     kinds = {"d": "float64", "l": "int64"}
     for prefix, dtype in kinds.items():
         try:

@@ -1,4 +1,4 @@
-"""Formulas computed with NumPy, a block at a time, so that values between stay in the cache."""
+"""Compute formulas with NumPy, block by block, so that intermediate values stay in the cache."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from symcomp.ops.stepping import (
     without,
 )
 
-# What a block may take of the cache of a core, in bytes, and its numbers of elements: fewer are not
-# worth the calls, more gain nothing.
+# Bytes of the core's cache used by a block, and bounds of its number of elements: smaller blocks
+# are dominated by call overhead, larger ones gain nothing.
 CACHE = 1 << 20
 SMALLEST, LARGEST = 1 << 12, 1 << 15
 
@@ -41,9 +41,9 @@ class Evaluator:
     Attributes
     ----------
     way : {"whole", "loop", "rows"}
-        How large arrays are computed: all at once; a block at a time, reductions being put
-        together from blocks; or in blocks of whole rows, where what is reduced is used at once for
-        the elements.
+        How large arrays are computed: all at once; block by block, with reductions accumulated
+        over blocks; or in blocks of whole rows, so that the reductions of a row are used in its
+        block.
     """
 
     def __init__(self, formula: Formula, patterns: Sequence[Pattern]) -> None:
@@ -69,7 +69,7 @@ class Evaluator:
         self.block = min(max(CACHE // sum(sizes), SMALLEST), LARGEST)
 
     def shape(self, values: Sequence[Any]) -> tuple[int, ...] | None:
-        """The shape that the inputs are broadcast to; None if they do not fit."""
+        """Return the shape that the inputs broadcast to; None if they do not fit."""
         if self._full:
             shape = values[self._full[0]].shape
             for i in self._full[1:]:
@@ -88,17 +88,17 @@ class Evaluator:
     def __call__(
         self, values: Sequence[Any], shape: tuple[int, ...], targets: Sequence[Any] = ()
     ) -> tuple[Any, ...]:
-        """The results, where the inputs are broadcast to ``shape``.
+        """Compute the results, where the inputs are broadcast to ``shape``.
 
-        ``targets`` are arrays to leave the results in, None for a new one; they are used where
-        blocks are, for results that have all elements.
+        ``targets`` are arrays to write the results into, None for a new one; they are used if the
+        formula is computed in blocks, for results with all elements.
         """
         if self._body is None or prod(shape) <= self.block:
             return self._whole(*values)
         return self._in_blocks(self._body, values, shape, targets)
 
     def overwritable(self, result: int) -> list[int]:
-        """The inputs that may be overwritten by a result, as nothing reads them after it."""
+        """Return the inputs that a result may overwrite, as no step reads them after it."""
         number = self._results[result]
         if self._body is None or self._result_patterns[result] != self._pattern:
             return []
@@ -115,7 +115,7 @@ class Evaluator:
     def _in_blocks(
         self, body: Body, values: Sequence[Any], shape: tuple[int, ...], given: Sequence[Any]
     ) -> tuple[Any, ...]:
-        """A block at a time; then what is made of reductions that needed all of them."""
+        """Compute block by block; then the steps that use complete reductions."""
         axes = {a for a, one in enumerate(self._pattern) if not one}
         flatten = self.way == "loop" and all(axes <= {*f.axes} for f in body.totals.values())
         layout = Layout(shape, values, self._patterns, flatten)
@@ -147,7 +147,7 @@ class Evaluator:
 
 
 class Totals:
-    """Reductions put together from those of blocks, in the dtypes that they are computed in."""
+    """Reductions accumulated over blocks, in the dtypes of the accumulators."""
 
     def __init__(self, folds: dict[int, Reduce], dtypes: Sequence[str], layout: Layout) -> None:
         self._folds = folds
@@ -157,7 +157,7 @@ class Totals:
         self._arrays: dict[int, Any] = {}
 
     def add(self, store: Sequence[Any], index: tuple[slice, ...]) -> None:
-        """Take in the values of the block at ``index``."""
+        """Add the values of the block at ``index``."""
         for number, fold in self._folds.items():
             part, axes = store[number], self._axes[number]
             if number not in self._arrays:
@@ -173,7 +173,7 @@ class Totals:
                 fold.reduction.numpy(total, part, out=total)
 
     def results(self) -> dict[int, Any]:
-        """The reductions, in the dtypes of their results."""
+        """Return the reductions, in the dtypes of their results."""
         found = {}
         for number, total in self._arrays.items():
             found[number] = np.asarray(self._layout.restored(total), self._dtypes[number])
@@ -181,15 +181,15 @@ class Totals:
 
 
 class Body:
-    """The steps of a block: each value in a buffer that is free then, or in an output.
+    """The steps of a block: each value in a free buffer, or in an output.
 
     Parameters
     ----------
     formula : Formula
     small : frozenset of int
-        The values that have not all elements.
+        The values without all elements (reductions, and values computed from them alone).
     in_rows : bool
-        Whether a block holds whole rows, so that what is reduced can be used there.
+        If true, a block holds whole rows, so that reductions can be used in the same block.
 
     Attributes
     ----------
@@ -207,11 +207,11 @@ class Body:
             if isinstance(step.function, Reduce) and not (in_rows and number in formula.last_use)
         }
         self.late = frozenset(self.totals) if in_rows else small
-        self._buffers: list[str] = []  # their dtypes
+        self._buffers: list[str] = []  # dtypes of the buffers
         self._free: dict[str, list[int]] = {}
         self._held: dict[int, int] = {}
         results = {result.value for result in formula.results}
-        # For each step: how, the arguments, and in which buffer; -1 for none.
+        # For each step: the function, the arguments, and the number of its buffer; -1 for none.
         self._plan: list[tuple[Any, tuple[int, ...], int]] = []
         dead = dead_after(formula)
         for position, step in enumerate(formula.steps):
@@ -225,7 +225,7 @@ class Body:
 
     @property
     def itemsizes(self) -> list[int]:
-        """Of the buffers."""
+        """Itemsizes of the buffers."""
         return [np.dtype(dtype).itemsize for dtype in self._buffers]
 
     def _place(
@@ -234,7 +234,7 @@ class Body:
         ufunc = None if small else ufunc_of(self._formula, step)
         if len(step.arguments) <= 2:
             for value in dead:
-                self._release(value)  # a ufunc may overwrite what it reads
+                self._release(value)  # released first: a ufunc may overwrite its operand
         place = -1
         if ufunc is not None and not shown:
             place = self._take(step.dtype)
@@ -254,8 +254,8 @@ class Body:
             self._free.setdefault(self._buffers[buffer], []).append(buffer)
 
     def runner(self, layout: Layout) -> Callable[[list[Any], dict[int, Any]], list[Any]]:
-        """What computes a block: from its inputs and literals, and the places of the results, to
-        all values.
+        """Return the function that computes a block, from its inputs, literals and the arrays of
+        the results, to all values.
         """
         formula, plan = self._formula, []
         for number, (compute, arguments, place) in enumerate(self._plan, formula.first_step):
@@ -272,7 +272,7 @@ class Body:
 
         def buffers(shape: tuple[int, ...]) -> list[Any]:
             size = prod(shape)
-            if not largest:  # the first block is the largest
+            if not largest:  # the first block is the largest, so buffers are allocated once
                 largest.extend(np.empty(size, dtype) for dtype in self._buffers)
             if shape not in shaped:
                 shaped[shape] = [b[:size].reshape(shape) for b in largest]
@@ -297,14 +297,16 @@ def _both(p: Pattern, q: Pattern) -> Pattern:
 
 
 def _small(formula: Formula, patterns: Sequence[Pattern]) -> frozenset[int]:
-    """The steps whose values have not all elements, among them the reductions."""
+    """Return the steps whose values have not all elements, among them the reductions."""
     full = folded(_both, patterns[: len(formula.inputs)])
     steps = enumerate(formula.steps, formula.first_step)
     return frozenset(n for n, step in steps if patterns[n] != full or folded_axes(step.function))
 
 
 def _way(formula: Formula, patterns: Sequence[Pattern]) -> tuple[str, frozenset[int]]:
-    """How large arrays are computed, and the axes along which blocks are not cut."""
+    """Choose how large arrays are computed; return this and the axes along which blocks are not
+    divided.
+    """
     full = folded(_both, patterns[: len(formula.inputs)])
     small = _small(formula, patterns)
     whole = "whole", frozenset[int]()
@@ -362,7 +364,7 @@ def _into(function: Any, dtype: str) -> Callable[[list[Any], Any], Any]:
 
 
 def _partial(fold: Reduce, dtype: str, axes: tuple[int, ...]) -> Callable[[list[Any], Any], Any]:
-    """A reduction of one block, in the dtype that it is computed in."""
+    """Return the reduction of one block, in the dtype of the accumulator."""
     ufunc = fold.reduction.numpy
     work = None if fold.reduction.logical else fold.dtypes_for(dtype)[1]
     return lambda values, target: ufunc.reduce(values[0], axis=axes, dtype=work, keepdims=True)

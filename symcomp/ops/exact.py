@@ -1,5 +1,4 @@
-"""Arithmetic on arrays that keeps the rounding errors, for functions that must be exact to the last
-digits.
+"""Arithmetic on arrays that keeps the rounding errors, for functions exact to the last digits.
 
 The error-free transformations are Knuth's and Dekker's, as in Ogita, Rump and Oishi (2005),
 "Accurate sum and dot product".
@@ -16,7 +15,7 @@ from symcomp.ops.elemwise import float_rule
 
 # The next wider type, for functions whose rounding errors are amplified. numpy.longdouble has 11
 # bits more than float64 on x86;
-# where it has none the errors in question are up to some hundred ulp.
+# where it has none, such errors reach some hundred ulp.
 WIDER = {"float16": "float64", "float32": "float64", "float64": "longdouble"}
 
 
@@ -44,7 +43,7 @@ def _halves(x: Any, splitter: Any) -> tuple[Any, Any]:
 
 
 def in_float(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run on floats: integers are converted first, float16 is widened meanwhile."""
+    """Run on floats: integers are converted first, float16 is computed in a wider type."""
 
     def run(*xs: Any) -> Any:
         dtype = float_rule(*(x.dtype.name for x in xs))
@@ -55,7 +54,7 @@ def in_float(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run on float64 arrays of one shape, and round to the type of the inputs once at the end."""
+    """Run on float64 arrays of one shape, and round to the type of the inputs at the end."""
 
     def run(*xs: Any) -> Any:
         dtype = float_rule(*(x.dtype.name for x in xs))
@@ -77,7 +76,8 @@ def in_wider(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def polished(function: Callable[..., Any], cancelled: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` on floats, run in the wider type again where ``cancelled(result, *args)``."""
+    """Run ``function`` on floats, and again in the wider type where ``cancelled(result, *args)``.
+    """
     wide = in_wider(function)
 
     def run(*xs: Any) -> Any:
@@ -95,26 +95,27 @@ def polished(function: Callable[..., Any], cancelled: Callable[..., Any]) -> Cal
 
 
 def exp_sum(a: Any, b: Any) -> Any:
-    """exp(a + b), as if a + b were not rounded."""
+    """Compute exp(a + b) as if a + b were not rounded."""
     s, e = two_sum(a, b)
     return np.exp(s) * growth(e)
 
 
 def growth(e: Any) -> Any:
-    """exp(e) of a rounding error; of a large one, that of an exponent of which 0 or inf is made, it
-    is positive, so that neither changes."""
+    """Compute exp(e) of a rounding error e. Where exp(a) is 0 or infinite, e may be large; the
+    result is positive and finite, so that it changes neither.
+    """
     return np.maximum(1 + e, e.dtype.type(0.5))
 
 
 def exp_square(x: Any, c: float) -> Any:
-    """exp(c x^2), as if the exponent were not rounded; c is a power of two and its sign."""
+    """Compute exp(c x^2) as if the exponent were not rounded; c is a power of two, or minus one."""
     square, e = two_product(x, x)
     z = np.exp(c * square)
     return z * (1 + c * e)
 
 
 def horner(coefficients: Any, t: Any) -> Any:
-    """The polynomial with these coefficients, the constant first."""
+    """Evaluate the polynomial with these coefficients, the constant first."""
     result = np.asarray(coefficients[-1], t.dtype)
     for c in coefficients[-2::-1]:
         result = result * t + np.asarray(c, t.dtype)

@@ -19,7 +19,7 @@ from symcomp.ops.scalar_math import complex as complex_
 from symcomp.ops.scalar_math import imag, real, sqrt
 from symcomp.ops.shape import normalize_axis, shape_tuple
 
-# For each norm, the powers of 1 / n that transforms and inverse transforms are multiplied by.
+# For each norm, the exponents of 1 / n in the factors of transforms and inverse transforms.
 NORMS = {None: (0.0, 1.0), "backward": (0.0, 1.0), "ortho": (0.5, 0.5), "forward": (1.0, 0.0)}
 THEANO_NORMS = {None: (0.0, 1.0), "ortho": (0.5, 0.5), "no_norm": (0.0, 0.0)}
 
@@ -27,9 +27,9 @@ Lengths = Sequence[Any] | TensorVariable | None
 
 
 def rfft(inp: Any, norm: str | None = None) -> TensorVariable:
-    """The Fourier transforms of a batch of real tensors, as pairs of real numbers.
+    """Return the Fourier transforms of a batch of real tensors, as pairs of real numbers.
 
-    As in Theano. ``rfftn(x, axes=...)`` gives the same as complex numbers.
+    Theano's format; ``rfftn(x, axes=...)`` gives the same as complex numbers.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ def rfft(inp: Any, norm: str | None = None) -> TensorVariable:
 
 
 def irfft(inp: Any, norm: str | None = None, is_odd: bool = False) -> TensorVariable:
-    """The inverse of ``rfft``: real tensors from halves of their transforms, as pairs.
+    """Return the inverse of ``rfft``: real tensors from halves of their transforms, as pairs.
 
-    As in Theano. ``irfftn(x, axes=...)`` does the same for complex numbers.
+    Theano's format; ``irfftn(x, axes=...)`` does the same for complex numbers.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def irfft(inp: Any, norm: str | None = None, is_odd: bool = False) -> TensorVari
     norm : {None, "ortho", "no_norm"}
         Divided by the number of elements transformed; by its square root; unscaled.
     is_odd : bool
-        Whether n, the last length of the result, is odd.
+        If true, n, the last length of the result, is odd.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def irfft(inp: Any, norm: str | None = None, is_odd: bool = False) -> TensorVari
 
 
 def fft(x: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> TensorVariable:
-    """The Fourier transform along one axis, as ``numpy.fft.fft``.
+    """Return the Fourier transform along one axis, as ``numpy.fft.fft``.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def fft(x: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Tenso
 
 
 def ifft(x: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> TensorVariable:
-    """The inverse of ``fft``, as ``numpy.fft.ifft``; see there.
+    """Return the inverse of ``fft``, as ``numpy.fft.ifft``; see there.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def ifft(x: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Tens
 def fftn(
     x: Any, s: Lengths = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> TensorVariable:
-    """The Fourier transform along several axes, as ``numpy.fft.fftn``.
+    """Return the Fourier transform along several axes, as ``numpy.fft.fftn``.
 
     Parameters
     ----------
@@ -194,14 +194,21 @@ def fftn(
 def ifftn(
     x: Any, s: Lengths = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> TensorVariable:
-    """The inverse of ``fftn``, as ``numpy.fft.ifftn``; see there."""
+    """Return the inverse of ``fftn``, as ``numpy.fft.ifftn``; see there.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.fft.ifftn(T.fft.fftn([[1.0, 2.0]])).eval().real
+    array([[1., 2.]])
+    """
     return _complex_transform("ifftn", x, s, axes, norm, inverse=True)
 
 
 def rfftn(
     x: Any, s: Lengths = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> TensorVariable:
-    """The half of the transform of a real tensor that determines it, as ``numpy.fft.rfftn``.
+    """Return the non-redundant half of the transform of a real tensor, as ``numpy.fft.rfftn``.
 
     Parameters as in ``fftn``. Along the last of ``axes``, of length n, the result has n // 2 + 1
     elements.
@@ -224,7 +231,7 @@ def rfftn(
 def irfftn(
     x: Any, s: Lengths = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> TensorVariable:
-    """The inverse of ``rfftn``, as ``numpy.fft.irfftn``.
+    """Return the inverse of ``rfftn``, as ``numpy.fft.irfftn``.
 
     Parameters as in ``fftn``; ``s`` has the lengths of the result. By default the last is even: the
     length of an odd one must be given.
@@ -248,7 +255,7 @@ def irfftn(
     return _inverse_real(x, places, n, power)
 
 
-# -- what these share
+# -- shared functions
 
 
 def _powers(name: str, norm: Any, table: dict[Any, tuple[float, float]]) -> tuple[float, float]:
@@ -263,7 +270,7 @@ def _is_int(n: Any) -> bool:
 
 
 def _lengths(name: str, s: Any) -> list[Any] | None:
-    """``s`` as a list of positive int, or integer scalar variables."""
+    """Return ``s`` as a list of positive int, or integer scalar variables."""
     if s is None:
         return None
     if isinstance(s, TensorVariable):
@@ -321,7 +328,7 @@ def _inverse_real(z: TensorVariable, axes: tuple[int, ...], n: Any, power: float
 
 
 def _scaled(z: TensorVariable, lengths: Sequence[Any], power: float) -> TensorVariable:
-    """``z`` divided by this power of the number of elements transformed."""
+    """Multiply ``z`` by a power of the inverse of the number of elements transformed."""
     if power == 0.0:
         return z
     count = as_tensor_variable(1.0, dtype="float64")
@@ -333,7 +340,7 @@ def _scaled(z: TensorVariable, lengths: Sequence[Any], power: float) -> TensorVa
 
 
 def _resized(x: TensorVariable, s: list[Any] | None, axes: tuple[int, ...]) -> TensorVariable:
-    """``x`` cut, or filled up with zeros, to the lengths ``s`` along ``axes``."""
+    """Cut ``x``, or pad it with zeros, to the lengths ``s`` along ``axes``."""
     for n, axis in zip(s or (), axes[: len(s or ())], strict=True):
         old = x.type.shape[axis]
         if isinstance(n, int) and old == n:

@@ -1,7 +1,7 @@
-"""Formula: expressions of a few inputs as a flat list of steps, what the body of one loop nest is.
+"""Formula: expressions of a few inputs as a flat list of steps, the body of one loop nest.
 
-A formula is a value: formulas with equal steps are equal, so ops that hold them merge, and compiled
-code can be found by it.
+Formulas compare by value: ops that hold equal ones merge, and compiled code is found by its
+formula.
 """
 
 from __future__ import annotations
@@ -20,26 +20,33 @@ from symcomp.errors import ParameterError
 from symcomp.ops.convert import constant
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise, ScalarOp
-from symcomp.ops.pick import Pick, Put
+from symcomp.ops.gather_labels import GatherLabels, ScatterLabels
 from symcomp.ops.reduce import Reduce
 from symcomp.ops.softmax import (
-    Centred,
     LogMeanExp,
     LogSoftmax,
     LogSumExp,
     Softmax,
+    SubtractWeightedMean,
     WeightedLogSumExp,
     WeightedSoftmax,
 )
 from symcomp.ops.stable_reduce import Centered, LogProd, Norm, Variance
 
-# Ops that map each line along some axes to a line, and those that map it to a number.
-LINE_OPS = (Softmax, LogSoftmax, WeightedSoftmax, Centred, Centered, Put)
+# Ops that map each 1-d slice along some axes to a slice, and ops that reduce it to a number.
+AXIS_FUNCTIONS = (
+    Softmax,
+    LogSoftmax,
+    WeightedSoftmax,
+    SubtractWeightedMean,
+    Centered,
+    ScatterLabels,
+)
 LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
-LINE_FOLDS = (*LOGARITHMS, LogProd, Norm, Variance, Pick)
-FUNCTIONS = (Reduce, *LINE_FOLDS, *LINE_OPS)
+AXIS_REDUCTIONS = (*LOGARITHMS, LogProd, Norm, Variance, GatherLabels)
+FUNCTIONS = (Reduce, *AXIS_REDUCTIONS, *AXIS_FUNCTIONS)
 
-# Longer expressions get a name in the text of a formula.
+# Longer expressions are named in the text of a formula.
 LONGEST_EXPRESSION = 400
 
 _INFIX = {"add": " + ", "sub": " - ", "mul": " * ", "true_div": " / "}
@@ -47,7 +54,7 @@ _INFIX = {"add": " + ", "sub": " - ", "mul": " * ", "true_div": " / "}
 
 @record
 class Literal:
-    """A number in a formula; by its bytes, so that NaN is equal to itself and 0 not to -0."""
+    """A number in a formula, compared by its bytes: NaN equals itself, and 0 differs from -0."""
 
     dtype: DtypeName
     data: bytes
@@ -59,7 +66,7 @@ class Literal:
 
     @classmethod
     def of(cls, value: Any) -> Literal:
-        """The only element of an array."""
+        """Make a literal of an array with one element."""
         array = np.asarray(value)
         return cls(array.dtype.name, array.reshape(()).tobytes())
 
@@ -74,18 +81,18 @@ class Literal:
 
 @record
 class Step:
-    """One value: a function of earlier ones.
+    """A value: a function of earlier ones.
 
     Attributes
     ----------
     function : ScalarOp or Op
         A scalar function applied to each element, with the broadcasting of Elemwise; a reduction
-        or an op of ``LINE_FOLDS``, whose axes stay in the value, at length 1; or an op of
-        ``LINE_OPS``.
+        or an op of ``AXIS_REDUCTIONS``, whose axes stay in the value, at length 1; or an op of
+        ``AXIS_FUNCTIONS``.
     arguments : tuple of int
         Numbers of values.
     dtype : str
-        Of the value.
+        The dtype of the value.
     """
 
     function: ScalarOp | Op
@@ -100,7 +107,7 @@ class Step:
 
 @record
 class Result:
-    """An output: the value with a number, without some of its axes, whose length is 1."""
+    """An output: the number of a value, and the axes (of length 1) to drop."""
 
     value: int
     dropped: Axes = ()
@@ -116,17 +123,17 @@ class Formula:
     Attributes
     ----------
     inputs : tuple of str
-        Their dtypes.
+        The dtypes of the inputs.
     literals : tuple of Literal
     steps : tuple of Step
-        Each after those whose values it takes.
+        In topological order.
     results : tuple of Result
-        Each is the value of a step, and none is there twice.
+        Distinct values of steps.
 
     Raises
     ------
     ValueError
-        If a step takes a value that comes later, or literals alone, or a result is none of a step.
+        If a step reads a later value, or only literals, or if a result is not the value of a step.
     """
 
     inputs: tuple[DtypeName, ...]
@@ -158,7 +165,7 @@ class Formula:
 
     @cached_property
     def dtypes(self) -> tuple[str, ...]:
-        """Those of all values."""
+        """The dtypes of all values."""
         return (
             *self.inputs,
             *(literal.dtype for literal in self.literals),
@@ -167,12 +174,12 @@ class Formula:
 
     @cached_property
     def last_use(self) -> dict[int, int]:
-        """For each value that a step takes, the number of the last such step."""
+        """For each value that a step reads, the number of the last such step."""
         uses = enumerate(self.steps, self.first_step)
         return {value: number for number, step in uses for value in step.arguments}
 
     def patterns(self, inputs: Sequence[tuple[bool, ...]]) -> list[tuple[bool, ...]]:
-        """For each value, which of its axes have length 1, from those of the inputs."""
+        """Return, for each value, which of its axes have length 1, given those of the inputs."""
         found = list(inputs)
         rank = len(inputs[0]) if inputs else 0
         found += [(True,) * rank] * len(self.literals)
@@ -183,7 +190,7 @@ class Formula:
         return found
 
     def unfold(self, inputs: Sequence[Any]) -> list[Any]:
-        """The values as expressions of ``inputs``, a node for each step."""
+        """Return the values as expressions of ``inputs``, a node for each step."""
         rank = inputs[0].ndim if inputs else 0
         values = list(inputs)
         for literal in self.literals:
@@ -193,7 +200,7 @@ class Formula:
         return values
 
     def lines(self) -> list[str]:
-        """A line for each step and one for the results."""
+        """Return the text of each step, and of the results."""
         names = self._names()
         lines = []
         for number, step in enumerate(self.steps, self.first_step):
@@ -203,7 +210,7 @@ class Formula:
         return lines
 
     def __str__(self) -> str:
-        """In one line; what is used more than once gets a name."""
+        """Return the formula in one line; a value used more than once gets a name."""
         counts = dict.fromkeys(range(len(self.dtypes)), 0)
         for step in self.steps:
             for a in step.arguments:
@@ -229,13 +236,13 @@ class Formula:
 
 
 def folded_axes(function: Any) -> tuple[int, ...]:
-    """The axes that the function reduces."""
-    return function.axes if isinstance(function, (Reduce, *LINE_FOLDS)) else ()
+    """Return the axes that the function reduces."""
+    return function.axes if isinstance(function, (Reduce, *AXIS_REDUCTIONS)) else ()
 
 
 def stands_alone(function: Any, dtype: str) -> bool:
-    """Whether a function of lines has loops of its own: it goes over some lines again, or takes
-    numbers apart.
+    """Tell whether an along-axis function has loops of its own: it passes over slices several
+    times, or splits numbers into parts.
     """
     return isinstance(function, LogProd) or (
         isinstance(function, LOGARITHMS) and dtype == "float64"
@@ -243,31 +250,32 @@ def stands_alone(function: Any, dtype: str) -> bool:
 
 
 def line_axes(function: Any) -> tuple[int, ...]:
-    """The axes along which the function must see all elements at once."""
-    if isinstance(function, LINE_OPS):
-        return function.axes if isinstance(function, Put | Centered) else function.lines
+    """Return the axes along which the function must see all elements at once."""
+    if isinstance(function, AXIS_FUNCTIONS):
+        return function.axes if isinstance(function, ScatterLabels | Centered) else function.lines
     return folded_axes(function)
 
 
 def whole_arguments(step: Step) -> tuple[int, ...]:
-    """The arguments of which a function of lines takes whole lines."""
-    return step.arguments[:1] if isinstance(step.function, Pick | Put) else step.arguments
+    """Return the arguments that an along-axis function reads as whole slices."""
+    by_index = isinstance(step.function, GatherLabels | ScatterLabels)
+    return step.arguments[:1] if by_index else step.arguments
 
 
 def along(function: Any, axes: tuple[int, ...]) -> Any:
-    """The same op along other axes."""
+    """Return the same op along other axes."""
     if isinstance(function, Softmax | LogSoftmax):
         return replace(function, axis=axes[0])
     return replace(function, axes=axes)
 
 
 def joint_pattern(patterns: Iterable[tuple[bool, ...]]) -> tuple[bool, ...]:
-    """Which axes have length 1 in what is broadcast from such."""
+    """Return which axes have length 1 in the broadcast of arrays with such axes."""
     return tuple(all(axis) for axis in zip(*patterns, strict=True))
 
 
 def unfold_step(step: Step, arguments: Sequence[Any]) -> Any:
-    """The node of one step, its result with all axes."""
+    """Return the node of one step, its result with all axes."""
     if isinstance(step.function, ScalarOp):
         return Elemwise(step.function)(*arguments)
     z = step.function(*arguments)
@@ -276,14 +284,14 @@ def unfold_step(step: Step, arguments: Sequence[Any]) -> Any:
 
 
 def restoring(axes: tuple[int, ...], rank: int) -> DimShuffle:
-    """The op that puts in ``axes`` at length 1, which gives this rank."""
+    """Return the op that inserts ``axes`` of length 1, to give this rank."""
     rest = iter(range(rank))
     order = tuple("x" if a in axes else next(rest) for a in range(rank))
     return DimShuffle(rank - len(axes), order)
 
 
 def without_axes(z: Any, axes: tuple[int, ...]) -> Any:
-    """``z`` without ``axes``, which have length 1."""
+    """Return ``z`` without ``axes``, which have length 1."""
     return DimShuffle(z.ndim, tuple(a for a in range(z.ndim) if a not in axes))(z) if axes else z
 
 
@@ -298,13 +306,13 @@ def _applied(step: Step, texts: Sequence[str]) -> str:
 
 
 def function_name(function: Any) -> str:
-    """The name of a scalar function, with its parameters, or of a reduction."""
+    """Return the name of a scalar function, with its parameters, or of a reduction."""
     parameters = getattr(function, "parameters", ())
     return f"{function}{{{', '.join(map(str, parameters))}}}" if parameters else str(function)
 
 
 def _bare(text: str) -> str:
-    """Without the parentheses around it."""
+    """Return a text without the parentheses around it."""
     depth = 0
     if not text.startswith("("):
         return text

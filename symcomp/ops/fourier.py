@@ -1,7 +1,7 @@
-"""The ops of discrete Fourier transforms, none of which scales its sums.
+"""The ops of discrete Fourier transforms; none scales its sums.
 
-With w = exp(-2 pi i / n), the sums over j are of x[j] w^(j k); the inverse ones of x[k] w^(-j k).
-Each op is linear, and the adjoint of one is made of another, as with all matrices of such powers.
+With w = exp(-2 pi i / n), transforms sum x[j] w^(j k) over j; inverse ones sum x[k] w^(-j k) over
+k. Each op is linear, and its adjoint is built from another of these ops.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ fourier = lazy_module("scipy.fft")
 
 
 def as_complex(x: Any) -> TensorVariable:
-    """``x`` in complex64 or complex128."""
+    """Return ``x`` in complex64 or complex128."""
     x = as_tensor_variable(x)
     return cast_to(x, dtypes.to_complex(lapack_dtype(x.dtype)))
 
@@ -55,7 +55,9 @@ def check_lengths(op: Op, x: Any, shape: Sequence[Any], axes: Sequence[int]) -> 
 
 
 def along_axis(vector: TensorVariable, axis: int, ndim: int) -> TensorVariable:
-    """``vector`` along the axis of a tensor with ``ndim`` axes, the others of length 1."""
+    """Reshape ``vector`` to lie along the axis of a tensor with ``ndim`` axes, the others of length
+    1.
+    """
     return dimshuffle(vector, *[0 if a == axis else "x" for a in range(ndim)])
 
 
@@ -91,8 +93,8 @@ class Fourier(Op):
 
 @record
 class RealFourier(Op):
-    """z[k] = sum_j x[j] w^(j k) along ``axis``, for k = 0 .. n // 2 and real x; the others would be
-    the conjugates of these.   (.., n, ..) -> (.., n // 2 + 1, ..)
+    """z[k] = sum_j x[j] w^(j k) along ``axis``, for k = 0 .. n // 2 and real x; the omitted
+    elements are conjugates of these.   (.., n, ..) -> (.., n // 2 + 1, ..)
     """
 
     axis: Axis
@@ -123,7 +125,7 @@ class RealFourier(Op):
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x,), (gz,) = inputs, output_grads
         n = shape_tuple(x)[self.axis]
-        # InverseRealFourier counts twice what stands for its conjugate, too.
+        # InverseRealFourier counts an element twice if it also stands for its conjugate.
         weights = doubled(gz, self.axis, n, 0.5)
         return [InverseRealFourier(self.axis)(as_complex(gz) * weights, n)]
 
@@ -184,7 +186,7 @@ class InverseRealFourier(Op):
 
 
 def doubled(z: TensorVariable, axis: int, n: Any, weight: float) -> TensorVariable:
-    """``weight`` for those of the n // 2 + 1 elements that stand for two, else 1."""
+    """Return ``weight`` for those of the n // 2 + 1 elements that stand for two, else 1."""
     k = arange(shape_tuple(z)[axis])
     precision = dtypes.real_part(z.dtype)
     one, factor = (np.asarray(v, precision) for v in (1.0, weight))

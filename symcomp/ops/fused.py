@@ -22,7 +22,7 @@ from symcomp.ops.evaluation import Evaluator
 from symcomp.ops.formula import Formula, folded_axes, function_name, unfold_step, without_axes
 from symcomp.ops.reduce import Reduce
 
-# Asked for several times while a node is bound; an evaluator has no state.
+# Cached, as binding a node asks several times; an evaluator has no state.
 _evaluator = lru_cache(64)(Evaluator)
 
 # A formula with more steps, or a longer text, is not shown in the name of an op.
@@ -32,7 +32,7 @@ MOST_SHOWN, LONGEST_TEXT = 20, 100
 @record
 class Fused(Op):
     """z_k[i] = f_k(x_0[i], x_1[i], ...) with axes of static length 1 stretched, where f_k may take
-    reductions over axes of i, and functions of whole lines. All inputs have one rank.
+    reductions over axes of i, and along-axis functions. All inputs have one rank.
 
     ``sources`` are the user's lines that made the steps; they play no part in comparison.
     """
@@ -58,7 +58,7 @@ class Fused(Op):
         return [without_axes(values[r.value], r.dropped).type for r in self.formula.results]
 
     def _check_steps(self, values: Sequence[Any]) -> None:
-        """Raise if a step takes other dtypes, or gives another one, than the formula says."""
+        """Raise if a step's arguments or result have other dtypes than the formula says."""
         for step, z in zip(self.formula.steps, values[self.formula.first_step :], strict=True):
             arguments = [values[a] for a in step.arguments]
             node = z.owner.inputs[0].owner if folded_axes(step.function) else z.owner
@@ -67,7 +67,7 @@ class Fused(Op):
                 raise DTypeError(f"{self}: {step.function} of {types} does not give {step.dtype}")
 
     def _check_dropped(self, inputs: Sequence[TensorVariable]) -> None:
-        """Raise if a result leaves out an axis whose length is not known to be 1."""
+        """Raise if a result drops an axis whose length is not known to be 1."""
         patterns = self.formula.patterns([x.type.broadcastable for x in inputs])
         for r in self.formula.results:
             pattern = patterns[r.value]
@@ -75,7 +75,7 @@ class Fused(Op):
                 raise ShapeError(f"{self}: the axes {r.dropped} of a result have not length 1")
 
     def unfold(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs as expressions of ``inputs``, by a node for each step."""
+        """Return the outputs as expressions of ``inputs``, by a node for each step."""
         values = self.formula.unfold(inputs)
         return [without_axes(values[r.value], r.dropped) for r in self.formula.results]
 
@@ -89,7 +89,7 @@ class Fused(Op):
         return evaluator(values, shape)
 
     def bind(self, node: Apply) -> Any:
-        """``perform`` that refuses to stretch an axis whose length was not known to be 1."""
+        """Return ``perform``, checking that no axis is stretched whose static length is not 1."""
         return self.bind_into(node)
 
     def bind_into(self, node: Apply) -> Any:
@@ -119,7 +119,7 @@ class Fused(Op):
         return _evaluator(self.formula, tuple(x.type.broadcastable for x in node.inputs))
 
     def _refuse(self, values: Sequence[Any], arguments: Sequence[Any]) -> NoReturn:
-        """Raise what the first step that does not fit raises, with the user's line."""
+        """Raise the error of the first step that does not fit, with the user's line."""
         inputs = [x.type(name=str(x)) for x in arguments]
         store: dict[Any, Any] = dict(zip(inputs, values, strict=True))
         for node in toposort(self._unfolded_with_sources(inputs)):
@@ -135,7 +135,7 @@ class Fused(Op):
         raise ShapeError(f"{self}: inputs of shapes {shapes} do not belong to one loop")
 
     def _unfolded_with_sources(self, inputs: Sequence[Any]) -> list[Any]:
-        """The values as expressions of ``inputs`` that know the users' lines."""
+        """Return the values as expressions of ``inputs`` that know the users' lines."""
         formula = self.formula
         values = [*inputs]
         for literal in formula.literals:
@@ -147,7 +147,7 @@ class Fused(Op):
         return values
 
     def inner_graphs_of(self, node: Apply) -> Sequence[tuple[list[Any], list[Any]]]:
-        """The steps, a node for each, which knows the user's line that it was made for."""
+        """Return the steps as one graph, a node for each, with the user's lines."""
         inputs = [x.type(f"x{i}") for i, x in enumerate(node.inputs)]
         values = self._unfolded_with_sources(inputs)
         with made_for(node.source):

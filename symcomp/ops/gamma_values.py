@@ -1,7 +1,8 @@
 """Gamma functions of float64 arrays, within 3 units in the last place.
 
-SciPy's where they are that good; polynomials between 1/2 and 5/2, where log gamma and psi have
-their roots (tools/fit_gamma_functions.py); double-double arithmetic (log_gamma.py) elsewhere.
+SciPy's values where they have this precision; polynomials between 1/2 and 5/2, where log gamma and
+psi have their roots (tools/fit_gamma_functions.py); double-double arithmetic (log_gamma.py)
+elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from symcomp.ops.log_gamma import psi as psi_of_pair
 special = lazy_module("scipy.special")
 
 CENTRE, REACH = 1.118033988749895, 0.38196601125010515
-# The positive root of psi, and what its rounding left out.
+# The positive root of psi, and its rounding error.
 PSI_ROOT, PSI_ROOT_LOW = 1.4616321449683622, 9.549995429965697e-17
 # log(gamma(x)) / ((x - 1) (x - 2)), (gamma(x) - 1) / ((x - 1) (x - 2)) and psi(x) / (x - root) as
 # polynomials in (x - CENTRE) / (x + CENTRE) / REACH, to 2^-58.
@@ -68,7 +69,7 @@ _PSI = (
     6.568808481093767e-09, -2.5934334344502797e-09, 1.0697830134514482e-10,
     -1.1727209752640633e-11, 3.113097381471553e-10, -1.2371888735371305e-10,
 )  # fmt: skip
-# Negative roots, what their rounding left out, f' and f'' / f' / 2 there.
+# Negative roots, their rounding errors, f' and f'' / f' / 2 there.
 _LOG_GAMMA_ROOTS = (
     (-2.4570247382208006, -3.7075610815513266e-17, 1.5156034480216574, 3.205535694693519),
     (-2.7476826467274127, 9.055340329338315e-17, -1.9143501856115988, -5.001796195741781),
@@ -90,18 +91,18 @@ _PSI_ROOTS = (
     (-9.702672540001863, -3.2563178405401477e-16, 15.168227153977934, -2.338364245347548),
 )
 STIRLING_FROM = 12
-# B(2 k), and of them over 2 k (DLMF 5.11.2).
+# B(2 k), and these over 2 k (DLMF 5.11.2).
 _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510]
 _PSI_TAIL = [b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)]
 _ZETA_TAIL = [b / factorial(2 * k) for k, b in enumerate(_BERNOULLI, 1)]
-# The gamma function is 0 or infinite beyond.
+# Beyond, the gamma function is 0 or infinite.
 END = 190
-# Above this size a difference of arguments decides alone.
+# From this size on, the difference of the arguments alone decides.
 VAST = 1e150
 
 
 def replace(z: Any, place: Any, function: Callable[..., Any], *xs: Any) -> None:
-    """Compute ``z`` anew at these places."""
+    """Compute ``z`` anew where ``place`` is true."""
     if place.any():
         z[place] = function(*(x[place] for x in xs))
 
@@ -119,7 +120,7 @@ def _is_pole(x: Pair) -> Any:
 
 
 def _sign(x: Pair) -> Any:
-    """The sign of gamma(x), no pole."""
+    """Return the sign of gamma(x), x not a pole."""
     whole = np.floor(x.hi)
     more = np.where(whole == x.hi, np.floor(x.lo), 0)
     odd = (np.mod(whole, 2) == 1) != (np.mod(more, 2) == 1)
@@ -142,7 +143,7 @@ def gammaln(x: Any) -> Any:
 
 
 def _expand_at_roots(z: Any, roots: Any, x: Any, low: Any) -> None:
-    """Taylor's series of x + low, where digits of double-doubles would be too few."""
+    """Evaluate the Taylor series at x + low, where double-doubles have too few digits."""
     if not (x < 0).any():
         return
     for root, root_low, slope, bend in roots:
@@ -156,7 +157,7 @@ def log_of_gamma(x: Any) -> Any:
 
 
 def gamma(x: Any) -> Any:
-    """The gamma function."""
+    """Compute the gamma function."""
     z = np.asarray(special.gamma(x))
     replace(z, _is_near(x), _gamma_near, x)
     replace(z, (np.abs(x) < 0.5) & (x != 0), lambda x: _gamma_near(1 + x) / x, x)
@@ -173,7 +174,7 @@ def _gamma_near(x: Any) -> Any:
 
 
 def _gamma_above(x: Any) -> Any:
-    """By recurrence (DLMF 5.5.1); the errors of the product's steps are kept."""
+    """Compute gamma by recurrence (DLMF 5.5.1), with the rounding errors of the product."""
     count = np.ceil(x - 2.5)
     product, low = np.ones_like(x), np.zeros_like(x)
     for k in range(1, int(count.max()) + 1):
@@ -189,12 +190,12 @@ def _gamma_far(x: Any) -> Any:
 
 
 def psi(x: Any) -> Any:
-    """The derivative of gammaln."""
+    """Compute the derivative of gammaln."""
     return psi_of_sum(x, np.full_like(x, -0.0))
 
 
 def psi_of_sum(x: Any, h: Any) -> Any:
-    """psi(x + h), of the sum before it is rounded."""
+    """Compute psi(x + h), with x + h not rounded."""
     total = sum_of(x, h)
     x, low = total.hi, total.lo
     z = np.asarray(special.psi(x))
@@ -210,8 +211,8 @@ def _psi_near(x: Any, low: Any) -> Any:
 
 
 def tri_gamma(x: Any) -> Any:
-    """The derivative of psi."""
-    # SciPy takes forever far from 0 on the left, where only the poles are left to it.
+    """Compute the derivative of psi."""
+    # SciPy's loop grows with -x, so on the left it is only given x = -1 (a pole).
     z = np.asarray(special.polygamma(1, np.where(x < -1, -1.0, x)))
     replace(z, (x > 0) & np.isfinite(x), _tri_gamma_right, x)
     replace(z, (x < 0) & (x != np.floor(x)), _tri_gamma_left, pair(x))
@@ -219,7 +220,9 @@ def tri_gamma(x: Any) -> Any:
 
 
 def _tri_gamma_right(x: Any) -> Any:
-    """By recurrence from x >= 12, where its asymptotic series is (DLMF 5.15.5, 5.15.8)."""
+    """Compute it by recurrence from x >= 12, where the asymptotic series holds (DLMF 5.15.5,
+    5.15.8).
+    """
     count = np.maximum(np.ceil(STIRLING_FROM - x), 0)
     u = 1 / (x + count)
     z = u + (u * u / 2 + u * u * u * horner(_BERNOULLI, u * u))
@@ -229,14 +232,14 @@ def _tri_gamma_right(x: Any) -> Any:
 
 
 def _tri_gamma_left(x: Pair) -> Any:
-    """By reflection (DLMF 5.15.6)."""
+    """Compute it by reflection (DLMF 5.15.6)."""
     sine, _ = sin_cos_pi(x)
     ratio = (PI / sine).hi
     return ratio * ratio - _tri_gamma_right((1 - x).hi)
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """The derivative of psi of order n, NaN where that is no whole number >= 0."""
+    """Compute the derivative of psi of order n, NaN unless n is an integer >= 0."""
     z = np.full_like(x, np.nan)
     replace(z, n == 0, psi, x)
     replace(z, n == 1, tri_gamma, x)
@@ -246,10 +249,10 @@ def polygamma(n: Any, x: Any) -> Any:
 
 
 def _polygamma_higher(n: Any, x: Any) -> Any:
-    """(-1)^(n + 1) n! times the sum of (x + k)^(-n - 1) over k (DLMF 5.15.1)."""
+    """Compute (-1)^(n + 1) n! times the sum of (x + k)^(-n - 1) over k (DLMF 5.15.1)."""
     sign = np.where(np.mod(n, 2) == 0, -1.0, 1.0)
     below = np.floor(x)
-    # Half-way between poles an even derivative is that of the mirrored number.
+    # Half-way between poles an even derivative equals that of the mirrored argument.
     x = np.where((x < 0) & (x - below == 0.5) & (sign < 0), 1 - x, x)
     z = np.where(np.isposinf(x), 0.0 * sign, np.nan)
     at_pole = (x == 0) | ((x == below) & (sign > 0) & np.isfinite(x))
@@ -264,7 +267,7 @@ def _polygamma_right(n: Any, x: Any) -> Any:
 
 
 def _times_factorial(n: Any, x: Any, z: Any) -> Any:
-    """n! x^(-n - 1) z, whose factors over- and underflow where it does not."""
+    """Compute n! x^(-n - 1) z, whose factors overflow or underflow where the product does not."""
     logarithm = log_gamma_of_pair(sum_of(n, 1.0)) - log(pair(x)) * sum_of(n, 1.0)
     # The logarithm of larger factorials may overflow itself.
     size = exp(logarithm + log(pair(np.abs(z))))
@@ -273,7 +276,7 @@ def _times_factorial(n: Any, x: Any, z: Any) -> Any:
 
 
 def _polygamma_left(n: Any, x: Any) -> Any:
-    """The sum over k of both signs of x + k."""
+    """Sum over k of both signs of x + k."""
     sign = np.where(np.mod(n, 2) == 0, -1.0, 1.0)
     left = -x - np.floor(-x)
     right, nearest = 1 - left, np.minimum(left, 1 - left)
@@ -285,8 +288,8 @@ def _polygamma_left(n: Any, x: Any) -> Any:
 
 
 def _zeta(n: Any, x: Any) -> Any:
-    """x^s times Hurwitz's zeta function of s = n + 1 > 2 and x > 0: terms of its series until they
-    are nothing, or the formula of Euler and Maclaurin has the rest (DLMF 2.10.1).
+    """Compute x^s times Hurwitz's zeta function of s = n + 1 > 2 and x > 0: by its series until
+    terms vanish, or the rest by the Euler-Maclaurin formula (DLMF 2.10.1).
     """
     s = n + 1
     far, nothing = np.ceil(2 * s + 10 - x), np.ceil(x * np.expm1(46 / s)) + 1
@@ -311,7 +314,7 @@ def gamma_ratio(x: Any, y: Any) -> Any:
 
 
 def poch(x: Any, h: Any) -> Any:
-    """gamma(x + h) / gamma(x), of the sum before it is rounded; at two poles the limit."""
+    """gamma(x + h) / gamma(x), with x + h not rounded; at two poles the limit."""
     z = _ratio(sum_of(x, h), pair(x), pair(h))
     return np.where((h == 0) & ~np.isnan(x), 1.0, z)
 
@@ -353,12 +356,12 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 def _betaln_vast(x: Any, y: Any) -> Any:
-    """By Stirling's formula, whose other terms are nothing beside these."""
+    """Compute Stirling's formula; its other terms are negligible here."""
     return -(x * np.log1p(y / x) + y * np.log1p(x / y))
 
 
 def _is_vast_limit(a: Any, b: Any) -> Any:
-    """A pole of gamma(a) and of gamma(a + b), where differences have no digits left."""
+    """Tell where gamma(a) and gamma(a + b) are both poles and differences have no digits left."""
     total = a + b
     return (
         (np.minimum(a, b) < -VAST) & (np.maximum(a, b) > VAST) & np.isfinite(total) & (total <= 0)
@@ -366,7 +369,7 @@ def _is_vast_limit(a: Any, b: Any) -> Any:
 
 
 def _of_beta(a: Any, b: Any) -> tuple[Any, Any, Pair, Any]:
-    """The larger and the smaller argument, their sum, and where beta is finite and not 0."""
+    """Return the larger and the smaller argument, their sum, and where beta is finite and not 0."""
     swapped = np.abs(a) < np.abs(b)
     big, small = np.where(swapped, b, a), np.where(swapped, a, b)
     total = sum_of(a, b)
@@ -380,7 +383,7 @@ def _is_zero_of_beta(big: Any, small: Any, total: Pair) -> Any:
 
 
 def _log_beta(big: Any, small: Any, total: Pair) -> tuple[Pair, Any]:
-    """log(abs(beta)) and the sign, where it is finite and not 0."""
+    """Return log(abs(beta)) and the sign, where beta is finite and not 0."""
     logarithm, sign = _log_ratio(pair(big), total, pair(-small))
     return log_gamma_of_pair(pair(small)) + logarithm, sign * _sign(pair(small))
 
@@ -402,7 +405,7 @@ def log_gamma_ratio(x: Any, y: Any) -> Any:
 
 
 def log_poch(x: Any, h: Any) -> Any:
-    """log(abs(gamma(x + h) / gamma(x))), of the sum before it is rounded."""
+    """log(abs(gamma(x + h) / gamma(x))), with x + h not rounded."""
     z = _log_abs_ratio(sum_of(x, h), x, pair(h))
     return np.where((h == 0) & ~np.isnan(x), 0.0, z)
 
@@ -413,7 +416,7 @@ def _log_abs_ratio(x: Pair, y: Any, difference: Pair) -> Any:
     finite = np.isfinite(x.hi) & np.isfinite(y)
     z[finite & at_x & ~at_y], z[finite & at_y & ~at_x] = np.inf, -np.inf
     replace(z, finite & (at_x == at_y), lambda *xs: _log_ratio(*xs)[0].hi, x, pair(y), difference)
-    # Two terms of Taylor's series, where the difference has no digits left in the middle.
+    # Two terms of the Taylor series, where the difference loses all digits on the way.
     gap = np.where(y > 0, y, np.abs(y - np.rint(y)))
     close = finite & (np.abs(difference.hi) < 1e-9 * gap)
     replace(z, close, lambda y, d: d * (psi(y) + d / 2 * tri_gamma(y)), y, difference.hi)
@@ -425,14 +428,15 @@ def _log_abs_ratio(x: Pair, y: Any, difference: Pair) -> Any:
 
 
 def _log_ratio_tiny(x: Any, y: Any) -> Any:
-    """Near the pole at 0, where log(abs(gamma(x))) is -log(abs(x)) - EULER x."""
+    """Compute it near the pole at 0, where log(abs(gamma(x))) is -log(abs(x)) - EULER x."""
     a, b = np.abs(x), np.abs(y)
     ratio = np.where(np.abs(b - a) < a / 2, np.log1p((b - a) / a), np.log(b / a))
     return ratio - EULER.hi * (x - y)
 
 
 def _log_ratio_vast(x: Any, y: Any) -> Any:
-    """Stirling's formula, whose other terms are nothing beside these; a small one is nothing."""
+    """Compute Stirling's formula; its other terms are negligible here, and so is a small argument.
+    """
     big, small = np.maximum(x, y), np.maximum(np.minimum(x, y), 1)
     gap = big - small
     z = gap * (np.log(small) - 1) + big * np.log1p(gap / small)
@@ -444,12 +448,12 @@ def _exponential(x: Pair, sign: Any) -> Any:
 
 
 def _log_ratio(x: Pair, y: Pair, difference: Pair) -> tuple[Pair, Any]:
-    """log(abs(gamma(x) / gamma(y))) and the sign; x and y are both poles or neither is."""
+    """Return log(abs(gamma(x) / gamma(y))) and the sign; x and y are both poles or neither is."""
     both = _is_pole(x)
     odd = np.mod(difference.hi, 2) != np.mod(difference.lo, 2)
     sign = np.where(both, np.where(odd, -1, 1), _sign(x) * _sign(y))
     x, y = where(both, 1 - y, x), where(both, 1 - x, y)
-    # Where the difference is that large so is one argument, and the ratio is 0 or infinite.
+    # If the difference is that large, so is one argument, and the ratio is 0 or infinite.
     result = pair(np.where(difference.hi > 0, 1e5, -1e5))
     inside = np.abs(difference.hi) <= VAST
     right, left = (x.hi > 0) & (y.hi > 0), (x.hi < -0.5) & (y.hi < -0.5)
@@ -463,7 +467,7 @@ def _log_ratio(x: Pair, y: Pair, difference: Pair) -> tuple[Pair, Any]:
 
 
 def _log_ratio_left(x: Pair, y: Pair, difference: Pair) -> Pair:
-    """By reflection (DLMF 5.5.3)."""
+    """Compute it by reflection (DLMF 5.5.3)."""
     (sine_x, _), (sine_y, _) = sin_cos_pi(x), sin_cos_pi(y)
     right = log_gamma_difference(1 - y, 1 - x, difference)
     return right + log(absolute(sine_y)) - log(absolute(sine_x))
@@ -473,7 +477,7 @@ def _log_ratio_left(x: Pair, y: Pair, difference: Pair) -> Pair:
 
 
 def psi_increment(x: Any, h: Any) -> Any:
-    """psi(x + h) - psi(x), of the sum before it is rounded."""
+    """psi(x + h) - psi(x), with x + h not rounded."""
     total = sum_of(x, h)
     y = total.hi
     z = np.asarray(special.psi(y) - special.psi(x))
@@ -482,7 +486,7 @@ def psi_increment(x: Any, h: Any) -> Any:
     replace(z, finite & right, _psi_increment_right, x, y, h)
     near = (x < 0) & (y < 0) & (np.abs(h) < 0.125)
     replace(z, finite & near, _psi_increment_left, x, total, h)
-    # A product of a tiny h has no digits left in the middle.
+    # The product with a tiny h loses all digits on the way.
     tiny = finite & near & (np.abs(h) < 1e-290) & (x < -1e-200)
     replace(z, tiny, lambda x, h: h * _tri_gamma_left(pair(x)), x, h)
     apart = finite & ~right & ~near
@@ -492,10 +496,10 @@ def psi_increment(x: Any, h: Any) -> Any:
 
 
 def _psi_increment_right(x: Any, y: Any, h: Any) -> Any:
-    """Recurrence and asymptotic series of both (DLMF 5.5.2, 5.11.2), where all terms have the
-    factor h and its sign.
+    """Compute by recurrence and asymptotic series of both (DLMF 5.5.2, 5.11.2), in a form where all
+    terms have the factor h.
     """
-    # Raised, x and y stay apart by h.
+    # The recurrence raises both, so that x and y keep the distance h.
     count = np.maximum(np.ceil(STIRLING_FROM - np.minimum(x, y)), 0)
     low, high = np.minimum(x, y) + count, np.maximum(x, y) + count
     part = h / high / low
@@ -517,15 +521,15 @@ def _psi_increment_right(x: Any, y: Any, h: Any) -> Any:
 
 
 def _psi_increment_left(x: Any, y: Pair, h: Any) -> Any:
-    """By reflection (DLMF 5.5.4)."""
+    """Compute it by reflection (DLMF 5.5.4)."""
     (sine_x, _), (sine_y, _), (sine_h, _) = sin_cos_pi(pair(x)), sin_cos_pi(y), sin_cos_pi(pair(h))
     mirrored = _psi_increment_right(1 - x, (1 - y).hi, -h)
     return (PI * (sine_h / sine_x / sine_y)).hi + mirrored
 
 
 def tri_gamma_increment(x: Any, h: Any) -> Any:
-    """tri_gamma(x + h) - tri_gamma(x), of the sum before it is rounded, for x, x + h > 0; else
-    the difference is taken where h is not small.
+    """tri_gamma(x + h) - tri_gamma(x), with x + h not rounded, for x, x + h > 0; elsewhere the
+    plain difference where h is not small.
     """
     total = sum_of(x, h)
     moved = np.asarray(tri_gamma(total.hi))
@@ -543,7 +547,7 @@ def tri_gamma_increment(x: Any, h: Any) -> Any:
 
 
 def _tri_gamma_increment_right(x: Any, y: Any, h: Any) -> Any:
-    """As _psi_increment_right, with -h (1 / x + 1 / y) / (x y) for 1 / y^2 - 1 / x^2."""
+    """Compute as in _psi_increment_right, with -h (1 / x + 1 / y) / (x y) for 1 / y^2 - 1 / x^2."""
     low, high = np.minimum(x, y), np.maximum(x, y)
     count = np.maximum(np.ceil(STIRLING_FROM - low), 0)
     u, v = 1 / (low + count), 1 / (high + count)
@@ -561,7 +565,7 @@ def _tri_gamma_increment_right(x: Any, y: Any, h: Any) -> Any:
 
 
 def _tri_gamma_increment_left(x: Any, y: Pair, h: Any) -> Any:
-    """By reflection (DLMF 5.15.6)."""
+    """Compute it by reflection (DLMF 5.15.6)."""
     (sine_x, _), (sine_y, _), (sine_h, _) = sin_cos_pi(pair(x)), sin_cos_pi(y), sin_cos_pi(pair(h))
     both, _ = sin_cos_pi(y + x)
     square = (PI * (sine_h / sine_x / sine_y)) * (PI * (both / sine_x / sine_y))

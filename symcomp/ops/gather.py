@@ -1,4 +1,4 @@
-"""Elements picked by position: take, take_along_axis, choose, compress."""
+"""Select elements by index: take, take_along_axis, choose, compress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from symcomp.ops.shape import flatten, normalize_axis, shape_tuple
 
 
 def _whole_numbers(name: str, indices: Any) -> TensorVariable:
-    """``indices`` as integers: True is 1, not a mask."""
+    """Return ``indices`` as integers: True is 1, not a mask."""
     v = as_tensor_variable(indices)
     if not dtypes.is_discrete(v.dtype):
         raise DTypeError(f"{name}: indices must be integers, got {v} ({v.type})")
@@ -30,7 +30,7 @@ def _whole_numbers(name: str, indices: Any) -> TensorVariable:
 def _in_range(indices: TensorVariable, n: Any, mode: str, name: str) -> TensorVariable:
     if mode == "raise":
         return indices
-    indices = cast_to(indices, "int64")  # a length may not fit a narrow dtype
+    indices = cast_to(indices, "int64")  # a narrow dtype may not hold the length
     if mode == "clip":
         return clip(indices, 0, n - 1)
     if mode == "wrap":
@@ -39,17 +39,17 @@ def _in_range(indices: TensorVariable, n: Any, mode: str, name: str) -> TensorVa
 
 
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> TensorVariable:
-    """The elements of ``a`` at ``indices`` along an axis.
+    """Return the elements of ``a`` at ``indices`` along an axis.
 
     Parameters
     ----------
     a : tensor_like
     indices : integer tensor_like
-        Of any shape, which takes the place of the axis.
+        Indices of any shape, which replaces the axis.
     axis : int, optional
         By default the flattened tensor is used.
     mode : {"raise", "wrap", "clip"}
-        What to do with indices out of range.
+        The treatment of indices out of range.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
 
 
 def _own_places(lengths: Sequence[Any]) -> list[TensorVariable]:
-    """Index arrays, one for each axis, that pick everything in its own place."""
+    """Return index arrays, one for each axis, that select every element in its own place."""
     rank = range(len(lengths))
     return [
         arange(n).dimshuffle(*[0 if b == a else "x" for b in rank]) for a, n in enumerate(lengths)
@@ -76,13 +76,13 @@ def _own_places(lengths: Sequence[Any]) -> list[TensorVariable]:
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> TensorVariable:
-    """For every line along an axis, the elements at that line's own indices, as NumPy's.
+    """Take elements along an axis: each 1-d slice at its own indices, as NumPy does.
 
     Parameters
     ----------
     arr : tensor_like
     indices : integer tensor_like
-        Of the rank of ``arr``; the other axes broadcast.
+        Indices of the rank of ``arr``; the other axes broadcast.
     axis : int or None
 
     Examples
@@ -108,7 +108,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> TensorVari
 
 
 def choose(a: Any, choices: Sequence[Any] | TensorVariable, mode: str = "raise") -> TensorVariable:
-    """For every place, the element there of the choice that ``a`` numbers.
+    """Select each element from the choice that ``a`` numbers.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def choose(a: Any, choices: Sequence[Any] | TensorVariable, mode: str = "raise")
 
 
 def compress(condition: Any, x: Any, axis: int | None = None) -> TensorVariable:
-    """The slices of ``x`` along an axis where ``condition`` is true (not 0).
+    """Return the slices of ``x`` along an axis where ``condition`` is true (not 0).
 
     Parameters
     ----------

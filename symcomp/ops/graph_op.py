@@ -1,4 +1,4 @@
-"""GraphOp: a graph used as one node. What inlining knows of it; derivatives are for subclasses."""
+"""GraphOp: a graph used as one node, which rewriting may inline; subclasses add derivatives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GraphOp(Op):
 
     @property
     def multiple_outputs(self) -> bool:  # type: ignore[override]
-        """Whether a call returns a list: not for one output."""
+        """True unless the graph has one output: a call returns a list."""
         return len(self.graph.outputs) != 1
 
     def as_inputs(self, *args: Any) -> list[Variable]:
@@ -122,8 +122,8 @@ class GraphOp(Op):
 
     @cached_property
     def _shape_graph(self) -> tuple[dict[tuple[int, int], Variable], list[Any]]:
-        """A variable for each length that no input's type knows, by input and axis, and the shape
-        of each output: int, or an expression of these variables and of the inputs.
+        """Variables for the unknown lengths of the inputs, by input and axis, and the shape of each
+        output: int, or an expression of these variables and of the inputs.
         """
         leaves: dict[tuple[int, int], Variable] = {}
         known: dict[Variable, Any] = {}
@@ -152,11 +152,11 @@ class GraphOp(Op):
         return [(self.graph.inputs, self.graph.outputs)]
 
     def with_graph(self, graph: ClosedGraph) -> GraphOp:
-        """An op like this one that computes another graph."""
+        """Return an op like this one that computes another graph."""
         return replace(self, graph=graph)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields: what was found out about the graph is found out again."""
+        """Return the fields; cached results of analyses are computed again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __str__(self) -> str:
@@ -165,7 +165,8 @@ class GraphOp(Op):
 
 
 def _own_shape(x: Any) -> Any:
-    """The shape of a variable as the variable itself tells it; None if it is no tensor."""
+    """Return the shape of a variable from its type or its own ``shape``; None if it is no tensor.
+    """
     if isinstance(x, Constant):
         return np.shape(x.data) if isinstance(x.type, TensorType) else None
     return shape_tuple(x) if isinstance(x.type, TensorType) else None

@@ -1,4 +1,4 @@
-"""The derivatives of 2F1(a, b; c; z) in its parameters, of float64 arrays, by the series.
+"""Derivatives of 2F1(a, b; c; z) in its parameters, of float64 arrays, by the series.
 
 Within about 11 digits of the truth where the terms of the series do not cancel: for z in [-1/2, 1)
 and, by Pfaff's transformation, left of it, unless parameters are large and negative. NaN where the
@@ -21,7 +21,7 @@ SMALLEST_TERM = 2.0**-56
 
 
 def hyp2f1_slope(a: Any, b: Any, c: Any, z: Any, wrt: int) -> Any:
-    """The derivative in a (``wrt`` 0), b (1) or c (2)."""
+    """Compute the derivative in a (``wrt`` 0), b (1) or c (2)."""
     found = np.full(z.shape, np.nan)
     known = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & ~((c <= 0) & (c == np.floor(c)))
     near, left = known & (z >= -0.5) & (z < 1), known & (z < -0.5) & (z > -np.inf)
@@ -33,14 +33,16 @@ def hyp2f1_slope(a: Any, b: Any, c: Any, z: Any, wrt: int) -> Any:
 
 
 def _left(a: Any, b: Any, c: Any, z: Any, wrt: int) -> Any:
-    """Of (1 - z)^-a 2F1(a, c - b; c; z / (z - 1)), Pfaff's transformation (DLMF 15.8.1)."""
+    """Differentiate (1 - z)^-a 2F1(a, c - b; c; z / (z - 1)), Pfaff's transformation (DLMF 15.8.1).
+    """
     value, by_a, by_b, by_c = _series(a, c - b, c, z / (z - 1))
     slope = (by_a - np.log1p(-z) * value, -by_b, by_b + by_c)[wrt]
     return (1 - z) ** -a * slope
 
 
 def _at_one(a: Any, b: Any, c: Any, wrt: int) -> Any:
-    """Of Gauss's gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)) (DLMF 15.4.20)."""
+    """Differentiate Gauss's gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)) (DLMF 15.4.20).
+    """
     psi, value = special.psi, special.hyp2f1(a, b, c, 1.0)
     whole = psi(c - a - b)
     slopes = (
@@ -52,7 +54,7 @@ def _at_one(a: Any, b: Any, c: Any, wrt: int) -> Any:
 
 
 def _series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any, Any, Any]:
-    """The sum of (a)_n (b)_n / (c)_n z^n / n! and its derivatives in a, b and c."""
+    """Sum (a)_n (b)_n / (c)_n z^n / n!; return it and its derivatives in a, b and c."""
     terms = np.stack([np.ones_like(z), *(np.zeros_like(z) for _ in range(3))])
     total = terms.copy()
     active, n = np.ones(z.shape, bool), 0
@@ -66,7 +68,7 @@ def _series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any, Any, Any]:
         terms = np.where(active, terms, 0)
         total = total + terms
         n += 1
-        # As long as terms grow, small ones say nothing.
+        # While terms grow, a small one does not mean convergence.
         small = np.abs(terms) <= SMALLEST_TERM * np.abs(total)
         active = active & ~(small.all(axis=0) & (np.abs(ratio) < 1))
     total[:, active] = np.nan

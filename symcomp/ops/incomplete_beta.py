@@ -1,7 +1,8 @@
-"""The derivatives of the regularized incomplete beta function in its shapes, of float64 arrays.
+"""Derivatives of the regularized incomplete beta function in its shapes, of float64 arrays.
 
-Within about 12 digits of the truth. They are taken of whichever of I_x(a, b) and 1 - I_x(a, b) the
-continued fraction converges fast for; the number of steps grows with the root of the shapes.
+Within about 12 digits of the truth. The derivative is computed for I_x(a, b) or 1 - I_x(a, b), the
+one whose continued fraction converges faster; the number of steps grows with the root of the
+shapes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from symcomp.ops.gamma_values import psi_increment, replace
 
 special = lazy_module("scipy.special")
 
-# A step that changes the logarithm of the fraction by less is the last.
+# Iteration ends when a step changes the logarithm of the fraction by less.
 SMALLEST_STEP = 2.0**-58
 
 
@@ -43,11 +44,11 @@ def _slope(a: Any, b: Any, x: Any, wrt: int) -> Any:
 
 
 def _lower(a: Any, b: Any, x: Any, y: Any, wrt: int, value: Any) -> Any:
-    """The derivative of ``value`` = I_x(a, b), where x = 1 - y is left of its mean.
+    """Compute the derivative of ``value`` = I_x(a, b), where x = 1 - y is left of the mean.
 
     DLMF 8.17.22: I_x(a, b) = x^a y^b / (a B(a, b)) times a continued fraction.
     """
-    # log(1 - x) from y where x is not small: y is then known to all digits.
+    # log(1 - x) from y where x is not small: there y has all digits.
     log_y = np.where(x < 0.5, np.log1p(-x), np.log(y))
     if wrt == 0:
         outside = np.log(x) + psi_increment(a + 1, b - 1)
@@ -57,10 +58,10 @@ def _lower(a: Any, b: Any, x: Any, y: Any, wrt: int, value: Any) -> Any:
 
 
 def _log_fraction_slope(a: Any, b: Any, x: Any, wrt: int) -> Any:
-    """The derivative of the logarithm of 1 / (1 + d_1 / (1 + d_2 / (1 + ...))).
+    """Differentiate the logarithm of 1 / (1 + d_1 / (1 + d_2 / (1 + ...))).
 
-    By Lentz's method, of which each step multiplies the fraction by c_j / (1 + d_j / ..): the sum
-    of the relative derivatives of these factors.
+    In Lentz's method each step multiplies the fraction by c_j / (1 + d_j / ..): sum the relative
+    derivatives of these factors.
     """
     c, inverse = np.full_like(x, np.inf), np.ones_like(x)
     c_slope, inverse_slope, total = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
@@ -80,7 +81,7 @@ def _log_fraction_slope(a: Any, b: Any, x: Any, wrt: int) -> Any:
 
 
 def _coefficient(a: Any, b: Any, x: Any, j: int, wrt: int) -> tuple[Any, Any]:
-    """d_j and its derivative in a or b."""
+    """Return d_j and its derivative in a or b."""
     m = j // 2
     if j % 2:
         rest = x / ((a + 2 * m) * (a + 2 * m + 1))

@@ -1,6 +1,6 @@
-"""The derivative of the regularized incomplete gamma function in its shape, of float64 arrays.
+"""Derivative of the regularized incomplete gamma function in its shape, of float64 arrays.
 
-Within about 13 digits of the truth: where x > k it is that of 1 - gammainc, whose terms do not
+Within about 13 digits of the truth. For x > k, 1 - gammainc is differentiated, whose terms do not
 cancel.
 """
 
@@ -18,9 +18,9 @@ from symcomp.ops.exact import horner
 from symcomp.ops.gamma_values import VAST, psi, replace
 from symcomp.ops.log_gamma import log_gamma
 
-# Temme's expansion is used for so large k, where abs(x / k - 1) is so small.
+# Temme's expansion is used for k from LARGE on where abs(x / k - 1) is below CLOSE.
 LARGE, CLOSE = 1e4, 0.1
-# Where one is beyond, and they are not close, it is 0.
+# The derivative is 0 if an argument is larger and the two are not close.
 ALL = 1e12
 # 2 (t - log(1 + t)) / t^2 in powers of t.
 SQUARE_OF_ETA = [2 / (j + 2) * (-1) ** j for j in range(18)]
@@ -47,7 +47,7 @@ def _density(k: Any, x: Any) -> Any:
 
 
 def _by_series(k: Any, x: Any) -> Any:
-    """Of DLMF 8.7.1 for x < k + 1: x^m / (k + 1) ... (k + m) times log(x) - psi(k + m + 1)."""
+    """Sum DLMF 8.7.1 for x < k + 1: x^m / (k + 1) ... (k + m) times log(x) - psi(k + m + 1)."""
     slope = np.log(x) - psi(k + 1)
     total, term, m = slope.copy(), np.ones_like(x), 0
     while (term * (np.abs(slope) + 1 / (k + 1 + m)) > 2**-60 * np.abs(total)).any():
@@ -59,7 +59,7 @@ def _by_series(k: Any, x: Any) -> Any:
 
 
 def _by_fraction(k: Any, x: Any) -> Any:
-    """Of Legendre's continued fraction for x > k (DLMF 8.9.2), by Lentz's method, with the
+    """Evaluate Legendre's continued fraction for x > k (DLMF 8.9.2), by Lentz's method, with the
     derivatives of its steps in k.
     """
     b = x + 1 - k
@@ -81,9 +81,9 @@ def _by_fraction(k: Any, x: Any) -> Any:
 
 @cache
 def temme_coefficients() -> list[list[float]]:
-    """The first functions C(eta) of DLMF 8.12.9 and 8.12.10, as polynomials."""
+    """Compute the first functions C(eta) of DLMF 8.12.9 and 8.12.10, as polynomials."""
     count = 22
-    # x / k - 1 in powers of eta, the inverse of that, and from it each C by the one before.
+    # x / k - 1 in powers of eta; the inverse series; and from it each C by the previous one.
     a = [Fraction(0), Fraction(1)]
     for n in range(2, count):
         known = sum((a[i] * a[n + 1 - i] for i in range(2, n)), Fraction(0))
@@ -101,12 +101,12 @@ def temme_coefficients() -> list[list[float]]:
 
 
 def slopes(coefficients: Sequence[float]) -> list[float]:
-    """The derivative of a polynomial."""
+    """Return the derivative of a polynomial."""
     return [j * c for j, c in enumerate(coefficients)][1:]
 
 
 def _by_expansion(k: Any, x: Any) -> Any:
-    """The derivative of Temme's uniform expansion (DLMF 8.12.4, 8.12.7)."""
+    """Differentiate Temme's uniform expansion (DLMF 8.12.4, 8.12.7)."""
     gap = (x - k) / k
     # eta / gap, and log(x / k) / gap.
     root = np.sqrt(horner(SQUARE_OF_ETA, gap))

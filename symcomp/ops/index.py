@@ -1,4 +1,4 @@
-"""Reading and writing parts of tensors: ``x[...]``, set_subtensor and inc_subtensor."""
+"""Read and write parts of tensors: ``x[...]``, set_subtensor and inc_subtensor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.alloc import sum_to
 from symcomp.ops.convert import as_common, as_tensor_variable, cast_to, is_python_number, with_rank
 from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.pattern import (
-    Pattern,
+from symcomp.ops.index_pattern import (
+    IndexPattern,
     check_pattern,
     describe,
     fill_pattern,
@@ -36,7 +36,7 @@ class Subtensor(Op):
     no arrays.
     """
 
-    pattern: Pattern
+    pattern: IndexPattern
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,10 +79,10 @@ class IncSubtensor(Op):
     """z = x but z[pattern] = y (``set``) or z[pattern] += y.   Inputs: x, y, and the pattern's
     symbols and arrays.
 
-    Positions that occur twice are added to twice, or set to the last.
+    At repeated positions values are added up, or the last one is set.
     """
 
-    pattern: Pattern
+    pattern: IndexPattern
     set: bool
     inplace: bool = False
 
@@ -111,7 +111,7 @@ class IncSubtensor(Op):
         return self._write(x if self.inplace else x.copy(), y, inputs)
 
     def _write(self, z: Any, y: Any, inputs: Any) -> Any:
-        """Do it to ``z``."""
+        """Write into ``z``."""
         key = fill_pattern(self.pattern, inputs)
         if self.set:
             z[key] = y
@@ -122,7 +122,8 @@ class IncSubtensor(Op):
         return z
 
     def bind(self, node: Apply) -> Any:
-        """``perform`` that refuses to stretch axes of y not known to have length 1."""
+        """Return ``perform``, checking that axes of y not known to have length 1 are not stretched.
+        """
         fixed = self._fixed(node)
 
         def compute(x: Any, y: Any, *inputs: Any) -> Any:
@@ -151,7 +152,7 @@ class IncSubtensor(Op):
 
         def check(x: Any, y: Any, *inputs: Any) -> None:
             self._check_stretching(fixed, x, y, inputs)
-            # Of elements of one byte that all lie in one place, so that little is copied.
+            # One byte broadcast to the shape, so that indexing it copies little.
             outline = np.broadcast_to(np.False_, x.shape)
             np.broadcast_to(y, outline[fill_pattern(self.pattern, inputs)].shape)
 
@@ -159,7 +160,7 @@ class IncSubtensor(Op):
 
     @staticmethod
     def _fixed(node: Apply) -> list[int]:
-        """The axes of y that may not be stretched."""
+        """Return the axes of y that may not be stretched."""
         return [a for a, n in enumerate(node.inputs[1].type.shape) if n is None]
 
     def _check_stretching(self, fixed: Sequence[int], x: Any, y: Any, inputs: Any) -> None:
@@ -196,7 +197,7 @@ class IncSubtensor(Op):
 
     @property
     def destroy_map(self) -> dict[int, tuple[int, ...]]:  # type: ignore[override]
-        """x, if in place."""
+        """x if in place."""
         return {0: (0,)} if self.inplace else {}
 
     def __str__(self) -> str:
@@ -208,8 +209,8 @@ class IncSubtensor(Op):
 
 
 def getitem(x: TensorVariable, key: Any) -> TensorVariable:
-    """``x[key]``, with NumPy's meaning of integers, slices, None, ``...``, and integer and bool
-    arrays.
+    """Return ``x[key]``, with NumPy's meaning of integers, slices, None, ``...``, and integer and
+    bool arrays.
 
     Parameters
     ----------
@@ -243,7 +244,7 @@ def getitem(x: TensorVariable, key: Any) -> TensorVariable:
 
 
 def iterate(x: TensorVariable) -> Iterator[TensorVariable]:
-    """The elements along the first axis, if their number is known."""
+    """Return the elements along the first axis, if their number is known."""
     if x.ndim == 0:
         raise TypeError(f"cannot iterate over the scalar {x}")
     if x.type.shape[0] is None:
@@ -261,14 +262,14 @@ def iterate(x: TensorVariable) -> Iterator[TensorVariable]:
 def set_subtensor(
     x: Any, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False
 ) -> TensorVariable:
-    """A copy of a tensor with a part of it replaced.
+    """Return a copy of a tensor with a part of it replaced.
 
     Parameters
     ----------
     x : TensorVariable
         The part, written as an index expression: ``base[...]``.
     y : tensor_like
-        What to put there; broadcast. Its dtype must convert to that of ``x`` without loss.
+        The new values, which are broadcast. Its dtype must convert to that of ``x`` without loss.
     inplace : bool
         Overwrite the base instead of copying it.
     tolerate_inplace_aliasing : bool
@@ -277,7 +278,7 @@ def set_subtensor(
     Returns
     -------
     TensorVariable
-        Of the type of the base.
+        A tensor of the type of the base.
 
     Raises
     ------
@@ -300,9 +301,9 @@ def inc_subtensor(
     tolerate_inplace_aliasing: bool = False,
     ignore_duplicates: bool = False,
 ) -> TensorVariable:
-    """A copy of a tensor with ``y`` added to a part of it; see ``set_subtensor``.
+    """Return a copy of a tensor with ``y`` added to a part of it; see ``set_subtensor``.
 
-    Positions that an index array names twice are added to twice, unless ``ignore_duplicates``.
+    Values at repeated positions of an index array are added up, unless ``ignore_duplicates``.
 
     Examples
     --------
@@ -348,7 +349,7 @@ def _write(name: str, x: Any, y: Any, set_: bool, inplace: bool) -> TensorVariab
     )
 
 
-# -- where something is
+# -- positions of nonzero elements
 
 
 @record
@@ -375,7 +376,7 @@ class Nonzero(Op):
 
 
 def nonzero(a: Any, return_matrix: bool = False) -> Any:
-    """The positions of the elements that are not 0.
+    """Return the positions of the elements that are not 0.
 
     Parameters
     ----------
@@ -396,12 +397,26 @@ def nonzero(a: Any, return_matrix: bool = False) -> Any:
 
 
 def flatnonzero(a: Any) -> TensorVariable:
-    """The positions, in the flattened tensor, of the elements that are not 0."""
+    """Return the positions, in the flattened tensor, of the elements that are not 0.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.flatnonzero([[0, 1], [2, 0]]).eval()
+    array([1, 2])
+    """
     return nonzero(reshape(a, [-1]))[0]
 
 
 def nonzero_values(a: Any) -> TensorVariable:
-    """The elements that are not 0, as a vector."""
+    """Return the elements that are not 0, as a vector.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nonzero_values([0.0, 3.0, 4.0]).eval()
+    array([3., 4.])
+    """
     a = as_tensor_variable(a)
     return getitem(a, nonzero(a))
 

@@ -49,7 +49,8 @@ class MatrixInverse(MatrixOp):
 
 
 def matrix_inverse(x: Any) -> TensorVariable:
-    """The inverse of a square matrix, or of each matrix of a stack.   (..., n, n) -> (..., n, n)
+    """Compute the inverse of a square matrix, or of each matrix of a stack.   (..., n, n) -> (...,
+    n, n)
 
     To solve a linear system, ``solve`` is faster and more precise.
 
@@ -132,7 +133,7 @@ class MatrixPinv(MatrixOp):
 
 
 def pinv(x: Any, hermitian: bool = False, rcond: float | None = 1e-15) -> TensorVariable:
-    """The Moore-Penrose inverse of each matrix.   (..., m, n) -> (..., n, m)
+    """Compute the Moore-Penrose inverse of each matrix.   (..., m, n) -> (..., n, m)
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Putting tensors together and taking them apart: join, stack, split."""
+"""Join, stack and split tensors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Join(Op):
         return lambda *tensors_and_z: self._join_into(tensors_and_z[:-1], tensors_and_z[-1])
 
     def _join_into(self, tensors: Sequence[Any], z: Any) -> Any:
-        """The same in ``z``: what is a part of it lies in its place."""
+        """Join into ``z``; operands that already lie in their part of ``z`` are not copied."""
         if z is None or not any(x.base is z for x in tensors):
             return self._concatenate(tensors, z)
         start = 0
@@ -86,7 +86,7 @@ class Join(Op):
         return z
 
     def _concatenate(self, tensors: Sequence[Any], z: Any) -> Any:
-        """The result, in ``z`` or, for None, in a new array."""
+        """Concatenate into ``z``, or into a new array if it is None."""
         try:
             return np.concatenate(tensors, self.axis, z)
         except ValueError:
@@ -100,7 +100,7 @@ class Join(Op):
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         sizes = length_vector([shape_tuple(x)[self.axis] for x in inputs])
         parts = Split(self.axis, len(inputs))(output_grads[0], sizes)
-        # Each part has the lengths that its input is known to have.
+        # Each part has the static lengths of its input.
         return [specify_shape(g, x.type.shape) for g, x in zip(parts, inputs, strict=True)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
@@ -182,25 +182,25 @@ class Split(Op):
 
     @property
     def view_map(self) -> dict[int, tuple[int, ...]]:  # type: ignore[override]
-        """Every piece is a view of x."""
+        """Each piece is a view of x."""
         return dict.fromkeys(range(self.n), (0,))
 
 
 def differing_shapes(axis: int, shapes: Iterable[Sequence[int]]) -> ShapeError:
-    """What to raise where parts do not fit together."""
+    """Return the error for parts that do not fit together."""
     shown = ", ".join(str(tuple(shape)) for shape in shapes)
     return ShapeError(f"join along axis {axis}: shapes {shown} differ on other axes")
 
 
 def join(axis: Any, *tensors: Any) -> TensorVariable:
-    """The tensors one after the other along an existing axis.
+    """Join the tensors along an existing axis.
 
     Parameters
     ----------
     axis : int
     *tensors : tensor_like
-        Of equal rank, and equal lengths on the other axes. The dtype of the result is their common
-        one.
+        Tensors of equal rank, and equal lengths on the other axes. The dtype of the result is their
+        common one.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def join(axis: Any, *tensors: Any) -> TensorVariable:
 
 
 def concatenate(tensor_list: Sequence[Any], axis: Any = 0) -> TensorVariable:
-    """``join`` with NumPy's arguments.
+    """Join with NumPy's arguments.
 
     Examples
     --------
@@ -241,12 +241,12 @@ def concatenate(tensor_list: Sequence[Any], axis: Any = 0) -> TensorVariable:
 
 
 def stack(*tensors: Any, axis: int = 0) -> TensorVariable:
-    """The tensors one after the other along a new axis.
+    """Stack the tensors along a new axis.
 
     Parameters
     ----------
     *tensors : tensor_like
-        Of equal shape; or one list of them (then ``axis`` may follow as second argument).
+        Tensors of equal shape; or one list of them (then ``axis`` may follow as second argument).
     axis : int
         The new axis.
 
@@ -269,7 +269,7 @@ def stack(*tensors: Any, axis: int = 0) -> TensorVariable:
 
 
 def stacklists(arg: Any) -> TensorVariable:
-    """Nested lists of tensors stacked into one.
+    """Stack nested lists of tensors into one.
 
     Examples
     --------
@@ -293,7 +293,7 @@ def split(
     splits_size : integer vector or sequence
         The length of each piece; they must add up to the length of the axis.
     n_splits : int, optional
-        How many pieces; needed if the length of ``splits_size`` is unknown.
+        The number of pieces; needed if the length of ``splits_size`` is unknown.
     axis : int
 
     Examples
@@ -318,12 +318,28 @@ def split(
 
 
 def horizontal_stack(*args: Any) -> TensorVariable:
-    """Matrices side by side."""
+    """Join matrices side by side.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.horizontal_stack([[1], [2]], [[3], [4]]).eval()
+    array([[1, 3],
+           [2, 4]])
+    """
     return _stack_matrices("horizontal_stack", 1, args)
 
 
 def vertical_stack(*args: Any) -> TensorVariable:
-    """Matrices below one another."""
+    """Join matrices below one another.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.vertical_stack([[1, 2]], [[3, 4]]).eval()
+    array([[1, 2],
+           [3, 4]])
+    """
     return _stack_matrices("vertical_stack", 0, args)
 
 
@@ -336,13 +352,28 @@ def _stack_matrices(name: str, axis: int, args: tuple[Any, ...]) -> TensorVariab
 
 
 def hstack(tup: Sequence[Any]) -> TensorVariable:
-    """NumPy's hstack: along axis 1, vectors along axis 0."""
+    """Stack as NumPy's hstack: along axis 1, vectors along axis 0.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.hstack([[1, 2], [3]]).eval()
+    array([1, 2, 3])
+    """
     tensors = [atleast_1d(a) for a in tup]
     return join(0 if tensors[0].ndim == 1 else 1, *tensors)
 
 
 def vstack(tup: Sequence[Any]) -> TensorVariable:
-    """NumPy's vstack: along axis 0, vectors as rows."""
+    """Stack as NumPy's vstack: along axis 0, vectors as rows.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.vstack([[1, 2], [3, 4]]).eval()
+    array([[1, 2],
+           [3, 4]])
+    """
     tensors = [as_tensor_variable(a) for a in tup]
     return join(0, *[expand_dims(x, 0) if x.ndim == 1 else x for x in tensors])
 

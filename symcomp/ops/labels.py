@@ -18,7 +18,7 @@ from symcomp.ops.convert import as_tensor_variable
 class Labels(Op):
     """z = y, a view; a LabelError at run time unless 0 <= y < n.   (k,) () -> (k,)
 
-    ``name`` is what the error begins with: a function and its argument.
+    Error messages begin with ``name``: a function and its argument.
     """
 
     name: str

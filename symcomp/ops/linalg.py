@@ -44,7 +44,7 @@ def _promoted(*args: Any) -> list[TensorVariable]:
 
 
 def dot(x: Any, y: Any) -> TensorVariable:
-    """The product of vectors and matrices; NumPy's ``dot`` for any ranks.
+    """Return the product of vectors and matrices; NumPy's ``dot`` for any ranks.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def dot(x: Any, y: Any) -> TensorVariable:
 
 
 def outer(x: Any, y: Any) -> TensorVariable:
-    """The products of every element of x with every element of y.   (n,) (m,) -> (n, m)
+    """Compute the products of every element of x with every element of y.   (n,) (m,) -> (n, m)
 
     Examples
     --------
@@ -91,7 +91,7 @@ def outer(x: Any, y: Any) -> TensorVariable:
 
 
 def inner(x: Any, y: Any) -> TensorVariable:
-    """The sum of products over the last axes; a scalar multiplies.
+    """Sum the products over the last axes; a scalar multiplies.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def inner(x: Any, y: Any) -> TensorVariable:
 
 
 def vdot(x: Any, y: Any) -> TensorVariable:
-    """The sum of products of all elements, those of x conjugated.
+    """Sum the products of all elements, those of x conjugated.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _conjugated(x: TensorVariable) -> TensorVariable:
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
-    """The sum of products over pairs of axes.
+    """Sum the products over pairs of axes.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> TensorVariable:
 
 
 def _paired_axes(name: str, a: TensorVariable, b: TensorVariable, axes: Any) -> Pairs:
-    """The pairs that ``axes`` means, counted from the front."""
+    """Return the pairs of axes named by ``axes``, counted from the front."""
     if isinstance(axes, int | np.integer) and not isinstance(axes, bool):
         n = int(axes)
         if n < 0 or n > min(a.ndim, b.ndim):
@@ -176,7 +176,7 @@ def _paired_axes(name: str, a: TensorVariable, b: TensorVariable, axes: Any) -> 
 
 
 def batched_dot(a: Any, b: Any) -> TensorVariable:
-    """``dot(a[i], b[i])`` for every i.
+    """Compute ``dot(a[i], b[i])`` for every i.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def batched_dot(a: Any, b: Any) -> TensorVariable:
 
 
 def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> TensorVariable:
-    """``tensordot(x[i], y[i], axes)`` for every i.
+    """Compute ``tensordot(x[i], y[i], axes)`` for every i.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> TensorVariable:
 
 
 def matmul(x: Any, y: Any) -> TensorVariable:
-    """NumPy's ``x @ y``: products of the last two axes, the others broadcast.
+    """Compute NumPy's ``x @ y``: products of the last two axes, the others broadcast.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def matmul(x: Any, y: Any) -> TensorVariable:
 
 
 def _stacked_product(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """The products of matrices in the last two axes; the others broadcast."""
+    """Multiply matrices in the last two axes; the others broadcast."""
     axes = range(x.ndim - 2)
     ones = [(x.type.shape[a] == 1, y.type.shape[a] == 1) for a in axes]
     batch = [(a, a) for a in axes]
@@ -295,7 +295,7 @@ def _stacked_product(x: TensorVariable, y: TensorVariable) -> TensorVariable:
 
 
 def matvec(x: Any, y: Any) -> TensorVariable:
-    """Matrices times vectors, stacked: (..., n, k) (..., k) -> (..., n).
+    """Multiply matrices by vectors, stacked: (..., n, k) (..., k) -> (..., n).
 
     Examples
     --------
@@ -311,7 +311,7 @@ def matvec(x: Any, y: Any) -> TensorVariable:
 
 
 def vecmat(x: Any, y: Any) -> TensorVariable:
-    """Vectors (conjugated) times matrices, stacked: (..., k) (..., k, m) -> (..., m).
+    """Multiply vectors (conjugated) by matrices, stacked: (..., k) (..., k, m) -> (..., m).
 
     Examples
     --------
@@ -327,7 +327,7 @@ def vecmat(x: Any, y: Any) -> TensorVariable:
 
 
 def vecdot(x: Any, y: Any) -> TensorVariable:
-    """Sums of products over the last axis, x conjugated: (..., k) (..., k) -> (...).
+    """Sum the products over the last axis, x conjugated: (..., k) (..., k) -> (...).
 
     Examples
     --------
@@ -344,8 +344,8 @@ def vecdot(x: Any, y: Any) -> TensorVariable:
 
 
 def kron(a: Any, b: Any) -> TensorVariable:
-    """The Kronecker product: every element of a times all of b, in blocks.   (n, m) (p, q) ->
-    (n p, m q); any ranks, the lower is padded in front.
+    """Compute the Kronecker product: every element of a times all of b, in blocks.   (n, m) (p, q)
+    -> (n p, m q); any ranks, the lower is padded in front.
 
     Examples
     --------
@@ -365,9 +365,9 @@ def kron(a: Any, b: Any) -> TensorVariable:
 
 
 def kron_by_rows(a: Any, b: Any) -> TensorVariable:
-    """``theano.tensor.slinalg.kron``: of two matrices ``kron``, of other ranks another order of the
-    products, where the ranks are 3 or more together. A vector and a matrix give a vector: for each
-    row of the matrix, or column where it comes first, its products with the vector.
+    """Compute ``theano.tensor.slinalg.kron``: of two matrices ``kron``; of other ranks another
+    order of the products, if the ranks add up to 3 or more. A vector and a matrix give a vector:
+    for each row of the matrix, or column where it comes first, its products with the vector.
 
     Examples
     --------
@@ -390,7 +390,7 @@ def kron_by_rows(a: Any, b: Any) -> TensorVariable:
 
 
 def norm(x: Any, L: Any = 2, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """The vector norm ``(sum |x|^L)^(1/L)`` over axes.
+    """Compute the vector norm ``(sum |x|^L)^(1/L)`` over axes.
 
     Parameters
     ----------

@@ -29,9 +29,11 @@ from symcomp.ops.double_double import (
 )
 
 STIRLING_FROM = 16
-# Above this size 1 / x is nothing beside log(x), and below its inverse log gamma(x) is -log(x).
+# From this size on, 1 / x is negligible beside log(x), and below its inverse log gamma(x) is
+# -log(x).
 HUGE = 2.0**200
-# Above this size a sum of logarithms is log gamma to the last bit, whatever the other terms.
+# From this size on, a sum of logarithms is log gamma to the last bit: the other terms are
+# negligible.
 VAST = 2.0**133
 
 EULER = exact("0.577215664901532860606512090082402431042159")
@@ -54,7 +56,9 @@ ZETA_TAILS = (
 
 
 def _taylor() -> list[Fraction]:
-    """Log gamma(2 + t) / t in powers of t: 1 - EULER, then (-1)^k (zeta(k) - 1) / k."""
+    """Return the coefficients of log gamma(2 + t) / t in powers of t: 1 - EULER, then (-1)^k
+    (zeta(k) - 1) / k.
+    """
     tails = [Fraction(z) for z in ZETA_TAILS]
     for k in range(len(tails) + 2, 56):
         tails.append(sum((Fraction(1, n**k) for n in range(2, 7)), Fraction(0)))
@@ -64,7 +68,7 @@ def _taylor() -> list[Fraction]:
 
 
 def _bernoulli(count: int) -> list[Fraction]:
-    """B2, B4, ... (DLMF 24.5.3)."""
+    """Return B2, B4, ... (DLMF 24.5.3)."""
     numbers = [Fraction(1)]
     for n in range(1, 2 * count + 1):
         binomial, total = 1, Fraction(0)
@@ -82,7 +86,7 @@ HALF_LOG_2PI = (LN2 + LN_PI) * 0.5
 
 
 def log_gamma(x: Pair) -> Pair:
-    """log(abs(gamma(x))), to full relative precision near its zeros 1 and 2."""
+    """Compute log(abs(gamma(x))), to full relative precision near its zeros 1 and 2."""
     return _by_range(
         x,
         (x.hi < -0.5, _reflected),
@@ -92,12 +96,12 @@ def log_gamma(x: Pair) -> Pair:
 
 
 def psi(x: Pair) -> Pair:
-    """The derivative of log_gamma."""
+    """Compute the derivative of log_gamma."""
     return _by_range(x, (x.hi < 0, _psi_reflected), (x.hi < np.inf, _psi_above))
 
 
 def _by_range(x: Pair, *ranges: Any) -> Pair:
-    """The function of the first range that each element is in."""
+    """Apply to each element the function of the first range that contains it."""
     result = pair(np.full_like(x.hi, np.nan))
     left = np.ones(x.hi.shape, bool)
     for condition, function in ranges:
@@ -114,7 +118,7 @@ def _reflected(x: Pair) -> Pair:
 
 
 def _log_gamma_near_two(x: Pair) -> Pair:
-    """From -1/2 to 5/2: gamma(x) = gamma(x + n) / (x (x + 1)), of which factors n are there."""
+    """Compute it from -1/2 to 5/2: gamma(x) = gamma(x + n) / (x (x + 1)), with n factors."""
     tiny = np.abs(x.hi) < 1 / HUGE
     exponent = np.where(tiny, -1000, 0)
     factor = x.scaled(-exponent)
@@ -135,13 +139,13 @@ def _log_gamma_above(x: Pair) -> Pair:
 
 
 def _stirling(x: Pair) -> Pair:
-    """Log gamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2."""
+    """Compute log gamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2."""
     inverse = 1 / where(x.hi > HUGE, pair(np.full_like(x.hi, HUGE)), x)
     return inverse * STIRLING(inverse * inverse)
 
 
 def _raised(x: Pair) -> tuple[Pair, Pair, Any]:
-    """x + n >= 16, and x (x + 1) ... (x + n - 1) as a pair and an exponent of 2; x > 0."""
+    """Return x + n >= 16, and x (x + 1) ... (x + n - 1) as a pair and an exponent of 2; x > 0."""
     count = np.maximum(np.ceil(STIRLING_FROM - x.hi), 0)
     tiny = (x.hi < 1 / HUGE).astype(int)
     product = where(count > 0, x.scaled(tiny * 1000), pair(np.ones_like(x.hi)))
@@ -151,10 +155,11 @@ def _raised(x: Pair) -> tuple[Pair, Pair, Any]:
 
 
 def log_gamma_difference(x: Pair, y: Pair, difference: Pair) -> Pair:
-    """Log gamma(x) - log gamma(y) for x, y > 0 and their difference, which is less than 2^500.
+    """Compute log gamma(x) - log gamma(y) for x, y > 0 and their difference, which is less than
+    2^500.
 
-    Large terms of the two never meet: with z = (x - y) / y, Stirling's series give
-    (x - y) (log(x) - 1 + log(1 + z) / z) - log(1 + z) / 2 + ...
+    Large terms do not cancel: with z = (x - y) / y, Stirling's series give (x - y) (log(x) - 1 +
+    log(1 + z) / z) - log(1 + z) / 2 + ...
     """
     x, product_x, exponent_x = _raised(x)
     y, product_y, exponent_y = _raised(y)
@@ -169,7 +174,7 @@ def log_gamma_difference(x: Pair, y: Pair, difference: Pair) -> Pair:
 
 
 def _moved_apart(x: Pair, y: Pair, difference: Pair) -> Any:
-    """By how much the recurrence moved x further than y: a small whole number."""
+    """Return how much further the recurrence moved x than y: a small integer."""
     return np.where(
         np.minimum(x.hi, y.hi) < 2 * STIRLING_FROM + 1, np.rint((x - y - difference).hi), 0.0
     )

@@ -74,12 +74,12 @@ class Lstsq(MatrixOp):
             raise ShapeError(f"lstsq: a has shape {a.shape}, b {b.shape}: as many rows are needed")
         z, residuals, rank, s = np.linalg.lstsq(a, b, rcond=rcond)
         if len(a) <= a.shape[1]:
-            residuals = residuals[:0]  # for an empty a, NumPy makes some
+            residuals = residuals[:0]  # for an empty a, NumPy returns some
         return z, residuals, np.asarray(rank, np.int64), s
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         (m, n), (_, k), *_ = shapes
-        # Whether there are residuals depends on the rank: the output tells.
+        # The number of residuals depends on the rank, which only the output shows.
         return [(n, k), shape_tuple(node.outputs[1]), (), (shorter(m, n),)]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
@@ -123,7 +123,7 @@ class Lstsq(MatrixOp):
         return [dz, dr[: shape_tuple(residuals)[0]], None, ds]
 
     def _inverse(self, a: TensorVariable) -> TensorVariable:
-        """The pseudo-inverse of ``a``, of the rank that is found here."""
+        """Compute the pseudo-inverse of ``a``, with the rank of this solution."""
         rcond = self.rcond
         if rcond is not None and rcond < 0:
             rcond = float(np.finfo(a.dtype).eps)
@@ -132,7 +132,7 @@ class Lstsq(MatrixOp):
 
 @record
 class LstsqCut(Lstsq):
-    """As ``Lstsq``, with ``rcond`` as a third input, a real scalar."""
+    """``Lstsq`` with ``rcond`` as a third input, a real scalar."""
 
     def as_inputs(self, *args: Any) -> list[Any]:
         a, b, cut = args
@@ -150,14 +150,14 @@ class LstsqCut(Lstsq):
         return [*super().connection_pattern(node), [False] * 4]
 
     def _inverse(self, a: TensorVariable, cut: TensorVariable) -> TensorVariable:  # type: ignore[override]
-        """The pseudo-inverse of ``a``: the solution where b is the identity."""
+        """Compute the pseudo-inverse of ``a``: the solution where b is the identity."""
         inverse: TensorVariable = self(a, eye(shape_tuple(a)[0], dtype=a.dtype), cut)[0]
         return inverse
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> list[TensorVariable]:
-    """The shortest x for which ``b - a x`` is shortest.   (m, n) (m, k) -> (n, k); (m, n) (m,) ->
-    (n,)
+    """Compute the shortest x for which ``b - a x`` is shortest.   (m, n) (m, k) -> (n, k); (m, n)
+    (m,) -> (n,)
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The LU decomposition, and systems that are solved with it."""
+"""The LU decomposition, and linear systems solved with it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ class PivotsToPermutation(Op):
 
 
 def pivots_to_permutation(pivots: Any) -> TensorVariable:
-    """The order of the rows of a after the exchanges that ``lu_factor`` made: a[order] = l u.
+    """Return the order of the rows of a after the exchanges that ``lu_factor`` made: a[order] = l
+    u.
 
     Parameters
     ----------
@@ -137,15 +138,15 @@ def pivots_to_permutation(pivots: Any) -> TensorVariable:
 
 
 def _rows(x: TensorVariable, order: TensorVariable) -> TensorVariable:
-    """The rows of each matrix in an order."""
+    """Return the rows of each matrix in this order."""
     return take_along_axis(x, expand_dims(order, -1), axis=-2)
 
 
-# -- what users call
+# -- user functions
 
 
 def lu_factor(a: Any) -> list[TensorVariable]:
-    """The LU decomposition with exchanges of rows, as LAPACK packs it.
+    """Compute the LU decomposition with row exchanges, packed as LAPACK does.
 
     (..., n, n) -> (..., n, n), (..., n)
 
@@ -179,7 +180,7 @@ def lu_factor(a: Any) -> list[TensorVariable]:
 
 
 def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> list[TensorVariable]:
-    """p, l, u with a = p l u: a permutation, a unit lower and an upper triangular matrix.
+    """Compute p, l, u with a = p l u: a permutation, a unit lower and an upper triangular matrix.
 
     (..., n, n) -> (..., n, n), (..., n, n), (..., n, n)
 
@@ -223,7 +224,7 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> list[TensorV
 
 
 def _counting(place: TensorVariable) -> TensorVariable:
-    """0, 1, .. along the last axis of matrices with as many columns as ``place`` is long."""
+    """Return 0, 1, .. along the last axis of matrices with as many columns as ``place`` is long."""
     along = (place.zeros_like() + 1).cumsum(axis=-1) - 1
     return expand_dims(along, -2)
 
@@ -233,12 +234,12 @@ def _real(dtype: str) -> str:
 
 
 def lu_solve(lu_and_pivots: Any, b: Any, trans: Any = 0, b_ndim: int | None = None) -> Any:
-    """x with ``a x = b``, where ``lu_factor`` of a is known.
+    """Solve ``a x = b`` for x, given ``lu_factor`` of a.
 
     Parameters
     ----------
     lu_and_pivots : (tensor_like, tensor_like)
-        What ``lu_factor`` gave.
+        The result of ``lu_factor``.
     b : tensor_like
     trans, b_ndim
         As for ``solve``.

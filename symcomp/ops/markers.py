@@ -1,4 +1,4 @@
-"""Gradient markers: identity ops that matter to derivatives alone, and are dropped by rewriting."""
+"""Gradient markers: identity ops that change derivatives alone; rewriting drops them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ops on stacks of matrices share: dtypes, checks, products, triangles, scalings.
+"""Shared parts of the ops on stacks of matrices: dtypes, checks, products, triangles, scalings.
 
 A stack of matrices has its matrices in the last two axes; a stack of vectors its vectors in the
 last one. Gradients follow Giles, "Collected matrix derivative results for forward and reverse mode
@@ -32,27 +32,28 @@ from symcomp.ops.shape import shape_tuple
 
 
 def result_dtype(*kinds: str) -> str:
-    """The dtype of NumPy's linear algebra: integers count as float64. float16 stays."""
+    """Return the dtype of NumPy's linear algebra: integers count as float64. float16 stays."""
     return dtypes.upcast(*("float64" if dtypes.is_discrete(kind) else kind for kind in kinds))
 
 
 def lapack_dtype(*kinds: str) -> str:
-    """The dtype that LAPACK computes in: at least float32."""
+    """Return the dtype that LAPACK computes in: at least float32."""
     return dtypes.upcast(result_dtype(*kinds), "float32")
 
 
 class MatrixOp(Op):
-    """An op on matrices: its inputs are brought to one of the four dtypes that LAPACK knows."""
+    """An op on matrices: its inputs are brought to one of the four dtypes of LAPACK."""
 
     def as_inputs(self, *args: Any) -> list[Any]:
-        """The arguments as tensors of their common dtype."""
+        """Return the arguments as tensors of their common dtype."""
         tensors = [as_tensor_variable(a) for a in args]
         common = lapack_dtype(*(x.dtype for x in tensors))
         return [cast_to(x, common) for x in tensors]
 
 
 def narrowed(result: TensorVariable, *args: TensorVariable) -> TensorVariable:
-    """``result``, computed from ``args``, in the precision of these: LAPACK knows no float16."""
+    """Return ``result``, computed from ``args``, in the precision of these: LAPACK has no float16.
+    """
     if result_dtype(*(x.dtype for x in args)) == "float16" and result.dtype == "float32":
         return cast_to(result, "float16")
     return result
@@ -71,7 +72,7 @@ def check_matrix(name: str, argument: str, x: TensorVariable) -> None:
 
 
 def square_length(name: str, argument: str, x: TensorVariable) -> int | None:
-    """The length of the sides of the square matrices ``x``, if it is known."""
+    """Return the length of the sides of the square matrices ``x``, if it is known."""
     check_matrix(name, argument, x)
     n, m = x.type.shape[-2:]
     if n is not None and m is not None and n != m:
@@ -90,7 +91,7 @@ def require_square(name: str, x: Any) -> None:
 def aligned_stacks(
     name: str, x: TensorVariable, y: TensorVariable, core: int
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Both stretched to one shape of the stack; x holds matrices, y something with ``core`` axes.
+    """Stretch both to one shape of the stack; x holds matrices, y arrays with ``core`` axes.
 
     Only axes known to have length 1 are stretched.
     """
@@ -113,12 +114,12 @@ def aligned_stacks(
 
 
 def adjoint(x: TensorVariable) -> TensorVariable:
-    """The conjugate transposes."""
+    """Return the conjugate transposes."""
     return matrix_transpose(conj(x) if dtypes.is_complex(x.dtype) else x)
 
 
 def product(x: TensorVariable, *others: TensorVariable) -> TensorVariable:
-    """The products of matrices side by side in stacks of one shape, from left to right."""
+    """Multiply matrices in stacks of one shape, from left to right."""
     for y in others:
         if x.ndim == 2:
             x = Dot()(x, y)
@@ -129,23 +130,23 @@ def product(x: TensorVariable, *others: TensorVariable) -> TensorVariable:
 
 
 def scaled_columns(x: TensorVariable, d: TensorVariable) -> TensorVariable:
-    """``x diag(d)``."""
+    """Compute ``x diag(d)``."""
     return x * expand_dims(d, -2)
 
 
 def scaled_rows(d: TensorVariable, x: TensorVariable) -> TensorVariable:
-    """``diag(d) x``."""
+    """Compute ``diag(d) x``."""
     return x * expand_dims(d, -1)
 
 
 def inner_product(x: TensorVariable, y: TensorVariable) -> TensorVariable:
-    """The sum of ``conj(x) y`` over each matrix."""
+    """Return the sum of ``conj(x) y`` over each matrix."""
     x = conj(x) if dtypes.is_complex(x.dtype) else x
     return (x * y).sum(axis=(-2, -1))
 
 
 def over_matrix(x: TensorVariable) -> TensorVariable:
-    """A number for each matrix, with two axes of length 1 behind: it multiplies all elements."""
+    """Append two axes of length 1, so that a number for each matrix multiplies all its elements."""
     return expand_dims(x, (-2, -1))
 
 
@@ -153,13 +154,13 @@ def over_matrix(x: TensorVariable) -> TensorVariable:
 
 
 def offsets(x: TensorVariable) -> TensorVariable:
-    """Column number less row number, for the elements of a matrix of ``x``."""
+    """Return column number minus row number, for the elements of a matrix of ``x``."""
     rows, columns = shape_tuple(x)[-2:]
     return arange(columns).dimshuffle("x", 0) - arange(rows).dimshuffle(0, "x")
 
 
 def triangle(x: TensorVariable, lower: bool, weight: float = 1.0) -> TensorVariable:
-    """One triangle of each matrix, its diagonal times ``weight``, and zeros elsewhere."""
+    """Return one triangle of each matrix, its diagonal times ``weight``, and zeros elsewhere."""
     places = offsets(x)
     zero = np.zeros((), x.dtype)
     on_diagonal = zero if weight == 0 else x if weight == 1 else x * np.asarray(weight, x.dtype)
@@ -168,12 +169,13 @@ def triangle(x: TensorVariable, lower: bool, weight: float = 1.0) -> TensorVaria
 
 
 def with_diagonal(x: TensorVariable, d: TensorVariable) -> TensorVariable:
-    """``x`` with ``d`` on the diagonals."""
+    """Return ``x`` with ``d`` on the diagonals."""
     return switch(eq(offsets(x), 0), expand_dims(d, -1), x)
 
 
 def mirrored(x: TensorVariable, lower: bool, hermitian: bool) -> TensorVariable:
-    """The symmetric or Hermitian matrix of which ``x`` holds one triangle; the other is not read.
+    """Return the symmetric or Hermitian matrix of which ``x`` holds one triangle; the other is not
+    read.
 
     The imaginary parts on the diagonal of a Hermitian matrix are not read either.
     """
@@ -182,19 +184,20 @@ def mirrored(x: TensorVariable, lower: bool, hermitian: bool) -> TensorVariable:
 
 
 def folded(g: TensorVariable, lower: bool, hermitian: bool) -> TensorVariable:
-    """The gradient with respect to x, where ``g`` is that with respect to ``mirrored(x)``."""
+    """Return the gradient with respect to x, where ``g`` is that with respect to ``mirrored(x)``.
+    """
     return triangle(g + (adjoint(g) if hermitian else matrix_transpose(g)), lower, 0.5)
 
 
 def real_diagonal(x: TensorVariable) -> TensorVariable:
-    """``x`` without the imaginary parts on its diagonals."""
+    """Return ``x`` without the imaginary parts on its diagonals."""
     if not dtypes.is_complex(x.dtype):
         return x
     return switch(eq(offsets(x), 0), cast_to(real(x), x.dtype), x)
 
 
 def inverse_gaps(w: TensorVariable) -> TensorVariable:
-    """``1 / (w[j] - w[i])`` in row i and column j, and zeros on the diagonal."""
+    """Compute ``1 / (w[j] - w[i])`` in row i and column j, and zeros on the diagonal."""
     gaps = expand_dims(w, -2) - expand_dims(w, -1)
     on_diagonal = eq(offsets(gaps), 0)
     zero, one = np.zeros((), w.dtype), np.ones((), w.dtype)
@@ -202,12 +205,12 @@ def inverse_gaps(w: TensorVariable) -> TensorVariable:
 
 
 def diagonal_of(x: TensorVariable) -> TensorVariable:
-    """The diagonals, as a stack of vectors."""
+    """Return the diagonals, as a stack of vectors."""
     return x.diagonal(0, -2, -1)
 
 
 def total(terms: Sequence[Any]) -> Any:
-    """The sum; None of nothing."""
+    """Add the terms that are not None; None if there are none."""
     return reduce(add, terms) if terms else None
 
 
@@ -215,14 +218,14 @@ def total(terms: Sequence[Any]) -> Any:
 
 
 def known_shorter(m: int | None, n: int | None) -> int | None:
-    """The smaller of two lengths, if it is known."""
+    """Return the smaller of two lengths, if it is known."""
     if m == 0 or n == 0:
         return 0
     return None if m is None or n is None else min(m, n)
 
 
 def shorter(m: Any, n: Any) -> Any:
-    """The smaller of two lengths: an int if both are, else a scalar variable."""
+    """Return the smaller of two lengths: an int if both are, else a scalar variable."""
     if isinstance(m, int) and isinstance(n, int):
         return min(m, n)
     return minimum(as_tensor_variable(m), as_tensor_variable(n))

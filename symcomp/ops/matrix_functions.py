@@ -61,7 +61,7 @@ class Expm(MatrixOp):
         return [self.derivative(inputs[0], tangents[0])]
 
     def derivative(self, x: TensorVariable, dx: TensorVariable) -> TensorVariable:
-        """The tangent at x along dx."""
+        """Return the tangent at x along dx."""
         n = shape_tuple(x)[-1]
         above = concatenate([x, dx], axis=-1)
         below = concatenate([x.zeros_like(), x], axis=-1)
@@ -69,7 +69,7 @@ class Expm(MatrixOp):
 
 
 def expm(a: Any) -> TensorVariable:
-    """The exponential of each square matrix.   (..., n, n) -> (..., n, n)
+    """Compute the exponential of each square matrix.   (..., n, n) -> (..., n, n)
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def expm(a: Any) -> TensorVariable:
 
 
 def matrix_power(M: Any, n: int) -> TensorVariable:
-    """The matrices M times themselves, ``n`` factors.   (..., k, k) -> (..., k, k)
+    """Multiply the matrices M by themselves, ``n`` factors.   (..., k, k) -> (..., k, k)
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def matrix_power(M: Any, n: int) -> TensorVariable:
         raise TypeError(f"matrix_power: n={n!r} must be an int")
     if n == 0:
         size = shape_tuple(x)[-1] if length is None else length
-        # x^0 = 1 for every x, NaN too; the stack has the shape of that of x.
+        # x^0 = 1 for every x, NaN too; the term gives the shape of the stack.
         return eye(size, dtype=x.dtype) + x.zeros_like()
     base = matrix_inverse(x) if n < 0 else x
     result = base
@@ -136,7 +136,7 @@ def matrix_power(M: Any, n: int) -> TensorVariable:
 
 
 def matrix_dot(*args: Any) -> TensorVariable:
-    """The product of several matrices or vectors, from left to right.
+    """Multiply several matrices or vectors, from left to right.
 
     Examples
     --------
@@ -154,7 +154,8 @@ def matrix_dot(*args: Any) -> TensorVariable:
 
 
 def tensorinv(a: Any, ind: int = 2) -> TensorVariable:
-    """The inverse of ``a`` as the linear map of ``tensordot``: what undoes ``tensordot(a, x)``.
+    """Compute the inverse of ``a`` as the linear map of ``tensordot``: it undoes ``tensordot(a,
+    x)``.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def tensorinv(a: Any, ind: int = 2) -> TensorVariable:
 
 
 def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> TensorVariable:
-    """x with ``tensordot(a, x, x.ndim) = b``.
+    """Solve ``tensordot(a, x, x.ndim) = b`` for x.
 
     Parameters
     ----------
@@ -223,7 +224,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> TensorVari
 
 
 def _as_matrix(name: str, a: TensorVariable, ind: int) -> TensorVariable:
-    """The first ``ind`` axes of ``a`` as one, and the others."""
+    """Merge the first ``ind`` axes of ``a`` into one, and the others into another."""
     lengths = shape_tuple(a)
     rows, columns = product_of(lengths[:ind]), product_of(lengths[ind:])
     if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
@@ -238,14 +239,14 @@ def _as_matrix(name: str, a: TensorVariable, ind: int) -> TensorVariable:
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """The norm of vectors or matrices, as NumPy's ``linalg.norm``.
+    """Compute the norm of vectors or matrices, as NumPy's ``linalg.norm``.
 
     Parameters
     ----------
     x : tensor_like
         Integers count as float64.
     ord : number or {"fro", "nuc"}, optional
-        Of a vector, the power: see ``T.norm``; by default 2. Of a matrix: "fro", the default, the
+        For vectors, the power: see ``T.norm``; by default 2. For matrices: "fro", the default, the
         root of the sum of squares; "nuc" the sum of the singular values; 2 and -2 the largest and
         the smallest of these; 1 and -1 the largest and smallest sum of absolute values in a column,
         ``numpy.inf`` and ``-numpy.inf`` in a row.
@@ -291,7 +292,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
 
 
 def _matrix_norm(x: TensorVariable, ord: Any) -> TensorVariable:
-    """The norms of the matrices in the last two axes."""
+    """Compute the norms of the matrices in the last two axes."""
     if isinstance(ord, str) and ord == "nuc":
         return narrowed(sum_(SingularValues()(x), axis=-1), x)
     if isinstance(ord, str) or ord not in (1, -1, 2, -2, np.inf, -np.inf):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
+from symcomp.ops.casting import cast_policy
 from symcomp.ops.convert import as_common, as_tensor_variable
 from symcomp.ops.creation import arange
 from symcomp.ops.index import getitem
@@ -22,12 +22,11 @@ from symcomp.ops.softmax import LogSoftmax, Softmax
 
 
 def _float(x: Any) -> TensorVariable:
-    """``x``, integers as the floats that scalar functions make of them."""
+    """Return ``x``, integers converted to the floats that scalar functions make of them."""
     x = as_tensor_variable(x)
     if not dtypes.is_discrete(x.dtype):
         return x
-    kind = dtypes.to_float(x.dtype)
-    return cast(x, "float32" if kind == "float16" and config.cast_policy == "theano" else kind)
+    return cast(x, cast_policy().float_of(x.dtype))
 
 
 def _along(name: str, x: TensorVariable, axis: Any) -> int:
@@ -37,7 +36,7 @@ def _along(name: str, x: TensorVariable, axis: Any) -> int:
 
 
 def softmax(x: Any, axis: int = -1) -> TensorVariable:
-    """``exp(x) / sum(exp(x))`` along an axis, without overflow.
+    """Compute ``exp(x) / sum(exp(x))`` along an axis, without overflow.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ def softmax(x: Any, axis: int = -1) -> TensorVariable:
 
 
 def log_softmax(x: Any, axis: int = -1) -> TensorVariable:
-    """The logarithm of ``softmax``, exact also where that is nearly 0.
+    """Compute the logarithm of ``softmax``, exact also where softmax is nearly 0.
 
     Examples
     --------
@@ -74,12 +73,19 @@ logsoftmax = log_softmax
 
 
 def softmax_with_bias(x: Any, b: Any) -> TensorVariable:
-    """``softmax(x + b)`` along the last axis."""
+    """Compute ``softmax(x + b)`` along the last axis.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.softmax_with_bias([[0.0, 0.0]], [0.0, 0.0]).eval()
+    array([[0.5, 0.5]])
+    """
     return softmax(as_tensor_variable(x) + b)
 
 
 def relu(x: Any, alpha: Any = 0) -> TensorVariable:
-    """``x`` above 0, ``alpha * x`` below: the rectifier, leaky if ``alpha`` is not 0.
+    """Return ``x`` above 0, ``alpha * x`` below: the rectifier, leaky if ``alpha`` is not 0.
 
     Examples
     --------
@@ -97,31 +103,66 @@ def relu(x: Any, alpha: Any = 0) -> TensorVariable:
 
 
 def elu(x: Any, alpha: Any = 1) -> TensorVariable:
-    """``x`` above 0, ``alpha * (exp(x) - 1)`` below (Clevert et al., 2015)."""
+    """Return ``x`` above 0, ``alpha * (exp(x) - 1)`` below (Clevert et al., 2015).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.elu([-1.0, 2.0]).eval()
+    array([-0.63212056,  2.        ])
+    """
     x = _float(x)
-    # Where x is positive, exp(x) may be infinite, and its gradient 0 times infinity.
+    # For positive x, exp(x) may be infinite, and its gradient 0 times infinity.
     return switch(gt(x, 0), x, alpha * expm1(switch(gt(x, 0), 0, x)))
 
 
 def selu(x: Any) -> TensorVariable:
-    """The self-normalizing unit of Klambauer et al. (2017)."""
+    """Compute the self-normalizing unit of Klambauer et al. (2017).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.selu([-1.0, 2.0]).eval()
+    array([-1.11133074,  2.10140197])
+    """
     alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
     return scale * elu(x, alpha)
 
 
 def softsign(x: Any) -> TensorVariable:
-    """``x / (1 + |x|)``."""
+    """Compute ``x / (1 + |x|)``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.softsign([-1.0, 3.0]).eval()
+    array([-0.5 ,  0.75])
+    """
     x = _float(x)
     return x / (1 + abs_(x))
 
 
 def hard_sigmoid(x: Any) -> TensorVariable:
-    """``0.2 x + 0.5``, clipped to [0, 1]."""
+    """Compute ``0.2 x + 0.5``, clipped to [0, 1].
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.hard_sigmoid([-4.0, 0.0, 1.0]).eval()
+    array([0. , 0.5, 0.7])
+    """
     return clip(0.2 * _float(x) + 0.5, 0.0, 1.0)
 
 
 def ultra_fast_sigmoid(x: Any) -> TensorVariable:
-    """A rational approximation of sigmoid, in Theano's pieces: off by at most 0.03."""
+    """Approximate sigmoid by Theano's rational pieces: off by at most 0.03.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.ultra_fast_sigmoid([0.0]).eval()
+    array([0.5])
+    """
     x = _float(x) * 0.5
     # The second piece ends at a = 3, where it has the constant value of the third.
     a = minimum(abs_(x), 3)
@@ -135,7 +176,7 @@ def ultra_fast_sigmoid(x: Any) -> TensorVariable:
 
 
 def binary_crossentropy(output: Any, target: Any) -> TensorVariable:
-    """``-(t log(o) + (1 - t) log(1 - o))``, elementwise, for probabilities ``output``.
+    """Compute ``-(t log(o) + (1 - t) log(1 - o))``, elementwise, for probabilities ``output``.
 
     Examples
     --------
@@ -149,13 +190,20 @@ def binary_crossentropy(output: Any, target: Any) -> TensorVariable:
 
 
 def sigmoid_binary_crossentropy(output: Any, target: Any) -> TensorVariable:
-    """``binary_crossentropy(sigmoid(output), target)``, accurate for any ``output``."""
+    """Compute ``binary_crossentropy(sigmoid(output), target)``, accurate for any ``output``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.sigmoid_binary_crossentropy([0.0, 100.0], [1.0, 1.0]).eval()
+    array([6.93147181e-01, 3.72007598e-44])
+    """
     output, target = as_common(output, target)
     return target * softplus(-output) + (1.0 - target) * softplus(output)
 
 
 def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> TensorVariable:
-    """The mean number of nats per example when ``true_dist`` is coded by ``coding_dist``.
+    """Compute the mean number of nats per example when ``true_dist`` is coded by ``coding_dist``.
 
     Parameters
     ----------
@@ -188,13 +236,22 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> TensorVariable
 
 
 def crossentropy_categorical_1hot(coding_dist: Any, true_one_of_n: Any) -> TensorVariable:
-    """``-log(coding_dist[i, true_one_of_n[i]])`` for every row i."""
+    """Compute ``-log(coding_dist[i, true_one_of_n[i]])`` for every row i.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.crossentropy_categorical_1hot([[0.25, 0.75]], [1]).eval()
+    array([0.28768207])
+    """
     name = "crossentropy_categorical_1hot"
     return _of_classes(name, "true_one_of_n", coding_dist, true_one_of_n)
 
 
 def _of_classes(name: str, title: str, coding_dist: Any, classes: Any) -> TensorVariable:
-    """The loss of classes; ``name`` is the function that is asked, ``title`` its argument."""
+    """Compute the loss of classes; error messages name the function ``name`` and its argument
+    ``title``.
+    """
     coding, true = as_tensor_variable(coding_dist), as_tensor_variable(classes)
     if coding.ndim != 2 or true.ndim != 1:
         raise ShapeError(
@@ -205,7 +262,7 @@ def _of_classes(name: str, title: str, coding_dist: Any, classes: Any) -> Tensor
             f"{name}: the classes must be integers, got {true.type}: cast them to int64"
         )
     true = Labels(f"{name}: {title}")(true, shape_tuple(coding)[1])
-    # An index of length 1 would be stretched to all rows.
+    # An index of length 1 must not be stretched to all rows.
     true = same_lengths(name, coding, true, [(0, 0)])
     return -log(getitem(coding, (arange(shape_tuple(coding)[0]), true)))
 

@@ -15,7 +15,7 @@ from symcomp.ops.shape import addbroadcast, normalize_axes, product_of, shape_tu
 
 
 def _read_axes(name: str, x: TensorVariable, axes: Any) -> tuple[int, ...]:
-    """The axes over which numbers are taken together."""
+    """Return the axes to average over."""
     if x.ndim < 1:
         raise ShapeError(f"{name}: inputs is the scalar {x}")
     if axes == "per-activation":
@@ -30,7 +30,7 @@ def _read_axes(name: str, x: TensorVariable, axes: Any) -> tuple[int, ...]:
 
 
 def _spread(name: str, title: str, p: Any, x: TensorVariable, axes: Sequence[int]) -> Any:
-    """A parameter with the axes of ``x``, of length 1 along ``axes``, which it may lack."""
+    """Return a parameter with the axes of ``x``, of length 1 along ``axes``, which it may lack."""
     p = as_tensor_variable(p)
     if p.ndim == x.ndim:
         return addbroadcast(p, *axes)
@@ -44,7 +44,7 @@ def _spread(name: str, title: str, p: Any, x: TensorVariable, axes: Sequence[int
 
 
 def _like(p: Any, wide: TensorVariable, axes: Sequence[int]) -> TensorVariable:
-    """What was spread, with the axes that the parameter ``p`` has."""
+    """Return a tensor of ``_spread``'s shape with the axes of the parameter ``p``."""
     if as_tensor_variable(p).ndim == wide.ndim:
         return wide
     return dimshuffle(wide, *(a for a in range(wide.ndim) if a not in axes))
@@ -60,8 +60,8 @@ def batch_normalization_train(
     running_mean: Any = None,
     running_var: Any = None,
 ) -> tuple[TensorVariable, ...]:
-    """``(inputs - mean) / sqrt(var + epsilon) * gamma + beta``, by the mean and the variance of the
-    batch.
+    """Normalize by the mean and the variance of the batch: ``(inputs - mean) / sqrt(var + epsilon)
+    * gamma + beta``.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def batch_normalization_train(
         Over which axes mean and variance are taken: the first; all but the second; or these.
     epsilon : float
     running_average_factor : float
-        How much the batch counts in the running averages.
+        The weight of the batch in the running averages.
     running_mean, running_var : tensor, optional
         Both or none: the averages before this batch, with axes as ``gamma``.
 
@@ -127,8 +127,17 @@ def batch_normalization_test(
     axes: Any = "per-activation",
     epsilon: Any = 1e-4,
 ) -> TensorVariable:
-    """``(inputs - mean) / sqrt(var + epsilon) * gamma + beta``, by a given mean and variance, as
-    the running averages; arguments are as for ``batch_normalization_train``.
+    """Normalize by a given mean and variance, as the running averages; arguments are as for
+    ``batch_normalization_train``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> one = T.ones((1, 1))
+    >>> z = T.nnet.batch_normalization_test([[1.0], [3.0]], one, 0 * one, 2 * one, one, epsilon=0)
+    >>> z.eval()
+    array([[-1.],
+           [ 1.]])
     """
     name = "batch_normalization_test"
     x = as_tensor_variable(inputs)
@@ -141,13 +150,20 @@ def batch_normalization_test(
 def batch_normalization(
     inputs: Any, gamma: Any, beta: Any, mean: Any, std: Any, mode: str = "low_mem"
 ) -> TensorVariable:
-    """``(inputs - mean) * gamma / std + beta``: all broadcast against each other.
+    """Compute ``(inputs - mean) * gamma / std + beta``: all broadcast against each other.
 
     Parameters
     ----------
     inputs, gamma, beta, mean, std : tensor_like
     mode : {"low_mem", "high_mem"}
         Theano's; both are the same here.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.batch_normalization([[1.0], [3.0]], [2.0], [0.5], [2.0], [1.0]).eval()
+    array([[-1.5],
+           [ 2.5]])
     """
     if mode not in ("low_mem", "high_mem"):
         raise ValueError(f"batch_normalization: mode is {mode!r}; 'low_mem' or 'high_mem'")

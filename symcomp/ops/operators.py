@@ -1,8 +1,7 @@
 """The operators and methods of TensorVariable, as one table; the facade installs it once.
 
-Operators on variables need ops and ops need variables: so TensorVariable is bare in ``core``, and
-gets here what
-NumPy arrays have.
+Operators on variables need ops and ops need variables: ``core`` defines TensorVariable without
+operators, and ``install`` adds those of NumPy arrays.
 """
 
 from __future__ import annotations
@@ -13,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.core.members import add_members
 from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops import (
     alloc,
     axes,
+    constant_values,
     convert,
     cumulative,
     diagonal,
     gather,
     index,
     join,
-    known,
     linalg,
     reduce,
     repeat,
@@ -102,21 +102,19 @@ def install(numpy_form: Callable[[Any, str], str]) -> None:
     """
     global _numpy_form
     _numpy_form = numpy_form
+    members: dict[str, Any] = {}
     for name, function in BINARY.items():
-        _set(f"__{name}__", _forward(function))
-        _set(f"__r{name}__", _reflected(function))
-    for name, function in SPECIAL.items():
-        _set(f"__{name}__", _method(function))
+        members[f"__{name}__"] = _forward(function)
+        members[f"__r{name}__"] = _reflected(function)
+    members |= {f"__{name}__": _method(function) for name, function in SPECIAL.items()}
     for module, names in METHODS:
-        for name in names.split():
-            _set(name, _method(getattr(module, name)))
-    for name, value in vars(_Members).items():
-        if name in PROTOCOLS or not name.startswith("__"):
-            _set(name, value)
-
-
-def _set(name: str, value: Any) -> None:
-    setattr(TensorVariable, name, value)
+        members |= {name: _method(getattr(module, name)) for name in names.split()}
+    members |= {
+        name: value
+        for name, value in vars(_Members).items()
+        if name in PROTOCOLS or not name.startswith("__")
+    }
+    add_members(TensorVariable, members)
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,7 +130,7 @@ _NUMERIC = (Variable, Number, np.ndarray, np.generic, list, tuple)
 
 
 def _understood(other: Any) -> bool:
-    """Whether an operator should try: what is no tensor is left to the other operand."""
+    """Tell whether an operator should try: an operand that is no tensor gets its own turn."""
     if isinstance(other, _NUMERIC):
         return not getattr(other, "has_operators_for_tensors", False)
     if other is None or isinstance(other, str | bytes | dict | set):
@@ -159,7 +157,7 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Members:
-    """What is no mere call of a function. Its members are copied to TensorVariable."""
+    """Members that need code of their own; they are copied to TensorVariable."""
 
     __array_priority__ = 1000
 
@@ -206,71 +204,65 @@ class _Members:
         )
 
     def transpose(self: Any, *order: Any) -> Any:
-        """The axes permuted: ``x.transpose(1, 0)`` or ``((1, 0))``; reversed by default."""
+        """Permute the axes: ``x.transpose(1, 0)`` or ``((1, 0))``; reversed by default."""
         if len(order) == 1 and (order[0] is None or isinstance(order[0], list | tuple)):
             return axes.transpose(self, order[0] or None)
         return axes.transpose(self, order or None)
 
     def reshape(self: Any, *newshape: Any, ndim: int | None = None) -> Any:
-        """Another shape: ``x.reshape((2, -1))`` or ``x.reshape(2, -1)``; see the function."""
+        """Change the shape: ``x.reshape((2, -1))`` or ``x.reshape(2, -1)``; see the function."""
         if len(newshape) == 2 and ndim is None and _is_shape(newshape[0]):
             return shape.reshape(self, newshape[0], newshape[1])
         return shape.reshape(self, newshape[0] if len(newshape) == 1 else newshape, ndim)
 
     def dimshuffle(self: Any, *order: Any) -> Any:
-        """Axes permuted, dropped and inserted; see the function."""
+        """Permute, drop and insert axes; see the function."""
         return dimshuffle(self, *order)
 
     def ravel(self: Any) -> Any:
-        """All elements as a vector."""
+        """Return all elements as a vector."""
         return shape.flatten(self)
 
     def astype(self: Any, dtype: Any) -> Any:
-        """Converted to another dtype."""
+        """Convert to another dtype."""
         return scalar_math.cast(self, dtype)
 
     def copy(self: Any, name: str | None = None) -> Any:
-        """A copy, possibly with a name."""
+        """Return a copy, possibly with a name."""
         twin = scalar_math.identity(self)
         twin.name = name
         return twin
 
     def conjugate(self: Any) -> Any:
-        """The complex conjugate."""
+        """Return the complex conjugate."""
         return scalar_math.conj(self)
 
-    def transfer(self: Any, target: str) -> Any:
-        """The value on a device; there is only ``"cpu"``."""
-        if target != "cpu":
-            raise ValueError(f"transfer: target={target!r}: only 'cpu' exists")
-        return self
-
     def compress(self: Any, condition: Any, axis: int | None = None) -> Any:
-        """The slices where ``condition`` is true; see the function."""
+        """Return the slices where ``condition`` is true; see the function."""
         return gather.compress(condition, self, axis)
 
     def item(self: Any) -> Any:
-        """The only element, as a scalar."""
+        """Return the only element, as a scalar."""
         return shape.reshape(self, ())
 
     def set(self: Any, value: Any) -> Any:
-        """For ``x[...]``: x with this part replaced by ``value``."""
+        """Return x with the part ``x[...]`` replaced by ``value``."""
         return index.set_subtensor(self, value)
 
     def inc(self: Any, value: Any) -> Any:
-        """For ``x[...]``: x with ``value`` added to this part."""
+        """Return x with ``value`` added to the part ``x[...]``."""
         return index.inc_subtensor(self, value)
 
     def get_scalar_constant_value(self: Any) -> Any:
-        """The value of a scalar that is known; see the function."""
-        return known.get_scalar_constant_value(self)
+        """Return the value of a scalar that is known; see the function."""
+        return constant_values.get_scalar_constant_value(self)
 
     def __array_ufunc__(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """``np.exp(x)`` and the like build graphs."""
+        """Build graphs for ``np.exp(x)`` and other ufuncs."""
         function = UFUNCS.get(ufunc)
         if function is None or method != "__call__" or kwargs:
             if not all(map(_is_known, inputs)):
-                return NotImplemented  # another class may have one
+                return NotImplemented  # another operand's class may implement it
             named = f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
             given = f" with {', '.join(kwargs)}" if kwargs else ""
             raise TypeError(
@@ -280,7 +272,7 @@ class _Members:
         return function(*inputs)
 
     def __array_function__(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """``np.concatenate([x, y])`` and the like build graphs."""
+        """Build graphs for ``np.concatenate([x, y])`` and other NumPy functions."""
         function = FUNCTIONS.get(func)
         if function is not None:
             return function(*args, **kwargs)
@@ -292,30 +284,30 @@ class _Members:
         )
 
     def __int__(self: Any) -> int:
-        """Refused: there is no number yet."""
+        """Raise: a symbolic variable has no number."""
         raise _no_number("int()", self, "T.cast({}, 'int64')")
 
     def __float__(self: Any) -> float:
-        """Refused: there is no number yet."""
+        """Raise: a symbolic variable has no number."""
         raise _no_number("float()", self, "T.cast({}, 'float64')")
 
     def __complex__(self: Any) -> complex:
-        """Refused: there is no number yet."""
+        """Raise: a symbolic variable has no number."""
         raise _no_number("complex()", self, "T.cast({}, 'complex128')")
 
     def __index__(self: Any) -> int:
-        """Refused: there is no number yet."""
+        """Raise: a symbolic variable has no number."""
         raise _no_number("an index of a Python list, or a range,", self, "T.arange({})")
 
     def __format__(self: Any, spec: str) -> str:
-        """The name; numbers are formatted when there are some."""
+        """Return the name; only values can be formatted as numbers."""
         if spec:
             raise _no_number(f"the format {spec!r}", self, "symcomp.printing.Print()({})")
         return str(self)
 
 
 def _no_number(what: str, x: TensorVariable, instead: str) -> TypeError:
-    """What is raised where Python asks a variable for a number."""
+    """Return the error for a conversion of a variable to a number."""
     name = x.name or "x"
     value = "get_value()" if hasattr(x, "get_value") else "eval({inputs: values})"
     value = "data" if isinstance(x, Constant) else value
@@ -326,12 +318,12 @@ def _no_number(what: str, x: TensorVariable, instead: str) -> TypeError:
 
 
 def _is_known(x: Any) -> bool:
-    """Whether it is no object of a class with NumPy protocols of its own."""
+    """Tell whether an object's class has no NumPy protocols of its own."""
     return isinstance(x, TensorVariable | np.ndarray) or not hasattr(x, "__array_ufunc__")
 
 
 def _shown(arguments: Any) -> str:
-    """The variables among arguments, and their types."""
+    """Return the variables among arguments, and their types, as text."""
     pending, found = [arguments], []
     while pending:
         x = pending.pop(0)

@@ -1,4 +1,4 @@
-"""Functions that vanish at 0, over their arguments: tanh(x) / x and its relatives, with derivatives
+"""Functions that vanish at 0, divided by their argument: tanh(x) / x and others, with derivatives
 of every order that lose no digits near 0.
 """
 
@@ -16,7 +16,7 @@ from symcomp.errors import SymcompError
 from symcomp.ops.elemwise import ROWS, Elemwise, ScalarOp, real_float_rule
 from symcomp.ops.exact import in_wider
 
-# Derivatives of higher orders have no row: kernels keep the coefficients on the stack.
+# Derivatives of higher orders are not supported: kernels keep the coefficients on the stack.
 HIGHEST = 20
 # The functions by their NumPy names; the order is that of the numbers in `special.h`.
 FUNCTIONS = ("sinh", "tan", "tanh", "log1p", "arctan", "arctanh", "arcsinh", "arcsin", "erf")
@@ -25,16 +25,16 @@ FUNCTIONS = ("sinh", "tan", "tanh", "log1p", "arctan", "arctanh", "arcsinh", "ar
 def _function(name: str) -> Callable[[Any], Any]:
     if name != "erf":
         return getattr(np, name)
-    # SciPy has no erf of the wider type; its error is that of one rounding to float64.
+    # SciPy has no erf of the wider type; the result has the rounding error of float64.
     return lambda x: ROWS["erf"]().function(x.astype(np.float64)).astype(x.dtype)
 
 
 def taylor(name: str, x: Any, count: int) -> list[Any]:
     """Return the first ``count`` Taylor coefficients of a function of FUNCTIONS at ``x``.
 
-    By the differential equation of the function (Hairer, Norsett and Wanner, Solving Ordinary
-    Differential Equations I, section I.8): y' = 1 +- y^2 for tan and tanh, a linear one for
-    the derivatives b of the others.
+    Uses the differential equation of the function (Hairer, Norsett and Wanner, Solving Ordinary
+    Differential Equations I, section I.8): y' = 1 +- y^2 for tan and tanh, a linear one for the
+    derivatives b of the others.
     """
     y = _function(name)(x)
     if name == "sinh":
@@ -72,7 +72,7 @@ def _taylor_of_derivative(name: str, x: Any, count: int) -> list[Any]:
 
 
 def series_bound(name: str, n: int) -> tuple[float, int]:
-    """Return for which |x| the power series is used, and its length: there the tail is below
+    """x|x|Return the bound of abs(x) for the power series, and its length: there the tail is below
     2^-64, beyond it the recurrence loses at most 4^n of the 11 bits that the wider type has more.
     """
     if name == "erf":
@@ -81,8 +81,8 @@ def series_bound(name: str, n: int) -> tuple[float, int]:
 
 
 def _over_argument(name: str, n: int, x: Any) -> Any:
-    """The n-th derivative of f(x) / x: from the Maclaurin series of f near 0, elsewhere from its
-    Taylor coefficients: those of the quotient are q_k = (a_k - q_(k-1)) / x.
+    """Compute the n-th derivative of f(x) / x: from the Maclaurin series of f near 0, elsewhere
+    from its Taylor coefficients: those of the quotient are q_k = (a_k - q_(k-1)) / x.
     """
     bound, count = series_bound(name, n)
     small = np.abs(x) < bound
@@ -104,7 +104,7 @@ def _over_argument(name: str, n: int, x: Any) -> Any:
 
 
 def _over_argument_row(name: str, n: int) -> ScalarOp:
-    """The n-th derivative of f(x) / x, where f is one of FUNCTIONS."""
+    """Return the n-th derivative of f(x) / x, where f is one of FUNCTIONS."""
     if name not in FUNCTIONS or type(n) is not int or not 0 <= n <= HIGHEST:
         raise SymcompError(
             f"over_argument{{{name!r}, {n!r}}}: the function must be one of "

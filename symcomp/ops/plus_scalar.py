@@ -1,4 +1,6 @@
-"""A sum that costs nothing where the scalar is 0: what keeps a NaN that zeros would have made."""
+"""A sum with a scalar that is free if the scalar is 0; it keeps NaN that a product with zeros would
+give.
+"""
 
 from __future__ import annotations
 

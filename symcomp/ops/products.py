@@ -1,4 +1,4 @@
-"""The product of matrices and of stacks of them, and the contraction of tensors built on it."""
+"""Products of matrices and of stacks of them, and tensor contractions built on them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_lengths(name: str, x: TensorVariable, y: TensorVariable, pairs: Pairs)
 @record
 class SameLengths(Op):
     """z = y, a view; a ShapeError at run time unless axis i of x and axis j of y have equal lengths
-    for all ``pairs`` (i, j). ``name`` is what the error begins with.
+    for all ``pairs`` (i, j). Error messages begin with ``name``.
     """
 
     name: str
@@ -77,7 +77,7 @@ class SameLengths(Op):
 
 
 def same_lengths(name: str, x: TensorVariable, y: TensorVariable, pairs: Pairs) -> TensorVariable:
-    """``y``, with a check at run time of those paired axes whose lengths are not known."""
+    """Return ``y``, with a check at run time of those paired axes whose lengths are not known."""
     check_lengths(name, x, y, pairs)
     unknown = tuple(
         (i, j)
@@ -116,7 +116,7 @@ class Dot(Op):
         def compute(x: Any, y: Any, z: Any) -> Any:
             if x.shape[-1] != y.shape[0] or not z.flags.c_contiguous:
                 return self.perform(x, y)
-            np.dot(x, y, z)  # what it returns is z, except for one number
+            np.dot(x, y, z)  # the result is z, except for a number
             return z
 
         return compute
@@ -188,14 +188,14 @@ class BatchedDot(Op):
 def contract(
     name: str, x: TensorVariable, y: TensorVariable, batch: Pairs, summed: Pairs
 ) -> TensorVariable:
-    """The products of x and y, summed over the pairs ``summed``, side by side over ``batch``.
+    """Compute the products of x and y, summed over the pairs ``summed``, batched over ``batch``.
 
     The axes of the result: those of ``batch``, the others of x, the others of y. Lengths of pairs
     must be equal; nothing broadcasts.
     """
     pairs = len(batch) + len(summed)
     if len(batch) > 1 or len(summed) > 1 or max(x.ndim, y.ndim) > pairs + 1:
-        # Axes are merged below, and what Dot and BatchedDot see of them says too little.
+        # Checked here, because Dot and BatchedDot only see the lengths of merged axes.
         y = same_lengths(name, x, y, [*batch, *summed])
     else:
         check_lengths(name, x, y, [*batch, *summed])
@@ -205,7 +205,7 @@ def contract(
 def contract_equal(
     x: TensorVariable, y: TensorVariable, batch: Pairs, summed: Pairs
 ) -> TensorVariable:
-    """``contract`` for lengths that are checked already, unless each group of axes is one axis."""
+    """Contract tensors whose lengths are checked already, unless each group of axes is one axis."""
     batch_x, batch_y = [i for i, _ in batch], [j for _, j in batch]
     sum_x, sum_y = [i for i, _ in summed], [j for _, j in summed]
     rows = [i for i in range(x.ndim) if i not in batch_x and i not in sum_x]
@@ -227,7 +227,7 @@ def contract_equal(
 
 
 def _grouped(v: TensorVariable, groups: Sequence[Sequence[int]]) -> TensorVariable:
-    """The axes of each group as one axis; an empty group is an axis of length 1."""
+    """Merge the axes of each group into one; an empty group gives an axis of length 1."""
     if all(len(g) <= 1 for g in groups):
         return dimshuffle(v, *[g[0] if g else "x" for g in groups])
     lengths = shape_tuple(v)

@@ -16,12 +16,12 @@ from symcomp.ops.convert import as_tensor_variable
 
 @record
 class PythonOp(Op):
-    """``function(*values)``, its inputs and outputs of the types given. It has no derivative.
+    """``function(*values)``, with inputs and outputs of the given types. It has no derivative.
 
     Attributes
     ----------
     function : callable
-        From the values of the inputs to that of the only output, or to a sequence of several.
+        Maps the values of the inputs to that of the only output, or to a sequence of several.
     itypes, otypes : tuple of Type
     shape_function : callable (node, shapes) -> shapes, optional
     """
@@ -36,7 +36,7 @@ class PythonOp(Op):
     no_derivative: ClassVar[str] = "a Python function is not differentiated"
 
     def as_inputs(self, *args: Any) -> list[Variable]:
-        """Variables, of the types declared."""
+        """Convert the arguments to variables of the declared types."""
         if len(args) != len(self.itypes):
             raise TypeError(f"{self} takes {len(self.itypes)} arguments, got {len(args)}")
         made = [x if isinstance(x, Variable) else as_tensor_variable(x) for x in args]
@@ -46,11 +46,11 @@ class PythonOp(Op):
         return made
 
     def output_types(self, *inputs: Variable) -> list[Type]:
-        """Those declared."""
+        """Return the declared types."""
         return list(self.otypes)
 
     def __call__(self, *args: Any, name: str | None = None) -> Any:
-        """The only output, or a list of several."""
+        """Return the only output, or a list of several."""
         outputs = super().__call__(*args)
         if len(outputs) > 1:
             return outputs
@@ -64,13 +64,13 @@ class PythonOp(Op):
         return tuple(kind.filter(value) for kind, value in zip(self.otypes, several, strict=True))
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        """What ``shape_function`` says."""
+        """Return the shapes given by ``shape_function``."""
         if self.shape_function is None:
             raise NotImplementedError(f"{self} was given no infer_shape")
         return list(self.shape_function(node, shapes))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """By its name, where the decorator has put the op in the place of the function."""
+        """Pickle by name, if the decorator has replaced the function by the op."""
         module, name = self.function.__module__, self.function.__qualname__
         if getattr(sys.modules.get(module), name, None) == self:
             return _named, (module, name)
@@ -81,19 +81,19 @@ class PythonOp(Op):
 
 
 def _named(module: str, name: str) -> PythonOp:
-    """The op that a module has under a name."""
+    """Return the op with this name in a module."""
     return getattr(importlib.import_module(module), name)
 
 
 def as_op(
     itypes: Any, otypes: Any, infer_shape: Callable[..., Any] | None = None
 ) -> Callable[[Callable[..., Any]], PythonOp]:
-    """A decorator that makes an op of a function of arrays.
+    """Make an op of a function of arrays; a decorator.
 
     Parameters
     ----------
     itypes, otypes : Type or sequence of Type
-        Of the arguments, and of what is returned.
+        The types of the arguments, and of the results.
     infer_shape : callable (node, shapes) -> list of shape, optional
         The shapes of the outputs, from those of the inputs.
 

@@ -33,12 +33,12 @@ UPPER = Solve("upper_triangular")
 class QR(MatrixOp):
     """q, r with x = q r, q with orthonormal columns, r upper triangular.
 
-    (..., m, n) -> (..., m, k), (..., k, n), k = min(m, n); if ``complete``, (..., m, m),
-    (..., m, n). The first k columns of x must be independent for the derivatives to exist. Those
-    of the columns of q beyond k are such that they do not turn their basis. With x = [x1, x2], r =
-    [r1, r2] after k columns and C = q^H dx1 r1^-1, dr1 = T r1 and dq = dx1 r1^-1 - q T, where T is
-    the triangle of C and of the adjoint of what is below it (Walter and Lehmann, "Algorithmic
-    differentiation of linear algebra functions", 2012).
+    (..., m, n) -> (..., m, k), (..., k, n), k = min(m, n); if ``complete``, (..., m, m), (..., m,
+    n). The first k columns of x must be independent for the derivatives to exist. The derivatives
+    of the columns of q beyond k do not rotate their basis. With x = [x1, x2], r = [r1, r2] after k
+    columns and C = q^H dx1 r1^-1, dr1 = T r1 and dq = dx1 r1^-1 - q T, where T is the triangle of C
+    and of the adjoint of the part below it (Walter and Lehmann, "Algorithmic differentiation of
+    linear algebra functions", 2012).
     """
 
     multiple_outputs = True
@@ -104,7 +104,7 @@ class QR(MatrixOp):
 
 @record
 class QRRaw(MatrixOp):
-    """h, tau: q as the product of 1 - tau_i v_i v_i^H, as LAPACK's geqrf leaves it.
+    """h, tau: q as the product of 1 - tau_i v_i v_i^H, the output of LAPACK's geqrf.
 
     (..., m, n) -> (..., n, m), (..., min(m, n)). Column i of the transpose of h has v_i below the
     diagonal, on which v_i is 1, and on and above it r.
@@ -129,7 +129,8 @@ class QRRaw(MatrixOp):
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """The QR decomposition of each matrix.   (..., m, n) -> (..., m, k), (..., k, n), k = min(m, n)
+    """Compute the QR decomposition of each matrix.   (..., m, n) -> (..., m, k), (..., k, n), k =
+    min(m, n)
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from symcomp.ops.shape import normalize_axes, product_of, require_axes, shape_tu
 
 @record(eq=False)
 class Reduction:
-    """One row of the table of reductions.
+    """A reduction: one row of the table.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Reduction:
         x is the input and z the output with its reduced axes kept at length 1, as is g in the
         pullback.
     identity : bool
-        Whether an empty axis has a value.
+        If true, an empty axis has a value.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Reduction:
 
     @property
     def logical(self) -> bool:
-        """Whether the output tells truth of any dtype: any and all."""
+        """True for any and all, whose output is a truth value for inputs of any dtype."""
         return self.name in ("any", "all")
 
     @property
     def bitwise(self) -> bool:
-        """Whether it joins the bits of integers."""
+        """True for reductions of the bits of integers."""
         return self.name.startswith("bitwise_")
 
     def __reduce__(self) -> Any:
@@ -66,8 +66,8 @@ class Reduction:
 
 
 def _prod_others(x: Any, axes: tuple[int, ...]) -> Any:
-    """For every element, the product of the others in its slice, by products from both ends: exact
-    at zeros.
+    """Compute, for every element, the product of the others in its slice, by products from both
+    ends: exact at zeros.
     """
     order = [a for a in range(x.ndim) if a not in axes] + list(axes)
     flat = x.dimshuffle(*order)
@@ -82,7 +82,7 @@ def _prod_others(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _extreme_share(x: Any, z: Any, axes: tuple[int, ...]) -> Any:
-    """1 / (number of ties) at the extreme elements, else 0."""
+    """Compute 1 / (number of ties) at the extreme elements, else 0."""
     at = eq(x, z)
     # Counted in integers: a float16 count would end at 65504.
     return switch(at, cast(1 / at.sum(axis=axes, keepdims=True), x.dtype), 0)
@@ -121,7 +121,7 @@ REDUCTIONS: dict[str, Reduction] = {
 
 
 def _reduction(name: str) -> Reduction:
-    """The row with this name; how rows are pickled."""
+    """Return the row with this name; rows are pickled by name."""
     return REDUCTIONS[name]
 
 
@@ -129,7 +129,8 @@ def _reduction(name: str) -> Reduction:
 class Reduce(Op):
     """z[i] = x[i, j_1] o x[i, j_2] o ..., over all j in ``axes``.   (.., n, ..) -> (.., ..)
 
-    ``acc_dtype`` is the dtype computed in, ``dtype`` that of the result; None: the reduction's own.
+    ``acc_dtype`` is the dtype of the accumulator, ``dtype`` that of the result; None: the default
+    of the reduction.
     """
 
     reduction: Reduction
@@ -182,13 +183,13 @@ class Reduce(Op):
         return np.asarray(ufunc.reduce(x, axis=self.axes, dtype=work), out)
 
     def dtypes_for(self, dtype: str) -> tuple[str, str]:
-        """For an input of ``dtype``: the dtype of the result, and the one computed in."""
+        """Return, for an input of ``dtype``, the dtype of the result and of the accumulator."""
         out = self.dtype or self.reduction.dtype(dtype)
         narrow = dtype == "float16" and out == "float16"
         return out, self.acc_dtype or ("float32" if narrow else out)
 
     def never_fails(self, dtype: str) -> bool:
-        """True if no elements can make it raise; extremes of nothing do."""
+        """Tell whether no elements can make it raise; extremes of an empty slice do."""
         return self.reduction.identity
 
     def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
@@ -210,7 +211,7 @@ class Reduce(Op):
         return [self.reduction.pushforward(x, self._keep(z, x), dx, self.axes)]
 
     def _keep(self, z: Any, x: Any) -> Any:
-        """``z`` with its reduced axes back at length 1."""
+        """Return ``z`` with its reduced axes back at length 1."""
         rank = iter(range(z.ndim))
         return DimShuffle(
             z.ndim, tuple("x" if a in self.axes else next(rank) for a in range(x.ndim))
@@ -218,7 +219,7 @@ class Reduce(Op):
 
     @property
     def no_derivative(self) -> str:  # type: ignore[override]
-        """Those of truth and of bits."""
+        """The reason for logical and bitwise reductions."""
         if self.reduction.bitwise:
             return "it is of integers"
         return "its output is boolean" if self.reduction.logical else ""
@@ -241,7 +242,7 @@ def _reduce(
 def sum(
     input: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None
 ) -> TensorVariable:
-    """The sum over axes.
+    """Return the sum over axes.
 
     Parameters
     ----------
@@ -249,7 +250,7 @@ def sum(
     axis : int or sequence of int, optional
         By default all.
     dtype : optional
-        Of the result; by default that of the input, but at least 64 bits for integers.
+        The dtype of the result; by default that of the input, but at least 64 bits for integers.
     keepdims : bool
         Keep the axes, at length 1.
     acc_dtype : optional
@@ -273,10 +274,10 @@ def prod(
     acc_dtype: Any = None,
     no_zeros_in_input: bool = False,
 ) -> TensorVariable:
-    """The product over axes; see ``sum``.
+    """Return the product over axes; see ``sum``.
 
-    ``no_zeros_in_input`` is accepted for Theano's sake: the gradient is exact with and without
-    zeros.
+    ``no_zeros_in_input`` is accepted for compatibility with Theano: the gradient is exact with and
+    without zeros.
 
     Examples
     --------
@@ -289,7 +290,8 @@ def prod(
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """The largest element over axes; NaN if one is. Its gradient is shared evenly among ties.
+    """Return the largest element over axes; NaN if one is. Its gradient is shared evenly among
+    ties.
 
     Parameters
     ----------
@@ -313,17 +315,38 @@ def max(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """The smallest element over axes; see ``max``."""
+    """Return the smallest element over axes; see ``max``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.min([[3.0, 1.0], [2.0, 5.0]], axis=0).eval()
+    array([2., 1.])
+    """
     return _reduce("min", x, axis, None, keepdims, None)
 
 
 def any(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """Whether any element over axes is true (not 0)."""
+    """Tell whether any element over axes is true (not 0).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.any([[True, False], [False, False]], axis=1).eval()
+    array([ True, False])
+    """
     return _reduce("any", x, axis, None, keepdims, None)
 
 
 def all(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """Whether all elements over axes are true (not 0)."""
+    """Tell whether all elements over axes are true (not 0).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.all([[True, False], [True, True]], axis=1).eval()
+    array([False,  True])
+    """
     return _reduce("all", x, axis, None, keepdims, None)
 
 
@@ -340,15 +363,15 @@ def mean(
     keepdims: bool = False,
     acc_dtype: Any = None,
 ) -> TensorVariable:
-    """The arithmetic mean over axes.
+    """Return the arithmetic mean over axes.
 
     Parameters
     ----------
     input : tensor_like
     axis : int or sequence of int, optional
     dtype : optional
-        Of the sum, and, unless it is discrete, of the result; by default that of the input, float64
-        for integers. The mean of sums of integers is float64.
+        The dtype of the sum, and, unless discrete, of the result; by default that of the input,
+        float64 for integers. The mean of sums of integers is float64.
     op : bool
         Accepted for Theano's sake.
     keepdims : bool
@@ -380,7 +403,7 @@ def mean(
 def var(
     input: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
 ) -> TensorVariable:
-    """The variance over axes, computed from the deviations from the mean.
+    """Return the variance over axes, computed from the deviations from the mean.
 
     Parameters
     ----------
@@ -406,14 +429,14 @@ def var(
 
 
 def _spread_dtype(x: TensorVariable) -> str:
-    """The dtype of the variance of x."""
+    """Return the dtype of the variance of x."""
     return "float64" if dtypes.is_discrete(x.dtype) else dtypes.real_part(x.dtype)
 
 
 def _variance(
     name: str, x: TensorVariable, axis: Any, ddof: Any, keepdims: bool, corrected: bool
 ) -> TensorVariable:
-    """The variance, in float32 for float16, whose squares end at 65504."""
+    """Compute the variance, in float32 for float16, whose squares end at 65504."""
     axes = normalize_axes(name, axis, x.ndim)
     ddof = _as_ddof(name, ddof)
     if dtypes.is_discrete(x.dtype) or x.dtype == "float16":
@@ -429,7 +452,9 @@ def _variance(
 
 
 def _as_ddof(name: str, ddof: Any) -> Any:
-    """What is taken from the number of elements: a real number, or a scalar variable of them."""
+    """Return the number subtracted from the number of elements: a real number, or a scalar
+    variable.
+    """
     try:
         v = as_tensor_variable(ddof)
     except (TypeError, ValueError):
@@ -442,7 +467,7 @@ def _as_ddof(name: str, ddof: Any) -> Any:
 def std(
     input: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False
 ) -> TensorVariable:
-    """The standard deviation, the square root of ``var``; where that is 0 the gradient is not
+    """Return the standard deviation, the square root of ``var``; where it is 0 the gradient is not
     finite.
 
     Parameters are those of ``var``.
@@ -459,7 +484,7 @@ def std(
 
 
 def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """The largest element less the smallest.
+    """Return the largest element minus the smallest.
 
     Examples
     --------
@@ -526,7 +551,7 @@ def _arg(which: str, x: Any, axis: Any, keepdims: bool) -> TensorVariable:
 
 
 def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """The position of the first largest element (the first NaN, if there is one).
+    """Return the position of the first largest element (the first NaN, if there is one).
 
     Parameters
     ----------
@@ -546,12 +571,19 @@ def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
 
 
 def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """The position of the first smallest element; see ``argmax``."""
+    """Return the position of the first smallest element; see ``argmax``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.argmin([3.0, 1.0, 2.0]).eval()
+    array(1)
+    """
     return _arg("argmin", x, axis, keepdims)
 
 
 def max_and_argmax(a: Any, axis: Any = None, keepdims: bool = False) -> list[TensorVariable]:
-    """``[max(a), argmax(a)]``.
+    """Return ``[max(a), argmax(a)]``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Laziness: which nodes run only inside a branch of an ifelse.
+"""Laziness: find the nodes that run only inside a branch of an ifelse.
 
 A region is a branch, ``(node, 0)`` for then and ``(node, 1)`` for else, or ROOT. A node belongs to
 the smallest set
@@ -23,14 +23,14 @@ Placement = Mapping[Apply, frozenset[Region]]
 
 
 def place(order: Sequence[Apply], outputs: Iterable[Variable]) -> Placement:
-    """For each node, the regions it belongs to; more than one if several branches share it.
+    """Return, for each node, the regions it belongs to; more than one if several branches share it.
 
     Parameters
     ----------
     order : sequence of Apply
-        Each node after those it depends on.
+        Nodes in topological order.
     outputs : iterable of Variable
-        What is needed always.
+        The variables that every call computes.
     """
     if not any(isinstance(node.op, IfElse) for node in order):
         return dict.fromkeys(order, ALWAYS)
@@ -52,8 +52,8 @@ def place(order: Sequence[Apply], outputs: Iterable[Variable]) -> Placement:
 
 
 def _simplify(wanted: set[Region], regions: Placement) -> frozenset[Region]:
-    """Join both branches of one ifelse, or of two by the same condition, into where it stands, and
-    drop what lies inside another region.
+    """Replace both branches of one ifelse, or of two with the same condition, by the enclosing
+    region, and drop regions inside other ones.
     """
     if ROOT in wanted:
         return ALWAYS
@@ -65,7 +65,7 @@ def _simplify(wanted: set[Region], regions: Placement) -> frozenset[Region]:
         condition, outer = chooser.inputs[0], regions[chooser]
         joined: set[Region] = set()
         if all(r is not None and (r[0].inputs[0], r[1]) == (condition, side) for r in outer):
-            joined = {region}  # a choice that is made already where it stands
+            joined = {region}  # the enclosing region already decides this choice
         else:
             sides = known.setdefault((condition, outer), [set(), set()])
             sides[side].add(region)
@@ -81,7 +81,7 @@ def _simplify(wanted: set[Region], regions: Placement) -> frozenset[Region]:
 
 
 def _covered(region: Region, wanted: set[Region], regions: Placement) -> bool:
-    """True if wherever ``region`` runs, another region of ``wanted`` runs too."""
+    """Tell whether another region of ``wanted`` runs whenever ``region`` runs."""
     if region is None:
         return False
     pending = list(regions[region[0]])
@@ -101,16 +101,17 @@ def is_active(
     rank: Mapping[Apply, int],
     known: dict[frozenset[Region], Any],
 ) -> Any:
-    """A symbolic bool: whether one of ``regions`` runs. It asks no condition that is not reached.
+    """Return a symbolic bool: whether one of ``regions`` runs. It evaluates only conditions that
+    are reached.
 
     Parameters
     ----------
     regions : frozenset of Region
     placement : Placement
     rank : mapping of Apply to int
-        Position of each node, so that conditions are asked in the same order every time.
+        Position of each node, so that conditions are evaluated in a fixed order.
     known : dict
-        What was built before; filled.
+        Conditions built earlier; new ones are added.
     """
     known.setdefault(ALWAYS, constant(True))
     pending = [regions]

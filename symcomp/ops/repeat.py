@@ -1,4 +1,4 @@
-"""Copies side by side and elements moved: tile, repeat, roll, flip, pad."""
+"""Repeat and move elements: tile, repeat, roll, flip, pad."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from symcomp.ops.sort import median
 
 
 def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:
-    """Copies of ``x`` side by side.
+    """Repeat ``x`` as a block along its axes.
 
     Parameters
     ----------
     x : tensor_like
     reps : int, integer scalar, sequence of them or integer vector
-        How many along each axis; the shorter of ``reps`` and the shape is extended in front with
-        ones.
+        The number of copies along each axis; the shorter of ``reps`` and the shape is extended in
+        front with ones.
     ndim : int, optional
         Rank of the result, at least; needed where ``reps`` is a vector of unknown length.
 
@@ -72,7 +72,8 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> TensorVariable:
 
 
 def _counts(reps: Any, ndim: int | None) -> list[Any]:
-    """The entries of ``reps``; of a vector of unknown length, ``ndim`` with ones in front."""
+    """Return the entries of ``reps``; of a vector of unknown length, ``ndim`` with ones in front.
+    """
     if not isinstance(reps, TensorVariable) or reps.ndim != 1:
         return _checked_counts("tile", "reps", reps)
     counts = reps
@@ -99,13 +100,13 @@ def _checked_counts(name: str, argument: str, counts: Any) -> list[Any]:
 
 
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
-    """Every element several times.
+    """Repeat every element.
 
     Parameters
     ----------
     x : tensor_like
     repeats : integer scalar or vector
-        How often; one number for all, or one for each position on the axis.
+        The number of repetitions: one for all, or one for each position on the axis.
     axis : int, optional
         By default the flattened tensor is used.
 
@@ -129,7 +130,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> TensorVariable:
         return reshape(
             wide, [*lengths[:number], product_of([lengths[number], counts]), *lengths[number + 1 :]]
         )
-    # Position k of the result comes from the last element whose copies begin at or before k.
+    # Element k of the result comes from the last source element whose copies begin at or before k.
     ends = cumsum(cast(counts, "int64"))
     places = arange(sum_(cast(counts, "int64")))
     source = sum_(cast(ge(dimshuffle(places, 0, "x"), dimshuffle(ends, "x", 0)), "int64"), axis=1)
@@ -148,7 +149,7 @@ def _read_repeats(repeats: Any) -> TensorVariable:
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
-    """``x`` moved along axes; what falls off one end comes back at the other.
+    """Roll ``x`` along axes: elements shifted beyond one end come back at the other.
 
     Parameters
     ----------
@@ -186,7 +187,14 @@ def roll(x: Any, shift: Any, axis: Any = None) -> TensorVariable:
 
 
 def flip(m: Any, axis: Any = None) -> TensorVariable:
-    """``m`` with the order of elements reversed along axes (by default all). A view."""
+    """Reverse the order of elements along axes (by default all). A view.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.flip([1, 2, 3]).eval()
+    array([3, 2, 1])
+    """
     m = as_tensor_variable(m)
     axes = normalize_axes("flip", axis, m.ndim)
     return getitem(
@@ -209,13 +217,13 @@ def pad(
     reflect_type: str = "even",
     stat_length: Any = None,
 ) -> TensorVariable:
-    """``x`` with elements added at the ends of its axes, as NumPy's ``pad``.
+    """Pad ``x`` at the ends of its axes, as NumPy's ``pad``.
 
     Parameters
     ----------
     x : tensor_like
     pad_width : int, pair, or sequence of pairs of int
-        How many before and after, for each axis.
+        The number of elements added before and after, for each axis.
     mode : str
         ``constant, edge, linear_ramp, maximum, mean, median, minimum, reflect, symmetric, wrap`` or
         ``empty`` (zeros).
@@ -272,7 +280,7 @@ def _pairs(values: Any, ndim: int) -> list[list[Any]]:
 def _pad_by_position(
     x: TensorVariable, axis: int, before: int, after: int, mode: str
 ) -> TensorVariable:
-    """Every added element is a copy of one that is there."""
+    """Pad with copies of existing elements."""
     n = shape_tuple(x)[axis]
     k: Any = arange(-before, n + after)
     if mode == "edge":
@@ -280,7 +288,7 @@ def _pad_by_position(
     elif mode == "wrap":
         places = mod(k, n)
     else:
-        # There and back again: reflect does not repeat the ends, symmetric does.
+        # A period goes there and back: reflect does not repeat the ends, symmetric does.
         repeated = 0 if mode == "reflect" else 1
         period = maximum(as_tensor_variable(2 * (n + repeated - 1)), 1)
         inside: Any = mod(k, period)

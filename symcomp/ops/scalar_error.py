@@ -1,7 +1,7 @@
 """The table of scalar functions, continued: error functions and the normal distribution (DLMF 7).
 
-SciPy's lose digits where they decay, as their exponents are rounded; here all follow from scaled
-functions that vary slowly, and from exp(-x^2) with its exponent kept exactly.
+SciPy's functions lose digits where they decay, as their exponents are rounded; here all follow from
+scaled functions that vary slowly, and from exp(-x^2) with its exponent kept exactly.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ _ERF = (
 
 
 def _erf_near(x: Any) -> Any:
-    """erf(x) for -1 <= x <= 1."""
+    """Compute erf(x) for -1 <= x <= 1."""
     return x * horner(_ERF, 2 * x * x - 1)
 
 
 def _erfcx_right(a: Any) -> Any:
-    """erfcx(a) for a >= 0."""
+    """Compute erfcx(a) for a >= 0."""
     low = np.minimum(a, 0.25)
     near = exp_square(low, 1.0) * (1 - _erf_near(low))
     return np.where(a < 0.25, near, horner(_ERFCX, _place(a)) / 2 / (0.5 + a))
 
 
 def _erf(x: Any) -> Any:
-    # 7 is beyond where it is 1.
+    # erf(x) is 1 from 7 on.
     far = np.clip(np.abs(x), 1, 7)
     tail = exp_square(far, -1.0) * _erfcx_right(far)
     return np.where(np.abs(x) <= 1, _erf_near(np.clip(x, -1, 1)), np.copysign(1 - tail, x))
@@ -69,7 +69,7 @@ def _erf(x: Any) -> Any:
 
 def _erfcx(x: Any) -> Any:
     right = _erfcx_right(np.abs(x))
-    # 27 is beyond where it overflows.
+    # The result overflows beyond -27.
     return np.where(x < 0, 2 * exp_square(np.clip(x, -27, 0), 1.0) - right, right)
 
 
@@ -84,7 +84,7 @@ def _ierfcx(x: Any) -> Any:
 
 
 def _erfc(x: Any) -> Any:
-    # 28 is beyond where the result underflows.
+    # The result underflows beyond 28.
     a = np.clip(x, 0.25, 28)
     return np.where(x < 0.25, 1 - _erf(x), exp_square(a, -1.0) * _erfcx_right(a))
 
@@ -95,7 +95,7 @@ def _log_erfc(x: Any) -> Any:
 
 
 def _ndtr(x: Any) -> Any:
-    # 39 is beyond where the result underflows.
+    # The result underflows beyond 39.
     a = np.minimum(np.abs(x), 39)
     tail = exp_square(a, -0.5) * _erfcx_right(a * SQRT_HALF) / 2
     return np.where(x < 0, tail, 1 - tail)
@@ -162,7 +162,7 @@ log_ndtr = _row(
 
 
 def _hazard(x: Any) -> Any:
-    """The density of the normal distribution over its distribution function."""
+    """Compute the density of the normal distribution over its distribution function."""
     below = (SLOPE * SQRT_HALF) / erfcx(-x * SQRT_HALF)
     return switch(gt(x, 0), normal_pdf(x) / ndtr(x), below)
 

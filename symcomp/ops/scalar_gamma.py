@@ -1,9 +1,9 @@
-"""The table of scalar functions, continued: the gamma function and its kin (DLMF 5).
+"""The table of scalar functions, continued: the gamma function and related ones (DLMF 5).
 
-Those of float64 are within 3 units in the last place wherever they are normal numbers, but for
-these, which are within 3 units of the larger of two terms: tri_gamma_increment between negative
-numbers, log_poch and log_gamma_ratio of numbers below 1e-20 of opposite sign and about equal size,
-and polygamma of negative numbers, or of orders of more than 15 digits.
+Float64 results are within 3 units in the last place where they are normal numbers, with these
+exceptions, which are within 3 units of the larger of two terms: tri_gamma_increment between
+negative numbers, log_poch and log_gamma_ratio of numbers below 1e-20 of opposite sign and about
+equal size, and polygamma of negative numbers, or of orders of more than 15 digits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_ORDER = "the derivative with respect to the order has no closed form"
 
 
 def _row(name: str, x: str, doc: str, value: str, *derivatives: Any, public: bool = True) -> Any:
-    """A row computed by a function of ``gamma_values``."""
+    """Add a row computed by a function of ``gamma_values``."""
 
     def function(*xs: Any) -> Any:
         return exact.in_double(getattr(values, value))(*xs)

@@ -21,7 +21,7 @@ hypergeometric = lazy_module("symcomp.ops.hypergeometric")
 
 
 def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
-    """A row computed by the function of that name in ``scipy.special``."""
+    """Add a row computed by the function of that name in ``scipy.special``."""
     function = f"scipy.special:{name}"
     return scalar(name, parameters, doc, function, dtype=real_float_rule, d=derivatives)
 
@@ -30,7 +30,7 @@ def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
 
 
 def _inverse_gamma_density(k: Any, x: Any) -> Any:
-    """gamma(k) x^(1-k) e^x: 1 / the derivative of gammainc in x (DLMF 8.8.13)."""
+    """Return gamma(k) x^(1-k) e^x: 1 / the derivative of gammainc in x (DLMF 8.8.13)."""
     return exp(x + (1 - k) * log(x) + gammaln(k))
 
 
@@ -47,7 +47,7 @@ gammainccinv = _special(
 
 
 def _inverse_beta_density(a: Any, b: Any, x: Any) -> Any:
-    """B(a, b) x^(1-a) (1-x)^(1-b): 1 / the derivative of betainc in x (DLMF 8.17.1)."""
+    """Return B(a, b) x^(1-a) (1-x)^(1-b): 1 / the derivative of betainc in x (DLMF 8.17.1)."""
     return exp(betaln(a, b) + (1 - a) * log(x) + (1 - b) * log1p(-x))
 
 
@@ -79,7 +79,7 @@ _twice = "the second derivative in the parameters has no closed form"
 
 
 def _slope(name: str, wrt: int) -> Any:
-    """The derivative of 2F1 in one of its parameters."""
+    """Return the derivative of 2F1 in one of its parameters."""
 
     def function(*xs: Any) -> Any:
         return exact.in_double(lambda *ps: hypergeometric.hyp2f1_slope(*ps, wrt))(*xs)

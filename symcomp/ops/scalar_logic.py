@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError
+from symcomp.ops.casting import cast_policy
 from symcomp.ops.convert import as_common, as_tensor_variable, is_python_number
 from symcomp.ops.elemwise import (
     ZERO,
@@ -25,7 +25,9 @@ from symcomp.ops.scalar_math import abs_, cast, maximum, minimum
 
 
 def _widen(x: Any, y: Any) -> list[TensorVariable]:
-    """Python numbers of any size compare exactly with integer tensors of any dtype, as in NumPy."""
+    """Widen Python numbers so that they compare exactly with integer tensors of any dtype, as in
+    NumPy.
+    """
     if type(x) in (int, float) and not is_python_number(y):
         x = _comparable(x, as_tensor_variable(y).dtype)
     elif type(y) in (int, float) and not is_python_number(x):
@@ -34,7 +36,7 @@ def _widen(x: Any, y: Any) -> list[TensorVariable]:
 
 
 def _comparable(number: float, dtype: str) -> Any:
-    """``number``, or an array of a dtype that holds it, where ``dtype`` does not."""
+    """Return ``number``, or an array of a dtype that holds it, where ``dtype`` does not."""
     if not dtypes.is_discrete(dtype) or (dtype == "bool" and isinstance(number, int)):
         return number
     if isinstance(number, float):
@@ -154,9 +156,9 @@ def _switch_into(c: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def _as_switched(c: Any, x: Any, y: Any) -> list[Any]:
-    # For Theano the integers of switch(c, 1, 0) are small: such a mask leaves float32 as it is.
-    small = config.cast_policy == "theano" and is_python_number(x) and is_python_number(y)
-    return [as_tensor_variable(c), *as_common(x, y, like=["bool"] if small else ())]
+    numbers = is_python_number(x) and is_python_number(y)
+    like = cast_policy().numbers_of_switch() if numbers else ()
+    return [as_tensor_variable(c), *as_common(x, y, like=like)]
 
 
 _switch = scalar(
@@ -179,11 +181,10 @@ guarded = scalar(
 
 
 def switch(condition: Any, ift: Any, iff: Any) -> TensorVariable:
-    """``ift`` where ``condition`` is true (not 0), else ``iff``, elementwise.
+    """Return ``ift`` where ``condition`` is true (not 0), else ``iff``, elementwise.
 
-    Both are computed; to compute only one, for a scalar condition, see ``ifelse``. A NaN or
-    infinity in the one not
-    chosen touches neither the value nor the gradient.
+    Both are computed; ``ifelse`` computes only one, for a scalar condition. NaN or infinity in the
+    value not chosen affects neither the value nor the gradient.
 
     Parameters
     ----------
@@ -204,7 +205,15 @@ switch.op = _switch.op  # type: ignore[attr-defined]
 
 
 def where(condition: Any, ift: Any = None, iff: Any = None) -> Any:
-    """``switch`` with three arguments; with one, ``condition.nonzero()`` as NumPy."""
+    """Apply ``switch`` to three arguments; with one, return ``condition.nonzero()`` as NumPy does.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.dvector("x")
+    >>> T.where(x > 0, x, 0.0).eval({x: [-1.0, 2.0]})
+    array([0., 2.])
+    """
     if ift is None and iff is None:
         return as_tensor_variable(condition).nonzero()
     return switch(condition, ift, iff)
@@ -230,11 +239,11 @@ _clip = scalar(
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> TensorVariable:
-    """``x``, but at least ``min`` and at most ``max``. The derivative is 1 between, bounds
+    """Limit ``x`` to at least ``min`` and at most ``max``. The derivative is 1 between, bounds
     included.
 
-    Where ``min`` is above ``max``, what is below ``min`` becomes ``min``, and all else ``max``, as
-    in Theano; NumPy makes all of it ``max``.
+    If ``min`` is above ``max``, values below ``min`` become ``min``, and all others ``max``, as in
+    Theano; in NumPy all become ``max``.
 
     Parameters
     ----------
@@ -262,12 +271,26 @@ clip.op = _clip.op  # type: ignore[attr-defined]
 
 
 def largest(*args: Any) -> TensorVariable:
-    """The elementwise maximum of two or more tensors."""
+    """Return the elementwise maximum of two or more tensors.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.largest([1.0, 5.0], [2.0, 3.0], [0.0, 4.0]).eval()
+    array([2., 5.])
+    """
     return _fold(maximum, args, "largest")
 
 
 def smallest(*args: Any) -> TensorVariable:
-    """The elementwise minimum of two or more tensors."""
+    """Return the elementwise minimum of two or more tensors.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.smallest([1.0, 5.0], [2.0, 3.0]).eval()
+    array([1., 3.])
+    """
     return _fold(minimum, args, "smallest")
 
 
@@ -283,7 +306,7 @@ def _fold(binary: Any, args: tuple[Any, ...], name: str) -> TensorVariable:
 def isclose(
     a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> TensorVariable:
-    """Whether ``abs(a - b) <= atol + rtol * abs(b)``, elementwise; equal infinities are close.
+    """Tell whether ``abs(a - b) <= atol + rtol * abs(b)``, elementwise; equal infinities are close.
 
     Examples
     --------
@@ -307,15 +330,21 @@ def _difference(a: Any, b: Any) -> Any:
 def allclose(
     a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> TensorVariable:
-    """Whether all elements are close; see ``isclose``."""
+    """Tell whether all elements are close; see ``isclose``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.allclose([1.0, 2.0], [1.0, 2.0 + 1e-9]).eval()
+    array(True)
+    """
     return isclose(a, b, rtol, atol, equal_nan).all()
 
 
 def nan_to_num(
     x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> TensorVariable:
-    """``x`` with NaN and infinities replaced by numbers (by default 0 and the extremes of the
-    dtype).
+    """Replace NaN and infinities by numbers (by default 0 and the extremes of the dtype).
 
     Examples
     --------

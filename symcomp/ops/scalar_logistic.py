@@ -13,13 +13,12 @@ from symcomp.ops.scalar_math import LN2, exp, expm1, log, log1p
 
 # ----------------------------------------------------------------
 
-# log 2, and what its rounding left out.
+# log 2, and its rounding error
 LN2_LOW = 2.319046813846299e-17
 
 
 def _sigmoid(x: Any) -> Any:
-    # Where the exponential is below 1/2, the rounding errors of a quotient weigh less in what is
-    # taken from it.
+    # Where the exponential is below 1/2, its quotient has a smaller rounding error than the sum.
     small = np.exp(-np.abs(x))
     share = np.where(x >= 0, 1, small) / (1 + small)
     return np.where(x < -0.7, small - small * share, share)
@@ -58,19 +57,19 @@ def _logdiffexp(x: Any, y: Any) -> Any:
 
 
 def _cancelled(z: Any, x: Any, y: Any) -> Any:
-    """Where a sum of logarithms is much smaller than they are."""
+    """Tell where a sum of logarithms is much smaller than its terms."""
     return np.abs(z) < np.abs(x) / 2
 
 
 def _smaller(z: Any, x: Any, y: Any) -> Any:
-    """Where a difference of logarithms is smaller than the larger one."""
+    """Tell where a difference of logarithms is smaller than the larger one."""
     return np.abs(z) < np.abs(x)
 
 
 def _share(x: Any, y: Any) -> Any:
     gap, e = two_sum(x, -y)
     small = np.exp(-np.abs(gap))
-    # exp of the gap as if it were not rounded.
+    # exp of the gap as if it were not rounded
     small = small * (1 - np.sign(gap) * e)
     ratio = np.where(gap >= 0, 1, small) / (1 + small)
     return np.where(x == -np.inf, np.where(np.isnan(y), y, 0), ratio)
@@ -157,7 +156,7 @@ xlogx = scalar(
     d=(lambda x, z, g: g * one_plus_log(x),),
 )  # fmt: skip
 
-# 1 / e, and what its rounding left out.
+# 1 / e, and its rounding error
 INVERSE_E, INVERSE_E_LOW = 0.36787944117144233, -1.2428753672788363e-17
 
 

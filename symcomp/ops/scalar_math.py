@@ -1,7 +1,7 @@
 """The table of scalar functions: arithmetic, powers, exponentials, trigonometry, complex parts.
 
-One row per function. In rules, x and y are the arguments, z the result, g what is multiplied by
-the derivative.
+Each function is one row. In rules, x and y are the arguments, z the result, and g the factor of the
+derivative.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LN10 = float(np.log(10))
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
-    """``switch`` of the next file, reached through the table."""
+    """Apply ``switch`` of the next file, looked up in the table."""
     return Elemwise(ROWS["switch"]())(condition, a, b)
 
 
@@ -62,7 +62,7 @@ ROWS["cast"] = _cast_row
 
 
 def cast(x: Any, dtype: Any) -> TensorVariable:
-    """Convert to another dtype; itself where it has it already.
+    """Convert to another dtype; return ``x`` itself if it has this dtype.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ _mul = scalar(
 
 
 def mul(*factors: Any) -> TensorVariable:
-    """The product of two or more tensors.
+    """Return the product of two or more tensors.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ ceil_intdiv = scalar(
 
 
 def divmod(x: Any, y: Any) -> tuple[TensorVariable, TensorVariable]:
-    """``(x // y, x % y)``.
+    """Return ``(x // y, x % y)``.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def _power_of_y(x: Any, y: Any, z: Any, g: Any) -> Any:
 
 
 def _rounds_below(z: Any, y: Any) -> bool:
-    """True if y - 1 may be rounded, where z is a power to y: an error that x^(y-1) multiplies."""
+    """Tell where y - 1 may be rounded, where z is x^y: x^(y-1) would multiply that error."""
     if z.dtype != "float64" or y.dtype != "float64":
         return False
     while y.owner is not None and isinstance(y.owner.op, DimShuffle):
@@ -258,7 +258,7 @@ _pow = scalar(
 
 
 def pow(x: Any, y: Any) -> TensorVariable:
-    """``x ** y``.
+    """Compute ``x ** y``.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ minimum = scalar(
 
 
 def _share(x: Any, y: Any) -> Any:
-    """1 where x > y, 1/2 where x = y, else 0, in a float dtype that changes none."""
+    """Return 1 where x > y, 1/2 where x = y, else 0, in the narrowest float dtype."""
     ahead = Elemwise(ROWS["ge"]())(x, y)
     tied = _equal(x, y)
     return cast(ahead, "float16") * _where(tied, np.float16(0.5), np.float16(1))
@@ -323,7 +323,7 @@ sign = sgn
 
 
 def _sign_tangent(x: Any, z: Any, g: Any) -> Any:
-    """0 for real x. For complex x: (g - z Re(conj(z) g)) / |x|, a symmetric projection."""
+    """Return 0 for real x; for complex x (g - z Re(conj(z) g)) / |x|, a symmetric projection."""
     if not dtypes.is_complex(x.dtype):
         return None
     size = abs_(x)
@@ -365,7 +365,7 @@ round_half_away_from_zero = scalar(
 )  # fmt: skip
 
 
-# Beyond, 10 to this power is no float64.
+# 10 to a higher power is no float64.
 MOST_DECIMALS = 308
 
 
@@ -376,7 +376,8 @@ def round(x: Any, mode: Any = "half_to_even") -> TensorVariable:
     ----------
     x : tensor_like
     mode : {"half_to_even", "half_away_from_zero"} or int, optional
-        What to do with halves; or, as in NumPy, how many decimals to keep. None: half to even.
+        The treatment of halves; or, as in NumPy, the number of decimals to keep. None: half to
+        even.
 
     Examples
     --------
@@ -407,7 +408,14 @@ def round(x: Any, mode: Any = "half_to_even") -> TensorVariable:
 
 
 def iround(x: Any, mode: str = "half_to_even") -> TensorVariable:
-    """``round``, converted to int64."""
+    """Round and convert to int64.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.iround([0.4, 1.6]).eval()
+    array([0, 2])
+    """
     return cast(round(x, mode), "int64")
 
 
@@ -579,7 +587,7 @@ conj = scalar(
 
 
 def _angle(x: Any) -> Any:
-    # NumPy's is a float16 for small integers.
+    # NumPy's angle is float16 for small integers.
     return np.angle(x.astype(np.float64) if x.dtype.kind in "biu" else x)
 
 
@@ -592,7 +600,7 @@ angle = scalar(
 
 
 def _of_parts(x: Any, y: Any) -> Any:
-    # Not x + 1j * y, which makes NaN of infinite parts.
+    # x + 1j * y would make NaN of infinite parts.
     kind = dtypes.to_complex(np.result_type(x, y, np.float16).name)
     z = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), kind)
     z.real, z.imag = x, y
@@ -608,7 +616,7 @@ complex = scalar(
 
 
 def complex_from_polar(r: Any, theta: Any) -> TensorVariable:
-    """``r * (cos(theta) + i sin(theta))``.
+    """Compute ``r * (cos(theta) + i sin(theta))``.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The table of scalar functions, continued: products and quotients that leave the range on the way.
+"""The table of scalar functions, continued: products and quotients of parts that leave the range.
 
-Rewriting puts them in the place of products whose factors may compensate for one another: each is
-computed in an order, or with powers of two apart, in which nothing over- or underflows unless the
-result does. NaN, infinities and zeros are those of the product as it is written.
+Rewriting uses these for products whose factors may compensate for one another: each is computed in
+an order, or with powers of two apart, in which nothing over- or underflows unless the result does.
+NaN, infinities and zeros are those of the product as it is written.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from symcomp.ops.elemwise import ROWS, ScalarOp, real_float_rule, scalar
 from symcomp.ops.exact import in_float
 
-# Numbers in between can be multiplied by one another, if they are of one size, without rounding to
-# a subnormal number or infinity; products outside are computed in another order.
+# Two numbers of the same size between these bounds have a product that is neither subnormal nor
+# infinite; other products are computed in another order.
 SAFE = (2.0**-960, 2.0**1000)
 
 
 def _times_over(x: Any, y: Any, z: Any) -> Any:
-    # The larger factor meets a large divisor first, the smaller one a small divisor.
+    # The larger factor is divided first by a large divisor, the smaller one by a small divisor.
     ordered = (np.abs(x) > np.abs(y)) == (np.abs(z) >= 1)
     first, second = np.where(ordered, x, y), np.where(ordered, y, x)
     return first / z * second
@@ -41,7 +41,7 @@ def _times_three(x: Any, y: Any, z: Any) -> Any:
 
 
 def _scaled_product(root: int, above: int, *xs: Any) -> Any:
-    """The product of the first arguments over that of the others, or its square root."""
+    """Compute the product of the first arguments over that of the others, or its square root."""
     mantissa, power = np.float64(1), np.int64(0)
     for i, x in enumerate(xs):
         m, p = np.frexp(x.astype(np.float64, copy=False))
@@ -50,12 +50,12 @@ def _scaled_product(root: int, above: int, *xs: Any) -> Any:
     if root == 2:
         odd = power % 2
         mantissa, power = np.sqrt(np.ldexp(mantissa, odd)), (power - odd) // 2
-    # Far outside the range, and inside that of the integers of ldexp.
+    # Exponents are clipped far outside the range of floats, but inside that of ldexp's integers.
     return np.ldexp(mantissa, np.clip(power, -5000, 5000)).astype(xs[0].dtype)
 
 
 def _safely(function: Any) -> Any:
-    """``function`` on floats of one dtype, without warnings."""
+    """Run ``function`` on floats of one dtype, without warnings."""
 
     def run(*xs: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -97,8 +97,8 @@ times_three: Any = scalar(
 
 
 def _scaled_product_row(root: int, above: int, below: int) -> ScalarOp:
-    """The product of the first ``above`` arguments over that of the others, or its square root,
-    where no part over- or underflows.
+    """Make the row of the product of the first ``above`` arguments over that of the others, or its
+    square root, where no part over- or underflows.
     """
 
     def derivative(i: int) -> Any:

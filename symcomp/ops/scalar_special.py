@@ -26,7 +26,7 @@ incomplete_gamma = lazy_module("symcomp.ops.incomplete_gamma")
 
 
 def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
-    """A row computed by the function of that name in ``scipy.special``."""
+    """Add a row computed by the function of that name in ``scipy.special``."""
     function = f"scipy.special:{name}"
     return scalar(name, parameters, doc, function, dtype=real_float_rule, d=derivatives)
 
@@ -37,7 +37,7 @@ _undefined = unknown(NO_ORDER)
 
 
 def _gamma_density(k: Any, x: Any) -> Any:
-    """x^(k-1) e^-x / gamma(k), the derivative of gammainc in x (DLMF 8.8.13)."""
+    """Return x^(k-1) e^-x / gamma(k), the derivative of gammainc in x (DLMF 8.8.13)."""
     power = switch(eq(k, 1), 0, (k - 1) * log(x))
     return exp(power - x - gammaln(k))
 
@@ -61,17 +61,31 @@ gammainc_der = scalar(
 
 
 def gammal(k: Any, x: Any) -> TensorVariable:
-    """The lower incomplete gamma function: the integral of t^(k-1) e^-t from 0 to x."""
+    """Compute the lower incomplete gamma function: the integral of t^(k-1) e^-t from 0 to x.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.gammal(2.0, 1.0).eval()
+    array(0.26424112)
+    """
     return gammainc(k, x) * gamma(k)
 
 
 def gammau(k: Any, x: Any) -> TensorVariable:
-    """The upper incomplete gamma function: the integral of t^(k-1) e^-t from x to infinity."""
+    """Compute the upper incomplete gamma function: the integral of t^(k-1) e^-t from x to infinity.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.gammau(2.0, 1.0).eval()
+    array(0.73575888)
+    """
     return gammaincc(k, x) * gamma(k)
 
 
 def chi2sf(x: Any, k: Any) -> TensorVariable:
-    """The probability that a chi-squared variable with k degrees of freedom exceeds x.
+    """Compute the probability that a chi-squared variable with k degrees of freedom exceeds x.
 
     Examples
     --------
@@ -92,7 +106,7 @@ betainc = _special(
 
 
 def _beta_slope(name: str, letter: str) -> Any:
-    """The derivative of betainc in one of its shapes."""
+    """Return the derivative of betainc in one of its shapes."""
 
     def function(*xs: Any) -> Any:
         return exact.in_double(getattr(incomplete_beta, name))(*xs)

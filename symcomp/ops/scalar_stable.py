@@ -1,7 +1,7 @@
-"""The table of scalar functions, continued: what stable forms of expressions are made of.
+"""The table of scalar functions, continued: functions that stable forms of expressions use.
 
-Each computes an expression whose parts cancel, over- or underflow, within a few units in the last
-place. Rewriting puts them in the place of what users write; most need no other name.
+Each computes, within a few units in the last place, an expression whose parts cancel, overflow or
+underflow. Rewriting creates most of them; few have a public name.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ log1p_minus = _row(
 
 
 def _power(x: Any, y: Any) -> tuple[Any, Any]:
-    """(y log|1 + x|, the sign of (1 + x)^y; NaN where that is not real)."""
+    """Return y log|1 + x|, and the sign of (1 + x)^y, NaN where that is not real."""
     below = x < -1
     # |1 + x| - 1; powers of 1 are 1, as are powers to 0.
     gap = np.where(below, -2 - x, x)
@@ -112,7 +112,7 @@ def _compoundm1(x: Any, y: Any) -> Any:
 
 def _compound_slope(x: Any, y: Any) -> TensorVariable:
     z = compound(x, y)
-    # The quotient has more digits, where it is one.
+    # The quotient, where it is defined, has more digits.
     apart = logical_or(eq(x, -1), eq(abs_(z), np.inf))
     return switch(apart, y * compound(x, y - 1), y * z / (1 + x))
 
@@ -163,7 +163,9 @@ def _exp_moment(n: int, x: Any) -> Any:
 
 
 def _exp_moment_row(n: int) -> ScalarOp:
-    """The integral of t^n exp(x t) over t from 0 to 1: the n-th derivative of (exp(x) - 1) / x."""
+    """Make the row of the integral of t^n exp(x t) over t from 0 to 1: the n-th derivative of
+    (exp(x) - 1) / x.
+    """
 
     def derivative(x: Any, z: Any, g: Any) -> Any:
         return g * exp_moment(n + 1, x)
@@ -176,20 +178,20 @@ ROWS["exp_moment"] = _exp_moment_row
 
 
 def exp_moment(n: int, x: Any) -> TensorVariable:
-    """The integral of t^n exp(x t) over t from 0 to 1; ``(exp(x) - 1) / x`` for n = 0."""
+    """Integrate t^n exp(x t) over t from 0 to 1; ``(exp(x) - 1) / x`` for n = 0."""
     return Elemwise(_exp_moment_row(n))(x)
 
 
 def _x_over_expm1(x: Any) -> Any:
     safe = np.where(x == 0, 1, np.minimum(x, 40))
-    # From 40 on the 1 does not count; by halves, as exp(x) may overflow.
+    # From 40 on the 1 is negligible; the square root is squared, as exp(x) may overflow.
     half = np.exp(-np.maximum(x, 40) / 2)
     far = np.where(np.isinf(x), 0, x) * half * half
     return np.where(x == 0, 1, np.where(x > 40, far, safe / np.expm1(safe)))
 
 
 def _exp_moment_ratio(x: Any) -> Any:
-    """For x > 0 by m(x) = 1 - m(-x): no exponential overflows."""
+    """Compute it for x > 0 by m(x) = 1 - m(-x): no exponential overflows."""
     a = -np.abs(x)
     ratio = _exp_moment(1, a) / _exp_moment(0, a)
     ratio = np.where(a == -np.inf, 0, ratio)
@@ -204,7 +206,7 @@ exp_moment_ratio = _row(
 
 
 def _exp_moment_spread(a: Any) -> TensorVariable:
-    """The derivative of exp_moment_ratio, which is even, for a <= 0."""
+    """Compute the derivative of exp_moment_ratio, which is even, for a <= 0."""
     return exp_moment(2, a) / exp_moment(0, a) - sqr(exp_moment_ratio(a))
 
 
@@ -253,8 +255,8 @@ one_minus_cos = _row(
 
 
 def _spherical_jn_row(n: int) -> ScalarOp:
-    """The spherical Bessel function of the first kind of order n (DLMF 10.47.3): sin(x) / x for
-    n = 0; its derivative is DLMF 10.51.2.
+    """Make the row of the spherical Bessel function of the first kind of order n (DLMF 10.47.3):
+    sin(x) / x for n = 0; its derivative is DLMF 10.51.2.
     """
 
     def compute(x: Any) -> Any:
@@ -286,7 +288,9 @@ ROWS["spherical_jn"] = _spherical_jn_row
 
 
 def spherical_jn(n: int, x: Any) -> TensorVariable:
-    """The spherical Bessel function of order n >= 0, NaN at infinity, as is sin(x) / x there."""
+    """Compute the spherical Bessel function of order n >= 0, NaN at infinity, as is sin(x) / x
+    there.
+    """
     return Elemwise(_spherical_jn_row(n))(x)
 
 
@@ -307,7 +311,7 @@ one_minus_cos_over_square = _row(
 
 
 def _square_difference(x: Any, y: Any) -> Any:
-    # Halves, so that their sum does not overflow where the difference is 0.
+    # The sum of halves does not overflow where the difference is 0.
     return (x - y) * (x / 2 + y / 2) * 2
 
 

@@ -1,4 +1,4 @@
-"""Schur's decomposition, and that of two matrices at once."""
+"""Schur's decomposition of one matrix, and of two together (QZ)."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Schur(MatrixOp):
     """t, z with x = z t z^H, t upper triangular, z unitary.   (..., n, n) -> (..., n, n) twice
 
     Of real matrices both are real, and t has blocks of two rows on its diagonal, one for each
-    complex pair of eigenvalues. Those that ``sort`` names come first. With e = z^H dx z, the
+    complex pair of eigenvalues. Eigenvalues selected by ``sort`` come first. With e = z^H dx z, the
     strictly lower k with tril(t k - k t + e, -1) = 0, and y = k - k^H, dz = z y and dt = triu(e +
-    t y - y t): phases of the columns stay. NaN for matrices that are not finite.
+    t y - y t): the phases of the columns do not change. NaN for matrices that are not finite.
     """
 
     multiple_outputs = True
@@ -145,8 +145,9 @@ class QZ(MatrixOp):
     """s, t, alpha, beta, q, z with x = q s z^H, y = q t z^H; s and t upper triangular.
 
     (..., n, n) (..., n, n) -> (..., n, n), (..., n, n), (..., n), (..., n), (..., n, n), (..., n,
-    n). The eigenvalues of x v = w y v are alpha / beta, those that ``sort`` names first. Of real
-    matrices s has blocks of two rows on its diagonal, and alpha is complex. NaN where LAPACK fails.
+    n). The eigenvalues of x v = w y v are alpha / beta, the ones selected by ``sort`` first. Of
+    real matrices s has blocks of two rows on its diagonal, and alpha is complex. NaN where LAPACK
+    fails.
     """
 
     multiple_outputs = True
@@ -184,7 +185,7 @@ class QZ(MatrixOp):
 
 
 def _qz(x: Any, y: Any, sort: str | None) -> Any:
-    """The six parts for two matrices, or None."""
+    """Compute the six parts for two matrices; None if LAPACK fails."""
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return None
     if sort is not None:
@@ -203,25 +204,26 @@ def _qz(x: Any, y: Any, sort: str | None) -> Any:
 
 
 def _any(*values: Any) -> None:
-    """What LAPACK would ask for the order of eigenvalues, and does not if they have none."""
+    """Stand in for LAPACK's callback that selects eigenvalues; it is not called without sorting."""
 
 
-# -- what users call
+# -- user functions
 
 
 def schur(a: Any, output: str = "real", sort: str | None = None) -> list[TensorVariable]:
-    """t, z with a = z t z^H: t upper triangular, z unitary.   (..., n, n) -> (..., n, n) twice
+    """Compute t, z with a = z t z^H: t upper triangular, z unitary.   (..., n, n) -> (..., n, n)
+    twice
 
     Parameters
     ----------
     a : tensor_like
         Square matrices. Integers count as float64.
     output : {"real", "complex"}
-        Of real matrices: "real" gives real results, where t has a block of two rows for each
+        For real matrices: "real" gives real results, where t has a block of two rows for each
         complex pair of eigenvalues, and no derivative; "complex" a triangular t.
     sort : {None, "lhp", "rhp", "iuc", "ouc"}
-        Which eigenvalues come first: with negative real part, with one that is not negative, inside
-        or outside of the unit circle.
+        The eigenvalues that come first: with negative real part, with one that is not negative,
+        inside or outside of the unit circle.
 
     Returns
     -------
@@ -250,7 +252,7 @@ def schur(a: Any, output: str = "real", sort: str | None = None) -> list[TensorV
 
 
 def qz(a: Any, b: Any, output: str = "real", sort: str | None = None) -> list[TensorVariable]:
-    """s, t, alpha, beta, q, z with a = q s z^H and b = q t z^H, q and z unitary.
+    """Compute s, t, alpha, beta, q, z with a = q s z^H and b = q t z^H, q and z unitary.
 
     Parameters
     ----------

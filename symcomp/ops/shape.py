@@ -1,4 +1,4 @@
-"""Shapes as values: shape, reshape, and claims about shapes that are checked at run time."""
+"""Shapes as values: shape, reshape, and assertions about shapes that are checked at run time."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ShapeI(Op):
 
 
 def shape(x: Any) -> TensorVariable:
-    """The lengths of ``x`` as an int64 vector.
+    """Return the lengths of ``x`` as an int64 vector.
 
     Parameters
     ----------
@@ -94,13 +94,20 @@ def shape(x: Any) -> TensorVariable:
 
 
 def shape_i(x: Any, axis: int) -> TensorVariable:
-    """The length of one axis of ``x``, an int64 scalar."""
+    """Return the length of one axis of ``x``, an int64 scalar.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.shape_i([[1.0, 2.0, 3.0]], 1).eval()
+    array(3)
+    """
     x = as_tensor_variable(x)
     return ShapeI(normalize_axis("shape_i", axis, x.ndim))(x)
 
 
 def shape_tuple(x: TensorVariable) -> tuple[Any, ...]:
-    """The lengths of ``x``: int where known, else an int64 scalar variable."""
+    """Return the lengths of ``x``: int where known, else an int64 scalar variable."""
     return tuple(n if n is not None else ShapeI(a)(x) for a, n in enumerate(x.type.shape))
 
 
@@ -112,7 +119,7 @@ def require_axes(op: Op, axes: Sequence[int], x: TensorVariable) -> None:
 
 
 def normalize_axis(name: str, axis: Any, ndim: int) -> int:
-    """``axis`` counted from the front; raise if there is none such."""
+    """Return ``axis`` counted from the front; raise if there is none such."""
     number = as_int(axis, name, "axis")
     if not -ndim <= number < ndim:
         raise AxisError(f"{name}: axis {number} does not exist in a tensor with {ndim} axes")
@@ -120,7 +127,7 @@ def normalize_axis(name: str, axis: Any, ndim: int) -> int:
 
 
 def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """All axes for None, else those given, counted from the front and sorted."""
+    """Return all axes for None, else the given ones, counted from the front and sorted."""
     axis = axis.data if isinstance(axis, Constant) else axis
     if axis is None:
         return tuple(range(ndim))
@@ -133,7 +140,7 @@ def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def get_vector_length(v: Any) -> int:
-    """The length of a vector whose length is known when the graph is built.
+    """Return the length of a vector whose length is known when the graph is built.
 
     Raises
     ------
@@ -156,7 +163,7 @@ def get_vector_length(v: Any) -> int:
 
 
 def as_integer(value: Any, name: str, argument: str) -> TensorVariable:
-    """An argument of a function as an int64 scalar, which may be known only when it runs."""
+    """Return an argument as an int64 scalar; its value may be known only at run time."""
     try:
         v = as_tensor_variable(value)
     except (TypeError, ValueError):
@@ -170,7 +177,7 @@ def as_integer(value: Any, name: str, argument: str) -> TensorVariable:
 
 
 def as_integers(value: Any, name: str, argument: str) -> TensorVariable:
-    """An argument of a function as a tensor of integers."""
+    """Return an argument of a function as a tensor of integers."""
     try:
         v = as_tensor_variable(value)
     except (TypeError, ValueError):
@@ -182,7 +189,7 @@ def as_integers(value: Any, name: str, argument: str) -> TensorVariable:
 
 
 def as_length(n: Any, name: str, least: int | None = None) -> TensorVariable:
-    """``n`` as an int64 scalar; if it is known, at least ``least``."""
+    """Return ``n`` as an int64 scalar; if it is known, it must be at least ``least``."""
     length = as_integer(n, name, "a length")
     if least is not None and isinstance(length, TensorConstant) and length.data < least:
         raise ShapeError(f"{name}: a length is {length.data}; it must be at least {least}")
@@ -190,8 +197,8 @@ def as_length(n: Any, name: str, least: int | None = None) -> TensorVariable:
 
 
 def as_lengths(shape: Any, name: str, least: int | None = None) -> list[TensorVariable]:
-    """The entries of a shape: an int, ints and scalars, or a vector of known length; those that are
-    known are at least ``least``.
+    """Return the entries of a shape: an int, ints and scalars, or a vector of known length. Known
+    entries must be at least ``least``.
     """
     return [as_length(n, name, least) for n in _entries_of_shape(shape, name)]
 
@@ -210,7 +217,7 @@ def _entries_of_shape(shape: Any, name: str) -> list[Any]:
 
 
 def known_length(n: Any) -> int | None:
-    """The length that ``n`` certainly is, or None."""
+    """Return the length ``n`` if it is certain, else None."""
     if isinstance(n, TensorConstant):
         return int(n.data)
     owner = getattr(n, "owner", None)
@@ -283,7 +290,7 @@ class Reshape(Op):
             if entries[a] == -1:
                 result.append(size // others)
             else:
-                # The entry may turn out to be -1: then the product of all entries is negative.
+                # An entry may be -1 at run time: then the product of all entries is negative.
                 others = as_tensor_variable(others)
                 nonzero = switch(eq(others, 0), 1, others)
                 result.append(switch(lt(asked[a], 0), size // nonzero, asked[a]))
@@ -302,7 +309,7 @@ class Reshape(Op):
 
 
 def product_of(lengths: Sequence[Any]) -> Any:
-    """The product of ints and scalar variables."""
+    """Return the product of ints and scalar variables."""
     result: Any = 1
     for n in lengths:
         result = n * result if isinstance(n, Variable) else result * n
@@ -310,7 +317,7 @@ def product_of(lengths: Sequence[Any]) -> Any:
 
 
 def _entries_of(lengths: TensorVariable, ndim: int) -> list[int | None]:
-    """The entries of a shape vector as far as they are known."""
+    """Return the entries of a shape vector as far as they are known."""
     if isinstance(lengths, TensorConstant):
         return [int(n) for n in lengths.data]
     if lengths.owner is not None and isinstance(lengths.owner.op, Stack):
@@ -321,7 +328,7 @@ def _entries_of(lengths: TensorVariable, ndim: int) -> list[int | None]:
 
 
 def reshape(x: Any, newshape: Any, ndim: int | None = None) -> TensorVariable:
-    """The elements of ``x``, in row-major order, in another shape.
+    """Return the elements of ``x``, in row-major order, in another shape.
 
     Parameters
     ----------
@@ -360,7 +367,7 @@ def reshape(x: Any, newshape: Any, ndim: int | None = None) -> TensorVariable:
 
 
 def length_vector(entries: Sequence[Any]) -> TensorVariable:
-    """An int64 vector of lengths; a constant if all are."""
+    """Return an int64 vector of lengths; a constant if all are."""
     known = [int(n.data) if isinstance(n, TensorConstant) else n for n in entries]
     if all(isinstance(n, int | np.integer) for n in known):
         return as_tensor_variable(np.asarray(known, np.int64).reshape(len(known)))
@@ -368,7 +375,7 @@ def length_vector(entries: Sequence[Any]) -> TensorVariable:
 
 
 def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
-    """``x`` with its last axes joined, so that ``ndim`` axes remain.
+    """Return ``x`` with its last axes joined, so that ``ndim`` axes remain.
 
     Parameters
     ----------
@@ -398,7 +405,7 @@ def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> TensorVariable:
     return reshape(x, [*lengths[: ndim - 1], tail])
 
 
-# -- claims about shapes
+# -- assertions about shapes
 
 
 @record
@@ -443,7 +450,7 @@ class SpecifyShape(Op):
 
 
 def specify_shape(x: Any, shape: Any) -> TensorVariable:
-    """``x``, whose lengths are from now on known; checked when the function runs.
+    """Return ``x`` with static lengths; they are checked when the function runs.
 
     Parameters
     ----------
@@ -479,8 +486,7 @@ def specify_shape(x: Any, shape: Any) -> TensorVariable:
 
 @record
 class ForgetLengths(Op):
-    """z = x, a view, whose type does not know that the lengths of ``axes`` are 1: they do not
-    broadcast.
+    """z = x, a view, whose type has no static length for ``axes``, so that they do not broadcast.
     """
 
     axes: Axes
@@ -507,7 +513,7 @@ class ForgetLengths(Op):
 
 
 def addbroadcast(x: Any, *axes: int) -> TensorVariable:
-    """``x``, with ``axes`` known to have length 1, so that they broadcast; checked when the
+    """Return ``x``, with ``axes`` known to have length 1, so that they broadcast; checked when the
     function runs.
 
     Examples
@@ -522,7 +528,14 @@ def addbroadcast(x: Any, *axes: int) -> TensorVariable:
 
 
 def unbroadcast(x: Any, *axes: int) -> TensorVariable:
-    """``x``, with the lengths of ``axes`` forgotten, so that they do not broadcast."""
+    """Return ``x``, with the lengths of ``axes`` forgotten, so that they do not broadcast.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.unbroadcast(T.drow("x"), 0).type
+    TensorType(float64, (None, None))
+    """
     x = as_tensor_variable(x)
     wanted = normalize_axes("unbroadcast", axes, x.ndim)
     forget = tuple(a for a in wanted if x.type.shape[a] == 1)
@@ -530,7 +543,14 @@ def unbroadcast(x: Any, *axes: int) -> TensorVariable:
 
 
 def patternbroadcast(x: Any, broadcastable: Sequence[bool]) -> TensorVariable:
-    """``x`` with just the axes broadcastable that ``broadcastable`` says."""
+    """Return ``x`` with just the axes broadcastable that ``broadcastable`` says.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.patternbroadcast(T.dmatrix("x"), (False, True)).type
+    TensorType(float64, (None, 1))
+    """
     x = as_tensor_variable(x)
     if not isinstance(broadcastable, Sequence | np.ndarray):
         raise TypeError(

@@ -1,7 +1,7 @@
 """Softmax, log-softmax, log-sum-exp and their weighted relatives, exact to the last digits.
 
-Exponentials are taken of the differences to the largest element, whose rounding errors are put
-back; what the largest element leaves of a sum is added up without it, so that nothing cancels where
+Exponentials are taken of the differences to the largest element, with their rounding errors added
+back; the sum is accumulated without the largest element's own term, so that nothing cancels where
 it dominates. Beside an element of +inf, exponentials of finite ones are finite, however large.
 """
 
@@ -31,7 +31,7 @@ from symcomp.ops.shape import normalize_axes, require_axes
 
 
 def _lines(x: Any, axes: Sequence[int]) -> Any:
-    """``x`` with ``axes`` as one, the last."""
+    """Return ``x`` with ``axes`` merged into one, the last."""
     kept = [a for a in range(x.ndim) if a not in axes]
     moved = x.transpose(*kept, *axes)
     return moved.reshape(*moved.shape[: len(kept)], -1) if x.size else _empty(moved, len(kept))
@@ -42,7 +42,7 @@ def _empty(x: Any, kept: int) -> Any:
 
 
 def _back(z: Any, like: Any, axes: Sequence[int]) -> Any:
-    """Lines as ``_lines`` made them of ``like``, in its shape."""
+    """Reshape the result of ``_lines(like)`` back to the shape of ``like``."""
     order = [*(a for a in range(like.ndim) if a not in axes), *axes]
     return z.reshape([like.shape[a] for a in order]).transpose(np.argsort(order))
 
@@ -52,27 +52,29 @@ def _widened(x: Any) -> Any:
 
 
 def _exponentials(x: Any, top: Any) -> tuple[Any, Any]:
-    """(d, exp(x - top)), d = x - top rounded; as if it were not."""
+    """Return d = x - top rounded, and exp(x - top) as if d were not."""
     d, e = two_sum(x, -top)
     return d, np.exp(d) * growth(e)
 
 
 def _top(x: Any) -> tuple[Any, Any]:
-    """(largest elements, infinities as the largest finite numbers; whether they are finite)."""
+    """Return the largest elements, with infinities replaced by the largest finite numbers, and
+    whether they are finite.
+    """
     top = x.max(axis=-1, keepdims=True, initial=-np.inf)
     most = np.finfo(x.dtype).max
     return np.clip(top, -most, most), np.isfinite(top)
 
 
 def _without(x: Any, place: Any) -> Any:
-    """``x`` with 0 at one place of each line."""
+    """Return ``x`` with 0 at one place of each slice."""
     x = x.copy()
     np.put_along_axis(x, place, 0, axis=-1)
     return x
 
 
 def _log_total(x: Any) -> tuple[Any, Any, Any]:
-    """(top, d, log sum exp d) where d = x - top."""
+    """Return (top, d, log sum exp d) where d = x - top."""
     top, finite = _top(x)
     d, z = _exponentials(x, top)
     if not x.shape[-1]:
@@ -111,7 +113,7 @@ def _weighted_log_sum_exp(x: Any, w: Any) -> Any:
 
 
 def _weighted_terms(x: Any, w: Any) -> tuple[Any, Any]:
-    """(top, w exp(x - top)), where the top is that of the elements with weight."""
+    """Return (top, w exp(x - top)), where the top is that of the elements with weight."""
     top, _ = _top(np.where(w == 0, -np.inf, x))
     _, z = _exponentials(np.where(w == 0, top, x), top)
     return top, np.where(w == 0, x * 0, w * z)
@@ -123,7 +125,7 @@ def _weighted_softmax(x: Any, w: Any) -> Any:
 
 
 def _polished(function: Callable[..., Any], *xs: Any) -> Any:
-    """``function``, again in the wider type for the lines where large parts cancelled."""
+    """Run ``function``, and again in the wider type for the slices where large parts cancelled."""
     with np.errstate(all="ignore"):
         z = function(*xs)
         top = _top(xs[0])[0]
@@ -160,8 +162,10 @@ def _require_lines(op: Op, axes: Sequence[int], xs: Sequence[Any], count: int) -
         raise ShapeError(f"{op}: its inputs must have one dtype and one rank, got {types}")
 
 
-class _LineOp(Op):
-    """Maps each line along some axes to a line of the same length. All inputs have one shape."""
+class _AxisFunction(Op):
+    """Base of ops that map each 1-d slice along some axes to a slice of the same length. All inputs
+    have one shape.
+    """
 
     n_inputs: ClassVar[int] = 1
 
@@ -185,10 +189,10 @@ class _LineOp(Op):
 
 
 @record
-class Softmax(_LineOp):
+class Softmax(_AxisFunction):
     """z_i = exp(x_i) / sum_j exp(x_j) along ``axis``, without overflow.
 
-    Of a line that holds inf, its infinities are NaN, inf / inf, and its other elements 0.
+    In a slice that holds inf, the infinities give NaN (inf / inf), and the other elements 0.
     """
 
     axis: Axis
@@ -202,18 +206,18 @@ class Softmax(_LineOp):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (z,), (gz,) = outputs, output_grads
-        return [z * Centred(self.lines)(gz, z)]
+        return [z * SubtractWeightedMean(self.lines)(gz, z)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (z,), (dx,) = outputs, tangents
-        return [z * Centred(self.lines)(dx, z)]
+        return [z * SubtractWeightedMean(self.lines)(dx, z)]
 
 
 @record
-class LogSoftmax(_LineOp):
+class LogSoftmax(_AxisFunction):
     """z_i = x_i - log sum_j exp(x_j) along ``axis``, without overflow.
 
-    Of a line that holds inf, its infinities are NaN, inf - inf, and its other elements -inf.
+    In a slice that holds inf, the infinities give NaN (inf - inf), and the other elements -inf.
     """
 
     axis: Axis
@@ -227,15 +231,15 @@ class LogSoftmax(_LineOp):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x,), (gz,) = inputs, output_grads
-        return [Centred(self.lines, transposed=True)(gz, Softmax(self.axis)(x))]
+        return [SubtractWeightedMean(self.lines, transposed=True)(gz, Softmax(self.axis)(x))]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (x,), (dx,) = inputs, tangents
-        return [Centred(self.lines)(dx, Softmax(self.axis)(x))]
+        return [SubtractWeightedMean(self.lines)(dx, Softmax(self.axis)(x))]
 
 
 @record
-class WeightedSoftmax(_LineOp):
+class WeightedSoftmax(_AxisFunction):
     """z_i = w_i exp(x_i) / sum_j w_j exp(x_j) over ``axes``; x and w have one shape."""
 
     axes: Axes
@@ -250,7 +254,7 @@ class WeightedSoftmax(_LineOp):
         return self._apply(_weighted_softmax, x, w)
 
     def _by_weight(self, x: Any, w: Any) -> Any:
-        """z_i / w_i."""
+        """Compute z_i / w_i."""
         total = WeightedLogSumExp(self.axes)(x, w)
         kept = iter(range(total.ndim))
         order = tuple("x" if a in self.axes else next(kept) for a in range(x.ndim))
@@ -258,14 +262,14 @@ class WeightedSoftmax(_LineOp):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x, w), (z,), (gz,) = inputs, outputs, output_grads
-        centred = Centred(self.axes)(gz, z)
+        centred = SubtractWeightedMean(self.axes)(gz, z)
         return [z * centred, self._by_weight(x, w) * centred]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
         (x, w), (z,), (dx, dw) = inputs, outputs, tangents
         tangent: Any = None
         if dx is not None:
-            tangent = z * Centred(self.axes)(dx, z)
+            tangent = z * SubtractWeightedMean(self.axes)(dx, z)
         if dw is not None:
             share = self._by_weight(x, w)
             by_weight = share * dw - z * sum_(share * dw, axis=self.axes, keepdims=True)
@@ -274,8 +278,8 @@ class WeightedSoftmax(_LineOp):
 
 
 @record
-class Centred(_LineOp):
-    """z_i = x_i - sum_j w_j x_j over ``axes``, where the weights w of a line add up to 1;
+class SubtractWeightedMean(_AxisFunction):
+    """z_i = x_i - sum_j w_j x_j over ``axes``, where the weights w of a slice add up to 1;
     transposed: z_i = x_i - w_i sum_j x_j. Nothing cancels where one weight is nearly 1.
     """
 
@@ -293,7 +297,7 @@ class Centred(_LineOp):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         (x, w), (gz,) = inputs, output_grads
-        gx = Centred(self.axes, not self.transposed)(gz, w)
+        gx = SubtractWeightedMean(self.axes, not self.transposed)(gz, w)
         by_weight = gz * self._sum(x) if self.transposed else self._sum(gz) * x
         return [gx, -by_weight]
 
@@ -360,7 +364,7 @@ class _LogOfSum(Op):
         )(z)
 
     def _shares(self, x: Any, z: Any) -> Any:
-        """The softmax; 0 where all elements are -inf."""
+        """Return the softmax; 0 where all elements are -inf."""
         some = Softmax(self.axes[0])(x) if len(self.axes) == 1 else _evenly_weighted(x, self.axes)
         return switch(eq(self._keep(z, x.ndim), -np.inf), 0, some)
 
@@ -425,7 +429,7 @@ class WeightedLogSumExp(_LogOfSum):
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariable:
-    """``log(sum(exp(x)))`` without overflow.
+    """Compute ``log(sum(exp(x)))`` without overflow.
 
     The gradient is the softmax over the axes; it is 0 where all elements are ``-inf``. Where some
     are ``inf``, so is the result, and the gradient is NaN at these and 0 at the others.
@@ -437,7 +441,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> TensorVariabl
     axis : int or sequence of int, optional
         All axes if not given.
     keepdims : bool
-        Whether the axes stay, with length 1.
+        If true, the axes stay, with length 1.
 
     Examples
     --------

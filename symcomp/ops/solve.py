@@ -31,7 +31,7 @@ from symcomp.ops.scalar_math import conj
 
 linalg = lazy_module("scipy.linalg")
 
-# What a structure may be called: by SciPy, in Theano, and in this file.
+# Names of a structure: in SciPy, in Theano, and in this file.
 STRUCTURES = {
     "gen": "general", "general": "general",
     "pos": "positive_definite", "positive definite": "positive_definite",
@@ -40,7 +40,7 @@ STRUCTURES = {
     "lower triangular": "lower_triangular", "upper triangular": "upper_triangular",
 }  # fmt: skip
 TRIANGULAR = ("lower_triangular", "upper_triangular")
-# How a system may be transposed: by SciPy's numbers and letters.
+# Names of transposition: SciPy's numbers and letters.
 TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
@@ -72,7 +72,7 @@ class Solve(MatrixOp):
         if self.on_error not in ("raise", "nan"):
             raise ValueError(f"solve: on_error={self.on_error!r} must be 'raise' or 'nan'")
         structure = _structure("Solve", self.A_structure)
-        # Fields that say nothing have one value, so that equal ops are equal.
+        # Fields without effect get a default value, so that equal systems make equal ops.
         lower = structure == "lower_triangular" or (
             bool(self.lower) and structure not in ("general", "upper_triangular")
         )
@@ -83,7 +83,7 @@ class Solve(MatrixOp):
 
     @property
     def is_triangular(self) -> bool:
-        """Whether a has only zeros on one side of its diagonal."""
+        """True if a has only zeros on one side of its diagonal."""
         return self.A_structure in TRIANGULAR
 
     def output_types(self, a: TensorVariable, b: TensorVariable) -> list[TensorType]:
@@ -115,7 +115,7 @@ class Solve(MatrixOp):
         return z[..., 0] if b.ndim < a.ndim else z
 
     def _solution(self, a: Any, b: Any) -> Any:
-        """That of one system."""
+        """Solve one system."""
         solver = _SOLVERS.get(self.A_structure, _indefinite)
         try:
             return solver(self, a, b)
@@ -147,7 +147,7 @@ class Solve(MatrixOp):
         return [self(a, change)]
 
     def adjoint_solution(self, a: TensorVariable, b: TensorVariable) -> TensorVariable:
-        """z with a^H z = b."""
+        """Solve a^H z = b."""
         complex_ = dtypes.is_complex(a.dtype)
         if self.A_structure in ("positive_definite", "hermitian"):
             return self(a, b)
@@ -156,13 +156,15 @@ class Solve(MatrixOp):
         return self.flipped()(adjoint(a), b)
 
     def flipped(self) -> Solve:
-        """The same op for the transpose of its matrix."""
+        """Return the same op for the transpose of its matrix."""
         other = {TRIANGULAR[0]: TRIANGULAR[1], TRIANGULAR[1]: TRIANGULAR[0]}
         structure = other.get(self.A_structure, self.A_structure)
         return Solve(structure, not self.lower, self.unit_diagonal, self.on_error)
 
     def _to_matrix(self, a: TensorVariable) -> TensorVariable:
-        """The matrix that is seen in ``a``; what is taken to be 1 is 0 here: a tangent."""
+        """Return the matrix represented by ``a``; a diagonal taken to be 1 is 0 here, as a tangent
+        has none.
+        """
         if self.A_structure == "general":
             return a
         if self.is_triangular:
@@ -170,7 +172,9 @@ class Solve(MatrixOp):
         return mirrored(a, self.lower, self.A_structure != "symmetric")
 
     def _from_matrix(self, g: TensorVariable) -> TensorVariable:
-        """The gradient with respect to what is read, from that for the matrix that is seen."""
+        """Return the gradient with respect to the elements that are read, from that for the
+        represented matrix.
+        """
         if self.A_structure == "general" or self.is_triangular:
             return self._to_matrix(g)
         return folded(g, self.lower, self.A_structure != "symmetric")
@@ -197,7 +201,7 @@ def _triangular(op: Solve, a: Any, b: Any) -> Any:
             f"{a.dtype} matrix of shape {a.shape} is 0"
         )
     (trsm,) = linalg.get_blas_funcs(("trsm",), (a, b))
-    # BLAS counts columns first: rows that lie together are the columns of the transpose.
+    # BLAS uses column-major order: contiguous rows are the columns of the transpose.
     flip = a.flags.c_contiguous
     return trsm(
         1.0, a.T if flip else a, b, lower=op.lower ^ flip, trans_a=int(flip), diag=op.unit_diagonal
@@ -237,7 +241,7 @@ _SOLVERS = {
 }
 
 
-# -- what users call
+# -- user functions
 
 
 def solve(
@@ -250,7 +254,8 @@ def solve(
     b_ndim: int | None = None,
     on_error: str = "raise",
 ) -> TensorVariable:
-    """x with ``a x = b``.   (..., n, n) (..., n, k) -> (..., n, k); (..., n, n) (n,) -> (..., n)
+    """Solve ``a x = b`` for x.   (..., n, n) (..., n, k) -> (..., n, k); (..., n, n) (n,) -> (...,
+    n)
 
     Parameters
     ----------
@@ -262,16 +267,16 @@ def solve(
         "gen", "pos" (positive definite: a Cholesky decomposition is used), "sym", "her",
         "lower triangular" or "upper triangular". SciPy's and Theano's longer words are understood.
     lower : bool
-        Of "pos", "sym" and "her", the lower triangle is read, else the upper one. The gradient with
-        respect to the other is zero.
+        If true, the lower triangle is read for "pos", "sym" and "her", else the upper one. The
+        gradient with respect to the other is zero.
     trans : {0, 1, 2, "N", "T", "C"}
         1 or "T": solve ``a^T x = b``; 2 or "C": ``a^H x = b``.
     unit_diagonal : bool
         Take the diagonal of a triangular a to be 1.
     b_ndim : {1, 2}, optional
-        Whether b holds vectors or matrices, in case it has more than one axis.
+        1 if b holds vectors, 2 if matrices, in case it has more than one axis.
     on_error : {"raise", "nan"}
-        What to do with a matrix that is singular, or not positive definite.
+        The result for a matrix that is singular, or not positive definite.
 
     Raises
     ------
@@ -314,7 +319,7 @@ def solve_triangular(
     b_ndim: int | None = None,
     on_error: str = "raise",
 ) -> TensorVariable:
-    """``solve`` for a triangular a; the other triangle is not read.
+    """Solve a system with a triangular a; the other triangle is not read.
 
     Examples
     --------
@@ -328,17 +333,38 @@ def solve_triangular(
 
 
 def solve_lower_triangular(A: Any, b: Any) -> TensorVariable:
-    """``solve`` for a lower triangular A."""
+    """Solve a system with a lower triangular A.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.linalg.solve_lower_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0]).eval()
+    array([1., 2.])
+    """
     return solve(A, b, "lower triangular")
 
 
 def solve_upper_triangular(A: Any, b: Any) -> TensorVariable:
-    """``solve`` for an upper triangular A."""
+    """Solve a system with an upper triangular A.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.linalg.solve_upper_triangular([[2.0, 1.0], [0.0, 1.0]], [4.0, 2.0]).eval()
+    array([1., 2.])
+    """
     return solve(A, b, "upper triangular")
 
 
 def solve_symmetric(A: Any, b: Any) -> TensorVariable:
-    """``solve`` for a symmetric A, of which the upper triangle is read."""
+    """Solve a system with a symmetric A, of which the upper triangle is read.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.linalg.solve_symmetric([[2.0, 1.0], [1.0, 2.0]], [3.0, 3.0]).eval()
+    array([1., 1.])
+    """
     return solve(A, b, "sym")
 
 

@@ -1,4 +1,4 @@
-"""Sorting and searching: sort, argsort, topk, searchsorted, unique, median."""
+"""Sort and search: sort, argsort, topk, searchsorted, unique, median."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Sort(Op):
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:
         order = Argsort(self.axis)(inputs[0])
-        # The inverse of a permutation is what sorts it.
+        # The inverse of a permutation is its argsort.
         return [take_along_axis(output_grads[0], Argsort(self.axis)(order), self.axis)]
 
     def pushforward(self, inputs: Any, outputs: Any, tangents: Any) -> list[Any]:
@@ -96,7 +96,7 @@ def _sorting(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Tenso
 def sort(
     self: Any, axis: int | None = -1, kind: str | None = "quicksort", order: Any = None
 ) -> TensorVariable:
-    """The elements in ascending order along an axis, NaN last.
+    """Sort the elements in ascending order along an axis, NaN last.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def sort(
 def argsort(
     a: Any, axis: int | None = -1, kind: str | None = "quicksort", order: Any = None
 ) -> TensorVariable:
-    """The positions that sort ``a`` along an axis; see ``sort``.
+    """Return the positions that sort ``a`` along an axis; see ``sort``.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class ArgTopK(Op):
         if k < 0:
             order = np.argsort(x, axis=self.axis, kind="stable")
         else:
-            # Sorted backwards twice: descending, and equal elements in their own order.
+            # Sorted backwards twice: descending, with equal elements in their original order.
             backwards = np.argsort(np.flip(x, self.axis), axis=self.axis, kind="stable")
             order = x.shape[self.axis] - 1 - np.flip(backwards, self.axis)
         first = order[along(self.axis, x.ndim, slice(None, abs(int(k))))]
@@ -184,20 +184,27 @@ class ArgTopK(Op):
 def argtopk(
     x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64"
 ) -> TensorVariable:
-    """The positions of the ``kth`` largest elements; see ``topk``."""
+    """Return the positions of the ``kth`` largest elements; see ``topk``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.argtopk([3.0, 1.0, 2.0], 2).eval().tolist()
+    [0, 2]
+    """
     return topk_and_argtopk(x, kth, axis, sorted, idx_dtype)[1]
 
 
 def topk(
     x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64"
 ) -> TensorVariable:
-    """The ``kth`` largest elements along an axis, the largest first.
+    """Return the ``kth`` largest elements along an axis, the largest first.
 
     Parameters
     ----------
     x : tensor_like
     kth : int or integer scalar
-        How many; negative: the smallest, smallest first. NaN counts as the largest.
+        The number of elements; negative: the smallest, smallest first. NaN counts as the largest.
     axis : int or None
         None: of the flattened tensor.
     sorted : bool
@@ -224,7 +231,14 @@ def topk(
 def topk_and_argtopk(
     x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: Any = "int64"
 ) -> list[TensorVariable]:
-    """``[topk(...), argtopk(...)]``."""
+    """Return ``[topk(...), argtopk(...)]``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> [v.eval().tolist() for v in T.topk_and_argtopk([3.0, 1.0, 2.0], 2)]
+    [[3.0, 2.0], [0, 2]]
+    """
     kind = dtypes.canonical(idx_dtype)
     if not dtypes.is_integer(kind):
         raise DTypeError(f"topk: idx_dtype={idx_dtype!r} must be an integer dtype")
@@ -256,7 +270,7 @@ class SearchSorted(Op):
 
 
 def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> TensorVariable:
-    """Where ``v`` would have to be inserted to keep the vector ``x`` sorted.
+    """Return the positions at which ``v`` would be inserted to keep the vector ``x`` sorted.
 
     Parameters
     ----------
@@ -265,7 +279,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
     side : {"left", "right"}
         Before or after equal elements.
     sorter : integer vector, optional
-        What sorts ``x``.
+        The permutation that sorts ``x``.
 
     Examples
     --------
@@ -327,7 +341,7 @@ class Unique(Op):
         return (parts[0], *(np.asarray(p, np.int64) for p in parts[1:]))
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        # How many are distinct can only be counted: the outputs tell.
+        # The number of distinct elements is only known from the outputs.
         return [shape_tuple(out) for out in node.outputs]
 
 
@@ -338,7 +352,7 @@ def unique(
     return_counts: bool = False,
     axis: int | None = None,
 ) -> Any:
-    """The distinct elements, sorted.
+    """Return the distinct elements, sorted.
 
     Parameters
     ----------
@@ -362,8 +376,8 @@ def unique(
 
 
 def median(x: Any, axis: Any = None) -> TensorVariable:
-    """The middle element over axes, or the mean of the two in the middle; NaN if there is a NaN or
-    nothing.
+    """Return the middle element over axes, or the mean of the two in the middle; NaN if there is a
+    NaN or no element.
 
     Parameters
     ----------
@@ -391,7 +405,8 @@ def median(x: Any, axis: Any = None) -> TensorVariable:
     middle = mean(getitem(ordered, (..., slice((n - 1) // 2, n // 2 + 1))), axis=-1)
     if dtypes.is_discrete(x.dtype):
         return middle
-    last = getitem(ordered, (..., slice(-1, None)))  # NaN is sorted last; nothing if x is empty
+    # NaN is sorted last; the slice is empty if x is
+    last = getitem(ordered, (..., slice(-1, None)))
     return switch(any_(isnan(last), axis=-1), np.nan, middle)
 
 

@@ -1,6 +1,6 @@
 """Logarithms of determinants, inverses and linear systems to the last digits.
 
-The work is that of `symcomp.ops.factored`; complex matrices are left to LAPACK.
+`symcomp.ops.corrected_lu` does the work; complex matrices are left to LAPACK.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.axes import expand_dims, matrix_transpose
+from symcomp.ops.corrected_lu import Factored, Slices, residual, scale_columns
 from symcomp.ops.determinant import Adjugate, SLogDet
-from symcomp.ops.factored import Factored, Slices, residual, scale_columns
 from symcomp.ops.inverse import MatrixInverse
 from symcomp.ops.join import concatenate
 from symcomp.ops.matrices import (
@@ -31,12 +31,12 @@ from symcomp.ops.matrices import (
 from symcomp.ops.scalar_math import conj
 from symcomp.ops.solve import Solve, check_systems
 
-# Corrections cost a few products of matrices: for larger ones, what LAPACK finds is left as it is.
+# Corrections cost a few products of matrices: larger systems keep LAPACK's result.
 LARGEST = 64
 
 
 def _correctable(x: Any, *others: Any) -> bool:
-    """Whether a matrix is one for Factored."""
+    """Tell whether Factored takes a matrix."""
     finite = all(np.isfinite(v).all() for v in (x, *others))
     return x.dtype.kind == "f" and x.size > 0 and finite
 
@@ -69,7 +69,7 @@ def _inverse(x: Any) -> Any:
             try:
                 return np.linalg.inv(x)
             except np.linalg.LinAlgError:
-                pass  # the quotient tells
+                pass  # the quotient below gives the value of a singular matrix
         return Adjugate().perform(x) / np.zeros((), x.dtype)
 
 
@@ -77,7 +77,7 @@ def _inverse(x: Any) -> Any:
 class StableSLogDet(SLogDet):
     """sign, logabs with det(x) = sign exp(logabs).   (..., n, n) -> (...), (...)
 
-    The derivatives at a singular x are the quotients by 0 that those of log(det(x)) are.
+    The derivatives at a singular x are quotients by 0, as those of log(det(x)).
     """
 
     inverse = StableInverse()
@@ -114,7 +114,7 @@ class StableSolve(Solve):
         return z[..., 0] if b.ndim < a.ndim else z
 
     def adjoint_solution(self, a: TensorVariable, b: TensorVariable) -> TensorVariable:
-        """z with a^H z = b."""
+        """Solve a^H z = b."""
         return self(adjoint(a), b)
 
 
@@ -174,7 +174,7 @@ class InverseForm(MatrixOp):
         # [[a, da], [0, a]] has the inverse [[a^-1, -a^-1 da a^-1], [0, a^-1]].
         scale: Any = None
         if dx is None and dy is None:
-            # Linear in da, which is brought to the size of a.
+            # The derivative is linear in da, which is scaled to the size of a.
             scale = Magnitude()(a) / Magnitude()(da)
             da = da * scale
         dx, dy = (v.zeros_like() if dv is None else dv for v, dv in ((x, dx), (y, dy)))
@@ -193,7 +193,7 @@ def _conjugated(x: TensorVariable) -> TensorVariable:
 class Magnitude(Op):
     """z = the largest power of two that is not above every |x|; 1 where there is none.   () result
 
-    It serves to divide by it and take that back: then its derivative does not matter, and is none.
+    Used to divide by z and multiply again: its derivative cancels, and is declared zero.
     """
 
     def output_types(self, x: TensorVariable) -> list[TensorType]:

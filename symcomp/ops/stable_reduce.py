@@ -1,5 +1,5 @@
-"""Reductions that neither cancel nor over- or underflow: norm, deviations from the mean, logarithm
-of a product.
+"""Reductions that neither cancel nor overflow: norm, deviations from the mean, logarithm of a
+product.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from symcomp.ops.scalar_logic import eq, switch
 from symcomp.ops.scalar_math import cast
 from symcomp.ops.shape import ShapeI, require_axes
 
-# log 2, cut after 32 bits, so that its products with exponents are exact, and the rest.
+# log 2, cut after 32 bits, so that its products with exponents are exact, and the remainder.
 LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
 
 
@@ -35,7 +35,7 @@ def _require_float(op: Op, x: TensorVariable) -> None:
 
 @record
 class Centered(Op):
-    """z_i = x_i - mean_j x_j over ``axes``; the rounding error of the mean is taken out."""
+    """z_i = x_i - mean_j x_j over ``axes``, corrected for the rounding error of the mean."""
 
     axes: Axes
 
@@ -49,7 +49,7 @@ class Centered(Op):
         if not x.size:
             return x.copy()
         with np.errstate(all="ignore"):
-            # Halves of the mean of extreme values do not overflow where the values do not.
+            # Halving first: the sum of extreme values may overflow where the mean does not.
             rough = (work / 2).mean(axis=self.axes, keepdims=True) * 2
             d = work - rough
             d -= d.mean(axis=self.axes, keepdims=True)
@@ -121,7 +121,8 @@ class Norm(_FloatReduction):
         work = x.astype(np.float32) if x.dtype == np.float16 else x
         with np.errstate(all="ignore"):
             top = np.abs(work).max(axis=self.axes, keepdims=True, initial=0)
-            # By a power of two, which rounds nothing; in two steps, as one may leave the range.
+            # Scaling by a power of two rounds nothing; it takes two steps, as one factor may leave
+            # the range.
             _, exponent = np.frexp(np.where(np.isfinite(top), top, 0))
             scaled = np.ldexp(work, -exponent)
             norm = np.sqrt(np.square(scaled).sum(axis=self.axes, keepdims=True))
@@ -166,10 +167,10 @@ class LogProd(_FloatReduction):
 
 
 def log_prod(x: Any, left_out: Any = 0) -> Any:
-    """log(prod_i (x_i + left_out_i)) of float64 along the last axis; what is left out is small.
+    """Compute log(prod_i (x_i + left_out_i)) of float64 along the last axis; ``left_out`` holds
+    small rounding errors.
 
-    A product of mantissas with their rounding errors, halving the number of factors, and a sum of
-    exponents.
+    Multiplies mantissas pairwise with their rounding errors, and adds up exponents.
     """
     if not x.shape[-1]:
         return np.zeros(x.shape[:-1])
@@ -187,7 +188,7 @@ def log_prod(x: Any, left_out: Any = 0) -> Any:
         low = np.ldexp(error, -exponents)
         power = power + exponents.sum(axis=-1)
     high, low = high[..., 0], low[..., 0]
-    # Near 1, so that nothing cancels where the whole product is near 1.
+    # Mantissas near 1, so that nothing cancels where the whole product is near 1.
     small = high < np.sqrt(0.5)
     power = power - small
     high, low = np.where(small, 2 * high, high), np.where(small, 2 * low, low)

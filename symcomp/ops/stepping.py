@@ -1,4 +1,5 @@
-"""What computes the steps of a formula with NumPy, and a formula as one Python function."""
+"""Functions that compute steps of a formula with NumPy, and a whole formula as one Python function.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from symcomp.ops.formula import Formula, Step, folded_axes, joint_pattern
 
 
 def direct(step: Step) -> Callable[..., Any]:
-    """What computes a step, in one way or another."""
+    """Return the function that computes a step: a ufunc, or ``perform`` with kept axes."""
     function = step.function
     return function.function if isinstance(function, ScalarOp) else keeping_axes(function)
 
 
 def keeping_axes(function: Op) -> Callable[..., Any]:
-    """``perform``, where what is reduced stays as axes of length 1."""
+    """Return ``perform``, keeping reduced axes at length 1."""
     axes = folded_axes(function)
 
     def compute(x: Any, *others: Any) -> Any:
@@ -31,12 +32,12 @@ def keeping_axes(function: Op) -> Callable[..., Any]:
 
 
 def without(z: Any, axes: tuple[int, ...]) -> Any:
-    """``z`` without ``axes``, which have length 1."""
+    """Return ``z`` without ``axes``, which have length 1."""
     return z.reshape([n for a, n in enumerate(z.shape) if a not in axes]) if axes else z
 
 
 def dead_after(formula: Formula) -> list[tuple[int, ...]]:
-    """For each step, the values that nobody needs after it."""
+    """Return, for each step, the values that no later step reads."""
     results = {result.value for result in formula.results}
     dead: list[list[int]] = [[] for _ in formula.steps]
     for value, number in formula.last_use.items():
@@ -46,15 +47,15 @@ def dead_after(formula: Formula) -> list[tuple[int, ...]]:
 
 
 def ufunc_of(formula: Formula, step: Step) -> Any:
-    """The ufunc that computes a step in its dtype, or the one that adds up its arguments; None if
-    there is none.
+    """Return the ufunc that computes a step in its dtype, or the one that adds up its arguments;
+    None if there is none.
     """
     row = step.function
     if not isinstance(row, ScalarOp):
         return None
     dtypes = [np.dtype(formula.dtypes[a]) for a in step.arguments]
     if row.name == "add" and len(dtypes) > 1:
-        # Of one dtype, so that the sums of the first terms have that dtype too.
+        # All of one dtype, so that the partial sums have it too.
         return np.add if {*dtypes} == {np.dtype(step.dtype)} else None
     ufunc = row.numpy
     if not isinstance(ufunc, np.ufunc) or ufunc.nout != 1:
@@ -63,10 +64,10 @@ def ufunc_of(formula: Formula, step: Step) -> Any:
 
 
 def straight_line(formula: Formula, patterns: Sequence[Pattern]) -> Callable[..., tuple[Any, ...]]:
-    """The function from the inputs to the results, all elements at once.
+    """Return the function from the inputs to the results, all elements at once.
 
-    Its text has a line for each step, so that a call costs little more than those of the ufuncs;
-    they overwrite what is not needed any more.
+    The generated function has a line for each step, so that a call costs little more than its
+    ufuncs; these overwrite arrays that no later step reads.
 
     Parameters
     ----------
@@ -78,8 +79,8 @@ def straight_line(formula: Formula, patterns: Sequence[Pattern]) -> Callable[...
     literals = {f"c{i}": literal.array for i, literal in enumerate(formula.literals)}
     names = [*inputs, *literals]
     space: dict[str, Any] = {**literals, "drop": without}
-    fresh: set[int] = set()  # values that may be overwritten
-    # What ends in a reduction needs no axes put back and dropped again.
+    fresh: set[int] = set()  # temporaries, which may be overwritten
+    # A reduction that ends a formula needs no axes inserted and dropped again.
     ends = _ends(formula)
     lines = []
     for step, dead in zip(formula.steps, dead_after(formula), strict=True):
@@ -120,7 +121,9 @@ def straight_line(formula: Formula, patterns: Sequence[Pattern]) -> Callable[...
 
 
 def _ends(formula: Formula) -> dict[int, Callable[..., Any]]:
-    """The reductions that are results, without the reduced axes, and nothing more; and how."""
+    """Return the reductions that are results without the reduced axes, and the function that
+    computes each.
+    """
     found: dict[int, Callable[..., Any]] = {}
     for result in formula.results:
         function = formula.steps[result.value - formula.first_step].function
@@ -132,7 +135,7 @@ def _ends(formula: Formula) -> dict[int, Callable[..., Any]]:
 
 
 def in_dtype(function: Any, name: str) -> Callable[..., Any]:
-    """``function``, its result an array of this dtype."""
+    """Return ``function`` with its result as an array of this dtype."""
     dtype = np.dtype(name)
 
     def compute(*values: Any) -> Any:

@@ -38,11 +38,11 @@ from symcomp.ops.shape import shape_tuple
 class SVD(MatrixOp):
     """u, s, vh with x = u diag(s) vh, s descending, u and v = vh^H with orthonormal columns.
 
-    (..., m, n) -> (..., m, k), (..., k), (..., k, n), k = min(m, n); if ``full_matrices``,
-    (..., m, m), (..., k), (..., n, n). The derivatives of u and vh do not exist where two singular
-    values are equal or one is zero. The phases of their columns and the basis of the columns beyond
-    k are free: the derivatives do not turn those of v, nor that basis. With P = u^H dx v and
-    F_ij = 1 / (s_j^2 - s_i^2), du = u (F * (P s + s P^H)) + (1 - u u^H) dx v / s, and likewise dv
+    (..., m, n) -> (..., m, k), (..., k), (..., k, n), k = min(m, n); if ``full_matrices``, (..., m,
+    m), (..., k), (..., n, n). The derivatives of u and vh do not exist where two singular values
+    are equal or one is zero. The phases of their columns and the basis of the columns beyond k are
+    free: the derivatives leave the phases of v and that basis unchanged. With P = u^H dx v and F_ij
+    = 1 / (s_j^2 - s_i^2), du = u (F * (P s + s P^H)) + (1 - u u^H) dx v / s, and likewise dv
     (Townsend, "Differentiating the singular value decomposition", 2016).
     """
 
@@ -107,9 +107,9 @@ class SVD(MatrixOp):
 
 
 def _split(side: TensorVariable, s: TensorVariable) -> tuple[Any, Any]:
-    """The columns that belong to singular values, and the others; None if there are none."""
+    """Return the columns that belong to singular values, and the others; None if there are none."""
     n, k = side.type.shape[-1], s.type.shape[-1]
-    # Without full_matrices the two lengths are unknown together, and the rest is empty.
+    # Without full_matrices the two lengths are unknown together, and the others are empty.
     if n is not None and n == k:
         return side, None
     count = shape_tuple(s)[-1]
@@ -117,7 +117,7 @@ def _split(side: TensorVariable, s: TensorVariable) -> tuple[Any, Any]:
 
 
 def _side_pullback(side: Any, rest: Any, s: Any, g: Any) -> tuple[Any, Any]:
-    """``side^H g``, and the part of g / s across the columns of ``side``."""
+    """Return ``side^H g``, and the part of g / s across the columns of ``side``."""
     if rest is not None:
         count = shape_tuple(s)[-1]
         g = g[..., :count] - product(rest, adjoint(g[..., count:]), side)
@@ -126,7 +126,7 @@ def _side_pullback(side: Any, rest: Any, s: Any, g: Any) -> tuple[Any, Any]:
 
 
 def _side_pushforward(side: Any, rest: Any, turn: Any, moved: Any) -> Any:
-    """The tangent of u or v, turned by ``turn``; ``moved`` is dx v / s or dx^H u / s."""
+    """Return the tangent of u or v, rotated by ``turn``; ``moved`` is dx v / s or dx^H u / s."""
     d = product(side, turn) + moved - product(side, adjoint(side), moved)
     if rest is None:
         return d
@@ -138,7 +138,7 @@ def _skew(x: TensorVariable) -> TensorVariable:
 
 
 def _inverse_gaps_of_squares(s: TensorVariable) -> TensorVariable:
-    """``1 / (s[j]^2 - s[i]^2)`` in row i and column j, and zeros on the diagonal."""
+    """Compute ``1 / (s[j]^2 - s[i]^2)`` in row i and column j, and zeros on the diagonal."""
     return inverse_gaps(s) / (expand_dims(s, -2) + expand_dims(s, -1))
 
 
@@ -174,7 +174,7 @@ class SingularValues(MatrixOp):
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """The singular value decomposition ``a = u diag(s) vh`` of each matrix.
+    """Compute the singular value decomposition ``a = u diag(s) vh`` of each matrix.
 
     (..., m, n) -> (..., m, m), (..., k), (..., n, n) with k = min(m, n)
 

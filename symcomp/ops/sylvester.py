@@ -35,8 +35,8 @@ class Sylvester(MatrixOp):
     """z with a z + z b = c.   (..., m, m) (..., n, n) (..., m, n) -> (..., m, n)
 
     If ``triangular``, a and b are upper triangular, or quasi-triangular if they are real, as
-    Schur's decomposition makes them, and what is below is not read; if ``adjoint`` too, the system
-    is that of their adjoints. NaN where there is no single solution.
+    Schur's decomposition gives them, and the elements below are not read; if ``adjoint`` too, the
+    system is that of their adjoints. NaN where there is no single solution.
     """
 
     triangular: bool = False
@@ -105,13 +105,15 @@ class Sylvester(MatrixOp):
         return [self(a, b, total(terms))]
 
     def _of_adjoints(self, a: TensorVariable, b: TensorVariable, c: TensorVariable) -> Any:
-        """z with a^H z + z b^H = c."""
+        """Solve a^H z + z b^H = c."""
         if self.triangular:
             return Sylvester(True, not self.adjoint)(a, b, c)
         return self(adjoint(a), adjoint(b), c)
 
     def _read(self, x: TensorVariable) -> TensorVariable:
-        """What is read of a change of a or b: also what belongs to blocks of two rows."""
+        """Return the part of a change of a or b that is read: with real matrices, also the blocks
+        of two rows.
+        """
         if not self.triangular:
             return x
         below = 0 if dtypes.is_complex(x.dtype) else -1
@@ -119,7 +121,7 @@ class Sylvester(MatrixOp):
 
 
 def _general(a: Any, b: Any, c: Any) -> Any:
-    """By Schur's decompositions of both (Bartels and Stewart, 1972)."""
+    """Solve by Schur's decompositions of both (Bartels and Stewart, 1972)."""
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         return np.nan
     r, u = linalg.schur(a, output="real")
@@ -129,14 +131,14 @@ def _general(a: Any, b: Any, c: Any) -> Any:
 
 
 def _of_triangles(a: Any, b: Any, c: Any, first: str, second: str | None = None) -> Any:
-    """LAPACK's trsyl, with a and b transposed or not."""
+    """Call LAPACK's trsyl, with a and b transposed or not."""
     (trsyl,) = linalg.get_lapack_funcs(("trsyl",), (a, b, c))
     z, scale, info = trsyl(a, b, c, trana=first, tranb=second or first)
     return z / scale if info == 0 else np.full(c.shape, np.nan, c.dtype)
 
 
 def solve_sylvester(a: Any, b: Any, c: Any) -> TensorVariable:
-    """x with ``a x + x b = c``.   (..., m, m) (..., n, n) (..., m, n) -> (..., m, n)
+    """Solve ``a x + x b = c`` for x.   (..., m, m) (..., n, n) (..., m, n) -> (..., m, n)
 
     Parameters
     ----------
@@ -159,9 +161,9 @@ def solve_sylvester(a: Any, b: Any, c: Any) -> TensorVariable:
 
 
 def solve_triangular_sylvester(a: Any, b: Any, c: Any) -> TensorVariable:
-    """``solve_sylvester`` for upper triangular a and b, as Schur's decomposition makes them.
+    """Solve a x + x b = c for upper triangular a and b, as Schur's decomposition gives them.
 
-    What is below the diagonal (of real matrices, below the blocks of two rows on it) is not read.
+    Elements below the diagonal (of real matrices, below the blocks of two rows on it) are not read.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Systems of tridiagonal matrices, which are given by their three diagonals; block diagonals."""
+"""Systems with tridiagonal matrices, given by their three diagonals; block diagonal matrices."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class FactorTridiagonal(MatrixOp):
 
 @record
 class SolveFactoredTridiagonal(MatrixOp):
-    """z with a z = b, or a^T z = b if ``transposed``, of what FactorTridiagonal gave for a.
+    """z with a z = b, or a^T z = b if ``transposed``, given FactorTridiagonal's output for a.
 
     (..., n-1) (..., n) (..., n-1) (..., n-2) (..., n) (..., n, k) -> (..., n, k)
     """
@@ -135,7 +135,7 @@ class SolveFactoredTridiagonal(MatrixOp):
     no_derivative = "the factors are LAPACK's own; differentiate solve_tridiagonal"
 
     def as_inputs(self, *args: Any) -> list[Any]:
-        """The arguments as tensors of their common dtype, but for the exchanged rows."""
+        """Return the arguments as tensors of their common dtype; the row exchanges keep theirs."""
         *parts, pivots, b = args
         *ready, right = super().as_inputs(*parts, b)
         return [*ready, cast_to(as_tensor_variable(pivots), "int32"), right]
@@ -155,11 +155,11 @@ class SolveFactoredTridiagonal(MatrixOp):
         return [shapes[-1]]
 
 
-# -- what users call
+# -- user functions
 
 
 def solve_tridiagonal(dl: Any, d: Any, du: Any, b: Any, b_ndim: int | None = None) -> Any:
-    """x with ``a x = b``, of the diagonals of a below, on and above the main one.
+    """Solve ``a x = b`` for x, given the diagonals of a below, on and above the main one.
 
     (..., n-1) (..., n) (..., n-1) (..., n, k) -> (..., n, k); b may be vectors
 
@@ -170,7 +170,7 @@ def solve_tridiagonal(dl: Any, d: Any, du: Any, b: Any, b_ndim: int | None = Non
     b : tensor_like
         A vector if it has one axis, else matrices.
     b_ndim : {1, 2}, optional
-        Whether b holds vectors or matrices, in case it has more than one axis.
+        1 if b holds vectors, 2 if matrices, in case it has more than one axis.
 
     Returns
     -------
@@ -196,14 +196,14 @@ def solve_tridiagonal(dl: Any, d: Any, du: Any, b: Any, b_ndim: int | None = Non
 
 
 def block_diag(*matrices: Any) -> TensorVariable:
-    """The matrix with the given ones along its diagonal, and zeros beside.
+    """Build the matrix with the given ones along its diagonal, and zeros beside.
 
     (..., m_1, n_1) (..., m_2, n_2) .. -> (..., m_1 + m_2 + .., n_1 + n_2 + ..)
 
     Parameters
     ----------
     *matrices : tensor_like
-        Of one stack.
+        Matrices, or stacks of one shape.
 
     Raises
     ------

@@ -1,10 +1,9 @@
 """Sine, cosine and tangent of arrays, to the last digits for angles of any size.
 
-What C libraries take from angles is not exact for large ones: near multiples of pi/2 their results
-lose digits. From ``LARGE`` on whole quarter turns are
-taken from the angle by its product with 2/pi, of whose bits those that count are exact: M. Payne
-and R. Hanek (1983), "Radian reduction for trigonometric functions". What is left is a pair of
-floats. ``angles.h`` is the same, operation by operation.
+C libraries reduce large angles inexactly: near multiples of pi/2 their results lose digits. From
+``LARGE`` on, quarter turns are subtracted by a product with 2/pi, exact in the bits that affect the
+result: M. Payne and R. Hanek (1983), "Radian reduction for trigonometric functions". The remainder
+is a pair of floats. ``angles.h`` does the same, operation by operation.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import numpy as np
 
 from symcomp.ops.exact import two_product
 
-# Below, those of the C library are right to 1 ulp.
+# Smaller angles: the C library is right to 1 ulp.
 LARGE = 2.0**26
-# The bits of 2/pi before which the table has zeros; all; those that are multiplied; those that
-# are kept of the product, two of which are quarter turns.
+# Bits of 2/pi: leading zeros of the table; length of the table; bits multiplied; bits kept of the
+# product, two of which are quarter turns.
 ZEROS, TABLE, WINDOW, KEPT = 64, 1280, 192, 128
 FRACTION = KEPT - 2
 HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
@@ -31,7 +30,7 @@ Pair = tuple[Any, Any]
 
 @cache
 def two_over_pi() -> int:
-    """2/pi of ``TABLE`` bits, of which the first are zeros."""
+    """Return 2/pi with ``TABLE`` bits, the first ``ZEROS`` of which are zeros."""
     guarded = TABLE + 64
     # Machin's formula.
     quarter = 4 * _arctan_of_inverse(5, guarded) - _arctan_of_inverse(239, guarded)
@@ -48,7 +47,9 @@ def _arctan_of_inverse(n: int, bits: int) -> int:
 
 
 def reduced(x: Any) -> tuple[Any, Pair]:
-    """Positive large angles as quarter turns, modulo 4, and what is left, at most half of one."""
+    """Reduce positive large angles to quarter turns, modulo 4, and a remainder of at most half a
+    turn of these.
+    """
     quarters, high, low = zip(*map(_reduced, x.tolist()), strict=True)
     a, b = np.array(high) * 2.0**-FRACTION, np.array(low) * 2.0**-FRACTION
     p, e = two_product(a, np.float64(HALF_PI))
@@ -58,7 +59,7 @@ def reduced(x: Any) -> tuple[Any, Pair]:
 
 def _reduced(x: float) -> tuple[int, float, float]:
     mantissa, exponent = math.frexp(x)
-    # Bits of 2/pi further to the left give multiples of four quarter turns.
+    # Earlier bits of 2/pi give multiples of four quarter turns.
     place = exponent - 53 + ZEROS - 2
     window = two_over_pi() >> (TABLE - WINDOW - place) & ((1 << WINDOW) - 1)
     turns = (int(math.ldexp(mantissa, 53)) * window & ((1 << WINDOW) - 1)) >> (WINDOW - KEPT)
@@ -78,7 +79,7 @@ def _where(condition: Any, x: Pair, y: Pair) -> Pair:
 
 
 def _sine_of_rest(angle: Pair) -> Pair:
-    """By its power series, whose first term is exact, so that the others are small."""
+    """Compute the sine by its power series; the first term is exact and the others are small."""
     a, b = angle
     square, series = a * a, 0.0
     for n in range(17, 1, -2):
@@ -102,7 +103,7 @@ def _parts(x: Any) -> tuple[Any, Pair, Pair]:
 
 
 def _sine_of_large(x: Any, turns: int) -> Any:
-    """The sine of the size of large angles, and so many quarter turns."""
+    """Compute the sine of the absolute value of large angles plus ``turns`` quarter turns."""
     quarters, sine, cosine = _parts(x)
     quarters = (quarters + turns) % 4
     z: Any = np.where(quarters % 2 == 1, cosine[0], sine[0])
@@ -130,17 +131,18 @@ def _tan_of_large(x: Any) -> Any:
 
 @cache
 def _in_double(dtype: np.dtype) -> bool:
-    """Whether functions of such numbers are computed in float64."""
+    """Tell whether functions of such numbers are computed in float64."""
     return bool(np.result_type(dtype, np.float32) == np.float64)
 
 
 def _of_any_size(ufunc: np.ufunc, of_large: Callable[[Any], Any]) -> Callable[..., Any]:
-    """``ufunc``, but ``of_large`` for large float64; the result goes ``into`` an array, if given,
-    which may be the argument.
+    """Wrap ``ufunc`` to call ``of_large`` for large float64; the result is written ``into`` an
+    array, if given, which may be the argument.
     """
 
     def compute(x: Any, into: Any = None) -> Any:
-        # An array of sizes would take half as long as sines. Neither holds where NaN is.
+        # Comparing both bounds is faster than an array of absolute values. NaN fails both
+        # comparisons.
         if not _in_double(x.dtype) or (
             np.maximum.reduce(x, axis=None, initial=0) < LARGE
             and np.minimum.reduce(x, axis=None, initial=0) > -LARGE

@@ -1,7 +1,7 @@
 """Lists whose elements are of one type: the type, its variables, and the ops on them.
 
-A list is a value like others: each op gives a new list and leaves those that it takes as they are.
-The elements are not copied, so a result is a view of all lists and elements that it was made of.
+A list is an immutable value: each op gives a new list. The elements are not copied, so a result is
+a view of all lists and elements that it was made of.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TypedListType(Type):
     ----------
     ttype : Type
     depth : int
-        How many lists more are around it: with 1, it is a list of lists of ``ttype``.
+        The number of additional nested lists: with 1, it is a list of lists of ``ttype``.
 
     Examples
     --------
@@ -59,11 +59,11 @@ class TypedListType(Type):
         object.__setattr__(self, "ttype", inner)
 
     def get_depth(self) -> int:
-        """How many lists more the elements are."""
+        """Return the number of lists that the elements themselves are nested in."""
         return self.ttype.get_depth() + 1 if isinstance(self.ttype, TypedListType) else 0
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
-        """A list of the elements of ``value``, each as ``ttype`` takes it."""
+        """Return a list of the elements of ``value``, each as ``ttype`` takes it."""
         if not isinstance(value, list) and (strict or not isinstance(value, tuple)):
             raise DTypeError(f"a list is needed for {self}, not {value!r} ({type(value).__name__})")
         found = []
@@ -84,7 +84,9 @@ class TypedListType(Type):
         return len(a) == len(b) and all(map(self.ttype.values_eq_approx, a, b))
 
     def may_share_memory(self, a: Any, b: Any) -> bool:
-        """True if an element of the one list may share memory with one of the other, or with it."""
+        """Tell whether an element of one list may share memory with one of the other, or with the
+        other itself.
+        """
         if not isinstance(a, list):
             a, b = b, a
         if isinstance(b, list):
@@ -99,7 +101,7 @@ class TypedListType(Type):
 
 
 class TypedListVariable(Variable):
-    """A list in the graph, with the methods of one; they give new lists."""
+    """A list in the graph, with the methods of Python's lists; they give new lists."""
 
     type: TypedListType
 
@@ -116,7 +118,7 @@ class TypedListVariable(Variable):
 
     @property
     def ndim(self) -> int:
-        """How many lists the elements are in."""
+        """The number of lists that the elements are nested in."""
         return self.type.get_depth() + 1
 
     def __getitem__(self, index: Any) -> Any:
@@ -135,35 +137,35 @@ class TypedListVariable(Variable):
         )
 
     def append(self, element: Any) -> Any:
-        """The list with one element more; see ``typed_list.append``."""
+        """Return the list with one element more; see ``typed_list.append``."""
         return append(self, element)
 
     def extend(self, other: Any) -> Any:
-        """The list with those of another behind; see ``typed_list.extend``."""
+        """Return the list extended by another; see ``typed_list.extend``."""
         return extend(self, other)
 
     def insert(self, index: Any, element: Any) -> Any:
-        """The list with an element before ``index``; see ``typed_list.insert``."""
+        """Return the list with an element before ``index``; see ``typed_list.insert``."""
         return insert(self, index, element)
 
     def remove(self, element: Any) -> Any:
-        """The list without the first such element; see ``typed_list.remove``."""
+        """Return the list without the first equal element; see ``typed_list.remove``."""
         return remove(self, element)
 
     def reverse(self) -> Any:
-        """The list from its end; see ``typed_list.reverse``."""
+        """Return the list in reverse order; see ``typed_list.reverse``."""
         return reverse(self)
 
     def count(self, element: Any) -> Any:
-        """How many elements are equal to it; see ``typed_list.count``."""
+        """Return the number of equal elements; see ``typed_list.count``."""
         return count(self, element)
 
     def ind(self, element: Any) -> Any:
-        """The first position of an element; see ``typed_list.index_``."""
+        """Return the first position of an element; see ``typed_list.index_``."""
         return index_(self, element)
 
     def length(self) -> Any:
-        """The number of elements; see ``typed_list.length``."""
+        """Return the number of elements; see ``typed_list.length``."""
         return length(self)
 
 
@@ -171,7 +173,7 @@ class TypedListConstant(Constant, TypedListVariable):
     """A list that is known; merged with others by identity."""
 
     def signature(self) -> Any:
-        """Equal for the same list."""
+        """Return a key that is equal for the same list only."""
         return (self.type, id(self.data))
 
 
@@ -183,7 +185,9 @@ TypedListType.constant_class = TypedListConstant
 
 
 def as_list(name: str, x: Any, like: Type | None = None) -> Variable:
-    """``x`` as a list variable: Python's lists are made one, of the elements' type ``like``."""
+    """Return ``x`` as a list variable; a Python list becomes one, with elements of the type of
+    ``like``'s.
+    """
     if isinstance(x, Apply):
         (x,) = x.outputs
     if isinstance(x, list | tuple) and like is not None:
@@ -203,7 +207,7 @@ def _has_variable(x: Any) -> bool:
 
 
 def as_element(name: str, x: Any, value: Any) -> Variable:
-    """``value`` as a variable of the type of the elements of ``x``."""
+    """Return ``value`` as a variable of the type of the elements of ``x``."""
     kind = x.type.ttype
     try:
         if isinstance(kind, TypedListType) and isinstance(value, list | tuple):
@@ -216,7 +220,7 @@ def as_element(name: str, x: Any, value: Any) -> Variable:
 
 
 def as_index(name: str, index: Any) -> Variable:
-    """``index`` as an int64 scalar."""
+    """Return ``index`` as an int64 scalar."""
     i = as_tensor_variable(index)
     if i.ndim or not dtypes.is_discrete(i.dtype) or i.dtype == "bool":
         raise DTypeError(f"{name}: index {index!r} ({i.type}) must be an integer scalar")
@@ -224,7 +228,7 @@ def as_index(name: str, index: Any) -> Variable:
 
 
 def _as_bound(part: Any) -> Variable:
-    """A part of a slice: an int64 scalar, or a constant None."""
+    """Return a part of a slice: an int64 scalar, or a constant None."""
     if isinstance(part, Variable) and part.type == NoneConst.type:
         return part
     return NoneConst if part is None else as_index("getitem", part)
@@ -253,7 +257,7 @@ class ListOp(Op):
 
 
 class NumberOp(ListOp):
-    """An op that says a number of a list, which is int64."""
+    """An op that computes an int64 number from a list."""
 
     def output_types(self, x: Variable, *others: Variable) -> list[Type]:
         return [TensorType("int64", ())]
@@ -266,7 +270,7 @@ class NumberOp(ListOp):
 
 
 class ElementOp(ListOp):
-    """An op on a list and an element for it."""
+    """An op on a list and an element."""
 
     def as_inputs(self, x: Any, element: Any) -> list[Variable]:
         x = as_list(str(self), x)
@@ -302,7 +306,8 @@ class MakeList(Op):
 
 
 def _common_type(elements: Sequence[Variable]) -> Type:
-    """A type that all elements have; of tensors, what is known of all their shapes."""
+    """Return a type that contains all elements' types; of tensors, with the lengths that all share.
+    """
     first: Any = elements[0].type
     for x in elements[1:]:
         kind: Any = x.type
@@ -417,7 +422,7 @@ class Remove(ElementOp):
 
 @record
 class Reverse(ListOp):
-    """z = x from its end."""
+    """z = x in reverse order."""
 
     view_map = {0: (0,)}
 
@@ -439,7 +444,7 @@ class Index(NumberOp, ElementOp):
 
 @record
 class Count(NumberOp, ElementOp):
-    """z = for how many i x[i] is equal to the second input."""
+    """z = the number of i where x[i] is equal to the second input."""
 
     def bind(self, node: Apply) -> Any:
         equal = _equality(node)
@@ -466,7 +471,7 @@ def _equality(node: Apply) -> Any:
 
 
 def make_list(a: Sequence[Any]) -> Any:
-    """A list of variables of one type, at least one.
+    """Make a list of variables of one type, at least one.
 
     Parameters
     ----------
@@ -475,7 +480,7 @@ def make_list(a: Sequence[Any]) -> Any:
     Returns
     -------
     TypedListVariable
-        Of the type of the elements; where the lengths of tensors differ, they are not known.
+        A list of the elements' type; differing lengths of tensors are not static.
 
     Raises
     ------
@@ -502,7 +507,7 @@ def _as_variable(x: Any) -> Variable:
 
 
 def getitem(x: Any, index: Any) -> Any:
-    """An element of a list, or with a slice a list of some: ``x[index]``.
+    """Return an element of a list, or for a slice a list: ``x[index]``.
 
     Parameters
     ----------
@@ -513,6 +518,12 @@ def getitem(x: Any, index: Any) -> Any:
     ------
     IndexOutOfRangeError
         When the function runs: the list has no such element.
+
+    Examples
+    --------
+    >>> from symcomp.typed_list import getitem, make_list
+    >>> getitem(make_list([10, 20, 30]), 1).eval()
+    array(20)
     """
     if isinstance(index, slice):
         return GetSlice()(x, index.start, index.stop, index.step)
@@ -520,54 +531,109 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def append(x: Any, element: Any) -> Any:
-    """The list ``x`` and behind it ``element``, which must be of its elements' type."""
+    """Return the list ``x`` followed by ``element``, which must be of its elements' type.
+
+    Examples
+    --------
+    >>> from symcomp.typed_list import append, make_list
+    >>> [v.item() for v in append(make_list([10, 20]), 30).eval()]
+    [10, 20, 30]
+    """
     return Append()(x, element)
 
 
 def extend(x: Any, other: Any) -> Any:
-    """The list ``x`` and behind it the elements of ``other``, a list of the same type."""
+    """Return the list ``x`` followed by the elements of ``other``, a list of the same type.
+
+    Examples
+    --------
+    >>> from symcomp.typed_list import extend, make_list
+    >>> [v.item() for v in extend(make_list([10]), make_list([20, 30])).eval()]
+    [10, 20, 30]
+    """
     return Extend()(x, other)
 
 
 def insert(x: Any, index: Any, element: Any) -> Any:
-    """The list ``x`` with ``element`` before the position ``index``, as ``list.insert`` does it."""
+    """Return the list ``x`` with ``element`` before the position ``index``, as ``list.insert`` does
+    it.
+
+    Examples
+    --------
+    >>> from symcomp.typed_list import insert, make_list
+    >>> [v.item() for v in insert(make_list([10, 30]), 1, 20).eval()]
+    [10, 20, 30]
+    """
     return Insert()(x, index, element)
 
 
 def remove(x: Any, element: Any) -> Any:
-    """The list ``x`` without the first element that is equal to ``element``.
+    """Return the list ``x`` without the first element that is equal to ``element``.
 
     Raises
     ------
     ValueError
         When the function runs: there is none. Equal tensors have equal shapes, dtypes and elements.
+
+    Examples
+    --------
+    >>> from symcomp.typed_list import make_list, remove
+    >>> [v.item() for v in remove(make_list([10, 20]), 10).eval()]
+    [20]
     """
     return Remove()(x, element)
 
 
 def reverse(x: Any) -> Any:
-    """The list ``x`` from its end."""
+    """Return the list ``x`` in reverse order.
+
+    Examples
+    --------
+    >>> from symcomp.typed_list import make_list, reverse
+    >>> [v.item() for v in reverse(make_list([10, 20])).eval()]
+    [20, 10]
+    """
     return Reverse()(x)
 
 
 def index_(x: Any, element: Any) -> Any:
-    """The first position, int64, of an element that is equal to ``element``.
+    """Return the first position, int64, of an element that is equal to ``element``.
 
     Raises
     ------
     ValueError
         When the function runs: there is none.
+
+    Examples
+    --------
+    >>> from symcomp.typed_list import index_, make_list
+    >>> index_(make_list([10, 20]), 20).eval()
+    array(1)
     """
     return Index()(x, element)
 
 
 def count(x: Any, element: Any) -> Any:
-    """How many elements of ``x`` are equal to ``element``; int64."""
+    """Count the elements of ``x`` that are equal to ``element``; int64.
+
+    Examples
+    --------
+    >>> from symcomp.typed_list import count, make_list
+    >>> count(make_list([10, 20, 10]), 10).eval()
+    array(2)
+    """
     return Count()(x, element)
 
 
 def length(x: Any) -> Any:
-    """The number of elements of ``x``; int64."""
+    """Return the number of elements of ``x``; int64.
+
+    Examples
+    --------
+    >>> from symcomp.typed_list import length, make_list
+    >>> length(make_list([10, 20])).eval()
+    array(2)
+    """
     return Length()(x)
 
 

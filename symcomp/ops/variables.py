@@ -52,7 +52,7 @@ def tensor(
     broadcastable: Any = None,
     name: str | None = None,
 ) -> TensorVariable:
-    """A symbolic tensor.
+    """Make a symbolic tensor.
 
     Parameters
     ----------
@@ -103,8 +103,10 @@ def _maker(word: str, shape: StaticShape) -> Callable[..., TensorVariable]:
 
     make.__name__ = make.__qualname__ = word
     make.__doc__ = (
-        f"A symbolic {word} of lengths {shape}.\n\nParameters\n----------\nname : str, optional\n"
-        "dtype : optional\n    By default floatX.\n"
+        f"Make a symbolic {word} of lengths {shape}.\n\nParameters\n----------\n"
+        "name : str, optional\ndtype : optional\n    By default floatX.\n\n"
+        "Examples\n--------\n>>> import symcomp.tensor as T\n"
+        f">>> T.{word}('x').type.shape\n{shape}\n"
     )
     return make
 
@@ -128,7 +130,8 @@ def _several(word: str, make: Callable[..., TensorVariable]) -> Callable[..., An
 
 
 def _build() -> dict[str, Any]:
-    """All names: words, prefixed words (which are types), and their plurals."""
+    """Return all constructors by name: words, prefixed words (which are types), and their plurals.
+    """
     made: dict[str, Any] = {}
     for word, shape in SHAPES.items():
         made[word] = _maker(word, shape)

@@ -1,4 +1,4 @@
-"""debugprint: graphs, functions and programs as trees."""
+"""debugprint: print graphs, functions and programs as trees."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ def debugprint(
     Parameters
     ----------
     obj : Variable, Apply, FunctionGraph, Function, Program, or list or tuple of them
-        Of a Function the rewritten graph is shown, its updates at the end, and for each node the
-        number of the instruction that computes it (``#3``); of a Program, its listing first.
+        For a Function, print the rewritten graph, its updates at the end, and for each node the
+        number of the instruction that computes it (``#3``); for a Program, its listing first.
     depth : int
-        So many levels; -1: all.
+        The number of levels to print; -1: all.
     print_type : bool
-        Add the types: dtypes and what is known of the shapes.
+        Add the types: dtypes and static shapes.
     file : file object or "str", optional
-        Where to write, standard output if not given; ``"str"`` returns the text instead.
+        The file to write to, standard output if not given; ``"str"`` returns the text instead.
     ids : {"CHAR", "int", "id", "auto", ""}
-        How nodes are called: ``[id A]``, ``[id 0]``, by their address, as CHAR, or not at all.
+        The labels of nodes: ``[id A]``, ``[id 0]``, their address, as CHAR, or none.
     stop_on_name : bool
-        Go not below variables that have names.
+        Do not go below variables that have names.
     done : dict, optional
-        The names given so far; pass the same dict to go on with them: what it knows is not shown
-        again. ``used_ids`` is another word for it.
+        The labels given so far; pass the same dict to continue them: nodes in it are not printed
+        again. ``used_ids`` is another name for it.
     print_storage : bool
-        Add the values that a function holds: of shared variables and defaults, and those that were
-        kept from the last call (``linker="cvm_nogc"``).
+        Add the values that a function holds: of shared variables and defaults, and values kept from
+        the last call (``linker="cvm_nogc"``).
     print_clients : bool
-        Add who uses the nodes that have several users.
+        Add the clients of nodes that have several.
     print_destroy_map, print_view_map : bool
-        Say of ops which input an output overwrites (``d={output: [inputs]}``), or may be a view of
-        (``v=``).
+        Add the input that an output of an op overwrites (``d={output: [inputs]}``), or may be a
+        view of (``v=``).
     print_source : bool
         Add the lines of your program that made the nodes.
     print_inner_graphs : bool
@@ -107,7 +107,7 @@ def debugprint(
 
 
 def _add(tree: Tree, obj: Any, print_storage: bool) -> None:
-    """Add what one object has of graphs."""
+    """Add the graphs of one object."""
     if isinstance(obj, Function):
         if print_storage:
             tree.values = _storage(obj)
@@ -131,7 +131,7 @@ def _add(tree: Tree, obj: Any, print_storage: bool) -> None:
 
 
 def _add_program(tree: Tree, program: Program) -> None:
-    """Note which instruction computes each node."""
+    """Record which instruction computes each node."""
     tree.positions = {
         step.node: i
         for i, step in enumerate(program.instructions)
@@ -140,7 +140,7 @@ def _add_program(tree: Tree, program: Program) -> None:
 
 
 def _storage(f: Function) -> Mapping[Variable, Any]:
-    """The values that a function holds, by the variables of its graph."""
+    """Return the values that a function holds, by the variables of its graph."""
     found: dict[Variable, Any] = {}
     for variable, value in zip(f.program.variables, f.kept_values() or (), strict=False):
         if value is not UNSET and not isinstance(variable, Constant):

@@ -1,4 +1,4 @@
-"""pydotprint: graphs as pictures, drawn by graphviz."""
+"""pydotprint: draw graphs as pictures with graphviz."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from symcomp.core.walk import toposort
 from symcomp.errors import SymcompError
 
 FORMATS = ("png", "svg", "pdf", "dot", "ps")
-# Fill colours of what is an input, a shared variable or default, a constant, an output; and of ops.
+# Fill colours of inputs, shared variables and defaults, constants, outputs, and ops.
 INPUT, STORED, CONSTANT, OUTPUT, NODE = "#d5e8d4", "#dae8fc", "#eeeeee", "#f8cecc", "#ffffff"
 COLOURS: dict[str, str] = {
     "Dot": "#ffe6cc", "Gemm": "#ffe6cc", "Gemv": "#ffe6cc", "Ger": "#ffe6cc",
@@ -43,7 +43,7 @@ class _Drawing:
     _pending: list[tuple[Apply, Sequence[Any], Sequence[Any]]] = field(default_factory=list)
 
     def text(self, outputs: Sequence[Variable]) -> str:
-        """The whole picture."""
+        """Return the whole picture."""
         self.lines += ["digraph {", '  node [fontname="sans-serif", fontsize=11];']
         self._graph(outputs, "  ")
         done = 0
@@ -111,7 +111,7 @@ class _Drawing:
 
 
 def _fate(node: Apply, i: int) -> str:
-    """Red for an input that is overwritten, blue for one that an output may be a view of."""
+    """Return red for an input that is overwritten, blue for one that an output may be a view of."""
     if any(i in places for places in node.op.destroy_map.values()):
         return ', color="#cc0000"'
     if any(i in places for places in node.op.view_map.values()):
@@ -131,7 +131,7 @@ def dot_text(
     scan_graphs: bool = False,
     colorCodes: Mapping[str, str] | None = None,
 ) -> str:
-    """The picture of ``pydotprint`` in the language of graphviz."""
+    """Return the picture of ``pydotprint`` in the language of graphviz."""
     outputs, stored = _roots(fct)
     colours = COLOURS if colorCodes is None else colorCodes
     drawing = _Drawing(colours, max_label_size, with_ids, scan_graphs, frozenset(stored))
@@ -139,7 +139,7 @@ def dot_text(
 
 
 def _roots(fct: Any) -> tuple[list[Variable], Iterator[Variable]]:
-    """The outputs of a graph, and those of its inputs that have stored values."""
+    """Return the outputs of a graph, and its inputs that have stored values."""
     if isinstance(fct, Function):
         graph = fct.maker.fgraph
         pairs = zip(graph.inputs, fct.maker.inputs, strict=True)

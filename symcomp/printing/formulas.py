@@ -1,4 +1,4 @@
-"""Expressions as formulas: how nodes are put together, whatever they are written in."""
+"""Expressions as formulas: how the texts of nodes are combined, in any notation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from symcomp.core.walk import toposort
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 
-# What is used more than once gets a name if it is longer than the first; else, than the second.
+# A shared part gets a name if it is longer than the first; any part, if longer than the second.
 LONGEST_SHARED, LONGEST = 60, 2000
 
 
 class Level(IntEnum):
-    """How tightly a text holds together: what binds looser than its place wants is bracketed."""
+    """Precedence: an operand that binds looser than its place allows is put in brackets."""
 
     LOOSE = 0
     COMPARED = 1
@@ -59,7 +59,7 @@ class Formulas:
     named : callable (list of (name, text), list of text) -> str
         Puts together the named parts and the results.
     symbol : callable
-        How a name is written.
+        Returns the notation of a name.
     brackets : tuple of str
     """
 
@@ -83,20 +83,21 @@ class Formulas:
         self._brackets = brackets
 
     def assign(self, op: Any, rule: Callable[..., str]) -> None:
-        """Write an op in another way from now on.
+        """Set the rule that writes an op.
 
         Parameters
         ----------
         op : Op or class
         rule : callable (*texts) -> str
-            From the texts of the inputs, bracketed where they are no single word.
+            Maps the texts of the inputs, in brackets unless they are single words, to the text of
+            the node.
         """
         if not isinstance(op, Op | type):
             raise TypeError(f"assign: {op!r} is no op and no class of ops")
         self._own[op] = rule
 
     def __call__(self, *outputs: Any) -> str:
-        """The formulas of the outputs, in one text."""
+        """Return the formulas of the outputs, in one text."""
         texts: dict[Variable, Text] = {}
         names: list[tuple[str, str]] = []
         order = toposort(outputs)
@@ -114,7 +115,7 @@ class Formulas:
         return self._named(names, shown)
 
     def fit(self, part: Text, level: Level) -> str:
-        """The text, in brackets if it binds looser than ``level``."""
+        """Return the text, in brackets if it binds looser than ``level``."""
         left, right = self._brackets
         return part.text if part.level >= level else f"{left}{part.text}{right}"
 
@@ -138,7 +139,7 @@ class Formulas:
 
 
 def only_broadcasts(node: Apply) -> bool:
-    """Whether a node only puts in axes in front, which formulas do not mention."""
+    """Tell whether a node only inserts leading axes, which formulas do not show."""
     op = node.op
     if not isinstance(op, DimShuffle):
         return False
@@ -147,5 +148,5 @@ def only_broadcasts(node: Apply) -> bool:
 
 
 def is_negative(x: Variable) -> bool:
-    """Whether a variable is a number below 0, which is written with a sign."""
+    """Tell whether a variable is a number below 0, which is written with a sign."""
     return isinstance(x, Constant) and getattr(x.data, "size", 0) == 1 and bool(x.data.real < 0)

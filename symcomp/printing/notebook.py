@@ -1,27 +1,29 @@
-"""What notebooks show: of an expression the formula and the graph, of a function its page."""
+"""Representations in notebooks: the formula and the graph of an expression, the page of a function.
+"""
 
 from __future__ import annotations
 
 from html import escape
 
 from symcomp.compile.callable import Function
+from symcomp.core.members import add_members
 from symcomp.core.node import Variable
 from symcomp.core.walk import toposort
 from symcomp.printing.debug import debugprint
 from symcomp.printing.page import html
 from symcomp.printing.tex import latex
 
-# A formula of more nodes is no help: the tree alone is shown.
+# Formulas of more nodes are unreadable: only the tree is shown.
 MOST_NODES = 60
 
 
 def repr_latex(self: Variable) -> str | None:
-    """The formula between dollars; None if it would be too long."""
+    """Return the formula between dollars; None if it would be too long."""
     return f"${latex(self)}$" if len(toposort([self])) <= MOST_NODES else None
 
 
 def repr_html(self: Variable) -> str:
-    """The formula, which the notebook typesets, and the tree of ``debugprint``, folded."""
+    """Return the formula, which the notebook typesets, and the tree of ``debugprint``, folded."""
     formula = repr_latex(self) or escape(str(self))
     n = len(toposort([self]))
     tree = escape(debugprint(self, file="str", print_type=True, print_source=True, depth=50))
@@ -33,13 +35,13 @@ def repr_html(self: Variable) -> str:
 
 
 def function_html(self: Function) -> str:
-    """The page of ``html``, in a frame."""
+    """Return the page of ``html``, in a frame."""
     page = escape(html(self) or "")
     return f'<iframe srcdoc="{page}" style="width: 100%; height: 720px; border: 0"></iframe>'
 
 
 def install() -> None:
-    """Put them on variables and functions; the facade does it once."""
-    Function._repr_html_ = function_html  # type: ignore[attr-defined]
-    Variable._repr_latex_ = repr_latex  # type: ignore[attr-defined]
-    Variable._repr_html_ = repr_html  # type: ignore[attr-defined]
+    """Install the representations on variables and functions; the facade calls this once."""
+    add_members(Function, {"_repr_html_": function_html})
+    representations = {"_repr_latex_": repr_latex, "_repr_html_": repr_html}
+    add_members(Variable, representations, replace=representations)

@@ -1,4 +1,4 @@
-"""html: a function's graph as a page: before and after rewriting, times, lines, and C."""
+"""html: a page with a function's graph before and after rewriting, times, lines, and C."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ TIME, MEMORY, RUNS = (
 
 
 def html(obj: Any, path: str | os.PathLike[str] | None = None) -> str | None:
-    """A page with the graph of a function or of expressions, in one file that loads nothing.
+    """Write a page with the graph of a function or of expressions, in one file that loads no other.
 
-    It has the graph after rewriting and the graph as it was written beside it; a click on a node
-    shows its types, your line that made it, the memory of its outputs, and the C generated for it,
-    and marks the nodes of the same line in the other graph. Loops and fused kernels are closed, and
-    a double click opens them. With ``profile=True`` nodes are coloured by the time they took.
+    The page shows the graph after rewriting and the graph as it was written beside it; a click on a
+    node shows its types, your line that made it, the memory of its outputs, and the C generated for
+    it, and marks the nodes of the same line in the other graph. Loops and fused kernels are closed,
+    and a double click opens them. With ``profile=True`` nodes are coloured by the time they took.
 
     Parameters
     ----------
     obj : Function, FunctionGraph, Variable, or list of Variable
     path : path, optional
-        Where to write the page. None: it is returned.
+        The file to write. None: the page is returned.
 
     Returns
     -------
@@ -100,8 +100,8 @@ def _outputs(obj: Any) -> list[Variable]:
 
 
 class Ran(NamedTuple):
-    """What is known of the nodes of a program: what was counted of each, its instruction, and what
-    was counted of the program inside it.
+    """The nodes of a program: the counts and the instruction of each, and the counts of its inner
+    program.
     """
 
     counted: Mapping[Apply, Counted]
@@ -110,7 +110,7 @@ class Ran(NamedTuple):
 
     @classmethod
     def of(cls, program: Program, tally: Any) -> Ran:
-        """Of a program and its tally; None: nothing was counted."""
+        """Collect the data of a program and its tally; None: without counts."""
         positions = {
             step.node: i
             for i, step in enumerate(program.instructions)
@@ -127,14 +127,14 @@ class Ran(NamedTuple):
 
 
 class _Pages:
-    """The graphs of a page; those inside ops follow the one they are in."""
+    """The graphs of a page; inner graphs follow the one that contains them."""
 
     def __init__(self) -> None:
         self.graphs: list[DrawnGraph] = []
         self._titles: set[str] = set()
 
     def add_function(self, f: Function) -> None:
-        """The graphs of a function, with what was counted of its instructions."""
+        """Add the graphs of a function, with the counts of its instructions."""
         tally = None if f.profiled is None else f.profiled.tally
         names = _output_names(f)
         self.add(AFTER, f.maker.fgraph.outputs, Ran.of(f.program, tally), names)
@@ -149,7 +149,7 @@ class _Pages:
         names: Sequence[str] = (),
         outside: Mapping[Variable, str] | None = None,
     ) -> str:
-        """A graph, and those inside it; its title, which may get a number."""
+        """Add a graph and its inner graphs; return its title, which may get a number."""
         title = self._unused(title)
         place = len(self.graphs)
         order = toposort(outputs)[-MOST_DRAWN:]
@@ -161,7 +161,7 @@ class _Pages:
             for i, ((inputs, inner), sources) in enumerate(graphs):
                 name = f"{title} / {shortened(str(node.op), LONGEST_LABEL)}"
                 inside = None
-                if node in ran.inner:  # the graph that was run, with what was counted
+                if node in ran.inner:  # the graph that ran, with its counts
                     tally = ran.inner[node]
                     program, inside = tally.program, Ran.of(tally.program, tally)
                     inputs, inner = _inputs_of(program), _outputs_of(program)
@@ -183,7 +183,7 @@ class _Pages:
 
 
 class _Drawn:
-    """One graph: its nodes in order."""
+    """A drawn graph: its nodes in order."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class _Drawn:
         self._edges: list[DrawnEdge] = []
 
     def graph(self, title: str, outputs: Sequence[Any], names: Sequence[str]) -> DrawnGraph:
-        """The drawing."""
+        """Return the drawing."""
         for node in self._order:
             for x in node.inputs:
                 self._edges.append(DrawnEdge(self._source(x), self._names[node], _edge_text(x)))
@@ -216,7 +216,9 @@ class _Drawn:
         return DrawnGraph(title, self._nodes, self._edges, measures)
 
     def _source(self, x: Variable) -> str:
-        """The id of what gives ``x``; a leaf gets its box when it is first needed."""
+        """Return the id of the box that ``x`` comes from; a leaf gets its box when it is first
+        needed.
+        """
         key = x if x.owner is None or x.owner not in self._names else x.owner
         if key not in self._names:
             self._names[key] = f"v{len(self._names)}"
@@ -267,7 +269,7 @@ class _Drawn:
 
 
 def generated_c(node: Apply) -> str:
-    """The C of the kernel that computes a node; empty if there is none."""
+    """Return the C of the kernel that computes a node; empty if there is none."""
     formula = formula_of(node)
     if formula is None:
         return ""
@@ -286,7 +288,7 @@ def _outputs_of(program: Program) -> list[Variable]:
 
 
 def _output_names(f: Function) -> list[str]:
-    """What each output is, where it is the new value of something; else empty."""
+    """Return, for each output, the variable it is the new value of, or an empty text."""
     maker = f.maker
     updated = [maker.inputs[i].name or str(maker.inputs[i].variable) for i in maker.updated]
     return [""] * maker.n_outputs + [f"new {name}" for name in updated]
@@ -309,7 +311,7 @@ def _leaf(name: str, x: Variable, outside: str) -> DrawnNode:
 
 
 def _value(value: Any) -> list[tuple[str, str]]:
-    """What is told of a value; of a sparse matrix its pattern, too."""
+    """Return rows that describe a value; of a sparse matrix also its pattern."""
     found = [("value", min_informative_str(value))]
     if is_sparse_value(value):
         found.append(("pattern", pattern_picture(value)))
@@ -321,7 +323,7 @@ def _edge_text(x: Variable) -> str:
 
 
 def _memory(node: Apply, counted: Counted | None) -> int | None:
-    """How many bytes the outputs take, by their types or as they were seen; None: nobody knows."""
+    """Return the bytes of the outputs, by their types or recorded shapes; None if not known."""
     seen: Sequence[Any] = [None] * len(node.outputs)
     if counted is not None and counted.variants:
         seen = counted.variants[0].outputs or seen

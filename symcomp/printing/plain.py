@@ -1,4 +1,4 @@
-"""pp: expressions as they would be written in Python."""
+"""pp: print expressions as they would be written in Python."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from symcomp.ops.determinant import Det
 from symcomp.ops.dimshuffle import DimShuffle
 from symcomp.ops.elemwise import Elemwise
 from symcomp.ops.index import IncSubtensor, Subtensor
+from symcomp.ops.index_pattern import ARRAY, FLAG, NEW, SYMBOL, Slice
 from symcomp.ops.inverse import MatrixInverse
 from symcomp.ops.join import Join
-from symcomp.ops.pattern import ARRAY, FLAG, NEW, SYMBOL, Slice
 from symcomp.ops.products import BatchedDot, Dot
 from symcomp.ops.reduce import ArgReduce, Reduce
 from symcomp.ops.shape import Reshape, Shape, ShapeI
@@ -27,12 +27,12 @@ from symcomp.printing.formulas import Formulas, Level, Rule, Text, is_negative
 from symcomp.printing.values import min_informative_str
 from symcomp.rewrite.views import number
 
-# So many elements of a constant are shown.
+# Elements of a constant that are shown
 FEW = 6
 
 
 def infix(sign: str, level: Level) -> Rule:
-    """Texts with a sign between them; they group from the left."""
+    """Return the rule of a binary operator, which groups from the left."""
 
     def rule(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
         first, *rest = parts
@@ -43,7 +43,7 @@ def infix(sign: str, level: Level) -> Rule:
 
 
 def prefix(sign: str) -> Rule:
-    """A sign before a text."""
+    """Return the rule of a prefix operator."""
 
     def rule(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
         return Text(sign + formulas.fit(parts[0], Level.SIGN), Level.SIGN)
@@ -52,7 +52,7 @@ def prefix(sign: str) -> Rule:
 
 
 def called(name: str) -> Rule:
-    """A function of the inputs."""
+    """Return the rule of a function of the inputs."""
     return lambda node, parts, formulas: Text(f"{name}({', '.join(p.text for p in parts)})")
 
 
@@ -89,7 +89,7 @@ def _reduced(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
 
 
 def index_text(node: Apply, parts: Sequence[Text]) -> str:
-    """The entries of an index expression; ``parts`` are what fills its places."""
+    """Return the entries of an index expression; ``parts`` fill its placeholders."""
     rest = iter(parts)
 
     def entry(part: object) -> str:
@@ -124,12 +124,12 @@ def _stacked(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
 
 
 def _along(name: str) -> Rule:
-    """A function of lines along an axis."""
+    """Return the rule of an along-axis function."""
     return lambda node, parts, formulas: Text(f"{name}({parts[0].text}, axis={node.op.axis})")
 
 
 def _counted(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
-    """Numbers from a start in steps."""
+    """Write arange as numbers from a start in steps."""
     start, step, n = node.inputs
     text = f"arange({parts[2].text})"
     if number(step) != 1:
@@ -155,7 +155,7 @@ def _otherwise(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
 
 
 def leaf(x: Variable) -> Text:
-    """A name, or a number."""
+    """Return a name, or a number."""
     if not isinstance(x, Constant) or x.name is not None:
         return Text(str(x))
     if not isinstance(x.data, np.ndarray):
@@ -165,7 +165,7 @@ def leaf(x: Variable) -> Text:
 
 
 def elements(array: np.ndarray) -> str:
-    """An array in brackets, or what is known of a larger one."""
+    """Return an array in brackets, or a description of a larger one."""
     few = array.ndim == 1 and array.size <= FEW
     return f"[{', '.join(map(str, array.tolist()))}]" if few else min_informative_str(array)
 
@@ -227,10 +227,10 @@ pprint = Formulas(SCALARS, OPS, _otherwise, leaf, _lines)
 
 
 def pp(*variables: Variable) -> str:
-    """Expressions as one would write them in Python.
+    """Return expressions as they would be written in Python.
 
-    What is long and used more than once gets a line and a name of its own; a variable with a name
-    is shown by it. ``pprint.assign(op, rule)`` says how an op is written.
+    A long expression that is used more than once gets a line and a name of its own; a named
+    variable is shown by its name. ``pprint.assign(op, rule)`` sets the rule of an op.
 
     Examples
     --------

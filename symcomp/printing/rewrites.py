@@ -1,4 +1,4 @@
-"""explain_rewrites: what rewriting did to the graph of a function."""
+"""explain_rewrites: report the rewrites of a function's graph."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from symcomp.core.output import written
 
 
 def explain_rewrites(f: Function, file: TextIO | str | None = None) -> Any:
-    """Tell what rewriting did to the graph of a compiled function.
+    """Report how rewriting changed the graph of a compiled function.
 
-    Phase by phase: each rule that fired with its reason, and for each firing the node, what took
-    its place, and the line of your program that made the node. ``config.optimizer_verbose`` prints
-    the same for every function when it is compiled.
+    Phase by phase: each rule that fired with its reason, and for each firing the node, its
+    replacement, and the line of your program that made the node. ``config.optimizer_verbose``
+    prints the same for every function when it is compiled.
 
     Parameters
     ----------
     f : Function
-        What ``function`` returned.
+        A compiled function.
     file : file object or "str", optional
-        Where to write, standard output if not given; ``"str"`` returns the text instead.
+        The file to write to, standard output if not given; ``"str"`` returns the text instead.
 
     Raises
     ------

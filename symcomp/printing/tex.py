@@ -1,4 +1,4 @@
-"""latex: expressions as formulas for TeX, as papers write them."""
+"""latex: print expressions as formulas for TeX, as in papers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GREEK = {
     "Omega",
 }  # fmt: skip
 SPECIAL = {"#", "$", "%", "&", "_", "{", "}"}
-# Functions that TeX has a word for.
+# Functions that are words in TeX
 WORDS = {
     "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "tan": "tan", "tanh": "tanh",
     "sinh": "sinh", "cosh": "cosh", "arcsin": "arcsin", "arccos": "arccos", "arctan": "arctan",
@@ -39,13 +39,14 @@ FOLDS = {"sum": r"\sum", "prod": r"\prod", "max": r"\max", "min": r"\min"}
 
 
 def escaped(text: str) -> str:
-    """Text without what TeX would read as a command."""
+    """Escape the special characters of TeX."""
     text = text.replace("\\", r"\backslash ").replace("~", r"\sim ").replace("^", r"\wedge ")
     return "".join(f"\\{c}" if c in SPECIAL else c for c in text)
 
 
 def symbol(name: str) -> str:
-    """A name as a symbol: Greek letters, and what follows ``_`` or is a number as a subscript.
+    """Return a name as a symbol: Greek letters, and as a subscript the part after ``_`` or a
+    number.
 
     Examples
     --------
@@ -61,17 +62,17 @@ def symbol(name: str) -> str:
 
 
 def operator(name: str) -> str:
-    """The name of a function."""
+    """Return the name of a function."""
     return f"\\{WORDS[name]}" if name in WORDS else rf"\operatorname{{{escaped(name)}}}"
 
 
 def applied(name: str, parts: Sequence[Text]) -> Text:
-    """A function of the inputs."""
+    """Return a function of the inputs."""
     return Text(rf"{name}\left({', '.join(part.text for part in parts)}\right)")
 
 
 def _product(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
-    """Numbers beside what they multiply; arrays with a sign, as it is no product of matrices."""
+    """Write numbers beside their factors; arrays with a sign, as it is no matrix product."""
     arrays = [
         x
         for x, part in zip(node.inputs, parts, strict=True)
@@ -96,7 +97,7 @@ def _power(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
 
 
 def _to(exponent: str) -> Rule:
-    """A fixed power."""
+    """Return the rule of a fixed power."""
     return lambda node, parts, formulas: Text(
         f"{{{formulas.fit(parts[0], Level.ATOM)}}}^{{{exponent}}}", Level.POWER
     )
@@ -107,7 +108,7 @@ def _root(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
 
 
 def _between(left: str, right: str) -> Rule:
-    """A text between two signs."""
+    """Return the rule of a text between two signs."""
     return lambda node, parts, formulas: Text(rf"\left{left}{parts[0].text}\right{right}")
 
 
@@ -144,14 +145,14 @@ def _part(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
 
 
 def _changed_part(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
-    """An array in which a part is another, or was added to."""
+    """Write an array in which a part is replaced or increased."""
     sign = r"\leftarrow" if node.op.set else r"\mathrel{+}="
     change = f"[{index_text(node, parts[2:])}] {sign} {parts[1].text}"
     return Text(f"{{{formulas.fit(parts[0], Level.ATOM)}}}_{{{change}}}")
 
 
 def _cast(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
-    """What it is of, unless it drops a fraction or an imaginary part."""
+    """Write the operand of a cast, unless it drops a fraction or an imaginary part."""
     old, new = node.inputs[0].type.dtype, node.outputs[0].type.dtype
     rounds = dtypes.is_discrete(new) and not dtypes.is_discrete(old)
     drops = dtypes.is_complex(old) and not dtypes.is_complex(new)
@@ -159,7 +160,7 @@ def _cast(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
 
 
 def _counted(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
-    """Numbers from a start in steps: the next, and how many."""
+    """Write arange: the first numbers, and how many."""
     start, step, n = (part.text for part in parts)
     first, second = number(node.inputs[0]), number(node.inputs[1])
     known = first is not None and second is not None
@@ -172,7 +173,7 @@ def _length(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
 
 
 def _filled(node: Apply, parts: Sequence[Text], formulas: Formulas) -> Text:
-    """An array of one number, which a formula takes for that number."""
+    """Write an array filled with one number as that number."""
     return parts[0]
 
 
@@ -263,11 +264,11 @@ _formulas = Formulas(SCALARS, OPS, _otherwise, _leaf, _lines, symbol, (r"\left("
 
 
 def latex(*variables: Variable) -> str:
-    """Expressions as a formula for TeX, without the dollars around it.
+    """Return expressions as a formula for TeX, without the dollars around it.
 
     Products of matrices stand side by side and elementwise products of arrays have a circled dot;
     broadcasting is left out, and so are casts that drop no fraction and no imaginary part.
-    Notebooks show expressions so.
+    Notebooks use this notation.
 
     Examples
     --------

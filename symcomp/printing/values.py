@@ -1,4 +1,4 @@
-"""Values and expressions in few words."""
+"""Short descriptions of values and expressions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from symcomp.core.tensor import describe_value
 from symcomp.core.tree import letters
 from symcomp.core.values import range_of
 
-# Arrays of more elements are described and not shown.
+# Arrays with more elements are described, not shown.
 MOST_ELEMENTS = 6
 
 
 def min_informative_str(obj: Any) -> str:
-    """Few words that tell a variable or a value from others.
+    """Return a short text that tells a variable or a value from others.
 
-    Of a variable, the expression that made it, down to named variables; what comes again is
-    ``<letter>``. Of an array its elements, if they are few, or its dtype, shape and range; of a
-    sparse matrix its density, too.
+    A variable is described by its expression, down to named variables; repeated parts are
+    ``<letter>``. An array by its elements, if they are few, or its dtype, shape and range; a sparse
+    matrix also by its density.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Profiles of compiled functions: what was counted, as text, data, traces and pages."""
+"""Profiles of compiled functions: counts, reported as text, data, traces and pages."""

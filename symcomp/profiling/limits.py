@@ -1,5 +1,5 @@
-"""What the machine can do at most: how fast it copies memory and multiplies matrices. Measured once
-and kept with the compiled kernels.
+"""Measure the limits of the machine: how fast it copies memory and multiplies matrices. The results
+are kept with the compiled kernels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from symcomp.codegen.driver import CompilerError, cache_directory
 
 # An array far larger than the caches, one that fits the second of them, and the order of matrices.
 LARGE, SMALL, ORDER = 64 * 2**20, 128 * 2**10, 384
-# The best of many short runs, as other processes may take the processor in between.
+# The best of many short runs, as other processes may interrupt some.
 SECONDS, REPEATS = 0.15, 5
 
 
@@ -44,11 +44,11 @@ class Limits(NamedTuple):
 
 @cache
 def limits() -> Limits:
-    """Those of this machine: measured when first asked for, which takes half a second."""
+    """Return the limits of this machine; measured on first use, which takes half a second."""
     try:
         path = cache_directory() / f"limits-{_key()}.json"
     except CompilerError:
-        return measure()  # nowhere to keep them
+        return measure()  # no directory to keep them in
     found = _read(path)
     if found is None:
         found = measure()
@@ -57,7 +57,7 @@ def limits() -> Limits:
 
 
 def measure() -> Limits:
-    """Measure them now."""
+    """Measure the limits now."""
     return Limits(
         _copying(LARGE), _copying(SMALL), _multiplying(np.float64), _multiplying(np.float32)
     )
@@ -81,7 +81,7 @@ def _multiplying(dtype: type) -> float:
 
 
 def _best(work: Callable[[], object]) -> float:
-    """The least seconds that it takes."""
+    """Return the least number of seconds that ``work`` takes."""
     found: list[float] = []
     began = time.perf_counter()
     while len(found) < REPEATS or time.perf_counter() - began < SECONDS:
@@ -92,7 +92,7 @@ def _best(work: Callable[[], object]) -> float:
 
 
 def _key() -> str:
-    """Changes with what the rates depend on."""
+    """Return a key of everything that the rates depend on."""
     processor = platform.processor()
     information = Path("/proc/cpuinfo")
     if information.exists():
@@ -105,7 +105,7 @@ def _key() -> str:
 
 
 def _read(path: Path) -> Limits | None:
-    """What was kept; None if there is nothing, or nothing that can be read."""
+    """Read kept limits; None if there are none, or the file is damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         return Limits(**{name: float(found[name]) for name in Limits._fields})
@@ -114,7 +114,7 @@ def _read(path: Path) -> Limits | None:
 
 
 def _write(path: Path, found: Limits) -> None:
-    """Keep them; under another name first, so that nobody reads a half."""
+    """Write limits to a temporary file and rename it, so that no process reads a partial file."""
     handle, name = tempfile.mkstemp(prefix="new-", dir=path.parent)
     with open(handle, "w", encoding="utf-8") as file:
         json.dump(found._asdict(), file)

@@ -1,4 +1,4 @@
-"""What a report says besides its tables: where time could be saved."""
+"""Remarks of a report: where time could be saved."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from symcomp.config import config
 from symcomp.profiling.profiled import Data
 from symcomp.profiling.text import duration, shortened
 
-# Less of the time is not worth a word.
+# A smaller share of the time gets no remark.
 WORTH = 0.02
 
 
 def notes(functions: Sequence[Data]) -> list[str]:
-    """Remarks on functions, the most important first."""
+    """Return remarks on functions, the most important first."""
     rows = [row for f in functions for row in (*f["instructions"], *_inside(f["programs"]))]
     found = [*_in_python(functions), *_refused(rows)]
     found += [*_small_dtypes(functions), *_overhead(functions)]
@@ -27,7 +27,7 @@ def _inside(programs: Iterable[Data]) -> Iterable[Data]:
 
 
 def _in_python(functions: Sequence[Data]) -> Iterable[str]:
-    """Instructions that Python does."""
+    """Remark on instructions that Python computes."""
     for function in functions:
         total = function["instruction_seconds"]
         rows = [row for row in function["instructions"] if row["ran_in"] == "Python"]
@@ -44,7 +44,7 @@ def _in_python(functions: Sequence[Data]) -> Iterable[str]:
 
 
 def _refused(rows: Iterable[Data]) -> Iterable[str]:
-    """Instructions that native code does, but not for these values."""
+    """Remark on instructions whose native code refuses these values."""
     for row in rows:
         native = row["ran_in"] not in ("Python", "program") and row["class"] != "claim"
         if row["in_python"] and native:
@@ -56,7 +56,7 @@ def _refused(rows: Iterable[Data]) -> Iterable[str]:
 
 
 def _small_dtypes(functions: Sequence[Data]) -> Iterable[str]:
-    """Values of float64 where floatX is smaller."""
+    """Remark on values of float64 where floatX is smaller."""
     if config.floatX == "float64":
         return
     for function in functions:
@@ -69,7 +69,7 @@ def _small_dtypes(functions: Sequence[Data]) -> Iterable[str]:
 
 
 def _overhead(functions: Sequence[Data]) -> Iterable[str]:
-    """Calls that do little."""
+    """Remark on calls that compute little."""
     for function in functions:
         seconds, inside = function["call_seconds"], function["instruction_seconds"]
         if function["calls"] > 100 and seconds and inside < 0.5 * seconds:

@@ -13,7 +13,7 @@ from symcomp.profiling.text import duration, shapes, shortened, size
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
-# Of longer programs only the instructions that took longest are drawn.
+# Of longer programs only the slowest instructions are drawn.
 MOST_DRAWN = 1500
 MEASURES = (
     Measure("time", duration),
@@ -27,7 +27,7 @@ MEASURES = (
 
 
 def as_page(data: Data, functions: Sequence[Profiled]) -> str:
-    """The page of the report ``data``, which is that of ``functions``."""
+    """Return the page of the report ``data`` on ``functions``."""
     graphs: list[DrawnGraph] = []
     tables: list[Table] = []
     titles: set[str] = set()
@@ -44,7 +44,7 @@ def as_page(data: Data, functions: Sequence[Profiled]) -> str:
 
 
 def _unused(title: str, titles: set[str]) -> str:
-    """The title, with a number if there is such a one already."""
+    """Return the title, with a number appended if it is taken."""
     found, k = title, 1
     while found in titles:
         k += 1
@@ -72,7 +72,7 @@ def _facts(data: Data) -> list[tuple[str, str]]:
 
 
 def _graphs(title: str, tally: Any, known: Data, titles: set[str]) -> list[DrawnGraph]:
-    """That of a program, and those of the programs that it runs."""
+    """Return the graph of a program, and those of the programs that it runs."""
     inner_titles: dict[int, str] = {}
     inner_graphs: list[DrawnGraph] = []
     inner = sorted(tally.inner.items(), key=lambda item: item[0][0])
@@ -86,7 +86,7 @@ def _graphs(title: str, tally: Any, known: Data, titles: set[str]) -> list[Drawn
 def _graph(
     title: str, program: Program, rows: Sequence[Data], inner_titles: dict[int, str]
 ) -> DrawnGraph:
-    """The instructions that do something, and what they read."""
+    """Return the graph of the instructions that compute, and their operands."""
     by_position = {row["position"]: row for row in rows}
     total = sum(row["seconds"] for row in rows) or 1.0
     drawn = _drawn(program, by_position)
@@ -116,7 +116,7 @@ def _graph(
 
 
 def _drawn(program: Program, rows: dict[int, Data]) -> list[int]:
-    """The instructions that are drawn, in their order."""
+    """Return the instructions that are drawn, in their order."""
     shown = [
         i
         for i, step in enumerate(program.instructions)
@@ -129,7 +129,7 @@ def _drawn(program: Program, rows: dict[int, Data]) -> list[int]:
 
 
 def _makers(program: Program, drawn: Iterable[int]) -> dict[int, list[str]]:
-    """For each slot the nodes that set it: several, where branches meet."""
+    """Return, for each slot, the nodes that set it: several if branches meet."""
     found: dict[int, list[str]] = {}
     for position in drawn:
         for slot in program.instructions[position].outputs:
@@ -138,7 +138,7 @@ def _makers(program: Program, drawn: Iterable[int]) -> dict[int, list[str]]:
 
 
 def _choices(program: Program, drawn: Sequence[int]) -> Iterator[DrawnEdge]:
-    """From the conditions to the values that they choose."""
+    """Yield edges from conditions to the values that they choose."""
     code = program.instructions
     moves = [i for i in drawn if code[i].opcode is Opcode.MOVE]
     for position in drawn:
@@ -150,12 +150,12 @@ def _choices(program: Program, drawn: Sequence[int]) -> Iterator[DrawnEdge]:
 
 
 def _given(program: Program) -> set[int]:
-    """The slots that no instruction sets."""
+    """Return the slots that no instruction sets."""
     return {*program.inputs, *program.constants}
 
 
 def _source(program: Program, slot: int) -> DrawnNode:
-    """An input or a constant."""
+    """Return the node of an input or a constant."""
     variable = program.variables[slot]
     kind = "constant" if slot in program.constants else "input"
     label = shortened(str(variable), 34) + f"\n{variable.type}"

@@ -1,4 +1,4 @@
-"""One function that is profiled: what counts, and what is needed to tell of it."""
+"""Profiled: a profiled function, its counters, and data for its report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from symcomp.core.spans import Span
 from symcomp.vm.program import Program
 
-# What reports are made of: dicts, lists, numbers and text.
+# Report data: dicts, lists, numbers and text.
 Data = dict[str, Any]
 
 
@@ -20,10 +20,10 @@ class Profiled:
     name : str
     program : Program
     tally : Tally
-        Of its instructions.
+        The counts of its instructions.
     calls : Calls
     spans : Span or None
-        The stages of compiling it; None if that was not watched.
+        The stages of compiling it; None if they were not timed.
     plans : callable
         Returns the program without storage plan, and the one without frees, too.
     """

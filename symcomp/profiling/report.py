@@ -1,4 +1,4 @@
-"""From counts to a report: plain data, of which texts and pages are made."""
+"""Turn counts into a report: plain data, from which text and pages are made."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 from symcomp.vm.tally import Counted, Variant
 
-# What is larger is read from memory, not from the cache.
+# Larger operands are read from memory, not from the cache.
 LARGE_WORK = 4 * 2**20
-# The word for each kind of native call; any other is C.
+# The word for each kind of native call; all others are "C".
 RAN_IN = {
     "kernel": "kernel",
     "product": "BLAS",
@@ -35,7 +35,7 @@ RAN_IN = {
 
 
 def function_data(profiled: Profiled) -> Data:
-    """All that is known of one function."""
+    """Return all data of one function."""
     instructions = rows(profiled.tally)
     return {
         "name": profiled.name,
@@ -52,7 +52,9 @@ def function_data(profiled: Profiled) -> Data:
 
 
 def memory(profiled: Profiled) -> Data:
-    """What a call needs, by the shapes that were seen; what did not run counts nothing."""
+    """Return the memory that a call needs, for the recorded shapes; instructions that did not run
+    count nothing.
+    """
     program = profiled.program
     shapes = _Shapes(seen_shapes(profiled.tally))
     freed, kept = profiled.plans()
@@ -87,13 +89,13 @@ def memory(profiled: Profiled) -> Data:
 
 
 class _Shapes(dict[Variable, tuple[int, ...]]):
-    """The shapes that were seen; what was not has no elements."""
+    """The recorded shapes; variables without one count as empty."""
 
     def __missing__(self, variable: Variable) -> tuple[int, ...]:
         return (0,)
 
     def bytes_of(self, variable: Variable) -> int:
-        """Of its elements."""
+        """Return the bytes of the elements of a variable."""
         if not isinstance(variable.type, TensorType):
             return 0
         size = 1
@@ -103,7 +105,7 @@ class _Shapes(dict[Variable, tuple[int, ...]]):
 
 
 def seen_shapes(tally: Any) -> dict[Variable, tuple[int, ...]]:
-    """The shapes of values, those most often timed."""
+    """Return the shapes of values that were timed most often."""
     found: dict[Variable, tuple[int, ...]] = {}
     for counted in tally.counted():
         step = tally.program.instructions[counted.position]
@@ -118,12 +120,12 @@ def seen_shapes(tally: Any) -> dict[Variable, tuple[int, ...]]:
 
 
 def usual(counted: Counted) -> Variant | None:
-    """The shapes that were timed most often."""
+    """Return the shapes that were timed most often."""
     return max(counted.variants, key=lambda v: v.timed, default=None)
 
 
 def rows(tally: Any) -> list[Data]:
-    """The instructions of a program that ran, in its order."""
+    """Return the instructions of a program that ran, in its order."""
     code, found = tally.program.instructions, []
     for counted in tally.counted():
         step = code[counted.position]
@@ -152,21 +154,21 @@ def rows(tally: Any) -> list[Data]:
 
 
 def _place(step: Instruction, kind: str | None) -> str:
-    """What does an instruction."""
+    """Return the name of the code that runs an instruction."""
     if step.node is not None and step.node.op.inner_graphs():
         return "program"
     return "machine" if kind is None else RAN_IN.get(kind, "C")
 
 
 def op_name(step: Instruction) -> str:
-    """What an instruction does, without its operands."""
+    """Return the name of the op of an instruction, without its operands."""
     if step.opcode is Opcode.CALL and step.node is not None:
         return str(step.node.op)
     return "claim" if step.claims else step.opcode.name.lower()
 
 
 def class_name(step: Instruction) -> str:
-    """The class of the op of an instruction."""
+    """Return the class of the op of an instruction."""
     if step.opcode is Opcode.CALL and step.node is not None:
         return type(step.node.op).__name__
     return op_name(step)
@@ -191,7 +193,7 @@ def _variant(step: Instruction, variant: Variant) -> Data:
 
 
 def _of_limit(step: Instruction, moved: int | None, count: int | None, each: float) -> float | None:
-    """The time that the machine would need at least, by its limits, as a part of the time taken."""
+    """Return the least time that the machine needs, by its limits, divided by the measured time."""
     if not each or not (moved or count):
         return None
     found = limits()
@@ -208,14 +210,15 @@ def _lists(shapes: Sequence[Any] | None) -> Any:
 
 
 def programs(tally: Any, outer_rows: Iterable[Data]) -> list[Data]:
-    """The programs that the instructions of ``outer_rows`` ran: the steps of loops, above all."""
+    """Return the programs that the instructions of ``outer_rows`` ran, mostly the steps of loops.
+    """
     outer = {row["position"]: row for row in outer_rows}
     found = []
     for (position, _), (_, inner) in sorted(tally.inner.items(), key=lambda item: item[0][0]):
         instructions = rows(inner)
         seconds = sum(row["seconds"] for row in instructions)
         row = outer[position]
-        # Of usual runs, as both ways to count see different interruptions.
+        # Times of usual runs: interruptions affect the two measurements differently.
         inside = sum(row["usual_seconds"] for row in instructions)
         found.append(
             {
@@ -245,7 +248,7 @@ def _stage(span: Span) -> Data:
 
 
 def grouped(instructions: Iterable[Data], key: str) -> list[Data]:
-    """Instructions put together by their op or class, those that took longest first."""
+    """Group instructions by their op or class, the slowest groups first."""
     found: dict[str, Data] = {}
     for row in instructions:
         group = found.setdefault(

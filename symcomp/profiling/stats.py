@@ -1,4 +1,4 @@
-"""ProfileStats: what is known of the compiling and the calls of one function or several."""
+"""ProfileStats: the profile of the compiling and the calls of one or more functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from symcomp.config import config
 from symcomp.lazy import lazy_module
 from symcomp.profiling.profiled import Data, Profiled
 
-# Of these, functions that are not profiled need nothing.
+# Functions that are not profiled need none of these.
 json = lazy_module("json")
 limits = lazy_module("symcomp.profiling.limits")
 notes = lazy_module("symcomp.profiling.notes")
@@ -37,7 +37,7 @@ class ProfileStats:
     ----------
     message : str or None
     functions : list of Profiled
-        What was counted, function by function.
+        The counts of each function.
 
     Examples
     --------
@@ -57,17 +57,17 @@ class ProfileStats:
 
     @property
     def calls(self) -> int:
-        """How many calls there were."""
+        """The number of calls."""
         return sum(f.calls.count for f in self.functions)
 
     @property
     def call_seconds(self) -> float:
-        """What all calls took, arguments and updates included."""
+        """The duration of all calls, arguments and updates included."""
         return sum(f.calls.seconds for f in self.functions)
 
     @property
     def compile_phases(self) -> list[tuple[str, float]]:
-        """The stages of compiling with their seconds; those within others follow them."""
+        """The stages of compiling with their seconds, each followed by its parts."""
         return [
             (span.name, span.seconds)
             for function in self.functions
@@ -80,7 +80,7 @@ class ProfileStats:
         self.functions.append(profiled)
 
     def __getstate__(self) -> Data:
-        """Counts belong to the functions of this process."""
+        """Return the state without counts, which belong to the functions of this process."""
         return {"message": self.message}
 
     def __setstate__(self, state: Data) -> None:
@@ -89,7 +89,7 @@ class ProfileStats:
     # -- reports
 
     def to_dict(self) -> Data:
-        """All that is known, as dicts, lists, numbers and text; times in seconds."""
+        """Return the profile as dicts, lists, numbers and text; times in seconds."""
         functions = [report.function_data(f) for f in self.functions]
         rows = [row for f in functions for row in f["instructions"]]
         return {
@@ -102,7 +102,7 @@ class ProfileStats:
         }
 
     def text(self, n: int = 20) -> str:
-        """The report as text, each table with its ``n`` first rows."""
+        """Return the report as text, each table with its ``n`` first rows."""
         return str(text.as_text(self.to_dict(), n))
 
     def summary(self, file: TextIO | None = None, n: int = 20) -> None:
@@ -113,22 +113,22 @@ class ProfileStats:
         file : text file, optional
             By default standard error.
         n : int
-            How many ops and instructions to list.
+            The number of ops and instructions to list.
         """
         (file or sys.stderr).write(self.text(n))
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write what ``to_dict`` gives as JSON."""
+        """Write the result of ``to_dict`` as JSON."""
         _write(path, json.dumps(self.to_dict(), indent=1))
 
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write when what ran: compiling, and the last calls that were timed, in the format that
-        chrome://tracing and https://ui.perfetto.dev show.
+        """Write the time line of compiling, and of the last calls that were timed, in the format
+        that chrome://tracing and https://ui.perfetto.dev show.
         """
         _write(path, json.dumps(trace.chrome_trace(self.message or "functions", self.functions)))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page that needs nothing else: the graph coloured by time, and all tables."""
+        """Write a self-contained page: the graph coloured by time, and all tables."""
         _write(path, page.as_page(self.to_dict(), self.functions))
 
 
@@ -150,12 +150,12 @@ def printed_at_exit(profile: ProfileStats) -> ProfileStats:
 
 
 def profiles_at_exit() -> list[ProfileStats]:
-    """The profiles that are printed when Python ends."""
+    """Return the profiles that are printed when Python ends."""
     return list(_printed_at_exit)
 
 
 def text_at_exit(profiles: list[ProfileStats]) -> str:
-    """The profiles of functions that were called, and what they took together."""
+    """Return the profiles of functions that were called, and their total."""
     called = [profile for profile in profiles if profile.calls]
     parts = [profile.text() for profile in called]
     if len(called) > 1:
@@ -163,7 +163,7 @@ def text_at_exit(profiles: list[ProfileStats]) -> str:
         for profile in called:
             together.functions += profile.functions
         data = together.to_dict()
-        # Each function has told its own already.
+        # Each function has reported its own at exit already.
         for function in data["functions"]:
             function |= {"instructions": [], "programs": [], "memory": None, "compile": None}
         parts.append(text.as_text(data))

@@ -1,4 +1,4 @@
-"""The report as text."""
+"""Print the report as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ RULE = "-" * 78
 
 
 def as_text(data: Data, n: int = 20) -> str:
-    """The report of one function or several as text, with the ``n`` first rows of each table."""
+    """Return the report of one or more functions as text, with the ``n`` first rows of each table.
+    """
     lines = [f"Profile of {data['title']}", "=" * 78]
     for function in data["functions"]:
         lines += _calls(function, several=len(data["functions"]) > 1)
@@ -37,7 +38,7 @@ def as_text(data: Data, n: int = 20) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time with three digits and its unit."""
+    """Return a time with three digits and its unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
@@ -45,7 +46,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes with its unit."""
+    """Return a number of bytes with its unit."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
             return f"{count / scale:.3g} {unit}"
@@ -53,7 +54,7 @@ def size(count: float) -> str:
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """The text, its middle left out if it is long."""
+    """Return the text, shortened in the middle if it is long."""
     if len(text) <= longest:
         return text
     head = (longest - 3) * 2 // 3
@@ -133,7 +134,9 @@ def _rest(groups: Sequence[Data], total: float) -> list[str]:
 
 
 def _ran_in(row: Data) -> str:
-    """What did it, how often Python had to, and how often it was not optimized yet."""
+    """Return what ran an instruction, how often Python had to, and how often it was not optimized
+    yet.
+    """
     places = row["ran_in"]
     text = "/".join([places] if isinstance(places, str) else places)
     if row["in_python"] and text not in ("Python", "program"):
@@ -164,7 +167,7 @@ def _instructions(title: str, rows: Sequence[Data], n: int, indent: str = "") ->
 
 
 def _share(variant: Data | None) -> str:
-    """How near the machine's limits it is."""
+    """Return how near to the machine's limits a run is."""
     if variant is None or variant["of_limit"] is None:
         return "-"
     return f"{100 * variant['of_limit']:.0f} %"
@@ -177,7 +180,7 @@ def _rate(variant: Data | None, name: str) -> str:
 
 
 def _details(row: Data) -> Iterable[str]:
-    """Shapes, and the user's line."""
+    """Yield shapes, and the user's line."""
     several = len(row["variants"]) > 1
     for variant in row["variants"]:
         text = f"{shapes(variant['inputs'])} -> {shapes(variant['outputs'])}"
@@ -189,7 +192,7 @@ def _details(row: Data) -> Iterable[str]:
 
 
 def shapes(known: Any) -> str:
-    """Shapes as text."""
+    """Return shapes as text."""
     if known is None:
         return "other shapes"
     return ", ".join("-" if s is None else "x".join(map(str, s)) or "scalar" for s in known)

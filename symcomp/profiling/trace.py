@@ -18,7 +18,7 @@ PROCESS, COMPILING = 1, 0
 
 
 def chrome_trace(title: str, functions: Iterable[Profiled]) -> Data:
-    """The events, complete ones ("X"), in microseconds."""
+    """Return the events, complete ones ("X"), in microseconds."""
     threads: dict[int, int] = {}
     found = [_name("process_name", COMPILING, f"symcomp: {title}")]
     found.append(_name("thread_name", COMPILING, "compiling"))
@@ -35,7 +35,7 @@ def chrome_trace(title: str, functions: Iterable[Profiled]) -> Data:
 
 
 def _instructions(tally: Any, threads: dict[int, int]) -> Iterator[Data]:
-    """Those of a program, and of the programs that they ran."""
+    """Yield the instructions of a program, and of the programs that they ran."""
     code = tally.program.instructions
     for event in tally.events():
         step = code[event.position]

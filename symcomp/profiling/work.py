@@ -1,9 +1,10 @@
-"""What an instruction has to do for values of given shapes: bytes to move, operations to compute.
+"""The least work of an instruction for values of given shapes: bytes to move, operations to
+compute.
 
-Bytes are those that any way of computing it must read and write: each operand once; of what is
-indexed, only the part. Operations are counted where they are known: 2 m n k for products, and for
-elementwise expressions and reductions each scalar function once for each element, whatever it
-costs.
+Bytes count only the data that any implementation must read and write: each operand once; of an
+indexed operand, only the part. Operations are counted where they are known: 2 m n k for products;
+for elementwise expressions and reductions each scalar function once for each element, whatever its
+cost.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from symcomp.ops.alloc import Alloc
 from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.cholesky import Cholesky
 from symcomp.ops.determinant import Det, SLogDet
-from symcomp.ops.formula import LINE_OPS, Formula, folded_axes
+from symcomp.ops.formula import AXIS_FUNCTIONS, Formula, folded_axes
 from symcomp.ops.index import IncSubtensor, Subtensor
 from symcomp.ops.inverse import MatrixInverse
 from symcomp.ops.products import BatchedDot, Dot
@@ -30,7 +31,7 @@ from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 from symcomp.vm.tally import Shapes
 
-# The factors of products, by their positions among the inputs.
+# Positions of the factors of products among the inputs.
 FACTORS: dict[type, tuple[int, int]] = {
     Dot: (0, 1),
     BatchedDot: (0, 1),
@@ -40,7 +41,7 @@ FACTORS: dict[type, tuple[int, int]] = {
     Gemv: (2, 3),
     Ger: (2, 3),
 }
-# Operations of square matrices, in cubes of their order (Golub and Van Loan, Matrix Computations).
+# Operations on square matrices, in cubes of their order (Golub and Van Loan, Matrix Computations).
 CUBES: dict[type, float] = {
     Cholesky: 1 / 3,
     Det: 2 / 3,
@@ -49,7 +50,7 @@ CUBES: dict[type, float] = {
     StableInverse: 2.0,
     StableSLogDet: 2 / 3,
 }
-# Of systems, by the structure of the matrix, before right sides are solved for.
+# Operations on systems, by the structure of the matrix, without those for right sides.
 CUBES_OF_SYSTEMS = {
     "general": 2 / 3,
     "hermitian": 1 / 3,
@@ -58,18 +59,18 @@ CUBES_OF_SYSTEMS = {
     "symmetric": 1 / 3,
     "upper_triangular": 0.0,
 }
-# A function of lines is a maximum, a difference, an exponential, a sum and a quotient.
+# An along-axis function is a maximum, a difference, an exponential, a sum and a quotient.
 LINE_OPERATIONS = 5
 
 
 def bytes_moved(step: Instruction, inputs: Shapes | None, outputs: Shapes | None) -> int | None:
-    """The bytes that an instruction has to read and write; None where that is not known.
+    """Return the bytes that an instruction must read and write; None if not known.
 
     Parameters
     ----------
     step : Instruction
     inputs, outputs : tuple of shapes
-        Of its values, None for what is no array. Both None: various.
+        The shapes of its values, None for values that are no arrays. Both None: various shapes.
     """
     if inputs is None or outputs is None or step.claims:
         return None
@@ -98,7 +99,7 @@ def _moved(node: Apply, read: list[int], written: list[int]) -> int:
 
 
 def operations(node: Apply | None, inputs: Shapes | None, outputs: Shapes | None) -> int | None:
-    """How many operations of numbers a node takes; None where that is not known."""
+    """Return the number of arithmetic operations of a node; None if not known."""
     if node is None or inputs is None or outputs is None or None in outputs:
         return None
     kind = type(node.op)
@@ -115,7 +116,7 @@ def operations(node: Apply | None, inputs: Shapes | None, outputs: Shapes | None
 
 
 def _products(node: Apply, factors: Sequence[Any], result: Any) -> int | None:
-    """2 b m n k, from the sizes b m k, b k n and b m n."""
+    """Return 2 b m n k, from the sizes b m k, b k n and b m n."""
     if any(shape is None for shape in (*factors, result)):
         return None
     batched = isinstance(node.op, BatchedDot | BatchedGemm)
@@ -125,13 +126,13 @@ def _products(node: Apply, factors: Sequence[Any], result: Any) -> int | None:
 
 
 def _system(op: Solve, a: Any, b: Any) -> int:
-    """A decomposition, and an elimination with each triangle for each right side."""
+    """Count a decomposition, and an elimination with each triangle for each right side."""
     eliminated = _size(b) * a[-1] * (1 if op.is_triangular else 2)
     return round(CUBES_OF_SYSTEMS[op.A_structure] * _size(a) * a[-1]) + eliminated
 
 
 def _elements(formula: Formula, inputs: Sequence[tuple[int, ...]]) -> int:
-    """The steps of a formula, each as often as it has elements."""
+    """Count the steps of a formula, each once for each of its elements."""
     shapes = list(inputs)
     rank = len(shapes[0])
     shapes += [(1,) * rank] * len(formula.literals)
@@ -140,7 +141,7 @@ def _elements(formula: Formula, inputs: Sequence[tuple[int, ...]]) -> int:
         arguments = [shapes[a] for a in step.arguments]
         # Lengths are equal, or 1.
         shape = tuple(max(n) if 0 not in n else 0 for n in zip(*arguments, strict=True))
-        weight = LINE_OPERATIONS if isinstance(step.function, LINE_OPS) else 1
+        weight = LINE_OPERATIONS if isinstance(step.function, AXIS_FUNCTIONS) else 1
         total += weight * prod(shape)
         axes = folded_axes(step.function)
         shapes.append(tuple(1 if a in axes else n for a, n in enumerate(shape)))
@@ -152,7 +153,7 @@ def _size(shape: Any) -> int:
 
 
 def _itemsize(copier: Any) -> int:
-    """Of the elements that the copier of a type copies."""
+    """Return the itemsize of the dtype that a type's copier copies."""
     kind = getattr(copier, "__self__", None)
     return kind.numpy_dtype.itemsize if isinstance(kind, TensorType) else 0
 

@@ -1,4 +1,4 @@
-"""What the sampler needs of a PyMC model: its density as a graph, starts, and values of draws."""
+"""Models of PyMC for the sampler: the density as a graph, starts, and values of draws."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Density:
         self._graph = Graph([joined], [logp, pytensor.grad(logp, joined)], [checks])
 
     def __call__(self, position: Any) -> tuple[Any, Any]:
-        """The log density and its gradient at a vector of symcomp's."""
+        """Return the log density and its gradient at a vector of symcomp's."""
         logp, gradient = self._graph(position)
         return logp, gradient
 
@@ -73,7 +73,7 @@ class Density:
     def starts(
         self, evaluate: Any, initvals: Any, seeds: Sequence[int], jitter: bool, retries: int
     ) -> list[np.ndarray]:
-        """A start for each seed, with a finite log density if one was found.
+        """Return a start for each seed, with a finite log density if one was found.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class Density:
         return [self._raveled(point).data for point in points]
 
     def values(self, draws: np.ndarray, names: Sequence[str] | None) -> dict[str, np.ndarray]:
-        """The variables and deterministics of draws, (chains, draws, size).
+        """Compute the variables and deterministics of draws, (chains, draws, size).
 
         Parameters
         ----------

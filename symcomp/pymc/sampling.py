@@ -164,7 +164,7 @@ class _Runs:
         self._stop = Event()
 
     def all(self, chains: Sequence[Chain], cores: int, progressbar: bool) -> list[Any]:
-        """The positions and statistics of all draws of each chain."""
+        """Return positions and statistics of all draws of each chain."""
         with _progress(progressbar, len(chains), self._tune + self._draws) as show:
             with ThreadPoolExecutor(min(cores, len(chains))) as pool:
                 waiting = [
@@ -229,7 +229,7 @@ def _inference_data(
     keep_warmup: bool,
     seconds: float,
 ) -> Any:
-    """The draws of all chains, as ArviZ wants them."""
+    """Arrange the draws of all chains as ArviZ wants them."""
     positions = np.stack([p for p, _ in found])
     statistics = {TITLES.get(k, k): np.stack([s[k] for _, s in found]) for k in found[0][1]}
     parts = {"": slice(tune, None)} | ({"warmup_": slice(tune)} if keep_warmup else {})

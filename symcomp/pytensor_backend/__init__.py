@@ -22,6 +22,7 @@ from symcomp.pytensor_backend.dispatch import translate  # noqa: E402
 from symcomp.pytensor_backend.linker import SymcompLinker  # noqa: E402
 from symcomp.pytensor_backend.mode import (  # noqa: E402
     SYMCOMP,
+    cfunc,
     compiled_of,
     fallbacks,
     function_of,
@@ -32,6 +33,6 @@ from symcomp.pytensor_backend.mode import (  # noqa: E402
 register()
 
 __all__ = [
-    "SYMCOMP", "SymcompLinker", "compiled_of", "control", "fallbacks", "function_of", "indexing",
-    "linalg", "profiled", "random", "scalar", "scan", "shape", "translate",
+    "SYMCOMP", "SymcompLinker", "cfunc", "compiled_of", "control", "fallbacks", "function_of",
+    "indexing", "linalg", "profiled", "random", "scalar", "scan", "shape", "translate",
 ]  # fmt: skip

@@ -37,7 +37,7 @@ def _lazy_ifelse(op: Any, node: Any, condition: Any, *args: Any) -> Any:
 
 
 def _chosen(condition: Any, yes: Any, no: Any) -> list[Any]:
-    """The values of one branch, of which alone what it needs is computed."""
+    """Choose a branch; only nodes that it needs are computed."""
     truth = condition if condition.dtype == "bool" else T.neq(condition, 0)
     flat = Choice(sum(len(parts_of(x)) for x in yes))(
         truth,

@@ -55,7 +55,7 @@ def translate(op: Any, node: Any, *args: Any) -> Any:
     Returns
     -------
     TensorVariable, Stream or Variable, or a sequence of them
-        One for each output; dtype and static shape are made those that PyTensor expects.
+        One for each output; dtype and static shape are then brought to PyTensor's.
     """
     return NotImplemented
 
@@ -79,7 +79,7 @@ def convert(inputs: Sequence[Any], outputs: Sequence[Any], order: Iterable[Any],
     ----------
     inputs, outputs : sequence of pytensor.graph.basic.Variable
     order : iterable of pytensor.graph.basic.Apply
-        The nodes between, each after those that it needs.
+        The nodes between, each after the nodes that it needs.
     given : sequence of TensorVariable, Stream or Variable
         What stands for ``inputs``.
 
@@ -116,7 +116,7 @@ def graph_of(fgraph: Any, given: Sequence[Any]) -> Any:
 
 
 def constant_of(v: Any) -> Any:
-    """What stands for a constant of PyTensor."""
+    """Return a constant that stands for one of PyTensor."""
     if is_tensor(v.type):
         return constant(np.asarray(v.data, v.type.dtype))
     if streams.get() and is_generator(v.type):
@@ -165,7 +165,7 @@ _LIBRARIES = tuple(
 
 
 def source_of(node: Any) -> Source | None:
-    """The user's line that made a node of PyTensor: the last outside of PyTensor and PyMC."""
+    """Find the user's line that made a node: the last outside of PyTensor and PyMC."""
     for out in node.outputs:
         for trace in getattr(out.tag, "trace", None) or ():
             frames = [f for f in trace if not f[0].startswith(_LIBRARIES)] or list(trace)
@@ -176,7 +176,7 @@ def source_of(node: Any) -> Source | None:
 
 
 def variable_of(v: Any) -> Any:
-    """A new input that stands for a variable of PyTensor."""
+    """Return a new input that stands for a variable of PyTensor."""
     parts = [kind.make_variable(v.name) for kind in types_of(v.type, streams.get())]
     return joined(v.type, parts, streams.get())
 

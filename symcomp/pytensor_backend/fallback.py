@@ -27,7 +27,7 @@ _noted: set[str] = set()
 
 
 def title_of(op: Any) -> str:
-    """A short name of an op of PyTensor: its class, and that of what it applies."""
+    """Name an op of PyTensor briefly: by its class, and the class of the op that it applies."""
     inner = getattr(op, "core_op", None) or getattr(op, "scalar_op", None)
     outer = type(op).__name__
     return outer if inner is None else f"{outer}[{type(inner).__name__}]"
@@ -70,7 +70,7 @@ class Perform(Op):
         return self._positions(getattr(self.op, "destroy_map", {}))
 
     def _positions(self, given: dict[int, Sequence[int]]) -> dict[int, tuple[int, ...]]:
-        """A map of PyTensor's positions as one of symcomp's; Streams share nothing."""
+        """Turn a map of PyTensor's positions into one of symcomp's; Streams share no memory."""
         ins, outs = self._starts(self.node.inputs), self._starts(self.node.outputs)
         found = {}
         for j, places in given.items():
@@ -103,7 +103,7 @@ class Perform(Op):
         return tuple(found)
 
     def _given(self, values: Sequence[Any]) -> list[Any]:
-        """What PyTensor's ``perform`` expects for each input."""
+        """Return the values of inputs as PyTensor's ``perform`` expects them."""
         given, rest = [], iter(values)
         for v in self.node.inputs:
             if self.streams and is_generator(v.type):
@@ -115,7 +115,7 @@ class Perform(Op):
         return given
 
     def _checked(self, z: Any, v: Any, place: int, values: Sequence[Any]) -> Any:
-        """The value of an output, as an array that shares memory only where ``view_map`` says."""
+        """Return an output's value as an array that shares memory only as ``view_map`` says."""
         if not is_tensor(v.type):
             return z
         z = np.asarray(z)

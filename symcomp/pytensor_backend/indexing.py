@@ -18,7 +18,7 @@ from symcomp.pytensor_backend.types import is_tensor
 
 
 def _key(op: Any, node: Any, indices: Any) -> tuple[Any, ...] | None:
-    """What stands in the brackets; None if a part of it is a slice that is a variable."""
+    """Return the index in the brackets; None if a part of it is a slice that is a variable."""
     first = len(node.inputs) - len(indices)
     if not all(is_tensor(v.type) for v in node.inputs[first:]):
         return None
@@ -51,7 +51,7 @@ def _inc_subtensor(op: Any, node: Any, x: Any, y: Any, *indices: Any) -> Any:
 
 
 def _is_whole_mask(x: Any, y: Any, key: tuple[Any, ...]) -> bool:
-    """Whether elements where one mask is true get one value, or a part of it for later axes."""
+    """Tell whether elements where a mask is true get one value, or a part of it for later axes."""
     return len(key) == 1 and y.ndim <= x.ndim - key[0].ndim
 
 

@@ -177,7 +177,7 @@ for _kind in ROWS:
 
 @translate.register(Blockwise)
 def _blockwise(op: Any, node: Any, *args: Any) -> Any:
-    """An op along a stack: its own function for stacks, or a loop over what it does to one."""
+    """Translate an op along a stack: by a function for stacks, or a loop over its elements."""
     core = op.core_op
     if type(core) in ROWS:
         made = ROWS[type(core)](core, *args)
@@ -197,7 +197,7 @@ def _blockwise(op: Any, node: Any, *args: Any) -> Any:
 
 
 def _stack_lengths(args: Any, batch: int) -> list[Any]:
-    """The lengths of a stack, each that of an input whose axis is not stretched."""
+    """Return the lengths of a stack, each of an input whose axis is not stretched."""
     lengths: list[Any] = []
     for axis in range(batch):
         found = [x for x in args if x.type.shape[axis] != 1]

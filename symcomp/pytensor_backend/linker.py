@@ -11,6 +11,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.link.basic import JITLinker
 from pytensor.scalar.basic import ScalarType
 
+from symcomp.compile.c_function import CFunction
 from symcomp.compile.callable import Function
 from symcomp.compile.function import function
 from symcomp.core.walk import toposort
@@ -51,11 +52,11 @@ class SymcompLinker(JITLinker):
         super().__init__(*args, **kwargs)
 
     def clone(self, allow_gc: bool | None = None) -> SymcompLinker:
-        """A linker like this one."""
+        """Return a linker like this one."""
         return type(self)(allow_gc=allow_gc, mode=self.mode, profile=self.profile)
 
     def accept(self, fgraph: Any, no_recycling: Any = None, profile: Any = None) -> Any:
-        """This linker, or one like it, with a graph to compile."""
+        """Return this linker, or one like it, with a graph to compile."""
         if self.fgraph is not None and self.fgraph is not fgraph:
             return self.clone(self.allow_gc).accept(fgraph, no_recycling, profile)
         return super().accept(fgraph, no_recycling, profile)
@@ -68,27 +69,29 @@ class SymcompLinker(JITLinker):
         return Compiled(fgraph, self.mode, self.profile, known)
 
     def jit_compile(self, fn: Compiled) -> Compiled:
-        """It is compiled already."""
+        """Return the graph, which is compiled already."""
         return fn
 
     def create_thunk_inputs(self, storage_map: Any) -> list[Any]:
-        """The cells of the inputs."""
+        """Return the cells of the inputs."""
         return [storage_map[v] for v in self.fgraph.inputs]
 
     def create_jitable_thunk(
         self, compute_map: Any, order: Any, input_storage: Any, output_storage: Any,
         storage_map: Any,
     ) -> tuple[list[Any], list[Any], Compiled]:  # fmt: skip
-        """The one thunk of the graph.
+        """Return the one thunk of the graph.
 
         Errors come as symcomp raises them, with the variable of PyTensor and the user's line.
         """
         compiled = self.fgraph_convert(self.fgraph, input_storage)
         inputs = self.create_thunk_inputs(storage_map)
         outputs = [storage_map[v] for v in self.fgraph.outputs]
+        run = compiled.direct
 
         def thunk() -> None:
-            for cell, value in zip(outputs, compiled(*[x[0] for x in inputs]), strict=True):
+            # There are as many results as cells; a strict zip takes longer.
+            for cell, value in zip(outputs, run(*[x[0] for x in inputs]), strict=False):
                 cell[0] = value
 
         thunk.inputs, thunk.outputs, thunk.lazy = inputs, outputs, False  # type: ignore[attr-defined]
@@ -128,6 +131,11 @@ class Compiled:
         found = self._with_streams or self._with_objects
         assert found is not None
         return found
+
+    @property
+    def direct(self) -> Callable[..., Sequence[Any]]:
+        """The function itself if PyTensor's values are symcomp's, else this object."""
+        return self.function if self._plain else self
 
     def __call__(self, *values: Any) -> Sequence[Any]:
         if self._plain:
@@ -179,8 +187,14 @@ class Compiled:
             trust_input=True,
         )
 
+    def cfunc(self, values: Sequence[Any], fixed: Sequence[int]) -> CFunction:
+        """Return the graph as a function of C, without the inputs that are ``fixed``."""
+        if not self._plain:
+            raise TypeError("cfunc: only arrays can be passed from C, no generators or numbers")
+        return self.function.cfunc(*values, fixed=fixed)
+
     def fallbacks(self) -> dict[str, int]:
-        """How many nodes of each kind are computed by PyTensor's ``perform``."""
+        """Count the nodes of each kind that PyTensor's ``perform`` computes."""
         found: dict[str, int] = {}
         for node in nodes_of(self.function.maker.fgraph):
             if isinstance(node.op, Perform):
@@ -190,7 +204,7 @@ class Compiled:
 
 
 def nodes_of(graph: Any) -> Any:
-    """The nodes of a graph, and of the graphs in them."""
+    """Yield the nodes of a graph, and of the graphs in them."""
     pending = [graph.toposort()]
     while pending:
         for node in pending.pop():
@@ -215,12 +229,12 @@ def _array(v: Any, x: Any) -> Any:
 
 
 def _value(v: Any, x: Any) -> Any:
-    """A result as PyTensor expects it: a number where its type is one."""
+    """Return a result as PyTensor expects it: a number where its type is one."""
     return x[()] if isinstance(v.type, ScalarType) else x
 
 
 def _source_of(v: Any, inputs: Sequence[Any]) -> int | None:
-    """The input whose generator an output goes on with."""
+    """Find the input whose generator an output goes on with."""
     if not is_generator(v.type):
         return None
     position = {x: i for i, x in enumerate(inputs)}

@@ -1,4 +1,4 @@
-"""The mode "SYMCOMP": PyTensor's rewrites, but those that only other linkers need."""
+"""The mode "SYMCOMP": PyTensor's rewrites, without rewrites for other linkers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytensor
 from pytensor.compile.mode import Mode, predefined_linkers, predefined_modes, register_linker
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
+from symcomp.compile.c_function import CFunction
 from symcomp.compile.callable import Function
 from symcomp.pytensor_backend.linker import Compiled, SymcompLinker
 
@@ -72,6 +73,49 @@ def fallbacks(f: Any) -> dict[str, int]:
     return compiled_of(f).fallbacks()
 
 
+def cfunc(f: Any, *examples: Any) -> CFunction:
+    """Return a function of PyTensor as one of C; see ``symcomp.Function.cfunc``.
+
+    Parameters
+    ----------
+    f : pytensor.compile.executor.Function
+        Compiled in mode SYMCOMP, without updates. Shared variables keep the values that they have
+        now.
+    *examples
+        A value for each input, of the shape that it will always have.
+
+    Raises
+    ------
+    TypeError
+        If the function has updates, or inputs and outputs that are no arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pytensor
+    >>> import pytensor.tensor as pt
+    >>> import symcomp.pytensor_backend as backend
+    >>> x = pt.dvector("x")
+    >>> f = pytensor.function([x], [(x ** 2).sum(), 2 * x], mode="SYMCOMP")
+    >>> backend.cfunc(f, np.zeros(3))
+    <CFunction (float64[3]) -> (float64[], float64[3])>
+    """
+    compiled = compiled_of(f)
+    if any(spec.update is not None for spec in f.maker.inputs):
+        raise TypeError(
+            "cfunc: the function has updates, which a caller in C cannot apply: return the new "
+            "values as outputs"
+        )
+    explicit = [i for i, spec in enumerate(f.maker.inputs) if not spec.implicit]
+    if len(examples) != len(explicit):
+        raise TypeError(f"cfunc: got {len(examples)} examples for {len(explicit)} inputs")
+    values = [cell.value for cell in f.input_storage]
+    for i, example in zip(explicit, examples, strict=True):
+        values[i] = example
+    fixed = [i for i in range(len(values)) if i not in explicit]
+    return compiled.cfunc(values, fixed)
+
+
 def profiled(profile: Any = True) -> Mode:
     """Return a mode like SYMCOMP whose functions are measured, instruction by instruction.
 
@@ -83,4 +127,7 @@ def profiled(profile: Any = True) -> Mode:
     return Mode(SymcompLinker(profile=profile), QUERY)
 
 
-__all__ = ["SYMCOMP", "compiled_of", "fallbacks", "function_of", "profiled", "pytensor", "register"]
+__all__ = [
+    "SYMCOMP", "cfunc", "compiled_of", "fallbacks", "function_of", "profiled", "pytensor",
+    "register",
+]  # fmt: skip

@@ -58,7 +58,7 @@ def _not_negative(title: str, x: Any) -> Any:
 
 
 def _row(name: str, dtype: str = "float64") -> Callable[..., Pair]:
-    """A draw of NumPy's method of that name."""
+    """Draw by NumPy's method of that name."""
 
     def function(state: Any, lengths: Any, *parameters: Any) -> Pair:
         return draw(state, name, lengths, dtype, *parameters)
@@ -115,7 +115,7 @@ def _beta_binomial(state: Any, lengths: Any, n: Any, a: Any, b: Any) -> Pair:
 
 
 def _categorical(state: Any, lengths: Any, p: Any) -> Pair:
-    """The first outcome up to which the probabilities add up to at least a uniform number."""
+    """Draw the first outcome up to which probabilities add up to a uniform number or more."""
     after, u = draw(state, "standard_uniform", lengths, "float64")
     below = T.lt(T.cumsum(p, axis=-1), T.dimshuffle(u, *range(u.ndim), "x"))
     return after, T.sum(below, axis=-1)
@@ -166,12 +166,12 @@ def _random_variable(op: Any, node: Any, stream: Any, size: Any, *parameters: An
 
 
 def _batch_shape(x: Any, core: int) -> Any:
-    """A parameter without the axes of one draw, of which only the lengths count."""
+    """Return a parameter without the axes of one draw, of which only the lengths count."""
     return x if core == 0 else x[(..., *[0] * core)]
 
 
 def _ready(x: Any, core: int, lengths: list[Any], sized: bool) -> Any:
-    """A parameter with all axes of the draw, stretched if that is not known to be needless."""
+    """Give a parameter all axes of the draw, stretched if that is not known to be needless."""
     x = with_rank(x, len(lengths) + core)
     x = x if x.dtype in ("int64", "float64") else cast_to(x, _wide(x.dtype))
     if not sized or all(n is not None for n in x.type.shape[: len(lengths)]):
@@ -181,5 +181,5 @@ def _ready(x: Any, core: int, lengths: list[Any], sized: bool) -> Any:
 
 
 def _wide(dtype: str) -> str:
-    """The dtype in which NumPy takes a parameter."""
+    """Return the dtype in which NumPy takes a parameter."""
     return "float64" if dtype.startswith("float") else "int64"

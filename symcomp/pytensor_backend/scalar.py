@@ -129,7 +129,7 @@ def _dimshuffle(op: Any, node: Any, x: Any) -> Any:
 
 
 def _bits(function: Row, whole: Row) -> Row:
-    """A reduction of truth values, and of nothing else."""
+    """Return a reduction of truth values alone."""
 
     def row(x: Any, axes: Any, out: str) -> Any:
         return whole(x, axis=axes) if x.dtype == "bool" or out == "bool" else NotImplemented
@@ -138,7 +138,7 @@ def _bits(function: Row, whole: Row) -> Row:
 
 
 def _of_dtype(name: str) -> Row:
-    """A sum or product, added up in the dtype that PyTensor adds up in."""
+    """Return a sum or product, added up in the dtype that PyTensor adds up in."""
     function = getattr(T, name)
     return lambda x, axes, out: function(cast_to(x, out), axis=axes, dtype=out, acc_dtype=out)
 

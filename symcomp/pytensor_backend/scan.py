@@ -1,6 +1,6 @@
 """PyTensor's Scan as symcomp's.
 
-A state of PyTensor is a buffer: rows that the loop starts from, and room for those that it makes,
+A state of PyTensor is a buffer: rows that the loop starts from, and room for rows that it makes,
 or for the last of them alone. symcomp's loop makes its rows itself; of a buffer it reads the first.
 
 * A state with outputs at each step (mit-sot, sit-sot) is a traced state.
@@ -70,7 +70,7 @@ class _Translation:
         self.captured = list(op.outer_non_seqs(args))
 
     def run(self) -> list[Any]:
-        """The outputs: windows, states, stacked outputs and carried values, in PyTensor's order."""
+        """Return windows, states, stacked outputs and carried values, in PyTensor's order."""
         op, info = self.op, self.info
         inner = [variable_of(v) for v in op.fgraph.inputs]
         windows = [self._slots(w) for w in self.windows]
@@ -118,7 +118,7 @@ class _Translation:
         return self._outputs(found, len(carried_rows), len(left))
 
     def _arguments(self, lags: Sequence[Sequence[int]]) -> Arguments:
-        """What the loop is given."""
+        """Return the arguments of the loop."""
         starts = []
         for buffer, taps in zip(self.buffers, lags, strict=True):
             depth = max(taps)
@@ -141,13 +141,13 @@ class _Translation:
         return [kind(f"row[t + {k}]") for k in range(window.width + 1)]
 
     def _with_windows(self, inner: list[Any], windows: list[list[Any]]) -> list[Any]:
-        """The inputs of PyTensor's step, where a row of a window stands for each that it reads."""
+        """Return the inputs of PyTensor's step; rows of windows stand for the rows it reads."""
         rows = [slots[k] for w, slots in zip(self.windows, windows, strict=True) for k in w.reads]
         first = self.info.n_seqs
         return [*inner[:first], *rows, *inner[first + len(rows) :]]
 
     def _moved(self, windows: list[list[Any]], new: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The carried rows of the windows of the next step, and those that leave in this one."""
+        """Return the rows that windows carry to the next step, and the rows that leave now."""
         moved, left, rest = [], [], list(new)
         for w, slots in zip(self.windows, windows, strict=True):
             rows = list(slots)
@@ -181,7 +181,7 @@ def _kept(new: Any, old: Any) -> Any:
 
 
 def _kept_rows(rows: Any, size: Any, may_stop: bool) -> Any:
-    """The last ``size`` rows; fewer, if the loop stopped before, else with zeros after them.
+    """Return the last ``size`` rows; fewer if the loop stopped before, else zeros follow.
 
     PyTensor leaves steps out of the gradient of a loop whose steps count as constants before some
     point, and gives the rows of all of them.

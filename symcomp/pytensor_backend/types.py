@@ -19,7 +19,7 @@ GENERIC = GenericType()
 
 
 class Stream(NamedTuple):
-    """A random generator in a graph: PCG64's state, and what is left of its last 64-bit word.
+    """A random generator in a graph: PCG64's state, and the rest of its last 64-bit word.
 
     NumPy draws 32 bits for some integers, and keeps the other half of the word for the next such
     draw: ``half`` is (whether there is one, its value).
@@ -33,17 +33,17 @@ WORDS, HALF = RandomType(), TensorType("uint64", (2,))
 
 
 def is_tensor(kind: Any) -> bool:
-    """Whether values of a PyTensor type are arrays, or numbers, in symcomp."""
+    """Tell whether values of a PyTensor type are arrays, or numbers, in symcomp."""
     return isinstance(kind, DenseTensorType | ScalarType) or is_labelled(kind)
 
 
 def is_labelled(kind: Any) -> bool:
-    """Whether it is the type of PyTensor's arrays with named axes, whose values are arrays, too."""
+    """Tell whether a type is that of arrays with named axes, whose values are arrays, too."""
     return hasattr(kind, "dims") and hasattr(kind, "dtype") and hasattr(kind, "shape")
 
 
 def is_generator(kind: Any) -> bool:
-    """Whether values of a PyTensor type are NumPy's random generators."""
+    """Tell whether values of a PyTensor type are NumPy's random generators."""
     return isinstance(kind, GeneratorType)
 
 
@@ -72,12 +72,12 @@ def types_of(kind: Any, streams: bool) -> list[Type]:
 
 
 def joined(kind: Any, parts: list[Any], streams: bool) -> Any:
-    """What stands for one variable, from the variables of ``types_of``."""
+    """Join variables of the types of ``types_of`` to what stands for one of PyTensor's."""
     return Stream(*parts) if streams and is_generator(kind) else parts[0]
 
 
 def parts_of(value: Any) -> list[Variable]:
-    """The variables that stand for one of PyTensor's."""
+    """List the variables that stand for one of PyTensor's."""
     return list(value) if isinstance(value, Stream) else [value]
 
 
@@ -85,7 +85,7 @@ def parts_of(value: Any) -> list[Variable]:
 
 
 def is_pcg64(generator: Any) -> bool:
-    """Whether a generator is NumPy's default one, whose draws symcomp knows."""
+    """Tell whether a generator is NumPy's default one, whose draws symcomp knows."""
     return (
         isinstance(generator, np.random.Generator)
         and type(generator.bit_generator) is np.random.PCG64

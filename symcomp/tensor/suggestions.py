@@ -1,11 +1,12 @@
-"""What to use in the place of NumPy's functions that build no graph."""
+"""Suggest replacements for NumPy's functions that build no graph."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-# Of NumPy's modules those of ours with functions of the same names, the first that has one.
+# NumPy's modules -> the namespaces of symcomp with functions of the same names; the first match
+# counts.
 NAMESPACES = {
     "numpy": ("symcomp.tensor",),
     "numpy.linalg": ("symcomp.tensor.nlinalg", "symcomp.tensor.slinalg", "symcomp.tensor"),
@@ -22,7 +23,7 @@ AT_CALLS = "make an op of it by symcomp.as_op, or call it on values"
 
 
 def numpy_form(function: Any, method: str) -> str:
-    """Say what to use in the place of a function, or of a method of a ufunc, of NumPy.
+    """Return the suggestion for a function, or a method of a ufunc, of NumPy.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""grad, Lop, Rop and what is built on them: arguments, combinations, and what goes wrong."""
+"""grad, Lop, Rop and functions built on them: arguments, combinations, and errors."""
 
 import importlib
 import pickle

@@ -40,7 +40,7 @@ BINARY = (
 
 
 def build(matrix, vector, choices):
-    """The expression that a list of numbers stands for."""
+    """Build the expression that a list of numbers encodes."""
     pool = [matrix, matrix * vector, T.outer(vector[:2], vector)]
     for which, first, second in choices:
         a, b = pool[first % len(pool)], pool[second % len(pool)]

@@ -56,7 +56,9 @@ class Half(Op):
 
 
 def refused(y: Any, x: Any, others: Any = ()) -> None:
-    """The derivative of ``y`` in ``x`` is undefined in both modes; that in others is not."""
+    """Check that the derivative of ``y`` in ``x`` is undefined in both modes, and defined in
+    others.
+    """
     v = T.ones_like(x)
     with pytest.raises(NullTypeGradError):
         symcomp.grad(y.sum(), x)

@@ -1,4 +1,4 @@
-"""What the reverse and the forward walk visit, what they leave out, and how they mix dtypes."""
+"""The nodes that the reverse and the forward walk visit or skip, and how they mix dtypes."""
 
 import pickle
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ def test_known_gradients_are_complete():
         )
         == 9.0 + 6.0
     )
-    # Nothing is asked of what lies between the cost and a known gradient.
+    # Nodes between the cost and a known gradient are not visited.
     assert (
         symcomp.grad(WithoutRules()(h), x, known_grads={h: T.constant(2.0)}).eval(
             values, on_unused_input="ignore"

@@ -19,7 +19,7 @@ from symcomp.ops.formula import Formula, Literal, Result, Step
 
 
 class Team(ctypes.Structure):
-    """Those who share large loops, as ``nest.h`` has them."""
+    """``struct team`` of ``nest.h``: the threads that share large loops."""
 
     _fields_ = (("threads", ctypes.c_int), ("run", ctypes.c_void_p))
 
@@ -35,7 +35,7 @@ class Versions(NamedTuple):
 
 
 def addresses(kernels):
-    """The functions of kernels, compiled in two calls: those that have early code together."""
+    """Compile kernels in two calls: the ones with early code together; return their functions."""
     early = [k for k in kernels if OF_VECTORS not in translation_unit([k])]
     found = {}
     for some in (early, [k for k in kernels if k not in early]):
@@ -58,19 +58,19 @@ def _function(address):
 
 
 def patterns_of(values):
-    """Which axes of arrays are stretched: those of length 1."""
+    """Return which axes of arrays are stretched: those of length 1."""
     return [tuple(n == 1 for n in value.shape) for value in values]
 
 
 def call(function, formula, values, outputs=None, threads=1):
-    """The results of a formula, as `Fused.perform` returns them; the function must return 0."""
+    """Return the results of a formula as `Fused.perform` does; the function must return 0."""
     status, results = attempt(function, formula, values, outputs, threads)
     assert status == 0
     return results
 
 
 def attempt(function, formula, values, outputs=None, threads=1):
-    """What a function returns, and the results; 0 threads: without a team."""
+    """Return the status of a function, and the results; 0 threads: without a team."""
     patterns = patterns_of(values)
     every = formula.patterns(patterns)
     shape = np.broadcast_shapes(*(value.shape for value in values))
@@ -116,7 +116,7 @@ def assert_same_bits(x, y):
 
 
 def compute(formula, *values):
-    """The results of a formula by a kernel of its own."""
+    """Compute the results of a formula by a kernel of its own."""
     kernel = kernel_of(formula, patterns_of(values))
     assert kernel is not None
     (function,) = addresses([kernel])
@@ -124,11 +124,11 @@ def compute(formula, *values):
 
 
 def one_step(row, dtypes):
-    """A formula of one scalar function."""
+    """Make a formula of one scalar function."""
     step = Step(row, tuple(range(len(dtypes))), row.dtype(*dtypes))
     return Formula(tuple(dtypes), (), (step,), (Result(len(dtypes)),))
 
 
 def literal(value, dtype):
-    """A number in a formula."""
+    """Make a literal of a formula."""
     return Literal.of(np.asarray(value, dtype))

@@ -24,7 +24,7 @@ REFERENCES = {
     "log_ndtr": lambda x: mpmath.log(mpmath.ncdf(x)),
     "log1p_minus": lambda x: mpmath.log1p(x) - x,
 }  # fmt: skip
-# Its steps each round, so that it is within 3.
+# Each of their steps rounds, so that results are within 3 units.
 THREE = {"softplus", "erfcx", "ndtr", "log_erfc", "log_ndtr"}
 SCALES = (1e-8, 1e-3, 0.3, 1.0, 5.0, 40.0, 300.0)
 # Where arguments may be, if not everywhere.
@@ -71,7 +71,7 @@ def test_sums_of_exponentials(name, exact, dtype):
     for a, b, result in zip(x, y, got, strict=True):
         want = exact(mpmath.mpf(float(a)), mpmath.mpf(float(b)))
         unit = mpmath.mpf(float(np.spacing(abs(np.dtype(dtype).type(float(want))))))
-        # A difference of numbers of the wider type has so many digits.
+        # A difference of numbers of the wider type keeps this many digits.
         allowed = 3 + (1 + abs(a)) * 2.0**-61 / unit if dtype == "float64" else 3
         assert abs(mpmath.mpf(float(result)) - want) <= allowed * unit, (a, b, result)
 
@@ -93,7 +93,7 @@ def test_within_units_in_the_last_place(name, dtype):
 
 
 def test_sigmoid_of_many_floats():
-    """Those of a range in which the steps' rounding errors add up."""
+    """Numbers in a range where the rounding errors of the steps add up."""
     x = -np.linspace(0, 20, 2_000_001).astype("float32")
     exact = 1 / (1 + np.exp(-x.astype("float64")))
     (got,) = compute(one_step(ROWS["sigmoid"](), ("float32",)), x)

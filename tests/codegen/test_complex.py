@@ -43,7 +43,7 @@ def cases(dtype):
 
 
 def values_of(dtype, count, rng):
-    """Ordinary numbers; at the beginning of long arrays, zeros and what is not finite."""
+    """Return ordinary numbers; long arrays begin with zeros, infinities and NaN."""
     value = (rng.standard_normal(count) * 2).astype(dtype)
     if np.dtype(dtype).kind == "c":
         value = value + (1j * rng.standard_normal(count)).astype(dtype)
@@ -92,7 +92,7 @@ def test_nothing_stays_in_numpy():
 
 
 def in_one_unit(formulas, rank):
-    """The functions of formulas of one input, compiled together."""
+    """Compile the functions of formulas of one input together."""
     kernels = [kernel_of(formula, [(False,) * rank]) for formula in formulas]
     assert None not in kernels
     return zip(formulas, addresses(kernels), strict=True)

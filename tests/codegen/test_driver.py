@@ -1,4 +1,4 @@
-"""The compiler and its cache: broken and foreign entries, what cannot be used, what is told."""
+"""The compiler and its cache: broken and foreign entries, unusable directories, messages."""
 
 import ctypes
 import errno
@@ -33,7 +33,7 @@ def answer(source=SOURCE):
 
 
 def key_of(source):
-    """The name of its entry, as ``config`` is now."""
+    """Return the name of a source's entry under the current ``config``."""
     return driver.target().key_of(source)
 
 
@@ -130,20 +130,20 @@ def test_what_killed_writers_left_is_removed(directory):
 
 
 def new_name(process):
-    """What a file of this process is called before it is an entry."""
+    """Return the name of a file of this process before it is an entry."""
     return f"new-{'0' * 64}-{process}-{entry._namespace()}-x"
 
 
 @pytest.fixture
 def ended():
-    """The number of a process that has ended."""
+    """Return the number of a process that has ended."""
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         pass
     return process.pid
 
 
 def test_what_killed_writers_left_is_cleared(directory, ended):
-    """But not what is being written."""
+    """Files that are being written stay."""
     answer()
     own, left = directory / new_name(os.getpid()), directory / new_name(ended)
     for path in (own, left, directory / f"new-{'0' * 64}-nobody's"):
@@ -196,7 +196,7 @@ def test_what_else_is_in_the_directory_stays(directory, monkeypatch):
 
 
 def test_a_directory_in_the_place_of_an_entry(directory):
-    """What cannot be kept is used nevertheless."""
+    """A library that cannot be kept is used nevertheless."""
     place = directory / f"{key_of(SOURCE)}.so"
     place.mkdir(parents=True)
     directory.chmod(0o700)
@@ -242,7 +242,7 @@ def test_no_compiler(monkeypatch):
 
 @pytest.fixture
 def broken(tmp_path):
-    """A compiler without the headers of the C library, and how often it was called."""
+    """Make a compiler without the headers of the C library, and a counter of its calls."""
     path, calls = tmp_path / "broken-cc", tmp_path / "calls"
     path.write_text(f"#!/bin/sh\necho >> {calls}\necho 'math.h: No such file' >&2\nexit 1\n")
     path.chmod(0o700)
@@ -262,7 +262,7 @@ def test_a_compiler_that_compiles_nothing_is_none(directory, broken):
 
 
 def silent(path, when):
-    """A compiler that succeeds, and writes nothing for some files."""
+    """Make a compiler that succeeds, and writes nothing for some files."""
     real = driver.find_compiler("")
     path.write_text(f'#!/bin/sh\ncase "$*" in {when}) exit 0;; esac\nexec {real} "$@"\n')
     path.chmod(0o700)
@@ -397,7 +397,7 @@ def test_a_directory_that_cannot_be(tmp_path):
 
 @pytest.fixture
 def default(tmp_path, monkeypatch):
-    """A place for the default directory; there is another for temporary files."""
+    """Return a place for the default directory; temporary files have another."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -454,7 +454,7 @@ def test_a_directory_that_can_only_be_read(directory, monkeypatch):
 
 
 def fail_in(monkeypatch, directory, failure):
-    """Have what is done with files of a directory raise: "write", "replace" or "load"."""
+    """Make an operation on files of a directory raise: "write", "replace" or "load"."""
     seal, load, replace = driver.seal, ctypes.CDLL, os.replace
 
     def is_there(name):
@@ -494,14 +494,14 @@ def test_a_full_or_noexec_default_directory(default, monkeypatch, failure):
 
 
 def test_a_full_or_noexec_directory(directory, monkeypatch, failure):
-    """One that is chosen, too, may become full while a program runs."""
+    """The user's directory, too, may become full while a program runs."""
     fail_in(monkeypatch, directory, failure)
     check_nothing_is_kept()
     assert [*directory.iterdir()] == []
 
 
 def test_early_code_of_a_full_directory(directory, monkeypatch, failure):
-    """It is optimized in the background as it is made: for this process alone."""
+    """The background process optimizes it for this process alone."""
     fail_in(monkeypatch, directory, failure)
     monkeypatch.setattr(early, "LONG", 1)
     monkeypatch.setattr(early, "PATIENCE", 0.0)
@@ -523,7 +523,7 @@ def test_nothing_can_be_loaded(directory, monkeypatch):
 
 @pytest.fixture
 def mounted(tmp_path, monkeypatch):
-    """A function that mounts a small file system in memory."""
+    """Return a function that mounts a small file system in memory."""
     place = tmp_path / "mounted"
     place.mkdir()
     monkeypatch.setattr(driver, "_given_up", {})

@@ -45,7 +45,7 @@ def directory(tmp_path: Path) -> Iterator[Path]:
 def writer(
     directory: Path, start: int, stop: int, flags: str = "", first: str = ""
 ) -> subprocess.Popen[str]:
-    """A process that compiles functions that return these numbers, and prints the numbers."""
+    """Start a process that compiles functions that return these numbers, and prints the numbers."""
     program = textwrap.dedent(WRITER).replace("{first}", first)
     return subprocess.Popen(
         [sys.executable, "-c", program, str(start), str(stop)],
@@ -125,7 +125,9 @@ def test_what_a_killed_writer_left_is_cleared(directory: Path) -> None:
 
 
 def disturbed(path: Path, script: str, runs: int = 1) -> str:
-    """A compiler whose first runs for entries are beside this; in it, ``"$@"`` is the real one."""
+    """Write a compiler whose first runs for entries do something else; in it, ``"$@"`` is the real
+    one.
+    """
     real = driver.find_compiler("")
     path.write_text(
         f'#!/bin/sh\nset -- {real} "$@"\n'
@@ -147,7 +149,7 @@ REMOVED = {
 
 @pytest.mark.parametrize("what", REMOVED)
 def test_what_is_written_is_removed(directory: Path, tmp_path: Path, what: str) -> None:
-    """It is made again, and the directory, too."""
+    """The entry is made again, and so is the directory."""
     compiler = disturbed(tmp_path / "cc", REMOVED[what].format(directory))
     check(writer(directory, 0, 1, f"cc={compiler}"), 0, 1)
     with config.change_flags(cc=compiler):
@@ -178,7 +180,7 @@ def check_entries() -> None:
 
 
 def check_what_is_left(directory: Path) -> None:
-    """Entries are complete, others go on, and what was begun is removed when it is old."""
+    """Check that entries are complete, others unharmed, and old unfinished files removed."""
     check_entries()
     begun = [*directory.glob("new-*")]
     assert len(begun) == 1 - len(driver.entries())

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def directory(tmp_path, monkeypatch):
-    """An empty cache; even short files have early code."""
+    """Use an empty cache; even short files get early code."""
     monkeypatch.setattr(early, "LONG", 1)
     flags = {"compiledir": str(tmp_path / "kernels"), "cflags": "", "early_code": True}
     with config.change_flags(kernels=True, **flags):
@@ -33,7 +33,7 @@ def directory(tmp_path, monkeypatch):
 
 @pytest.fixture
 def held(monkeypatch):
-    """Nothing is optimized until this event is set."""
+    """Return an event; nothing is optimized until it is set."""
     event, process = threading.Event(), early._process
 
     def waiting(jobs):
@@ -47,22 +47,22 @@ def held(monkeypatch):
 
 
 def kernels_of(function):
-    """What calls the kernels of its instructions."""
+    """Return the callers of the kernels of a function's instructions."""
     return [kernel for kernel in function._machine.new_tally().kernels if kernel is not None]
 
 
 def codes_of(function):
-    """Where these kernels are."""
+    """Return the code addresses of a function's kernels."""
     return [kernel.code for kernel in kernels_of(function)]
 
 
 def early_calls(function):
-    """How often each was called before it was optimized."""
+    """Return how often each kernel was called before it was optimized."""
     return [kernel.early_calls for kernel in kernels_of(function)]
 
 
 def network():
-    """A step of training, and values for it."""
+    """Return a step of training, and values for it."""
     x, y = T.fmatrix("x"), T.ivector("y")
     w = symcomp.shared(np.linspace(-1, 1, 40, dtype="float32").reshape(8, 5))
     loss = -T.nnet.log_softmax(T.tanh(x).dot(w))[T.arange(y.shape[0]), y].mean()
@@ -146,7 +146,7 @@ def test_short_files_and_vector_functions_have_none(directory, monkeypatch) -> N
 
 
 def test_optimizing_begins_later(directory, monkeypatch) -> None:
-    """But at once where somebody waits for it; then there is patience again."""
+    """Waiting for it starts it at once; afterwards the delay applies again."""
     early.wait()
     monkeypatch.setattr(early, "PATIENCE", 100)
     monkeypatch.setattr(early, "_work", early._Work())
@@ -227,7 +227,7 @@ def test_a_directory_in_the_place_of_the_entry(directory, held) -> None:
 
 @pytest.fixture
 def refused(monkeypatch):
-    """What is optimized is refused."""
+    """Make optimizing fail."""
     load_all = driver.load_all
 
     def refusing(files, how):
@@ -248,7 +248,7 @@ def test_what_the_compiler_says_of_optimized_code_is_told(directory, refused) ->
 
 @pytest.mark.filterwarnings("error")
 def test_nobody_waits_for_ever(directory, refused, held, monkeypatch, capfd) -> None:
-    """Whatever goes wrong: here a warning is an error, and the compiler another one meanwhile."""
+    """Errors of all kinds: here a warning is an error, and the compiler has changed."""
     identity, x = driver._identity, T.dvector("x")
     f = symcomp.function([x], T.exp(x) * 2 + x)
     monkeypatch.setattr(driver, "_identity", lambda path: (*identity(path), "new"))
@@ -259,7 +259,7 @@ def test_nobody_waits_for_ever(directory, refused, held, monkeypatch, capfd) -> 
 
 
 def stays(function) -> bool:
-    """Whether early code is called, even where there is much work."""
+    """Tell whether early code is still called, even where there is much work."""
     (code,) = codes_of(function)
     code.wait()
     np.testing.assert_allclose(function(np.zeros(30_000_000))[:3], 2)

@@ -83,7 +83,7 @@ def test_many_axes_in_any_order():
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "uint16", "int8"])
 def test_elements_that_lie_far_apart(dtype):
-    """Those of a row at multiples of 1024 bytes, or many: blocks are narrow."""
+    """Elements of a row at multiples of 1024 bytes, or many of them: blocks are narrow."""
     rng, length = np.random.default_rng(8), 1024 // np.dtype(dtype).itemsize
     for shape in ((70, length), (33, 2 * length), (20, 4100), (3, 45, length), (45, 3, length)):
         for order in itertools.permutations(range(len(shape))):
@@ -111,7 +111,7 @@ def test_results_that_lie_far_apart(dtype):
     call(function, formula, [x, y], outputs)
     for got, want in zip(outputs, gated_by_hand(x, y), strict=True):
         np.testing.assert_array_equal(got, want)
-    # In place of what is read in the same order.
+    # An output may overwrite an input that is read in the same order.
     other = outputs[1]
     want = gated_by_hand(x, other)
     call(function, formula, [x, other], [other, np.empty_like(x)])

@@ -21,7 +21,7 @@ EXACT = (
 
 @st.composite
 def formulas(draw):
-    """A formula of a few steps that NumPy computes in the same order, and its inputs."""
+    """Draw a formula of a few steps that NumPy computes in the same order, and its inputs."""
     rank = draw(st.integers(1, 3))
     full = draw(st.tuples(*[st.integers(0, 40)] * rank))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))

@@ -11,7 +11,7 @@ from symcomp.codegen.loopir.run import run
 from symcomp.codegen.loopir.verify_kernel import verify
 from symcomp.ops.elemwise import ROWS
 from symcomp.ops.formula import Formula, Result, Step, folded_axes
-from symcomp.ops.pick import Pick, Put
+from symcomp.ops.gather_labels import GatherLabels, ScatterLabels
 from symcomp.ops.reduce import REDUCTIONS, Reduce
 from symcomp.ops.softmax import LogSumExp, Softmax
 from symcomp.ops.stable_reduce import LogProd, Variance
@@ -44,7 +44,7 @@ def random_formula(rng):
 
 
 def random_step(rng, dtypes, number, axes):
-    """A function of some of the values of these dtypes; None if it does not take them."""
+    """Draw a function of some of the values of these dtypes; None if it does not take them."""
     if axes and rng.random() < 0.35:
         a, name = int(rng.integers(len(dtypes))), str(rng.choice(["sum", "max", "min", "any"]))
         if a == number or (name != "sum" and dtypes[a] == "float16"):
@@ -166,9 +166,11 @@ WHOLE = {
             Step(ROWS["mul"](), (2, 3), "float32"),
         ),
     ),
-    "an element of each line": (("float64", "int16"), (Step(Pick((1,)), (0, 1), "float64"),)),
+    "an element of each line": (
+        ("float64", "int16"), (Step(GatherLabels((1,)), (0, 1), "float64"),),
+    ),
     "elements written to lines": (
-        ("float64", "int64", "float64"), (Step(Put((1,)), (0, 1, 2), "float64"),),
+        ("float64", "int64", "float64"), (Step(ScatterLabels((1,)), (0, 1, 2), "float64"),),
     ),
     "softmax": (("float32",), (Step(Softmax(1), (0,), "float32"),)),
     "variance": (("float64",), (Step(Variance((0,)), (0,), "float64"),)),
@@ -179,7 +181,8 @@ WHOLE = {
 
 @pytest.fixture(scope="module")
 def whole():
-    """The formulas of ``WHOLE`` with the literals of their kernels, in LoopIR, and their C."""
+    """Return the formulas of ``WHOLE`` with the literals of their kernels, in LoopIR, and their C.
+    """
     found = {}
     for name, (dtypes, steps) in WHOLE.items():
         last = steps[-1].function
@@ -195,7 +198,7 @@ def whole():
 
 
 def formula_with(formula, literals):
-    """A formula as ``attempt`` reads it, with other literals."""
+    """Return a formula in the form ``attempt`` reads, with other literals."""
     return SimpleNamespace(
         patterns=formula.patterns, results=formula.results, dtypes=formula.dtypes,
         inputs=formula.inputs, literals=literals,

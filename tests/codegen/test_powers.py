@@ -35,7 +35,7 @@ def ends(dtype):
 def test_within_units_in_the_last_place(dtype, spread):
     rng = np.random.default_rng(12)
     x = np.exp(rng.normal(size=600) * spread).astype(dtype)
-    # So that results are anywhere in the range, also below what is normal.
+    # Results in the whole range, subnormal ones included.
     limits = np.log(np.finfo(dtype).smallest_subnormal), np.log(np.finfo(dtype).max)
     with np.errstate(divide="ignore"):
         y = (rng.uniform(*limits, size=600) / np.log(x.astype("float64"))).astype(dtype)
@@ -55,7 +55,7 @@ def test_within_units_in_the_last_place(dtype, spread):
 
 
 def corner(x, y):
-    """What C99 says of special numbers (F.9.4.4); None where it is a number like others."""
+    """Return the value that C99 gives for special numbers (F.9.4.4); None for ordinary ones."""
     whole = y == math.floor(y) if math.isfinite(y) else False
     odd = whole and abs(y) < 2**53 and int(y) % 2 == 1
     if x == 1 or y == 0 or (x == -1 and math.isinf(y)):

@@ -25,7 +25,7 @@ def row(name, *parameters):
 
 
 def reduction(name, axes, dtype, *more):
-    """A formula that reduces its only input."""
+    """Make a formula that reduces its only input."""
     function = Reduce(REDUCTIONS[name], axes, *more)
     out = function.dtype or function.reduction.dtype(dtype)
     return Formula((dtype,), (), (Step(function, (0,), out),), (Result(1, axes),))

@@ -15,8 +15,8 @@ REAL = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
     "float32", "float64",
 )  # fmt: skip
-# These compute in the order and precision of NumPy; the others within so many units in the last
-# place of what their rows in NumPy give, which are not exact either.
+# Rows computed in the order and precision of NumPy; the others are within this many units in the
+# last place of their NumPy code, which is not exact either.
 EXACT = {
     "abs", "add", "and_", "cast", "ceil", "ceil_intdiv", "clip", "conj", "deg2rad", "eq", "floor",
     "ge", "gt", "guarded", "identity", "imag", "int_div", "invert", "isfinite", "isinf", "isnan",
@@ -51,7 +51,7 @@ ARITY = {"add": 3}
 
 
 def families():
-    """All rows, those with parameters for each of them."""
+    """Return all rows, those with parameters for each of these."""
     for name, make in ROWS.items():
         if name == "cast":
             for dtype in REAL:
@@ -115,7 +115,7 @@ def expected_of(row, formula, values):
 
 
 def distance(got, want):
-    """How many units in the last place of ``want`` lie between; 0 where both are NaN."""
+    """Return the distance in units in the last place of ``want``; 0 where both are NaN."""
     same = (got == want) | ((got != got) & (want != want))
     with np.errstate(all="ignore"):
         gap = np.abs(got.astype(np.float64) - want) / np.spacing(np.abs(want))
@@ -136,7 +136,7 @@ def without_undefined(row, dtypes, values):
 
 
 def same(x, y):
-    """Where numbers are equal, or both none."""
+    """Tell where numbers are equal, or both NaN."""
     return (x == y) | (np.isnan(x) & np.isnan(y))
 
 

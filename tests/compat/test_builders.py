@@ -57,7 +57,7 @@ def test_several_outputs_and_a_shared_variable(theano):
 
 
 class TestOverrides:
-    """They do not see the states, and give nothing for them."""
+    """Overrides do not get the states, and return nothing for them."""
 
     def make(self, theano, **overrides):
         T = theano.tensor

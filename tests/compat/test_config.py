@@ -1,4 +1,4 @@
-"""``theano.config``: what is passed on, what has no effect, and where it is read."""
+"""``theano.config``: options passed to symcomp, options without effect, and the files read."""
 
 import copy
 import sys

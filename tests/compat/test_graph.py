@@ -62,7 +62,7 @@ class TestOrder:
         first, second = T.exp(a), T.exp(b)
         last = first * c + second
         between = last.owner.inputs[0].owner
-        # What depends on nothing is found from the last input of the last output on.
+        # Variables without dependencies are found from the last input of the last output on.
         order = graph.io_toposort([a, b, c], [last])
         assert order == [second.owner, first.owner, between, last.owner]
         after = {second.owner: [first.owner]}

@@ -1,4 +1,4 @@
-"""Which modules and names of Theano there are, and what becomes of those that are missing."""
+"""The modules and names of Theano, and the behaviour of missing ones."""
 
 import abc
 import copy
@@ -19,7 +19,7 @@ from symcomp.compat.modules import build, module_names, public_names, resolve
 from symcomp.compat.names import OTHERS, SAME, TENSOR
 from symcomp.compat.sources import OWN, SOURCES
 
-#: What programs use most, by a count over public repositories: these are there.
+#: The names that programs use most, by a count over public repositories: all exist.
 MOST_USED = """
 config.floatX function shared tensor tensor.matrix tensor.dot tensor.sum tensor.grad tensor.log
 tensor.exp tensor.sqrt tensor.nnet.sigmoid tensor.as_tensor_variable tensor.cast tensor.mean

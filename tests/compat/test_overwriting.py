@@ -110,7 +110,7 @@ class TestBlas:
     ROWS = (np.array([1.0, -1.0]), np.array([2.0, 0.5]))
 
     def run(self, theano, op, *values):
-        """The result, and the first argument after the call."""
+        """Return the result, and the first argument after the call."""
         given = [np.array(v, float) for v in values]
         inputs = [theano.tensor.TensorType("float64", (False,) * v.ndim)() for v in given]
         f = theano.function(inputs, op(*inputs), accept_inplace=True)

@@ -8,7 +8,7 @@ X = np.array([0.5, 1.0, 2.0])
 
 @pytest.fixture
 def block_gradient(theano):
-    """A copy through which no gradient passes."""
+    """Define an op that copies and blocks gradients."""
 
     class Blocking(theano.tensor.Elemwise):
         def connection_pattern(self, node):

@@ -1,4 +1,4 @@
-"""What of Theano is plain Python, shapes of whole graphs, products of blocks, names of sigmoids."""
+"""Theano's plain Python helpers, shapes of whole graphs, products of blocks, names of sigmoids."""
 
 import numpy as np
 import pytest

@@ -17,7 +17,7 @@ def nothing_stays():
 
 @pytest.fixture
 def seven(theano):
-    """An op of the program: seven times its argument."""
+    """Define an op of the program: seven times its argument."""
     T = theano.tensor
 
     class Seven(theano.Op):

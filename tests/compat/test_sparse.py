@@ -98,7 +98,8 @@ CASES: list[tuple[str, Any, Any, Any]] = [
 
 
 def test_classes_of_ops(S: Any) -> None:
-    """The values, that what is made can be pickled, and that comparisons are of dtype uint8."""
+    """Values are right, results of constructors can be pickled, and comparisons are of dtype uint8.
+    """
     made = [getattr(S, name)(*parameters) for name, parameters, _, _ in CASES]
     outputs = [op(*arguments) for op, (_, _, arguments, _) in zip(made, CASES, strict=True)]
     for (name, _, _, wanted), found in zip(CASES, computed(*outputs), strict=True):

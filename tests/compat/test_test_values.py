@@ -27,7 +27,7 @@ def test_values_follow_the_graph(theano, x):
         y.tag.test_value, np.tanh(x.tag.test_value.sum(1))[:, None] + [[1] * 4]
     )
     assert theano.gof.op.get_test_value(3.5) == 3.5
-    assert x.tag.test_value.sum() == 15  # nothing writes to the values that were given
+    assert x.tag.test_value.sum() == 15  # the given values are not overwritten
 
 
 def test_error_is_raised_where_the_expression_is_built(theano, x):

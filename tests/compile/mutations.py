@@ -1,5 +1,5 @@
-"""Ops with wrong parameters: a valid application of each, each parameter changed in many ways, and
-what comes of it. Run as a program, as a fault would end the process; it prints what is wrong.
+"""Ops with wrong parameters: a valid application of each, with each parameter changed in many ways,
+and the outcome. Run as a program, as a crash would end the process; it prints the faults.
 """
 
 import resource
@@ -16,12 +16,12 @@ from symcomp.core.node import Constant
 from symcomp.core.sparse_values import is_sparse_value
 from symcomp.core.walk import graph_inputs, toposort
 from symcomp.ops.debugging import PdbBreakpoint, Print, Raise
-from symcomp.ops.pattern import Slice
+from symcomp.ops.index_pattern import Slice
 from symcomp.tests.compile.test_saving_ops import GROUPS, VALUES, every_op, slopes
 
-# What constructors and functions raise of parameters and inputs that do not fit.
+# Exceptions of constructors and functions for parameters and inputs that do not fit.
 ERRORS = (TypeError, ValueError, LookupError, ArithmeticError, AssertionError, MemoryError)
-# They print, stop or raise by what they are for.
+# Ops whose purpose is to print, stop or raise.
 NOT_RUN = {PdbBreakpoint, Print, Raise}
 WRONG = (None, "x", 1.5, (), (1,), -1, [1], b"")
 INTS = (0, 1, 2, 2**31, 2**62, 2**63 - 1, 2**70, -(2**40), True)
@@ -54,7 +54,7 @@ def variants(value: Any) -> Iterator[Any]:
 
 
 def of_tuple(value: tuple[Any, ...]) -> Iterator[Any]:
-    """The same of a tuple, and each of its parts; a slice keeps its three parts."""
+    """Yield changes of a tuple, and of each of its parts; a slice keeps its three parts."""
     made = type(value) if isinstance(value, Slice) else lambda *parts: parts
     if value and not isinstance(value, Slice):
         yield from ((), value[:-1], (*value, value[-1]), value * 20, value[::-1], list(value))
@@ -68,7 +68,7 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 
 def built(cls: Any, fields: dict[str, Any]) -> Any:
-    """A record or an op; None if the constructor refuses it, as it should."""
+    """Make a record or an op; None if the constructor refuses it, as it should."""
     try:
         return cls(**fields)
     except ERRORS:
@@ -98,7 +98,7 @@ def valid_nodes() -> dict[type, list[Any]]:
 
 
 def with_values(node: Any, values: dict[Any, Any]) -> tuple[Any, list[Any]]:
-    """A node and the values of its inputs."""
+    """Return a node and the values of its inputs."""
     roots = [x for x in graph_inputs(node.inputs) if x in values]
     mode = symcomp.Mode(linker="vm", optimizer="None")
     f = symcomp.function(roots, list(node.inputs), mode=mode, no_default_updates=True)
@@ -110,7 +110,7 @@ def copied(value: Any) -> Any:
 
 
 def outcome(op: Any, node: Any, values: list[Any]) -> str:
-    """Apply ``op`` in the place of the node's, natively and in Python; say what is wrong."""
+    """Apply ``op`` in the place of the node's, natively and in Python; describe what differs."""
     fresh = [x if isinstance(x, Constant) else x.type() for x in node.inputs]
     pairs = [p for p in zip(fresh, values, strict=True) if not isinstance(p[0], Constant)]
     changed = op.make_node(*fresh)
@@ -135,7 +135,9 @@ def outcome(op: Any, node: Any, values: list[Any]) -> str:
 
 
 def difference(native: Any, python: Any) -> str:
-    """How the results of the machine differ from those of Python; empty if they are the same."""
+    """Describe how the results of the machine differ from those of Python; empty if they are the
+    same.
+    """
     for found, expected in zip(native, python, strict=True):
         if isinstance(found, list):
             continue
@@ -149,7 +151,7 @@ def difference(native: Any, python: Any) -> str:
 
 
 def wrong_outcomes() -> Iterator[str]:
-    """What is wrong, for each change of each parameter of each op."""
+    """Yield the faults for each change of each parameter of each op."""
     nodes = valid_nodes()
     for cls in sorted(every_op() & nodes.keys() - NOT_RUN, key=lambda cls: cls.__name__):
         for node, values in nodes[cls]:
@@ -158,7 +160,8 @@ def wrong_outcomes() -> Iterator[str]:
                 for changed in variants(value):
                     op = built(cls, {**fields, name: changed})
                     what = f"{cls.__name__}.{name} = {ascii(changed):.200}"
-                    print(what, file=sys.stderr)  # its last line says what ended the process
+                    # the last line names the change that ended the process
+                    print(what, file=sys.stderr)
                     try:
                         wrong = outcome(op, node, values) if op is not None else ""
                     except ERRORS:

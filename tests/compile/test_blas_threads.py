@@ -12,21 +12,21 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import as_op
 from symcomp.config import config
-from symcomp.cvm.blas_threads import blas_threads_to_use
+from symcomp.cvm.blas_threads import blas_threads_to_use, threads_of_products
 
 # So that SciPy's BLAS is there from the beginning.
 scipy.linalg.get_blas_funcs("gemm")
 
 
 def in_use():
-    """The number of threads of each BLAS."""
+    """Return the number of threads of each BLAS."""
     libraries = threadpoolctl.ThreadpoolController().lib_controllers
     return [x.get_num_threads() for x in libraries if x.user_api == "blas"]
 
 
 @as_op(itypes=[T.dmatrix], otypes=[T.dmatrix])
 def seen(x):
-    """The largest number of threads that BLAS would use now, added to x."""
+    """Return the largest number of threads that BLAS would use now, added to x."""
     return x + max(in_use())
 
 
@@ -97,13 +97,16 @@ def test_several_threads_of_python():
 
 def test_what_the_options_say(monkeypatch):
     assert blas_threads_to_use() == 0
+    assert threads_of_products() == 0
     with config.change_flags(openmp=True, openmp_threads=3):
-        assert blas_threads_to_use() == 3
+        assert blas_threads_to_use() == 1
+        assert threads_of_products() == 3
         with config.change_flags(blas_threads=2):
             assert blas_threads_to_use() == 2
+            assert threads_of_products() == 0
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     with config.change_flags(openmp=True):
-        assert blas_threads_to_use() == 5
+        assert threads_of_products() == 5
 
 
 def test_the_values_are_the_same():

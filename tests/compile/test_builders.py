@@ -57,7 +57,7 @@ def cube_and_sum(inline=False):
 
 
 def slope(op, *values):
-    """The gradient of the sum of ``op`` with respect to its inputs."""
+    """Return the gradient of the sum of ``op`` with respect to its inputs."""
     inputs = [T.dvector(f"v{i}") for i in range(len(values))]
     grads = symcomp.grad(op(*inputs).sum(), inputs)
     return symcomp.function(inputs, grads)(*values)
@@ -467,7 +467,7 @@ def test_rule_for_outputs_that_nobody_uses():
     assert graph.toposort()[0].inputs == [] and evaluate(graph.outputs, {}) == [4.0]
 
 
-# -- what goes wrong
+# -- errors
 
 
 def test_bad_graphs():

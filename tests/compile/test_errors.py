@@ -1,4 +1,4 @@
-"""Errors of calls: what they tell, in the first call and in those that repeat a recorded one."""
+"""Messages of errors in calls, in the first call and in calls that repeat a plan."""
 
 import re
 
@@ -41,7 +41,7 @@ def slope():
 
 
 SHAPES = r"a float64 array of shape \(4, 2\)"
-# Inputs, what is computed of them, arguments that fit and that do not, words of the error.
+# Inputs, expression, arguments that fit and that do not, words of the error.
 CASES = {
     "loop": ([X], loop_of_products, [ones(4, 3)], [ones(4, 2)], f"dot: shapes.*{SHAPES}"),
     "index in a loop": (
@@ -116,7 +116,7 @@ CASES = {
 
 
 def told(f, values):
-    """What is written above the error of a call: its words and notes."""
+    """Return the text above the error of a call: its words and notes."""
     with pytest.raises(Exception) as caught:
         f(*values)
     return "\n".join([str(caught.value), *caught.value.__notes__])

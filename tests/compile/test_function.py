@@ -237,7 +237,7 @@ def test_givens():
 
 
 def test_a_replacement_may_be_made_of_what_it_replaces():
-    """It is one substitution, as in Theano."""
+    """The replacement is a single substitution, as in Theano."""
     a, b = symcomp.shared(1.0, name="a"), symcomp.shared(5.0, name="b")
     x = T.dscalar("x")
     y = x * 2
@@ -297,7 +297,7 @@ def test_default_updates():
     assert symcomp.function([], x, givens={x: s})() == 300 and s.get_value() == 301
     with pytest.raises(TypeError, match="must be a bool or a list"):
         symcomp.function([], s, no_default_updates=s)
-    h = s * 1  # what is hidden behind an input or a replacement is not updated
+    h = s * 1  # variables hidden behind an input or a replacement are not updated
     assert (
         symcomp.function([h], h + 1)(5) == 6 and symcomp.function([], h + 1, givens={h: 5})() == 6
     )

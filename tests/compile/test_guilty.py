@@ -29,7 +29,7 @@ def guilty(x):
 
 
 def is_named(text):
-    """Whether a text names the op and a line of this file in which it is written."""
+    """Tell whether a text names the op and the line of this file that applies it."""
     lines = linecache.getlines(__file__)
     number = next(i for i, line in enumerate(lines, 1) if "# the guilty line" in line)
     return f"test_guilty.py:{number} in guilty" in text and "log" in text
@@ -111,7 +111,7 @@ PLACES = [
 
 
 def told(f, *values):
-    """The error's words and the first line of its notes, which quotes the op."""
+    """Return the error's words and the first line of its notes, which quotes the op."""
     with pytest.raises((NanGuardError, InvalidValueError)) as caught:
         f(*values)
     return "\n".join([str(caught.value), *caught.value.__notes__])

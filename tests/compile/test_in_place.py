@@ -31,7 +31,7 @@ def address(shared):
 
 
 def overwritten(f):
-    """The names of the inputs that the program writes over."""
+    """Return the names of the inputs that the program overwrites."""
     return sorted(str(f.maker.inputs[i].variable) for i in f.program.claimed)
 
 
@@ -40,7 +40,7 @@ def shared(value, name):
 
 
 def training(n=5, mode=None, extra=()):
-    """A network with rows of a table as input: the function, and its shared variables."""
+    """Return a network with rows of a table as input: the function, and its shared variables."""
     rng = np.random.default_rng(0)
     w, table = shared(rng.normal(size=(n, n)), "w"), shared(rng.normal(size=(50, n)), "table")
     b = shared(np.zeros(n), "b")
@@ -69,7 +69,7 @@ def test_a_step_of_training_is_written_in_place(n, native):
 
 
 def one_step(value, step):
-    """A function that updates one shared variable, and the variable."""
+    """Return a function that updates one shared variable, and the variable."""
     w = shared(value, "w")
     return symcomp.function([], [], updates=[(w, step(w))]), w
 
@@ -212,7 +212,7 @@ def test_branches():
     assert f(0) == pytest.approx(3 * np.exp(2)) and w.get_value().tolist() == [6, 6, 6]
 
 
-# -- who else may hold the array
+# -- other holders of the array
 
 
 def test_a_borrowed_value_does_not_change():
@@ -481,7 +481,7 @@ def test_profiles_copies_and_pickles():
     again = pickle.loads(pickle.dumps(f))
     for p, q in zip(f.get_shared(), again.get_shared(), strict=True):
         np.testing.assert_array_equal(p.get_value(), q.get_value())
-    again([1], np.ones((1, 5)))  # the first call moves what was read from the pickle
+    again([1], np.ones((1, 5)))  # the first call moves arrays read from the pickle
     there = [address(p) for p in again.get_shared()]
     again([1], np.ones((1, 5)))
     assert [address(p) for p in again.get_shared()] == there
@@ -553,7 +553,7 @@ KINDS = "scale minus dot gemm turn tanh rows view same refuse if twice row".spli
 
 
 def _updating(steps, news, results, borrow, mode):
-    """A random function of indices and a matrix, and the shared variables that it updates."""
+    """Make a random function of indices and a matrix, and the shared variables that it updates."""
     i, x = T.lvector("i"), T.dmatrix("x")
     params = [shared(np.linspace(-1, k, 9).reshape(3, 3), f"w{k}") for k in range(3)]
     pool = [*params, x]

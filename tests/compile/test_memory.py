@@ -1,4 +1,4 @@
-"""The memory report, against arithmetic and against what is really allocated."""
+"""The memory report, compared with arithmetic and with measured allocations."""
 
 import tracemalloc
 

@@ -20,8 +20,8 @@ from symcomp.ops.cumulative import CumOp
 from symcomp.ops.determinant import Det
 from symcomp.ops.formula import Formula, Literal, Result, Step
 from symcomp.ops.index import Subtensor
+from symcomp.ops.index_pattern import Slice
 from symcomp.ops.join import Join
-from symcomp.ops.pattern import Slice
 from symcomp.ops.reduce import REDUCTIONS, ArgReduce, Reduce
 from symcomp.ops.softmax import Softmax
 from symcomp.ops.sort import ArgTopK, Unique
@@ -156,7 +156,7 @@ def pool(window=(2, 2), strides=(1, 1), padding=(0, 0)):
 def convolution(
     part=0, padding=((0, 0), (0, 0)), strides=(1, 1), dilation=(1, 1), groups=1
 ):  # fmt: skip
-    arguments = (part, padding, strides, dilation, groups, "float64", 1, None)
+    arguments = (part, padding, strides, dilation, groups, "float64", 1)
     return lowered(machine.convolution, *arguments, inputs=2)
 
 
@@ -168,7 +168,7 @@ WRONG = [
 
 
 def test_changed_fields_in_files():
-    """What is loaded is an op that can be applied, else it is a LoadError."""
+    """A loaded op can be applied, or loading is a LoadError."""
     refused = 0
     for cls, nodes in valid_nodes().items():
         node = nodes[0][0]

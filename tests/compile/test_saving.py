@@ -33,7 +33,7 @@ def round_trip(path, what):
 
 
 def network():
-    """A recurrent network with a loop in a lazy branch, and its training function."""
+    """Build a recurrent network with a loop in a lazy branch, and its training function."""
     rng = np.random.default_rng(0)
     w, u = (symcomp.shared(rng.normal(size=(4, 4)) / 2, name=name) for name in "wu")
     x = T.dmatrix("x")
@@ -155,7 +155,7 @@ def test_what_cannot_be_saved(path):
     ):
         with pytest.raises(SaveError, match=message):
             symcomp.save(path, what)
-    assert symcomp.load(path).name == "x"  # what was there stays
+    assert symcomp.load(path).name == "x"  # the old file stays
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -360,7 +360,7 @@ def test_hostile_archives(path):
 
 
 def archive_of(path, *members):
-    """An archive of what symcomp would not write."""
+    """Write an archive that symcomp would not write."""
     with zipfile.ZipFile(path, "w") as archive:
         for info, data in members:
             archive.writestr(info, data)
@@ -458,7 +458,7 @@ def test_hostile_modes(path, mode):
 
 
 def subtrees(text, place=()):
-    """The places in a JSON text."""
+    """Return the places in a JSON text."""
     yield place
     entries = text.items() if isinstance(text, dict) else []
     for key, value in enumerate(text) if isinstance(text, list) else entries:

@@ -251,7 +251,7 @@ def test_methods_without_a_function():
     assert T.constant(2).get_scalar_constant_value() == 2
     with pytest.raises(TypeError, match="set_subtensor"):
         x[0] = 1.0
-    with pytest.raises(ValueError, match="only 'cpu' exists"):
+    with pytest.raises(ValueError, match="a device is"):
         x.transfer("gpu0")
     assert (x == x) is True and x != T.dmatrix("x") and len({x, x}) == 1
 
@@ -291,7 +291,7 @@ def test_shared_variables():
     assert symcomp.shared({"any": "object"}).get_value() == {"any": "object"}
     with pytest.raises(TypeError, match="is symbolic"):
         symcomp.shared(T.dscalar())
-    with pytest.raises(ValueError, match="target='gpu'"):
+    with pytest.raises(ValueError, match="a device is"):
         symcomp.shared(1.0, target="gpu")
     with pytest.raises(TypeError, match="nothing can hold"):
         symcomp.shared("text", broadcastable=())

@@ -1,4 +1,4 @@
-"""Spans: stages within stages, noted where somebody asked for it."""
+"""Spans: nested stages, recorded on request."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What a compiled function's native machine does with its instructions."""
+"""Inspect how the native machine of a compiled function runs its instructions."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def halved(x):
 
 
 def everything(x, i):
-    """A loop, a choice, an op in Python, a position that may be outside."""
+    """Combine a loop, a choice, an op in Python, and a position that may be outside."""
     states = symcomp.scan(lambda row, s: T.tanh(s * 0.5 + row), [x], T.zeros(x.shape[1]))[0]
     chosen = ifelse(T.gt(x.sum(), 0), halved(states[-1]), T.sqr(states[0]))
     return [T.dot(chosen, chosen), T.softmax(states).sum(axis=0), states[i].max(), chosen]

@@ -1,4 +1,4 @@
-"""Which BLAS and LAPACK are called, and that each is called with integers as it reads them."""
+"""The choice of BLAS and LAPACK, and the width of the integers that each is called with."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Calls: which arguments are taken as they are, what is set at the end, what interrupts them."""
+"""Calls: arguments passed unchanged, updates set at the end, interrupts."""
 
 import os
 import signal

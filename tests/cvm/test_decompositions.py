@@ -14,7 +14,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.cvm.decompositions import ROUTINES
 from symcomp.cvm.machine import REFINED_CONSTANTS
 from symcomp.errors import ShapeError
-from symcomp.ops import factored, stable_linalg
+from symcomp.ops import corrected_lu, stable_linalg
 from symcomp.ops.cholesky import Cholesky
 from symcomp.ops.determinant import Adjugate, Det, SLogDet
 from symcomp.ops.eigen import Eig, Eigh, Eigvalsh
@@ -53,13 +53,15 @@ def normal(rng, shape, dtype):
 
 
 def matrices(rng, stack, n, dtype):
-    """Positive definite ones that are well-conditioned, but for what is not read."""
+    """Return well-conditioned positive definite matrices, arbitrary in the triangle that is not
+    read.
+    """
     x = normal(rng, (*stack, n, n), dtype)
     return x @ np.conj(np.swapaxes(x, -1, -2)) / n + 2 * np.eye(n, dtype=dtype)
 
 
 def placed(values):
-    """The same values in other places in memory; then stacks of one matrix."""
+    """Yield the same values at other addresses and strides; then stacks of one matrix."""
     yield values
     yield [np.array(v, order="F") for v in values]
     yield [np.swapaxes(np.swapaxes(v, -1, -2).copy(), -1, -2) if v.ndim > 1 else v for v in values]
@@ -80,7 +82,8 @@ def functions_of(op, values):
 
 
 def compare(op, *values, tolerance=None, at_once=True):
-    """That both machines give the same, for all layouts, and the native one without Python."""
+    """Check that both machines give the same, for all layouts, and the native one without Python.
+    """
     native, python = functions_of(op, values)
     assert not in_python(native)
     for given in placed(list(values)):
@@ -172,7 +175,7 @@ def test_every_routine_is_tried():
     assert tried == {*ROUTINES}
 
 
-# -- what is empty, wrong, singular or not finite
+# -- empty, invalid, singular and not finite matrices
 
 
 @pytest.mark.parametrize("op", [*OF_SQUARE, *OF_ANY], ids=str)
@@ -387,5 +390,5 @@ def test_threads_decompose_at_once():
 
 
 def test_constants_are_those_of_the_ops():
-    ours = vars(factored) | vars(stable_linalg)
+    ours = vars(corrected_lu) | vars(stable_linalg)
     assert {n: ours[n] for n in REFINED_CONSTANTS} == REFINED_CONSTANTS

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does
 
 
 def holds_in_child(check):
-    """Whether a function returns True in a child; one that hangs is killed."""
+    """Tell whether a function returns True in a child; one that hangs is killed."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -55,7 +55,7 @@ def meanwhile(work):
 
 @contextmanager
 def another(work, undo):
-    """Another thread does this and, at the end, that."""
+    """Run a function in another thread and, at the end, another one."""
     begun, stop = threading.Event(), threading.Event()
 
     def run():
@@ -84,7 +84,7 @@ def test_a_child_sees_whole_values(mode):
 
     def check():
         before = w.get_value()
-        step(value)  # what other threads held of it stays, so that it is copied once
+        step(value)  # the array held by other threads stays, so that it is copied once
         replayed = step.repeated
         step(value)
         return (
@@ -174,7 +174,7 @@ def test_who_has_what_a_fork_waits_for_goes_on():
 
 
 def test_transactions_that_are_left():
-    """What is not ended, but dropped, does not keep forks waiting."""
+    """Transactions that are dropped, not ended, do not make forks wait."""
 
     def leave():
         Transaction([Cell()]).begin()

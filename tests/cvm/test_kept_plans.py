@@ -1,4 +1,4 @@
-"""Calls that repeat a recorded one: the same results as those that run the instructions."""
+"""Calls that repeat a kept plan give the same results as calls that plan."""
 
 import sys
 import threading
@@ -26,7 +26,7 @@ def kernels():
 
 
 def both(build, calls, updated=()):
-    """Results of calls, and what is updated then, natively and in Python; returns the function.
+    """Compare results and updates of calls, natively and in Python; return the function.
 
     ``build`` returns inputs, outputs, updates and the shared variables among these.
     """

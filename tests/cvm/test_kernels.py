@@ -21,7 +21,7 @@ def kernels(tmp_path_factory):
 
 
 def pair(inputs, outputs):
-    """The same function with kernels and without; the first has some."""
+    """Return the same function with kernels and without; the first has some."""
     native = symcomp.function(inputs, outputs, mode=symcomp.Mode("cvm"))
     assert "kernel" in kinds_of(native)
     return native, symcomp.function(inputs, outputs, mode=symcomp.Mode("vm"))

@@ -21,7 +21,7 @@ def kernels():
 
 
 def pair(inputs, outputs):
-    """The same function with kernels for all formulas, and without."""
+    """Return the same function with kernels for all formulas, and without."""
     native = symcomp.function(inputs, outputs, mode=symcomp.Mode("cvm"))
     code = native.program.instructions
     found = {i for i, kind in enumerate(kinds_of(native)) if kind == "kernel"}

@@ -34,7 +34,7 @@ def both(inputs, outputs, values, rtol=0.0, **options):
 
 
 def layouts(array):
-    """The same numbers as they may lie in memory."""
+    """Yield the same numbers in several memory layouts."""
     yield array
     yield np.asfortranarray(array)
     yield np.repeat(array, 2, axis=-1)[..., ::2]

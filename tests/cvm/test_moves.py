@@ -9,7 +9,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.core.tensor import TensorType
 
-DTYPES = ("bool", "int16", "int32", "float64", "complex128")  # one of each size
+DTYPES = ("bool", "int16", "int32", "float64", "complex128")  # a dtype of each size
 
 
 def numbers(shape, dtype):
@@ -135,7 +135,7 @@ def test_reshapes(x, counts):
 
 @pytest.mark.parametrize("shape", [(4, 3, 5, 1), (12, 5), (60,), (2, 2, 15), (1, 4, 3, 5), (20, 3)])
 def test_reshapes_are_views(shape):
-    """Where the elements need not be copied; what is read from them shows it."""
+    """Reshapes are views where the elements need not be copied; reading from them shows it."""
     for x in (
         np.arange(240.0).reshape(4, 3, 20)[..., ::4],
         np.arange(60.0).reshape(3, 4, 5).swapaxes(0, 1),

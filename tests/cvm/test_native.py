@@ -1,5 +1,6 @@
-"""What the native machine does itself gives what Python gives, bit for bit, for all dtypes and
-layouts, and without asking Python."""
+"""Native instructions give what Python gives, bit for bit, for all dtypes and layouts, without
+calling Python.
+"""
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ COMPUTING = [
 ]  # fmt: skip
 # The first one is planned, the others repeat the plan.
 CALLS = 6
-# What has no native code but kernels, which are off here.
+# Ops whose only native code is kernels, which are off here.
 IN_PYTHON = {"Norm"}
 
 
@@ -36,7 +37,7 @@ def no_kernels():
 
 
 def layouts(values):
-    """The same values in other places in memory; then values that are repeated along an axis."""
+    """Yield the same values at other addresses and strides; then values repeated along an axis."""
     yield values
     yield [np.array(v, order="F") for v in values]
     yield [v[::-1].copy()[::-1] if v.ndim else v for v in values]
@@ -46,7 +47,7 @@ def layouts(values):
 
 
 def functions_of(build, values):
-    """The function by the native machine and by the Python machine."""
+    """Compile the function for the native machine and for the Python machine."""
     inputs = [
         TensorType(v.dtype, [1 if n == 1 else None for n in v.shape])(f"x{i}")
         for i, v in enumerate(values)
@@ -103,7 +104,7 @@ def test_turned_results(name, alone):
 
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
 def test_states_that_are_turned(dtype):
-    """A shared variable becomes the transpose of what is made, again and again."""
+    """A shared variable is updated to the transpose of a result, again and again."""
     start = np.arange(6).reshape(2, 3).astype(dtype)
     state, want = symcomp.shared(start), start
     f = symcomp.function([], updates=[(state, T.cumsum(state, 0).T)], mode=symcomp.Mode("cvm"))
@@ -115,7 +116,7 @@ def test_states_that_are_turned(dtype):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_bytes_in_the_other_order(name):
-    """They are read as they are meant, even if the function is told to trust what it is given."""
+    """Arrays are read in their byte order, even if the function trusts its arguments."""
     build, values = EXAMPLES[name]
     native, _ = functions_of(build, values)
     native.trust_input = True

@@ -11,7 +11,7 @@ from symcomp.tests.compile.test_saving_ops import GROUPS, VALUES, slopes
 
 
 def results(group: Any, cc: str) -> list[Any]:
-    """What a function gives that computes all examples of a group."""
+    """Return the results of a function that computes all examples of a group."""
     inputs, outputs = list(VALUES), group()
     outputs += [slope for output in outputs for slope in slopes(inputs, output)]
     with config.change_flags(cc=cc, kernels=True):

@@ -31,8 +31,8 @@ def array(shape, dtype):
 
 
 def compare(op, *values, native=True, scale=50):
-    """That both machines give the same, for all layouts, and the native one without Python; parts
-    of results may be as large as ``scale``.
+    """Check that both machines give the same, for all layouts, and the native one without Python;
+    parts of results may be as large as ``scale``.
     """
     inputs = [TensorType(v.dtype, (None,) * v.ndim)() for v in values]
     functions = [symcomp.function(inputs, op(*inputs), mode=mode) for mode in AS_THEY_ARE]
@@ -100,7 +100,7 @@ def test_chains(dtype):
 
 
 def test_chains_of_float16():
-    """They are rounded in the end alone, in Python after each product."""
+    """The native chain is rounded once at the end, Python's after each product."""
     values = [array((8, 8), "float16") for _ in range(3)]
     inputs = [T.tensor("float16", shape=(None, None)) for _ in values]
     f = symcomp.function(inputs, MatrixChain(((0, 1), 2))(*inputs), mode=AS_THEY_ARE[0])

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
+from symcomp.tests.cvm.side_by_side import threads_side_by_side
+from symcomp.tests.cvm.test_layouts import LAYOUTS
 
-# The first calls with the same layout are recorded, the last ones replayed.
+# The first call with each layout makes a plan, and later ones repeat it.
 CALLS = 5
 SHAPES = ((4, 6), (1, 6), (4, 1), (0, 6), (37, 64))
-# What rounds every number once, or not at all.
+# Ops that round every number once, or not at all.
 EXACT = {
     "add": lambda a, b, i: a + b,
     "mul": lambda a, b, i: a * b,
@@ -49,7 +51,7 @@ ROUNDED = {
 
 @st.composite
 def programs(draw, ops):
-    """How to build a program: an op and two earlier values for each step, and what it returns."""
+    """Draw a program: an op and two earlier values for each step, and the results."""
     steps = []
     for k in range(draw(st.integers(1, 9))):
         earlier = st.integers(max(0, k - 3), k + 1)
@@ -58,19 +60,22 @@ def programs(draw, ops):
     return steps, [(k, draw(st.booleans())) for k in sorted({*shown, len(steps) - 1})]
 
 
-def compiled(program, ops, linker, dtype):
-    """The program for a machine."""
+def compiled(program, ops, linker, dtype, threads=1):
+    """Return the program for a machine and a number of threads."""
     steps, shown = program
     x, y, i = T.tensor(dtype, shape=(None, None)), T.tensor(dtype, shape=(None, None)), T.lvector()
     values = [x, y]
     for name, a, b in steps:
         values.append(T.cast(ops[name](values[a], values[b], i), dtype))
     outputs = [values[2 + k].T if turned else values[2 + k] for k, turned in shown]
-    return symcomp.function([x, y, i], outputs, mode=symcomp.Mode(linker), on_unused_input="ignore")
+    with threads_side_by_side(threads):
+        return symcomp.function(
+            [x, y, i], outputs, mode=symcomp.Mode(linker), on_unused_input="ignore"
+        )
 
 
 def run(functions, values):
-    """The outputs of each, or the error."""
+    """Return the outputs of each, or the error."""
     found = []
     for function in functions:
         try:
@@ -100,7 +105,7 @@ def check(program, ops, kinds, compare):
                         compare(got, want, *true)
 
 
-# What numbers without an order, and truths, have not.
+# Ops that need ordered numbers: not complex or bool.
 ORDERED = {"less", "choose", "sort", "largest", "extremes"}
 SIGNED = {"negate", "running", "sum of whole", "raise", "raise rows"}
 
@@ -134,7 +139,7 @@ def test_bit_for_bit(dtype):
 def test_as_near_to_the_truth():
     """Where rounding is not the same, the native machine loses two units in the last place of the
     largest number more than twice what NumPy loses, which tells how much the program takes."""
-    # Steps without choices, which what was rounded otherwise would make otherwise.
+    # Ops that amplify rounding differences, which the steps leave out.
     choices = {"sort", "largest", "less", "choose", "turn"}
     ops = {name: op for name, op in {**EXACT, **ROUNDED}.items() if name not in choices}
 
@@ -150,5 +155,45 @@ def test_as_near_to_the_truth():
     def run_one(program):
         kinds = [("cvm", "float32"), ("vm", "float32"), ("vm", "float64")]
         check(program, ops, kinds, compare)
+
+    run_one()
+
+
+CALL = st.tuples(
+    st.sampled_from([shape for shape in SHAPES if 0 not in shape]),
+    st.sampled_from(sorted(LAYOUTS)),
+    st.sampled_from(sorted(LAYOUTS)),
+)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_layouts_in_any_order(threads):
+    """Random programs, called with arrays of random layouts in random order; the caller holds all
+    results until the end. Several threads run independent calls side by side.
+    """
+    ops = {name: op for name, op in EXACT.items() if name != "extremes"}
+
+    @settings(max_examples=12, deadline=None)
+    @given(programs(ops), st.lists(CALL, min_size=4, max_size=10))
+    def run_one(program, calls):
+        rng = np.random.default_rng(0)
+        held = []
+        with config.change_flags(kernels=True), threads_side_by_side(threads):
+            native = compiled(program, ops, "cvm", "float64", threads)
+            python = compiled(program, ops, "vm", "float64")
+            for shape, *names in calls * 2:
+                x, y = (LAYOUTS[name](3 * rng.normal(size=shape)) for name in names)
+                if x.shape != y.shape:
+                    y = rng.normal(size=x.shape)
+                i = rng.integers(-1, 2, 3) if x.size else np.array([], "int64")
+                got, want = run([native, python], [x, y, i])
+                if isinstance(want, type):
+                    assert got is want
+                    continue
+                held.append((got, [z.copy() for z in want]))
+        for got, want in held:
+            for z, true in zip(got, want, strict=True):
+                assert z.dtype == true.dtype
+                same_bits(z, true)
 
     run_one()

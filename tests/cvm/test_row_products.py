@@ -12,7 +12,7 @@ LENGTHS = [1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 129, 224, 449]
 
 
 def layouts(k, m, dtype):
-    """A matrix as it lies in memory in several ways."""
+    """Yield a matrix in several memory layouts."""
     w = RNG.normal(size=(k, m)).astype(dtype)
     wide = np.zeros((k, m + 3), dtype)
     wide[:, 1 : m + 1] = w
@@ -42,7 +42,7 @@ def test_dot(dtype, k):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("beta", [0.0, 1.0, -0.5])
 def test_sums(dtype, beta):
-    """z = beta c + alpha x W; what is not read may be anything."""
+    """z = beta c + alpha x W; operands that are not read may hold anything."""
     with config.change_flags(linker="cvm"):
         c, x = (T.tensor(dtype, shape=(None,)) for _ in "cx")
         w = T.tensor(dtype, shape=(None, None))

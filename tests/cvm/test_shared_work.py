@@ -20,7 +20,7 @@ pool = T.signal.pool.pool_2d
 
 
 def of_threads(threads: int, inputs: Any, outputs: Any, kind: str) -> Any:
-    """A function whose calls of a kind are shared by so many threads."""
+    """Compile a function whose calls of a kind are shared by this many threads."""
     with config.change_flags(kernels=True, openmp=True, openmp_threads=threads, blas_threads=1):
         f = symcomp.function(inputs, outputs, mode=symcomp.Mode("cvm", "fast_run"))
     assert kind in kinds_of(f)
@@ -32,7 +32,7 @@ def bits(array: Any) -> bytes:
 
 
 def check(inputs: Any, outputs: Any, kind: str, *calls: Any) -> None:
-    """Compare threads with one, in the first call of each layout and in those that repeat it."""
+    """Compare threads with one, in the first call of each layout and in calls that repeat it."""
     alone = of_threads(1, inputs, outputs, kind)
     shared = of_threads(3, inputs, outputs, kind)
     for values in (*calls, *calls):
@@ -40,7 +40,7 @@ def check(inputs: Any, outputs: Any, kind: str, *calls: Any) -> None:
 
 
 def layouts(x: Any) -> list[Any]:
-    """The same numbers in C order, transposed in memory, reversed and with gaps."""
+    """Yield the same numbers in C order, transposed in memory, reversed and with gaps."""
     wide = np.zeros([2 * n for n in x.shape], x.dtype)[:, ::2][::2]
     wide[...] = x
     return [x, np.asfortranarray(x), x[::-1, ::-1].copy()[::-1, ::-1], wide]

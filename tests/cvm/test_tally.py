@@ -1,4 +1,4 @@
-"""What both machines count while they run."""
+"""The counts that both machines take while they run."""
 
 import threading
 
@@ -17,7 +17,7 @@ ALWAYS_TIMED = 16
 
 
 def profiled(inputs, outputs, linker="cvm", **arguments):
-    """A function that is profiled, its nodes as they are written."""
+    """Compile a function that is profiled, without rewriting."""
     mode = symcomp.Mode(linker, "merge")
     return symcomp.function(inputs, outputs, mode=mode, profile=True, **arguments)
 

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 
 
 def both(inputs: Any, outputs: Any, *values: Any, wants: Any = ()) -> Any:
-    """The results of the native machine, equal to those of the Python machine."""
+    """Return the results of the native machine, checked to equal those of the Python machine."""
     found = []
     for linker in ("cvm", "py"):
         f = symcomp.function(inputs, outputs, mode=symcomp.Mode(linker=linker))

@@ -1,4 +1,4 @@
-"""What tests read of a page: its elements, and what a browser makes of it."""
+"""Read a page in tests: its elements, and its state in a browser."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ class Page(HTMLParser):
             self._open[-1][2] += data
 
     def of(self, tag, **attributes):
-        """The elements with a tag and these attributes; None: any value."""
+        """Return the elements with a tag and these attributes; None: any value."""
         return [
             element
             for element in self.elements
@@ -52,20 +52,20 @@ class Page(HTMLParser):
 
     @property
     def data(self):
-        """What the script is given."""
+        """The data of the script."""
         (element,) = self.of("script", id="data")
         return json.loads(element[2])
 
 
 def loads_nothing(text):
-    """Whether nothing in a page names another file or place."""
+    """Tell whether nothing in a page names another file or address."""
     plain = text.replace("http://www.w3.org/2000/svg", "")
     names = ("http:", "https:", "src=", "href=", "@import", "url(", "fetch(", "import(")
     return not any(name in plain for name in names)
 
 
 def in_browser(path, script):
-    """The page as it is after a script ran in a browser; the test is skipped where none is."""
+    """Return the page after a script ran in a browser; skip the test if there is none."""
     browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
     if browser is None:
         pytest.skip("there is no browser")

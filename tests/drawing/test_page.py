@@ -62,7 +62,7 @@ def test_without_anything():
 
 
 def test_in_a_browser(tmp_path):
-    """Click a row of the table; colour by another measure; search; open what is inside."""
+    """Click a row of the table; colour by another measure; search; open an inner graph."""
     path = tmp_path / "page.html"
     path.write_text(example(), encoding="utf-8")
     script = """

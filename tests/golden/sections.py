@@ -97,6 +97,11 @@ def _described(value: Any) -> str:
     return type(value).__name__
 
 
+def plan(compiled: Compiled) -> str:
+    """Print the plan of the call, in which what would be generated kernels are calls of Python."""
+    return str(compiled.function.plan())
+
+
 def kernels(compiled: Compiled) -> str:
     """Print the C of the kernels: the bodies of loops, or all of it but the headers."""
     parts: list[str] = []
@@ -152,7 +157,7 @@ def _numbered(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", _HASHED_NAME.sub(name, text)).strip("\n")
 
 
-SECTIONS: list[Callable[[Compiled], str]] = [graph, program, call, kernels]
+SECTIONS: list[Callable[[Compiled], str]] = [graph, program, call, plan, kernels]
 
 
 def text_of(name: str) -> str:

@@ -35,7 +35,8 @@ def turns(momenta, one, other, variance):
 
 
 def recursion_turns(p, variance):
-    """Whether any subtree of the leaves with momenta ``p`` turns, its halves checked first."""
+    """Tell whether any subtree of the leaves with momenta ``p`` turns, checking its halves first.
+    """
     if len(p) == 1:
         return False
     middle = len(p) // 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from symcomp.ops.elemwise import ROWS, Elemwise
 from symcomp.tests.exact import units_off
 
-# What is claimed: so many units in the last place of the result's dtype.
+# The largest error claimed, in units in the last place of the result's dtype.
 CLAIM = 4.0
 # At points drawn anew each time, so that the worst of millions fails no test.
 CLAIM_ANYWHERE = 5.0
@@ -20,7 +20,7 @@ DIGITS = 50
 
 
 def beside(*values: float) -> list[float]:
-    """The values, and the floats next to them: where branches meet."""
+    """Return the values, and the floats next to them, where branches meet."""
     return [
         float(w) for v in values for w in (np.nextafter(v, -np.inf), v, np.nextafter(v, np.inf))
     ]
@@ -32,7 +32,7 @@ def floats(low: float, high: float) -> st.SearchStrategy[float]:
 
 
 def lists(*ranges: tuple[float, float]) -> st.SearchStrategy[list[float]]:
-    """Some points, from all ranges."""
+    """Draw some points from all ranges."""
     return st.lists(st.one_of(*(floats(*r) for r in ranges)), min_size=1, max_size=20)
 
 
@@ -64,6 +64,6 @@ def check_values(
 
 
 def values_at(name: str, *points: Any) -> list[float]:
-    """The values of a row at some points, as floats."""
+    """Return the values of a row at some points, as floats."""
     with np.errstate(all="ignore"):
         return [float(z) for z in ROWS[name]().function(*(np.asarray(p, float) for p in points))]

@@ -15,7 +15,7 @@ KINDS = ("float64", "complex128")
 
 @pytest.fixture(autouse=True)
 def same_numbers():
-    """Each test of a module that imports this gets the same numbers, whatever ran before."""
+    """Seed the numbers before each test of an importing module, independent of other tests."""
     RNG.bit_generator.state = START
 
 
@@ -32,7 +32,7 @@ def positive(*shape, dtype="float64"):
 
 
 def adjoint(x):
-    """The conjugate transposes."""
+    """Return the conjugate transposes."""
     return np.conj(np.swapaxes(x, -1, -2))
 
 
@@ -42,7 +42,7 @@ def diagonal(x):
 
 
 def seen(x, lower, hermitian=True):
-    """The symmetric or Hermitian matrix of which ``x`` holds a triangle."""
+    """Return the symmetric or Hermitian matrix of which ``x`` holds a triangle."""
     half = np.tril(x, -1) if lower else np.triu(x, 1)
     if hermitian:
         return half + adjoint(half) + diagonal(x.real)
@@ -50,7 +50,7 @@ def seen(x, lower, hermitian=True):
 
 
 def whole_numbers(dtype, size=3):
-    """A small matrix in ``dtype`` that has an inverse in every one of them."""
+    """Return a small matrix in ``dtype`` that has an inverse in every dtype."""
     return np.tril(np.ones((size, size))).astype(dtype)
 
 

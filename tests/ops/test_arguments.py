@@ -1,5 +1,5 @@
-"""Arguments of functions that cannot be what is needed: errors that name the function and what was
-given. Misspelled names, and what has no symbolic form.
+"""Invalid arguments of functions: errors name the function and the argument. Misspelled names, and
+functions without a symbolic form.
 """
 
 import inspect
@@ -26,7 +26,7 @@ MODULES = (T, T.nnet, T.nlinalg, T.slinalg, T.fft)
 
 
 def functions_with(*names):
-    """The functions of users with an argument of one of these names, with that name."""
+    """Return the functions of users with an argument of one of these names, with that name."""
     found = {}
     for module in MODULES:
         for name, function in vars(module).items():
@@ -169,6 +169,6 @@ w = symcomp.shared(np.zeros(3), "w")
     ],
 )
 def test_masked_arrays_are_refused(use):
-    """Their masks would be lost, and what is under them be taken for numbers."""
+    """Masks would be lost, and the masked elements be taken for numbers."""
     with pytest.raises(TypeError, match="masked.*tensors have no masks. Pass|is no index"):
         use()

@@ -28,7 +28,7 @@ def turned(x, flag):
 
 
 def layouts(x):
-    """The same values in C order, Fortran order, reversed, and with gaps."""
+    """Yield the same values in C order, Fortran order, reversed, and with gaps."""
     gaps = np.zeros(tuple(2 * n for n in x.shape), x.dtype)[
         tuple(slice(0, None, 2) for _ in x.shape)
     ]

@@ -86,7 +86,7 @@ def test_confusion() -> None:
 
 
 def parts(x: Any, shape: Any, step: Any) -> Any:
-    """All whole parts, as rows."""
+    """Return all whole parts, as rows."""
     (h, w), (a, b) = shape, step
     rows = [
         image[i : i + h, j : j + w].ravel()

@@ -85,7 +85,7 @@ def test_what_does_not_fit():
 
 
 def trees(i, j):
-    """All ways to bracket the factors i .. j."""
+    """Yield all ways to bracket the factors i .. j."""
     if i == j:
         return [i]
     pairs = ((trees(i, k), trees(k + 1, j)) for k in range(i, j))

@@ -32,22 +32,22 @@ OBLONGS = [(3, 2), (2, 3), (2, 2), (2, 3, 2), (1, 3), (0, 2), (2, 0), (0, 2, 3)]
 
 
 def dagger(x):
-    """The conjugate transposes, of variables."""
+    """Return the conjugate transposes of variables."""
     return T.conj(x).swapaxes(-1, -2)
 
 
 def squares(x):
-    """The squares of the moduli."""
+    """Return the squares of the moduli."""
     return T.real(x * T.conj(x))
 
 
 def numpy_squares(x):
-    """The same of arrays."""
+    """Return the squares of the moduli of arrays."""
     return (x * np.conj(x)).real
 
 
 def evaluated(outputs, x, value):
-    """The arrays that ``outputs`` are for one ``value``."""
+    """Evaluate ``outputs`` for one ``value``."""
     return [out.eval({x: value}) for out in outputs]
 
 

@@ -218,7 +218,7 @@ def test_subscripts_are_checked(call, said):
 
 
 def largest(lengths):
-    """The most elements that an intermediate of a chain product with these lengths has."""
+    """Return the most elements of an intermediate of a chain product with these lengths."""
     shapes = list(zip(lengths, lengths[1:], strict=False))
     x, y, z = (T.tensor(dtype="float64", shape=s) for s in shapes)
     nodes = toposort([T.einsum("ij,jk,kl->il", x, y, z)])

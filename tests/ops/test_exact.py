@@ -1,4 +1,4 @@
-"""Arithmetic that keeps the rounding errors: the errors are exact, and what is made of them."""
+"""Arithmetic that keeps the rounding errors: the errors are exact, and so are functions of them."""
 
 from fractions import Fraction
 

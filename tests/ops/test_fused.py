@@ -82,7 +82,7 @@ def test_blocks_give_the_same_bits(layout, other, rng):
 
 
 def sizes_seen(dtypes, steps, results, *values):
-    """The sizes of the arrays that a probe, as the function of step 0, is called with."""
+    """Return the sizes of the arrays that a probe, as the function of step 0, is called with."""
     seen = []
 
     def probe(x):
@@ -248,7 +248,7 @@ def test_inputs_are_checked():
 
 
 def errors(op, types, values):
-    """What the op raises, and what the nodes it stands for raise."""
+    """Return the error of the op, and that of the nodes it stands for."""
     inputs = [kind() for kind in types]
     found = []
     for outputs in (op(*inputs), op.unfold(inputs)):

@@ -52,7 +52,7 @@ BINARY = {
 
 
 def exact(function, *xs):
-    """In so many digits that nothing is lost between arguments of different size; NaN at poles."""
+    """Compute with enough digits for arguments of different size; NaN at poles."""
     sizes = [np.log10(abs(x)) for x in xs if x]
     span = max([0.0, *sizes]) - min([0.0, *sizes])
     with mpmath.workdps(80 + int(span)):
@@ -208,7 +208,7 @@ def test_derivatives(name, xs):
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(xs=st.lists(st.tuples(POSITIVE, POSITIVE), min_size=10, max_size=10))
 def test_derivatives_of_derivatives(xs):
-    """That of digamma_increment, of which the gradients of beta and poch are made."""
+    """The derivative of digamma_increment, on which the gradients of beta and poch are built."""
     x, h = np.array(xs).T
     for i, rule in enumerate(DERIVATIVES["digamma_increment"]):
         got = evaluated(

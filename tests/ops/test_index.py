@@ -353,7 +353,7 @@ def masks(shape):
 
 @st.composite
 def indexed(draw):
-    """A shape, and a key that NumPy accepts for it."""
+    """Draw a shape, and a key that NumPy accepts for it."""
     shape = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple))
     depth = draw(st.integers(0, len(shape)))
     key, axis = [], 0
@@ -379,7 +379,7 @@ def indexed(draw):
 
 
 def made_symbolic(key, chosen):
-    """The key's values, and a function from variables for them to the key."""
+    """Return the key's values, and a function from variables for them to the key."""
     values = []
 
     def leave(part):

@@ -20,7 +20,7 @@ MEETS = beside(0.25, -0.25, 0.5, 1.0, -1.0, 4.0)
 
 
 def erfcx(x):
-    """The asymptotic series (DLMF 7.12.1) where erfc has too small an exponent."""
+    """Compute the asymptotic series (DLMF 7.12.1) where erfc has too small an exponent."""
     if x < 1e6:
         return mp.exp(x * x) * mp.erfc(x)
     return (1 - 1 / (2 * x**2) + 3 / (4 * x**4)) / (x * mp.sqrt(mp.pi))
@@ -41,7 +41,7 @@ def log_ndtr(x):
 
 
 def inverse(function, start):
-    """The x where log(function(x)) is log(y): Newton's way from what is to be checked."""
+    """Find the x where log(function(x)) is log(y), by Newton's method from the value under test."""
 
     def solve(y):
         return mp.findroot(lambda x: mp.log(function(x)) - mp.log(y), start(float(y)))

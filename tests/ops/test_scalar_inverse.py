@@ -53,7 +53,7 @@ def test_inverses(name):
 
 
 def root(function, *row):
-    """The x with function(.., x) = the last of the numbers."""
+    """Find the x with function(.., x) = the last of the numbers."""
     *parameters, value = map(mpmath.mpf, row)
     name = {lower: "gammaincinv", upper: "gammainccinv", beta_below: "betaincinv"}.get(function)
     start = getattr(T, name or "ndtri_exp")(*map(T.constant, row)).eval()
@@ -95,7 +95,7 @@ def test_hyp2f1():
 
 
 def slope(function, parameters, wrt):
-    """The derivative of a function in one of its parameters."""
+    """Return the derivative of a function in one of its parameters."""
     with mpmath.workdps(DIGITS):
         step = mpmath.mpf(10) ** -(DIGITS // 3)
         ends = []

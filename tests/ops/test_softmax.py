@@ -11,11 +11,11 @@ import symcomp.tensor as T
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.scalar_stable import exp_of_sum
 from symcomp.ops.softmax import (
-    Centred,
     LogMeanExp,
     LogSoftmax,
     LogSumExp,
     Softmax,
+    SubtractWeightedMean,
     WeightedLogSumExp,
     WeightedSoftmax,
 )
@@ -176,7 +176,7 @@ WITH_INFINITY = {
 @pytest.mark.parametrize("dtype", LARGE)
 @pytest.mark.parametrize("text", WITH_INFINITY)
 def test_infinities_whatever_is_beside_them(text, dtype):
-    """inf / inf and inf - inf are NaN; what is finite is nothing beside an infinite sum."""
+    """inf / inf and inf - inf are NaN; finite terms are negligible beside an infinite sum."""
     soft, log = (np.array(z, dtype) for z in WITH_INFINITY[text])
     total = nan if "nan" in text else inf
     for large in LARGE[dtype]:
@@ -214,7 +214,7 @@ def test_empty(shape, axes):
     for z in (LogSumExp(axes).perform(x), WeightedLogSumExp(axes).perform(x, w)):
         assert z.shape == kept and (z == -inf).all()
     assert WeightedSoftmax(axes).perform(x, w).shape == shape
-    assert Centred(axes).perform(x, w).shape == shape
+    assert SubtractWeightedMean(axes).perform(x, w).shape == shape
     with np.errstate(all="ignore"):
         mean = LogMeanExp(axes).perform(x)
     assert mean.shape == kept and np.isnan(mean).all()
@@ -226,7 +226,7 @@ def test_empty(shape, axes):
 
 
 def plain(name, axes):
-    """What NumPy says, for moderate values."""
+    """Return NumPy's formula, for moderate values."""
 
     def compute(x):
         work = x.astype("float64")
@@ -284,11 +284,11 @@ def test_weighted(axes):
 def test_centred(axes):
     w = WEIGHTS / WEIGHTS.sum(axis=axes, keepdims=True)
     check(
-        Centred(axes), CUBE, w,
+        SubtractWeightedMean(axes), CUBE, w,
         expected=lambda x, w: x - (w * x).sum(axis=axes, keepdims=True), grad=False,
     )  # fmt: skip
     check(
-        Centred(axes, transposed=True), CUBE, w,
+        SubtractWeightedMean(axes, transposed=True), CUBE, w,
         expected=lambda x, w: x - w * x.sum(axis=axes, keepdims=True), grad=False, atol=1e-13,
     )  # fmt: skip
 
@@ -297,10 +297,10 @@ def test_centred_where_one_weight_is_nearly_1():
     """The result at that place is the small sum of the others."""
     w = np.array([1 - 2e-20, 1e-20, 1e-20])
     x = np.array([3.0, 4.0, 7.0])
-    np.testing.assert_allclose(Centred((0,)).perform(x, w)[0], -5e-20, rtol=1e-15)
-    z = Centred((0,), transposed=True).perform(x, w)
+    np.testing.assert_allclose(SubtractWeightedMean((0,)).perform(x, w)[0], -5e-20, rtol=1e-15)
+    z = SubtractWeightedMean((0,), transposed=True).perform(x, w)
     np.testing.assert_allclose(z[0], 3 * 2e-20 - 11, rtol=1e-15)
-    only = Centred((0,), transposed=True).perform(np.array([3.0, 0.0, 0.0]), w)
+    only = SubtractWeightedMean((0,), transposed=True).perform(np.array([3.0, 0.0, 0.0]), w)
     np.testing.assert_allclose(only, [6e-20, -3e-20, -3e-20], rtol=1e-15)
 
 
@@ -312,7 +312,7 @@ def test_gradient_of_an_empty_sum_is_zero():
     np.testing.assert_allclose(slope([1000.0, 1000.0]), [0.5, 0.5])
 
 
-# -- logsumexp, and what is refused
+# -- logsumexp, and errors
 
 
 def test_logsumexp():
@@ -340,7 +340,9 @@ def test_only_floats(op):
         op(*arguments)
 
 
-@pytest.mark.parametrize("op", [WeightedSoftmax((0,)), WeightedLogSumExp((0,)), Centred((0,))])
+@pytest.mark.parametrize(
+    "op", [WeightedSoftmax((0,)), WeightedLogSumExp((0,)), SubtractWeightedMean((0,))]
+)
 def test_shapes_must_be_one(op):
     with pytest.raises(ShapeError, match=r"shapes \(3,\), \(1,\)"):
         op.perform(np.ones(3), np.ones(1))

@@ -34,7 +34,7 @@ SYSTEMS = [
 
 
 def system(word, lower, shape, dtype):
-    """A matrix for solve, of which the structure is in one triangle, and the matrix it means."""
+    """Make a matrix for solve, with the structure in one triangle, and the matrix it represents."""
     if word == "gen":
         a = normal(*shape, dtype=dtype) + 2 * np.eye(shape[-1])
         return a, a
@@ -43,14 +43,14 @@ def system(word, lower, shape, dtype):
         return a, np.tril(a) if word.startswith("lower") else np.triu(a)
     a = positive(*shape, dtype=dtype) if word == "pos" else normal(*shape, dtype=dtype)
     a = a + 4 * np.eye(shape[-1])
-    # What is not read is anything.
+    # The triangle that is not read holds anything.
     noise = normal(*shape)
     a = np.tril(a) + np.triu(noise, 1) if lower else np.triu(a) + np.tril(noise, -1)
     return a, seen(a, lower, hermitian=word != "sym")
 
 
 def solution(a, b):
-    """What NumPy finds; a b of one axis is one vector."""
+    """Return NumPy's solution; a b of one axis is one vector."""
     return np.linalg.solve(a, b[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(a, b)
 
 

@@ -10,7 +10,7 @@ from scipy.linalg import blas, lapack
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import ShapeError
-from symcomp.ops import factored
+from symcomp.ops import corrected_lu
 from symcomp.ops.stable_linalg import (
     LARGEST,
     InverseForm,
@@ -36,25 +36,25 @@ SYSTEMS = [
 
 
 def conditioned(n, condition, scale=1.0, seed=0):
-    """A random matrix with this ratio of the largest to the smallest singular value."""
+    """Make a random matrix with this ratio of the largest to the smallest singular value."""
     rng = np.random.default_rng(seed)
     u, _, vh = np.linalg.svd(rng.normal(size=(n, n)))
     return scale * (u * np.geomspace(3.0, 3.0 / condition, n)) @ vh
 
 
 def exact(x):
-    """An array of numbers of 60 digits."""
+    """Return an array of numbers of 60 digits."""
     return np.frompyfunc(mpmath.mpf, 1, 1)(x)
 
 
 def exact_inverse(a, digits=60):
-    """The inverse to so many digits."""
+    """Compute the inverse to ``digits`` digits."""
     with mpmath.workdps(digits):
         return np.array(mpmath.inverse(mpmath.matrix(a.tolist())).tolist())
 
 
 def units_off(got, true):
-    """The largest error of an element, in units of its last place."""
+    """Return the largest error of an element, in units of its last place."""
     pairs = zip(np.ravel(got), np.ravel(np.asarray(true, object)), strict=True)
     return max(float(abs(mpmath.mpf(float(z)) - t) / np.spacing(abs(float(t)))) for z, t in pairs)
 
@@ -177,12 +177,12 @@ class Rounding:
 def test_bound_does_not_depend_on_rounding_of_the_library(condition, size, monkeypatch):
     a = conditioned(12, condition, seed=12)
     x, y = (np.random.default_rng(seed).normal(size=12) for seed in (1, 2))
-    monkeypatch.setattr(factored, "lapack", Rounding(lapack, size))
-    monkeypatch.setattr(factored, "blas", Rounding(blas, size))
-    # The bound of what is left after a correction is that of correct rounding.
-    error_factor = factored.Factored._error_factor
+    monkeypatch.setattr(corrected_lu, "lapack", Rounding(lapack, size))
+    monkeypatch.setattr(corrected_lu, "blas", Rounding(blas, size))
+    # The bound of the error after a correction is that of correct rounding.
+    error_factor = corrected_lu.Factored._error_factor
     monkeypatch.setattr(
-        factored.Factored, "_error_factor", lambda f: min(1, error_factor(f) * size / 2**-53)
+        corrected_lu.Factored, "_error_factor", lambda f: min(1, error_factor(f) * size / 2**-53)
     )
     with mpmath.workdps(60):
         inverse = exact_inverse(a)

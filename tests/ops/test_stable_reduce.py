@@ -27,7 +27,7 @@ FAST = settings(deadline=None, max_examples=60)
 
 
 def exact(op, line):
-    """The value along one axis, with as many digits as mpmath is set to."""
+    """Compute the value along one axis, with as many digits as mpmath is set to."""
     x = exactly(line)
     mean = mp.fsum(x) / len(x)
     if op is Norm:
@@ -97,7 +97,7 @@ def test_random_products(line):
 @FAST
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=8), st.floats(-1e3, 1e3))
 def test_random_variances(line, shift):
-    """Nothing is lost by a shift, however far, but what its own rounding loses."""
+    """A shift loses no digits, except by its own rounding."""
     x = np.array(line) + shift
     with mp.workdps(200):
         mean = exact(Centered, x)

@@ -96,7 +96,7 @@ def test_no_array_is_overwritten_that_a_list_has():
     value = arrays(2, 1)
     (result,) = symcomp.function([x], [T.inc_subtensor(x[0][:], 1.0)])(value)
     same([result, *value], [np.full(2, 3.0), *arrays(2, 1)])
-    # What is given back is the caller's own.
+    # The results are arrays of the caller's own.
     (back,) = symcomp.function([x], [x.reverse()])(value)
     back[0][:] = 7.0
     same(value, arrays(2, 1))

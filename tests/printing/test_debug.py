@@ -1,4 +1,4 @@
-"""debugprint: what is on its lines."""
+"""debugprint: the contents of its lines."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""pydotprint: the text for graphviz, and what is made of it."""
+"""pydotprint: the text for graphviz, and the pictures made of it."""
 
 import stat
 

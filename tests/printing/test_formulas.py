@@ -56,7 +56,7 @@ def test_plain(expression, expected):
 
 
 def test_brackets_are_those_that_python_needs():
-    """What is printed, evaluated by Python, is the expression."""
+    """The printed text, evaluated by Python, is the expression."""
     rng = np.random.default_rng(0)
     values = {"x": 1.25, "y": 0.5, "z": 2.0}
     signs = ["{} + {}", "{} - {}", "{} * {}", "{} / {}", "({}) ** ({} - 2 * {})", "-({})"]

@@ -1,4 +1,4 @@
-"""html: what is on the page, read from its text and in a browser."""
+"""html: the contents of the page, read from its text and in a browser."""
 
 import json
 import pickle
@@ -28,7 +28,7 @@ def call(f):
 
 
 def details(graph, word):
-    """The details of the first node whose label has a word, by name."""
+    """Return the details of the first node whose label has a word, by name."""
     node = next(n for n in graph["nodes"].values() if word in n["label"])
     return dict(node["details"])
 

@@ -19,13 +19,13 @@ from symcomp.tests.drawing.pages import Page, in_browser, loads_nothing
 
 @pytest.fixture(scope="module", autouse=True)
 def limits_kept_here(tmp_path_factory):
-    """The limits of the machine are measured once, and not kept where users have theirs."""
+    """Measure the limits of the machine once, and keep them away from the user's directory."""
     with symcomp.config.change_flags(compiledir=str(tmp_path_factory.mktemp("kept"))):
         yield
 
 
 def training(**arguments):
-    """A function with updates, a loop, a choice, and something that Python does."""
+    """Compile a function with updates, a loop, a choice, and a Python op."""
     x, c = T.dmatrix("x"), T.lscalar("c")
     w = symcomp.shared(np.eye(4), "w")
     states, _ = symcomp.scan(lambda row, s: T.tanh(T.dot(row, w) + s), [x], T.zeros(4), name="rnn")

@@ -14,7 +14,7 @@ I = T.lvector("I")
 
 
 def only(outputs, *values):
-    """The bytes and operations of the instruction that computes ``outputs``."""
+    """Return the bytes and operations of the instruction that computes ``outputs``."""
     inputs = [v for v in (X, Y, V, F, I) if v in graph_inputs([outputs])]
     mode = symcomp.Mode("vm", "merge")
     f = symcomp.function(inputs, outputs, mode=mode, profile=True)

@@ -25,7 +25,7 @@ jnp, lax = jax.numpy, jax.lax
 
 
 class Jax:
-    """What a cell needs, for traced arrays."""
+    """The operations of a cell, for traced arrays."""
 
     tanh, dot, sigmoid = jnp.tanh, jnp.dot, staticmethod(jax.nn.sigmoid)
 
@@ -102,7 +102,7 @@ def _symbolic_step(x: Any, h: Any, p: Any) -> Any:
 def both(
     ours: Callable[..., Any], theirs: Callable[..., Any], *values: Any, rtol: float = 1e-9
 ) -> None:
-    """The value of a scalar program and its gradients in all arguments."""
+    """Compute a scalar program and its gradients in all arguments."""
     inputs = [T.as_tensor_variable(v).type() for v in values]
     y = ours(*inputs)
     f = symcomp.function(inputs, [y, *symcomp.grad(y, inputs)])

@@ -40,7 +40,7 @@ class Network:
         return self.params[-1]
 
     def chances(self, x: Any, training: bool) -> Any:
-        """The probabilities of the classes."""
+        """Return the probabilities of the classes."""
         h = T.nnet.conv2d(x, self.filters, filter_shape=(8, 1, 5, 5))
         if training:
             h, _, _, mean, var = T.nnet.bn.batch_normalization_train(

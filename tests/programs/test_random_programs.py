@@ -12,7 +12,7 @@ from symcomp.tensor.shared_randomstreams import RandomStreams
 
 
 def blobs(n: int = 120) -> tuple[Any, Any]:
-    """Two clouds of points in 10 dimensions, and which cloud each is of."""
+    """Draw two clouds of points in 10 dimensions, and the cloud of each."""
     rng = np.random.default_rng(0)
     labels = np.arange(n) % 2
     return rng.normal(size=(n, 10)) + (1.2 * labels - 0.6)[:, None], labels

@@ -65,13 +65,13 @@ class Lstm:
 
 
 class Numpy:
-    """What a cell needs, for arrays."""
+    """The operations of a cell, for arrays."""
 
     tanh, dot, sigmoid = np.tanh, np.dot, staticmethod(sigmoid)
 
 
 class Symbolic:
-    """What a cell needs, for variables."""
+    """The operations of a cell, for variables."""
 
     tanh, dot, sigmoid = staticmethod(T.tanh), staticmethod(T.dot), staticmethod(T.nnet.sigmoid)
 

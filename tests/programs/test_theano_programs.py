@@ -41,7 +41,7 @@ def program(name: str) -> Any:
 
 
 def falls(losses: Any, to: float) -> bool:
-    """Whether the mean of the last tenth is at most ``to`` times that of the first."""
+    """Tell whether the mean of the last tenth is at most ``to`` times that of the first."""
     tenth = max(1, len(losses) // 10)
     return bool(np.mean(losses[-tenth:]) <= to * np.mean(losses[:tenth]))
 
@@ -115,7 +115,7 @@ def test_convolutional_network() -> None:
 def test_denoising_autoencoder() -> None:
     costs, before, after, _, _ = program("denoising_autoencoder").train()
     assert falls(costs, 0.3)
-    assert after < 0.2 * before  # of the bits, so many are wrong
+    assert after < 0.2 * before  # the share of wrong bits
 
 
 def test_restricted_boltzmann_machine() -> None:

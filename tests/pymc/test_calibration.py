@@ -9,7 +9,7 @@ from symcomp.config import config
 from symcomp.nuts import compile_sampler
 from symcomp.nuts.program import STATISTICS
 
-pytest.importorskip("pymc")  # they take a minute: `make pymc` has the time
+pytest.importorskip("pymc")  # slow (a minute): `make pymc` runs them
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def with_gradient(logp):
 
 
 def effective(draws):
-    """A lower bound of how many independent draws these are worth: batches of fifty."""
+    """Return a lower bound of the number of independent draws these are worth: batches of fifty."""
     batches = draws[: len(draws) // 50 * 50].reshape(-1, 50, draws.shape[-1]).mean(1)
     return len(draws) * draws.var(0) / np.maximum(50 * batches.var(0), 1e-300)
 

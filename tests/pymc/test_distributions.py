@@ -93,7 +93,7 @@ DISTRIBUTIONS = {
 
 
 def made(name, parameters):
-    """The variable of a distribution."""
+    """Return the variable of a distribution."""
     given = dict(parameters)
     if given.get("init_dist") == "normal":
         given["init_dist"] = pm.Normal.dist(0.0, 1.0)

@@ -1,5 +1,6 @@
-"""What PyMC does with models, in mode SYMCOMP: densities, draws, sampling, variational fits."""
+"""Models of PyMC in mode SYMCOMP: densities, draws, sampling, variational fits."""
 
+import ctypes
 import multiprocessing
 import warnings
 
@@ -24,7 +25,7 @@ QUIET = {"progressbar": False, "compute_convergence_checks": False}
 
 
 def vectors(model, count=3):
-    """The function of density and gradient's arguments: the start, and points around."""
+    """Return the arguments of density and gradient: the start, and points around."""
     start = pm.blocking.DictToArrayBijection.map(model.initial_point()).data
     rng = np.random.default_rng(1)
     return [start + 0.3 * k * rng.normal(size=start.shape) for k in range(count)]
@@ -52,7 +53,7 @@ def test_prior_draws(name):
         ]
     for group in ("prior", "prior_predictive"):
         for title, values in found[1][group].data_vars.items():
-            # What is drawn is the same to the last bit; what is computed of it need not be.
+            # Draws are the same to the last bit; values computed from them need not be.
             np.testing.assert_allclose(found[0][group][title].values, values.values, rtol=1e-10)
 
 
@@ -176,24 +177,90 @@ def test_data_that_is_set():
 
 
 def test_nutpie():
+    """Nutpie calls the density by its address: the model's variables, dims and posterior."""
     nutpie = pytest.importorskip("nutpie")
-    from_pyfunc = nutpie.compiled_pyfunc.from_pyfunc
-    model = MODELS["eight_schools"]()
+    from symcomp.pymc.nutpie import compile_model
+
+    with MODELS["eight_schools"]():
+        compiled = compile_model()
+        mine = sp.sample_nuts(1000, tune=700, chains=2, cores=1, random_seed=1, **QUIET)
+    assert compiled.density.density_address and compiled.expand.map_address
+    trace = nutpie.sample(
+        compiled, draws=1000, tune=700, chains=2, cores=2, seed=1, progress_bar=False
+    )
+    assert trace.posterior["theta"].dims == ("chain", "draw", "school")
+    theta = trace.posterior["mu"] + trace.posterior["tau"] * trace.posterior["z"]
+    np.testing.assert_allclose(theta, trace.posterior["theta"])
+    for title in ("mu", "theta"):
+        a, b = (t.posterior[title].values for t in (mine, trace))
+        assert (np.abs(a.mean((0, 1)) - b.mean((0, 1))) < 5 * a.std((0, 1)) / np.sqrt(300)).all()
+
+
+def test_nutpie_and_failures():
+    nutpie = pytest.importorskip("nutpie")
+    from symcomp.pymc.nutpie import compile_model
+
+    with pm.Model():
+        x = pm.Flat("x", shape=3)
+        pm.Potential("density", Quadratic()(x))
+        compiled = compile_model(var_names=[])
+        trace = nutpie.sample(compiled, draws=50, tune=50, chains=1, seed=1, progress_bar=False)
+    assert list(trace.posterior.data_vars) == ["x"]
+    with pm.Model():
+        x = pm.Flat("x")
+        pm.Potential("density", Failing()(x))
+        compiled = compile_model()
+    # Nutpie panics where a density fails for good; that is no Exception of Python.
+    with pytest.raises(BaseException, match="sampler"):
+        nutpie.sample(compiled, draws=50, tune=50, chains=1, seed=1, progress_bar=False)
+    assert isinstance(compiled.density.error, ArithmeticError)
+
+
+class Failing(Op):
+    """-x^2 / 2, which fails after some calls."""
+
+    __props__ = ()
+    calls = 0
+
+    def make_node(self, x):
+        return Apply(self, [pt.as_tensor(x)], [pt.dscalar()])
+
+    def perform(self, node, inputs, outputs):
+        Failing.calls += 1
+        if Failing.calls > 20:
+            raise ArithmeticError("too many calls")
+        outputs[0][0] = np.asarray(-0.5 * inputs[0] ** 2)
+
+    def pullback(self, inputs, outputs, gradients):
+        return [-inputs[0] * gradients[0]]
+
+
+def test_densities_in_numba():
+    """A caller that is compiled by numba, with arguments as addresses."""
+    numba = pytest.importorskip("numba")
+    model = MODELS["linear_regression"]()
     f = model.logp_dlogp_function(ravel_inputs=True, mode="SYMCOMP")
     f.set_extra_values({})
-    f._pytensor_function.trust_input = True
-    size = len(vectors(model, 1)[0])
+    start, other = vectors(model, 2)
+    c = backend.cfunc(f._pytensor_function, start)
+    kinds = [ctypes.c_uint64, *[ctypes.c_size_t] * 3, ctypes.c_size_t]
+    density = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(c.density_address)
+    data, size = c.data, len(start)
 
-    def make_logp():
-        def logp(x):
-            value, slope = f._pytensor_function(x)
-            return float(value), slope
+    @numba.njit
+    def climb(x, step, count):
+        value, slope = np.empty(1), np.empty(size)
+        for _ in range(count):
+            if density(size, x.ctypes.data, slope.ctypes.data, value.ctypes.data, data) != 0:
+                return np.nan
+            x += step * slope
+        return value[0]
 
-        return logp
-
-    def make_expand(*args):
-        return lambda x: {"x": x}
-
-    compiled = from_pyfunc(size, make_logp, make_expand, [np.dtype("float64")], [(size,)], ["x"])
-    trace = nutpie.sample(compiled, draws=100, tune=200, chains=2, seed=1, progress_bar=False)
-    assert np.isfinite(trace.posterior["x"].values).all()
+    x = other.copy()
+    found = climb(x, 1e-4, 20)
+    want, y = np.nan, other.copy()
+    for _ in range(20):
+        want, slope = f._pytensor_function(y)
+        y = y + 1e-4 * slope
+    np.testing.assert_allclose(found, want, rtol=1e-10)
+    np.testing.assert_allclose(x, y, rtol=1e-10)

@@ -75,20 +75,21 @@ def test_proportions():
 
 
 def test_against_the_sampler_of_pymc():
+    """Step sizes differ from chain to chain, and with them the lengths of trajectories."""
+    given = {"tune": 700, "chains": 8, "random_seed": 7, "target_accept": 0.9, **QUIET}
     with MODELS["eight_schools"]():
-        mine = sampled(target_accept=0.9)
+        mine = sp.sample_nuts(600, cores=2, **given)
         other = pm.sample(
-            1000, tune=700, chains=2, cores=1, random_seed=7, nuts_sampler="pymc",
-            target_accept=0.9, compile_kwargs={"mode": "SYMCOMP"}, **QUIET,
-        )  # fmt: skip
+            600, cores=2, nuts_sampler="pymc", compile_kwargs={"mode": "SYMCOMP"}, **given
+        )
     for title in ("mu", "tau", "theta"):
         a, b = (t.posterior[title].values for t in (mine, other))
-        error = a.std((0, 1)) / np.sqrt(300)
+        error = a.std((0, 1)) / np.sqrt(500)
         assert (np.abs(a.mean((0, 1)) - b.mean((0, 1))) < 5 * error).all()
-    steps = [t.sample_stats["n_steps"].values.mean() for t in (mine, other)]
-    assert steps[0] == pytest.approx(steps[1], rel=0.25)
-    rates = [t.sample_stats["acceptance_rate"].values.mean() for t in (mine, other)]
-    assert rates[0] == pytest.approx(rates[1], abs=0.04)
+    for title, least in (("n_steps", 0.3), ("acceptance_rate", 0.005)):
+        a, b = (t.sample_stats[title].values.mean(1) for t in (mine, other))
+        error = np.sqrt((a.var() + b.var()) / 7) + least
+        assert abs(a.mean() - b.mean()) < 4 * error
 
 
 def test_what_is_returned():

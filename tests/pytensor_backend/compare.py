@@ -15,7 +15,7 @@ PLAIN = Mode("py", None)
 
 
 def copies(values: Sequence[Any]) -> list[Any]:
-    """The values, where arrays share nothing with them."""
+    """Copy the values so that arrays share no memory with them."""
     return [v.copy() if isinstance(v, np.ndarray) else v for v in values]
 
 
@@ -29,7 +29,7 @@ def compare(
     atol: float = 0.0,
     updates: Any = None,
 ) -> Any:
-    """Check values, dtypes, shapes and what is computed by ``perform``; return the function.
+    """Check values, dtypes and shapes against ``perform``; return the function.
 
     Parameters
     ----------

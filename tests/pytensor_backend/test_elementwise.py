@@ -50,7 +50,7 @@ def arguments(kind, dtype):
 
 
 def scalar_op(kind):
-    """An instance with PyTensor's own rule for the dtype of the result."""
+    """Make an instance with PyTensor's own rule for the dtype of the result."""
     for module in (ps, psm):
         for value in vars(module).values():
             if type(value) is kind:

@@ -1,6 +1,7 @@
-"""What functions in mode SYMCOMP do with shared variables, memory, errors, copies and pickles."""
+"""Functions in mode SYMCOMP: shared variables, memory, errors, copies and pickles."""
 
 import copy
+import ctypes
 import logging
 import pickle
 from contextlib import contextmanager
@@ -235,6 +236,26 @@ def test_inner_graphs():
     got = f([0.0, 1.0], 3.0)
     np.testing.assert_allclose(got[0], np.exp([0.0, 1.0]) * 6 + 1)
     np.testing.assert_allclose(got[1], np.exp([0.0, 1.0]) * 6 + 2)
+
+
+def test_functions_of_c():
+    """Shared variables are fixed; generators, updates and missing examples are refused."""
+    s, x, y = pytensor.shared(np.arange(3.0)), pt.dvector("x"), pt.dscalar("y")
+    c = backend.cfunc(function([x, y], [x * s + y, y]), np.zeros(3), 1.0)
+    s.set_value(np.zeros(3))
+    given, results = [np.ones(3), np.array(2.0)], [np.empty(3), np.empty(())]
+    pointers = [(ctypes.c_void_p * 2)(*(a.ctypes.data for a in v)) for v in (given, results)]
+    assert c.ctypes(c.data, *pointers) == 0
+    np.testing.assert_array_equal(results[0], [2.0, 3.0, 4.0])
+    with pytest.raises(TypeError, match="has updates"):
+        backend.cfunc(function([x], x, updates={s: s + 1}), np.zeros(3))
+    with pytest.raises(TypeError, match="got 1 examples for 2 inputs"):
+        backend.cfunc(function([x, y], x * y), np.zeros(3))
+    rng = pt.random.rng("rng")
+    with pytest.raises(TypeError, match="no generators"):
+        backend.cfunc(function([rng], pt.random.normal(rng=rng)), np.random.default_rng(1))
+    with pytest.raises(TypeError, match="no function of PyTensor compiled in mode SYMCOMP"):
+        backend.cfunc(pytensor.function([x], x, mode="FAST_COMPILE"), np.zeros(3))
 
 
 def test_versions(monkeypatch):

@@ -1,7 +1,7 @@
-"""What every test of rules does: rewrite, and compare with what was before.
+"""Common parts of the tests of rules: rewrite, and compare with the original.
 
-``check_rule`` does all of it for one rule: it fires, alone, what is left is what was said, and on
-data of every kind the graph computes what it did, or fails where it failed.
+``check_rule`` does all of it for one rule: it fires, alone, the expected ops are left, and on data
+of every kind the graph computes the original values, or fails where the original failed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from symcomp.rewrite.specialize import SPECIALIZE
 from symcomp.tests.harness import variables_for
 
 RULES: dict[str, Rule] = {rule.name: rule for rule in (*CANONICALIZE, *STABILIZE, *SPECIALIZE)}
-# What a graph on bad data may raise, before and after.
+# Exceptions of a graph on bad data, before and after.
 FAILURES = (ValueError, IndexError, AssertionError, ZeroDivisionError)
 EXTREMES = (
     1e300, -1e300, 1e-300, -1e-300, 5e-324, 1e-40, -7e-46, 1e38, -1e38, 6e4, 0.0, -0.0, 1.0, -1.0,
@@ -116,8 +116,8 @@ def same_behaviour(
 def data(
     arrays: Sequence[np.ndarray], inputs: Sequence[Any], case: Case
 ) -> Iterator[tuple[np.ndarray, ...]]:
-    """The values of the case, and others: random, extreme, not finite, empty, strided, of other
-    lengths, of lengths that disagree.
+    """Yield the values of the case, and others: random, extreme, not finite, empty, strided, of
+    other lengths, of lengths that disagree.
     """
     rng = np.random.default_rng(5)
     yield tuple(arrays)
@@ -158,21 +158,21 @@ def _filled(like: np.ndarray, shape: tuple[int, ...], kind: str, rng: Any) -> np
 
 
 def _strided(a: np.ndarray) -> np.ndarray:
-    """The same values, the last axis backwards in memory, the others in Fortran's order."""
+    """Return the same values, the last axis backwards in memory, the others in Fortran's order."""
     if not a.ndim:
         return a
     return np.asfortranarray(a[..., ::-1])[..., ::-1]
 
 
 def values_of(inputs: Sequence[Any], outputs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """The values of the outputs; the arguments stay as they are."""
+    """Compute the outputs; the arguments stay as they are."""
     given = [np.array(v, copy=True, order="K") for v in values]
     with np.errstate(all="ignore"):
         return evaluate(outputs, dict(zip(inputs, given, strict=True)))
 
 
 def rewritten(inputs: Sequence[Any], outputs: Sequence[Any], *rules: Any) -> FunctionGraph:
-    """The graph after canonicalization and the rule sets, one after the other."""
+    """Return the graph after canonicalization and the rule sets, one after the other."""
     graph = FunctionGraph(inputs, outputs)
     for rule_set in (CANONICALIZE, *rules):
         Engine(graph, RuleSet(rule_set), on_error="raise").run()
@@ -180,22 +180,22 @@ def rewritten(inputs: Sequence[Any], outputs: Sequence[Any], *rules: Any) -> Fun
 
 
 def names(graph: FunctionGraph) -> list[str]:
-    """The ops that are left, in a stable order."""
+    """Return the remaining ops, in a stable order."""
     return [str(node.op) for node in graph.toposort()]
 
 
 def kinds(graph: FunctionGraph, *ignored: str) -> list[str]:
-    """The classes or scalar functions that are left, sorted, but for views."""
+    """Return the classes or scalar functions of the remaining ops, sorted, without views."""
     return [name for name in all_kinds(graph) if name not in ("DimShuffle", *ignored)]
 
 
 def all_kinds(graph: FunctionGraph) -> list[str]:
-    """The classes or scalar functions that are left, sorted."""
+    """Return the classes or scalar functions of the remaining ops, sorted."""
     return sorted(name.split("{")[0] for name in names(graph))
 
 
 def run(graph: FunctionGraph, values: Sequence[Any]) -> list[Any]:
-    """The values of the outputs; the arguments stay as they are."""
+    """Compute the outputs; the arguments stay as they are."""
     return values_of(graph.inputs, graph.outputs, values)
 
 

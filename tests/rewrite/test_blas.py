@@ -1,4 +1,4 @@
-"""Sums with products become calls of BLAS: what is left, and that it computes the same."""
+"""Sums with products become calls of BLAS: the remaining ops, and equal values."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def sample(shape, dtype):
 
 
 def gemm_forms():
-    """(name, expression of c, a, b, s, t; what is left of it besides scalars)."""
+    """Return (name, expression of c, a, b, s, t; the remaining ops besides scalars)."""
     dot = T.dot
     return {
         "plus": lambda c, a, b, s, t: c + dot(a, b),

@@ -62,7 +62,7 @@ def breaks(node, graph):
 
 @rule("exp", why="a test")
 def forgets_an_input(node, graph):
-    """exp(x) -> sin of what is no input"""
+    """exp(x) -> sin of a variable that is no input"""
     return T.sin(T.dvector("stranger"))
 
 
@@ -102,7 +102,7 @@ def test_a_long_graph_is_not_taken_for_a_loop():
     assert all_kinds(graph) == ["sin"] * 3000
 
 
-# -- what is refused
+# -- refused replacements
 
 
 @pytest.mark.parametrize(
@@ -209,11 +209,11 @@ def test_a_rule_may_replace_some_outputs_only():
     assert run.run() == []
 
 
-# -- what is looked at
+# -- visited nodes
 
 
 def visits(length, change):
-    """How many nodes a rule is shown on a chain, where ``change`` of them are replaced."""
+    """Count the visits of a rule on a chain, where ``change`` nodes are replaced."""
     seen = []
 
     @rule("sin", "exp", "tanh", why="a test")
@@ -274,7 +274,7 @@ def test_a_rewrite_keeps_the_line_and_the_name():
     assert firing.line().startswith("exp(x) -> sin(x)") and "test_engine.py" in firing.line()
 
 
-# -- which rules
+# -- selection of rules
 
 
 def fired(mode, outputs, inputs=(X,)):

@@ -27,7 +27,7 @@ CASES = [case for module in MODULES for case in module.CASES]
 
 
 def fired_in_a_function(case):
-    """The rules that fire when the case is compiled as any function is."""
+    """Return the rules that fire when the case is compiled as a function."""
     fired = set()
     for static in ("none", "full") if case.static == "both" else (case.static,):
         inputs = variables_for(tuple(np.asarray(v) for v in case.values), static)

@@ -26,7 +26,7 @@ from symcomp.vm.machine import PythonMachine
 
 
 def fused(inputs, outputs, merge=True, canonical=False):
-    """The graph, fused, and what was reported; checked to have no cycle and right clients."""
+    """Return the fused graph and the report; check that it has no cycle and right clients."""
     graph = FunctionGraph(inputs, outputs)
     if canonical:
         rewrite(graph, lambda tags: "fast_run" in tags and "fusion" not in tags)
@@ -216,7 +216,7 @@ def normalized(x, scale, axis=1):
 
 
 def kinds(graph):
-    """The ops on matrices, but for views."""
+    """Return the ops on matrices, without views."""
     nodes = [node for node in graph.toposort() if any(x.ndim == 2 for x in node.inputs)]
     names = [type(node.op).__name__ for node in nodes]
     return [name for name in names if name not in ("ShapeI", "DimShuffle", "Elemwise")]
@@ -362,7 +362,7 @@ INPUTS = [
 
 
 def grow(draw, pool):
-    """One more variable made of those in the pool, or none if the op refuses their dtypes."""
+    """Make one more variable from those in the pool, or none if the op refuses their dtypes."""
     kind = draw(st.sampled_from(["unary", "binary", "binary", "add", "switch", "cast", "reduce"]))
     a, b, c = (pool[draw(st.integers(0, len(pool) - 1))] for _ in range(3))
     try:
@@ -466,7 +466,7 @@ def test_levels_never_fall(graph):
 
 
 def test_rows_of_other_lengths_are_another_loop():
-    """What is reduced over rows is used for rows that may be longer: no one loop has both."""
+    """A value reduced over rows is used for rows that may be longer: no one loop has both."""
     m, z = T.dmatrix("m"), T.dmatrix("z")
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(5, 4)), rng.normal(size=(5, 3))

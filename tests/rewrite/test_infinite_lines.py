@@ -51,7 +51,7 @@ FUNCTIONS = {
         T.nnet.log_softmax(x if axis else x.T)[T.arange(8), np.zeros(8, int)]
     ),
 }  # fmt: skip
-# What of each line is NaN, a number, plus or minus infinity.
+# Each letter is one element of a slice's result: NaN, a number, or plus or minus infinity.
 SOFT = "fnf nnf fnf nnn ffn ffn nnn nnn"
 LOG = "-n- nn- -n- nnn --n --n nnn nnn"
 EXPECTED = {
@@ -68,7 +68,7 @@ def kinds(z):
 
 
 def compiled(dtype, axis, mode):
-    """Return a function of all results, gradients and R-ops, of those that are defined by lines."""
+    """Return a function of all results, gradients and R-ops of along-axis functions."""
     x, dx = T.matrices("x", "dx", dtype=dtype)
     results = []
     for function in FUNCTIONS.values():

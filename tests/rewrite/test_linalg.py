@@ -25,25 +25,25 @@ L, S = T.nlinalg, T.slinalg
 
 
 def rewritten(inputs, outputs, rules=LINALG_RULES):
-    """The graph with the rules applied, and the names of those that were."""
+    """Return the rewritten graph, and the names of the rules that fired."""
     graph = FunctionGraph(inputs, outputs)
     firings = Engine(graph, rules, on_error="raise").run()
     return graph, {firing.rule for firing in firings}
 
 
 def names(graph):
-    """The ops of a graph, elementwise functions by name."""
+    """Return the ops of a graph, elementwise functions by name."""
     return [str(node.op).split("{")[0] for node in graph.toposort()]
 
 
 def values(graph, *arrays):
-    """What the outputs are for these inputs."""
+    """Compute the outputs for these inputs."""
     with np.errstate(all="ignore"):
         return evaluate(graph.outputs, dict(zip(graph.inputs, arrays, strict=True)))
 
 
 def check_rule(rule, inputs, output, *arrays, rtol=1e-10):
-    """The rule is applied, alone and after canonicalization, and the value stays the same.
+    """Check that the rule fires, alone and after canonicalization, and keeps the value.
 
     Returns the names of the ops after the rule alone.
     """

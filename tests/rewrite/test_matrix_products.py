@@ -1,4 +1,4 @@
-"""Less computed around products of matrices: what is left, and that it computes the same."""
+"""Cheaper matrix products: the remaining ops, and equal values."""
 
 import itertools
 
@@ -18,7 +18,7 @@ A, B, C = T.dmatrices("a", "b", "c")
 U, V, S = T.dvector("u"), T.dvector("v"), T.dscalar("s")
 INPUTS = [A, B, C, U, V, S]
 dot = T.dot
-# name: (expression, the kinds of ops that must be left, those that must not).
+# name: (expression, the kinds of ops that must remain, kinds that must not)
 CASES = {
     "sum of products": (T.sum(A * B), {"SumOfProducts"}, {"sum", "mul"}),
     "of squares": (T.sum(T.sqr(A)), {"SumOfProducts"}, {"sum", "sqr"}),
@@ -101,7 +101,7 @@ def test_nan_and_infinity(case, bad):
     ],
 )
 def test_lengths_of_0_with_nan(case):  # fmt: skip
-    """Nothing is 0 or NaN because a length is 0, as NumPy has it."""
+    """A length of 0 turns nothing into 0 or NaN that NumPy does not."""
     out = CASES[case][0]
     graph = rewritten(INPUTS, [out], MATRIX_PRODUCTS)
     for n, k, m in itertools.product((0, 2, 3), repeat=3):

@@ -33,7 +33,7 @@ def made(pattern, replacement, **options):
 
 
 def rewritten(expression, *rules):
-    """The expression after the rules; that it computes the same is checked."""
+    """Return the expression after the rules, checked to compute the same."""
     inputs = [v for v in DATA if v in symcomp.core.walk.graph_inputs([expression])]
     graph = FunctionGraph(inputs, [expression])
     Engine(graph, RuleSet(rules), folding=False, on_error="raise").run()
@@ -51,7 +51,7 @@ def ops(expression, *rules):
 
 VIEWS = {str(DimShuffle(0, ("x",)))}
 
-# -- what is met
+# -- matching
 
 
 def test_function_of_a_function():

@@ -1,4 +1,4 @@
-"""What is known of lengths, in programs of any size and depth."""
+"""Facts about lengths, in programs of any size and depth."""
 
 import numpy as np
 import pytest

@@ -95,7 +95,7 @@ class Exact:
 
 
 def written(text, module, **arguments):
-    """What a text says, in a module's functions."""
+    """Evaluate a text with the functions of a module."""
     names = {n: getattr(module, n) for n in compile(text, "", "eval").co_names if n not in "xyz"}
     text = text.replace("[", "array([")
     text = text.replace("]", "])")
@@ -103,7 +103,7 @@ def written(text, module, **arguments):
 
 
 def exact(text, point, way):
-    """The value, and the derivative along a way."""
+    """Compute the value, and the derivative in a direction."""
     with mp.workdps(2000):
         h = mp.mpf(10) ** -650
         numbers = [np.frompyfunc(mp.mpf, 1, 1)(np.asarray(x)) for x in point]
@@ -127,7 +127,7 @@ def off(got, true):
 
 
 def compiled(text, count, kind):
-    """The value, its gradients and its R-ops along each argument."""
+    """Compile the value, its gradients and its R-ops along each argument."""
     xs = [kind(name) for name in "xyz"[:count]]
     z = written(text, T, **dict(zip("xyz", xs, strict=False)))
     ways = [kind(f"w{i}") for i in range(count)]

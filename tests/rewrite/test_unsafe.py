@@ -1,4 +1,4 @@
-"""What turns NaN into numbers is done when asked for, and only then."""
+"""Rules that may turn NaN into numbers apply on request only."""
 
 import numpy as np
 import pytest

@@ -89,7 +89,7 @@ def test_what_is_done_row_by_row(step: Any) -> None:
 
 
 def test_no_copies_of_matrices_for_scalars() -> None:
-    """What a step writes to would be there once for each step."""
+    """An array that a step writes to would exist once for each step."""
     copy = lambda x, i: T.set_subtensor(c[i], x)  # noqa: E731
     for step, loops in ((copy, 0), (lambda x, i: (copy(x, i) ** 2).sum(), 1)):
         y, _ = symcomp.map(step, [m, k])

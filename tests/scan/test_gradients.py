@@ -1,4 +1,4 @@
-"""Derivatives of loops: every kind of argument, both modes, and what is made of them."""
+"""Derivatives of loops: every kind of argument, both modes, and functions of derivatives."""
 
 from typing import Any
 
@@ -253,7 +253,7 @@ def test_tangents_and_gradients_of_unknown_shape() -> None:
 
 
 def chained(order: str, f: Any, x: Any, v: Any) -> Any:
-    """A directional derivative of each order given: L by grad, R by Rop."""
+    """Compute a directional derivative of each order given: L by grad, R by Rop."""
     for mode in order:
         f = symcomp.grad((f * v).sum(), x) if mode == "L" else symcomp.Rop(f, x, v)
     return f
@@ -327,7 +327,7 @@ def test_gauss_newton_product() -> None:
 
 
 def test_gradient_of_shared_state() -> None:
-    """What a step does to a shared variable is a carried state like any other."""
+    """A shared variable that a step updates is a carried state like any other."""
     s = symcomp.shared(2.0, name="s")
     x = T.dvector("x")
     y, updates = symcomp.scan(lambda x: (s * x, {s: s * T.sin(x)}), x)

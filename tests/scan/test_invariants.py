@@ -19,7 +19,7 @@ x = T.dmatrix("x")
 
 
 def mask_of(stream: Any, shape: Any = None) -> Any:
-    """A mask of independent bits, by any kind of stream."""
+    """Draw a mask of independent bits, by any kind of stream."""
     return stream.binomial(size=x.shape if shape is None else shape, p=0.5, n=1)
 
 

@@ -22,7 +22,7 @@ VALUES = {x: X, a: A, b: B}
 
 
 def rewritten(outputs: list[Any], values: Any = VALUES) -> FunctionGraph:
-    """The graph after the rules, checked to compute what MapRows does."""
+    """Return the graph after the rules, checked to compute the same as MapRows."""
     before = evaluate(outputs, values)
     graph = FunctionGraph(list(values), outputs)
     firings = Engine(graph, SCAN_RULES + CANONICALIZE, "scan", on_error="raise").run()
@@ -35,7 +35,7 @@ def rewritten(outputs: list[Any], values: Any = VALUES) -> FunctionGraph:
 
 
 def loops(graph: FunctionGraph) -> list[Any]:
-    """The nodes that go through rows one by one."""
+    """Return the nodes that iterate over rows."""
     return [node for node in graph.toposort() if isinstance(node.op, Scan | MapRows)]
 
 
@@ -138,7 +138,7 @@ def test_loops_over_rows_of_examples() -> None:
 
 
 def scans_after(outputs: list[Any], values: Any) -> list[Any]:
-    """The loops of a compiled function that was checked to compute the same."""
+    """Return the loops of a compiled function that was checked to compute the same."""
     f = symcomp.function(list(values), outputs, on_unused_input="ignore")
     for found, wanted in zip(f(*values.values()), evaluate(outputs, values), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9)

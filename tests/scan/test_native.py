@@ -21,7 +21,7 @@ RNG = np.random.default_rng(5)
 LOOPS = []
 
 
-class Steps(NamedTuple):
+class StepCounts(NamedTuple):
     """The steps of a loop in one call of a function, and in how many nothing was planned."""
 
     done: int
@@ -30,7 +30,7 @@ class Steps(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def loops():
-    """The loops that ran, on values that do not depend on the tests before."""
+    """Return the loops that ran, on values that do not depend on earlier tests."""
     global RNG
     RNG = np.random.default_rng(5)
     LOOPS.clear()
@@ -45,13 +45,13 @@ def watched(f, values):
     results = f(*values)
     for (runs, planned), body in zip(before, bodies, strict=True):
         done = body.counts[0] - runs
-        LOOPS.append(Steps(done, done - (body.counts[1] - planned)))
+        LOOPS.append(StepCounts(done, done - (body.counts[1] - planned)))
     return results
 
 
 def both(build, *values):
-    """The results of the native loop; those of the Python machine must be equal but for the order
-    of sums: of hundreds of terms they differ by up to 12 eps.
+    """Return the results of the native loop; those of the Python machine must be equal but for the
+    order of sums: of hundreds of terms they differ by up to 12 eps.
     """
     results = []
     for linker in ("cvm", "vm"):

@@ -25,7 +25,7 @@ def values() -> list[Any]:
 
 
 def expression(rng: Any, pool: list[Any], depth: int) -> Any:
-    """A random function of vectors of 3."""
+    """Draw a function of vectors of 3."""
     if depth == 0:
         return pool[rng.integers(len(pool))]
 
@@ -50,12 +50,12 @@ def expression(rng: Any, pool: list[Any], depth: int) -> Any:
 
 
 def branch(x: Any, w: Any, b: Any) -> Any:
-    """A choice of which one side is computed."""
+    """Build a choice of which one side is computed."""
     return ifelse(T.gt(x.sum(), 0), T.dot(x, w), x * b)
 
 
 def random_info(rng: Any) -> Any:
-    """A state with one tap, or with several."""
+    """Draw a state with one tap, or with several."""
     if rng.random() < 0.5:
         return INPUTS["h"] * (1 + rng.integers(2))
     return {"initial": INPUTS["k"], "taps": TAPS[rng.integers(4)]}
@@ -73,7 +73,7 @@ def random_options(rng: Any, until: bool) -> dict[str, Any]:
 
 
 def random_loop(seed: int) -> tuple[Any, dict[str, Any]]:
-    """A cost made of a loop, and the options of the loop."""
+    """Draw a cost computed by a loop, and the options of the loop."""
     rng = np.random.default_rng(seed)
     n_states = int(rng.integers(0, 3))
     n_stacked = int(rng.integers(0 if n_states else 1, 3))

@@ -1,4 +1,4 @@
-"""The rewrites of loops: what is left, and that it computes the same."""
+"""The rewrites of loops: the remaining ops, and equal values."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,7 +29,7 @@ VALUES: dict[Any, Any] = {x: X, w: W, h: H}
 
 
 def rewritten(outputs: list[Any], values: Any = VALUES, fires: str = "") -> FunctionGraph:
-    """The graph after the rules, checked to compute the same; each rule of ``fires`` did."""
+    """Return the graph after the rules, checked to compute the same; each rule of ``fires`` did."""
     before = evaluate(outputs, values)
     graph = FunctionGraph(list(values), outputs)
     engine = Engine(graph, SCAN_RULES + CANONICALIZE, "scan", on_error="raise")
@@ -43,12 +43,12 @@ def rewritten(outputs: list[Any], values: Any = VALUES, fires: str = "") -> Func
 
 
 def scans(graph: FunctionGraph) -> list[Any]:
-    """The scan nodes, in order."""
+    """Return the scan nodes, in order."""
     return [node for node in graph.toposort() if isinstance(node.op, Scan)]
 
 
 def body_ops(node: Any) -> list[str]:
-    """The names of the ops of a step."""
+    """Return the names of the ops of a step."""
     return [str(inner.op) for inner in toposort(node.op.body.outputs)]
 
 
@@ -58,7 +58,7 @@ def rnn(step: Any = None) -> Any:
 
 def test_unused_outputs_states_and_inputs_are_dropped() -> None:
     def step(x: Any, a: Any, b: Any, c: Any) -> Any:
-        # b feeds a, c feeds nobody but itself.
+        # b feeds a; c feeds only itself.
         return [a * b, b + 1, c * x, x.sum()]
 
     outputs, _ = symcomp.scan(step, x, [h, h + 1, h + 2, None])
@@ -84,7 +84,7 @@ def test_constants_go_into_the_body() -> None:
     y, _ = symcomp.scan(lambda x, h: x * c + h, x, h)
     node = y.owner.inputs[0].owner
     assert len(node.op.layout.arguments(node.inputs).captured) == 0
-    # What becomes constant later, too.
+    # An expression that becomes constant later.
     captured = T.exp(T.as_tensor_variable(np.zeros(3)))
     y, _ = symcomp.scan(lambda x, h: h * captured + x, x, h)
     (node,) = scans(rewritten([y], {x: X, h: H}, fires="scan_inline_constants"))

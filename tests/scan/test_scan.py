@@ -175,7 +175,9 @@ def test_what_does_not_change_is_computed_once() -> None:
 
 
 def test_branches_stay_lazy() -> None:
-    """What a branch needs is not computed around the loop: it may fail, or be dear."""
+    """Nodes that only a branch needs are not computed around the loop: they may fail, or be
+    expensive.
+    """
     x, w = T.dvector("x"), T.dvector("w")
     checked = T.assert_op(w, T.eq(w.shape[0], 0))
     y, _ = symcomp.scan(lambda x: ifelse(x > 100, checked.sum(), x), x)

@@ -1,4 +1,4 @@
-"""What ``scan`` and its kin mean, as Theano has it: forms of arguments and results, orders, taps.
+"""``scan`` and its variants as in Theano: forms of arguments and results, orders, taps.
 
 Each test computes by hand, with NumPy, what the loop should give.
 """
@@ -18,12 +18,12 @@ v, m = T.dvector("v"), T.dmatrix("m")
 
 
 def run(outputs: Any, values: Any = (), updates: Any = None, inputs: Any = None) -> Any:
-    """What a function of ``v``, or of other inputs, gives."""
+    """Evaluate a function of ``v``, or of other inputs."""
     inputs = [v][: len(values)] if inputs is None else inputs
     return symcomp.function(inputs, outputs, updates=updates, on_unused_input="ignore")(*values)
 
 
-# -- what is returned
+# -- results
 
 
 def test_one_output_is_a_variable_and_several_are_a_list() -> None:
@@ -220,14 +220,14 @@ def test_longer_initial_values_than_the_taps_need() -> None:
 
 
 def test_what_a_step_gives_is_cast_up() -> None:
-    """What a step gives is cast up to the dtype of the initial value."""
+    """Results of a step are cast up to the dtype of the initial value."""
     y, _ = symcomp.scan(lambda x, s: T.cast(s + x, "float32"), v, T.constant(0.0, dtype="float64"))
     assert y.dtype == "float64"
     y, _ = symcomp.scan(lambda s: T.constant(True), None, T.constant(2), n_steps=2)
     assert (y.dtype, run(y).tolist()) == ("int64", [1, 1])
 
 
-# -- what a step returns
+# -- results of a step
 
 
 def test_updates_and_outputs_in_any_order() -> None:

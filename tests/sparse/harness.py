@@ -54,7 +54,7 @@ def dense(value: Any) -> Any:
 
 
 def variable_for(value: Any, known: bool) -> Any:
-    """Return an input for a value, with all lengths known or only those that are 1."""
+    """Return an input for a value, with all lengths known or only lengths of 1."""
     if sp.issparse(value):
         shape = value.shape if known else (None, None)
         return SparseType(value.format, value.dtype, shape, "int32", "array")("s")

@@ -1,4 +1,4 @@
-"""Derivatives of the ops on arrays of matrices, and of those that only other derivatives apply."""
+"""Derivatives of the ops on arrays of matrices, also of ops that only occur in derivatives."""
 
 import numpy as np
 import pytest

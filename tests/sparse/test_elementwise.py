@@ -13,7 +13,7 @@ S = random_sparse(4, 5, 0.5, seed=1, zero=False)
 SMALL = S * 0.2
 POSITIVE = abs(S)
 NUMPY = {"sgn": np.sign, "sqr": np.square, "conj": np.conj}
-# Those that are smooth only where the argument is in their domain.
+# Functions that are smooth only where the argument is in their domain.
 DOMAINS = {"arcsin": SMALL, "arctanh": SMALL, "sqrt": POSITIVE, "log1p": POSITIVE}
 NAMES = (
     "sin arcsin tan arctan sinh arcsinh tanh arctanh rint sgn ceil floor log1p expm1 deg2rad "

@@ -15,13 +15,21 @@ from symcomp.config import config
 from symcomp.core.evaluate import evaluate
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError, SparsePatternError
-from symcomp.sparse.convert import GatherDense, ScatterDense, TransposeCompressed
-from symcomp.sparse.fused import ScatterAdd, Usmm
+from symcomp.sparse.blocks import BlockDot, BlocksAsRows, RowsAsBlocks, SampledBlocks
+from symcomp.sparse.components import Assemble, Components
+from symcomp.sparse.convert import (
+    GatherDense,
+    NonzeroPattern,
+    ScatterDense,
+    TransposeCompressed,
+)
+from symcomp.sparse.fused import GatherFill, ScatterAdd, Usmm
 from symcomp.sparse.native import LOWERINGS
 from symcomp.sparse.pairwise import CombinePatterns
-from symcomp.sparse.parts import SameNumber, TakeMajor
 from symcomp.sparse.patterns import (
     Canonical,
+    FromTriplets,
+    InRange,
     LargestIndex,
     Lookup,
     LookupPairs,
@@ -31,13 +39,17 @@ from symcomp.sparse.patterns import (
 )
 from symcomp.sparse.products import CompressedDot, CompressedMatMul, MaskedMatMul, SampledDot
 from symcomp.sparse.reductions import SegmentReduce
+from symcomp.sparse.slicing import CropMinor, JoinMinor, PutMajor, SameNumber, TakeMajor
 from symcomp.sparse.structure import DropZeros
 from symcomp.sparse.with_dense import SameLength
 from symcomp.tests.cvm.looking import asked, in_python
 from symcomp.tests.sparse.harness import random_sparse
 
 AS_IT_IS = symcomp.Mode("cvm", optimizer=None)
-DTYPES = ("float32", "float64", "int32", "int64", "complex64", "complex128")
+DTYPES = (
+    "float32", "float64", "int32", "int64", "complex64", "complex128", "bool", "int8", "uint8",
+    "int16", "uint16", "uint32", "uint64",
+)  # fmt: skip
 RTOL = {"float32": 1e-5, "float64": 1e-13, "complex64": 1e-5, "complex128": 1e-13}
 
 
@@ -132,6 +144,49 @@ def apply_products(a: Applied, x: Any, y: Any, dtype: str, index_dtype: str) -> 
     a.add(MaskedMatMul(), *s, length(m), *t, length(n), *pattern)
 
 
+def apply_orders(a: Applied, x: Any, y: Any, dtype: str, index_dtype: str) -> None:
+    """Apply ops that make patterns of entries in other orders, of parts and of several matrices."""
+    (n, m), s, t = x.shape, arrays(x, index_dtype), arrays(y, index_dtype)
+    for start, end in ((0, m), (m // 3, m - 1), (m, m)):
+        a.add(CropMinor(), *s, length(start), length(max(start, end)))
+    a.add(JoinMinor(), *s, length(m))
+    a.add(JoinMinor(), *s, length(m), *t, length(m), *s, length(m))
+    ids = np.arange(n)[::-1] // 3
+    a.add(PutMajor(), *s, ids.astype(index_dtype), length(n))
+    a.add(PutMajor(), *s, np.roll(np.arange(n), 1).astype(index_dtype), length(n + 2))
+    rng = np.random.default_rng(3)
+    places = [rng.integers(0, max(k, 1), 3 * n * min(m, 1)).astype(index_dtype) for k in (n, m)]
+    values = dense(len(places[0]), dtype, 4)
+    a.add(FromTriplets(), values, *places, length(n), length(m))
+    for k in range(0, 60, 29):  # of one row, sorted in several ways
+        one = rng.integers(0, 40, k).astype(index_dtype)
+        ends = np.asarray([0, k], index_dtype)
+        a.add(Canonical(), dense(k, dtype, 5), one, ends, length(1), length(40))
+        a.add(SortIndices(), dense(k, dtype, 5), one, ends)
+    full = x.toarray()
+    a.add(NonzeroPattern(), full)
+    a.add(NonzeroPattern(), np.asfortranarray(full))
+    for shape in ((1, 1), (n, 1), (1, m)):
+        if 0 not in shape:
+            a.add(GatherFill(), dense(shape, dtype, 6), length(n), length(m), *s[1:])
+
+
+def apply_blocks(a: Applied, x: Any, dtype: str, index_dtype: str) -> None:
+    """Apply the ops on matrices of blocks of 2 x 3, and of 1 x 1."""
+    for r, c in ((2, 3), (1, 1)):
+        n, m = x.shape[0] * r, x.shape[1] * c
+        pattern = [x.indices.astype(index_dtype), x.indptr.astype(index_dtype)]
+        blocks = dense((len(x.data), r, c), dtype, 8)
+        for shape in ((), (1,), (5,), (0,)):
+            d, e = dense((m, *shape), dtype, 9), dense((n, *shape), dtype, 10)
+            a.add(BlockDot(False), blocks, *pattern, length(m), d)
+            a.add(BlockDot(True), blocks, *pattern, length(m), e)
+            a.add(SampledBlocks(), *pattern, e, d, length(r), length(c))
+        a.add(BlocksAsRows(), *pattern, length(r), length(c))
+        if x.shape[0] % r == 0:
+            a.add(RowsAsBlocks(r, c), *pattern)
+
+
 def apply_places(a: Applied, x: Any, y: Any, dtype: str, index_dtype: str) -> None:
     (n, m), s, t = x.shape, arrays(x, index_dtype), arrays(y, index_dtype)
     kinds = ["add", "mul", "neq"] + ["maximum", "minimum", "lt", "gt"] * (dtype[0] != "c")
@@ -152,6 +207,9 @@ def apply_places(a: Applied, x: Any, y: Any, dtype: str, index_dtype: str) -> No
     a.add(MajorIndices(), s[2], length(len(s[1])))
     a.add(Pointers(), x.tocoo().row.astype(index_dtype), length(n))
     a.add(LargestIndex(), s[1])
+    a.add(InRange("positions"), s[1], length(m))
+    apply_orders(a, x, y, dtype, index_dtype)
+    apply_blocks(a, x, dtype, index_dtype)
     a.add(SameNumber("add"), length(n), length(n))
     a.add(SameLength(), d[:, 0] if m else d.ravel(), length(n if m else 0))
     a.add(DropZeros(), s[0] * (np.arange(len(s[0])) % 3 > 0).astype(dtype), *s[1:])
@@ -218,11 +276,11 @@ def test_nan_stays_in_extremes() -> None:
 def test_every_op_is_here() -> None:
     """The functions above apply all ops that are lowered."""
     a = Applied()
-    x = random_sparse(3, 4)
+    x = random_sparse(4, 4)
     apply_products(a, x, x, "float64", "int32")
     apply_places(a, x, x, "float64", "int32")
     applied = {type(out.owner.op) for out in a.outputs}
-    assert applied | {SegmentReduce} == set(LOWERINGS)
+    assert applied | {SegmentReduce, Components, Assemble} == set(LOWERINGS)
 
 
 def test_number_of_entries_may_change() -> None:
@@ -253,6 +311,11 @@ def test_threads_change_no_bits() -> None:
             a.add(SampledDot(), *s[1:], e, d)
             a.add(CompressedMatMul(), *s, length(2500), *t, length(3000))
             a.add(CombinePatterns("add"), *s, *arrays(x * 2, "int32"), length(2500))
+            a.add(CompressedDot(False), *s, length(2500), d[:, 0])
+            a.add(PutMajor(), *s, np.arange(3000, dtype="int32") // 4, length(750))
+            a.add(CropMinor(), *s, length(200), length(2000))
+            a.add(JoinMinor(), *s, length(2500), *s, length(2500))
+            a.add(NonzeroPattern(), e)
             f = symcomp.function(a.inputs, a.outputs, mode=AS_IT_IS)
         found.append(f(*a.values))
     for other in found[1:]:

@@ -86,7 +86,7 @@ def test_gradient_of_a_product_has_the_pattern():
 
 
 def test_gradient_makes_no_dense_matrix():
-    """A dense matrix of the shape would have 80 GB; what is allocated is counted."""
+    """A dense matrix of the shape would have 80 GB; allocations are counted."""
     n, k = 100_000, 2
     rng = np.random.default_rng(0)
     s = sp.csr_array(
@@ -127,7 +127,7 @@ def test_shapes_that_do_not_fit():
         f(S, S)
 
 
-# -- what they become
+# -- lowering
 
 
 def compiled(inputs, outputs):

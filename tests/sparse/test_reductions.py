@@ -41,7 +41,7 @@ def test_gradient_of_a_sum_is_structured_or_not():
 
 
 def test_regular_gradients_go_through_linear_functions():
-    """What is not stored has a gradient, too, where functions of the whole matrix are summed."""
+    """Missing entries have a gradient, too, where functions of the whole matrix are summed."""
     x, y = sparse.csr_matrix("x"), sparse.csr_matrix("y")
     d = np.random.default_rng(0).normal(size=(5, 4))
     weights = T.constant(d)

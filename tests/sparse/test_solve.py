@@ -57,7 +57,7 @@ class Stand:
     """A stand-in for a module of scikit-sparse: its names, on NumPy."""
 
     class UMFPACKError(Exception):
-        """What UMFPACK raises."""
+        """The exception class of UMFPACK."""
 
     CholmodError = UMFPACKError
 

@@ -1,4 +1,4 @@
-"""The gate: where it stands, what it checks, and what is written after it."""
+"""The gate: its place, its checks, and the updates written after it."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ class Allowed:
 
 
 def program_of(inputs, outputs, updated, **options):
-    """The program of a graph whose outputs, by position, are new values of inputs."""
+    """Return the program of a graph whose outputs, by position, are new values of inputs."""
     graph = FunctionGraph(inputs, outputs)
     over = {j: graph.inputs[i] for j, i in updated.items()}
     return lower(graph, updated=over, **options)

@@ -15,7 +15,7 @@ from symcomp.vm.machine import PythonMachine
 
 
 def peak(order, outputs, size):
-    """The most bytes at a time, by a simulation that knows nothing of the one under test."""
+    """Return the peak of allocated bytes, by a simulation independent of the one under test."""
     last = {x: i for i, node in enumerate(order) for x in node.inputs}
     now = most = 0
     for i, node in enumerate(order):

@@ -330,7 +330,7 @@ def test_kept_values():
 
 @dataclass(frozen=True)
 class User(Op):
-    """What a user might write, with a chosen mistake."""
+    """An op of a user, with a chosen mistake."""
 
     kind: str
 

@@ -1,4 +1,4 @@
-"""The storage plan: what is written where, and that no value is disturbed by it."""
+"""The storage plan: the arrays that are overwritten, and that no value is disturbed by it."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ N = 3
 
 
 def programs(inputs, outputs, **options):
-    """The program as planned, and with a new array for every value."""
+    """Return the program as planned, and with a new array for every value."""
     graph = FunctionGraph(inputs, outputs)
     return lower(graph, **options), lower(graph, inplace=False, sharing=False, **options)
 
@@ -179,12 +179,13 @@ def test_branches():
         agree([c, x], [inside * 2.0, y], values)
         agree([c, x], [T.sin(ifelse(c, y, T.cos(x)))], values)
         agree([c, x], [ifelse(c, y, y.sum() + T.cos(x)) + T.sqr(y)], values)
-        # What a branch made is not there if the other one ran.
+        # The values of a branch do not exist if the other one ran.
         agree([c, x], [ifelse(c, T.exp(x), T.cos(x)).sum() * T.sin(x)], values)
 
 
 def fused(inputs, outputs):
-    """The Fused node that rewriting makes, planned; and how many of its outputs overwrite."""
+    """Return the Fused node that rewriting makes, planned; and how many of its outputs overwrite.
+    """
     f = symcomp.function(inputs, outputs)
     steps = [s for s in f.program.instructions if "Fused" in str(s.node and s.node.op)]
     plain = symcomp.function(inputs, outputs, mode=symcomp.Mode().excluding("inplace"))
@@ -198,7 +199,7 @@ def test_fused_ops_overwrite_what_they_do_not_read_any_more():
     cases = [
         ([T.tanh(y * 2.0) + y * x], 1),
         ([T.tanh(y) + 1.0, y * 3.0], 1),  # the last result only: the first comes before it
-        ([T.tanh(y) * 2.0, T.tanh(y) * 3.0], 1),  # one of them
+        ([T.tanh(y) * 2.0, T.tanh(y) * 3.0], 1),  # only one can
         ([T.exp(y.T * 2.0) + x], 0),  # read through a view
         ([T.exp(y * 2.0) + x, y], 0),
         ([T.gt(T.exp(y) * 2.0, 1.0)], 0),
@@ -351,7 +352,7 @@ def test_calls_from_several_threads_do_not_meet():
 
 
 def _steps(a, b, c):
-    """What a random graph is made of: matrices from matrices."""
+    """Return the steps of random graphs: matrices from matrices."""
     index = np.array([0, 2, 2])
     return {
         "tanh": lambda: T.tanh(a), "add": lambda: a + b, "mul": lambda: a * b,
@@ -379,7 +380,7 @@ def graphs(draw):
     pool = [x, y, T.constant(np.eye(N)), T.tanh(x), x * 0.5]
     pick = st.integers(0, 1000)
     for _ in range(draw(st.integers(1, 14))):
-        # The latest values are the most interesting: those that may die next.
+        # Prefer the latest values: they may die next.
         a, b = (pool[-1 - draw(pick) % min(len(pool), 6)] for _ in range(2))
         steps = _steps(a, b, c)
         pool.append(steps[draw(st.sampled_from(sorted(steps)))]())

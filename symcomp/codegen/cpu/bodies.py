@@ -1,4 +1,5 @@
-"""Bodies of nests as statements: pointers to rows, numbers of rows, what an element takes."""
+"""Bodies of nests as statements: pointers to rows, numbers of rows, the computation of an element.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +34,13 @@ from symcomp.codegen.nests import Body, Nest
 from symcomp.ops.elemwise import ScalarOp
 from symcomp.ops.formula import Formula
 
-# The elements of a block that is left over: a vector of floats.
+# The elements of a remainder block: a vector of floats.
 TAIL = 16
 I, N, R, ROWS_HERE = Var("i"), Var("n"), Var("r"), Var("rows")
 
 
 class BodyPlan:
-    """What is needed of a body: values that no result depends on are left out.
+    """The statements of a body; values that no result depends on are left out.
 
     Attributes
     ----------
@@ -52,11 +53,11 @@ class BodyPlan:
     stores : tuple of (int, int)
         Values and the arrays that they go to.
     light : bool
-        Whether it takes so little time that where totals are kept matters.
+        If true, elements are so cheap that the place of the totals matters.
     lines : int
-        How many values an element takes.
+        The number of values computed for an element.
     reads_totals : bool
-        Whether it is a pass that reads values of which there is one for each result.
+        If true, the pass reads values with one element for each result.
     read_in_order : list of int
         The arrays whose elements are read one after another.
     moving : set of int
@@ -97,18 +98,18 @@ class BodyPlan:
         self.moving = {*elements, *(a for a in written if a < nest.temporaries)}
 
     def row(self, row: Index = R, ending: str = "", further: Index = 0) -> list[Statement]:
-        """Pointers to a row and its numbers; ``further`` where each lane has an element."""
+        """Return pointers to a row and its numbers; ``further`` if each lane has an element."""
         found: list[Statement] = []
         for array, writes in self.pointers:
             offset = Op("*", (row, Stride(array)))
             elements = further if array in self.moving else 0
             name = f"a{array}{ending}"
             found.append(Pointer(name, self.dtypes[array], array, offset, elements, writes))
-        return [*found, *(self._load(v, a, 0, ending) for v, a in self.numbers)]
+        return [*found, *(self.load(v, a, 0, ending) for v, a in self.numbers)]
 
     def lane(self, ending: str = "", across: bool | None = None) -> list[Statement]:
-        """What is computed for lane i; ``across``: totals are those of one result, None if the
-        function is told.
+        """Return the computation of lane i; ``across``: totals are those of one result; None: the
+        function gets this as a parameter.
         """
         index_of_total: Index = I
         if self.reads_totals:
@@ -116,22 +117,24 @@ class BodyPlan:
         found: list[Statement] = []
         for value, array in self.elements:
             index = index_of_total if array >= self.temporaries else I
-            found.append(self._load(value, array, index, ending))
-        return found + [self._step(value, ending) for value in self.steps]
+            found.append(self.load(value, array, index, ending))
+        return found + [self.step(value, ending) for value in self.steps]
 
     def writes(self, ending: str = "") -> list[Statement]:
-        """The stores of lane i."""
+        """Return the stores of lane i."""
         return [Store(f"a{array}{ending}", I, self.ref(v, ending)) for v, array in self.stores]
 
     def ref(self, value: int, ending: str = "") -> Ref:
-        """A value of the formula."""
+        """Return a reference to a value of the formula."""
         return Ref(f"v{value}{ending}", self.formula.dtypes[value])
 
-    def _load(self, value: int, array: int, index: Index, ending: str) -> Let:
+    def load(self, value: int, array: int, index: Index, ending: str = "") -> Let:
+        """Define a value that is loaded from the pointer of an array."""
         dtype = self.dtypes[array]
         return Let(f"v{value}{ending}", Load(f"a{array}{ending}", index, dtype))
 
-    def _step(self, value: int, ending: str) -> Let:
+    def step(self, value: int, ending: str = "") -> Let:
+        """Define a value that is computed."""
         step = self.formula.steps[value - self.formula.first_step]
         reads = _text(self.formula, value).reads
         arguments = tuple(
@@ -141,7 +144,7 @@ class BodyPlan:
         return Let(f"v{value}{ending}", Apply(step.function, arguments, step.dtype))
 
     def roles(self, totals: Iterable[int]) -> tuple[Role, ...]:
-        """The roles of all arrays, ``totals`` being those of reductions."""
+        """Return the roles of all arrays, ``totals`` being those of reductions."""
         roles = [Role.UNUSED] * len(self.dtypes)
         for _, array in self.body.loads:
             one = Role.NUMBER if array in self.body.numbers else Role.READ
@@ -164,13 +167,13 @@ def _text(formula: Formula, value: int) -> ScalarText:
 
 
 def lanes_of(body: Sequence[Statement], kind: Kind = Kind.VECTOR) -> Loop:
-    """The loop over all lanes."""
+    """Return the loop over all lanes."""
     return Loop(kind, "i", 0, N, tuple(body))
 
 
 def lanes_in_blocks(body: Sequence[Statement]) -> list[Statement]:
-    """The same; lanes left over are one more block, as one by one they take longer: compilers make
-    vectors of it that read and write some of their elements.
+    """Return the loop over all lanes in whole blocks, with the remainder as one more block: a
+    scalar remainder loop is slow, and compilers vectorize it with partial vectors.
     """
     whole, left = Var("whole"), Op("-", (N, Var("whole")))
     inside = (Define("i", Op("+", (whole, Var("k")))), *body)
@@ -183,7 +186,7 @@ def lanes_in_blocks(body: Sequence[Statement]) -> list[Statement]:
 
 
 def function_of_body(plan: BodyPlan, inline: bool) -> list[Function]:
-    """The functions of a body without reductions."""
+    """Return the functions of a body without reductions."""
     number, lane = plan.number, [*plan.lane(), *plan.writes()]
     if not plan.body.loads and not plan.body.stores:
         return [Function(f"body{number}", ROWS, ())]
@@ -196,15 +199,15 @@ def function_of_body(plan: BodyPlan, inline: bool) -> list[Function]:
 
 
 def versions(number: int, across: bool, once: bool = False) -> list[Function]:
-    """A body for results side by side and, where that is other code, for parts of one result.
+    """Return a body for adjacent results and, if the code differs, one for parts of one result.
 
     Parameters
     ----------
     number : int
     across : bool
-        Whether it is other code.
+        If true, the code for parts of one result differs.
     once : bool
-        Whether the compiler should not read again what it has in a register.
+        If true, the compiler should keep loaded values in registers.
     """
 
     def calling(name: str, flag: int, once: bool) -> Function:

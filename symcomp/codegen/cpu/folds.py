@@ -1,4 +1,6 @@
-"""Reductions as statements: how elements are joined to totals, and totals become a result."""
+"""Reductions as statements: joining elements to accumulators, and turning accumulators into
+results.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ from symcomp.codegen.loopir.ir import (
 from symcomp.codegen.nests import Nest, work_dtype
 from symcomp.ops.reduce import Reduce
 
-# Parts of one result are added up side by side: so many bytes, which stay in registers, but not
-# fewer or more elements than these.
+# Accumulators for parts of one result, side by side: they fill PARTS_BYTES bytes, which stay in
+# registers, but number at least FEWEST and at most MOST elements.
 PARTS_BYTES, FEWEST, MOST = 128, 32, 256
 _MERGED = ("float32", "float64")
 
@@ -55,7 +57,7 @@ class Fold:
     ----------
     number : int
     name : str
-        Of the reduction.
+        The name of the reduction.
     argument : int
         The value that it reduces.
     work : str
@@ -75,39 +77,39 @@ class Fold:
 
     @property
     def has_error(self) -> bool:
-        """Whether rounding errors of totals are kept: they are sums of floats."""
+        """True if rounding errors of totals are kept: for sums of floats."""
         return self.name == "sum" and np.dtype(self.work).kind in "fc"
 
     @property
     def compares(self) -> bool:
-        """Whether it chooses elements, and so may read them twice."""
+        """True if it selects elements, and so may read them twice."""
         return self.name in ("max", "min")
 
     @property
     def is_extreme(self) -> bool:
-        """Whether it is an extreme of floats: NaN, which passes by comparisons, is kept apart."""
+        """True for extremes of floats: comparisons ignore NaN, so it is recorded separately."""
         return self.compares and np.dtype(self.work).kind == "f"
 
     @property
     def is_pair(self) -> bool:
-        """Whether beside totals there are other accumulators: of errors, or of NaN."""
+        """True if there is a second accumulator beside totals: for rounding errors, or for NaN."""
         return self.has_error or self.is_extreme
 
     @property
     def adds(self) -> bool:
-        """Whether it is a sum or product."""
+        """True for sums and products."""
         return self.name in ("sum", "prod")
 
     # -- in passes
 
     def declare(self) -> list[Statement]:
-        """The accumulators of a function."""
+        """Declare the accumulators of a function."""
         found = [self._kept("t", 0), self._own("p")]
         found += [self._own("u")] if self.is_extreme else []
         return [*found, *([self._kept("e", 1)] if self.is_pair else [])]
 
     def start(self, part: str = "p") -> list[Statement]:
-        """What a part begins with; ``q`` is declared here."""
+        """Initialize a part; ``q`` is declared here."""
         found: list[Statement] = [self._own("q")] if part == "q" else []
         found.append(_each(self._set(part, I, Start(self.name, self.work))))
         if self.is_extreme:
@@ -115,25 +117,24 @@ class Fold:
         return found
 
     def element(self, ending: str = "") -> Value:
-        """An element that is reduced, in the dtype of totals."""
+        """Return an element to be reduced, in the dtype of the accumulator."""
         value = Ref(f"v{self.argument}{ending}", self._given)
         return value if self._given == self.work else Convert(value, self.work)
 
     def guarded(self) -> tuple[Ref, tuple[str, Value, Value]]:
-        """An element that may be missing, and then changes nothing; how it is defined."""
+        """Return an element that may be absent, with its neutral value; and its definition."""
         ref = Ref(f"x{self.number}", self.work)
         return ref, (ref.name, self.element(), Start(self.name, self.work))
 
-    def fold(self, elements: Sequence[Value], settled: bool = False) -> list[Statement]:
-        """Join elements two by two, and these to the part or, where they are ``settled``, to the
-        total.
+    def fold(self, elements: Sequence[Value], to_totals: bool = False) -> list[Statement]:
+        """Join elements in pairs, and these to the part or, if ``to_totals``, to the total.
         """
         if len(elements) == 1 and not self.is_extreme:
             return [self._set("p", I, self._join(self._get("p"), elements[0]))]
         refs = [Ref(f"w{self.number}_{row}", self.work) for row in range(len(elements))]
         found: list[Statement] = [Let(x.name, e) for x, e in zip(refs, elements, strict=True)]
         if self.is_extreme:
-            # NaN is noted of two elements at once.
+            # One test finds NaN in two elements.
             pairs = zip(refs[::2], [*refs[1::2], refs[-1]], strict=False)
             marks = [Primitive("mark", (x, y, self._get("u")), self.work) for x, y in pairs]
             found += [self._set("u", I, mark) for mark in marks]
@@ -141,11 +142,11 @@ class Fold:
             x, y, *refs = refs
             refs.append(Ref(f"j{self.number}_{row}", self.work))
             found.append(Let(refs[-1].name, self._join(x, y)))
-        if settled:
+        if to_totals:
             return [*found, *self._add(refs[0])]
         return [*found, self._set("p", I, self._join(self._get("p"), refs[0]))]
 
-    def settle(self, part: str = "p") -> list[Statement]:
+    def flush(self, part: str = "p") -> list[Statement]:
         """Add parts to totals."""
         body = self._add(self._get(part))
         if self.is_extreme:
@@ -153,7 +154,7 @@ class Fold:
         return [_each(*body)]
 
     def _add(self, x: Value) -> list[Statement]:
-        """Add to a total; for sums of floats, keeping the rounding error."""
+        """Add to a total; sums of floats keep the rounding error."""
         total = self._get("t")
         if not self.has_error:
             return [self._set("t", I, self._join(total, x))]
@@ -166,7 +167,7 @@ class Fold:
         ]
 
     def keep(self, part: str = "p") -> list[Statement]:
-        """Parts that are the totals."""
+        """Use the parts themselves as totals."""
         found: list[Statement] = [_each(self._set("t", I, self._get(part)))]
         if self.is_pair:
             second = self._get("u") if self.is_extreme else self._zero
@@ -174,13 +175,13 @@ class Fold:
         return found
 
     def join(self) -> list[Statement]:
-        """Add a part to those that are settled with it."""
+        """Add a part to the totals."""
         return [_each(self._set("q", I, self._join(self._get("q"), self._get("p"))))]
 
     # -- in functions of totals
 
     def begin(self) -> list[Statement]:
-        """What totals begin with."""
+        """Initialize the totals."""
         found: list[Statement] = [self._kept("t", 0)]
         found.append(_each(self._set("t", I, Start(self.name, self.work))))
         if self.is_pair:
@@ -198,14 +199,14 @@ class Fold:
         found.append(self._kept("p", 0, "other"))
         if self.is_pair:
             found.append(self._kept("u" if self.is_extreme else "f", 1, "other"))
-        found += self.settle()
+        found += self.flush()
         if self.has_error:
             more = Join("sum", self._get("e"), self._get("f"))
             found.append(_each(self._set("e", I, more)))
         return found
 
     def finish(self, parts: int) -> list[Statement]:
-        """Totals to results: added up, where they are parts of one, mostly as many as ``parts``."""
+        """Make results of totals; parts of one result are added up, usually ``parts`` of them."""
         found: list[Statement] = [self._kept("t", 0)]
         found += [self._kept("e", 1)] if self.is_pair else []
         if self.has_error:
@@ -229,7 +230,9 @@ class Fold:
         ]
 
     def _together(self, joined: Sequence[tuple[str, str]], parts: int) -> list[Statement]:
-        """Join n parts, across, in the first of their accumulators; if not 0, mostly so many."""
+        """Join n parts, across, in the first of their accumulators; ``parts`` is their usual
+        number, 0 if there is none.
+        """
         across = Var("across")
         any_number = [x for t, name in joined for x in self._in_quarters(t, name)]
         if not parts:
@@ -246,7 +249,7 @@ class Fold:
         return [If(condition, tuple(halves), (If(across, tuple(any_number)),))]
 
     def _in_quarters(self, t: str, name: str) -> list[Statement]:
-        """Join any number of parts: every fourth first."""
+        """Join any number of parts, as four interleaved groups first."""
         s = f"s_{t}{self.number}"
         at = Op("%", (I, 4))
 
@@ -261,7 +264,7 @@ class Fold:
             self._set(t, 0, Join(name, get(0), get(1))),
         ]
 
-    # -- words
+    # -- names
 
     @property
     def _zero(self) -> Number:
@@ -285,28 +288,29 @@ class Fold:
 
 
 def _each(*body: Statement) -> Loop:
-    """A loop over all lanes that the compiler makes vectors of if it likes."""
+    """Return a loop over all lanes; the compiler may vectorize it."""
     return lanes_of(body, Kind.INDEPENDENT)
 
 
 def parts_of_one(folds: Sequence[Fold], ways: int) -> int:
-    """How many parts of one result are added up side by side, ``ways`` of them before the lanes."""
+    """Return how many parts of one result are added up side by side, ``ways`` of them in each lane.
+    """
     sizes = [np.dtype(fold.work).itemsize for fold in folds]
     return max(FEWEST, min(MOST, max(1, ways) * PARTS_BYTES // max(sizes)))
 
 
 def functions_of_totals(number: int, folds: Sequence[Fold], ways: int) -> list[Function]:
-    """The functions that begin totals, add others to them, and make results of them.
+    """Return the functions that initialize totals, add others to them, and make results of them.
 
     Parameters
     ----------
     number : int
-        Of the stage.
+        The number of the stage.
     folds : sequence of Fold
     ways : int
         How many elements each lane has, if there is a function of lanes: it calls the last.
     """
-    # Several folds would take the compiler long.
+    # With several folds, a specialized number of parts would take long to compile.
     parts = parts_of_one(folds, ways) // max(1, ways) if len(folds) == 1 else 0
     begin = tuple(line for fold in folds for line in fold.begin())
     merge = tuple(line for fold in folds for line in fold.merge())

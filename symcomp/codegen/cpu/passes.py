@@ -1,4 +1,4 @@
-"""Passes that reduce, as functions: rows in parts, several rows at once, totals in registers."""
+"""Reducing passes as functions: rows in parts, several rows at once, totals in registers."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from symcomp.codegen.loopir.ir import (
     times,
 )
 
-# Sums are in parts of so many rows, whose rounding errors grow, before these are added up.
+# A part of a sum has at most this many rows; the rounding error grows with them.
 PART = 16
-# So many rows are added up, or compared, at once where elements take little time: the part is read
-# less often. More where there are many rows, but not many arrays: these are not a part first.
+# Rows that are added, or compared, at once if elements are cheap: the part is loaded less often.
+# With many rows and few arrays, more rows are joined directly to the totals, without a part.
 ROWS_AT_ONCE, ROWS_COMPARED, MORE_ROWS, MANY_ROWS = 4, 8, 16, 64
-# Where a function of lanes adds up elements, each lane has so many of a row, if they are computed
-# in few lines: compilers take long for many.
+# If a lane function adds up elements, each lane takes WAYS elements of a row, provided they are
+# computed in at most FEW_LINES lines: more makes compiling slow.
 WAYS, FEW_LINES = 4, 6
 ROWS_HERE, END, REST, FIRST = Var("rows"), Var("end"), Var("rest"), Var("first")
 
 
 class PassPlan:
-    """How a body that reduces passes over rows.
+    """The functions of a reducing body that passes over rows.
 
     Attributes
     ----------
@@ -57,14 +57,14 @@ class PassPlan:
             self.ways = 1 if plan.stores or plan.lines > FEW_LINES else WAYS
 
     def functions(self) -> list[Function]:
-        """Parts of rows, and what they are added up to."""
+        """Return the functions that add up parts of rows, and whole results."""
         plan, folds = self.plan, self.folds
-        settled, counts = self._at_once()
-        first = self._rows(settled, True) if settled else []
+        to_totals, counts = self._at_once()
+        first = self._rows(to_totals, True) if to_totals else []
         rows = [line for count in counts for line in self._rows(count)]
         start = [line for fold in folds for line in fold.start()]
-        settle = [line for fold in folds for line in fold.settle()]
-        inner: list[Statement] = [*start, *rows, *settle]
+        flush = [line for fold in folds for line in fold.flush()]
+        inner: list[Statement] = [*start, *rows, *flush]
         if first:
             inner = [*first, If(Op("!=", (R, END)), tuple(inner))]
         size = PART if any(fold.has_error for fold in folds) else 0
@@ -77,7 +77,9 @@ class PassPlan:
         ]
 
     def _at_once(self) -> tuple[int, list[int]]:
-        """How many rows are read at once and added to the totals, if any; how many to a part."""
+        """Return how many rows are read at once and added to the totals (0: none), and how many to
+        a part.
+        """
         plan, folds = self.plan, self.folds
         alone = len(folds) == 1 or all(fold.adds for fold in folds)
         if not plan.light or plan.stores or not alone:
@@ -89,35 +91,38 @@ class PassPlan:
             return 0, [ROWS_AT_ONCE, 1]
         return (0, [more, 1]) if compared else (more, [ROWS_AT_ONCE, 1])
 
-    def _rows(self, count: int, settled: bool = False) -> list[Statement]:
-        """The loop over rows, so many at once, which are a part or, where there are many rows, are
-        ``settled``.
+    def _rows(self, count: int, to_totals: bool = False) -> list[Statement]:
+        """Return the loop over rows, ``count`` at once, which are joined to a part or, if
+        ``to_totals``, to the totals.
         """
         endings = [f"_{row}" for row in range(count)] if count > 1 else [""]
         ahead = [x for row, s in enumerate(endings) for x in self.plan.row(plus(R, row), s)]
-        work = lanes_of(self._folded(endings, settled=settled))
-        condition = Op("<=", (MANY_ROWS, ROWS_HERE)) if settled else None
+        work = lanes_of(self._folded(endings, to_totals=to_totals))
+        condition = Op("<=", (MANY_ROWS, ROWS_HERE)) if to_totals else None
         return [Loop(Kind.REDUCE, "r", None, END, (*ahead, work), count, True, condition)]
 
     def _folded(
-        self, endings: Sequence[str], across: bool | None = None, settled: bool = False
+        self, endings: Sequence[str], across: bool | None = None, to_totals: bool = False
     ) -> list[Statement]:
-        """What a loop does with several elements at once, whose values have these ``endings``."""
+        """Return the loop body for several elements at once, whose values have these ``endings``.
+        """
         found = [line for ending in endings for line in self.plan.lane(ending, across)]
         for fold in self.folds:
-            found += fold.fold([fold.element(ending) for ending in endings], settled)
+            found += fold.fold([fold.element(ending) for ending in endings], to_totals)
         return found + [line for ending in endings for line in self.plan.writes(ending)]
 
-    # -- lanes: as many as stay in registers, and rows of some elements for each. So there is one
-    # comparison for two elements that tells whether one is NaN, and one wait for all that are added
-    # up before they are added to the lane.
+    # -- lanes: as many as stay in registers, and rows of some elements for each. So one comparison
+    # finds NaN in two elements, and one dependency chain is shared by all elements that are joined
+    # before they are added to the lane.
 
     def lanes(self, arrays: int) -> Function:
-        """The function from the beginning of totals to results; there are so many ``arrays``."""
+        """Return the function from initial totals to results, for a kernel with ``arrays`` arrays.
+        """
         folds, number = self.folds, self.plan.number
         sums = [fold for fold in folds if fold.has_error]
         others = [fold for fold in folds if not fold.has_error]
-        # Errors of sums grow with the rows of a part, and then with the number of parts.
+        # The rounding error of a sum grows with the rows of a part, and then with the number of
+        # parts.
         begin = [line for fold in sums for line in fold.start()]
         join = [line for fold in sums for line in fold.join()]
         first = [line for fold in folds for line in fold.declare()]
@@ -132,7 +137,7 @@ class PassPlan:
             If(REST, (*begin, *self._left_over(), *join)),
             If(
                 Var("added"),
-                tuple(line for fold, part in parts for line in fold.settle(part)),
+                tuple(line for fold, part in parts for line in fold.flush(part)),
                 (*(line for fold, part in parts for line in fold.keep(part)), finish, section),
             ),
             MoveTable("data", "next", arrays),
@@ -146,15 +151,15 @@ class PassPlan:
         return Function(f"lanes{number}", LANES, body, once=once)
 
     def _whole_rows(self) -> list[Statement]:
-        """The whole rows of a part."""
+        """Return the loops over the whole rows of a part."""
         endings = [f"_{way}" for way in range(self.ways)]
         ahead = [x for i, way in enumerate(endings) for x in self._row(way, R, times(i, N))]
         work = lanes_of(self._folded(endings, True))
         return [Loop(Kind.REDUCE, "r", None, END, (*ahead, work))]
 
     def _left_over(self) -> list[Statement]:
-        """What is left over after the last whole row, an element for each lane at a time; the last
-        time for some of the lanes.
+        """Return the loops over the elements after the last whole row, one for each lane at a time;
+        the last time for some lanes.
         """
         folds, ahead = self.folds, self._row("", ROWS_HERE, FIRST)
         found: list[Statement] = [Counter("first", 0)]
@@ -168,14 +173,15 @@ class PassPlan:
         return [*found, If(Op("<", (FIRST, REST)), (*ahead, lanes_of([guard, *some])))]
 
     def _row(self, ending: str, row: Index, further: Index) -> list[Statement]:
-        """Pointers to elements ``further`` in a row, and its numbers; memory is asked for early."""
+        """Return pointers to elements ``further`` in a row, and its numbers; prefetches come early.
+        """
         plan = self.plan
         asked = [Prefetch(f"a{a}{ending}", N) for a in sorted(set(plan.read_in_order))]
         return [*plan.row(row, ending, further), *asked]
 
 
 def _portions(size: int, inner: Sequence[Statement]) -> list[Statement]:
-    """All rows, in portions of a size, or at once if it is 0."""
+    """Return the loop over all rows, in portions of ``size``, or in one if it is 0."""
     here: Index = Op("min", (ROWS_HERE, Op("+", (Var("part"), size)))) if size else ROWS_HERE
     body = (Counter("r", Var("part")), Define("end", here), *inner)
     return [Loop(Kind.REDUCE, "part", 0, ROWS_HERE, body, size or ROWS_HERE)]

@@ -13,7 +13,7 @@ from symcomp.ops.elemwise import ScalarOp
 
 
 def schedule(nest: Nest) -> Loops | None:
-    """The kernel of a nest; None where something in it cannot be written."""
+    """Schedule the kernel of a nest; None if part of it has no C."""
     if any(dtype not in C_TYPES for dtype in nest.dtypes) or not _can_be_written(nest):
         return None
     plans = [BodyPlan(nest, number, body) for number, body in enumerate(nest.bodies)]

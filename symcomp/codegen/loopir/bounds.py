@@ -1,4 +1,4 @@
-"""What is known of indices: linear forms, and inequalities that follow from others."""
+"""Prove inequalities of indices: linear forms, and forms that follow from others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 from symcomp.codegen.loopir.ir import Index, Op, Stride, Var
 from symcomp.core.record import record
 
-# How many facts are combined at most.
+# The most facts that are combined.
 DEPTH = 8
 Term: TypeAlias = "str | Op"
 
@@ -21,7 +21,7 @@ class Form:
     Attributes
     ----------
     terms : dict of str or Op to Fraction
-        Names, and what is not linear.
+        The coefficients of variables, and of nonlinear terms.
     constant : Fraction
     """
 
@@ -71,7 +71,7 @@ def difference(x: Index, y: Index) -> Form:
 
 
 def at_least_zero(index: Index) -> list[Form]:
-    """Return what holds of the terms that are not linear, if lengths are no less than 0."""
+    """Return facts about the nonlinear terms that hold for nonnegative lengths."""
     if not isinstance(index, Op):
         return []
     found = [fact for argument in index.arguments for fact in at_least_zero(argument)]
@@ -107,7 +107,9 @@ def facts_of(condition: Index, holds: bool = True) -> list[Form]:
 
 
 def follows(goal: Form, facts: Sequence[Form]) -> bool:
-    """Whether a form is no less than 0 since the facts are: it is a sum of some of them."""
+    """Tell whether a form is nonnegative because the facts are: whether it is a sum of some of
+    them.
+    """
     return _follows(goal, facts, DEPTH, set())
 
 
@@ -129,7 +131,7 @@ def _follows(goal: Form, facts: Sequence[Form], depth: int, seen: set[object]) -
 
 
 def chosen(index: Index, known: Mapping[str, int]) -> Index:
-    """Return an index with known variables filled in, and choices that these make."""
+    """Return an index with known variables substituted, and choices that these decide."""
     if isinstance(index, Var):
         return known.get(index.name, index)
     if not isinstance(index, Op):

@@ -1,7 +1,7 @@
-"""The interpreter of LoopIR: what its functions mean, with NumPy.
+"""Interpreter of LoopIR: executes its functions with NumPy.
 
-Statements of loops whose iterations run in any order are executed for all iterations at once, one
-after another: indices and values are arrays then, with an element for each lane.
+Loops whose iterations run in any order are executed statement by statement for all iterations at
+once: indices and values are arrays, with an element for each lane.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from symcomp.codegen.loopir.kernel import MOST_LANES
 from symcomp.codegen.loopir.memory import Address, allocate
 from symcomp.ops.elemwise import ScalarOp
 
-# How a scalar function is computed: (row, arguments, dtype of the result) -> array.
+# Computes a scalar function: (row, arguments, dtype of the result) -> array.
 Applied: TypeAlias = "Callable[[ScalarOp, Sequence[Any], str], Any]"
-# What names stand for: indices, values, places and their dtypes, tables of places, rows of strides.
+# Values of names: indices, values, places and their dtypes, tables of places, rows of strides.
 Frame: TypeAlias = "dict[str, Any]"
 
 
 def apply_with_numpy(row: ScalarOp, arguments: Sequence[Any], dtype: str) -> Any:
-    """Return what NumPy computes for a scalar function."""
+    """Compute a scalar function with NumPy."""
     return np.asarray(row.function(*arguments)).astype(dtype)
 
 
@@ -85,7 +85,7 @@ class Interpreter:
             self.block(function.body, dict(zip(names, arguments, strict=True)))
 
     def block(self, body: Iterable[Statement], frame: Frame) -> None:
-        """Run statements; what they define is added to the frame."""
+        """Run statements; their definitions are added to the frame."""
         for statement in body:
             _STATEMENTS[type(statement)](self, statement, frame)
 
@@ -171,7 +171,7 @@ class Interpreter:
         error.write(lanes, dtype, e)
 
     def prefetch(self, s: Prefetch, frame: Frame) -> None:
-        """Values do not depend on it."""
+        """Ignore it: values do not depend on prefetching."""
 
     def copy_table(self, s: CopyTable, frame: Frame) -> None:
         frame[s.name] = [*frame[s.source]]
@@ -240,14 +240,14 @@ _LANES = (Kind.INDEPENDENT, Kind.VECTOR, Kind.BLOCK)
 
 
 class _Count:
-    """A counter: what is ``now`` is the same in all blocks."""
+    """A counter; the value of ``now`` is the same in all blocks."""
 
     def __init__(self, now: int) -> None:
         self.now = now
 
 
 def _of_lanes(meaning: Any, holds: Any) -> Any:
-    """What a name stands for in some of the lanes."""
+    """Return the value of a name in a subset of the lanes."""
     if isinstance(meaning, np.ndarray) and meaning.ndim:
         return meaning[holds]
     if isinstance(meaning, tuple):
@@ -257,7 +257,7 @@ def _of_lanes(meaning: Any, holds: Any) -> Any:
 
 
 def _lanes(frame: Frame) -> int:
-    """How many lanes there are."""
+    """Return how many lanes there are."""
     return next(len(v) for v in frame.values() if isinstance(v, np.ndarray) and v.ndim)
 
 
@@ -297,7 +297,7 @@ def start_of(reduction: str, dtype: str) -> Any:
 
 
 def rounding(t: Any, x: Any, s: Any) -> Any:
-    """Return what s lacks of t + x, 0 where that is not finite."""
+    """Return the rounding error of s = t + x, 0 where that is not finite."""
     if s.dtype.kind == "c":
         z = np.empty(np.broadcast_shapes(t.shape, x.shape), s.dtype)
         z.real, z.imag = rounding(t.real, x.real, s.real), rounding(t.imag, x.imag, s.imag)

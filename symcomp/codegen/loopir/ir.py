@@ -1,9 +1,9 @@
 """LoopIR: the loops of a kernel as data.
 
 A function is a list of statements: loops with a kind, pointers into arrays, accumulators, values
-that are defined once, stores. Lengths and positions are ``Index`` expressions of int64; elements
-are ``Value`` expressions with a dtype. Whatever is decided about a kernel is written here: unrolled
-rows, trees of additions, blocks that are left over. A printer only spells it.
+defined once, stores. Lengths and positions are ``Index`` expressions of int64; elements are
+``Value`` expressions with a dtype. Every decision about a kernel is explicit here: unrolled rows,
+trees of additions, remainder blocks. A printer decides nothing.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ class Kind(Enum):
     PARALLEL = "shared by threads"
     GRID = "blocks of a grid"
     BLOCK = "threads of a block, which meet at barriers"
+    THREAD = "threads of a grid, each by itself"
 
 
-ANY_ORDER = (Kind.INDEPENDENT, Kind.VECTOR, Kind.PARALLEL, Kind.GRID, Kind.BLOCK)
+ANY_ORDER = (
+    Kind.INDEPENDENT, Kind.VECTOR, Kind.PARALLEL, Kind.GRID, Kind.BLOCK, Kind.THREAD,
+)  # fmt: skip
 
-# Kernels have hundreds of some records: these have an ``__init__`` of their own, which takes a
-# third of the time.
+# A kernel has hundreds of these records: an explicit ``__init__`` takes a third of the time.
 
 # -- lengths and positions
 
@@ -64,7 +66,7 @@ class Op:
 
 @record
 class Stride:
-    """The bytes between neighbours of an array along an axis of the loops of a function."""
+    """The bytes between adjacent elements of an array along an axis of the loops of a function."""
 
     array: int
     axis: int = 0
@@ -161,7 +163,7 @@ class Convert:
 
 @record
 class Join:
-    """A total of a reduction with one more element; both have the dtype it computes in."""
+    """An accumulator of a reduction with one more element; both have the accumulator's dtype."""
 
     reduction: str
     total: Value
@@ -180,7 +182,7 @@ class Join:
 
 @record
 class Start:
-    """The total of a reduction over no elements."""
+    """The initial value of an accumulator."""
 
     reduction: str
     dtype: str
@@ -196,7 +198,7 @@ class Number:
 
 @record
 class Primitive:
-    """A function of loops themselves.
+    """A function of the loops themselves.
 
     Attributes
     ----------
@@ -229,11 +231,11 @@ class Pointer:
     array : int
         Its number in ``table``.
     offset : Index
-        From the beginning of the array, in bytes: a sum of products with ``Stride``.
+        The bytes from the beginning of the array: a sum of products with ``Stride``.
     elements : Index
-        How many elements further.
+        The number of elements to advance.
     writes : bool
-        Whether elements are written.
+        If true, elements are written.
     table : str
         The table of addresses of arrays.
     """
@@ -268,7 +270,7 @@ class Pointer:
 
 @record
 class Accumulators:
-    """Totals side by side, one for each lane.
+    """Accumulators side by side, one for each lane.
 
     Attributes
     ----------
@@ -278,6 +280,8 @@ class Accumulators:
         The array in ``table`` that they are; None: they are the function's own, at most LANES.
     writes : bool
     table : str
+    block : bool
+        On cards: whether a block has them together, one for each thread; else each thread has one.
     """
 
     name: str
@@ -285,11 +289,12 @@ class Accumulators:
     array: int | None = None
     writes: bool = True
     table: str = "data"
+    block: bool = False
 
 
 @record
 class Quarters:
-    """Four accumulators of the function's own, which begin as totals of no elements."""
+    """Four local accumulators, which start at the initial value of the reduction."""
 
     name: str
     reduction: str
@@ -311,7 +316,7 @@ class Let:
 
 @record
 class Define:
-    """Define an index; ``constant`` if the compiler is to know its value."""
+    """Define an index; ``constant`` if the compiler must know its value."""
 
     name: str
     value: Index
@@ -320,7 +325,7 @@ class Define:
 
 @record
 class Counter:
-    """An index that loops without a start advance one after another."""
+    """Define an index that loops without a start advance one after another."""
 
     name: str
     start: Index
@@ -403,7 +408,7 @@ class Loop:
 
 @record
 class If:
-    """Statements that depend on a condition, which is the same for all lanes."""
+    """Execute statements if a condition holds, which is the same for all lanes."""
 
     condition: Index
     body: tuple[Statement, ...]
@@ -412,7 +417,7 @@ class If:
 
 @record
 class Guard:
-    """Statements for the lanes of a vector loop where a condition holds.
+    """Execute statements for the lanes of a vector loop where a condition holds.
 
     Attributes
     ----------
@@ -437,7 +442,7 @@ class Call:
     function : str
     numbers : tuple of Index
     tables : tuple of str
-        Of addresses, then of strides.
+        The tables of addresses, then those of strides.
     """
 
     function: str
@@ -447,13 +452,13 @@ class Call:
 
 @record
 class MergeSums:
-    """Add n totals and their rounding errors to others: a loop that all kernels share.
+    """Add n totals and their rounding errors to others, by a loop that all kernels share.
 
     Attributes
     ----------
     dtype : str
     totals : tuple of (str, int)
-        Four arrays, as tables and numbers: totals, errors, and those that are added to them.
+        Four arrays, as tables and numbers: totals, errors, and the totals and errors to add.
     """
 
     dtype: str
@@ -462,7 +467,7 @@ class MergeSums:
 
 @record
 class Prefetch:
-    """Ask for memory that is read soon: so many elements, some distance after a pointer."""
+    """Prefetch memory: a number of elements, at some distance after a pointer."""
 
     pointer: str
     elements: Index
@@ -470,7 +475,7 @@ class Prefetch:
 
 @record
 class CopyTable:
-    """Make a table of the addresses of so many arrays, the function's own, a copy of another."""
+    """Copy a table of addresses of arrays into a local one."""
 
     name: str
     source: str
@@ -496,7 +501,7 @@ Statement: TypeAlias = (
 
 @record
 class Signature:
-    """What a kind of function takes: numbers, tables of addresses, rows of strides."""
+    """The parameters of a kind of function: numbers, tables of addresses, rows of strides."""
 
     numbers: tuple[str, ...]
     tables: tuple[str, ...]
@@ -521,9 +526,9 @@ class Function:
     signature : Signature
     body : tuple of Statement
     inline : bool
-        Whether it becomes part of those that call it.
+        If true, the function is inlined in its callers.
     once : bool
-        Whether the compiler should not read again what it has in a register.
+        If true, the compiler should keep loaded values in registers, not load them again.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""What a kernel is besides its functions: its arrays, and which function passes over which.
+"""The description of a kernel beside its functions: its arrays, and its passes over them.
 
 The loops around functions are shared by all kernels: ``nest_elementwise`` and ``nest_reduction`` of
-the headers, ``sweeps.py`` in the interpreter. They put axes in the order of memory, copy blocks
-whose elements lie apart, and share long loops among threads. A ``Sweep`` is what they know of one.
+the headers, ``sweeps.py`` in the interpreter. They sort axes by stride, copy blocks that are not
+contiguous, and divide long loops among threads. A ``Sweep`` describes a kernel to them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from symcomp.codegen.loopir.ir import Function
 from symcomp.core.record import record
 
-# Elements that are copied together, and results that a function makes side by side, at most.
+# The most elements copied together, and the most adjacent results of one call of a function.
 BLOCK, MOST_LANES = 512, 4096
 
 
 class Role(IntEnum):
-    """What a function does with an array: as ``enum role`` of ``nest.h``.
+    """The use of an array by a function: ``enum role`` of ``nest.h``.
 
     READ, WRITE and CHANGE (both): one element for each lane. NUMBER: read, one for each row. LANE:
     one for each lane, the same for all rows.
@@ -43,20 +43,20 @@ class Body:
 
 @record
 class Stage:
-    """A pass over the reduced elements, and what follows it for each result.
+    """A pass over the reduced elements, and the computation that follows it for each result.
 
     Attributes
     ----------
     along, across : Body
         The pass with results side by side, and with parts of one result side by side.
     section : Body
-        What is computed of totals; its lanes are results.
+        The computation on totals; its lanes are results.
     parts : int
-        How many parts of one result there are, at most; 0 for any number.
+        The largest number of parts of one result; 0 for any number.
     lanes : str
-        The function that makes whole results of so many parts; empty if there is none.
+        The function that computes whole results from ``parts`` parts; empty if there is none.
     totals : tuple of str
-        The functions that begin totals, add others to them and finish them, if there are totals.
+        The functions that initialize, merge and finish totals, if there are totals.
     """
 
     along: Body
@@ -75,7 +75,7 @@ class Sweep:
     ----------
     rank : int
     dtypes : tuple of str
-        Of all arrays.
+        The dtypes of all arrays.
     temporaries : int
         The number of the first temporary.
     stretched : tuple of tuple of bool
@@ -83,7 +83,7 @@ class Sweep:
     reduced : tuple of bool
         For each axis, whether it is reduced.
     nonempty : bool
-        Whether reduced axes must have elements.
+        If true, reduced axes must have elements.
     bodies : tuple of Body
         Without reductions: ways to compute the same. The first is taken whose numbers are the same
         along the innermost axis.
@@ -102,7 +102,7 @@ class Sweep:
 
     @property
     def in_order(self) -> Body | None:
-        """The body that computes all elements at once, without a team, where all arrays lie in C
+        """The body that computes all elements at once, without a team, if all arrays are in C
         order: its numbers are the same for all elements.
         """
         return self.bodies[-1] if self.bodies else None
@@ -126,7 +126,7 @@ class Sweep:
 
 @record
 class Loops:
-    """The kernel of one nest: its functions, which others may have, too, and its sweep."""
+    """The kernel of one nest: its functions, which other kernels may share, and its sweep."""
 
     functions: tuple[Function, ...]
     sweep: Sweep
@@ -134,7 +134,7 @@ class Loops:
 
 @record
 class Kept:
-    """An array that a kernel of several nests keeps during a call, without gaps.
+    """A temporary array of a kernel of several nests, without gaps.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class Part:
     ----------
     loops : Loops
     arrays : tuple of int
-        Its inputs and outputs, as numbers of the whole: given arrays, then those that are kept.
+        Its inputs and outputs, as numbers of the whole: given arrays, then temporary ones.
     literals : tuple of int
         Its literals, as numbers of the whole.
     ones : tuple of bool
@@ -176,17 +176,17 @@ class Part:
 
 @record
 class Nests:
-    """A kernel of several nests, which are run one after another until one fails.
+    """A kernel of several nests, run one after another until one fails.
 
     Attributes
     ----------
     rank : int
     given : int
-        How many inputs and outputs there are.
+        The number of inputs and outputs.
     kept : tuple of Kept
     parts : tuple of Part
     dtypes : tuple of str
-        Of the inputs and outputs.
+        The dtypes of the inputs and outputs.
     """
 
     rank: int
@@ -197,8 +197,8 @@ class Nests:
 
 
 @record
-class LogLines:
-    """A kernel of one function of lines with loops of its own: ``log_lines.h``.
+class LogReduction:
+    """A kernel of one along-axis function with loops of its own: ``log_reduction.h``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Memory as the interpreter of LoopIR sees it: bytes, addresses, and accesses that are checked."""
+"""Memory of the interpreter of LoopIR: bytes, addresses, and checked accesses."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ class Address:
     offset: Any
 
     def moved(self, by: Any) -> Address:
-        """Return the place so many bytes further."""
+        """Return the address ``by`` bytes further."""
         return Address(self.memory, self.offset + by)
 
     def read(self, index: Any, dtype: str) -> Any:
-        """Return elements, ``index`` of them further: one for each lane where one of both is."""
+        """Return elements, starting ``index`` elements further: one for each lane if either is an
+        array.
+        """
         found, place = self._elements(index, dtype)
         return found.copy() if place is None else self.memory[place].view(dtype)[..., 0]
 
     def write(self, index: Any, dtype: str, value: Any) -> None:
-        """Set elements; a value that is one number is that of all lanes."""
+        """Set elements; a single number is stored in all lanes."""
         found, place = self._elements(index, dtype)
         if place is None:
             found[...] = value
@@ -50,7 +52,9 @@ class Address:
         self.memory[place] = values[..., None].view(np.uint8)
 
     def _elements(self, index: Any, dtype: str) -> tuple[Any, Any]:
-        """A view of elements; or, where they have no common stride, the places of their bytes."""
+        """Return a view of elements; or, if they have no common stride, the positions of their
+        bytes.
+        """
         size = np.dtype(dtype).itemsize
         at = np.asarray(self.offset + index * size)
         if at.ndim == 0:
@@ -64,7 +68,9 @@ class Address:
         return None, at[:, None] + np.arange(size)
 
     def rows(self, count: int, n: int, steps: tuple[int, int], dtype: str) -> Any:
-        """Return a view of rows of n elements, with the bytes from one to the next of both."""
+        """Return a view of rows of n elements; ``steps`` are the bytes between rows and between
+        elements.
+        """
         ends = [
             0,
             (count - 1) * steps[0],
@@ -93,5 +99,5 @@ def address_of(array: np.ndarray) -> Address:
 
 
 def allocate(size: int) -> Address:
-    """Return new memory, which holds what no computation gives."""
+    """Return new memory, filled with a pattern that no computation gives."""
     return Address(np.full(size, 0xA5, np.uint8), 0)

@@ -1,4 +1,4 @@
-"""Kernels of any form, run by the interpreter."""
+"""Run kernels of any form with the interpreter."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeAlias
 import numpy as np
 
 from symcomp.codegen.loopir.interpret import Applied, apply_with_numpy
-from symcomp.codegen.loopir.kernel import Kept, LogLines, Loops, Nests
+from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
 from symcomp.codegen.loopir.sweeps import run_loops
-from symcomp.ops.pick import nowhere
+from symcomp.ops.gather_labels import nowhere
 from symcomp.ops.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
 from symcomp.ops.stable_reduce import LogProd
 
-AnyKernel: TypeAlias = "Loops | Nests | LogLines"
+AnyKernel: TypeAlias = "Loops | Nests | LogReduction"
 _LOG_LINES = {
     "LOG_SUM": LogSumExp, "LOG_MEAN": LogMeanExp, "LOG_WEIGHTED": WeightedLogSumExp,
     "LOG_PROD": LogProd,
@@ -22,11 +22,11 @@ _LOG_LINES = {
 
 
 def run(kernel: AnyKernel, arrays: Sequence[np.ndarray], apply: Applied = apply_with_numpy) -> int:
-    """Run a kernel; return 0, or another number if it cannot compute, as its C does.
+    """Run a kernel; return 0, or the error number that its C would return.
 
     Parameters
     ----------
-    kernel : Loops, Nests or LogLines
+    kernel : Loops, Nests or LogReduction
     arrays : sequence of array
         Inputs and outputs, all of the kernel's rank: with length 1 along axes where they are one
         number; then an array without axes for each literal.
@@ -65,7 +65,7 @@ def _run_nests(nests: Nests, arrays: Sequence[np.ndarray], apply: Applied) -> in
 
 
 def _fill(array: np.ndarray, kept: Kept, given: Sequence[np.ndarray], shape: Sequence[int]) -> bool:
-    """Fill an array with positions; False if one is not in its line."""
+    """Fill an array with indices; return False if one is out of range."""
     assert kept.axis is not None
     n = shape[kept.axis]
     if kept.positions_of is None:

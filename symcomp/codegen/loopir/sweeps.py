@@ -1,7 +1,7 @@
-"""The loops that all kernels share, as the interpreter has them: ``nest_loops.h``, ``reduction.h``.
+"""The loops that all kernels share, for the interpreter: ``nest_loops.h``, ``reduction.h``.
 
-Where these headers decide in which order elements are joined, this does the same; where the order
-changes nothing, it takes the simplest.
+Elements are joined in the same order as in these headers; orders without influence on values are
+the simplest ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from symcomp.codegen.loopir.kernel import BLOCK, Body, Loops, Role, Stage
 from symcomp.codegen.loopir.memory import Address, address_of, allocate
 from symcomp.core.record import record
 
-# As in ``nest.h``.
+# Constants of ``nest.h``
 CHUNK, PIECE, SECTION, LONG, FEW_PARTS = 65536, 4 * 65536, 256, 64, 32
 _MOVING = (Role.READ, Role.WRITE, Role.CHANGE)
 
@@ -35,7 +35,7 @@ class Axes:
     steps: list[list[int]]
 
     def padded(self, wanted: int, arrays: int) -> Axes:
-        """Return the same with axes of length 1 before them: there are as many as wanted."""
+        """Return the axes with axes of length 1 before them, ``wanted`` axes in all."""
         more = max(0, wanted - len(self.lengths))
         return Axes([1] * more + self.lengths, [[0] * arrays] * more + self.steps)
 
@@ -66,7 +66,7 @@ class _Kernel:
     # -- axes
 
     def axes(self, reduced: bool) -> Axes | None:
-        """The axes that are reduced, or not, in the order of memory; None if one is empty."""
+        """Return the axes that are reduced, or not, sorted by stride; None if one is empty."""
         sweep, found = self.sweep, Axes([], [])
         for axis in range(sweep.rank):
             if sweep.reduced[axis] != reduced or self.shape[axis] == 1:
@@ -84,7 +84,7 @@ class _Kernel:
         return _joined(found)
 
     def indices(self, axes: Axes, count: int) -> Iterator[list[int]]:
-        """The offsets of all arrays for each index of the slowest axes."""
+        """Yield the offsets of all arrays for each index of the slowest axes."""
         for index in np.ndindex(*axes.lengths[:count]):
             yield [
                 sum(i * step[a] for i, step in zip(index, axes.steps, strict=False))
@@ -94,7 +94,7 @@ class _Kernel:
     # -- bodies
 
     def plain(self, body: Body, step: Sequence[int]) -> bool:
-        """Whether a body can run where the elements are, as neighbours are next to each other."""
+        """Tell whether a body can run in place, as its elements are contiguous."""
         roles = zip(body.roles, step, self.sizes, strict=True)
         return all(s == size for role, s, size in roles if role in _MOVING)
 
@@ -109,9 +109,9 @@ class _Kernel:
         along: bool = True,
         many: bool = False,
     ) -> None:
-        """Run a body on rows * n elements, through copies where they lie apart.
+        """Run a body on rows * n elements, through copies of blocks that are not contiguous.
 
-        ``along``: lanes are those of the elements; ``many``: more than are copied at once.
+        ``along``: lanes are those of the elements; ``many``: more of them than a block holds.
         """
         call = self.interpreter.call
         if n == 1 or self.plain(body, step):
@@ -149,7 +149,7 @@ class _Kernel:
     # -- without reductions
 
     def compute(self, axes: Axes) -> None:
-        """Run the first body whose numbers are the same along the innermost axis."""
+        """Run the first body whose numbers are constant along the innermost axis."""
         inner, rows = axes.steps[-1], axes.steps[-2]
         body = next(
             (
@@ -195,7 +195,7 @@ class _Kernel:
 
 
 class _Pass:
-    """One stage of a reduction: which axes its rows and lanes are of."""
+    """One stage of a reduction: its axes of rows and of lanes."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class _Pass:
         self.lanes = across and bool(stage.lanes) and plain and self.n == stage.parts
 
     def run(self, n: int, places: list[Address], step: Sequence[int], empty: bool) -> None:
-        """Compute n results next to each other; across, of one result."""
+        """Compute n adjacent results; across, one result."""
         stage, kernel = self.stage, self.kernel
         lanes = self.n if self.across else n
         if not empty and self.lanes and not self.rank and self.rows <= SECTION:
@@ -256,13 +256,13 @@ class _Pass:
     def _pass(
         self, n: int, places: Sequence[Address], lengths: Sequence[int], rows: int, rest: int
     ) -> None:
-        """One pass over all reduced elements."""
+        """Pass once over all reduced elements."""
         axes = Axes([*lengths], self.axes.steps)
         for offsets in self.kernel.indices(axes, self.rank):
             self._rows(n, [p.moved(o) for p, o in zip(places, offsets, strict=True)], rows, rest)
 
     def _rows(self, n: int, places: list[Address], rows: int, rest: int) -> None:
-        """The rows, and the one that is not whole."""
+        """Run the whole rows, and the partial one."""
         by = self.row_step
         if self.lanes:
             sections = (rows - 1) // SECTION if rows else 0
@@ -280,7 +280,7 @@ class _Pass:
             run(self.body, 1, rest, end, by, self.step, *lanes)
 
     def _in_chunks(self, n: int, places: Sequence[Address]) -> bool:
-        """One pass in chunks, whose totals are added up in their order, if that is worth it."""
+        """Run a pass in chunks, adding up their totals in order, if that is worth it."""
         kernel, stage = self.kernel, self.stage
         rows = self.axes.lengths[0] if self.rank else self.rows
         elements = n * int(np.prod(self.axes.lengths[: self.rank], dtype=int)) * self.rows
@@ -301,7 +301,7 @@ class _Pass:
     def _chunk(
         self, n: int, places: Sequence[Address], c: int, unit: int, rows: int, moved: Sequence[int]
     ) -> list[Address]:
-        """The totals of so many rows, or of the slowest axis."""
+        """Compute the totals of ``unit`` rows, or of a part of the slowest axis."""
         kernel, first = self.kernel, c * unit
         left = min(unit, rows - first)
         at = [p.moved(first * s) for p, s in zip(places, moved, strict=True)]
@@ -322,7 +322,7 @@ def _weight(steps: Sequence[int]) -> int:
 
 
 def _joined(axes: Axes) -> Axes:
-    """The same axes, those joined that are one in all arrays."""
+    """Return the axes with those merged that are contiguous in all arrays."""
     lengths, steps = axes.lengths[:1], axes.steps[:1]
     for length, row in zip(axes.lengths[1:], axes.steps[1:], strict=True):
         if all(outer == inner * length for outer, inner in zip(steps[-1], row, strict=True)):

@@ -1,9 +1,9 @@
-"""The verifier of LoopIR: what every schedule must hold.
+"""Verifier of LoopIR: the invariants of every schedule.
 
-Values are defined before they are used, once, with their dtypes. Accumulators begin before they are
-read. Every access is proven to lie within the axes of its array, from the limits of loops alone.
-Where the iterations of a loop run in any order, each element is written by one of them, and none is
-read that another writes.
+Values are defined before they are used, once, with their dtypes. Accumulators are initialized
+before they are read. Every access is proven to lie within the axes of its array, from the limits of
+loops alone. Where the iterations of a loop run in any order, each element is written by one of
+them, and none is read that another writes.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ from symcomp.errors import SymcompError
 
 
 class LoopError(SymcompError, ValueError):
-    """LoopIR that no printer may write: the schedule that made it is wrong."""
+    """Invalid LoopIR: the schedule that made it is wrong."""
 
 
 @record
 class Extent:
-    """How far an array reaches in a function.
+    """The bounds of an array in a function.
 
     Attributes
     ----------
@@ -76,11 +76,11 @@ class Extent:
     rows : Index or None
         None: rows are not counted, as each is the same memory.
     elements : Index
-        Of a row.
+        The elements of a row.
     last : Index or None
-        Of the row ``rows``, where there is one more.
+        The elements of the row ``rows``, if there is a partial one.
     writes : bool
-        Whether elements may be written.
+        If true, elements may be written.
     """
 
     dtype: str
@@ -92,20 +92,20 @@ class Extent:
 
 @record
 class Context:
-    """What a function is called with.
+    """The arguments that a function is called with.
 
     Attributes
     ----------
     extents : dict of int to Extent
-        Of the arrays that it may access by pointers.
+        The extents of the arrays that it may access by pointers.
     totals : dict of int to str
         The dtypes of the arrays that are accumulators.
     known : dict of str to int
         Parameters whose values are known.
     facts : tuple of Form
-        Of its parameters: no less than 0.
+        Facts about its parameters: forms that are nonnegative.
     begun : bool
-        Whether the totals that it is given have begun.
+        If true, the totals passed to it are initialized.
     """
 
     extents: Mapping[int, Extent]
@@ -117,7 +117,7 @@ class Context:
 
 @record
 class _Access:
-    """An access to an element, at its row and its place in the row, where these facts hold."""
+    """An access to an element, at a row and a place in the row, under these facts."""
 
     writes: bool
     array: int | str
@@ -127,12 +127,12 @@ class _Access:
 
 
 def check_function(function: Function, context: Context) -> None:
-    """Raise a LoopError if a function does what it must not, called as the context says."""
+    """Raise a LoopError if a function breaks an invariant when it is called as the context says."""
     _Checker(function, context).run()
 
 
 class _Checker:
-    """One function. Names map to what they stand for, in a block and in those around it."""
+    """Checks one function. Names map to their definitions, in a block and in the enclosing ones."""
 
     def __init__(self, function: Function, context: Context) -> None:
         self.function, self.context = function, context
@@ -143,7 +143,7 @@ class _Checker:
         self.facts = list(context.facts)
         self.forms: dict[str, Form] = {}
         self.begun: set[str] = set()
-        # For each loop in any order that is open: its accesses, and the names defined in it.
+        # For each open loop in any order: its accesses, and the names defined in it.
         self.open: list[tuple[list[_Access], set[str]]] = []
 
     def fail(self, problem: str) -> NoReturn:
@@ -155,7 +155,7 @@ class _Checker:
     # -- blocks
 
     def block(self, body: Iterable[Statement], facts: Iterable[Form] = ()) -> None:
-        """Check statements; what they define ends with them."""
+        """Check statements; their definitions go out of scope with them."""
         saved = self.names, self.facts, self.forms, self.begun
         self.names, self.forms = dict(self.names), dict(self.forms)
         self.facts, self.begun = [*self.facts, *facts], set(self.begun)
@@ -181,7 +181,7 @@ class _Checker:
     # -- indices
 
     def form(self, index: Index) -> Form:
-        """The form of an index, in which definitions are filled in."""
+        """Return the form of an index, with definitions substituted."""
         index = chosen(index, self.context.known)
         self._check_index(index)
         form = form_of(index)
@@ -226,7 +226,7 @@ class _Checker:
     def counter(self, s: Counter) -> None:
         start = self.form(s.start)
         self.define(s.name, "index")
-        # It only grows.
+        # a counter only grows
         self.facts.append(Form({s.name: Fraction(1)}, Fraction(0)).plus(start, Fraction(-1)))
 
     # -- loops
@@ -316,7 +316,7 @@ class _Checker:
         self.define(s.name, s)
 
     def _row(self, s: Pointer) -> Index | None:
-        """The row that a pointer points to, None if it points to none."""
+        """Return the row that a pointer points to, None if it points to none."""
         if s.offset == 0:
             return None
         if not (isinstance(s.offset, Op) and s.offset.name == "*"):
@@ -477,11 +477,11 @@ class _Checker:
         self.value(value.value)
 
     def constant(self, value: Start | Number) -> None:
-        """0, 1 and the totals of nothing are known."""
+        """Accept 0, 1 and initial values of accumulators, whose values are known."""
 
 
 def _apart(access: _Access, index: str) -> bool:
-    """Whether different values of an index mean different elements."""
+    """Tell whether different values of an index mean different elements."""
     for form in access.place:
         coefficient = form.of(index)
         if not coefficient or coefficient.denominator != 1:
@@ -497,7 +497,7 @@ def _apart(access: _Access, index: str) -> bool:
 
 
 def _same_or_apart(access: _Access, other: _Access, index: str) -> bool:
-    """Whether two accesses of an iteration are the same, or those of all iterations differ."""
+    """Tell whether two accesses of an iteration are the same, or those of all iterations differ."""
     if other.place == access.place:
         return True
     facts = [*access.facts, *(_renamed(fact, index) for fact in other.facts)]
@@ -510,7 +510,7 @@ def _same_or_apart(access: _Access, other: _Access, index: str) -> bool:
 
 
 def _renamed(form: Form, index: str) -> Form:
-    """The form in another iteration."""
+    """Return the form in another iteration."""
     if index not in form.terms:
         return form
     terms = {f"{t} there" if t == index else t: c for t, c in form.terms.items()}

@@ -1,4 +1,4 @@
-"""The verifier of kernels: each function in the ways that the shared loops call it."""
+"""Verifier of kernels: checks each function in all ways that the shared loops call it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _N, _ROWS, _REST = Var("n"), Var("rows"), Var("rest")
 
 
 def verify(loops: Loops) -> None:
-    """Raise a LoopError if a kernel of one nest does what it must not.
+    """Raise a LoopError if a kernel of one nest breaks an invariant.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class _Kernel:
             self._check_stage(stage)
 
     def _check_calls(self, function: Function) -> None:
-        """Functions call those before them, with what these take."""
+        """Check that functions call only earlier ones, with the right parameters."""
         for call in _calls(function.body):
             if call.function not in self.order[: self.order.index(function.name)]:
                 raise LoopError(f"function {function.name} calls {call.function}, not before it")
@@ -72,7 +72,7 @@ class _Kernel:
         return function
 
     def _check_body(self, body: Body, totals: dict[int, str], lanes: bool = False) -> None:
-        """A body, and what it calls for results side by side or for parts of one."""
+        """Check a body, and the bodies it calls for adjacent results or for parts of one result."""
         function = self._function(body.function, ROWS)
         facts = _holds((0, _ROWS), (1, _N), *([(_N, MOST_LANES)] if lanes else []))
         extents = self._extents(body, totals, 0)
@@ -100,7 +100,7 @@ class _Kernel:
         return found
 
     def _check_numbers(self, body: Body) -> None:
-        """The numbers of a body are the same for all elements."""
+        """Check that the numbers of a body are the same for all elements."""
         roles = zip(body.roles, self.sweep.stretched, strict=False)
         for array, (role, stretched) in enumerate(roles):
             if role is Role.NUMBER and not all(stretched):
@@ -150,12 +150,12 @@ class _Kernel:
 
 
 def _holds(*pairs: tuple) -> tuple[Form, ...]:
-    """The facts that the first of each pair is at most the second."""
+    """Return the facts that the first of each pair is at most the second."""
     return tuple(fact for pair in pairs for fact in facts_of(Op("<=", pair)))
 
 
 def _calls(body: tuple[Statement, ...]) -> Iterator[Call]:
-    """All calls in statements."""
+    """Yield all calls in statements."""
     for s in body:
         if isinstance(s, Call):
             yield s

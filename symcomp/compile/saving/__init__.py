@@ -1,1 +1,1 @@
-"""Graphs and functions in files that run no code when they are loaded."""
+"""Save graphs and functions in files that run no code when they are loaded."""

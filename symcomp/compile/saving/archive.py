@@ -1,7 +1,6 @@
-"""The file: a zip of one JSON text and of arrays as .npy, none of them compressed.
+"""The file format: a zip of one JSON text and of arrays as .npy, none of them compressed.
 
-What is read is checked before any memory is taken for it: names, sizes, and the shapes that arrays
-claim to have.
+Names, sizes and the shapes in array headers are checked before memory is allocated for them.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ TEXT = "graph.json"
 ARRAY = re.compile(r"arrays/(0|[1-9][0-9]{0,8})\.npy")
 # A graph of a million nodes has some hundred MB of text.
 LARGEST_TEXT = 1 << 30
-# What reading a damaged or crafted archive raises; zipfile itself checks little.
+# Exceptions from reading a damaged or crafted archive; zipfile itself checks little.
 DAMAGE = (OSError, ValueError, RuntimeError, EOFError, OverflowError, struct.error)
-# What NumPy, which has Python's parser read headers, raises of those that are none.
+# Exceptions of NumPy, which has Python's parser read array headers, for invalid headers.
 HEADER_ERRORS = (
     ValueError, TypeError, SyntaxError, LookupError, ArithmeticError, RecursionError, MemoryError,
     tokenize.TokenError,
 )  # fmt: skip
-# Every archive has the same time in it, so that equal graphs make equal files.
+# A constant time stamp, so that equal graphs make equal files.
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def write_archive(path: str | os.PathLike[str], text: Any, arrays: Sequence[np.ndarray]) -> None:
-    """Write what is JSON, and the arrays; a file that is there stays until all is written."""
+    """Write JSON data and arrays; an existing file is replaced when all is written."""
     place = os.fspath(path)
     fresh = f"{place}.{os.getpid()}.part"
     try:
@@ -68,7 +67,7 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[Any, list[np.ndarray]]:
         If the file is no such archive, or something in it is not what it claims to be.
     """
     place = os.fspath(path)
-    with open(place, "rb") as file:  # what this raises is no fault of the content
+    with open(place, "rb") as file:  # errors of opening the file are raised as they are
         try:
             with zipfile.ZipFile(file) as archive:
                 members = _checked(archive, place)
@@ -81,7 +80,7 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[Any, list[np.ndarray]]:
 
 
 def _parsed(data: bytes, place: str) -> Any:
-    """Return what is written as JSON; ValueError includes numbers of too many digits."""
+    """Parse JSON; ValueError includes numbers of too many digits."""
     try:
         return json.loads(data.decode())
     except (ValueError, RecursionError) as problem:
@@ -89,7 +88,7 @@ def _parsed(data: bytes, place: str) -> Any:
 
 
 def _checked(archive: zipfile.ZipFile, place: str) -> dict[str, zipfile.ZipInfo]:
-    """The members by name, none of them unexpected."""
+    """Return the members by name, checking that none is unexpected."""
     found: dict[str, zipfile.ZipInfo] = {}
     size = os.path.getsize(place)
     for info in archive.infolist():
@@ -129,7 +128,7 @@ def _array(
 
 
 def _header(file: io.BytesIO, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape, whether the order is Fortran's, and the dtype that an array claims."""
+    """Return the shape, the order (True: Fortran's) and the dtype in an array's header."""
     try:
         version = np.lib.format.read_magic(file)
         read = {

@@ -1,4 +1,4 @@
-"""``save`` and ``load``: expressions and compiled functions in one file."""
+"""``save`` and ``load``: write expressions and compiled functions to a file and read them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def save(path: str | os.PathLike[str], outputs: Any) -> None:
     Parameters
     ----------
     path : path
-        A file that is there is replaced when all is written.
+        An existing file is replaced when all is written.
     outputs : Variable, Function, or list, tuple or dict (with str keys) of them
         Save the inputs of expressions with them, to have them when they are loaded. Shared
-        variables are saved with their values; those that several functions use stay shared.
+        variables are saved with their values; shared variables of several functions stay shared.
 
     Raises
     ------
@@ -45,8 +45,8 @@ def save(path: str | os.PathLike[str], outputs: Any) -> None:
 
     Notes
     -----
-    Of a function its rewritten graph is saved, so that what is loaded computes the same to the last
-    bit. The format is described in the documentation, under "Saving and loading".
+    The rewritten graph of a function is saved, so that the loaded function computes the same to the
+    last bit. The format is described in the documentation, under "Saving and loading".
 
     Examples
     --------
@@ -74,7 +74,7 @@ def save(path: str | os.PathLike[str], outputs: Any) -> None:
         "graph": writer.graph([], list(dict.fromkeys(variables))),
         "functions": functions,
     }
-    # Last, as it grows while the others are written.
+    # Last, as writing the others adds shared variables.
     text["shared"] = writer.shared
     write_archive(path, text, writer.arrays)
 
@@ -117,14 +117,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     except LoadError:
         raise
     except (*MISUSE, SymcompError) as problem:
-        # What the file says is in the right form, but nothing that symcomp can do.
+        # The JSON is valid, but describes an invalid graph or function.
         raise LoadError(
             f"{os.fspath(path)} describes what cannot be: {type(problem).__name__}: {problem}"
         ) from problem
 
 
 def _read(path: str | os.PathLike[str], text: Any, arrays: list[np.ndarray]) -> Any:
-    """What the text of a file stands for."""
+    """Return the objects described by the text of a file."""
     if text.get("format") != FORMAT:
         raise LoadError(f"{os.fspath(path)} was not written by symcomp.save")
     if text.get("version") != VERSION:
@@ -141,7 +141,7 @@ def _read(path: str | os.PathLike[str], text: Any, arrays: list[np.ndarray]) -> 
 def _outline(
     value: Any, writer: GraphWriter, variables: list[Variable], functions: list[Any]
 ) -> Any:
-    """The structure of what is saved, with numbers of variables and functions."""
+    """Return the structure of the saved object, with numbers of variables and functions."""
     if isinstance(value, Function):
         functions.append(_write_function(value, writer))
         return {"function": len(functions) - 1}

@@ -17,7 +17,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.errors import LoadError, SaveError, SymcompError
 from symcomp.ops.elemwise import Elemwise
 
-# What functions raise of arguments that do not fit.
+# Exceptions that ops raise for arguments that do not fit.
 MISUSE = (
     TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError,
     AssertionError,
@@ -31,7 +31,7 @@ class GraphWriter:
     ----------
     arrays : list of array
     shared : list of JSON
-        What is known of each shared variable.
+        The type, name and value of each shared variable.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class GraphWriter:
         self.value = Encoder(self._closed, self._variable, self._array)
 
     def graph(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> dict[str, Any]:
-        """The graph between, as JSON."""
+        """Return the graph between inputs and outputs as JSON."""
         roots, nodes, ins, outs = flatten(inputs, outputs)
         return {
             "roots": [self._root(x) for x in roots],
@@ -79,7 +79,7 @@ class GraphWriter:
         return {"variable": self.number(x)}
 
     def number(self, x: SharedVariable) -> int:
-        """The number of a shared variable: of all that have one container."""
+        """Return the number of a shared variable; variables with one container share it."""
         container = x.container
         if container not in self._number_of:
             self._number_of[container] = len(self.shared)
@@ -124,7 +124,7 @@ class GraphReader:
                 variable.default_update = outputs[0]
 
     def graph(self, text: Any) -> tuple[list[Variable], list[Variable]]:
-        """The inputs and outputs of a graph."""
+        """Return the inputs and outputs of a graph."""
         text = expect(text, dict)
         variables = [self._root(root) for root in member(text, "roots", list)]
         for node in member(text, "nodes", list):
@@ -152,7 +152,8 @@ class GraphReader:
         inputs = [pick(variables, i) for i in member(text, "inputs", list)]
         types = [self.value.type(kind) for kind in member(text, "types", list)]
         try:
-            # Scalar functions convert inputs as the configuration says, which may be another now.
+            # Not Elemwise.as_inputs, which converts by the configuration: that may have changed
+            # since.
             prepared = inputs if isinstance(op, Elemwise) else op.as_inputs(*inputs)
             wanted = op.output_types(*inputs)
         except (*MISUSE, SymcompError) as problem:
@@ -189,21 +190,21 @@ class GraphReader:
 
 
 def expect(value: Any, kind: type) -> Any:
-    """``value``, which must be of ``kind``; a bool is no int."""
+    """Return ``value`` if it is of ``kind``, else raise; a bool is no int."""
     if type(value) is not kind:
         raise LoadError(f"{value!r:.80} stands where a {kind.__name__} is expected")
     return value
 
 
 def member(text: dict[str, Any], name: str, kind: type) -> Any:
-    """An entry of an object, which must be there."""
+    """Return an entry of an object; raise if it is missing."""
     if name not in text:
         raise LoadError(f"{name!r} is missing in {text!r:.80}")
     return expect(text[name], kind)
 
 
 def pick(values: Sequence[Any], number: Any) -> Any:
-    """The value with this number."""
+    """Return the value with this number."""
     if type(number) is not int or not 0 <= number < len(values):
         raise LoadError(f"there is no value number {number!r} at that place, only {len(values)}")
     return values[number]

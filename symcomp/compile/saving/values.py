@@ -1,7 +1,7 @@
-"""The values that ops have for fields, as JSON, and back.
+"""Convert the fields of ops to JSON and back.
 
-What JSON has not is an object with one key that says what it is. Classes are named; which may be
-named is fixed here, so that a file can ask for nothing but graphs.
+Values without a JSON type are objects with one key that names their kind. Classes are written by
+name; only those allowed here are loaded, so that a file can describe nothing but graphs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from symcomp.errors import LoadError, SaveError, ShapeError
 from symcomp.lazy import lazy_module
 from symcomp.ops.elemwise import ROWS, ScalarOp
 from symcomp.ops.formula import Formula, Literal, Result, Step
-from symcomp.ops.pattern import Slice
+from symcomp.ops.index_pattern import Slice
 from symcomp.ops.reduce import REDUCTIONS, Reduction
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.scan.layout import Layout
@@ -38,16 +38,32 @@ from symcomp.vm.guard import is_users
 
 sparse_values = lazy_module("symcomp.sparse.values")
 
-# Where the classes of ops and types are; importing these modules defines things, and does no more.
+# Modules with the classes of ops and types; importing them has no other effect.
 PLACES = (
     "symcomp.autodiff.", "symcomp.compile.", "symcomp.core.", "symcomp.ops.", "symcomp.scan.",
     "symcomp.sparse.",
 )  # fmt: skip
-# The modes that are saved; all else that a mode could do is not symcomp's.
+# Classes that had another name, or were in another module, when a file was written.
+RENAMED = {
+    "symcomp.ops.extra:Contiguous": "symcomp.ops.contiguous:Contiguous",
+    "symcomp.ops.pattern:MaskFits": "symcomp.ops.index_pattern:MaskFits",
+    "symcomp.ops.pick:AsRows": "symcomp.ops.gather_labels:AsRows",
+    "symcomp.ops.pick:Pick": "symcomp.ops.gather_labels:GatherLabels",
+    "symcomp.ops.pick:Put": "symcomp.ops.gather_labels:ScatterLabels",
+    "symcomp.ops.softmax:Centred": "symcomp.ops.softmax:SubtractWeightedMean",
+    "symcomp.sparse.draws:DrawPattern": "symcomp.sparse.sampling:DrawPattern",
+    "symcomp.sparse.draws:DrawSplits": "symcomp.sparse.sampling:DrawSplits",
+    "symcomp.sparse.parts:CropMinor": "symcomp.sparse.slicing:CropMinor",
+    "symcomp.sparse.parts:JoinMinor": "symcomp.sparse.slicing:JoinMinor",
+    "symcomp.sparse.parts:PutMajor": "symcomp.sparse.slicing:PutMajor",
+    "symcomp.sparse.parts:SameNumber": "symcomp.sparse.slicing:SameNumber",
+    "symcomp.sparse.parts:TakeMajor": "symcomp.sparse.slicing:TakeMajor",
+}
+# Modes that can be saved; user-defined ones cannot.
 MODES: dict[str, type[Mode]] = {cls.__name__: cls for cls in (Mode, NanGuardMode, DebugMode)}
-# Of scalar functions that come in families.
+# The limit of integer parameters of families of scalar functions.
 LARGEST_PARAMETER = 1000
-# Those that Python defines, and what ops raise of symcomp's.
+# Python's exceptions, and symcomp's exceptions that ops raise.
 EXCEPTIONS = {"ShapeError": ShapeError} | {
     name: value
     for name, value in vars(builtins).items()
@@ -58,7 +74,7 @@ Encode = Callable[[Any], Any]
 
 
 class Encoder:
-    """Values to JSON. Graphs and variables in fields are left to functions of the caller.
+    """Converts values to JSON. Functions of the caller convert graphs and variables in fields.
 
     Parameters
     ----------
@@ -138,18 +154,18 @@ class Encoder:
             if problem:
                 raise SaveError(f"{value}: {problem}")
             if callable(field) and field is known.defaults.get(name):
-                continue  # what loads the file has it
+                continue  # recreated by the program that loads the file
             found[name] = self(field)
         return found
 
 
 class Decoder:
-    """JSON to values.
+    """Converts JSON to values.
 
     Parameters
     ----------
     graph, variable : callable
-        What the encoder's functions gave -> a ClosedGraph, or a shared variable.
+        Map results of the encoder's functions to a ClosedGraph, or a shared variable.
     arrays : sequence of array
     """
 
@@ -197,21 +213,21 @@ class Decoder:
             raise LoadError(f"{_short(value)} cannot be read: {problem!r}") from None
 
     def op(self, value: Any) -> Op:
-        """An op, and nothing else."""
+        """Return an op; refuse other values."""
         found = self(value)
         if not isinstance(found, Op):
             raise LoadError(f"{_short(value)} is no op")
         return found
 
     def type(self, value: Any) -> Type:
-        """The type of a variable, and nothing else."""
+        """Return the type of a variable; refuse other values."""
         found = self(value)
         if not isinstance(found, Type):
             raise LoadError(f"{_short(value)} is no type of variables")
         return found
 
     def _fields(self, cls: Any, value: Any) -> dict[str, Any]:
-        """Those that the file gives, each of its type."""
+        """Return the fields given by the file, each checked to be of its type."""
         known, given = cls.__fields__, value["fields"]
         unknown = [name for name in given if name not in known.names]
         absent = [n for n in known.names if n not in given and n not in known.defaults]
@@ -262,8 +278,9 @@ class Decoder:
 
 
 def named_class(name: Any, *bases: type) -> Any:
-    """The class with this name, derived from one of ``bases``."""
-    module, _, short = _string(name).partition(":")
+    """Return the class with this name, derived from one of ``bases``."""
+    name = RENAMED.get(_string(name), name)
+    module, _, short = name.partition(":")
     words = [*module.split("."), short]
     if not module.startswith(PLACES) or not all(word.isidentifier() for word in words):
         raise LoadError(f"{name!r} is nothing that symcomp has")
@@ -279,13 +296,13 @@ def named_class(name: Any, *bases: type) -> Any:
 
 
 def mode_of(value: Any) -> Mode | None:
-    """The mode whose ``selects`` this is."""
+    """Return the mode whose ``selects`` method this is."""
     owner = getattr(value, "__self__", None)
     return owner if isinstance(owner, Mode) and value == owner.selects else None
 
 
 def mode_to(mode: Mode) -> Any:
-    """A mode as JSON: its parts, and for one that checks its class and options, too."""
+    """Return a mode as JSON: its parts, and for one that checks its class and options, too."""
     if type(mode) is Mode:
         return mode.parts
     if MODES.get(type(mode).__name__) is not type(mode):
@@ -297,7 +314,7 @@ def mode_to(mode: Mode) -> Any:
 
 
 def mode_from(text: Any) -> Mode:
-    """The mode that ``mode_to`` described."""
+    """Return the mode that ``mode_to`` described."""
     name, parts, options = "Mode", text, {}
     try:
         if isinstance(text, dict):
@@ -313,7 +330,8 @@ def mode_from(text: Any) -> Mode:
 
 
 def _row(name: Any, parameters: list[Any]) -> ScalarOp:
-    """A scalar function; the parameters of families are names of dtypes and small numbers."""
+    """Return a scalar function; the parameters of families are names of dtypes and small numbers.
+    """
     if name == "cast":
         (dtype,) = parameters
         if dtypes.canonical(_string(dtype)) != dtype:
@@ -335,7 +353,7 @@ def _string(value: Any, longest: int = 1 << 20) -> str:
 
 
 def text_of(value: str) -> str:
-    """Return a text that UTF-8 can write: JSON may have half of a pair of surrogates."""
+    """Return a text that UTF-8 can encode: JSON may contain lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:

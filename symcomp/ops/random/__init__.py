@@ -1,1 +1,1 @@
-"""Random numbers: the state of a stream, draws from it, and the distributions made of them."""
+"""Random numbers: the state of a stream, draws from it, and distributions built from them."""

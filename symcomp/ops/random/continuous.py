@@ -1,7 +1,7 @@
 """Real distributions, as functions of the state: each returns the state after it, and the draw.
 
-Most are a smooth function of their parameters and of a draw that has none, so that gradients with
-respect to parameters exist ("reparameterized"). That of gamma is implicit.
+Most are a smooth function of their parameters and of a draw without parameters, so that gradients
+with respect to parameters exist ("reparameterized"). The gradient of gamma is implicit.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from symcomp.ops.scalar_math import sqrt as sqrt_
 
 Pair = tuple[Any, Any]
 
-# Below this, a draw of the standard exponential is rounded: its logarithm must stay finite.
+# Smaller draws of the standard exponential are rounded up: their logarithm must stay finite.
 SMALLEST = {"float16": 2.0**-25, "float32": 2.0**-25, "float64": 2.0**-55}
 
 
 def prepared(
     name: str, size: Any, dtype: Any, ndim: int | None, **parameters: Any
 ) -> tuple[Lengths, str, list[TensorVariable]]:
-    """The lengths and dtype of a draw, and its parameters."""
+    """Return the lengths and dtype of a draw, and its parameters."""
     check_ranges(name, parameters)
     kind, tensors = read_reals(name, dtype, *parameters.values())
     lengths = read_size(name, size, ndim, *tensors)
@@ -49,7 +49,17 @@ def prepared(
 def standard_uniform(
     state: Variable, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """Uniform on [0, 1), in steps of 2^-53 (float32: 2^-24, float16: 2^-11)."""
+    """Draw uniformly from [0, 1), in steps of 2^-53 (float32: 2^-24, float16: 2^-11).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.standard_uniform(start, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.637, 0.27 , 0.041])
+    """
     lengths, kind, _ = prepared("standard_uniform", size, dtype, ndim)
     return _unit(state, lengths, kind)
 
@@ -65,7 +75,17 @@ def _unit(state: Variable, lengths: Lengths, kind: str) -> Pair:
 def standard_normal(
     state: Variable, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """Normal with mean 0 and standard deviation 1."""
+    """Draw from the normal distribution with mean 0 and standard deviation 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.standard_normal(start, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([ 0.126, -0.132,  0.64 ])
+    """
     lengths, kind, _ = prepared("standard_normal", size, dtype, ndim)
     return standard(state, "standard_normal", lengths, kind)
 
@@ -73,7 +93,17 @@ def standard_normal(
 def standard_exponential(
     state: Variable, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """Exponential with mean 1."""
+    """Draw from the exponential distribution with mean 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.standard_exponential(start, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.68, 1.02, 0.02])
+    """
     lengths, kind, _ = prepared("standard_exponential", size, dtype, ndim)
     return standard(state, "standard_exponential", lengths, kind)
 
@@ -81,7 +111,17 @@ def standard_exponential(
 def standard_gamma(
     state: Variable, shape: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """Gamma with scale 1: density z^(shape - 1) e^-z / gamma(shape)."""
+    """Draw from the gamma distribution with scale 1: density z^(shape - 1) e^-z / gamma(shape).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.standard_gamma(start, 2.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([1.834, 2.638, 1.066])
+    """
     lengths, kind, (shape,) = prepared("standard_gamma", size, dtype, ndim, shape=shape)
     return standard(state, "standard_gamma", lengths, kind, shape)
 
@@ -89,13 +129,23 @@ def standard_gamma(
 def standard_cauchy(
     state: Variable, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """Cauchy's distribution around 0: density 1 / (pi (1 + z^2))."""
+    """Draw from Cauchy's distribution around 0: density 1 / (pi (1 + z^2)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.standard_cauchy(start, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([ 0.459, -0.883, -7.726])
+    """
     lengths, kind, _ = prepared("standard_cauchy", size, dtype, ndim)
     after, u = _unit(state, lengths, kind)
     return after, tan(pi * (u - 0.5))
 
 
-# -- moved and scaled
+# -- location and scale
 
 
 def uniform(
@@ -106,7 +156,18 @@ def uniform(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Uniform on [low, high); rounding may give high itself. Other arguments as for ``normal``."""
+    """Draw uniformly from [low, high); rounding may give high itself. Other arguments as for
+    ``normal``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.uniform(start, 0.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.637, 0.27 , 0.041])
+    """
     lengths, kind, (low, high) = prepared("uniform", size, dtype, ndim, low=low, high=high)
     after, u = _unit(state, lengths, kind)
     return after, low + (high - low) * u
@@ -120,12 +181,12 @@ def normal(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Normal with mean ``loc`` and standard deviation ``scale``.
+    """Draw from the normal distribution with mean ``loc`` and standard deviation ``scale``.
 
     Parameters
     ----------
     state : Variable
-        Of the stream. (Methods of ``RandomStream`` lack it, and return the draw alone.)
+        The state of the stream. (Methods of ``RandomStream`` lack it, and return the draw alone.)
     loc, scale : tensor_like
     size : int, integer scalar, sequence of them, or integer vector, optional
         The shape of the draw; by default that to which ``loc`` and ``scale`` broadcast.
@@ -166,7 +227,17 @@ def lognormal(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """exp of a normal with mean ``mean`` and standard deviation ``sigma``."""
+    """Draw exp of a normal variable with mean ``mean`` and standard deviation ``sigma``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.lognormal(start, 0.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([1.134, 0.876, 1.897])
+    """
     check_ranges("lognormal", {"sigma": sigma})
     after, z = normal(state, mean, sigma, size, dtype, ndim)
     return after, exp(z)
@@ -175,7 +246,17 @@ def lognormal(
 def exponential(
     state: Variable, scale: Any = 1.0, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """Exponential with mean ``scale``."""
+    """Draw from the exponential distribution with mean ``scale``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.exponential(start, 2.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([1.36 , 2.039, 0.04 ])
+    """
     lengths, kind, (scale,) = prepared("exponential", size, dtype, ndim, scale=scale)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, scale * e
@@ -189,7 +270,17 @@ def laplace(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Laplace's: density ``exp(-|z - loc| / scale) / (2 scale)``."""
+    """Draw from Laplace's distribution: density ``exp(-|z - loc| / scale) / (2 scale)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.laplace(start, 0.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([ 0.678,  0.469, -1.61 ])
+    """
     lengths, kind, (loc, scale) = prepared("laplace", size, dtype, ndim, loc=loc, scale=scale)
     after, a = standard(state, "standard_exponential", lengths, kind)
     after, b = standard(after, "standard_exponential", lengths, kind)
@@ -204,14 +295,25 @@ def gumbel(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Gumbel's, of maxima: the distribution function is exp(-exp(-(z - loc) / scale))."""
+    """Draw from Gumbel's distribution of maxima: the distribution function is exp(-exp(-(z - loc) /
+    scale)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.gumbel(start, 0.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([ 0.386, -0.019,  3.922])
+    """
     lengths, kind, (loc, scale) = prepared("gumbel", size, dtype, ndim, loc=loc, scale=scale)
     after, e = _log_exponential(state, lengths, kind)
     return after, loc - scale * e
 
 
 def _log_exponential(state: Variable, lengths: Lengths, kind: str) -> Pair:
-    """The logarithm of a standard exponential; always finite."""
+    """Draw the logarithm of a standard exponential variable; always finite."""
     wide = "float32" if kind == "float16" else kind
     after, e = standard(state, "standard_exponential", lengths, wide)
     return after, cast_to(log(maximum(e, SMALLEST[kind])), kind)
@@ -225,7 +327,17 @@ def logistic(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """The distribution function is sigmoid((z - loc) / scale)."""
+    """Draw from the logistic distribution: the distribution function is sigmoid((z - loc) / scale).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.logistic(start, 0.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([ 5.703,  0.617, -4.41 ])
+    """
     lengths, kind, (loc, scale) = prepared("logistic", size, dtype, ndim, loc=loc, scale=scale)
     after, a = _log_exponential(state, lengths, kind)
     after, b = _log_exponential(after, lengths, kind)
@@ -235,7 +347,18 @@ def logistic(
 def rayleigh(
     state: Variable, scale: Any = 1.0, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """The length of a vector of two normals with standard deviation ``scale``."""
+    """Draw from Rayleigh's distribution: the length of a vector of two normals with standard
+    deviation ``scale``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.rayleigh(start, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([1.166, 1.428, 0.199])
+    """
     lengths, kind, (scale,) = prepared("rayleigh", size, dtype, ndim, scale=scale)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, scale * sqrt_(2 * e)
@@ -250,7 +373,17 @@ def triangular(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """From ``left`` to ``right``, likeliest at ``mode``: the density is a triangle."""
+    """Draw from the triangular distribution from ``left`` to ``right`` with its peak at ``mode``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.triangular(start, -1.0, 0.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([ 0.148, -0.265, -0.714])
+    """
     lengths, kind, parameters = prepared(
         "triangular", size, dtype, ndim, left=left, mode=mode, right=right
     )
@@ -272,10 +405,19 @@ def truncated_normal(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """loc + scale z, for a standard normal z known to lie in [low, high]: by default within two
-    standard deviations.
+    """Draw loc + scale z, for a standard normal z known to lie in [low, high]: by default within
+    two standard deviations.
 
-    By the inverse of the distribution function, taken from the side on which it is small.
+    Uses the inverse of the distribution function, taken from the tail where it is small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.truncated_normal(start, 0.0, 1.0, -1.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([ 0.237, -0.405, -0.89 ])
     """
     lengths, kind, parameters = prepared(
         "truncated_normal", size, dtype, ndim, loc=loc, scale=scale, low=low, high=high
@@ -290,7 +432,7 @@ def truncated_normal(
     return after, loc + scale * cast_to(switch(mirrored, -z, z), kind)
 
 
-# -- by shape
+# -- with shape parameters
 
 
 def gamma(
@@ -301,8 +443,17 @@ def gamma(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Density z^(shape - 1) e^(-z / scale) / (scale^shape gamma(shape)): the mean is
-    ``shape * scale``.
+    """Draw from the gamma distribution: density z^(shape - 1) e^(-z / scale) / (scale^shape
+    gamma(shape)), mean ``shape * scale``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.gamma(start, 2.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([1.834, 2.638, 1.066])
     """
     lengths, kind, (shape, scale) = prepared("gamma", size, dtype, ndim, shape=shape, scale=scale)
     after, g = standard(state, "standard_gamma", lengths, kind, shape)
@@ -312,7 +463,17 @@ def gamma(
 def chisquare(
     state: Variable, df: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """The sum of the squares of ``df`` standard normals."""
+    """Draw the sum of the squares of ``df`` standard normals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.chisquare(start, 3.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([2.616, 4.008, 1.357])
+    """
     lengths, kind, (df,) = prepared("chisquare", size, dtype, ndim, df=df)
     after, g = standard(state, "standard_gamma", lengths, kind, df / 2)
     return after, 2 * g
@@ -321,7 +482,17 @@ def chisquare(
 def standard_t(
     state: Variable, df: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """Student's, with ``df`` degrees of freedom."""
+    """Draw from Student's distribution with ``df`` degrees of freedom.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.standard_t(start, 4.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([ 0.132, -0.127,  0.505])
+    """
     lengths, kind, (df,) = prepared("standard_t", size, dtype, ndim, df=df)
     after, z = standard(state, "standard_normal", lengths, kind)
     after, g = standard(after, "standard_gamma", lengths, kind, df / 2)
@@ -336,7 +507,18 @@ def f(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Fisher's: the quotient of two chisquare draws, each divided by its degrees of freedom."""
+    """Draw from Fisher's distribution: the quotient of two chisquare draws, each divided by its
+    degrees of freedom.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.f(start, 4.0, 5.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.487, 2.562, 0.971])
+    """
     lengths, kind, (m, n) = prepared("f", size, dtype, ndim, dfnum=dfnum, dfden=dfden)
     after, a = standard(state, "standard_gamma", lengths, kind, m / 2)
     after, b = standard(after, "standard_gamma", lengths, kind, n / 2)
@@ -344,7 +526,7 @@ def f(
 
 
 def log_gamma(state: Variable, lengths: Lengths, kind: str, shape: TensorVariable) -> Pair:
-    """The logarithm of a standard gamma draw, finite for small shapes too.
+    """Draw the logarithm of a standard gamma variable, finite for small shapes too.
 
     Gamma(a) is Gamma(a + 1) U^(1 / a) (Marsaglia and Tsang, 2000, section 6).
     """
@@ -361,7 +543,17 @@ def beta(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Density proportional to z^(a - 1) (1 - z)^(b - 1) on [0, 1]."""
+    """Draw from the beta distribution: density proportional to z^(a - 1) (1 - z)^(b - 1) on [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.beta(start, 2.0, 3.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.611, 0.668, 0.137])
+    """
     lengths, kind, (a, b) = prepared("beta", size, dtype, ndim, a=a, b=b)
     after, x = log_gamma(state, lengths, kind, positive("beta", "a", a))
     after, y = log_gamma(after, lengths, kind, positive("beta", "b", b))
@@ -371,7 +563,17 @@ def beta(
 def weibull(
     state: Variable, a: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """The distribution function is 1 - exp(-z^a)."""
+    """Draw from Weibull's distribution: the distribution function is 1 - exp(-z^a).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.weibull(start, 2.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.825, 1.01 , 0.141])
+    """
     lengths, kind, (a,) = prepared("weibull", size, dtype, ndim, a=a)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, e ** (1 / positive("weibull", "a", a))
@@ -380,7 +582,18 @@ def weibull(
 def pareto(
     state: Variable, a: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """The distribution function is 1 - (1 + z)^-a (Lomax's, or Pareto's second)."""
+    """Draw from Pareto's second (Lomax's) distribution: the distribution function is 1 - (1 +
+    z)^-a.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.pareto(start, 3.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.254, 0.405, 0.007])
+    """
     lengths, kind, (a,) = prepared("pareto", size, dtype, ndim, a=a)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, expm1(e / positive("pareto", "a", a))
@@ -389,7 +602,17 @@ def pareto(
 def power(
     state: Variable, a: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """The distribution function is z^a on [0, 1]."""
+    """Draw from the power distribution: the distribution function is z^a on [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.power(start, 2.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.712, 0.601, 0.99 ])
+    """
     lengths, kind, (a,) = prepared("power", size, dtype, ndim, a=a)
     after, e = standard(state, "standard_exponential", lengths, kind)
     return after, exp(-e / positive("power", "a", a))
@@ -406,7 +629,18 @@ def vonmises(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Angles in [-pi, pi]: density proportional to exp(kappa cos(z - mu))."""
+    """Draw angles in [-pi, pi] from von Mises' distribution: density proportional to exp(kappa
+    cos(z - mu)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.vonmises(start, 0.0, 2.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([-1.001,  0.018,  0.917])
+    """
     lengths, kind, parameters = prepared("vonmises", size, dtype, ndim, mu=mu, kappa=kappa)
     return standard(state, "vonmises", lengths, kind, *parameters)
 
@@ -419,7 +653,17 @@ def wald(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """The inverse Gaussian distribution."""
+    """Draw from the inverse Gaussian (Wald) distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.wald(start, 1.0, 2.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.915, 0.638, 1.457])
+    """
     lengths, kind, parameters = prepared("wald", size, dtype, ndim, mean=mean, scale=scale)
     return standard(state, "wald", lengths, kind, *parameters)
 
@@ -432,7 +676,17 @@ def noncentral_chisquare(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """The sum of the squares of ``df`` normals whose squared means have the sum ``nonc``."""
+    """Draw the sum of the squares of ``df`` normals whose squared means have the sum ``nonc``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.noncentral_chisquare(start, 3.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([2.113, 1.26 , 2.955])
+    """
     lengths, kind, parameters = prepared(
         "noncentral_chisquare", size, dtype, ndim, df=df, nonc=nonc
     )
@@ -448,7 +702,17 @@ def noncentral_f(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Fisher's, with a numerator that is not central."""
+    """Draw from Fisher's distribution with a noncentral numerator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.noncentral_f(start, 3.0, 4.0, 1.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([0.534, 0.495, 3.862])
+    """
     lengths, kind, parameters = prepared(
         "noncentral_f", size, dtype, ndim, dfnum=dfnum, dfden=dfden, nonc=nonc
     )

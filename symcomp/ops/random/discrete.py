@@ -1,8 +1,8 @@
-"""Distributions of whole numbers and of outcomes, as functions of the state: each returns the state
+"""Distributions of integers and of outcomes, as functions of the state: each returns the state
 after it, and the draw.
 
-They are computed as int64 and then cast: any dtype can be asked for. Gradients with respect to
-their parameters are undefined.
+Draws are int64 and then cast, so any dtype is possible. Gradients with respect to their parameters
+are undefined.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Pair = tuple[Any, Any]
 def _counts(
     state: Variable, name: str, size: Any, dtype: Any, ndim: int | None, **parameters: Any
 ) -> Pair:
-    """A draw of a distribution of the table whose parameters are numbers."""
+    """Draw from a distribution of the table whose parameters are numbers."""
     check_ranges(name, parameters)
     tensors = [as_tensor_variable(x) for x in parameters.values()]
     lengths = read_size(name, size, ndim, *tensors)
@@ -56,8 +56,17 @@ def integers(
     endpoint: bool = False,
     ndim: int | None = None,
 ) -> Pair:
-    """Whole numbers from ``low`` to ``high`` - 1, all alike; from 0 to ``low`` - 1 if ``high`` is
+    """Draw integers uniformly from ``low`` to ``high`` - 1; from 0 to ``low`` - 1 if ``high`` is
     None. With ``endpoint``, the highest number may be drawn as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.integers(start, 0, 10, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([8, 6, 5])
     """
     low, high = (0, low) if high is None else (low, high)
     if endpoint:
@@ -69,9 +78,18 @@ def integers(
 def bernoulli(
     state: Variable, p: Any = 0.5, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
-    """1 with probability ``p``, else 0.
+    """Draw 1 with probability ``p``, else 0.
 
-    A ``p`` above 1 counts as 1, one below 0 or NaN as 0; constants are checked.
+    A ``p`` above 1 counts as 1; a negative one or NaN as 0; constants are checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.bernoulli(start, 0.5, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([0, 1, 1])
     """
     check_ranges("bernoulli", {"p": p})
     kind = None
@@ -92,7 +110,18 @@ def binomial(
     dtype: Any = "int64",
     ndim: int | None = None,
 ) -> Pair:
-    """How many of ``n`` trials succeed, each with probability ``p``. One is a ``bernoulli``."""
+    """Draw the number of successes in ``n`` trials with probability ``p`` each; one trial is a
+    ``bernoulli``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.binomial(start, 10, 0.5, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([6, 4, 2])
+    """
     if isinstance(n, int | np.integer) and n == 1:
         return bernoulli(state, p, size, dtype, ndim)
     return _counts(state, "binomial", size, dtype, ndim, n=n, p=p)
@@ -106,21 +135,51 @@ def negative_binomial(
     dtype: Any = "int64",
     ndim: int | None = None,
 ) -> Pair:
-    """How many trials fail before ``n`` have succeeded, each with probability ``p``."""
+    """Draw the number of failures before ``n`` successes, with probability ``p`` of success.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.negative_binomial(start, 3, 0.5, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([0, 6, 1])
+    """
     return _counts(state, "negative_binomial", size, dtype, ndim, n=n, p=p)
 
 
 def poisson(
     state: Variable, lam: Any = 1.0, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
-    """Poisson's: k with probability e^-lam lam^k / k!."""
+    """Draw from Poisson's distribution: k with probability e^-lam lam^k / k!.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.poisson(start, 4.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([2, 0, 7])
+    """
     return _counts(state, "poisson", size, dtype, ndim, lam=lam)
 
 
 def geometric(
     state: Variable, p: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
-    """Which trial, counted from 1, is the first to succeed, each with probability ``p``."""
+    """Draw the number, from 1, of the first trial that succeeds, each with probability ``p``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.geometric(start, 0.5, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([2, 1, 1])
+    """
     return _counts(state, "geometric", size, dtype, ndim, p=p)
 
 
@@ -133,7 +192,17 @@ def hypergeometric(
     dtype: Any = "int64",
     ndim: int | None = None,
 ) -> Pair:
-    """How many of ``nsample`` things, taken from ``ngood + nbad`` at once, are good."""
+    """Draw the number of good items in a sample of ``nsample`` out of ``ngood + nbad``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.hypergeometric(start, 5, 3, 4, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([3, 3, 2])
+    """
     return _counts(
         state, "hypergeometric", size, dtype, ndim, ngood=ngood, nbad=nbad, nsample=nsample
     )
@@ -142,14 +211,34 @@ def hypergeometric(
 def logseries(
     state: Variable, p: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
-    """k = 1, 2, ... with probability -p^k / (k log(1 - p))."""
+    """Draw k = 1, 2, ... with probability -p^k / (k log(1 - p)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.logseries(start, 0.5, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([1, 1, 5])
+    """
     return _counts(state, "logseries", size, dtype, ndim, p=p)
 
 
 def zipf(
     state: Variable, a: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
-    """k = 1, 2, ... with probability proportional to k^-a, a > 1."""
+    """Draw k = 1, 2, ... with probability proportional to k^-a, a > 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.zipf(start, 2.0, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([2, 1, 2])
+    """
     return _counts(state, "zipf", size, dtype, ndim, a=a)
 
 
@@ -159,21 +248,21 @@ def zipf(
 def _rows_of(
     name: str, p: Any, size: Any, ndim: int | None, *others: TensorVariable
 ) -> tuple[TensorVariable, Lengths]:
-    """Probabilities of outcomes along the last axis, and the lengths of a draw with them."""
+    """Return probabilities of outcomes along the last axis, and the lengths of a draw with them."""
     p = as_tensor_variable(p)
     if p.ndim == 0:
         raise ShapeError(f"{name}: p is the scalar {p}; outcomes lie along its last axis")
     if dtypes.is_discrete(p.dtype):
         p = cast_to(p, "float64")
     lengths = read_size(name, size, ndim, p[..., 0], *others)
-    # The outcomes are no length of the draw: any will do for them.
+    # The axis of outcomes has no counterpart in the draw, so its own length is used.
     return fitted(name, [*lengths, shape_tuple(p)[-1]], p), lengths
 
 
 def categorical(
     state: Variable, p: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
-    """k = 0, 1, ... with probability ``p[..., k]``: for each row of ``p`` one number.
+    """Draw k = 0, 1, ... with probability ``p[..., k]``: one number for each row of ``p``.
 
     Raises
     ------
@@ -203,8 +292,8 @@ def multinomial(
     dtype: Any = "int64",
     ndim: int | None = None,
 ) -> Pair:
-    """How often each outcome occurs among ``n``, for each row of ``pvals``: the result has one axis
-    more than ``size``.
+    """Draw how often each outcome occurs among ``n``, for each row of ``pvals``: the result has one
+    axis more than ``size``.
 
     Examples
     --------

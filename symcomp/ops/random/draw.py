@@ -32,10 +32,10 @@ class Draw(Op):
     """state', z[i_1, .., i_k] ~ distribution(x[i_1, .., i_k] ..), independent.
 
     Inputs: the state; the lengths n_1 .. n_k; the parameters, with k axes, of length 1 or n_i, and,
-    where a parameter says the chances of outcomes, one more. Outputs: the state after it; z, of
+    where a parameter holds probabilities of outcomes, one more. Outputs: the state after it; z, of
     the lengths n_1 .. n_k (and the number of outcomes).
 
-    What NumPy's Generator draws. A function of its inputs: the same state gives the same numbers.
+    Draws the numbers of NumPy's Generator. A pure function: the same state gives the same numbers.
     """
 
     distribution: str
@@ -52,7 +52,7 @@ class Draw(Op):
         return found
 
     def _parts(self, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any], Sequence[Any]]:
-        """The state, the lengths and the parameters."""
+        """Return the state, the lengths and the parameters."""
         count = len(inputs) - len(self.row.parameters)
         return inputs[0], inputs[1:count], inputs[count:]
 
@@ -109,7 +109,8 @@ class Draw(Op):
         return words_of(generator), np.asarray(z)
 
     def bind(self, node: Apply) -> Callable[..., Any]:
-        """``perform`` that refuses to stretch axes of parameters not known to be 1."""
+        """Return ``perform``, checking that axes of parameters not known to be 1 are not stretched.
+        """
         check = self._length_check(node)
         if check is None:
             return self.perform
@@ -134,7 +135,9 @@ class Draw(Op):
         return compute
 
     def _length_check(self, node: Apply) -> Callable[[Sequence[Any]], None] | None:
-        """What raises an error for parameters that do not have the lengths of the draw."""
+        """Return the function that raises for parameters without the lengths of the draw; None if
+        all are known.
+        """
         count, k = len(node.inputs) - len(self.row.parameters), len(self._parts(node.inputs)[1])
         pairs = [
             (i, axis)
@@ -156,7 +159,7 @@ class Draw(Op):
         return check if pairs else None
 
     def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> list[tuple[Any, Any]] | None:
-        """Draws without parameters fail only for lengths that are negative."""
+        """Return nothing to check: draws without parameters fail only for negative lengths."""
         if self.row.parameters:
             return None
         known = [
@@ -176,13 +179,13 @@ class Draw(Op):
         )
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Draws depend on their parameters, but on the state as noise that has no derivative."""
+        """Connect draws to their parameters; the state only adds noise without a derivative."""
         count = len(node.inputs) - len(self.row.parameters)
         return [[False, i >= count] for i in range(len(node.inputs))]
 
     @property
     def _smooth(self) -> bool:
-        """Whether the draw has a derivative in its parameters."""
+        """True if the draw has a derivative in its parameters."""
         return self.distribution == "standard_gamma"
 
     def undefined_derivatives(self, node: Apply, forward: bool = False) -> Sequence[Sequence[str]]:
@@ -210,12 +213,12 @@ class Draw(Op):
 
 
 def reason(distribution: str) -> str:
-    """Why a draw has no derivative in a parameter."""
+    """Return why a draw has no derivative in a parameter."""
     return f"{distribution}: {NOT_DERIVED}"
 
 
 def _gamma_slope(shape: Any, z: Any) -> Any:
-    """dz / dshape at a fixed probability P(shape, z): -(dP/dshape) / (dP/dz).
+    """Compute dz / dshape at a fixed probability P(shape, z): -(dP/dshape) / (dP/dz).
 
     Implicit reparameterization: Figurnov, Mohamed and Mnih (2018), "Implicit reparameterization
     gradients".

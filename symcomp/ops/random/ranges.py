@@ -11,8 +11,8 @@ import numpy as np
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import NotScalarConstantError
+from symcomp.ops.constant_values import get_scalar_constant_value
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.known import get_scalar_constant_value
 from symcomp.ops.random.table import PROBABILITIES
 
 # Bounds of NumPy's samplers: for the mean of poisson, and for the groups of hypergeometric.
@@ -29,9 +29,9 @@ class Range:
     names : tuple of str
         The parameters that it is about.
     holds : callable
-        From their values, which may be arrays, to truth for each element.
+        Maps their values, which may be arrays, to truth for each element.
     words : str
-        What must be the case; ``{name}`` stands for what the user calls a parameter.
+        The condition in words; ``{name}`` stands for the user's name of a parameter.
     """
 
     names: tuple[str, ...]
@@ -65,7 +65,7 @@ def _chance(name: str) -> Range:
 
 def _probabilities(name: str) -> Range:
     def holds(p: Any) -> Any:
-        if p.ndim == 0:  # another message tells of shapes
+        if p.ndim == 0:  # shapes have their own error message
             return True
         near = abs(p.sum(axis=-1, keepdims=True) - 1) <= PROBABILITIES
         return (p >= 0) & near if p.shape[-1] else p.size != 0 or 0 in p.shape[:-1]
@@ -76,7 +76,7 @@ def _probabilities(name: str) -> Range:
 
 def _is_covariance(cov: Any) -> bool:
     if cov.ndim != 2 or cov.shape[0] != cov.shape[1] or not np.isfinite(cov).all():
-        return cov.ndim != 2 or cov.shape[0] != cov.shape[1]  # another message tells of shapes
+        return cov.ndim != 2 or cov.shape[0] != cov.shape[1]  # shapes have their own error message
     precision = np.finfo(cov.dtype).eps * 100 if cov.dtype.kind == "f" else 1e-12
     size = abs(cov).max(initial=0)
     wide = cov.astype("float64")
@@ -164,9 +164,9 @@ def check_ranges(
     name : str
         The distribution.
     parameters : mapping of str to tensor_like
-        Those that it has, by their names in ``RANGES``.
+        Its parameters, by their names in ``RANGES``.
     called : mapping of str to str, optional
-        What the user calls them, where that differs.
+        Names used by the user's function, where they differ.
     """
     titles = {key: key for key in parameters} | dict(called or {})
     for rule in RANGES.get(name, ()):
@@ -175,7 +175,7 @@ def check_ranges(
             continue
         try:
             holds = np.asarray(rule.holds(*values))
-        except ValueError:  # they do not broadcast: another message tells of shapes
+        except ValueError:  # incompatible shapes have their own error message
             continue
         if not holds.all():
             shown = [_shown(titles[key], v, holds)
@@ -184,7 +184,7 @@ def check_ranges(
 
 
 def known_value(x: Any) -> Any:
-    """The value of a parameter; None if it is not known when the graph is built."""
+    """Return the value of a parameter; None if it is not known when the graph is built."""
     if x is None:
         return None
     x = as_tensor_variable(x)
@@ -199,7 +199,7 @@ def known_value(x: Any) -> Any:
 
 
 def _shown(title: str, value: Any, holds: Any) -> str:
-    """A parameter, and of an array the first element that is wrong."""
+    """Return a parameter for an error message; of an array the first element out of range."""
     if value.ndim == 0:
         return f"{title} = {value} ({value.dtype})"
     kind = f"{value.dtype} of shape {value.shape}"

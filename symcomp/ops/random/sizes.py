@@ -1,4 +1,4 @@
-"""How large a draw is, and of which dtype: what is said, and what follows from the parameters."""
+"""The shape and dtype of a draw: from the arguments, and from the parameters."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ Lengths = list[TensorVariable]
 
 
 def read_size(name: str, size: Any, ndim: int | None, *parameters: TensorVariable) -> Lengths:
-    """The lengths of a draw.
+    """Return the lengths of a draw.
 
     Parameters
     ----------
     name : str
-        Of the distribution, for messages.
+        The name of the distribution, for messages.
     size : None, int, integer scalar, sequence of them, or integer vector
         None: that to which the parameters broadcast.
     ndim : int, optional
@@ -80,7 +80,7 @@ def read_size(name: str, size: Any, ndim: int | None, *parameters: TensorVariabl
 
 
 def _broadcast(name: str, parameters: Sequence[TensorVariable], rank: int) -> Lengths:
-    """The lengths that parameters of one rank broadcast to."""
+    """Return the lengths that parameters of one rank broadcast to."""
     if not parameters:
         return []
     static = broadcast_static(name, [x.type.shape for x in parameters])
@@ -95,8 +95,8 @@ def _broadcast(name: str, parameters: Sequence[TensorVariable], rank: int) -> Le
 
 
 def fitted(name: str, lengths: Lengths, x: TensorVariable) -> TensorVariable:
-    """A parameter such that it cannot stretch a draw of these lengths: one number would serve for
-    several elements.
+    """Return a parameter checked not to stretch the draw: one number must not serve for several
+    elements.
     """
     offset = len(lengths) - x.ndim
     for axis, have in enumerate(x.type.shape):
@@ -110,9 +110,9 @@ def fitted(name: str, lengths: Lengths, x: TensorVariable) -> TensorVariable:
 
 
 def read_reals(name: str, dtype: Any, *parameters: Any) -> tuple[str, list[TensorVariable]]:
-    """The dtype of a real draw, and its parameters in that dtype.
+    """Return the dtype of a real draw, and its parameters in that dtype.
 
-    By default ``config.floatX``, or that of a parameter that is wider.
+    By default ``config.floatX``, or the dtype of a wider parameter.
     """
     tensors = [as_tensor_variable(x) for x in parameters]
     if dtype is None:
@@ -133,14 +133,15 @@ def read_reals(name: str, dtype: Any, *parameters: Any) -> tuple[str, list[Tenso
 
 
 def _as(x: TensorVariable, dtype: str) -> TensorVariable:
-    """``x`` in a dtype; constants stay constants."""
+    """Cast ``x`` to a dtype; constants stay constants."""
     return constant(x.data, dtype=dtype) if isinstance(x, TensorConstant) else cast_to(x, dtype)
 
 
 def standard(
     state: Variable, distribution: str, lengths: Lengths, dtype: str, *parameters: TensorVariable
 ) -> tuple[Any, Any]:
-    """The next state and a draw of a real distribution of the table, in any float dtype."""
+    """Draw from a real distribution of the table, in any float dtype; also return the next state.
+    """
     kind = "float32" if dtype == "float16" else dtype
     if kind not in TABLE[distribution].draws:
         kind = TABLE[distribution].draws[0]
@@ -151,8 +152,8 @@ def standard(
 def draw(
     state: Variable, distribution: str, lengths: Lengths, dtype: str, *parameters: Any
 ) -> tuple[Any, Any]:
-    """The next state and a draw of a distribution of the table; parameters are brought to the
-    dtypes and ranks that it needs.
+    """Draw from a distribution of the table, casting parameters to the dtypes and ranks it needs;
+    also return the next state.
     """
     row = TABLE[distribution]
     ready = []
@@ -171,13 +172,13 @@ def draw(
 
 
 def without_derivative(name: str, z: TensorVariable, *parameters: Any) -> TensorVariable:
-    """A draw ``z`` of the distribution ``name``, marked to have no derivative in its parameters."""
+    """Mark a draw ``z`` of the distribution ``name`` to have no derivative in its parameters."""
     variables = [x for x in parameters if not isinstance(x, TensorConstant)]
     return WithoutDerivative(reason(name))(z, *variables) if variables else z
 
 
 def required(name: str, title: str, x: TensorVariable, holds: Any, what: str) -> TensorVariable:
-    """``x``, checked: at once if it is constant, else when it is used.
+    """Return ``x``, checked: at once if it is constant, else when it is used.
 
     Raises
     ------
@@ -193,5 +194,5 @@ def required(name: str, title: str, x: TensorVariable, holds: Any, what: str) ->
 
 
 def positive(name: str, title: str, x: TensorVariable) -> TensorVariable:
-    """``x``, checked to be above 0."""
+    """Return ``x``, checked to be above 0."""
     return required(name, title, x, lambda v: v > 0, "positive")

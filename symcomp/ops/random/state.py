@@ -1,7 +1,7 @@
-"""The state of a stream of random numbers: four 64-bit words, those of NumPy's PCG64.
+"""The state of a stream of random numbers: the four 64-bit words of NumPy's PCG64.
 
-A state is an array like any other, and a draw a function of it: so loops carry it, gradients that
-compute a draw again get the same numbers, and a call that fails has changed nothing.
+A state is an array like any other, and a draw a function of it: so loops carry it, a draw that a
+gradient computes again gives the same numbers, and a failed call leaves the state unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class RandomType(TensorType):
     """The type of states: uint64 vectors of four words.
 
     Takes NumPy's generators as values, too: one whose bit generator is PCG64 (as that of
-    ``numpy.random.default_rng``) goes on where it is; a legacy ``RandomState`` of another bit
+    ``numpy.random.default_rng``) continues its stream; a legacy ``RandomState`` of another bit
     generator seeds a new one.
 
     Examples
@@ -73,7 +73,7 @@ class RandomType(TensorType):
 
 
 def words_of(generator: Any) -> np.ndarray:
-    """The state of a NumPy generator, as four words."""
+    """Return the state of a NumPy generator, as four words."""
     if isinstance(generator, np.random.RandomState):
         found: Any = generator.get_state(legacy=False)
         if found["bit_generator"] == "PCG64":
@@ -97,7 +97,7 @@ def _words(state: int, increment: int) -> np.ndarray:
 
 
 def seeded(seed: Any, key: Sequence[int] = ()) -> np.ndarray:
-    """The state that NumPy's ``SeedSequence(seed, spawn_key=key)`` gives.
+    """Return the state that NumPy's ``SeedSequence(seed, spawn_key=key)`` gives.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ def seeded(seed: Any, key: Sequence[int] = ()) -> np.ndarray:
     return words_of(np.random.PCG64(sequence))
 
 
-# A generator for each thread, set to a state before every draw: to make one takes longer. The first
-# is made with the first draw, as numpy.random takes some time to load.
+# A generator for each thread, set to a state before every draw, as making one is slower. It is made
+# at the first draw, because importing numpy.random takes time.
 _of_thread = threading.local()
 
 
@@ -129,7 +129,7 @@ def _own_generator() -> np.random.Generator:
 
 
 def generator_at(words: Any, generator: Any = None) -> np.random.Generator:
-    """A generator that goes on from a state: ``generator``, or that of this thread."""
+    """Set a generator (``generator``, or that of this thread) to a state, and return it."""
     found: np.random.Generator = _own_generator() if generator is None else generator
     high, low, increment_high, increment_low = words.tolist()
     state = {"state": high << 64 | low, "inc": increment_high << 64 | increment_low}
@@ -140,7 +140,7 @@ def generator_at(words: Any, generator: Any = None) -> np.random.Generator:
 
 
 def state(name: str | None = None) -> TensorVariable:
-    """A symbolic state: an input that takes a NumPy generator.
+    """Make a symbolic state: an input that takes a NumPy generator.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The table of what NumPy draws: one row for each distribution."""
+"""The table of NumPy's distributions: one row each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from symcomp.core.record import record
 
-PROBABILITIES = 1e-3  # how far from 1 their sum may be: rounding of float16
+PROBABILITIES = 1e-3  # tolerance of the sum of probabilities, for float16
 
 
 @record
@@ -21,16 +21,16 @@ class Row:
     parameters : tuple of str
         Their names.
     dtypes : tuple of str
-        Those of the parameters.
+        The dtypes of the parameters.
     draws : tuple of str
         The dtypes that can be drawn.
     sample : callable
         From a generator, the shape, the parameters and an array of the result's dtype, to be
         filled, or that dtype, to the result.
     vectors : tuple of bool
-        Which parameters have a last axis more, that of the outcomes.
+        The parameters with an additional last axis, that of the outcomes.
     is_vector : bool
-        Whether a draw has one.
+        If true, a draw has this axis.
     """
 
     parameters: tuple[str, ...]
@@ -45,7 +45,7 @@ TABLE: dict[str, Row] = {}
 
 
 def _add(name: str, parameters: str = "", sample: Any = None, **more: Any) -> None:
-    """A row: ``parameters`` are names, with * if they have outcomes and # if they are int64."""
+    """Add a row: ``parameters`` are names, with * if they have outcomes and # if they are int64."""
     words = parameters.split()
     names = tuple(w.strip("*#") for w in words)
     kinds = tuple("int64" if "#" in w else "float64" for w in words)
@@ -55,7 +55,7 @@ def _add(name: str, parameters: str = "", sample: Any = None, **more: Any) -> No
 
 
 def _by(name: str) -> Callable[..., Any]:
-    """Draws by the generator's method of that name."""
+    """Return a sampler that calls the generator's method of that name."""
 
     def sample(generator: Any, size: Any, parameters: Sequence[Any], out: Any) -> Any:
         return getattr(generator, name)(*parameters, size=size)
@@ -64,7 +64,7 @@ def _by(name: str) -> Callable[..., Any]:
 
 
 def _filling(name: str) -> Callable[..., Any]:
-    """Draws by a method that knows dtypes and can fill an array."""
+    """Return a sampler that calls a method with the arguments dtype and out."""
 
     def sample(generator: Any, size: Any, parameters: Sequence[Any], out: Any) -> Any:
         method = getattr(generator, name)
@@ -88,7 +88,7 @@ def _check_probabilities(name: str, p: np.ndarray) -> None:
 
 
 def _categorical(generator: Any, size: Any, parameters: Sequence[Any], out: Any) -> Any:
-    """The outcome in whose part of the cumulated probabilities a uniform number falls."""
+    """Draw the outcome whose interval of the cumulated probabilities contains a uniform number."""
     (p,) = parameters
     u = generator.random(size)
     if u.size == 0:

@@ -1,5 +1,5 @@
-"""Draws of vectors whose elements depend on each other, and of orders, as functions of the state:
-each returns the state after it, and the draw.
+"""Draws of dependent elements (vectors and permutations), as functions of the state: each returns
+the state after it, and the draw.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.cholesky import cholesky
 from symcomp.ops.control import Assert
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.extra import permute_row_elements
 from symcomp.ops.gather import take
+from symcomp.ops.index_arithmetic import permute_row_elements
 from symcomp.ops.linalg import matmul
 from symcomp.ops.random.continuous import log_gamma
 from symcomp.ops.random.discrete import categorical, integers
@@ -45,8 +45,19 @@ Pair = tuple[Any, Any]
 def dirichlet(
     state: Variable, alpha: Any, size: Any = None, dtype: Any = None, ndim: int | None = None
 ) -> Pair:
-    """Probabilities of the outcomes along the last axis of ``alpha``: density proportional to the
-    product of z_k^(alpha_k - 1). The result has one axis more than ``size``.
+    """Draw probabilities of the outcomes along the last axis of ``alpha``: density proportional to
+    the product of z_k^(alpha_k - 1). The result has one axis more than ``size``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.dirichlet(start, [1.0, 2.0, 3.0], size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([[0.23 , 0.311, 0.459],
+           [0.536, 0.154, 0.31 ],
+           [0.006, 0.276, 0.719]])
     """
     check_ranges("dirichlet", {"alpha": alpha})
     kind, (alpha,) = read_reals("dirichlet", dtype, alpha)
@@ -67,8 +78,19 @@ def multivariate_normal(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Normal vectors with the mean ``mean`` and the positive definite covariance matrix ``cov``.
-    The result has one axis more than ``size``.
+    """Draw normal vectors with the mean ``mean`` and the positive definite covariance matrix
+    ``cov``. The result has one axis more than ``size``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.multivariate_normal(start, [0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]], size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)}).round(3)
+    array([[ 0.126, -0.052],
+           [ 0.64 ,  0.411],
+           [-0.536,  0.045]])
     """
     check_ranges("multivariate_normal", {"cov": cov})
     kind, (mean, cov) = read_reals("multivariate_normal", dtype, mean, cov)
@@ -85,11 +107,11 @@ def multivariate_normal(
     return after, fitted("multivariate_normal", whole, mean) + turned
 
 
-# -- orders
+# -- permutations
 
 
 def _orders(state: Variable, lengths: Lengths, n: Any) -> Pair:
-    """Permutations of 0 .. n - 1 along a new last axis: the order of random numbers."""
+    """Draw permutations of 0 .. n - 1 along a new last axis: the order of random numbers."""
     n = as_length(n, "permutation", 0)
     after, keys = standard(state, "standard_uniform", [*lengths, n], "float64")
     return after, argsort(keys, axis=-1)
@@ -98,8 +120,8 @@ def _orders(state: Variable, lengths: Lengths, n: Any) -> Pair:
 def permutation(
     state: Variable, x: Any, size: Any = None, dtype: Any = "int64", ndim: int | None = None
 ) -> Pair:
-    """The numbers 0 .. x - 1 in random order, along an axis after those of ``size``; if ``x`` has
-    axes, ``x`` in random order along its first.
+    """Permute the numbers 0 .. x - 1, along an axis after those of ``size``; if ``x`` has axes,
+    permute ``x`` along its first.
 
     Examples
     --------
@@ -122,7 +144,17 @@ def permutation(
 
 
 def shuffle_row_elements(state: Variable, x: Any) -> Pair:
-    """``x`` with each of its rows (along the last axis) in a random order of its own."""
+    """Permute each row of ``x`` (along the last axis) independently.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.shuffle_row_elements(start, [1, 2, 3])
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([3, 2, 1])
+    """
     x = as_tensor_variable(x)
     if x.ndim == 0:
         raise ShapeError(f"shuffle_row_elements: {x} is a scalar; it has no rows")
@@ -132,10 +164,10 @@ def shuffle_row_elements(state: Variable, x: Any) -> Pair:
 
 
 def distinct(state: Variable, p: Any, count: Any, dtype: Any = "int64") -> Pair:
-    """``count`` different outcomes for each row of ``p``, drawn one after the other with
+    """Draw ``count`` different outcomes for each row of ``p``, one after the other with
     probabilities proportional to ``p`` among those left.
 
-    The first of exponential waiting times with rates p (Efraimidis and Spirakis, 2006).
+    Takes the first of exponential waiting times with rates p (Efraimidis and Spirakis, 2006).
     """
     p = as_tensor_variable(p)
     if p.ndim == 0:
@@ -163,20 +195,29 @@ def choice(
     dtype: Any = None,
     ndim: int | None = None,
 ) -> Pair:
-    """Elements of ``a`` along its first axis, or of 0 .. a - 1 if it is a number.
+    """Draw elements of ``a`` along its first axis, or of 0 .. a - 1 if it is a number.
 
     Parameters
     ----------
     state : Variable
     a : integer scalar or tensor
     size : optional
-        Of the result, before the further axes of ``a``.
+        The shape of the result, before the further axes of ``a``.
     replace : bool
-        Whether an element may be drawn again.
+        If true, an element may be drawn again.
     p : vector, optional
         Probabilities; by default all alike.
     dtype : optional
-        Of the result; by default that of ``a``, int64 for a number.
+        The dtype of the result; by default that of ``a``, int64 for a number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcomp.tensor import random
+    >>> start = random.state("start")
+    >>> _, z = random.choice(start, 5, size=(3,))
+    >>> z.eval({start: np.random.default_rng(0)})
+    array([4, 3, 2])
     """
     a = as_tensor_variable(a)
     if a.ndim == 0 and not dtypes.is_discrete(a.dtype):
@@ -196,13 +237,14 @@ def choice(
     else:
         after, index = _without_replacement(state, n, lengths, p)
     found: TensorVariable = index if a.ndim == 0 else take(a, index, axis=0)
-    if a.ndim > 0 and p is not None:  # what is found at an index is not connected to the index
+    # p has no gradient: the elements drawn are not connected to their indices
+    if a.ndim > 0 and p is not None:
         found = without_derivative("choice", found, p)
     return after, found if dtype is None else cast(found, dtype)
 
 
 def _one_for_each(n: TensorVariable, p: TensorVariable) -> TensorVariable:
-    """``p``, checked to have ``n`` elements: at once if both lengths are known."""
+    """Return ``p``, checked to have ``n`` elements: at once if both lengths are known."""
     wanted, found = known_length(n), p.type.shape[0]
     if wanted is None or found is None:
         return Assert("choice: p must have as many elements as there are to choose from")(
@@ -217,7 +259,7 @@ def _one_for_each(n: TensorVariable, p: TensorVariable) -> TensorVariable:
 
 
 def _check_enough(count: TensorVariable, p: TensorVariable) -> None:
-    """Raise a ValueError if constants say that more outcomes are drawn than there are."""
+    """Raise a ValueError if constants ask for more outcomes than there are."""
     wanted = known_value(count)
     if wanted is not None and isinstance(p, TensorConstant) and p.data.size:
         most = int((p.data > 0).sum(axis=-1).min())
@@ -229,7 +271,7 @@ def _check_enough(count: TensorVariable, p: TensorVariable) -> None:
 
 
 def _without_replacement(state: Variable, n: TensorVariable, lengths: Lengths, p: Any) -> Pair:
-    """Different numbers below ``n``, in an array of these lengths."""
+    """Draw different numbers below ``n``, in an array of these lengths."""
     count = product_of(lengths) if lengths else np.int64(1)
     if p is not None:
         after, index = distinct(state, p, count)

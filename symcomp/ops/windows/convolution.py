@@ -1,4 +1,5 @@
-"""Convolution of images with kernels, and its two adjoints: three ops, each others' derivatives.
+"""Convolution of images with kernels, and its two adjoints: three ops that are each other's
+derivatives.
 
 All are parts of one form <g, x * w>, linear in the image x, the kernels w and the result g.
 """
@@ -20,9 +21,9 @@ from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.scalar_math import conj
 from symcomp.ops.shape import known_length, shape_tuple
-from symcomp.ops.windows.geometry import Geometry, Step, folded, unfolded
+from symcomp.ops.windows.geometry import Count, Geometry, folded, unfolded
 
-# So many bytes of windows are laid out at a time: they should stay in the cache.
+# Windows of at most this many bytes are unfolded at a time, to stay in the cache.
 BYTES_AT_A_TIME = 1 << 20
 
 
@@ -31,16 +32,18 @@ def _conjugate(x: Any) -> Any:
 
 
 def _sum(terms: Sequence[Any]) -> list[Any]:
-    """The sum of one or two terms."""
+    """Return the sum of one or two terms."""
     return [terms[0] if len(terms) == 1 else terms[0] + terms[1]]
 
 
 @record
 class _Convolution(Op):
-    """What the three ops share: the geometry, and ``groups`` of channels that do not meet."""
+    """Base of the three ops: the geometry, and ``groups`` of channels that are convolved
+    separately.
+    """
 
     geometry: Geometry
-    groups: Step = 1
+    groups: Count = 1
 
     @property
     def name(self) -> str:
@@ -94,13 +97,13 @@ class _Convolution(Op):
             )
 
     def _blocks(self, images: int, elements: int, dtype: Any) -> Iterator[slice]:
-        """Parts of the images whose windows, of so many elements each, are laid out together."""
+        """Yield slices of images whose windows (of ``elements`` each) are unfolded together."""
         size = max(1, BYTES_AT_A_TIME // max(1, elements * np.dtype(dtype).itemsize))
         for start in range(0, images, size):
             yield slice(start, min(start + size, images))
 
     def _grouped(self, columns: Any, kernel: Sequence[int]) -> Any:
-        """(b, c, *kernel, *counts) as (b, groups, c / groups * elements, windows)."""
+        """Reshape (b, c, *kernel, *counts) to (b, groups, c / groups * elements, windows)."""
         b, c = columns.shape[:2]
         return columns.reshape(b, self.groups, c // self.groups * prod(kernel), -1)
 
@@ -111,7 +114,7 @@ class _Convolution(Op):
 
 
 def _work_dtype(dtype: Any) -> Any:
-    """What sums are computed in."""
+    """Return the dtype of the accumulators."""
     return np.dtype("float32") if dtype == np.float16 else dtype
 
 
@@ -120,7 +123,7 @@ class Convolve(_Convolution):
     """y[b, o, i] = sum over c, j of x[b, c, i s + j d - p] w[o, c, j].
 
     (images, channels, *lengths) (kernels, channels / groups, *kernel)
-    -> (images, kernels, *windows). The kernel is not turned around.
+    -> (images, kernels, *windows). The kernel is not flipped.
     """
 
     def output_types(self, x: TensorVariable, w: TensorVariable) -> list[TensorType]:
@@ -162,7 +165,7 @@ class Convolve(_Convolution):
 
 @record
 class _Adjoint(_Convolution):
-    """An adjoint: it is told the spatial lengths of its result, as int64 scalars."""
+    """An adjoint; the spatial lengths of its result are inputs, as int64 scalars."""
 
     def as_inputs(self, *args: Any) -> list[Any]:
         first, second, *lengths = args
@@ -182,7 +185,7 @@ class _Adjoint(_Convolution):
         return [[True], [True]] + [[False]] * self.ndim
 
     def _pushed(self, inputs: Any, tangents: Any) -> list[Any]:
-        """The tangent of the result, which is linear in each of the two."""
+        """Return the tangent of the result, which is linear in each of the two inputs."""
         (a, b, *lengths), (da, db) = inputs, tangents[:2]
         terms = [] if da is None else [self(da, b, *lengths)]
         return _sum(terms + ([] if db is None else [self(a, db, *lengths)]))

@@ -1,4 +1,4 @@
-"""Convolution for users: Theano's functions, in any number of dimensions."""
+"""Convolution for users: Theano's functions, in one to three dimensions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODES = ("valid", "full", "half")
 def read_geometry(
     name: str, border_mode: Any, subsample: Any, filter_dilation: Any, ndim: int
 ) -> Geometry:
-    """The geometry that a user describes.
+    """Return the geometry given by a user's arguments.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def _padding(name: str, given: Any, ndim: int) -> tuple[Padding, ...]:
 
 
 def _with_shape(name: str, title: str, x: Any, shape: Any) -> TensorVariable:
-    """``x`` with the lengths that the user says; None says nothing."""
+    """Return ``x`` with the static lengths that the user gives; None gives none."""
     x = as_tensor_variable(x)
     if shape is None:
         return x
@@ -134,7 +134,7 @@ def conv2d(
     num_groups: int = 1,
     unshared: bool = False,
 ) -> TensorVariable:
-    """The convolution of images with kernels, summed over channels.
+    """Convolve images with kernels, summed over channels.
 
     Parameters
     ----------
@@ -145,20 +145,20 @@ def conv2d(
     input_shape, filter_shape : sequence of int or None, optional
         Lengths that are known. ``image_shape`` is the old name of the first.
     border_mode : {"valid", "full", "half"}, int, or sequence, optional
-        What is added around the images, of zeros: nothing; all but one element of a kernel; half a
-        kernel; so many. A sequence has an entry for each spatial axis, which may be a pair: before
-        and after.
+        The padding with zeros: none; the length of a kernel minus 1; half a kernel; or a number of
+        elements. A sequence has an entry for each spatial axis, which may be a pair: before and
+        after.
     subsample : int or pair of int
-        From one place of the kernels to the next.
+        The step between adjacent places of the kernels.
     filter_flip : bool
-        Turn the kernels around (convolution), or not (correlation).
+        Flip the kernels (convolution), or not (correlation).
     filter_dilation : int or pair of int
-        From one element of the kernels to the next.
+        The step between adjacent elements of the kernels.
     num_groups : int
-        The channels, and the kernels, are in so many groups that do not meet.
+        The number of groups of channels and kernels that are convolved separately.
     unshared : bool
-        Kernels differ from place to place: ``filters`` are (kernels, rows of the result, columns of
-        the result, channels / num_groups, rows, columns).
+        Each place has its own kernels: ``filters`` are (kernels, rows of the result, columns of the
+        result, channels / num_groups, rows, columns).
 
     Returns
     -------
@@ -197,7 +197,14 @@ def conv3d(
     filter_dilation: Any = (1, 1, 1),
     num_groups: int = 1,
 ) -> TensorVariable:
-    """``conv2d`` with three spatial axes: (images, channels, depth, rows, columns)."""
+    """Convolve with three spatial axes (see ``conv2d``): (images, channels, depth, rows, columns).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.conv3d(T.ones((1, 1, 3, 3, 3)), T.ones((1, 1, 2, 2, 2))).shape.eval()
+    array([1, 1, 2, 2, 2])
+    """
     return _convolved(
         "conv3d", 3, input, filters, input_shape, filter_shape, border_mode, subsample,
         filter_flip, filter_dilation, num_groups,
@@ -215,7 +222,7 @@ def causal_conv1d(
     num_groups: int = 1,
     unshared: bool = False,
 ) -> TensorVariable:
-    """Convolution along time, of which no element sees what comes after it.
+    """Convolve along time; no element of the result depends on later ones.
 
     Parameters
     ----------
@@ -226,6 +233,12 @@ def causal_conv1d(
         (kernels, time of the result, channels / num_groups, time).
     input_shape, subsample, filter_flip, filter_dilation, num_groups
         As for ``conv2d``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.nnet.causal_conv1d(T.ones((1, 1, 4)), T.ones((1, 1, 2)), (1, 1, 2)).eval()
+    array([[[1., 2., 2., 2.]]])
     """
     before = (int(constant_scalar(filter_shape[-1])) - 1) * filter_dilation
     if unshared:
@@ -256,9 +269,17 @@ def separable_conv2d(
     filter_flip: bool = True,
     filter_dilation: Any = (1, 1),
 ) -> TensorVariable:
-    """Each of ``num_channels`` channels convolved with kernels of its own (channels * multiplier,
-    1, rows, columns), and then, at each place, all mixed by ``pointwise_filters``
-    (kernels, channels * multiplier, 1, 1).
+    """Convolve each of ``num_channels`` channels with kernels of its own (channels * multiplier, 1,
+    rows, columns), then mix all at each place by ``pointwise_filters`` (kernels, channels *
+    multiplier, 1, 1).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, depth, point = T.ones((1, 2, 3, 3)), T.ones((2, 1, 2, 2)), T.ones((1, 2, 1, 1))
+    >>> T.nnet.separable_conv2d(x, depth, point, num_channels=2).eval()[0, 0]
+    array([[8., 8.],
+           [8., 8.]])
     """
     each = conv2d(
         input, depthwise_filters, input_shape, depthwise_filter_shape, border_mode, subsample,
@@ -280,7 +301,15 @@ def separable_conv3d(
     filter_flip: bool = True,
     filter_dilation: Any = (1, 1, 1),
 ) -> TensorVariable:
-    """``separable_conv2d`` with three spatial axes."""
+    """Apply ``separable_conv2d`` with three spatial axes.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, depth = T.ones((1, 2, 3, 3, 3)), T.ones((2, 1, 2, 2, 2))
+    >>> T.nnet.separable_conv3d(x, depth, T.ones((1, 2, 1, 1, 1)), num_channels=2).shape.eval()
+    array([1, 1, 2, 2, 2])
+    """
     each = conv3d(
         input, depthwise_filters, input_shape, depthwise_filter_shape, border_mode, subsample,
         filter_flip, filter_dilation, num_channels,
@@ -317,7 +346,7 @@ def _grad_wrt_inputs(
 
 
 def _spatial(name: str, title: str, shape: Any, ndim: int) -> list[TensorVariable]:
-    """The spatial lengths of a shape; those before them may be None."""
+    """Return the spatial lengths of a shape; those before them may be None."""
     entries = list(shape)[-ndim:] if isinstance(shape, tuple | list) else as_lengths(shape, name)
     if any(n is None for n in entries):
         raise ValueError(f"{name}: {title} is {shape}; its last {ndim} lengths must be known")
@@ -336,15 +365,24 @@ def conv2d_grad_wrt_inputs(
     num_groups: int = 1,
     unshared: bool = False,
 ) -> TensorVariable:
-    """The gradient of a cost in the input of ``conv2d``, from that in its output.
+    """Compute the gradient of a cost in the input of ``conv2d``, from that in its output.
 
     Parameters
     ----------
     output_grad, filters : tensor of 4 axes
     input_shape : sequence of int, None or scalar
-        Of the input; its spatial lengths must be given.
+        The shape of the input; its spatial lengths must be given.
     filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups
         As for ``conv2d``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> g = T.ones((1, 1, 2, 2))
+    >>> T.nnet.conv2d_grad_wrt_inputs(g, g, (1, 1, 3, 3)).eval()[0, 0]
+    array([[1., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 1.]])
     """
     return _grad_wrt_inputs(
         "conv2d_grad_wrt_inputs", 2, output_grad, filters, input_shape, filter_shape, border_mode,
@@ -363,7 +401,15 @@ def conv3d_grad_wrt_inputs(
     filter_dilation: Any = (1, 1, 1),
     num_groups: int = 1,
 ) -> TensorVariable:
-    """``conv2d_grad_wrt_inputs`` with three spatial axes."""
+    """Compute ``conv2d_grad_wrt_inputs`` with three spatial axes.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.ones((1, 1, 2, 2, 2))
+    >>> T.nnet.conv3d_grad_wrt_inputs(x, x, (1, 1, 3, 3, 3)).shape.eval()
+    array([1, 1, 3, 3, 3])
+    """
     return _grad_wrt_inputs(
         "conv3d_grad_wrt_inputs", 3, output_grad, filters, input_shape, filter_shape, border_mode,
         subsample, filter_flip, filter_dilation, num_groups,
@@ -382,9 +428,18 @@ def conv2d_transpose(
     num_groups: int = 1,
     unshared: bool = False,
 ) -> TensorVariable:
-    """The transposed convolution ("deconvolution"): ``conv2d_grad_wrt_inputs`` with steps of
-    ``input_dilation``. The filters are those of the convolution that it turns around:
-    (channels of the input, channels of the output / num_groups, rows, columns).
+    """Compute the transposed convolution ("deconvolution"): ``conv2d_grad_wrt_inputs`` with steps
+    of ``input_dilation``. The filters are those of the convolution that it transposes: (channels of
+    the input, channels of the output / num_groups, rows, columns).
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.ones((1, 1, 2, 2))
+    >>> T.nnet.conv2d_transpose(x, x, (1, 1, 3, 3)).eval()[0, 0]
+    array([[1., 2., 1.],
+           [2., 4., 2.],
+           [1., 2., 1.]])
     """
     return _grad_wrt_inputs(
         "conv2d_transpose", 2, input, filters, output_shape, filter_shape, border_mode,
@@ -429,7 +484,16 @@ def conv2d_grad_wrt_weights(
     num_groups: int = 1,
     unshared: bool = False,
 ) -> TensorVariable:
-    """The gradient of a cost in the filters of ``conv2d``, from that in its output."""
+    """Compute the gradient of a cost in the filters of ``conv2d``, from that in its output.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, g = T.ones((1, 1, 3, 3)), T.ones((1, 1, 2, 2))
+    >>> T.nnet.conv2d_grad_wrt_weights(x, g, (1, 1, 2, 2)).eval()[0, 0]
+    array([[4., 4.],
+           [4., 4.]])
+    """
     return _grad_wrt_weights(
         "conv2d_grad_wrt_weights", 2, input, output_grad, filter_shape, input_shape, border_mode,
         subsample, filter_flip, filter_dilation, num_groups, unshared,
@@ -447,7 +511,15 @@ def conv3d_grad_wrt_weights(
     filter_dilation: Any = (1, 1, 1),
     num_groups: int = 1,
 ) -> TensorVariable:
-    """``conv2d_grad_wrt_weights`` with three spatial axes."""
+    """Compute ``conv2d_grad_wrt_weights`` with three spatial axes.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x, g = T.ones((1, 1, 3, 3, 3)), T.ones((1, 1, 2, 2, 2))
+    >>> T.nnet.conv3d_grad_wrt_weights(x, g, (1, 1, 2, 2, 2)).shape.eval()
+    array([1, 1, 2, 2, 2])
+    """
     return _grad_wrt_weights(
         "conv3d_grad_wrt_weights", 3, input, output_grad, filter_shape, input_shape, border_mode,
         subsample, filter_flip, filter_dilation, num_groups,
@@ -464,8 +536,8 @@ def get_conv_output_shape(
     subsample: Any,
     filter_dilation: Any = None,
 ) -> tuple[Any, ...]:
-    """The shape of what a convolution gives, from those of images and kernels; lengths may be None
-    or symbolic.
+    """Return the shape of a convolution's result, from those of images and kernels; lengths may be
+    None or symbolic.
 
     Examples
     --------
@@ -487,7 +559,7 @@ def conv2d_of_planes(
     border_mode: Any = "valid",
     subsample: Any = (1, 1),
 ) -> TensorVariable:
-    """Convolution of single planes: each of ``input`` with each of ``filters``.
+    """Convolve single planes: each of ``input`` with each of ``filters``.
 
     Parameters
     ----------
@@ -501,7 +573,7 @@ def conv2d_of_planes(
     Returns
     -------
     TensorVariable
-        (planes, filters, rows, columns), without the axes of what was a matrix.
+        (planes, filters, rows, columns), without the axis of an argument that was a matrix.
     """
     name = "signal.conv.conv2d"
     x = _with_shape(name, "image_shape", input, image_shape)

@@ -1,4 +1,4 @@
-"""Where windows lie: padding, steps, dilation, and how many windows there are along an axis.
+"""The geometry of windows: padding, steps, dilation, and the number of windows along an axis.
 
 Formulas are for ints and for symbolic lengths alike.
 """
@@ -16,35 +16,36 @@ from symcomp.core.fields import Between, check_fields, one_of
 from symcomp.core.record import record
 from symcomp.errors import ParameterError, ShapeError
 
-# Positions in a padded image, in 64 bits, are sums of products of two such numbers.
+# Limit of lengths, so that positions in a padded image, sums of products of two of these, fit in 64
+# bits.
 LARGEST = 2**31 - 1
-#: A step, or the length of a window.
-Step = Annotated[int, Between(1, LARGEST)]
-#: How many elements are added at an end of an axis.
+#: A step, or the length of a window
+Count = Annotated[int, Between(1, LARGEST)]
+#: Elements added at an end of an axis
 Margin = Annotated[int, Between(0, LARGEST)]
 
 # "valid": none; "full": all windows that meet the image; "half": as many windows as elements, for
-# odd windows; or how many elements before and after.
+# odd windows; or the numbers of elements before and after.
 Padding = Annotated[str, one_of("valid", "full", "half")] | tuple[Margin, Margin]
 
 
 @record
 class Geometry:
-    """How windows lie along the spatial axes.
+    """The padding, steps and dilation of windows along the spatial axes.
 
     Attributes
     ----------
     padding : tuple of Padding
         For each axis.
     strides : tuple of int
-        From one window to the next.
+        The steps between adjacent windows.
     dilation : tuple of int
-        From one element of a window to the next.
+        The steps between adjacent elements of a window.
     """
 
     padding: tuple[Padding, ...]
-    strides: tuple[Step, ...]
-    dilation: tuple[Step, ...]
+    strides: tuple[Count, ...]
+    dilation: tuple[Count, ...]
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -55,11 +56,13 @@ class Geometry:
             )
 
     def span(self, axis: int, k: Any) -> Any:
-        """How far a window of ``k`` elements reaches."""
+        """Return the distance from the first to the last element of a window of ``k`` elements,
+        plus 1.
+        """
         return (k - 1) * self.dilation[axis] + 1
 
     def pads(self, axis: int, k: Any) -> tuple[Any, Any]:
-        """How many elements are added before and after the image."""
+        """Return the number of elements added before and after the image."""
         padding = self.padding[axis]
         if isinstance(padding, tuple):
             return padding
@@ -70,19 +73,19 @@ class Geometry:
         return around, around
 
     def count(self, axis: int, n: Any, k: Any) -> Any:
-        """How many windows of ``k`` elements there are along an axis of length ``n``."""
+        """Return the number of windows of ``k`` elements along an axis of length ``n``."""
         before, after = self.pads(axis, k)
         return (n + before + after - self.span(axis, k)) // self.strides[axis] + 1
 
     def counts(self, lengths: Sequence[Any], kernel: Sequence[Any]) -> tuple[Any, ...]:
-        """How many windows there are along each axis; None where a length is None."""
+        """Return the number of windows along each axis; None where a length is None."""
         pairs = enumerate(zip(lengths, kernel, strict=True))
         return tuple(None if n is None or k is None else self.count(a, n, k) for a, (n, k) in pairs)
 
     def checked_counts(
         self, name: str, lengths: Sequence[int], kernel: Sequence[int]
     ) -> tuple[int, ...]:
-        """The same for known lengths.
+        """Return the same for known lengths, or raise.
 
         Raises
         ------
@@ -102,8 +105,8 @@ class Geometry:
     def offsets(
         self, kernel: Sequence[int], counts: Sequence[int]
     ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """For each element of a window its position in it, and the elements of the padded image
-        that are there in all windows.
+        """Return, for each element of a window, its position and the slice of the padded image that
+        holds it in all windows.
         """
         for at in product(*map(range, kernel)):
             parts = []
@@ -113,7 +116,9 @@ class Geometry:
             yield at, tuple(parts)
 
     def padded(self, x: Any, kernel: Sequence[int], fill: Any = 0) -> Any:
-        """``x`` with ``fill`` around it along the last axes; ``x`` itself if nothing is added."""
+        """Return ``x`` with ``fill`` around it along the last axes; ``x`` itself if nothing is
+        added.
+        """
         pads = [self.pads(a, k) for a, k in enumerate(kernel)]
         if not any(map(any, pads)):
             return x
@@ -124,13 +129,13 @@ class Geometry:
         return wide
 
     def inner(self, kernel: Sequence[int], lengths: Sequence[int]) -> tuple[Any, ...]:
-        """Where the image is in the padded one."""
+        """Return the slices of the padded image that hold the image."""
         starts = [self.pads(a, k)[0] for a, k in enumerate(kernel)]
         return (..., *(slice(s, s + n) for s, n in zip(starts, lengths, strict=True)))
 
 
 def unfolded(geometry: Geometry, wide: Any, kernel: Sequence[int], counts: Sequence[int]) -> Any:
-    """The elements of all windows: (b, c, *lengths) -> (b, c, *kernel, *counts)."""
+    """Return the elements of all windows: (b, c, *lengths) -> (b, c, *kernel, *counts)."""
     if prod(kernel) == 1 and tuple(counts) == wide.shape[2:]:
         return wide.reshape(*wide.shape[:2], *kernel, *counts)
     columns: Any = np.empty((*wide.shape[:2], *kernel, *counts), wide.dtype)

@@ -1,4 +1,4 @@
-"""Parts of images as rows of a matrix, and back."""
+"""Parts of images as rows of a matrix, and the inverse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODES = ("valid", "ignore_borders", "wrap_centered", "half", "full")
 def images2neibs(
     ten4: Any, neib_shape: Any, neib_step: Any = None, mode: str = "valid"
 ) -> TensorVariable:
-    """All parts of one shape of images, each as a row of a matrix.
+    """Return all parts of one shape of images, each as a row of a matrix.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ def images2neibs(
     neib_shape : pair of int or integer scalar
         The rows and columns of a part.
     neib_step : pair, optional
-        From one part to the next; by default ``neib_shape``.
+        The step between adjacent parts; by default ``neib_shape``.
     mode : {"valid", "ignore_borders", "wrap_centered", "half", "full"}
-        Parts must cover the image; what is left over at the end is left out; parts are around each
-        place, and go on at the other side of the image; the image has zeros around it, half a part
-        or all of it but one element.
+        "valid": parts must cover the image exactly. "ignore_borders": elements left over at the end
+        are dropped. "wrap_centered": parts are centred at each element and wrap around. "half",
+        "full": the image is padded with zeros by half a part, or by a part minus one element.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def images2neibs(
 
 
 def _pair(name: str, argument: str, given: Any) -> list[TensorVariable]:
-    """The lengths of a window, or its steps: along rows and columns."""
+    """Return the lengths of a window, or its steps: along rows and columns."""
     found = as_lengths(given, name, 1)
     if len(found) != 2:
         raise ShapeError(f"{name}: {argument} is {given!r:.80}; two lengths are needed")
@@ -86,7 +86,7 @@ def _with_zeros(x: TensorVariable, mode: str, shape: Any) -> TensorVariable:
 
 
 def _places(n: Any, k: Any, step: Any, mode: str) -> TensorVariable:
-    """Which rows, or columns, the parts have: (parts, elements)."""
+    """Return the rows, or columns, of the image in each part: (parts, elements)."""
     n, k = as_tensor_variable(n), as_tensor_variable(k)
     within = dimshuffle(arange(k), "x", 0)
     if mode == "wrap_centered":
@@ -102,16 +102,24 @@ def _places(n: Any, k: Any, step: Any, mode: str) -> TensorVariable:
 def neibs2images(
     neibs: Any, neib_shape: Any, original_shape: Any, mode: str = "valid"
 ) -> TensorVariable:
-    """The images of which ``images2neibs`` with parts side by side made ``neibs``.
+    """Return the images of which ``images2neibs`` with adjacent parts made ``neibs``.
 
     Parameters
     ----------
     neibs : matrix
     neib_shape : pair of int or integer scalar
     original_shape : sequence of 4 int or integer scalars
-        Of the images.
+        The shape of the images.
     mode : {"valid", "ignore_borders"}
-        With the second, what was left out is 0.
+        With "ignore_borders", the dropped elements are 0.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> parts = T.nnet.images2neibs(T.arange(4.0).reshape((1, 1, 2, 2)), (1, 2))
+    >>> T.nnet.neibs2images(parts, (1, 2), (1, 1, 2, 2)).eval()[0, 0]
+    array([[0., 1.],
+           [2., 3.]])
     """
     if mode not in ("valid", "ignore_borders"):
         raise ValueError(f"neibs2images: mode is {mode!r}; 'valid' or 'ignore_borders'")

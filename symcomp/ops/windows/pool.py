@@ -11,15 +11,17 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import NotScalarConstantError, ShapeError
+from symcomp.ops.constant_values import get_scalar_constant_value
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.known import get_scalar_constant_value
 from symcomp.ops.shape import shape_tuple
 from symcomp.ops.windows.pool_symbolic import symbolic_pool
 from symcomp.ops.windows.pooling import MODES, MaxPool, SumPool, ToPositions
 
 
 def _lengths(name: str, title: str, given: Any, ndim: int, least: int) -> tuple[Any, ...]:
-    """A length for each axis: an int, or an integer scalar that is known when the function runs."""
+    """Return a length for each axis: an int, or an integer scalar that is known when the function
+    runs.
+    """
     if isinstance(given, Constant):
         given = given.data.tolist()
     elif isinstance(given, TensorVariable):
@@ -34,7 +36,7 @@ def _lengths(name: str, title: str, given: Any, ndim: int, least: int) -> tuple[
 
 
 def _if_known(n: Any) -> Any:
-    """The number that a variable is known to be, else what is given."""
+    """Return the value of a variable if it is known, else the variable."""
     if not isinstance(n, Variable):
         return n
     try:
@@ -102,7 +104,7 @@ def pool_2d(
     st: Any = None,
     padding: Any = None,
 ) -> TensorVariable:
-    """One number for each window of an image, over the last two axes.
+    """Pool each window of an image, over the last two axes, to one number.
 
     Parameters
     ----------
@@ -110,12 +112,11 @@ def pool_2d(
     ws : int or pair of int or integer scalar, or integer vector
         The rows and columns of a window.
     ignore_border : bool, optional
-        True: leave out what is no whole window at the end. By default it is one more, smaller
-        window.
+        True: drop a partial window at the end. By default it is one more, smaller window.
     stride : int or pair of int, optional
-        From one window to the next; by default ``ws``.
+        The step between adjacent windows; by default ``ws``.
     pad : int or pair of int
-        How many elements are added on both sides of the image, with ``ignore_border`` alone; they
+        The number of elements added on both sides of the image, only with ``ignore_border``; they
         are never the largest, and count as zeros in sums.
     mode : {"max", "sum", "average_inc_pad", "average_exc_pad"}
         The mean is of the elements within the padded image, or within the image.
@@ -125,7 +126,7 @@ def pool_2d(
     Returns
     -------
     TensorVariable
-        The gradient of the largest number goes to the first element that is as large.
+        For "max", the gradient goes to the first of equally large elements.
 
     Raises
     ------
@@ -156,7 +157,15 @@ def pool_3d(
     st: Any = None,
     padding: Any = None,
 ) -> TensorVariable:
-    """``pool_2d`` over the last three axes."""
+    """Pool over the last three axes; see ``pool_2d``.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> x = T.arange(8.0).reshape((2, 2, 2))
+    >>> T.signal.pool.pool_3d(x, (2, 2, 2), ignore_border=True).eval()
+    array([[[7.]]])
+    """
     old = {"ds": ds, "st": st, "padding": padding}
     return pooled("pool_3d", 3, input, ws, ignore_border, stride, pad, mode, old)
 
@@ -169,12 +178,19 @@ def max_pool_2d(
     padding: Any = (0, 0),
     mode: str = "max",
 ) -> TensorVariable:
-    """``pool_2d`` by the old names of its arguments."""
+    """Call ``pool_2d`` by the old names of its arguments.
+
+    Examples
+    --------
+    >>> import symcomp.tensor as T
+    >>> T.signal.pool.max_pool_2d(T.arange(4.0).reshape((2, 2)), (2, 2), ignore_border=True).eval()
+    array([[3.]])
+    """
     return pool_2d(input, ds, ignore_border, st, padding, mode)
 
 
 def max_pool_2d_same_size(input: Any, patch_size: Any) -> TensorVariable:
-    """``input`` with all elements but the largest of each window set to 0.
+    """Return ``input`` with all elements but the largest of each window set to 0.
 
     Examples
     --------

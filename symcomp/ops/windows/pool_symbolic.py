@@ -1,4 +1,4 @@
-"""Pooling whose windows, steps or padding are known when the function runs."""
+"""Pooling with windows, steps or padding that are known only at run time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def symbolic_pool(
 ) -> TensorVariable:
     """Pool the last axes of ``x``; lengths are ints or integer scalars.
 
-    The elements of each window are laid out along an axis. Of equal numbers the first is the
+    The elements of each window are laid out along an axis. Of equal numbers the first counts as the
     largest, as in ``MaxPool``.
     """
     ndim = len(window)
@@ -73,7 +73,9 @@ def symbolic_pool(
 
 
 def _checked(name: str, window: Any, padding: Sequence[Any], partial: bool) -> list[Any]:
-    """The padding, which is smaller than windows, and 0 where the last of them are cut."""
+    """Return the padding, checked to be smaller than windows, and 0 if the last windows are
+    partial.
+    """
     found = []
     for k, p in zip(window, padding, strict=True):
         if partial and not isinstance(p, int):
@@ -87,7 +89,7 @@ def _checked(name: str, window: Any, padding: Sequence[Any], partial: bool) -> l
 
 
 class _Axis:
-    """One axis: which elements are in each of its windows, (count, k)."""
+    """The elements in each window of one axis, (count, k)."""
 
     def __init__(self, name: str, n: Any, k: Any, s: Any, p: Any, partial: bool) -> None:
         check = Assert(f"{name}: windows and steps must be positive, and a window must fit")
@@ -97,12 +99,12 @@ class _Axis:
         places = dimshuffle(first, 0, "x") + dimshuffle(arange(k), "x", 0) - p
         self.present = and_(ge(places, 0), lt(places, n))
         self.inside = clip(places, 0, maximum(n - 1, 0))
-        # How many elements a window has within the padded image.
+        # Elements of a window that lie within the padded image.
         self.size = minimum(first + k, n + 2 * p) - first
 
     @staticmethod
     def spread(x: TensorVariable, a: int, ndim: int) -> TensorVariable:
-        """(count, k) along the axes of counts and of elements."""
+        """Reshape (count, k) to lie along the axes of counts and of elements."""
         pattern: list[Any] = ["x"] * (2 * ndim)
         pattern[a], pattern[ndim + a] = 0, 1
         return dimshuffle(x, *pattern)

@@ -18,13 +18,13 @@ from symcomp.errors import DTypeError, ParameterError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.scalar_logic import ge, switch
 from symcomp.ops.shape import known_length, shape_tuple
-from symcomp.ops.windows.geometry import Geometry, Margin, Step
+from symcomp.ops.windows.geometry import Count, Geometry, Margin
 
 MODES = ("sum", "average_inc_pad", "average_exc_pad")
 
 
 def count_windows(n: Any, k: Any, step: Any, pad: Any, partial: bool) -> Any:
-    """How many windows of ``k`` elements there are along an axis of length ``n``; ints, or
+    """Return the number of windows of ``k`` elements along an axis of length ``n``; ints, or
     variables.
     """
     if not partial:
@@ -39,13 +39,13 @@ def count_windows(n: Any, k: Any, step: Any, pad: Any, partial: bool) -> Any:
 
 @record
 class _Pooling(Op):
-    """What pools have in common: windows over the last axes.
+    """Base of pooling ops: windows over the last axes.
 
     With ``partial`` the last window may reach beyond the image, so that no element is left out.
     """
 
-    window: tuple[Step, ...]
-    strides: tuple[Step, ...]
+    window: tuple[Count, ...]
+    strides: tuple[Count, ...]
     padding: tuple[Margin, ...]
     partial: bool
 
@@ -77,13 +77,13 @@ class _Pooling(Op):
         return len(self.window)
 
     def count(self, axis: int, n: Any) -> Any:
-        """How many windows there are along an axis of length ``n``."""
+        """Return the number of windows along an axis of length ``n``."""
         return count_windows(
             n, self.window[axis], self.strides[axis], self.padding[axis], self.partial
         )
 
     def counts(self, lengths: Sequence[Any]) -> tuple[Any, ...]:
-        """How many windows there are along each axis; None where the length is None.
+        """Return the number of windows along each axis; None where the length is None.
 
         Raises
         ------
@@ -107,12 +107,12 @@ class _Pooling(Op):
             raise DTypeError(f"{self.name}: {x} is {x.type}; real numbers are needed: cast it")
 
     def _split(self, x: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The lengths before the spatial axes, and these."""
+        """Return the lengths before the spatial axes, and the spatial ones."""
         shape = x.type.shape if hasattr(x, "type") else x.shape
         return shape[: len(shape) - self.ndim], shape[len(shape) - self.ndim :]
 
     def _ends(self, lengths: Sequence[int]) -> list[int]:
-        """How many elements are added behind the image, so that all windows are whole."""
+        """Return the number of elements to add behind the image so that all windows are whole."""
         return [
             max(0, (self.count(a, n) - 1) * s + k - n - p)
             for a, (n, k, s, p) in enumerate(
@@ -121,7 +121,7 @@ class _Pooling(Op):
         ]
 
     def _whole(self, lengths: Sequence[int]) -> Geometry:
-        """The geometry of the whole windows over the image with what is added."""
+        """Return the geometry of whole windows over the padded image."""
         pads = tuple(zip(self.padding, self._ends(lengths), strict=True))
         return Geometry(pads, self.strides, (1,) * self.ndim)
 
@@ -152,14 +152,16 @@ class MaxPool(_Pooling):
         for at, parts in geometry.offsets(self.window, counts):
             some = wide[(..., *parts)]
             with np.errstate(invalid="ignore"):
-                # True for NaN, unless the largest is one already.
+                # True for NaN, unless the largest is NaN already.
                 better = ~(some <= largest) & (largest == largest)
             np.copyto(largest, some, where=better)
             np.copyto(where, self._positions(lengths, counts, at), where=better)
         return largest, where
 
     def _positions(self, lengths: Sequence[int], counts: Sequence[int], at: Sequence[int]) -> Any:
-        """Where the elements ``at`` in the windows are; inside the image, whatever is padded."""
+        """Return the positions in the image of the elements ``at`` of the windows; clipped to the
+        image.
+        """
         total = np.zeros((1,) * self.ndim, np.int64)
         for axis, (n, m, i) in enumerate(zip(lengths, counts, at, strict=True)):
             along = np.arange(m) * self.strides[axis] + i - self.padding[axis]
@@ -184,7 +186,7 @@ class MaxPool(_Pooling):
 
 
 def _planes(x: Any, ndim: int) -> Any:
-    """The spatial axes as one, those before them as another."""
+    """Merge the spatial axes into one, and those before them into another."""
     cut = x.ndim - ndim
     return x.reshape(prod(x.shape[:cut]), prod(x.shape[cut:]))
 
@@ -311,7 +313,7 @@ class SumPool(_Pooling):
         return (total * self.factors(lengths, work)).astype(x.dtype, copy=False)
 
     def factors(self, lengths: Sequence[int], dtype: Any) -> Any:
-        """What the sum of each window is multiplied by."""
+        """Return what the sum of each window is multiplied by."""
         if self.mode == "sum":
             return np.ones((), dtype)
         found = np.ones((1,) * self.ndim)

@@ -1,7 +1,7 @@
-"""Convolution whose kernels differ from place to place ("locally connected"), and its adjoints.
+"""Convolution with different kernels at each place ("locally connected"), and its adjoints.
 
-y[b, o, i] = sum over c, j of x[b, c, i s + j d - p] w[o, i, c, j]: for each place i and each group
-of channels a product of matrices.
+y[b, o, i] = sum over c, j of x[b, c, i s + j d - p] w[o, i, c, j]: a product of matrices for each
+place i and each group of channels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from symcomp.ops.windows.geometry import Geometry
 
 
 def with_zeros(x: TensorVariable, geometry: Geometry, kernel: Sequence[Any]) -> TensorVariable:
-    """``x`` with what the geometry adds around its last axes."""
+    """Pad ``x`` with zeros along its last axes, as the geometry says."""
     if all(padding in ("valid", (0, 0)) for padding in geometry.padding):
         return x
     shape = shape_tuple(x)
@@ -37,7 +37,7 @@ def with_zeros(x: TensorVariable, geometry: Geometry, kernel: Sequence[Any]) -> 
 
 
 class _Places:
-    """Where the elements of windows are, of images and kernels of some lengths.
+    """Positions of the elements of windows, for images and kernels of given lengths.
 
     Kernels are (outputs, rows and columns of places, channels / groups, rows, columns).
     """
@@ -64,7 +64,7 @@ class _Places:
         )
 
     def of_filters(self, shape: Sequence[Any]) -> list[tuple[str, Any, Any]]:
-        """What lengths of kernels must be equal to."""
+        """Return the lengths of kernels and the lengths they must equal."""
         return [
             ("the axis of kernels of filters", shape[0], self.groups * self.outputs),
             ("the axis of rows of places of filters", shape[1], self.counts[0]),
@@ -72,7 +72,7 @@ class _Places:
         ]
 
     def of_gradient(self, shape: Sequence[Any], outputs: Any) -> list[tuple[str, Any, Any]]:
-        """What lengths of the gradient of the result must be equal to."""
+        """Return the lengths of the gradient of the result and the lengths they must equal."""
         return [
             ("the axis of kernels of output_grad", shape[1], outputs),
             ("the axis of rows of output_grad", shape[2], self.counts[0]),
@@ -80,7 +80,7 @@ class _Places:
         ]
 
     def windows(self, x: TensorVariable) -> TensorVariable:
-        """(b, c, *lengths) -> (products, b, elements)"""
+        """Reshape (b, c, *lengths) to (products, b, elements)."""
         b = shape_tuple(x)[0]
         parts = getitem(with_zeros(x, self.geometry, self.kernel), self.key)
         (p, q), (k, j) = self.counts, self.kernel
@@ -88,7 +88,7 @@ class _Places:
         return reshape(dimshuffle(parts, 1, 3, 5, 0, 2, 4, 6), (self.products, b, self.elements), 3)
 
     def folded(self, windows: TensorVariable, b: Any, lengths: Sequence[Any]) -> TensorVariable:
-        """The adjoint of ``windows``."""
+        """Apply the adjoint of ``windows``."""
         (p, q), (k, j) = self.counts, self.kernel
         parts = reshape(windows, (self.groups, p, q, b, self.channels, k, j), 7)
         channels = self.groups * self.channels
@@ -99,13 +99,13 @@ class _Places:
         return getitem(wide, self.geometry.inner(self.kernel, lengths))
 
     def matrices(self, w: TensorVariable) -> TensorVariable:
-        """(o, *counts, c / groups, *kernel) -> (products, elements, outputs)"""
+        """Reshape (o, *counts, c / groups, *kernel) to (products, elements, outputs)."""
         parts = reshape(w, (self.groups, self.outputs, *shape_tuple(w)[1:]), 7)
         shape = (self.products, self.elements, self.outputs)
         return reshape(dimshuffle(parts, 0, 2, 3, 4, 5, 6, 1), shape, 3)
 
     def kernels(self, matrices: TensorVariable) -> TensorVariable:
-        """The inverse of ``matrices``."""
+        """Invert ``matrices``."""
         parts = reshape(
             matrices, (self.groups, *self.counts, self.channels, *self.kernel, self.outputs), 7
         )
@@ -113,14 +113,14 @@ class _Places:
         return reshape(dimshuffle(parts, 0, 6, 1, 2, 3, 4, 5), shape, 6)
 
     def rows(self, g: TensorVariable) -> TensorVariable:
-        """(b, o, *counts) -> (products, b, outputs)"""
+        """Reshape (b, o, *counts) to (products, b, outputs)."""
         b = shape_tuple(g)[0]
         parts = reshape(g, (b, self.groups, self.outputs, *self.counts), 5)
         shape = (self.products, b, self.outputs)
         return reshape(dimshuffle(parts, 1, 3, 4, 0, 2), shape, 3)
 
     def result(self, rows: TensorVariable, b: Any) -> TensorVariable:
-        """The inverse of ``rows``."""
+        """Invert ``rows``."""
         parts = reshape(rows, (self.groups, *self.counts, b, self.outputs), 5)
         shape = (b, self.groups * self.outputs, *self.counts)
         return reshape(dimshuffle(parts, 3, 0, 4, 1, 2), shape, 4)
@@ -136,7 +136,7 @@ def _with_axes(name: str, **given: TensorVariable) -> None:
 
 
 def _fitting(name: str, x: TensorVariable, pairs: Sequence[tuple[str, Any, Any]]) -> TensorVariable:
-    """``x``, if lengths are equal: those that are known now, and, when it runs, the others."""
+    """Return ``x`` if lengths are equal: known lengths are checked now, the others at run time."""
     for title, n, m in pairs:
         n, m = (known_length(v) if isinstance(v, Variable) else v for v in (n, m))
         if None not in (n, m) and n != m:
@@ -154,7 +154,7 @@ def _is_symbolic(n: Any) -> bool:
 def convolve_unshared(
     name: str, geometry: Geometry, groups: int, x: TensorVariable, w: TensorVariable
 ) -> TensorVariable:
-    """Images and kernels -> the result."""
+    """Convolve images with kernels."""
     _with_axes(name, input=x, filters=w)
     (b, c, *lengths), shape = shape_tuple(x), shape_tuple(w)
     places = _Places(geometry, groups, lengths, shape)
@@ -171,7 +171,7 @@ def unshared_inputs(
     g: TensorVariable,
     lengths: Sequence[Any],
 ) -> TensorVariable:
-    """Kernels and the gradient of the result -> that of images of these lengths."""
+    """Map kernels and the gradient of the result to that of images of these lengths."""
     _with_axes(name, output_grad=g, filters=w)
     shape = shape_tuple(w)
     places = _Places(geometry, groups, lengths, shape)
@@ -189,7 +189,7 @@ def unshared_kernels(
     g: TensorVariable,
     kernel: Sequence[Any],
 ) -> TensorVariable:
-    """Images and the gradient of the result -> that of kernels of these lengths."""
+    """Map images and the gradient of the result to that of kernels of these lengths."""
     _with_axes(name, input=x, output_grad=g)
     (_, channels, *lengths), found = shape_tuple(x), shape_tuple(g)
     w = (found[1], found[2], found[3], channels // groups, *kernel)

@@ -1,4 +1,4 @@
-"""Enlarging images by linear interpolation."""
+"""Enlarge images by linear interpolation."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def bilinear_upsampling(
     num_input_channels: Any = None,
     use_1D_kernel: bool = True,
 ) -> TensorVariable:
-    """Images with more rows and columns, by linear interpolation; beyond the border they stay as
-    they are there.   (..., rows, columns) -> (..., ratio rows, ratio columns)
+    """Interpolate images linearly to more rows and columns; beyond the border they are constant.
+    (..., rows, columns) -> (..., ratio rows, ratio columns)
 
-    The element o of an axis is the one at (o q - (p - 1) // 2) / p of the input, for a ratio p / q.
+    Element o of an axis is the input at (o q - (p - 1) // 2) / p, for a ratio p / q.
 
     Parameters
     ----------
     input : tensor of at least 2 axes
         Integers count as floats.
     ratio : int or integer scalar, optional
-        How many times as long rows and columns become.
+        The factor by which rows and columns become longer.
     frac_ratio : pair of int, or two pairs, optional
         In its place: a ratio (p, q) for both axes, or one for rows and one for columns. Lengths are
         rounded up.
@@ -70,8 +70,8 @@ def bilinear_upsampling(
 
 
 def frac_bilinear_upsampling(input: Any, frac_ratio: Any) -> TensorVariable:
-    """``bilinear_upsampling`` by ``frac_ratio``: (p, q), or one such pair for rows and one for
-    columns.
+    """Apply ``bilinear_upsampling`` with ``frac_ratio``: (p, q), or one such pair for rows and one
+    for columns.
     """
     return bilinear_upsampling(input, frac_ratio=frac_ratio)
 
@@ -90,7 +90,7 @@ def _stretched(x: TensorVariable, axis: int, p: Any, q: Any) -> TensorVariable:
 
 
 def bilinear_kernel_1D(ratio: Any, normalize: bool = True) -> TensorVariable:
-    """1, 2, ..., ratio, ..., 2, 1, in floatX; with ``normalize`` divided by ``ratio``.
+    """Return 1, 2, ..., ratio, ..., 2, 1, in floatX; with ``normalize`` divided by ``ratio``.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def bilinear_kernel_1D(ratio: Any, normalize: bool = True) -> TensorVariable:
 
 
 def bilinear_kernel_2D(ratio: Any, normalize: bool = True) -> TensorVariable:
-    """The outer product of ``bilinear_kernel_1D`` with itself."""
+    """Return the outer product of ``bilinear_kernel_1D`` with itself."""
     kernel = bilinear_kernel_1D(ratio, normalize)
     return outer(kernel, kernel)
 

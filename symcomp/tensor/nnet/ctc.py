@@ -28,7 +28,7 @@ from symcomp.ops.shape import flatten, reshape, shape_tuple
 from symcomp.ops.sort import argsort
 from symcomp.scan.build import scan
 
-# The logarithm of no probability: finite, so that differences of two are numbers.
+# log 0, but finite: differences of two such values must be numbers.
 NEVER = -1e30
 
 
@@ -89,7 +89,9 @@ def _check(x: TensorVariable, y: TensorVariable, steps: TensorVariable) -> None:
 
 
 def _states(y: TensorVariable, symbols: Any) -> tuple[TensorVariable, TensorVariable]:
-    """The labels with blanks around each, (sequences, 2 labels + 1), and how many they are."""
+    """Return the labels with blanks around each, (sequences, 2 labels + 1), and the number of
+    states.
+    """
     there = ge(y, 0)
     order = argsort(lt(y, 0), axis=1, kind="stable")
     y = cast(take_along_axis(maximum(y, 0), order, axis=1), "int64")
@@ -103,7 +105,7 @@ def _states(y: TensorVariable, symbols: Any) -> tuple[TensorVariable, TensorVari
 def _log_total(
     emitted: TensorVariable, states: TensorVariable, count: TensorVariable, steps: TensorVariable
 ) -> TensorVariable:
-    """The logarithm of the sum of the probabilities of all ways through the states."""
+    """Return the logarithm of the sum of the probabilities of all ways through the states."""
     never = np.asarray(NEVER, emitted.dtype)
     b, n = shape_tuple(states)
     before = full((b, 2), never, dtype=emitted.dtype)

@@ -1,4 +1,4 @@
-"""What a call changes and calls: updates, mutable arguments, branches, ops of graphs, draws."""
+"""Features of calls: updates, mutable arguments, branches, ops of graphs, draws."""
 
 from __future__ import annotations
 

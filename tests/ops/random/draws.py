@@ -9,7 +9,7 @@ from symcomp.ops.random.state import state
 
 
 def drawn(distribution: Any, *args: Any, seed: int = 1, mode: Any = None, **more: Any) -> Any:
-    """The draw of ``distribution(state, *args, **more)`` at the state of a seed."""
+    """Return the draw of ``distribution(state, *args, **more)`` at the state of a seed."""
     start = state("start")
     _, z = distribution(start, *args, **more)
     f = symcomp.function([start], z, mode=mode)

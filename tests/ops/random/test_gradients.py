@@ -118,7 +118,7 @@ def test_derivatives_in_parameters(case: str) -> None:
 
 
 def differences(value: Any, at: dict[str, Any], name: str) -> Any:
-    """The gradient of the weighted draws by central differences, at one state."""
+    """Return the gradient of the weighted draws by central differences, at one state."""
     found = np.zeros(at[name].shape)
     for place in np.ndindex(found.shape):
         ends = []
@@ -151,7 +151,7 @@ def test_streams_of_theano(kind: Any) -> None:
         for cost in (z.sum(), (x + p.sum() + z * 1.0).sum()):
             with pytest.raises(NullTypeGradError):
                 symcomp.grad(cost, [x, p], disconnected_inputs="ignore")
-    # It is not the draw that is undefined: other gradients are there.
+    # Only derivatives through the draw are undefined; other gradients exist.
     w = T.dvector("w")
     mask = s.binomial(size=w.shape, p=p, dtype="float64")
     assert symcomp.grad((w * mask).sum(), w) is not None

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 
 
 def written_out(x: Any, w: Any, geometry: Any, groups: int = 1) -> Any:
-    """The definition, element by element."""
+    """Compute the definition, element by element."""
     b, (o, per_group, *kernel) = len(x), w.shape
     pads = [geometry.pads(a, k) for a, k in enumerate(kernel)]
     wide = np.pad(x, [(0, 0), (0, 0), *pads])

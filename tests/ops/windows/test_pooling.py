@@ -16,13 +16,13 @@ RNG = np.random.default_rng(0)
 
 
 def windows(n: int, k: int, s: int, p: int, partial: bool) -> list[tuple[int, int]]:
-    """Where windows begin and end along an axis of the padded image."""
+    """Return where windows begin and end along an axis of the padded image."""
     found = []
     start = 0
     while True:
         end = start + k
         if partial:
-            # One more, if it has elements that no window before it had.
+            # Another window, if it has elements that no earlier one had.
             if start >= n or (found and found[-1][1] >= n):
                 break
         elif end > n + 2 * p:
@@ -33,7 +33,7 @@ def windows(n: int, k: int, s: int, p: int, partial: bool) -> list[tuple[int, in
 
 
 def written_out(x: Any, op: Any, mode: str) -> Any:
-    """The definition: for each window a NumPy reduction."""
+    """Compute the definition: for each window a NumPy reduction."""
     (h, w), (a, b) = x.shape[-2:], op.padding
     rows = windows(h, op.window[0], op.strides[0], a, op.partial)
     columns = windows(w, op.window[1], op.strides[1], b, op.partial)

@@ -23,7 +23,7 @@ CASES: list[tuple[Any, Any, Any, int]] = [
 
 
 def values(case: Any, dtype: str = "float64") -> tuple[Any, Any, Any]:
-    """An image, kernels, and the lengths of the result."""
+    """Return an image, kernels, and the lengths of the result."""
     mode, steps, dilation, groups = case
     geometry = read_geometry("test", mode, steps, dilation, 2)
     counts = geometry.counts((6, 5), (2, 3))
@@ -33,7 +33,7 @@ def values(case: Any, dtype: str = "float64") -> tuple[Any, Any, Any]:
 
 
 def written_out(x: Any, w: Any, case: Any) -> Any:
-    """The sums, place by place, with the kernels of each place for all."""
+    """Compute the sums, place by place, with the kernels of each place for all."""
     mode, steps, dilation, groups = case
     z = np.empty((len(x), len(w), *w.shape[1:3]))
     a, b = T.dtensor4(), T.dtensor4()

@@ -15,7 +15,7 @@ from theano.tensor.sharedvar import SharedVariable
 
 
 def marked(variable, role, name):
-    """A copy of a variable that carries a role."""
+    """Return a copy of a variable that carries a role."""
     twin = variable.copy()
     twin.name = name
     twin.tag.role = role
@@ -52,7 +52,7 @@ class Graph(object):
         return [v for v in self.variables if getattr(v.tag, 'role', None) == role]
 
     def replace(self, pairs):
-        """One replacement after the other, each made in those that follow."""
+        """Replace one variable after the other; each replacement applies to the following ones."""
         outputs, olds, news = list(self.outputs), [old for old, _ in pairs], [new for _, new in pairs]
         while olds:
             n, k = len(outputs), len(olds) - 1
@@ -126,7 +126,7 @@ class Classifier(object):
         self.monitor = accumulated_mean(wrong, self.y.shape[0])
 
     def training(self, rate, dropped, seed=1):
-        """A step of descent, with some of the features dropped out."""
+        """Compile a step of descent, with some of the features dropped out."""
         noise = MRG_RandomStreams(seed)
         whole = Graph([self.cost])
         pairs = [
@@ -171,6 +171,6 @@ def train(n_updates=300):
 
 
 def saved_step(model):
-    """Whether the step that the loop was made of is what the network computes in one step."""
+    """Tell whether the step of the loop is the network's computation in one step."""
     recurrent = model.recurrent
     return is_same_graph(recurrent.given, recurrent.step(*recurrent.inner))

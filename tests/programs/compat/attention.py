@@ -1,4 +1,4 @@
-"""A recurrent network reads symbols, another one writes them backwards, looking at what was read."""
+"""A recurrent network reads symbols, another one writes them backwards, attending to the input."""
 
 from collections import OrderedDict
 
@@ -38,7 +38,7 @@ def _slice(x, n, dim):
 
 
 def read(tparams, prefix, below, mask):
-    """A layer of gated units, of (time, samples, features)."""
+    """Apply a layer of gated units to (time, samples, features)."""
     U = tparams[prefix + '_U']
     dim = U.shape[0]
 

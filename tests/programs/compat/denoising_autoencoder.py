@@ -41,7 +41,7 @@ class DenoisingAutoencoder(object):
 
 
 def patterns(rng, n, n_visible=20):
-    """Each row has ones in one half, and in every other place of the other half or nowhere."""
+    """Draw rows with ones in one half, and in every other place of the other half or nowhere."""
     left, striped = rng.randint(2, size=(2, n, 1))
     place = numpy.arange(n_visible)
     half = (place < n_visible // 2) == left

@@ -22,7 +22,7 @@ class Network(object):
         self.cost = T.nnet.categorical_crossentropy(T.nnet.softmax(s), self.y).mean()
 
     def product_function(self):
-        """The Gauss-Newton matrix, plus a multiple of the identity, times vectors."""
+        """Multiply the Gauss-Newton matrix, plus a multiple of the identity, by vectors."""
         damping = T.dscalar('damping')
         v = [T.TensorType('float64', p.broadcastable)() for p in self.params]
         Jv = T.Rop(self.outputs, self.params, v)

@@ -99,7 +99,7 @@ class Adadelta(object):
 
 
 def sentences(rng, n_samples=24, longest=8, n_words=10):
-    """The first word, 0 or 1, is the class; what follows is noise."""
+    """Draw sentences: the first word, 0 or 1, is the class; the others are noise."""
     lengths = rng.randint(3, longest + 1, size=n_samples)
     mask = as_float(numpy.arange(longest)[:, None] < lengths)
     x = (rng.randint(2, n_words, size=(longest, n_samples)) * mask).astype("int64")

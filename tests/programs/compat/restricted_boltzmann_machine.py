@@ -41,7 +41,7 @@ class RBM(object):
         )
         end = v_chain[-1]
         cost = T.mean(self.free_energy(self.v)) - T.mean(self.free_energy(end))
-        # What the chain gives is a sample: nothing flows back through it.
+        # The end of the chain is a sample: no gradient flows through it.
         slopes = T.grad(cost, self.params, consider_constant=[end])
         for param, slope in zip(self.params, slopes):
             updates[param] = param - slope * T.cast(rate, dtype=theano.config.floatX)
@@ -49,7 +49,7 @@ class RBM(object):
         return self.pseudo_likelihood(updates), updates
 
     def pseudo_likelihood(self, updates):
-        """The log-likelihood of one bit given the others, a different bit in every call."""
+        """Compute the log-likelihood of one bit given the others, a different bit in every call."""
         bit = theano.shared(value=0, name='bit')
         rounded = T.round(self.v)
         flipped = T.set_subtensor(rounded[:, bit], 1 - rounded[:, bit])

@@ -35,7 +35,7 @@ block_gradient = _WithoutGradient(theano.scalar.identity)
 
 
 class Callback(theano.gof.Op):
-    """Its argument; calls a function of its value."""
+    """An identity op that calls a function of its value."""
 
     view_map = {0: [0]}
 
@@ -105,7 +105,7 @@ class Convolution(object):
         return (self.shape[0],) + tuple(rows)
 
     def backward(self, maps):
-        """The transposed map, asked of the op of the forward one."""
+        """Return the transposed map, computed by the op of the forward one."""
         images = T.tensor4()
         z = conv2d(images, self.W, image_shape=(None,) + self.image, filter_shape=self.shape)
         found, _ = z.owner.op.grad((images, self.W), (maps,))
@@ -113,7 +113,7 @@ class Convolution(object):
 
 
 def argument_of_softmax(p):
-    """What went into a softmax, also one that is printed."""
+    """Return the argument of a softmax, also of one that is printed."""
     owner = p.owner
     assert owner is not None
     if isinstance(owner.op, Print):
@@ -162,7 +162,7 @@ class Network(object):
         return -(y * log_p).sum(axis=1).mean()
 
     def reconstruction(self, x):
-        """How well the maps, which learn nothing from it, tell the images."""
+        """Compute how well the maps, which do not learn from it, distinguish the images."""
         back = self.convolution.backward(block_gradient(self.maps(x)))
         return T.sqr(T.nnet.sigmoid(back).flatten(2) - x).mean()
 

@@ -1,0 +1,386 @@
+/* LU decompositions of real matrices that are scaled by powers of two, and solutions that are corrected
+   by residuals with more digits: `symcomp/ops/corrected_lu.py`, where the method and its bounds are
+   explained, in C. */
+#ifndef SYMCOMP_CORRECTED_LU_H
+#define SYMCOMP_CORRECTED_LU_H
+
+#include "eigen_svd.h"
+
+/* As there. */
+enum { MOST_SPREAD = 60, MOST_TERMS = 64 };
+static const double NEGLIGIBLE = 0x1p-57, NOISE = 0x1p-80;
+/* Of sums of fewer terms, loops are quicker than BLAS. */
+enum { FEW_NUMBERS = 512, FEW_ROWS_TO_FACTOR = 8 };
+
+/* -- powers of two */
+
+/* As of frexp, whose calls would take most of the time. */
+static inline int64_t exponent(double x)
+{
+    uint64_t bits;
+    int e;
+    memcpy(&bits, &x, sizeof bits);
+    int64_t stored = (int64_t)(bits >> 52 & 2047);
+    if (stored)
+        return stored - 1022;
+    frexp(x, &e);
+    return e;
+}
+
+/* x 2^power. */
+static inline double shifted(double x, int64_t power)
+{
+    const uint64_t bits = (uint64_t)(power + 1023) << 52;
+    double factor;
+    if (power < -1000 || power > 1000)
+        return unscaled(x, power);
+    memcpy(&factor, &bits, sizeof factor);
+    return x * factor;
+}
+
+/* -- matrices of doubles in columns */
+
+/* z = a b, n rows, sums of k terms, m columns. */
+static void multiply_doubles(int64_t n, int64_t k, int64_t m, const double *a, const double *b,
+                             double *z)
+{
+    if (n * k * m > FEW_NUMBERS) {
+        product_of(DOUBLE, "N", "N", n, k, m, (void *)a, n, (void *)b, k, z);
+        return;
+    }
+    for (int64_t j = 0; j < m; j++) {
+        for (int64_t i = 0; i < n; i++)
+            z[j * n + i] = 0;
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t i = 0; i < n; i++)
+                z[j * n + i] += a[l * n + i] * b[j * k + l];
+    }
+}
+
+/* Split x into the leading bits, relative to the largest element of each row or column, and the
+   remainder. */
+static void split(int by_rows, int bits, int64_t n, int64_t m, const double *x, double *high,
+                  double *low)
+{
+    const int64_t lines = by_rows ? n : m, others = by_rows ? m : n;
+    const int64_t line = by_rows ? 1 : n, next = by_rows ? n : 1;
+    for (int64_t i = 0; i < lines; i++) {
+        double largest = 0;
+        for (int64_t j = 0; j < others; j++)
+            largest = MAX(largest, fabs(x[i * line + j * next]));
+        const double shift = shifted(1.5, exponent(largest) + 52 - bits);
+        for (int64_t j = 0; j < others; j++) {
+            const int64_t at = i * line + j * next;
+            high[at] = (x[at] + shift) - shift;
+            low[at] = x[at] - high[at];
+        }
+    }
+}
+
+/* A left factor of products, and its leading bits, the following ones and the last ones. */
+struct slices {
+    int64_t n, k;
+    int bits;
+    double *whole, *high, *middle, *low;
+};
+
+static void take_slices(struct arena *arena, int64_t n, int64_t k, struct slices *a)
+{
+    const int64_t bytes = n * k * (int64_t)sizeof(double);
+    int length = 0;
+    for (int64_t i = k; i; i /= 2)
+        length++;
+    *a = (struct slices){n, k, (53 - length) / 2, NULL, NULL, NULL, NULL};
+    a->whole = take(arena, bytes);
+    a->high = take(arena, bytes);
+    a->middle = take(arena, bytes);
+    a->low = take(arena, bytes);
+}
+
+static void slice(struct slices *a)
+{
+    split(1, a->bits, a->n, a->k, a->whole, a->high, a->low);
+    split(1, a->bits, a->n, a->k, a->low, a->middle, a->low);
+}
+
+/* sum + error = a + b, exactly. */
+static inline double two_sum(double a, double b, double *error)
+{
+    const double sum = a + b, part = sum - a;
+    *error = (a - (sum - part)) + (b - part);
+    return sum;
+}
+
+enum { ROOM_OF_RESIDUAL = 6 };
+
+/* r = b - a (x + rest) for m columns, where little is left of b. No `rest` is zeros. `few` has room for
+   ROOM_OF_RESIDUAL such x or b. */
+static void residual(const struct slices *a, int64_t m, const double *b, const double *x,
+                     const double *rest, double *few, double *r)
+{
+    const int64_t n = a->n, k = a->k, all = n * m, sides = MAX(n, k) * m;
+    double *high = few, *below = high + sides, *middle = below + sides, *low = middle + sides;
+    double *product = low + sides, *lost = product + sides, error;
+    split(0, a->bits, k, m, x, high, below);
+    split(0, a->bits, k, m, below, middle, low);
+    const double *exact[3][2] = {{a->high, high}, {a->high, middle}, {a->middle, high}};
+    const double *rounded[4][2] = {{a->high, low}, {a->middle, below}, {a->low, x},
+                                   {a->whole, rest}};
+    memcpy(r, b, (size_t)all * sizeof(double));
+    memset(lost, 0, (size_t)all * sizeof(double));
+    for (int part = 0; part < 3; part++) {
+        multiply_doubles(n, k, m, exact[part][0], exact[part][1], product);
+        for (int64_t i = 0; i < all; i++) {
+            r[i] = two_sum(r[i], -product[i], &error);
+            lost[i] += error;
+        }
+    }
+    for (int part = 0; part < (rest ? 4 : 3); part++) {
+        multiply_doubles(n, k, m, rounded[part][0], rounded[part][1], product);
+        for (int64_t i = 0; i < all; i++)
+            lost[i] -= product[i];
+    }
+    for (int64_t i = 0; i < all; i++)
+        r[i] += lost[i];
+}
+
+/* -- factors of a matrix that is scaled by powers of two */
+
+struct factored {
+    int64_t n;
+    struct slices scaled;
+    double *lu;
+    int64_t *rows, *columns, *order;
+    void *pivots;
+    int sign;           /* of the order of the rows; 0: singular */
+};
+
+enum { NOTHING = -(1 << 20) };
+
+static void take_factored(struct arena *arena, int64_t n, struct factored *f)
+{
+    f->n = n;
+    take_slices(arena, n, n, &f->scaled);
+    f->lu = take(arena, n * n * (int64_t)sizeof(double));
+    f->rows = take(arena, 3 * n * (int64_t)sizeof(int64_t));
+    f->columns = f->rows ? f->rows + n : NULL;
+    f->order = f->rows ? f->rows + 2 * n : NULL;
+    f->pivots = take_integers(arena, n);
+}
+
+/* The largest exponent in a line, less those of the lines across; 0 where all is 0. */
+static int64_t largest_exponent(int64_t n, const double *x, int64_t step, const int64_t *less)
+{
+    int64_t largest = NOTHING;
+    for (int64_t i = 0; i < n; i++)
+        if (x[i * step] != 0) {
+            int64_t e = exponent(x[i * step]) - (less ? less[i] : 0);
+            largest = MAX(largest, e);
+        }
+    return largest == NOTHING ? 0 : largest;
+}
+
+/* The powers of two of rows and columns. */
+static void find_scale(struct factored *f)
+{
+    const int64_t n = f->n;
+    const double *a = f->scaled.whole;
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (int64_t j = 0; j < n; j++)
+        f->columns[j] = largest_exponent(n, a + j * n, 1, NULL);
+    for (int64_t i = 0; i < n; i++) {
+        f->rows[i] = largest_exponent(n, a + i, n, f->columns);
+        least = MIN(least, f->rows[i]);
+        most = MAX(most, f->rows[i]);
+    }
+    /* Scaling rows changes the pivots. */
+    if (most - least > MOST_SPREAD)
+        for (int64_t j = 0; j < n; j++)
+            f->columns[j] = largest_exponent(n, a + j * n, 1, f->rows);
+    else
+        memset(f->rows, 0, (size_t)n * sizeof(int64_t));
+}
+
+/* LU decomposition of few rows, as `factorize`, whose call would take longer. */
+static int factorize_few(int64_t n, double *a, int64_t *order)
+{
+    int sign = 1;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t best = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (fabs(a[k * n + i]) > fabs(a[k * n + best]))
+                best = i;
+        if (a[k * n + best] == 0)
+            return 0;
+        if (best != k) {
+            int64_t kept = order[k];
+            order[k] = order[best];
+            order[best] = kept;
+            sign = -sign;
+            for (int64_t j = 0; j < n; j++) {
+                double moved = a[j * n + k];
+                a[j * n + k] = a[j * n + best];
+                a[j * n + best] = moved;
+            }
+        }
+        for (int64_t i = k + 1; i < n; i++)
+            a[k * n + i] /= a[k * n + k];
+        for (int64_t j = k + 1; j < n; j++)
+            for (int64_t i = k + 1; i < n; i++)
+                a[j * n + i] -= a[k * n + i] * a[j * n + k];
+    }
+    return sign;
+}
+
+/* Scale and decompose f->scaled.whole. */
+static void factor(struct factored *f)
+{
+    const int64_t n = f->n;
+    double *a = f->scaled.whole;
+    find_scale(f);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < n; i++)
+            a[j * n + i] = shifted(a[j * n + i], -f->rows[i] - f->columns[j]);
+    slice(&f->scaled);
+    memcpy(f->lu, a, (size_t)(n * n) * sizeof(double));
+    for (int64_t i = 0; i < n; i++)
+        f->order[i] = i;
+    if (n <= FEW_ROWS_TO_FACTOR) {
+        f->sign = factorize_few(n, f->lu, f->order);
+        return;
+    }
+    f->sign = factorize(DOUBLE, n, f->lu, f->pivots);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t other = element_of(f->pivots, i) - 1, kept = f->order[i];
+        f->order[i] = f->order[other];
+        f->order[other] = kept;
+    }
+}
+
+/* x with l u x = b, the rows of b in the order of the factors; in the place of b. */
+static void eliminate(struct factored *f, blas_int m, double *b)
+{
+    blas_int n = f->n;
+    if (n * n * m > FEW_NUMBERS) {
+        CALL(trsm, TRSM, DOUBLE)("L", "L", "N", "U", &n, &m, ONES, f->lu, &n, b, &n);
+        CALL(trsm, TRSM, DOUBLE)("L", "U", "N", "N", &n, &m, ONES, f->lu, &n, b, &n);
+        return;
+    }
+    for (int64_t k = 0; k < m; k++, b += n) {
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t i = j + 1; i < n; i++)
+                b[i] -= f->lu[j * n + i] * b[j];
+        for (int64_t j = n - 1; j >= 0; j--) {
+            b[j] /= f->lu[j * n + j];
+            for (int64_t i = 0; i < j; i++)
+                b[i] -= f->lu[j * n + i] * b[j];
+        }
+    }
+}
+
+static void reorder(const struct factored *f, int64_t m, const double *b, double *z)
+{
+    for (int64_t j = 0; j < m; j++)
+        for (int64_t i = 0; i < f->n; i++)
+            z[j * f->n + i] = b[j * f->n + f->order[i]];
+}
+
+/* The largest modulus; NaN if there is one. */
+static double largest_modulus(int64_t n, const double *x)
+{
+    double found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] != x[i])
+            return NAN;
+        found = MAX(found, fabs(x[i]));
+    }
+    return found;
+}
+
+/* x + rest + step as x and rest; whether an error of x is negligible then. */
+static int add_step(int64_t n, const double *step, double error, double enough, double *x,
+                    double *rest)
+{
+    double least = INFINITY, most = 0, lost;
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = two_sum(x[i], rest[i] + step[i], &lost);
+        rest[i] = isfinite(lost) ? lost : 0;
+        least = MIN(least, fabs(x[i]));
+        most = MAX(most, fabs(x[i]));
+    }
+    return error <= MAX(enough * least, NOISE * most);
+}
+
+/* A bound of the error that is left after a correction, relative to this. `sums` has room for a column. */
+static double error_factor(const struct factored *f, double *sums)
+{
+    const int64_t n = f->n;
+    const double *lu = f->lu;
+    double largest = 0;
+    /* |u|, |l|, and the inverses of the comparison matrices of l and of u, times a column of 1. */
+    memset(sums, 0, (size_t)n * sizeof(double));
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i <= j; i++)
+            sums[i] += fabs(lu[j * n + i]);
+    for (int64_t j = n - 1; j >= 0; j--)
+        for (int64_t i = j + 1; i < n; i++)
+            sums[i] += fabs(lu[j * n + i]) * sums[j];
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = j + 1; i < n; i++)
+            sums[i] += fabs(lu[j * n + i]) * sums[j];
+    for (int64_t j = n - 1; j >= 0; j--) {
+        sums[j] /= fabs(lu[j * n + j]);
+        for (int64_t i = 0; i < j; i++)
+            sums[i] += fabs(lu[j * n + i]) * sums[j];
+    }
+    for (int64_t i = 0; i < n; i++)
+        largest = MAX(largest, sums[i]);
+    largest *= 12 * (double)n * 0x1p-53;
+    return largest < 1 ? largest : 1;
+}
+
+/* Room for numbers of `refine` for m right sides of n rows. */
+static int64_t room_to_refine(int64_t n, int64_t m)
+{
+    return ((ROOM_OF_RESIDUAL + 2) * n * m + n + m) * (int64_t)sizeof(double);
+}
+
+/* x with scaled x = b, and what its rounding left out. Errors may be `enough` of an element. */
+static void refine(struct factored *f, int64_t m, const double *b, double enough, double *few,
+                   double *x, double *rest)
+{
+    const int64_t n = f->n, all = n * m;
+    double *left = few + ROOM_OF_RESIDUAL * all, *step = left + all, *sizes = step + all;
+    const double factor = error_factor(f, sizes + m);
+    reorder(f, m, b, x);
+    eliminate(f, m, x);
+    memset(rest, 0, (size_t)all * sizeof(double));
+    for (int64_t j = 0; j < m; j++)
+        sizes[j] = largest_modulus(n, x + j * n);
+    for (int turn = 0, done = 0; !done; turn++) {
+        residual(&f->scaled, m, b, x, turn ? rest : NULL, few, left);
+        reorder(f, m, left, step);
+        eliminate(f, m, step);
+        done = 1;
+        for (int64_t j = 0; j < m; j++) {
+            double size = largest_modulus(n, step + j * n);
+            if (size <= sizes[j] / 2) {
+                done &= add_step(n, step + j * n, factor * size, enough, x + j * n, rest + j * n);
+                sizes[j] = size;
+            } else {
+                sizes[j] = 0;
+            }
+        }
+    }
+}
+
+/* Each column by a power of two to about 1, its rows divided by others; the powers are kept. */
+static void scale_columns(int64_t n, int64_t m, double *b, const int64_t *rows, int64_t *powers)
+{
+    for (int64_t j = 0; j < m; j++) {
+        powers[j] = largest_exponent(n, b + j * n, 1, rows);
+        for (int64_t i = 0; i < n; i++)
+            b[j * n + i] = shifted(b[j * n + i], -rows[i] - powers[j]);
+    }
+}
+#endif

@@ -1,0 +1,106 @@
+/* The memory of planners, which one that ends leaves to the next one of the same tree. */
+#ifndef SYMCOMP_PLANNERS_H
+#define SYMCOMP_PLANNERS_H
+
+#include <stddef.h>
+#include "tree.h"
+
+/* A planner with more entries than this gives its memory back. */
+enum { MOST_SPARE_ENTRIES = 1024 };
+
+static uint64_t n_planners = 0;
+
+static void free_planner(Planner *p)
+{
+    if (p == NULL)
+        return;
+    drop_frame_memory(p->frame);
+    free(p->of_slot);
+    free(p->operands);
+    free(p->storages);
+    free(p->calls);
+    free(p->marks);
+    free(p->bindings);
+    free(p->users);
+    free(p->block);
+    free(p->scratch);
+    free(p->nested);
+    pool_free(&p->pool);
+    pool_free(&p->small_blocks);
+    free(p);
+}
+
+/* Make room for about as many entries as a program has; 0 if there is no memory. */
+static int reserve(Planner *p, const Code *code)
+{
+    const int values = code->n_slots + 16, calls = code->n_steps + 16;
+#define RESERVE(field, capacity, wanted, type)                                                     \
+    (p->capacity > 0 || enlarge((void **)&p->field, wanted, &p->capacity, sizeof(type)))
+    return RESERVE(operands, operand_capacity, values, Operand *) &&
+           RESERVE(storages, storage_capacity, values, Storage *) &&
+           RESERVE(calls, call_capacity, calls, Call) &&
+           RESERVE(marks, mark_capacity, calls, Mark) &&
+           RESERVE(bindings, binding_capacity, 2 * values, Binding) &&
+           RESERVE(users, users_capacity, values, int) &&
+           RESERVE(block, block_capacity, values, char *);
+#undef RESERVE
+}
+
+static int reserve_frame(Planner *p, const Code *code)
+{
+    if (p->frame != NULL)
+        return 1;
+    p->of_slot = (Operand **)malloc(((size_t)code->n_slots + 1) * sizeof(Operand *));
+    p->frame = blank_frame(code->n_slots + 8);
+    return p->of_slot != NULL && p->frame != NULL;
+}
+
+/* A planner for a run of a tree's program; NULL: an exception. */
+static Planner *new_planner(Tree *tree, Runner *runner)
+{
+    const Code *code = tree->code;
+    Planner *p = tree->spare;
+    tree->spare = NULL;
+    if (p == NULL)
+        p = (Planner *)calloc(1, sizeof(Planner));
+    if (p == NULL || !reserve(p, code) || !reserve_frame(p, code)) {
+        free_planner(p);
+        no_memory();
+        return NULL;
+    }
+    memset(p->of_slot, 0, ((size_t)code->n_slots + 1) * sizeof(Operand *));
+    p->code = code;
+    p->tree = tree;
+    p->counts = tree->counts;
+    p->runner = p->frame->runner = runner;
+    p->serial = __atomic_add_fetch(&n_planners, 1, __ATOMIC_RELAXED);
+    return p;
+}
+
+/* Let go of all that was planned and not kept; with the GIL. */
+static void drop_planner(Planner *p)
+{
+    Tree *tree = p->tree;
+    Frame *frame = p->frame;
+    int i;
+    for (i = 0; i < p->n_nested; i++)
+        p->nested[i]->references--;
+    if (p->published != NULL)
+        drop_objects(frame, p->published->storages, p->first_storage, p->published->n_storages);
+    else if (p->storages != NULL)
+        drop_objects(frame, p->storages, p->first_storage, p->n_storages);
+    for (i = p->first_storage; i < p->block_capacity && i < frame->n_storages; i++)
+        free(p->block[i]);
+    if (tree->spare != NULL || frame->capacity > MOST_SPARE_ENTRIES ||
+        p->binding_capacity > MOST_SPARE_ENTRIES || p->call_capacity > MOST_SPARE_ENTRIES) {
+        free_planner(p);
+        return;
+    }
+    clear_frame(frame);
+    pool_reset(&p->pool);
+    pool_reset(&p->small_blocks);
+    memset(p, 0, offsetof(Planner, frame));
+    tree->spare = p;
+}
+
+#endif

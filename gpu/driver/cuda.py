@@ -1,0 +1,262 @@
+"""Cards by PyCUDA: the only file that imports it, when a card is first asked for.
+
+The primary context is used, which other libraries in the process share; all work is on one stream
+that does not wait for the default stream. Nothing here has been run on a card yet.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from symcomp.codegen.cuda.text import CudaKernel, file_of
+from symcomp.gpu.driver.compiler import cubins
+from symcomp.gpu.driver.interface import (
+    FAULT_BYTES,
+    FAULT_WORDS,
+    Driver,
+    Event,
+    Launch,
+    Memory,
+    MemoryInfo,
+    Pool,
+    rounded,
+)
+from symcomp.gpu.errors import DeviceError, DeviceMemoryError, DeviceUnavailable
+from symcomp.lazy import lazy_module
+
+pycuda_driver: Any = lazy_module("pycuda.driver")
+
+# Kernels get more shared memory than this only if they are told so before.
+SHARED_BY_DEFAULT = 48 * 1024
+# Blocks of pinned memory up to this number of bytes are kept for later copies.
+KEPT_STAGING = 1 << 24
+
+
+def _pycuda() -> Any:
+    """Return ``pycuda.driver``, initialized."""
+    try:
+        failure = pycuda_driver.Error  # not an error of Python's own
+    except ImportError as problem:
+        raise DeviceUnavailable(
+            f"no card can be used, as PyCUDA cannot be loaded ({problem}): install NVIDIA's driver "
+            "and PyCUDA (pip install symcomp[cuda]), or use device=emu or device=cpu"
+        ) from None
+    try:
+        pycuda_driver.init()
+    except failure as problem:
+        raise DeviceUnavailable(
+            f"no card can be used ({problem}): there is none, or it is not visible "
+            "(CUDA_VISIBLE_DEVICES); use device=emu or device=cpu"
+        ) from None
+    return pycuda_driver
+
+
+def count_cards() -> int:
+    """Return how many cards there are; 0 where none can be used."""
+    try:
+        return int(_pycuda().Device.count())
+    except DeviceUnavailable:
+        return 0
+
+
+def describe_cards() -> list[tuple[str, str]]:
+    """Return name and properties of each card; of none, why there is none."""
+    try:
+        drv = _pycuda()
+    except DeviceUnavailable as problem:
+        return [("cards", str(problem))]
+    found = [("driver", ".".join(str(drv.get_driver_version() // n % 1000) for n in (1000, 10)))]
+    for i in range(drv.Device.count()):
+        card = drv.Device(i)
+        major, minor = card.compute_capability()
+        gib = card.total_memory() / 2**30
+        found.append((f"cuda{i}", f"{card.name()}, compute {major}.{minor}, {gib:.1f} GiB"))
+    return found
+
+
+class _Blocks(Pool):
+    def __init__(self, driver: CudaDriver) -> None:
+        super().__init__(driver.counters, driver.name)
+        self._drv = driver.drv
+
+    def take(self, nbytes: int) -> Any:
+        try:
+            return self._drv.mem_alloc(nbytes)
+        except self._drv.MemoryError as problem:
+            raise DeviceMemoryError(str(problem)) from None
+
+    def address_of(self, block: Any) -> int:
+        return int(block)
+
+    def drop(self, block: Any) -> None:
+        block.free()
+
+
+class _Mark(Event):
+    def __init__(self, driver: CudaDriver) -> None:
+        self._driver = driver
+        self._event = driver.drv.Event(driver.drv.event_flags.DISABLE_TIMING)
+        self._event.record(driver.stream)
+
+    def done(self) -> bool:
+        return bool(self._event.query())
+
+    def wait(self) -> None:
+        if not self.done():
+            self._driver.counters.waits += 1
+            self._event.synchronize()
+        self._driver.release_staging()
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _in_context(method: Method) -> Method:
+    """Let a method run in any thread: PyCUDA's contexts are those of threads."""
+
+    @functools.wraps(method)
+    def entered(self: CudaDriver, *args: Any) -> Any:
+        if threading.get_ident() == self.owner:
+            return method(self, *args)
+        with self.lock:
+            self.context.push()
+            try:
+                return method(self, *args)
+            finally:
+                self.context.pop()
+
+    return entered  # type: ignore[return-value]
+
+
+class CudaDriver(Driver):
+    """A card.
+
+    Parameters
+    ----------
+    number : int
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        super().__init__()
+        self.drv = drv = _pycuda()
+        count = drv.Device.count()
+        if number >= count:
+            raise DeviceUnavailable(f"there is no device cuda{number}: there are {count} cards")
+        self.name = f"cuda{number}"
+        card = drv.Device(number)
+        self.arch = "sm_{}{}".format(*card.compute_capability())
+        self.context = card.retain_primary_context()
+        self.context.push()
+        self.owner, self.lock = threading.get_ident(), threading.RLock()
+        # A context that is left on the stack at the end makes PyCUDA abort the process.
+        atexit.register(self.context.pop)
+        self.stream = drv.Stream(1)  # CU_STREAM_NON_BLOCKING
+        self.pool = _Blocks(self)
+        flags = drv.host_alloc_flags.DEVICEMAP
+        self._fault = drv.pagelocked_zeros(FAULT_WORDS, np.int64, mem_flags=flags)
+        assert self._fault.nbytes == FAULT_BYTES
+        self._modules: dict[str, Any] = {}
+        self._kernels: dict[str, Any] = {}
+        # Pinned memory that copies read from and write to, and such that is free, by size.
+        self._staging: list[np.ndarray] = []
+        self._free_staging: dict[int, list[np.ndarray]] = {}
+        self._arrivals: list[tuple[np.ndarray, np.ndarray]] = []
+
+    @_in_context
+    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, Any]:
+        new = {k.name: k for k in wanted if k.name not in self._kernels}
+        sources = [file_of([kernel.text]) for kernel in new.values()]
+        for name, made in zip(new, cubins(sources, self.arch, self.counters), strict=True):
+            module = self._modules[name] = self.drv.module_from_buffer(made)
+            self._kernels[name] = module.get_function(name)
+        return {k.name: self._kernels[k.name] for k in wanted}
+
+    @_in_context
+    def launch(self, launch: Launch, uses: Sequence[Memory], parameters: bytearray) -> None:
+        self.counters.launches += 1
+        if launch.shared > SHARED_BY_DEFAULT:
+            which = self.drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+            launch.kernel.set_attribute(which, launch.shared)
+        try:
+            launch.kernel._launch_kernel(
+                launch.grid, launch.block, bytes(parameters), launch.shared, self.stream
+            )
+        except self.drv.Error as problem:
+            raise DeviceError(f"{launch.label or 'kernel'} on {self.name}: {problem}") from None
+
+    def _staged(self, nbytes: int) -> np.ndarray:
+        size = rounded(nbytes)
+        free = self._free_staging.get(size)
+        found = free.pop() if free else self.drv.pagelocked_empty(size, np.uint8)
+        self._staging.append(found)
+        return found[:nbytes]
+
+    @_in_context
+    def to_device(self, target: Memory, offset: int, source: np.ndarray) -> None:
+        self.counters.to_device += source.nbytes
+        staged = self._staged(source.nbytes)
+        staged[:] = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+        self.drv.memcpy_htod_async(target.address + offset, staged, self.stream)
+
+    @_in_context
+    def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
+        self.counters.to_host += target.nbytes
+        staged = self._staged(target.nbytes)
+        self.drv.memcpy_dtoh_async(staged, source.address + offset, self.stream)
+        self._arrivals.append((target, staged))
+
+    @_in_context
+    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
+        self.counters.within += nbytes
+        self.drv.memcpy_dtod_async(target.address + to, source.address + start, nbytes, self.stream)
+
+    @_in_context
+    def clear(self, target: Memory, offset: int, nbytes: int) -> None:
+        self.drv.memset_d8_async(target.address + offset, 0, nbytes, self.stream)
+
+    @_in_context
+    def mark(self) -> Event:
+        return _Mark(self)
+
+    @_in_context
+    def wait(self) -> None:
+        self.counters.waits += 1
+        try:
+            self.stream.synchronize()
+        except self.drv.Error as problem:
+            raise DeviceError(f"{self.name}: {problem}") from None
+        self.release_staging()
+        if self._fault[0]:
+            words = self._fault.copy()
+            self._fault[:] = 0
+            raise self.tickets.error(words)
+
+    def release_staging(self) -> None:
+        """Fill the arrays whose copies have arrived, and forget what copies read from."""
+        if not self.stream.is_done():
+            return
+        for target, staged in self._arrivals:
+            target.reshape(-1).view(np.uint8)[:] = staged
+        self._arrivals.clear()
+        for block in self._staging:
+            if block.nbytes <= KEPT_STAGING:
+                self._free_staging.setdefault(block.nbytes, []).append(block)
+        self._staging.clear()
+
+    def fault_address(self) -> int:
+        return int(self._fault.base.get_device_pointer())
+
+    @_in_context
+    def allocate(self, nbytes: int, what: str = "an array") -> Memory:
+        return super().allocate(nbytes, what)
+
+    @_in_context
+    def memory_info(self) -> MemoryInfo:
+        free, total = self.drv.mem_get_info()
+        return MemoryInfo(int(free), int(total), self.pool.used, self.pool.cached)

@@ -1,0 +1,97 @@
+"""Devices by name: which there are, and the driver of each."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+
+from symcomp.gpu.driver.cuda import CudaDriver, count_cards
+from symcomp.gpu.driver.emulator import Emulator
+from symcomp.gpu.driver.interface import Driver
+from symcomp.gpu.errors import DeviceUnavailable
+
+_NAME = re.compile(r"emu|cuda\d*")
+
+_lock = threading.Lock()
+_drivers: dict[str, tuple[int, Driver]] = {}
+
+
+def _begin_anew() -> None:
+    """Replace locks that another thread may have held when the process was forked."""
+    global _lock
+    _lock = threading.Lock()
+    for _, driver in _drivers.values():
+        if isinstance(driver, Emulator):
+            driver.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+def canonical(name: str) -> str:
+    """Return the name of a device in full: "cuda" is "cuda0".
+
+    Raises
+    ------
+    ValueError
+        If it is the name of no device.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"device={name!r}: a device is 'emu', 'cuda', 'cuda0', 'cuda1', ...")
+    return "cuda0" if name == "cuda" else name
+
+
+def driver_of(name: str) -> Driver:
+    """Return the driver of a device; it is started when it is first asked for.
+
+    Parameters
+    ----------
+    name : str
+        "emu", "cuda", "cuda0", ...
+
+    Raises
+    ------
+    ValueError
+        If it is the name of no device.
+    DeviceUnavailable
+        If there is no such card, no driver of NVIDIA's, or no PyCUDA; the message says which.
+    DeviceError
+        If the process was forked from one that used a card.
+
+    Examples
+    --------
+    >>> from symcomp.gpu.driver.devices import driver_of
+    >>> driver_of("emu").name
+    'emu'
+    """
+    name = canonical(name)
+    with _lock:
+        if name not in _drivers:
+            _drivers[name] = os.getpid(), _start(name)
+        process, driver = _drivers[name]
+    if process != os.getpid() and name != "emu":
+        raise DeviceUnavailable(
+            f"the device {name!r} was used before this process was forked, and CUDA does not work "
+            "in a fork: start processes with multiprocessing's method 'spawn'"
+        )
+    return driver
+
+
+def _start(name: str) -> Driver:
+    return Emulator() if name == "emu" else CudaDriver(int(name.removeprefix("cuda")))
+
+
+def set_driver(name: str, driver: Driver | None) -> Driver | None:
+    """Use this driver for a device from now on, None: a new one; return the one that was used."""
+    with _lock:
+        before = _drivers.pop(canonical(name), (0, None))[1]
+        if driver is not None:
+            _drivers[canonical(name)] = os.getpid(), driver
+    return before
+
+
+def device_names() -> list[str]:
+    """Return the names of the devices that can be used here; the emulator comes last."""
+    return [*(f"cuda{i}" for i in range(count_cards())), "emu"]

@@ -1,0 +1,332 @@
+"""The interface of drivers: memory, streams, events, kernels, and counts of their use."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from symcomp.codegen.cuda.text import CudaKernel
+from symcomp.errors import IndexOutOfRangeError
+from symcomp.gpu.errors import DeviceMemoryError
+
+# Blocks of memory are multiples of this many bytes, and begin at such.
+GRANULE = 512
+# The words of a fault: ticket, unused, value and bound, as 64-bit integers.
+FAULT_WORDS, FAULT_BYTES = 4, 32
+
+
+@dataclass
+class Counters:
+    """How often a device was used.
+
+    Attributes
+    ----------
+    launches : int
+    waits : int
+        How often the host waited for the device.
+    allocations : int
+        Blocks that were asked of the driver, not of the pool.
+    to_device, to_host, within : int
+        Bytes copied.
+    compiled : int
+        Modules that were compiled, not found in a cache.
+    """
+
+    launches: int = 0
+    waits: int = 0
+    allocations: int = 0
+    to_device: int = 0
+    to_host: int = 0
+    within: int = 0
+    compiled: int = 0
+
+    def clear(self) -> None:
+        """Set all counts to 0."""
+        for one in fields(self):
+            setattr(self, one.name, 0)
+
+
+@dataclass
+class MemoryInfo:
+    """The memory of a device, in bytes.
+
+    Attributes
+    ----------
+    free, total : int
+        As the driver says.
+    used : int
+        Held by arrays and arenas of this process.
+    cached : int
+        Held by the pool, for arrays to come.
+    """
+
+    free: int
+    total: int
+    used: int
+    cached: int
+
+
+class Memory:
+    """A block of device memory; given back to the pool when it is collected.
+
+    Attributes
+    ----------
+    address, nbytes : int
+        ``nbytes`` is the requested size; the block may be larger.
+    """
+
+    __slots__ = ("_pool", "address", "block", "nbytes")
+
+    def __init__(self, pool: Pool, block: Any, address: int, nbytes: int) -> None:
+        self._pool, self.block, self.address, self.nbytes = pool, block, address, nbytes
+
+    def __del__(self) -> None:
+        # Any thread may collect it: the blocks are sorted in by the next allocation.
+        pool = getattr(self, "_pool", None)
+        if pool is not None:
+            pool.returned.append((self.block, self.nbytes))
+
+
+def rounded(nbytes: int) -> int:
+    """Return the size of the block for a request: at most an eighth is left over."""
+    size = max(GRANULE, -(-nbytes // GRANULE) * GRANULE)
+    step = max(GRANULE, 1 << max(0, size.bit_length() - 4))
+    return -(-size // step) * step
+
+
+class Pool(ABC):
+    """Blocks of device memory by size, kept for reuse.
+
+    A block that is given back may be reused at once: all work is on one stream, and so
+    runs in the order in which it is enqueued.
+    """
+
+    def __init__(self, counters: Counters, name: str) -> None:
+        self.counters, self.name = counters, name
+        self.returned: deque[tuple[Any, int]] = deque()
+        self.used = self.cached = 0
+        self._free: dict[int, list[Any]] = {}
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def take(self, nbytes: int) -> Any:
+        """Ask the driver for a block; raise DeviceMemoryError if there is none."""
+
+    @abstractmethod
+    def address_of(self, block: Any) -> int:
+        """Return the address of a block."""
+
+    @abstractmethod
+    def drop(self, block: Any) -> None:
+        """Give a block back to the driver."""
+
+    def allocate(self, nbytes: int, what: str = "an array") -> Memory:
+        """Return memory of ``nbytes`` bytes, not initialized.
+
+        Raises
+        ------
+        DeviceMemoryError
+            If there is not enough, though the cache was emptied; the message says for what.
+        """
+        size = rounded(nbytes)
+        with self._lock:
+            self._sort_in()
+            block = self._reused(size)
+            if block is None:
+                block = self._fresh(size, nbytes, what)
+            self.used += size
+        return Memory(self, block, self.address_of(block), nbytes)
+
+    def _reused(self, size: int) -> Any:
+        kept = self._free.get(size)
+        if not kept:
+            return None
+        self.cached -= size
+        return kept.pop()
+
+    def _fresh(self, size: int, nbytes: int, what: str) -> Any:
+        self.counters.allocations += 1
+        try:
+            return self.take(size)
+        except DeviceMemoryError:
+            self._empty()
+        try:
+            return self.take(size)
+        except DeviceMemoryError as problem:
+            raise DeviceMemoryError(
+                f"{self.name}: no {nbytes} bytes for {what}; {self.used} bytes are in use by "
+                f"arrays and arenas of this process, none are cached ({problem})"
+            ) from None
+
+    def _sort_in(self) -> None:
+        while self.returned:
+            block, nbytes = self.returned.popleft()
+            size = rounded(nbytes)
+            self.used -= size
+            if self.keeps(block):
+                self.cached += size
+                self._free.setdefault(size, []).append(block)
+            else:
+                self.drop(block)
+
+    def keeps(self, block: Any) -> bool:
+        """Return whether a block that is given back is kept for reuse."""
+        return True
+
+    def _empty(self) -> None:
+        for blocks in self._free.values():
+            for block in blocks:
+                self.drop(block)
+        self._free.clear()
+        self.cached = 0
+
+    def empty(self) -> None:
+        """Give all blocks that are cached back to the driver."""
+        with self._lock:
+            self._sort_in()
+            self._empty()
+
+
+@dataclass
+class Launch:
+    """A kernel with what it is launched with, but for the addresses that differ from call to call.
+
+    Attributes
+    ----------
+    kernel : Any
+        From ``Driver.kernels``.
+    grid, block : tuple of int
+    parameters : bytearray
+        As the kernel takes them, in CUDA's layout.
+    shared : int
+        Bytes of dynamic shared memory.
+    label : str
+        For messages and profiles: the op.
+    """
+
+    kernel: Any
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    parameters: bytearray
+    shared: int = 0
+    label: str = ""
+
+
+class Event(ABC):
+    """A mark in the work of a device."""
+
+    @abstractmethod
+    def done(self) -> bool:
+        """Return without waiting whether all work enqueued before the mark is done."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait for it."""
+
+
+@dataclass
+class Tickets:
+    """The names in messages of kernels that may fail, by the number given at their launch.
+
+    A kernel that meets a bad index writes its ticket, the index and the bound into the words of the
+    fault; the next wait raises an error with the label of the ticket.
+    """
+
+    labels: list[str] = field(default_factory=lambda: [""])
+    known: dict[str, int] = field(default_factory=dict)
+
+    def of(self, label: str) -> int:
+        """Return the ticket of a label."""
+        if label not in self.known:
+            self.known[label] = len(self.labels)
+            self.labels.append(label)
+        return self.known[label]
+
+    def error(self, words: Any) -> IndexOutOfRangeError:
+        """Return the error that the words of a fault tell of."""
+        ticket, _, value, bound = (int(w) for w in words)
+        return IndexOutOfRangeError(
+            f"{self.labels[ticket]}: index {value} is out of range for an axis of length {bound}"
+        )
+
+
+class Driver(ABC):
+    """A device. Work is enqueued on one stream, in order; methods that wait say so.
+
+    Attributes
+    ----------
+    name : str
+        "emu", "cuda0", ...
+    arch : str
+        What kernels are compiled for: "emu", or "sm_90" and the like.
+    pool : Pool
+    counters : Counters
+    tickets : Tickets
+    """
+
+    name: str
+    arch: str
+    pool: Pool
+
+    def __init__(self) -> None:
+        self.counters, self.tickets = Counters(), Tickets()
+
+    def allocate(self, nbytes: int, what: str = "an array") -> Memory:
+        """Return device memory; see ``Pool.allocate``."""
+        return self.pool.allocate(nbytes, what)
+
+    @abstractmethod
+    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, Any]:
+        """Return the kernels for launches, by name; new ones are compiled at once, or found in
+        the cache.
+        """
+
+    @abstractmethod
+    def launch(self, launch: Launch, uses: Sequence[Memory], parameters: bytearray) -> None:
+        """Enqueue a launch, which reads and writes the memory that it ``uses``.
+
+        Parameters
+        ----------
+        launch : Launch
+        uses : sequence of Memory
+        parameters : bytearray
+            Those of the launch, with the addresses of this call; not to be changed afterwards.
+        """
+
+    @abstractmethod
+    def to_device(self, target: Memory, offset: int, source: np.ndarray) -> None:
+        """Enqueue a copy of an array in C order; the array may be changed at once."""
+
+    @abstractmethod
+    def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
+        """Enqueue a copy to an array in C order, which is filled after the next ``wait``."""
+
+    @abstractmethod
+    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
+        """Enqueue a copy on the device, of bytes that do not overlap."""
+
+    @abstractmethod
+    def clear(self, target: Memory, offset: int, nbytes: int) -> None:
+        """Enqueue setting bytes to 0."""
+
+    @abstractmethod
+    def mark(self) -> Event:
+        """Enqueue an event."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait until all work is done; raise the error of the first that failed."""
+
+    @abstractmethod
+    def fault_address(self) -> int:
+        """Return where kernels write what went wrong: FAULT_WORDS integers."""
+
+    @abstractmethod
+    def memory_info(self) -> MemoryInfo:
+        """Return how much memory there is, and is used."""

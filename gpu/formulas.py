@@ -1,0 +1,371 @@
+"""Formulas on devices: which kernels compute one for given layouts, and with what parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from symcomp.codegen.axis_functions import Pattern, Plain, plain
+from symcomp.codegen.c_scalars import C_TYPES, scalar_text
+from symcomp.codegen.cuda.elementwise import FLAT, ONE, STRIDED, THREADS, elementwise
+from symcomp.codegen.cuda.reductions import ALONE, Shape, kernel_of, stages_of
+from symcomp.codegen.cuda.text import CudaKernel, has_text
+from symcomp.codegen.formula_parts import Part, parts_of
+from symcomp.codegen.nests import Nest, is_nest, nest_of, nonempty, reduced_axes
+from symcomp.core.record import record
+from symcomp.errors import ShapeError
+from symcomp.gpu.kernels.positions import plan_counter, plan_positions
+from symcomp.gpu.planner import (
+    MOST_BLOCKS,
+    Operand,
+    Planner,
+    blocks_for,
+    contiguous_strides,
+    needs_wide,
+)
+from symcomp.ops.elemwise import ROWS, ScalarOp
+from symcomp.ops.formula import Formula, Result, Step
+
+COMPLEX = ("complex64", "complex128")
+# Parameters of a kernel have 4 KiB, which these numbers of arrays and axes always fit.
+MOST_ARRAYS, MOST_AXES, MOST_BYTES = 32, 10, 4000
+# A thread makes results alone where it adds up no more elements.
+FEW = 32
+# Enough threads, or blocks, for a card; chunks of fewer elements are not worth a launch.
+ENOUGH_THREADS, ENOUGH_BLOCKS, MOST_CHUNKS = 65536, 512, 256
+CHUNK_OF_THREAD, CHUNK_OF_BLOCK = 64, 2048
+
+
+@record
+class Nests:
+    """A formula as nests that are run one after another; ``dropped`` are axes of its results."""
+
+    form: Plain
+    dropped: tuple[tuple[int, ...], ...]
+    parts: tuple[Part, ...]
+    nests: tuple[Nest, ...]
+
+
+@cache
+def nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> Nests | None:
+    """Return the nests of a formula; None if something in it has no kernel on devices."""
+    if not patterns or len(patterns[0]) > MOST_AXES:
+        return None
+    form = plain(formula, patterns)
+    if form is None or not _has_kernel(form.formula):
+        return None
+    parts = parts_of(form.formula, form.patterns)
+    nests = [nest_of(p.formula, p.patterns) if is_nest(p.formula) else None for p in parts]
+    whole = [nest for nest in nests if nest is not None]
+    if len(whole) < len(nests) or any(len(n.stretched) > MOST_ARRAYS for n in whole):
+        return None
+    dropped = tuple(result.dropped for result in formula.results)
+    return Nests(form, dropped, tuple(parts), tuple(whole))
+
+
+def _has_kernel(formula: Formula) -> bool:
+    if any(d not in C_TYPES or d in COMPLEX for d in formula.dtypes):
+        return False
+    for step in formula.steps:
+        if isinstance(step.function, ScalarOp):
+            dtypes = tuple(formula.dtypes[a] for a in step.arguments)
+            text = scalar_text(step.function, dtypes, step.dtype)
+            if text is None or not has_text(text.text):
+                return False
+    return True
+
+
+def plan_formula(
+    planner: Planner, made: Nests, operands: Sequence[Operand], targets: Sequence[Operand] = ()
+) -> list[Operand]:
+    """Emit the launches of a formula; return its results, without the axes that they drop.
+
+    Parameters
+    ----------
+    planner : Planner
+    made : Nests
+    operands : sequence of Operand
+        Of the inputs.
+    targets : sequence of Operand, optional
+        Where the results go, with all axes; by default new values.
+    """
+    form = made.form
+    formula = form.formula
+    lengths = lengths_of(form.patterns, operands, planner.label)
+    values: dict[int, Operand] = dict(enumerate(operands))
+    number = len(operands)
+    for place, axis in form.places:
+        labels = contiguous(planner, operands[place])
+        values[number] = plan_positions(planner, labels, lengths[axis])
+        number += 1
+    for axis in form.counters:
+        counter = plan_counter(planner, lengths[axis])
+        strides = [counter.strides[0] if a == axis else 0 for a in range(len(lengths))]
+        shape = [n if a == axis else 1 for a, n in enumerate(lengths)]
+        values[number] = counter.view(shape, strides)
+        number += 1
+    patterns = formula.patterns(form.patterns)
+    for i, result in enumerate(formula.results):
+        if targets:
+            values[result.value] = targets[i]
+    for part, nest in zip(made.parts, made.nests, strict=True):
+        for value in part.results:
+            if value not in values:
+                shape = [1 if o else n for n, o in zip(lengths, patterns[value], strict=True)]
+                values[value] = planner.new(formula.dtypes[value], shape)
+        arrays = [values[v] for v in (*part.inputs, *part.results)]
+        literals = [formula.literals[v - len(formula.inputs)].array for v in part.literals]
+        ones = [all(p[a] for p in part.patterns) for a in range(len(lengths))]
+        shape = [1 if one else n for n, one in zip(lengths, ones, strict=True)]
+        plan_nest(planner, nest, arrays, shape, literals)
+    return [
+        _dropped(values[r.value], axes)
+        for r, axes in zip(formula.results, made.dropped, strict=True)
+    ]
+
+
+@cache
+def _cast_formula(given: str, dtype: str, rank: int) -> Nests:
+    formula = Formula((given,), (), (Step(ROWS["cast"](dtype), (0,), dtype),), (Result(1),))
+    found = nests_for(formula, ((False,) * rank,))
+    assert found is not None
+    return found
+
+
+def plan_copy(planner: Planner, target: Operand, source: Operand) -> None:
+    """Emit a copy between arrays of equal shapes, and of any strides and dtypes."""
+    if target.dtype == source.dtype and target.is_contiguous and source.is_contiguous:
+        planner.copy(target, source)
+    else:
+        made = _cast_formula(source.dtype, target.dtype, source.ndim)
+        plan_formula(planner, made, [source], [target])
+
+
+def contiguous(planner: Planner, operand: Operand) -> Operand:
+    """Return an operand in C order: a copy, where it is not."""
+    if operand.is_contiguous:
+        return operand
+    found = planner.new(operand.dtype, operand.shape)
+    plan_copy(planner, found, operand)
+    return found
+
+
+def _dropped(operand: Operand, axes: Sequence[int]) -> Operand:
+    kept = [a for a in range(operand.ndim) if a not in axes]
+    return operand.view([operand.shape[a] for a in kept], [operand.strides[a] for a in kept])
+
+
+def lengths_of(
+    patterns: Sequence[Pattern], operands: Sequence[Operand], what: str
+) -> tuple[int, ...]:
+    """Return the lengths of the loops over inputs, some of whose axes are stretched.
+
+    Raises
+    ------
+    ShapeError
+        If lengths differ that must be equal.
+    """
+    found = [1] * len(patterns[0])
+    given = [-1] * len(found)
+    for i, (pattern, operand) in enumerate(zip(patterns, operands, strict=False)):
+        for axis, (one, n) in enumerate(zip(pattern, operand.shape, strict=True)):
+            if one:
+                continue
+            if given[axis] >= 0 and found[axis] != n:
+                raise ShapeError(
+                    f"{what}: input {given[axis]} has length {found[axis]} along axis {axis}, "
+                    f"input {i} has length {n}: shapes "
+                    f"{', '.join(str(o.shape) for o in operands)}"
+                )
+            found[axis], given[axis] = n, i if given[axis] < 0 else given[axis]
+    return tuple(found)
+
+
+def plan_nest(
+    planner: Planner,
+    nest: Nest,
+    arrays: Sequence[Operand],
+    lengths: Sequence[int],
+    literals: Sequence[Any],
+) -> None:
+    """Emit the launches of one nest.
+
+    Parameters
+    ----------
+    arrays : sequence of Operand
+        Inputs and outputs, with all axes.
+    lengths : sequence of int
+        Of the loops.
+    """
+    strides = [
+        [0 if one or n == 1 else s for one, n, s in zip(p, o.shape, o.strides, strict=True)]
+        for p, o in zip(nest.stretched, arrays, strict=True)
+    ]
+    axes = reduced_axes(nest.formula)
+    if axes is None:
+        _plan_elements(planner, nest, arrays, lengths, strides, literals)
+        return
+    if nonempty(nest) and any(lengths[a] == 0 for a in axes):
+        raise ValueError(
+            f"{planner.label}: zero-size array to a reduction that has no identity, of shape "
+            f"{tuple(lengths)}"
+        )
+    _Reduction(planner, nest, arrays, literals, lengths, strides, axes).plan()
+
+
+def _plan_elements(
+    planner: Planner,
+    nest: Nest,
+    arrays: Sequence[Operand],
+    lengths: Sequence[int],
+    strides: Sequence[Sequence[int]],
+    literals: Sequence[Any],
+) -> None:
+    n = int(np.prod(lengths, dtype=np.int64))
+    if n == 0:
+        return
+    order = _in_memory(range(len(lengths)), lengths, [strides[-1], *strides])
+    shape, steps = collapse(order, lengths, strides)
+    kinds = []
+    for array, row in zip(arrays, steps, strict=True):
+        flat = tuple(row) == contiguous_strides(shape, array.itemsize)
+        kinds.append(FLAT if flat else STRIDED if any(row) else ONE)
+    wide = needs_wide([n], arrays)
+    kernel = elementwise(nest.formula, _patterns(nest), len(shape), tuple(kinds), wide)
+    strided = STRIDED in kinds
+    rows = [[row[a] for row in steps] for a in range(len(shape))] if strided else []
+    numbers = [n, *shape[1:]] if strided else [n]
+    planner.launch(kernel, [blocks_for(n, THREADS)], numbers, arrays, rows, literals)
+
+
+def _patterns(nest: Nest) -> tuple[Pattern, ...]:
+    return nest.stretched[: len(nest.formula.inputs)]
+
+
+def _in_memory(
+    axes: Sequence[int], lengths: Sequence[int], strides: Sequence[Sequence[int]]
+) -> list[int]:
+    """Return axes with the longest strides first, by the first array that has any there."""
+    return sorted(axes, key=lambda a: [-abs(row[a]) for row in strides])
+
+
+def collapse(
+    axes: Sequence[int], lengths: Sequence[int], strides: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """Join axes that follow one another in all arrays.
+
+    Returns
+    -------
+    shape : list of int
+        At least one length.
+    steps : list of list of int
+        For each array.
+    """
+    shape: list[int] = []
+    rows: list[list[int]] = []  # for each axis
+    for axis in axes:
+        n, row = lengths[axis], [s[axis] for s in strides]
+        if n == 1:
+            continue
+        if shape and all(before == step * n for before, step in zip(rows[-1], row, strict=True)):
+            shape[-1] *= n
+            rows[-1] = row
+        else:
+            shape.append(n)
+            rows.append(row)
+    if not shape:
+        return [1], [[0] for _ in strides]
+    return shape, [list(one) for one in zip(*rows, strict=True)]
+
+
+class _Reduction:
+    """The launches of a nest that reduces."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        nest: Nest,
+        arrays: Sequence[Operand],
+        literals: Sequence[Any],
+        lengths: Sequence[int],
+        strides: Sequence[Sequence[int]],
+        axes: Sequence[int],
+    ) -> None:
+        self.planner, self.nest, self.literals = planner, nest, literals
+        self.arrays = list(arrays)
+        inputs = range(len(nest.formula.inputs))
+        largest = max(inputs, key=lambda i: sum(map(bool, strides[i])) if i in inputs else 0)
+        ordered = [strides[largest], *strides]
+        kept = _in_memory([a for a in range(len(lengths)) if a not in axes], lengths, ordered)
+        reduced = _in_memory(axes, lengths, ordered)
+        self.kept, kept_steps = collapse(kept, lengths, strides)
+        self.reduced, reduced_steps = collapse(reduced, lengths, strides)
+        self.steps = [[*k, *r] for k, r in zip(kept_steps, reduced_steps, strict=True)]
+        self.results = int(np.prod([lengths[a] for a in kept], dtype=np.int64))
+        self.count = int(np.prod([lengths[a] for a in axes], dtype=np.int64))
+        of_kept = [abs(s) for s in kept_steps[largest] if s]
+        of_reduced = [abs(s) for s in reduced_steps[largest] if s]
+        self.is_across = bool(of_kept) and (not of_reduced or min(of_kept) < min(of_reduced))
+        self.alone = self.count <= FEW or (self.is_across and self.results >= FEW)
+
+    def plan(self) -> None:
+        if self.results == 0:
+            return
+        chunks = self._chunks()
+        numbers = [self.results * max(chunks, 1), self.count]
+        wide = needs_wide(numbers, self.arrays)
+        threads = 0 if self.alone else self._threads()
+        shape = Shape(len(self.kept), len(self.reduced), threads, wide)
+        if chunks == 1:
+            kernel = self._kernel("whole", shape)
+            self._launch(kernel, self.arrays, [self.results, self.count], self.results)
+            return
+        temporaries = self._temporaries(chunks)
+        size = -(-self.count // chunks)
+        numbers = [self.results, self.count, chunks, size]
+        for stage in range(stages_of(self.nest)):
+            body = self.nest.bodies[2 * stage]
+            if body.folds or body.stores:
+                kernel = self._kernel("part", shape, stage)
+                self._launch(kernel, [*self.arrays, *temporaries], numbers, self.results * chunks)
+            kernel = self._kernel("finish", shape, stage)
+            self._launch(kernel, [*self.arrays, *temporaries], numbers, self.results)
+
+    def _kernel(self, which: str, shape: Shape, stage: int = 0) -> CudaKernel:
+        return kernel_of(self.nest.formula, _patterns(self.nest), which, shape, stage)
+
+    def _threads(self) -> int:
+        return 32 if self.count <= 128 else 64 if self.count <= 512 else 256
+
+    def _chunks(self) -> int:
+        """Return the number of chunks for the elements of a result; it depends on lengths alone."""
+        axes = len(self.kept) + len(self.reduced)
+        if 8 * len(self.nest.dtypes) * (axes + 3) > MOST_BYTES:
+            return 1  # the kernel that joins chunks would take too many arrays
+        enough, least = (
+            (ENOUGH_THREADS, CHUNK_OF_THREAD) if self.alone else (ENOUGH_BLOCKS, CHUNK_OF_BLOCK)
+        )
+        return max(1, min(self.count // least, enough // self.results, MOST_CHUNKS))
+
+    def _temporaries(self, chunks: int) -> list[Operand]:
+        """Memory for what kernels leave for others, in the order of the nest's arrays."""
+        totals = {a for pair in self.nest.totals.values() for a in pair}
+        dtypes = self.nest.dtypes
+        return [
+            self.planner.new(dtypes[a], [self.results * (chunks if a in totals else 1)])
+            for a in range(self.nest.temporaries, len(dtypes))
+        ]
+
+    def _launch(
+        self, kernel: CudaKernel, operands: Sequence[Operand], numbers: Sequence[int], units: int
+    ) -> None:
+        alone = not kernel.barriers
+        blocks = blocks_for(units, ALONE) if alone else max(1, min(units, MOST_BLOCKS))
+        padding = [0] * (len(operands) - len(self.arrays))
+        axes = range(len(self.kept) + len(self.reduced))
+        rows = [[*(row[a] for row in self.steps), *padding] for a in axes]
+        given = [*numbers, *self.kept[1:], *self.reduced[1:]]
+        self.planner.launch(kernel, [blocks], given, operands, rows, self.literals)

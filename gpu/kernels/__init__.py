@@ -1,0 +1,1 @@
+"""Kernels in CUDA C of products and of reading and writing at positions."""

@@ -1,0 +1,180 @@
+"""Positions of extremes, and cumulative sums and products, along axes.
+
+A block finds the extreme of a result, by a tree; a thread accumulates a line, in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from symcomp.codegen.c_scalars import C_TYPES, converted
+from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.errors import ShapeError
+from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner, blocks_for
+
+THREADS, ALONE = 128, 128
+
+
+def _stored(dtype: str) -> str:
+    return "_Float16" if dtype == "float16" else C_TYPES[dtype]
+
+
+def _offsets(index: str, lengths: Sequence[str], first: int, arrays: Sequence[int]) -> list[str]:
+    """Return lines that add the offset of an element, by its number, to ``o`` of each array."""
+    lines = [f"int64_t rest_{index} = {index};"]
+    for axis in range(len(lengths) - 1, -1, -1):
+        at = f"rest_{index} % {lengths[axis]}" if axis else f"rest_{index}"
+        lines += [f"o{a} += ({at}) * step{first + axis}[{a}];" for a in arrays]
+        lines += [f"rest_{index} /= {lengths[axis]};"] if axis else []
+    return lines
+
+
+@cache
+def extreme_kernel(dtype: str, largest: bool, kept: int, reduced: int) -> CudaKernel:
+    """Return the kernel that finds the position of the first extreme; NaN is one.
+
+    Parameters
+    ----------
+    dtype : str
+    largest : bool
+        Whether the largest element is looked for, else the smallest.
+    kept, reduced : int
+        The numbers of axes, at least 1.
+    """
+    t, is_float = C_TYPES[dtype], np.dtype(dtype).kind == "f"
+    sign = ">" if largest else "<"
+    better = f"(x {sign} y)"
+    equal = "x == y"
+    if is_float:
+        better = f"((x != x) & (y == y)) | ({better} & (y == y))"
+        equal = "(x == y) | ((x != x) & (y != y))"
+    numbers = ["results", "count", *(f"m{a}" for a in range(1, kept))]
+    numbers += [f"r{a}" for a in range(1, reduced)]
+    parameters = [f"const int64_t {name}" for name in numbers]
+    parameters.append("const addresses<2> data")
+    parameters += [f"const steps<int64_t, 2> step{a}" for a in range(kept + reduced)]
+    outer = _offsets("o", ["results", *(f"m{a}" for a in range(1, kept))], 0, [0])
+    inner = _offsets("j", ["count", *(f"r{a}" for a in range(1, reduced))], kept, [1])
+    inner = [line.replace("[1]", "[0]") for line in inner]  # o1 is where element j lies in x
+    take = f"if (place < 0 || ({better}) || (({equal}) && at < place))"
+    lines = [
+        f'extern "C" __global__ void NAME({", ".join(parameters)})',
+        "{",
+        f"    __shared__ {t} best[{THREADS}];",
+        f"    __shared__ int64_t where[{THREADS}];",
+        "    for (int64_t o = blockIdx.x; o < results; o += gridDim.x) {",
+        "        int64_t o0 = 0, place = -1;",
+        f"        {t} y = 0;",
+        *(f"        {line}" for line in outer),
+        f"        for (int64_t j = threadIdx.x; j < count; j += {THREADS}) {{",
+        "            int64_t o1 = o0;",
+        *(f"            {line}" for line in inner),
+        f"            const {t} x = ({t})*(const {_stored(dtype)} *)(data[0] + o1);",
+        "            const int64_t at = j;",
+        f"            {take} {{ y = x; place = at; }}",
+        "        }",
+        "        best[threadIdx.x] = y;",
+        "        where[threadIdx.x] = place;",
+        "        __syncthreads();",
+        f"        for (int half = {THREADS // 2}; half; half /= 2) {{",
+        "            if (threadIdx.x < half && where[threadIdx.x + half] >= 0) {",
+        f"                const {t} x = best[threadIdx.x + half];",
+        "                const int64_t at = where[threadIdx.x + half];",
+        f"                {take} {{ y = x; place = at; }}",
+        "                best[threadIdx.x] = y;",
+        "                where[threadIdx.x] = place;",
+        "            }",
+        "            __syncthreads();",
+        "        }",
+        "        if (threadIdx.x == 0)",
+        "            ((int64_t *)data[1])[o] = place;",
+        "        __syncthreads();",
+        "    }",
+        "}",
+    ]
+    name, text = named(lines, THREADS)
+    axes = kept + reduced
+    return CudaKernel(name, text, tuple(numbers), 2, 0, axes, True, THREADS, True)
+
+
+def plan_extreme(planner: Planner, x: Operand, axes: Sequence[int], largest: bool) -> Operand:
+    """Emit the positions of the first extremes, in the order of ``axes``."""
+    kept = [a for a in range(x.ndim) if a not in axes]
+    if any(x.shape[a] == 0 for a in axes):
+        raise ShapeError(
+            f"{planner.label}: an array of shape {x.shape} is empty along axes {tuple(axes)}"
+        )
+    z = planner.new("int64", [x.shape[a] for a in kept])
+    if z.size == 0:
+        return z
+    outer = [(x.shape[a], x.strides[a]) for a in kept] or [(1, 0)]
+    inner = [(x.shape[a], x.strides[a]) for a in axes] or [(1, 0)]
+    count = int(np.prod([n for n, _ in inner], dtype=np.int64))
+    numbers = [z.size, count, *(n for n, _ in outer[1:]), *(n for n, _ in inner[1:])]
+    rows = [[step, 0] for _, step in (*outer, *inner)]
+    kernel = extreme_kernel(x.dtype, largest, len(outer), len(inner))
+    planner.launch(kernel, [min(z.size, MOST_BLOCKS)], numbers, [x, z], rows)
+    return z
+
+
+@cache
+def running_kernel(given: str, dtype: str, adds: bool, rank: int) -> CudaKernel:
+    """Return the kernel of cumulative sums or products.
+
+    Parameters
+    ----------
+    given, dtype : str
+        Of the elements and of the results.
+    adds : bool
+        Whether elements are added, else multiplied.
+    rank : int
+        The number of axes of the lines, at least 1.
+    """
+    t = C_TYPES[dtype]
+    numbers = ["lines", "count", "from", "to", *(f"m{a}" for a in range(1, rank))]
+    parameters = [f"const int64_t {name}" for name in numbers]
+    parameters.append("const addresses<2> data")
+    parameters += [f"const steps<int64_t, 2> step{a}" for a in range(rank)]
+    outer = _offsets("o", ["lines", *(f"m{a}" for a in range(1, rank))], 0, [0, 1])
+    total = f"total {'+' if adds else '*'} x"
+    total = f"half_of({total})" if dtype == "float16" else f"({t})({total})"
+    value = converted(
+        f"(({C_TYPES[given]})*(const {_stored(given)} *)(data[0] + o0))", given, dtype
+    )
+    lines = [
+        f'extern "C" __global__ void NAME({", ".join(parameters)})',
+        "{",
+        f"    for (int64_t o = (int64_t)blockIdx.x * {ALONE} + threadIdx.x; o < lines;",
+        f"         o += (int64_t)gridDim.x * {ALONE}) {{",
+        "        int64_t o0 = 0, o1 = 0;",
+        *(f"        {line}" for line in outer),
+        f"        {t} total = {0 if adds else 1};",
+        "        for (int64_t j = 0; j < count; j++, o0 += from, o1 += to) {",
+        f"            const {t} x = {value};",
+        f"            total = {total};",
+        f"            *({_stored(dtype)} *)(data[1] + o1) = ({_stored(dtype)})total;",
+        "        }",
+        "    }",
+        "}",
+    ]
+    name, text = named(lines, ALONE)
+    return CudaKernel(name, text, tuple(numbers), 2, 0, rank, True, ALONE, False)
+
+
+def plan_running(planner: Planner, x: Operand, axis: int, adds: bool, dtype: str) -> Operand:
+    """Emit cumulative sums or products along an axis."""
+    z = planner.new(dtype, x.shape)
+    if z.size == 0:
+        return z
+    others = [a for a in range(x.ndim) if a != axis]
+    outer = [(x.shape[a], x.strides[a], z.strides[a]) for a in others] or [(1, 0, 0)]
+    lines = int(np.prod([n for n, _, _ in outer], dtype=np.int64))
+    numbers = [lines, x.shape[axis], x.strides[axis], z.strides[axis]]
+    numbers += [n for n, _, _ in outer[1:]]
+    rows = [[one, other] for _, one, other in outer]
+    kernel = running_kernel(x.dtype, dtype, adds, len(outer))
+    planner.launch(kernel, [blocks_for(lines, ALONE)], numbers, [x, z], rows)
+    return z

@@ -1,0 +1,313 @@
+"""Reading and writing at positions: arrays of integers index some axes, the others are whole.
+
+Writing is in the order of the positions, also where some occur twice: they are sorted, as pairs
+with their numbers, and what goes to one place is done by one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from symcomp.codegen.c_scalars import C_TYPES
+from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.core.record import record
+from symcomp.gpu.planner import LARGEST_32, Operand, Planner, blocks_for
+
+THREADS = 256
+_WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "literal"}
+
+
+@record
+class Selection:
+    """The axes that arrays index, and the layout of the selection's axes.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Of the array, one for each index array.
+    shape : tuple of int
+        Of the selection.
+    whole : tuple of int
+        For each axis of the selection, the axis of the array, or -1 for an axis of positions.
+    positions : tuple of int
+        The axes of positions in the selection, in order.
+    """
+
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    whole: tuple[int, ...]
+    positions: tuple[int, ...]
+
+
+def selection(shape: Sequence[int], axes: Sequence[int], positions: Sequence[int]) -> Selection:
+    """Return what NumPy selects of an array of a shape, ``axes`` of which are indexed by arrays
+    that broadcast to the shape ``positions``.
+    """
+    adjacent = list(axes) == list(range(axes[0], axes[-1] + 1))
+    first = axes[0] if adjacent else 0
+    rest = [a for a in range(len(shape)) if a not in axes]
+    before, after = (rest[:first], rest[first:]) if adjacent else ([], rest)
+    whole = (*before, *(-1 for _ in positions), *after)
+    lengths = (*(shape[a] for a in before), *positions, *(shape[a] for a in after))
+    places = tuple(range(len(before), len(before) + len(positions)))
+    return Selection(tuple(axes), lengths, whole, places)
+
+
+def _position_lines(dtypes: Sequence[str], rank: int, first: int, stop: str) -> list[str]:
+    """Read the positions of an element, from the entries of the table from ``first`` on."""
+    lines = []
+    for k, dtype in enumerate(dtypes):
+        terms = " + ".join(f"p{x} * step{x}[{first + k}]" for x in range(rank)) or "0"
+        kind = C_TYPES[dtype]
+        lines += [
+            f"const {kind} j{k} = *(const {kind} *)(data[{first + k}] + {terms});",
+            f"const int64_t at{k} = (int64_t)j{k} + (j{k} < 0 ? length{k} : 0);",
+            f"if (at{k} < 0 || at{k} >= length{k}) {{",
+            f"    report(words, ticket, (long long)j{k}, length{k});",
+            f"    {stop}",
+            "}",
+        ]
+    return lines
+
+
+def _unravel_lines(rank: int) -> list[str]:
+    lines = ["int64_t rest = i;"]
+    for x in range(rank - 1, 0, -1):
+        lines.append(f"const int64_t p{x} = rest % n{x}; rest /= n{x};")
+    return [*lines, "const int64_t p0 = rest;"] if rank else lines
+
+
+def _kernel(
+    numbers: Sequence[str], arrays: int, rank: int, body: Sequence[str], ticket: bool = True
+) -> CudaKernel:
+    parameters = [f"const int64_t {name}" for name in numbers]
+    parameters.append(f"const addresses<{arrays}> data")
+    parameters += [f"const steps<int64_t, {arrays}> step{x}" for x in range(rank)]
+    parameters += ["const unsigned long long ticket", "fault *const words"] if ticket else []
+    lines = [
+        f'extern "C" __global__ void NAME({", ".join(parameters)})',
+        "{",
+        f"    for (int64_t i = (int64_t)blockIdx.x * {THREADS} + threadIdx.x; i < n;",
+        f"         i += (int64_t)gridDim.x * {THREADS}) {{",
+        *(f"        {line}" for line in body),
+        "    }",
+        "}",
+    ]
+    name, text = named(lines, THREADS)
+    return CudaKernel(name, text, tuple(numbers), arrays, 0, rank, True, THREADS, False)
+
+
+@cache
+def gather_kernel(itemsize: int, dtypes: tuple[str, ...], rank: int) -> CudaKernel:
+    """Return the kernel that reads at positions.
+
+    Parameters
+    ----------
+    itemsize : int
+        Of the elements.
+    dtypes : tuple of str
+        Of the index arrays.
+    rank : int
+        Of the selection.
+    """
+    word = _WORDS[itemsize]
+    terms = [f"p{x} * step{x}[0]" for x in range(rank)]
+    terms += [f"at{k} * stride{k}" for k in range(len(dtypes))]
+    numbers = ["n", *(f"n{x}" for x in range(1, rank))]
+    numbers += [name for k in range(len(dtypes)) for name in (f"length{k}", f"stride{k}")]
+    body = [
+        *_unravel_lines(rank),
+        *_position_lines(dtypes, rank, 2, "continue;"),
+        f"(({word} *)data[1])[i] = *(const {word} *)(data[0] + {' + '.join(terms)});",
+    ]
+    return _kernel(numbers, 2 + len(dtypes), rank, body)
+
+
+def plan_gather(
+    planner: Planner, x: Operand, axes: Sequence[int], arrays: Sequence[Operand]
+) -> Operand:
+    """Emit reading x where ``arrays`` index ``axes``; return the selection."""
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    chosen = selection(x.shape, axes, shape)
+    z = planner.new(x.dtype, chosen.shape)
+    if z.size == 0:
+        return z
+    rank = len(chosen.shape)
+    rows = []
+    for axis in range(rank):
+        whole = chosen.whole[axis]
+        indices = [_index_step(a, chosen, axis) for a in arrays]
+        rows.append([x.strides[whole] if whole >= 0 else 0, 0, *indices])
+    numbers = [z.size, *chosen.shape[1:]]
+    for axis in axes:
+        numbers += [x.shape[axis], x.strides[axis]]
+    kernel = gather_kernel(x.itemsize, tuple(a.dtype for a in arrays), rank)
+    blocks = [blocks_for(z.size, THREADS)]
+    planner.launch(kernel, blocks, numbers, [x, z, *arrays], rows, ticket=planner.label)
+    return z
+
+
+def _index_step(array: Operand, chosen: Selection, axis: int) -> int:
+    """Return the bytes between positions along an axis of the selection."""
+    if axis not in chosen.positions:
+        return 0
+    own = axis - chosen.positions[0] - (len(chosen.positions) - array.ndim)
+    return array.strides[own] if own >= 0 and array.shape[own] != 1 else 0
+
+
+# -- writing
+
+
+@cache
+def keys_kernel(dtypes: tuple[str, ...], rank: int) -> CudaKernel:
+    """Return the kernel that leaves the place and the number of each position, in one word."""
+    numbers = ["n", "count", *(f"n{x}" for x in range(1, rank))]
+    numbers += [name for k in range(len(dtypes)) for name in (f"length{k}", f"stride{k}")]
+    place = " + ".join(f"(uint64_t)(at{k} * stride{k})" for k in range(len(dtypes)))
+    body = [
+        "uint64_t *const keys = (uint64_t *)data[0];",
+        "keys[i] = ~0ULL;",
+        "if (i >= count)",
+        "    continue;",
+        *_unravel_lines(rank),
+        *_position_lines(dtypes, rank, 1, "continue;"),
+        f"keys[i] = ({place}) << 32 | (uint64_t)i;",
+    ]
+    return _kernel(numbers, 1 + len(dtypes), rank, body)
+
+
+@cache
+def sort_kernel() -> CudaKernel:
+    """Return the kernel of one step of a bitonic sort of words, whose number is a power of two."""
+    body = [
+        "uint64_t *const keys = (uint64_t *)data[0];",
+        "const int64_t j = i ^ distance;",
+        "if (j > i) {",
+        "    const uint64_t x = keys[i], y = keys[j];",
+        "    if ((x > y) == ((i & block) == 0)) {",
+        "        keys[i] = y;",
+        "        keys[j] = x;",
+        "    }",
+        "}",
+    ]
+    return _kernel(["n", "block", "distance"], 1, 0, body, ticket=False)
+
+
+@cache
+def scatter_kernel(dtype: str, replaces: bool, rank: int, moved: int) -> CudaKernel:
+    """Return the kernel that writes at sorted positions.
+
+    Parameters
+    ----------
+    dtype : str
+        Of the elements.
+    replaces : bool
+        Whether elements are set, else added.
+    rank : int
+        The number of axes of positions in the written elements.
+    moved : int
+        The number of their other axes.
+    """
+    stored = "_Float16" if dtype == "float16" else C_TYPES[dtype]
+    work = C_TYPES[dtype]
+    numbers = ["n", "count", "columns", *(f"m{x}" for x in range(1, rank))]
+    numbers += [f"c{x}" for x in range(1, moved)]
+    lines = [
+        "const uint64_t *const keys = (const uint64_t *)data[2];",
+        "const int64_t s = i / columns, place = (int64_t)(keys[s] >> 32);",
+        "if (keys[s] == ~0ULL || (s > 0 && (int64_t)(keys[s - 1] >> 32) == place))",
+        "    continue;",
+        "int64_t column = i % columns, to = 0, from = 0;",
+    ]
+    for x in range(moved - 1, -1, -1):
+        q, step = f"column % c{x}" if x else "column", f"step{rank + x}"
+        lines.append(f"to += ({q}) * {step}[0]; from += ({q}) * {step}[1];")
+        lines += [f"column /= c{x};"] if x else []
+    add = f"total = ({work})(total + y);"
+    if dtype == "bool":
+        add = "total = (uint8_t)(total | y);"
+    if dtype == "float16":
+        add = "total = half_of(total + y);"
+    lines += [
+        f"{stored} *const z = ({stored} *)(data[0] + place + to);",
+        f"{work} total = ({work})*z;",
+        "for (int64_t e = s; e < count && keys[e] != ~0ULL; e++) {",
+        "    if ((int64_t)(keys[e] >> 32) != place)",
+        "        break;",
+        "    int64_t number = (int64_t)(uint32_t)keys[e], at = from;",
+        *(
+            f"    at += {f'number % m{x}' if x else 'number'} * step{x}[1];"
+            + (f" number /= m{x};" if x else "")
+            for x in range(rank - 1, -1, -1)
+        ),
+        f"    const {work} y = ({work})*(const {stored} *)(data[1] + at);",
+        f"    {'total = y;' if replaces else add}",
+        "}",
+        f"*z = ({stored})total;",
+    ]
+    return _kernel(numbers, 3, rank + moved, lines, ticket=False)
+
+
+def fits_scatter(x: Operand, count: int) -> bool:
+    """Return whether offsets and numbers have 32 bits each."""
+    span = sum((n - 1) * abs(s) for n, s in zip(x.shape, x.strides, strict=True) if n)
+    return max(span, count) < LARGEST_32
+
+
+def plan_scatter(
+    planner: Planner, z: Operand, y: Operand, axes: Sequence[int], arrays: Sequence[Operand],
+    replaces: bool,
+) -> None:  # fmt: skip
+    """Emit writing y to z, in C order, where ``arrays`` index ``axes``.
+
+    Parameters
+    ----------
+    z, y : Operand
+        y has the rank of the selection; lengths of 1 are stretched.
+    replaces : bool
+        Whether elements are set, to the last where positions occur twice; else added.
+    """
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    chosen = selection(z.shape, axes, shape)
+    count = int(np.prod(shape, dtype=np.int64))
+    if count == 0 or 0 in chosen.shape:
+        return
+    keys = _sorted_keys(planner, z, chosen, axes, arrays, count)
+    rank = len(shape)
+    others = [a for a in range(len(chosen.shape)) if a not in chosen.positions]
+    y_step = [0 if n == 1 else s for n, s in zip(y.shape, y.strides, strict=True)]
+    rows = [[0, y_step[a], 0] for a in chosen.positions]
+    rows += [[z.strides[chosen.whole[a]], y_step[a], 0] for a in others]
+    lengths = [chosen.shape[a] for a in others]
+    columns = int(np.prod(lengths, dtype=np.int64))
+    n = count * columns
+    numbers = [n, count, columns, *shape[1:], *lengths[1:]]
+    kernel = scatter_kernel(z.dtype, replaces, rank, len(others))
+    planner.launch(kernel, [blocks_for(n, THREADS)], numbers, [z, y, keys], rows)
+
+
+def _sorted_keys(
+    planner: Planner, z: Operand, chosen: Selection, axes: Sequence[int],
+    arrays: Sequence[Operand], count: int,
+) -> Operand:  # fmt: skip
+    padded = 1 << max(0, count - 1).bit_length()
+    keys = planner.new("uint64", [padded])
+    shape = [chosen.shape[a] for a in chosen.positions]
+    rows = [[0, *(_index_step(a, chosen, axis) for a in arrays)] for axis in chosen.positions]
+    numbers = [padded, count, *shape[1:]]
+    for axis in axes:
+        numbers += [z.shape[axis], z.strides[axis]]
+    blocks = [blocks_for(padded, THREADS)]
+    kernel = keys_kernel(tuple(a.dtype for a in arrays), len(shape))
+    planner.launch(kernel, blocks, numbers, [keys, *arrays], rows, ticket=planner.label)
+    block = 2
+    while block <= padded:
+        distance = block // 2
+        while distance:
+            planner.launch(sort_kernel(), blocks, [padded, block, distance], [keys])
+            distance //= 2
+        block *= 2
+    return keys

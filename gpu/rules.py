@@ -1,0 +1,347 @@
+"""The phase that moves regions of a graph to devices, with copies at their borders.
+
+Nodes move if their inputs are on a device, or, with ``config.device``, if they compute floats of
+arrays. Nodes that can be one region become one ``DeviceGraph``; levels (as in fusion) see to it
+that regions make no cycles. Lengths of arrays on devices are known without copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symcomp.config import config
+from symcomp.core.closed import ClosedGraph
+from symcomp.core.graph import FunctionGraph
+from symcomp.core.node import Apply, Constant, Variable
+from symcomp.core.tensor import TensorType
+from symcomp.gpu.driver.devices import canonical
+from symcomp.gpu.lowerings import LOWERINGS, TARGET, lowering_of
+from symcomp.gpu.region import DeviceGraph
+from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
+from symcomp.gpu.type import DeviceType
+from symcomp.ops.alloc import Alloc
+from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.index import Subtensor
+from symcomp.ops.index_pattern import is_advanced
+from symcomp.ops.products import SameLengths
+from symcomp.ops.regions import place
+from symcomp.ops.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
+from symcomp.rewrite.phases import FULL, Phase
+from symcomp.rewrite.rule import RuleSet
+from symcomp.rewrite.trace import Firing
+from symcomp.vm.features import Feature, offer_feature
+
+# Views that have all elements.
+_WHOLE = (DimShuffle, ForgetLengths, Reshape, SameLengths, SpecifyShape)
+HOST, DEVICE, LENGTH = "host", "device", "length"
+
+
+def is_needed(graph: FunctionGraph) -> bool:
+    """Return whether values of a graph are on devices, or ``config.device`` is one."""
+    return config.device != "cpu" or any(isinstance(v.type, DeviceType) for v in graph.clients)
+
+
+def move(graph: FunctionGraph, firings: list[Firing]) -> None:
+    """Move what can be computed on devices, in place.
+
+    Parameters
+    ----------
+    graph : FunctionGraph
+    firings : list of Firing
+        Each replacement is added.
+    """
+    _take_parts_first(graph)
+    mover = _Mover(graph)
+    for nodes, device in mover.regions():
+        _replace(graph, nodes, device, mover.kinds, firings)
+    _cancel(graph)
+    _copy_results_together(graph)
+
+
+def _take_parts_first(graph: FunctionGraph) -> None:
+    """Take parts of arrays on a device, at positions known in a call only, before regions:
+    the plan of a region serves all positions then.
+    """
+    for node in graph.toposort():
+        if not isinstance(node.op, Subtensor) or is_advanced(node.op.pattern):
+            continue
+        x, *numbers = node.inputs
+        known = all(isinstance(n, Constant) for n in numbers)
+        if known or x.owner is None or not isinstance(x.owner.op, ToHost):
+            continue
+        part = DevicePart(node.op.pattern)(x.owner.inputs[0], *numbers)
+        part.source = node.source
+        graph.replace(node.outputs[0], ToHost()(part))
+
+
+class _Mover:
+    """Decides where nodes are computed.
+
+    Attributes
+    ----------
+    kinds : dict of Apply to str
+        On the host, on a device, or a number that follows from lengths.
+    """
+
+    def __init__(self, graph: FunctionGraph) -> None:
+        self.graph = graph
+        self.order = graph.toposort()
+        self.default = None if config.device == "cpu" else canonical(config.device)
+        self.kinds: dict[Apply, str] = {}
+        self.devices: dict[Apply, str] = {}
+        for node in self.order:
+            self._choose(node)
+        for node in reversed(self.order):
+            self._follow_users(node)
+        self._choose_lengths()
+        self._leave_out_copies()
+
+    def _device_of(self, x: Variable) -> str | None:
+        """Return the device that a value is on, or was made on."""
+        while x.owner is not None and isinstance(x.owner.op, ToHost | ToDevice):
+            if isinstance(x.type, DeviceType):
+                return x.type.device
+            x = x.owner.inputs[0]
+        if isinstance(x.type, DeviceType):
+            return x.type.device
+        maker = x.owner
+        return self.devices.get(maker) if maker is not None and self._is(maker, DEVICE) else None
+
+    def _is(self, node: Apply | None, kind: str) -> bool:
+        return node is not None and self.kinds.get(node, HOST) == kind
+
+    def _choose(self, node: Apply) -> None:
+        self.kinds[node] = HOST
+        lowering = lowering_of(node)
+        if lowering is None:
+            self._choose_number(node)
+            return
+        on_host = lowering.on_host(node)
+        given = [x for i, x in enumerate(node.inputs) if i not in on_host]
+        found = [d for d in map(self._device_of, given) if d is not None]
+        if isinstance(node.op, Shape | ShapeI):
+            if found:
+                self.kinds[node], self.devices[node] = LENGTH, found[0]
+        elif found:
+            self.kinds[node], self.devices[node] = DEVICE, found[0]
+        elif not self._choose_number(node) and self._is_work(node, given, lowering.is_view):
+            assert self.default is not None
+            self.kinds[node], self.devices[node] = DEVICE, self.default
+
+    def _follow_users(self, node: Apply) -> None:
+        """Let an array that is filled, and a view of a whole array, be made where all its users
+        are: then the array is copied once for all its views.
+        """
+        if self.kinds[node] != HOST or not isinstance(node.op, (Alloc, *_WHOLE)):
+            return
+        users = [client for client, _ in self.graph.clients[node.outputs[0]]]
+        found = {self.devices.get(user) if self._is(user, DEVICE) else None for user in users}
+        if len(found) == 1 and None not in found and lowering_of(node) is not None:
+            self.kinds[node] = DEVICE
+            self.devices[node] = self.devices[users[0]]
+
+    def _leave_out_copies(self) -> None:
+        """Let what a device computes be used there itself, where users asked for a copy."""
+        for node in self.order:
+            if not isinstance(node.op, ToHost):
+                continue
+            there = node.inputs[0]
+            if there.owner is None or not isinstance(there.owner.op, ToDevice):
+                continue
+            made = there.owner.inputs[0]
+            if self._is(made.owner, DEVICE) and self.devices[made.owner] == there.type.device:
+                self.graph.replace(node.outputs[0], made)
+        self.order = self.graph.toposort()
+
+    def _choose_lengths(self) -> None:
+        """Let numbers that only devices need, and that follow from the lengths of arrays which are
+        copied there, be computed with them.
+        """
+        wanted: dict[Apply, str] = {}
+        for node in reversed(self.order):
+            users = [client for z in node.outputs for client, _ in self.graph.clients[z]]
+            places = {
+                self.devices.get(user) if self.kinds.get(user, HOST) != HOST else wanted.get(user)
+                for user in users
+            }
+            place = places.pop() if len(places) == 1 else None
+            if self.kinds[node] == HOST and place is not None and _is_number(node):
+                wanted[node] = place
+        for node in self.order:
+            if node not in wanted:
+                continue
+            if isinstance(node.op, Shape | ShapeI):
+                users = [client for client, _ in self.graph.clients[node.inputs[0]]]
+                moved = any(
+                    self._is(user, DEVICE) and self.devices[user] == wanted[node] for user in users
+                )
+                if moved:
+                    self.kinds[node], self.devices[node] = LENGTH, wanted[node]
+            else:
+                self._choose_number(node)
+
+    def _choose_number(self, node: Apply) -> bool:
+        """Let a number that follows from lengths be computed where these are known."""
+        makers = [x.owner for x in node.inputs if not isinstance(x, Constant)]
+        lengths = [m for m in makers if self._is(m, LENGTH)]
+        if not lengths or len(lengths) < len(makers) or not _is_number(node):
+            return False
+        self.kinds[node], self.devices[node] = LENGTH, self.devices[lengths[0]]
+        return True
+
+    def _is_work(self, node: Apply, given: Sequence[Any], is_view: bool) -> bool:
+        """Return whether a node begins a region on the device of the configuration."""
+        if self.default is None or is_view:
+            return False
+        floats = any(np.dtype(z.dtype).kind == "f" for z in node.outputs)
+        return floats and any(x.ndim for x in given)
+
+    def regions(self) -> list[tuple[list[Apply], str]]:
+        """Groups of nodes that can be one, each after those it depends on."""
+        placement = place(self.order, self.graph.outputs)
+        levels: dict[Apply, int] = {}
+        keys: dict[Apply, Any] = {}
+        groups: dict[Any, list[Apply]] = {}
+        for node in self.order:
+            moved = self.kinds[node] != HOST
+            keys[node] = (self.devices[node], placement[node]) if moved else None
+            level = 0
+            lowering = lowering_of(node) if self._is(node, DEVICE) else None
+            on_host = lowering.on_host(node) if lowering is not None else frozenset()
+            for i, x in enumerate(node.inputs):
+                maker = _origin(x).owner
+                if maker is None:
+                    continue
+                same = keys[maker] == keys[node]
+                if same and moved and i in on_host and self._is(maker, DEVICE):
+                    same = False  # the host needs the value
+                # Nodes with inputs from the host alone may join any region.
+                level = max(level, levels[maker] + (keys[maker] is not None and not same))
+            levels[node] = level
+            if moved:
+                groups.setdefault((level, keys[node]), []).append(node)
+        ordered = sorted(groups.items(), key=lambda item: item[0][0])
+        return [
+            (nodes, key[1][0])
+            for key, nodes in ordered
+            if any(self._is(node, DEVICE) for node in nodes)
+        ]
+
+
+def _is_number(node: Apply) -> bool:
+    """Return whether a node only computes numbers, or vectors of some, from tensors."""
+    return (
+        all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs))
+        and all(z.ndim <= 1 for z in node.outputs)
+        and all(x.ndim <= 1 or isinstance(node.op, Shape | ShapeI) for x in node.inputs)
+        and not node.op.has_effects
+        and not node.op.runs_bodies
+    )
+
+
+def _origin(x: Variable) -> Variable:
+    """``x``, before it was copied to and from devices."""
+    while x.owner is not None and isinstance(x.owner.op, ToHost | ToDevice):
+        x = x.owner.inputs[0]
+    return x
+
+
+def _replace(
+    graph: FunctionGraph,
+    nodes: Sequence[Apply],
+    device: str,
+    kinds: dict[Apply, str],
+    firings: list[Firing],
+) -> None:
+    """Put one op in the place of nodes, whose order is one of dependence."""
+    members = set(nodes)
+    inputs: dict[Variable, None] = {}
+    on_host: set[Variable] = set()
+    for node in nodes:
+        lowering = lowering_of(node)
+        numbers = lowering.on_host(node) if lowering is not None else frozenset()
+        for i, x in enumerate(node.inputs):
+            if x.owner in members or isinstance(x, Constant):
+                continue
+            inputs.setdefault(x)
+            is_number = kinds[node] == LENGTH and not isinstance(node.op, Shape | ShapeI)
+            if i in numbers or is_number:
+                on_host.add(x)
+    outputs = [z for node in nodes for z in node.outputs if _is_used_outside(graph, z, members)]
+    # A number that is needed in both places stays on the host: it is a constant of the plan.
+    given = [x if x in on_host else _on_device(graph, x, device) for x in inputs]
+    op = DeviceGraph(
+        ClosedGraph(list(inputs), outputs),
+        device,
+        tuple(i for i, x in enumerate(inputs) if x in on_host),
+        tuple(i for i, z in enumerate(outputs) if kinds[z.owner] == LENGTH),
+    )
+    region = Apply(op, given, op.output_types(*given), nodes[-1].source)
+    before = ", ".join(str(node.op) for node in nodes)
+    firings.append(Firing("devices", "move", region.source, before, str(op)))
+    for old, new in zip(outputs, region.outputs, strict=True):
+        new.source = old.source
+        graph.replace(old, ToHost()(new) if isinstance(new.type, DeviceType) else new)
+
+
+def _on_device(graph: FunctionGraph, x: Variable, device: str) -> Variable:
+    """Return a tensor's value on a device, copied once for all nodes that need it there."""
+    if x.owner is not None and isinstance(x.owner.op, ToHost):
+        there: Variable = x.owner.inputs[0]
+        if there.type.device == device:  # type: ignore[attr-defined]
+            return there
+        x = there
+    wanted = ToDevice(device)
+    for client, _ in graph.clients[x]:
+        if client != "output" and client.op == wanted:
+            copied: Variable = client.outputs[0]
+            return copied
+    moved: Variable = wanted(x)
+    return moved
+
+
+def _is_used_outside(graph: FunctionGraph, x: Variable, members: set[Apply]) -> bool:
+    return any(client not in members for client, _ in graph.clients[x])
+
+
+def _cancel(graph: FunctionGraph) -> None:
+    """Leave out copies of values to the device that they are on, and of arrays for lengths."""
+    for node in graph.toposort():
+        (x, *_) = node.inputs or [None]
+        if x is None or x.owner is None or not isinstance(x.owner.op, ToHost):
+            continue
+        there = x.owner.inputs[0]
+        if isinstance(node.op, ToDevice) and there.type.device == node.op.device:
+            graph.replace(node.outputs[0], there)
+        elif isinstance(node.op, ShapeI):
+            graph.replace(node.outputs[0], DeviceLength(node.op.axis)(there))
+
+
+def _copy_results_together(graph: FunctionGraph) -> None:
+    """Let results that are copied to the host arrive together: the host waits once."""
+    copies = [
+        node
+        for node in graph.toposort()
+        if isinstance(node.op, ToHost)
+        and all(client == "output" for client, _ in graph.clients[node.outputs[0]])
+    ]
+    if len(copies) > 1:
+        together = ToHostTogether()(*(node.inputs[0] for node in copies))
+        for node, z in zip(copies, together, strict=True):
+            graph.replace(node.outputs[0], z)
+
+
+PHASE = Phase(
+    "devices", "regions of the graph are computed on devices", RuleSet([]), FULL, move, is_needed
+)
+FEATURE = Feature(
+    "devices", (("fusion", PHASE),), {(op, TARGET): how for op, how in LOWERINGS.items()}
+)
+
+
+def register() -> None:
+    """Rewrite with this phase from now on."""
+    offer_feature(FEATURE)

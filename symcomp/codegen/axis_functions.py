@@ -1,0 +1,471 @@
+"""Write along-axis functions as scalar functions and reductions, for which loops exist.
+
+The result is that of `symcomp.ops.softmax` with NumPy: the largest element of a slice is
+subtracted, and the logarithm of a sum is computed from the other terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.op import Op
+from symcomp.core.record import record
+from symcomp.ops.elemwise import ROWS, ScalarOp
+from symcomp.ops.formula import (
+    AXIS_FUNCTIONS,
+    AXIS_REDUCTIONS,
+    LOGARITHMS,
+    Formula,
+    Literal,
+    Result,
+    Step,
+    folded_axes,
+    joint_pattern,
+    line_axes,
+    stands_alone,
+    whole_arguments,
+)
+from symcomp.ops.gather_labels import GatherLabels, ScatterLabels
+from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.softmax import (
+    LogMeanExp,
+    LogSoftmax,
+    LogSumExp,
+    Softmax,
+    SubtractWeightedMean,
+    WeightedLogSumExp,
+    WeightedSoftmax,
+)
+from symcomp.ops.stable_reduce import Centered, Norm, Variance
+
+Pattern = tuple[bool, ...]
+# The dtype of indices along an axis.
+POSITION = "int32"
+# Wider dtypes to compute in: where large parts cancel, and so that squares neither overflow nor
+# underflow; float16 is always computed in float32.
+_WIDER: dict[Any, dict[str, str]] = {Norm: {"float16": "float32", "float32": "float64"}}
+_WIDER |= {op: {"float16": "float64", "float32": "float64"} for op in LOGARITHMS}
+# The largest of no elements is minus infinity.
+_LARGEST = replace(REDUCTIONS["max"], identity=True)
+
+
+@record
+class Plain:
+    """A formula without along-axis functions, with additional inputs.
+
+    Attributes
+    ----------
+    formula : Formula
+    patterns : tuple of tuple of bool
+        The patterns of the original inputs, then of an input for each of ``places``, then for each
+        of ``counters``.
+    places : tuple of (int, int)
+        (input, axis): an original input that holds indices along an axis, which may count from the
+        end. The additional input holds them as int32, counted from the start.
+    counters : tuple of int
+        Axes. The additional input is 0, 1, 2, ... along the axis, as int32.
+    """
+
+    formula: Formula
+    patterns: tuple[Pattern, ...]
+    places: tuple[tuple[int, int], ...] = ()
+    counters: tuple[int, ...] = ()
+
+
+@record(eq=False)
+class Value:
+    """A value of a formula being written: an input, a literal or a step.
+
+    Attributes
+    ----------
+    dtype : str
+    pattern : tuple of bool
+    source : Any
+        The function of a step; a Literal; or, for inputs, their origin.
+    arguments : tuple of Value
+    """
+
+    dtype: str
+    pattern: Pattern
+    source: Any
+    arguments: tuple[Value, ...] = ()
+
+
+def plain(formula: Formula, patterns: Sequence[Pattern]) -> Plain | None:
+    """Return the formula without along-axis functions; None if one of them reads less than whole
+    slices.
+
+    Parameters
+    ----------
+    formula : Formula
+    patterns : sequence of tuple of bool
+        For each input, the axes along which it is stretched.
+    """
+    along_axes = (*AXIS_FUNCTIONS, *AXIS_REDUCTIONS)
+    if not any(isinstance(step.function, along_axes) for step in formula.steps):
+        return Plain(formula, tuple(patterns))
+    every = formula.patterns(patterns)
+    writer = _Writer(formula, patterns)
+    for step in formula.steps:
+        if isinstance(step.function, (*AXIS_FUNCTIONS, *AXIS_REDUCTIONS)) and not (
+            _whole(step, every, joint_pattern(patterns)) and _has_form(formula, step)
+        ):
+            return None
+        writer.step(step)
+    values = [writer.values[result.value] for result in formula.results]
+    if len({*values}) < len(values):
+        return None
+    return writer.finished(values)
+
+
+def _whole(step: Step, patterns: Sequence[Pattern], joint: Pattern) -> bool:
+    """Tell whether the operands of an along-axis function have the same pattern, and full length
+    along its axes.
+    """
+    taken = {patterns[a] for a in whole_arguments(step)}
+    return len(taken) == 1 and all(
+        pattern[a] == joint[a] for pattern in taken for a in line_axes(step.function)
+    )
+
+
+def _has_form(formula: Formula, step: Step) -> bool:
+    """Tell whether the function can be written: indices are inputs, and a wider type exists where
+    logarithms need it.
+    """
+    if isinstance(step.function, GatherLabels | ScatterLabels):
+        return step.arguments[1] < len(formula.inputs)
+    return not stands_alone(step.function, step.dtype)
+
+
+class _Writer:
+    """Adds steps to a formula, equal ones once."""
+
+    def __init__(self, formula: Formula, patterns: Sequence[Pattern]) -> None:
+        self.inputs = [
+            Value(dtype, pattern, i)
+            for i, (dtype, pattern) in enumerate(zip(formula.inputs, patterns, strict=True))
+        ]
+        self.rank = len(patterns[0])
+        self.joint = joint_pattern(patterns)
+        self.literals: dict[Literal, Value] = {}
+        self.known: dict[Any, Value] = {}
+        self.largest_weights: dict[Value, Value] = {}
+        self.parts: dict[Value, tuple[Value, Value, Value]] = {}
+        self.put_at: dict[Value, tuple[int, Value]] = {}
+        self.places: dict[tuple[int, int], Value] = {}
+        self.counters: dict[int, Value] = {}
+        self.values = [*self.inputs, *(self.literal(literal) for literal in formula.literals)]
+
+    # -- helpers
+
+    def literal(self, literal: Literal) -> Value:
+        if literal not in self.literals:
+            self.literals[literal] = Value(literal.dtype, (True,) * self.rank, literal)
+        return self.literals[literal]
+
+    def number(self, value: Any, like: Value) -> Value:
+        """Return a number of the dtype of another value."""
+        return self.literal(Literal.of(np.asarray(value, like.dtype)))
+
+    def apply(self, function: ScalarOp | Op, dtype: str, *arguments: Value) -> Value:
+        key = (function, dtype, *map(id, arguments))
+        if key not in self.known:
+            pattern = joint_pattern(a.pattern for a in arguments)
+            axes = folded_axes(function)
+            pattern = tuple(one or a in axes for a, one in enumerate(pattern))
+            self.known[key] = Value(dtype, pattern, function, arguments)
+        return self.known[key]
+
+    def __call__(self, name: str, *arguments: Value) -> Value:
+        """Apply a row, given by name."""
+        row = ROWS[name]()
+        return self.apply(row, row.dtype(*(a.dtype for a in arguments)), *arguments)
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        return x if x.dtype == dtype else self.apply(ROWS["cast"](dtype), dtype, x)
+
+    def sum(self, x: Value, axes: tuple[int, ...]) -> Value:
+        return self.apply(Reduce(REDUCTIONS["sum"], axes), x.dtype, x)
+
+    def max(self, x: Value, axes: tuple[int, ...]) -> Value:
+        return self.apply(Reduce(_LARGEST, axes), x.dtype, x)
+
+    def count(self, test: Value, axes: tuple[int, ...], dtype: str) -> Value:
+        """Count the elements of slices that are true."""
+        total = Reduce(REDUCTIONS["sum"], axes, POSITION, POSITION)
+        return self.cast(self.apply(total, POSITION, test), dtype)
+
+    def length(self, x: Value, axes: tuple[int, ...]) -> Value:
+        """Return the number of elements of slices."""
+        return self.sum(self("second", x, self.number(1, x)), axes)
+
+    # -- steps
+
+    def step(self, step: Step) -> None:
+        """Write a step of the formula."""
+        arguments = [self.values[a] for a in step.arguments]
+        write = _FORMS.get(type(step.function))
+        if write is None:
+            self.values.append(self.apply(step.function, step.dtype, *arguments))
+            return
+        if isinstance(step.function, GatherLabels | ScatterLabels):
+            self.values.append(write(self, step.function, *arguments))
+            return
+        wider = _WIDER.get(type(step.function), {"float16": "float32"})
+        work = wider.get(step.dtype, step.dtype)
+        arguments = [self.cast(a, work) for a in arguments]
+        z = write(self, step.function, *arguments)
+        self.values.append(self.cast(z, step.dtype))
+
+    def top(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
+        """Return the largest element, and the same with infinities replaced by the largest finite
+        numbers.
+        """
+        top, most = self.max(x, axes), np.finfo(x.dtype).max
+        least = self("maximum", top, self.number(-most, top))
+        return top, self("minimum", least, self.number(most, top))
+
+    def log_total(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
+        """Return (top, log sum exp(x - top))."""
+        top, finite = self.top(x, axes)
+        at_top = self("eq", x, finite)
+        terms = self("exp_of_sum", x, self("neg", finite))
+        rest = self.sum(self("switch", at_top, self.number(0, x), terms), axes)
+        ties = self("sub", self.count(at_top, axes, x.dtype), self.number(1, x))
+        log = self("log1p", self("add", rest, ties))
+        return finite, self("switch", self("isfinite", top), log, top)
+
+    def softmax(self, function: Softmax, x: Value) -> Value:
+        axes = function.lines
+        top, finite = self.top(x, axes)
+        terms = self("exp_of_sum", x, self("neg", finite))
+        total = self.sum(terms, axes)
+        z = self("true_div", terms, total)
+        largest = self("true_div", self.number(1, x), total)
+        unknown = self.number(np.nan, x)
+        self.largest_weights[z] = self("switch", self("isfinite", top), largest, unknown)
+        self.parts[z] = (top, terms, total)
+        return z
+
+    def log_softmax(self, function: LogSoftmax, x: Value) -> Value:
+        top, total = self.log_total(x, function.lines)
+        return self("sub", self("sub", x, top), total)
+
+    def weighted_terms(
+        self, axes: tuple[int, ...], x: Value, w: Value
+    ) -> tuple[Value, Value, Value]:
+        """Return (top, w exp(x - top), their sum), where the top is that of the elements with
+        weight.
+        """
+        none = self("eq", w, self.number(0, w))
+        _, top = self.top(self("switch", none, self.number(-np.inf, x), x), axes)
+        terms = self("exp_of_sum", self("switch", none, top, x), self("neg", top))
+        nothing = self("mul", x, self.number(0, x))
+        terms = self("switch", none, nothing, self("mul", w, terms))
+        return top, terms, self.sum(terms, axes)
+
+    def weighted_softmax(self, function: WeightedSoftmax, x: Value, w: Value) -> Value:
+        _, terms, total = self.weighted_terms(function.axes, x, w)
+        return self("true_div", terms, total)
+
+    def subtract_weighted_mean(self, function: SubtractWeightedMean, x: Value, w: Value) -> Value:
+        axes, zero = function.axes, self.number(0, x)
+        if function.transposed and w in self.parts and x in self.put_at:
+            axis, at = self.put_at[x]
+            if axes == (axis,):
+                return self._one_centred(axis, x, at, w)
+        largest = self.largest_weights.get(w) or self.max(w, axes)
+        most = self("eq", w, largest)
+        if not function.transposed:
+            at = self.max(self("switch", most, x, self.number(-np.inf, x)), axes)
+            h = self("sub", x, at)
+            none = self("eq", w, zero)
+            terms = self("switch", none, self("mul", h, zero), self("mul", w, h))
+            return self("sub", h, self.sum(terms, axes))
+        alone = self("eq", self.count(most, axes, x.dtype), self.number(1, x))
+        others = [self.sum(self("switch", most, zero, v), axes) for v in (w, x)]
+        at = self("sub", self("mul", x, others[0]), self("mul", w, others[1]))
+        z = self("sub", x, self("mul", w, self.sum(x, axes)))
+        return self("switch", self("logical_and", most, alone), at, z)
+
+    def _one_centred(self, axis: int, x: Value, at: Value, w: Value) -> Value:
+        """Return x - w sum(x) of a softmax w and an x that is 0 except ``at`` one place of a slice:
+        there it is multiplied by the weight of the others, which does not cancel.
+        """
+        top, terms, total = self.parts[w]
+        zero = self.number(0, x)
+        others = self.sum(self("switch", at, zero, terms), (axis,))
+        rest = self("true_div", others, total)
+        rest = self("switch", self("isfinite", top), rest, self("sub", self.number(1, x), w))
+        less = self("neg", self.sum(x, (axis,)))
+        return self("switch", at, self("mul", x, rest), self("mul", less, w))
+
+    def log_sum_exp(self, function: LogSumExp, x: Value) -> Value:
+        return self("add", *self.log_total(x, function.axes))
+
+    def log_mean_exp(self, function: LogMeanExp, x: Value) -> Value:
+        axes = function.axes
+        _, top = self.top(x, axes)
+        n = self.length(x, axes)
+        mean = self.sum(self("exp_of_sum", x, self("neg", top)), axes)
+        mean = self("true_div", mean, n)
+        near = self("true_div", self.sum(self("expm1", self("sub", x, top)), axes), n)
+        small = self("lt", mean, self.number(0.5, x))
+        return self("add", top, self("switch", small, self("log", mean), self("log1p", near)))
+
+    def weighted_log_sum_exp(self, function: WeightedLogSumExp, x: Value, w: Value) -> Value:
+        top, _, total = self.weighted_terms(function.axes, x, w)
+        return self("add", top, self("log", total))
+
+    # -- functions that neither cancel nor leave the range
+
+    def norm(self, function: Norm, x: Value) -> Value:
+        axes = function.axes
+        scale = None
+        # A number cast from a narrower dtype is in its range.
+        if x.dtype == "float64" and getattr(x.source, "name", None) != "cast":
+            one, near, far = (self.number(2.0**n, x) for n in (0, -600, 600))
+            top = self.max(self("abs", x), axes)
+            small = self("switch", self("lt", top, self.number(1e-100, x)), far, one)
+            scale = self("switch", self("gt", top, self.number(1e100, x)), near, small)
+            x = self("mul", x, scale)
+        z = self("sqrt", self.sum(self("sqr", x), axes))
+        return z if scale is None else self("true_div", z, scale)
+
+    def about_mean(self, x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
+        """Return (x - the rounded mean, the sum of these, their number)."""
+        n = self.length(x, axes)
+        # Halves of extreme values have a mean that does not overflow.
+        half = self("true_div", self.sum(self("mul", x, self.number(0.5, x)), axes), n)
+        d = self("sub", x, self("mul", half, self.number(2, x)))
+        return d, self.sum(d, axes), n
+
+    def centered(self, function: Centered, x: Value) -> Value:
+        d, total, n = self.about_mean(x, function.axes)
+        return self("sub", d, self("true_div", total, n))
+
+    def variance(self, function: Variance, x: Value) -> Value:
+        # Correct the sum of squares for the rounding error of the mean (Chan, Golub and LeVeque,
+        # The American Statistician 37, 1983).
+        d, total, n = self.about_mean(x, function.axes)
+        squares = self.sum(self("sqr", d), function.axes)
+        error = self("true_div", self("sqr", total), n)
+        return self("true_div", self("sub", squares, error), n)
+
+    # -- indices
+
+    def at(self, axis: int, index: Value) -> Value:
+        """Tell which elements are at the indices of an input."""
+        key = (self.inputs.index(index), axis)
+        if key not in self.places:
+            self.places[key] = Value(POSITION, index.pattern, "place")
+        if axis not in self.counters:
+            ones = tuple(a != axis or one for a, one in enumerate(self.joint))
+            self.counters[axis] = Value(POSITION, ones, "counter")
+        return self("eq", self.counters[axis], self.places[key])
+
+    def gather_labels(self, function: GatherLabels, x: Value, index: Value) -> Value:
+        (axis,) = function.axes
+        found: dict[int, Value] = {}
+        waiting = [x]
+        while waiting:
+            value = waiting[-1]
+            pushes = isinstance(value.source, ScalarOp) and _reads_folds(value)
+            if id(value) in found:
+                waiting.pop()
+            elif value.pattern[axis] and not self.joint[axis]:
+                found[id(value)] = value
+            elif not pushes:
+                found[id(value)] = self._gathered(axis, value, index)
+            elif missing := [a for a in value.arguments if id(a) not in found]:
+                waiting += missing
+            else:
+                arguments = [found[id(a)] for a in value.arguments]
+                found[id(value)] = self.apply(value.source, value.dtype, *arguments)
+        return found[id(x)]
+
+    def _gathered(self, axis: int, x: Value, index: Value) -> Value:
+        """Select an element as the largest of it and numbers below all others."""
+        kind = np.dtype(x.dtype).kind
+        lowest = {"f": -np.inf, "b": False}.get(kind)
+        lowest = np.iinfo(x.dtype).min if lowest is None else lowest
+        chosen = self("switch", self.at(axis, index), x, self.number(lowest, x))
+        return self.max(chosen, (axis,))
+
+    def scatter_labels(self, function: ScatterLabels, x: Value, index: Value, y: Value) -> Value:
+        (axis,) = function.axes
+        at = self.at(axis, index)
+        z = self("switch", at, y, self.number(0, y))
+        self.put_at[z] = (axis, at)
+        return z
+
+    # -- result
+
+    def finished(self, results: Sequence[Value]) -> Plain:
+        inputs = [*self.inputs, *self.places.values(), *self.counters.values()]
+        steps = _in_order(results)
+        used = {id(a) for v in steps for a in v.arguments}
+        literals = [v for v in self.literals.values() if id(v) in used]
+        number = {id(v): i for i, v in enumerate((*inputs, *literals, *steps))}
+        formula = Formula(
+            tuple(v.dtype for v in inputs),
+            tuple(v.source for v in literals),
+            tuple(
+                Step(v.source, tuple(number[id(a)] for a in v.arguments), v.dtype) for v in steps
+            ),
+            tuple(Result(number[id(v)]) for v in results),
+        )
+        patterns = tuple(v.pattern for v in inputs)
+        return Plain(formula, patterns, tuple(self.places), tuple(self.counters))
+
+
+def _is_step(value: Value) -> bool:
+    return bool(value.arguments)
+
+
+def _in_order(results: Sequence[Value]) -> list[Value]:
+    """Return the steps that the results need, in topological order."""
+    found: dict[int, Value] = {}
+    waiting = [*reversed(results)]
+    while waiting:
+        value = waiting[-1]
+        missing = [a for a in value.arguments if _is_step(a) and id(a) not in found]
+        if id(value) in found or not missing:
+            found.setdefault(id(value), value)
+            waiting.pop()
+        else:
+            waiting += reversed(missing)
+    return [*found.values()]
+
+
+def _reads_folds(value: Value) -> bool:
+    """Tell whether a value depends on a reduction."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        v = waiting.pop()
+        if isinstance(v.source, Reduce):
+            return True
+        waiting += [a for a in v.arguments if id(a) not in seen]
+        seen.update(map(id, v.arguments))
+    return False
+
+
+_FORMS: dict[type, Callable[..., Value]] = {
+    Softmax: _Writer.softmax,
+    LogSoftmax: _Writer.log_softmax,
+    WeightedSoftmax: _Writer.weighted_softmax,
+    SubtractWeightedMean: _Writer.subtract_weighted_mean,
+    ScatterLabels: _Writer.scatter_labels,
+    LogSumExp: _Writer.log_sum_exp,
+    LogMeanExp: _Writer.log_mean_exp,
+    WeightedLogSumExp: _Writer.weighted_log_sum_exp,
+    Norm: _Writer.norm,
+    Variance: _Writer.variance,
+    Centered: _Writer.centered,
+    GatherLabels: _Writer.gather_labels,
+}

@@ -1,0 +1,157 @@
+"""Reductions on cards as statements: how a thread adds elements to its totals, and threads theirs.
+
+Totals of a thread are ``t`` and ``e``: the errors of sums of floats, or NaN where an extreme has
+met one. What a block has together is ``bt`` and ``be``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symcomp.codegen.loopir.ir import (
+    Accumulators,
+    Convert,
+    Get,
+    Guard,
+    Index,
+    Join,
+    Kind,
+    Let,
+    Loop,
+    Number,
+    Op,
+    Primitive,
+    Ref,
+    Set,
+    Start,
+    Statement,
+    Value,
+    Var,
+    plus,
+)
+from symcomp.codegen.nests import Nest, work_dtype
+from symcomp.ops.reduce import Reduce
+
+THREAD = Var("t")
+
+
+class ThreadFold:
+    """A reduction of a nest: value ``number`` of its formula.
+
+    Attributes
+    ----------
+    number : int
+    arrays : tuple of int
+        The arrays of totals, and of their errors, that kernels leave for others.
+    work : str
+        The dtype that it computes in.
+    """
+
+    def __init__(self, nest: Nest, number: int) -> None:
+        formula = nest.formula
+        step = formula.steps[number - formula.first_step]
+        assert isinstance(step.function, Reduce)
+        self.number, self.argument = number, step.arguments[0]
+        self.name, self.work = step.function.reduction.name, work_dtype(formula, number)
+        self._given, self._dtype = formula.dtypes[self.argument], step.dtype
+        self.arrays = nest.totals[number]
+
+    @property
+    def keeps_errors(self) -> bool:
+        """Whether it is a sum of floats."""
+        return self.name == "sum" and np.dtype(self.work).kind in "fc"
+
+    @property
+    def keeps_nan(self) -> bool:
+        """Whether it is an extreme of floats, whose comparisons NaN fails."""
+        return self.name in ("max", "min") and np.dtype(self.work).kind == "f"
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The names of the accumulators: totals, and errors or NaN."""
+        return ("t", "e") if self.keeps_errors or self.keeps_nan else ("t",)
+
+    def declare(self, block: bool) -> list[Statement]:
+        """Declare the accumulators of a thread or of a block."""
+        names = [f"b{letter}" if block else letter for letter in self.letters]
+        return [Accumulators(f"{n}{self.number}", self.work, block=block) for n in names]
+
+    def start(self) -> list[Statement]:
+        """Set totals to those of no elements."""
+        found: list[Statement] = [self._set("t", 0, Start(self.name, self.work))]
+        return found + [self._set(x, 0, Number(0, self.work)) for x in self.letters[1:]]
+
+    def add(self) -> list[Statement]:
+        """Add the element of the body to the totals of the thread."""
+        given: Value = Ref(f"v{self.argument}", self._given)
+        x = Ref(f"x{self.number}", self.work)
+        value = given if self._given == self.work else Convert(given, self.work)
+        found: list[Statement] = [Let(x.name, value)]
+        if self.keeps_nan:
+            found.append(self._set("e", 0, Primitive("mark", (x, x, self._get("e")), self.work)))
+        return found + self._join(x)
+
+    def _join(self, x: Value, ending: str = "") -> list[Statement]:
+        if not self.keeps_errors:
+            return [self._set("t", 0, Join(self.name, self._get("t"), x))]
+        s = Ref(f"s{self.number}{ending}", self.work)
+        lost = Primitive("rounding", (self._get("t"), x, s), self.work)
+        return [
+            Let(s.name, Join("sum", self._get("t"), x)),
+            self._set("e", 0, Join("sum", self._get("e"), lost)),
+            self._set("t", 0, s),
+        ]
+
+    def merge(self, total: Value, beside: Value | None) -> list[Statement]:
+        """Add totals of other elements to those of the thread."""
+        p = Ref(f"p{self.number}", self.work)
+        found: list[Statement] = [Let(p.name, total)]
+        if beside is not None:
+            q = Ref(f"q{self.number}", self.work)
+            found.append(Let(q.name, beside))
+            other: Value = Join("sum", self._get("e"), q)
+            if self.keeps_nan:
+                other = Primitive("or_mark", (q, self._get("e")), self.work)
+            found.append(self._set("e", 0, other))
+        return found + self._join(p, "m")
+
+    def share(self) -> list[Statement]:
+        """Put the totals of a thread where all threads of the block see them."""
+        return [self._set(f"b{x}", THREAD, self._get(x)) for x in self.letters]
+
+    def take(self) -> list[Statement]:
+        """Make the totals of the block those of each thread."""
+        return [self._set(x, 0, self._get(f"b{x}", 0)) for x in self.letters]
+
+    def join_half(self, half: int) -> list[Statement]:
+        """Add those of the threads that are ``half`` further, to those of the first half."""
+        at = plus(THREAD, half)
+        beside = self._get("be", at) if len(self.letters) > 1 else None
+        return [*self.merge(self._get("bt", at), beside), *self.share()]
+
+    def finished(self) -> Value:
+        """Return the result."""
+        found: Value = self._get("t")
+        if self.keeps_errors:
+            found = Join("sum", found, self._get("e"))
+        if self.keeps_nan:
+            found = Primitive("or_mark", (self._get("e"), found), self.work)
+        return found if self.work == self._dtype else Convert(found, self._dtype)
+
+    def _get(self, letter: str, index: Index = 0) -> Get:
+        return Get(f"{letter}{self.number}", index, self.work)
+
+    def _set(self, letter: str, index: Index, value: Value) -> Set:
+        return Set(f"{letter}{self.number}", index, value)
+
+
+def tree(folds: list[ThreadFold], threads: int) -> list[Statement]:
+    """Join the totals of the threads of a block by halves; the first has them all then."""
+    found: list[Statement] = []
+    half = threads // 2
+    while half:
+        joined = tuple(line for fold in folds for line in fold.join_half(half))
+        guard = Guard(Op("<", (THREAD, half)), joined)
+        found.append(Loop(Kind.BLOCK, "t", 0, threads, (guard,)))
+        half //= 2
+    return found

@@ -1,0 +1,93 @@
+/* The head of CUDA sources: the words of C that NVRTC lacks, tables as arguments, faults. The
+   emulator reads it, too; it defines __CUEMU__ and the words of CUDA. */
+#ifndef __CUEMU__
+#ifdef __CUDACC_RTC__
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT64_MAX 9223372036854775807LL
+#define UINT8_MAX 255
+#define UINT16_MAX 65535
+#define UINT32_MAX 4294967295U
+#define UINT64_MAX 18446744073709551615ULL
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#else
+#include <cstdint>
+#include <cmath>
+#endif
+#define __builtin_isunordered(x, y) (((x) != (x)) | ((y) != (y)))
+#define __builtin_fma(x, y, z) fma(x, y, z)
+#define __builtin_fmaf(x, y, z) fmaf(x, y, z)
+
+/* Numbers of 16 bits, as they lie in memory; they are computed with as float. */
+struct half_number {
+    unsigned short bits;
+    __device__ __forceinline__ half_number() {}
+    __device__ __forceinline__ half_number(float x)
+    {
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    }
+    __device__ __forceinline__ half_number(double x)
+    {
+        asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x));
+    }
+    __device__ __forceinline__ operator float() const
+    {
+        float x;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+        return x;
+    }
+};
+#define _Float16 half_number
+#endif
+
+#define INLINE static __device__ __forceinline__
+#define HELPER static __device__ inline
+#define RARE static __device__ __noinline__
+#define TABLE static __device__ const
+
+/* Arguments: the addresses of arrays, bytes between neighbours along an axis, numbers of a formula. */
+template <int N> struct addresses {
+    char *at[N];
+    __device__ __forceinline__ char *operator[](int i) const { return at[i]; }
+};
+template <class Index, int N> struct steps {
+    Index at[N];
+    __device__ __forceinline__ Index operator[](int i) const { return at[i]; }
+};
+struct literal {
+    unsigned long long word[2];
+};
+template <int N> struct literals {
+    literal at[N];
+    __device__ __forceinline__ char *operator[](int i) const { return (char *)(at + i); }
+};
+
+/* The first failure: the ticket of the kernel, the index and the length. The host reads it when it
+   waits. */
+struct fault {
+    unsigned long long ticket, unused;
+    long long value, bound;
+};
+
+static __device__ __noinline__ void report(fault *words, unsigned long long ticket, long long value,
+                                           long long bound)
+{
+    if (atomicCAS(&words->ticket, 0ULL, ticket) == 0ULL) {
+        words->value = value;
+        words->bound = bound;
+    }
+}

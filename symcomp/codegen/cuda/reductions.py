@@ -1,0 +1,326 @@
+"""Formulas that reduce, on cards.
+
+Who makes a result: a thread alone, where elements of neighbouring results are neighbours or there
+are few elements; else a block, whose threads' totals are joined in a tree. Where there are too few
+results for a card, each pass is cut in chunks: one kernel leaves totals of chunks, another joins
+them, in order, and computes what follows. Nothing is added up in an order that depends on time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from symcomp.codegen.cpu.bodies import BodyPlan
+from symcomp.codegen.cuda.elementwise import total, unravel
+from symcomp.codegen.cuda.folds import THREAD, ThreadFold, tree
+from symcomp.codegen.cuda.text import CudaKernel, print_function
+from symcomp.codegen.loopir.ir import (
+    Accumulators,
+    Define,
+    Function,
+    Get,
+    Guard,
+    If,
+    Index,
+    Kind,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Pointer,
+    Set,
+    Signature,
+    Statement,
+    Store,
+    Stride,
+    Var,
+    plus,
+)
+from symcomp.codegen.nests import Nest, Pattern, nest_of
+from symcomp.core.record import record
+from symcomp.ops.formula import Formula
+
+# Threads of a block where threads work alone.
+ALONE = 128
+O, J, K = Var("o"), Var("j"), Var("k")
+
+
+@record
+class Shape:
+    """The numbers of axes after joining, and the threads that add up a result.
+
+    Attributes
+    ----------
+    kept, reduced : int
+        At least 1.
+    threads : int
+        Of a block that makes a result; 0: each thread makes one.
+    wide : bool
+        Whether integers have 64 bits.
+    """
+
+    kept: int
+    reduced: int
+    threads: int
+    wide: bool
+
+
+def whole(nest: Nest, shape: Shape) -> CudaKernel:
+    """Return the kernel that makes results from their beginning to their end."""
+    return _Writer(nest, shape, False).whole()
+
+
+def part(nest: Nest, shape: Shape, stage: int) -> CudaKernel:
+    """Return the kernel that leaves the totals of chunks of the elements, of one pass."""
+    return _Writer(nest, shape, True).part(stage)
+
+
+def finish(nest: Nest, shape: Shape, stage: int) -> CudaKernel:
+    """Return the kernel that joins the totals of chunks, and computes what follows the pass."""
+    return _Writer(nest, shape, True).finish(stage)
+
+
+@cache
+def kernel_of(
+    formula: Formula, patterns: tuple[Pattern, ...], which: str, shape: Shape, stage: int = 0
+) -> CudaKernel:
+    """Return a kernel of the nest of a formula.
+
+    Parameters
+    ----------
+    formula : Formula
+    patterns : tuple of tuple of bool
+        Of its inputs.
+    which : {"whole", "part", "finish"}
+        See the functions of these names.
+    shape : Shape
+    stage : int
+    """
+    nest = nest_of(formula, patterns)
+    assert nest is not None
+    if which == "whole":
+        return whole(nest, shape)
+    return (part if which == "part" else finish)(nest, shape, stage)
+
+
+def stages_of(nest: Nest) -> int:
+    """Return how many passes there are over the elements."""
+    return len(nest.bodies) // 2
+
+
+class _Writer:
+    """Statements of a nest.
+
+    Values of which there is one for each result are ``w`` of each thread, or, where kernels leave
+    them for others, in temporaries.
+    """
+
+    def __init__(self, nest: Nest, shape: Shape, split: bool) -> None:
+        self.nest, self.shape, self.split = nest, shape, split
+        self.plans = [BodyPlan(nest, number, body) for number, body in enumerate(nest.bodies)]
+        self.folds = {value: ThreadFold(nest, value) for value in nest.totals}
+        self.arrays = len(nest.stretched)
+        self.literals = nest.temporaries - self.arrays
+        self.team = shape.threads > 0
+
+    # -- kernels
+
+    def whole(self) -> CudaKernel:
+        body = self._kept_axes()
+        body += [f for fold in self.folds.values() for f in fold.declare(False)]
+        if self.team:
+            body += [f for fold in self.folds.values() for f in fold.declare(True)]
+        values = self.nest.values
+        body += [Accumulators(f"w{v}", self.nest.formula.dtypes[v]) for v in values]
+        for stage in range(stages_of(self.nest)):
+            folds = self._folds(stage)
+            pass_ = [x for fold in folds for x in fold.start()] + self._pass(stage, 0, Var("count"))
+            after = [*self._finished(folds), *self._section(stage)]
+            if self.team:
+                share = [x for fold in folds for x in fold.share()]
+                body.append(self._by_all([*pass_, *share]))
+                body += tree(folds, self.shape.threads) if folds else []
+                take = [x for fold in folds for x in fold.take()]
+                body.append(self._by_all([*take, *after]))
+            else:
+                # A scope of its own: values of stages have the same names.
+                body += [*pass_, If(1, tuple(after))]
+        return self._kernel(body, "results", ("results", "count"))
+
+    def part(self, stage: int) -> CudaKernel:
+        folds = self._folds(stage)
+        body: list[Statement] = [
+            Define("o", Op("%", (Var("w"), Var("results")))),
+            Define("first", Op("*", (Op("//", (Var("w"), Var("results"))), Var("size")))),
+            Define("last", Op("min", (Var("count"), plus(Var("first"), Var("size"))))),
+            *self._kept_axes(),
+            *(x for fold in folds for x in fold.declare(False)),
+        ]
+        pass_ = [x for fold in folds for x in fold.start()]
+        pass_ += self._pass(stage, Var("first"), Var("last"))
+        leave = [x for fold in folds for x in self._leave(fold)]
+        if self.team:
+            body += [x for fold in folds for x in fold.declare(True)]
+            share = [x for fold in folds for x in fold.share()]
+            body.append(self._by_all([*pass_, *share]))
+            body += tree(folds, self.shape.threads)
+            body.append(self._by_all([Guard(Op("==", (THREAD, 0)), tuple(leave))]))
+        else:
+            body += [*pass_, *leave]
+        return self._kernel(body, Op("*", (Var("results"), Var("chunks"))),
+                            ("results", "count", "chunks", "size"), "w")  # fmt: skip
+
+    def finish(self, stage: int) -> CudaKernel:
+        self.team, folds = False, self._folds(stage)
+        body = self._kept_axes()
+        body += [x for fold in folds for x in (*fold.declare(False), *fold.start())]
+        if folds:
+            at = plus(O, Op("*", (Var("c"), Var("results"))))
+            chunk = [x for fold in folds for x in self._fetch(fold, at)]
+            body.append(Loop(Kind.REDUCE, "c", 0, Var("chunks"), tuple(chunk)))
+        body += [*self._finished(folds), *self._section(stage)]
+        return self._kernel(body, "results", ("results", "count", "chunks", "size"))
+
+    def _kernel(
+        self, body: Sequence[Statement], stop: Index | str, numbers: tuple[str, ...], i: str = "o"
+    ) -> CudaKernel:
+        kind = Kind.GRID if self.team else Kind.THREAD
+        to = Var(stop) if isinstance(stop, str) else stop
+        loop = Loop(kind, i, 0, to, tuple(body))
+        rank = self.shape.kept + self.shape.reduced
+        lengths = [f"m{a}" for a in range(1, self.shape.kept)]
+        lengths += [f"r{a}" for a in range(1, self.shape.reduced)]
+        rows = tuple(f"step{axis}" for axis in range(rank))
+        signature = Signature((*numbers, *lengths), ("data", "literals"), rows)
+        arrays = len(self.nest.dtypes) - self.literals if self.split else self.arrays
+        threads = self.shape.threads if self.team else ALONE
+        function = Function("results", signature, (loop,))
+        return print_function(function, arrays, self.literals, threads, self.shape.wide)
+
+    def _by_all(self, body: Sequence[Statement]) -> Loop:
+        return Loop(Kind.BLOCK, "t", 0, self.shape.threads, tuple(body))
+
+    # -- places
+
+    def _place(self, array: int) -> tuple[str, int]:
+        """Return the table of an array and its number there; literals have a table of their own."""
+        if self.arrays <= array < self.nest.temporaries:
+            return "literals", array - self.arrays
+        return "data", array - self.literals if array >= self.nest.temporaries else array
+
+    def _kept_axes(self) -> list[Statement]:
+        """Define the positions of result o, and its offset in each array."""
+        kept = self.shape.kept
+        found = unravel("o", [Var(f"m{a}") for a in range(kept)], "h")
+        for array in range(self.arrays):
+            terms = [Op("*", (Var(f"h{a}"), Stride(array, a, f"step{a}"))) for a in range(kept)]
+            found.append(Define(f"base{array}", total(terms)))
+        return found
+
+    def _element(self, array: int, writes: bool) -> Pointer:
+        """Return the pointer to element j of the result in an input or output, or to a literal."""
+        dtype = self.nest.dtypes[array]
+        table, place = self._place(array)
+        if table == "literals":
+            return Pointer(f"a{array}", dtype, place, 0, 0, False, table)
+        kept = self.shape.kept
+        axes = [(f"g{a}", f"step{kept + a}") for a in range(self.shape.reduced)]
+        terms = [Op("*", (Var(g), Stride(array, 0, row))) for g, row in axes]
+        return Pointer(f"a{array}", dtype, place, total([Var(f"base{array}"), *terms]), 0, writes)
+
+    def _single(self, array: int, writes: bool) -> Pointer:
+        """Return the pointer to the number of the result in an input or output, or to a literal."""
+        table, place = self._place(array)
+        at = 0 if table == "literals" else Var(f"base{array}")
+        return Pointer(f"a{array}", self.nest.dtypes[array], place, at, 0, writes, table)
+
+    def _temporary(self, name: str, array: int, at: Index, writes: bool) -> Pointer:
+        _, place = self._place(array)
+        return Pointer(name, self.nest.dtypes[array], place, 0, at, writes)
+
+    # -- passes
+
+    def _folds(self, stage: int) -> list[ThreadFold]:
+        return [self.folds[v] for v in self.plans[2 * stage].body.folds]
+
+    def _pass(self, stage: int, first: Index, last: Index) -> list[Statement]:
+        """Pass over elements ``first`` to ``last`` of a result."""
+        plan = self.plans[2 * stage]
+        if not plan.body.folds and not plan.stores:
+            return []
+        inner: list[Statement] = unravel(
+            "j", [Var(f"r{a}") for a in range(self.shape.reduced)], "g"
+        )
+        inner += [self._element(a, w) for a, w in plan.pointers if a < self.nest.temporaries]
+        inner += self._loads(plan)
+        inner += [plan.step(value) for value in plan.steps]
+        inner += [x for fold in self._folds(stage) for x in fold.add()]
+        inner += [Store(f"a{array}", 0, plan.ref(v)) for v, array in plan.stores]
+        if not self.team:
+            return [Loop(Kind.REDUCE, "j", first, last, tuple(inner))]
+        guard = Guard(Op("<", (J, last)), tuple(inner))
+        body = (Define("j", plus(K, THREAD)), guard)
+        return [Loop(Kind.REDUCE, "k", first, last, body, self.shape.threads)]
+
+    def _loads(self, plan: BodyPlan) -> list[Statement]:
+        """Define what a body loads: elements, numbers, and values of the result."""
+        found: list[Statement] = []
+        for value, array in (*plan.numbers, *plan.elements):
+            if array < self.nest.temporaries:
+                found.append(plan.load(value, array, 0))
+            elif self.split:
+                name, dtype = f"w{value}", self.nest.dtypes[array]
+                found.append(self._temporary(name, array, O, False))
+                found.append(Let(f"v{value}", Load(name, 0, dtype)))
+            else:
+                found.append(Let(f"v{value}", Get(f"w{value}", 0, self.nest.dtypes[array])))
+        return found
+
+    def _finished(self, folds: Sequence[ThreadFold]) -> list[Statement]:
+        """Results of reductions, where later passes find them."""
+        return [x for f in folds for x in self._keep(f"{f.number}", f.number, f.finished())]
+
+    def _keep(self, name: str, value: int, what: object) -> list[Statement]:
+        found: Statement
+        if not self.split:
+            return [Set(f"w{value}", 0, what)]  # type: ignore[arg-type]
+        pointer = self._temporary(f"k{name}", self.nest.values[value], O, True)
+        found = Store(f"k{name}", 0, what)  # type: ignore[arg-type]
+        return [pointer, found]
+
+    def _section(self, stage: int) -> list[Statement]:
+        """Compute values of the result from its totals."""
+        plan = self.plans[2 * stage + 1]
+        found: list[Statement] = [
+            self._single(a, w) for a, w in plan.pointers if a < self.nest.temporaries
+        ]
+        found += self._loads(plan)
+        found += [plan.step(value) for value in plan.steps]
+        for value, array in plan.stores:
+            if array >= self.nest.temporaries:
+                found += self._keep(f"{value}", value, plan.ref(value))
+            else:
+                store = Store(f"a{array}", 0, plan.ref(value))
+                found.append(Guard(Op("==", (THREAD, 0)), (store,)) if self.team else store)
+        return found
+
+    # -- totals in temporaries
+
+    def _leave(self, fold: ThreadFold) -> list[Statement]:
+        found: list[Statement] = []
+        for letter, array in zip(fold.letters, fold.arrays, strict=False):
+            name = f"{letter}k{fold.number}"
+            found.append(self._temporary(name, array, Var("w"), True))
+            value = Get(f"{letter}{fold.number}", 0, fold.work)
+            found.append(Store(name, 0, value))
+        return found
+
+    def _fetch(self, fold: ThreadFold, at: Index) -> list[Statement]:
+        found: list[Statement] = []
+        loads = []
+        for letter, array in zip(fold.letters, fold.arrays, strict=False):
+            name = f"{letter}k{fold.number}"
+            found.append(self._temporary(name, array, at, False))
+            loads.append(Load(name, 0, fold.work))
+        return [*found, *fold.merge(loads[0], loads[1] if len(loads) > 1 else None)]

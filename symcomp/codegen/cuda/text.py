@@ -1,0 +1,188 @@
+"""LoopIR as CUDA C: what differs from C are loops that threads share, and where totals lie."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from symcomp.codegen.c_scalars import C_TYPES
+from symcomp.codegen.c_tables import angle_tables
+from symcomp.codegen.c_text import Add, Lines, index_text
+from symcomp.codegen.loopir.ir import Accumulators, Function, Kind, Loop
+from symcomp.core.record import record
+
+# Headers of functions, in the order in which they need one another; stable.h is read twice.
+_FUNCTIONS = ("scalars.h", "elementary.h")
+_REAL = {
+    "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
+    "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
+}
+# Functions without text for cards: they need a type wider than double, or complex numbers.
+_LACKING = re.compile(r"\b(?:[gew]_\w+|c_\w+|creal|cimag|conj|long double|_Complex|complex_of)\b")
+
+
+@record
+class CudaKernel:
+    """A kernel in CUDA C.
+
+    Attributes
+    ----------
+    name, text : str
+        The text has no headers: ``file_of`` puts them before the texts of some kernels.
+    numbers : tuple of str
+        The names of the integers that it takes first.
+    arrays, literals : int
+        How many addresses, and numbers of the formula, it takes then.
+    axes : int
+        For how many axes it takes the steps of all arrays.
+    wide : bool
+        Whether integers and steps have 64 bits, else 32.
+    threads : int
+        Of a block.
+    barriers : bool
+        Whether the threads of a block wait for one another.
+    """
+
+    name: str
+    text: str
+    numbers: tuple[str, ...]
+    arrays: int
+    literals: int
+    axes: int
+    wide: bool
+    threads: int
+    barriers: bool
+
+
+class _Lines(Lines):
+    def __init__(self, prefix: str, threads: int, integer: str) -> None:
+        super().__init__(prefix)
+        self.threads, self.integer = threads, integer
+
+    def loop(self, s: Loop, indent: str, add: Add) -> None:
+        if s.kind is Kind.BLOCK:
+            assert (s.start, s.stop, s.step) == (0, self.threads, 1)
+            add(f"{indent}{{")
+            add(f"{indent}    const int {s.index} = threadIdx.x;")
+            self._inside(s.body, indent, add)
+            add(f"{indent}}}")
+            add(f"{indent}__syncthreads();")
+            return
+        first = {
+            Kind.GRID: ("blockIdx.x", "gridDim.x"),
+            Kind.THREAD: (
+                f"({self.integer})blockIdx.x * {self.threads} + threadIdx.x",
+                f"({self.integer})gridDim.x * {self.threads}",
+            ),
+        }
+        if s.kind not in first:
+            super().loop(s, indent, add)
+            return
+        start, step = first[s.kind]
+        i = s.index
+        add(f"{indent}for ({self.integer} {i} = {start}; {i} < {index_text(s.stop, 4)};")
+        add(f"{indent}     {i} += {step}) {{")
+        self._inside(s.body, indent, add)
+        add(f"{indent}}}")
+
+    def accumulators(self, s: Accumulators, indent: str, add: Add) -> None:
+        if s.array is not None:
+            super().accumulators(s, indent, add)
+        elif s.block:
+            add(f"{indent}__shared__ {C_TYPES[s.dtype]} {s.name}[{self.threads}];")
+        else:
+            add(f"{indent}{C_TYPES[s.dtype]} {s.name}[1];")
+
+
+def print_function(
+    function: Function, arrays: int, literals: int, threads: int, wide: bool
+) -> CudaKernel:
+    """Return the kernel of a function.
+
+    Parameters
+    ----------
+    function : Function
+        Its tables are ``data`` and ``literals``; its rows of strides have one entry per array.
+    arrays, literals : int
+        The entries of the tables.
+    threads : int
+        Of a block.
+    wide : bool
+        Whether integers have 64 bits.
+    """
+    integer = "int64_t" if wide else "int32_t"
+    signature = function.signature
+    parameters = [f"const {integer} {name}" for name in signature.numbers]
+    parameters.append(f"const addresses<{arrays}> data")
+    parameters += [f"const literals<{literals}> literals"] if literals else []
+    parameters += [f"const steps<{integer}, {arrays}> {row}" for row in signature.strides]
+    lines = [
+        f'extern "C" __global__ void NAME({", ".join(parameters)})',
+        "{",
+        *_Lines("NAME", threads, integer).block(function.body, "    "),
+        "}",
+    ]
+    name, text = named(lines, threads)
+    barriers = "__syncthreads" in text
+    return CudaKernel(
+        name, text, signature.numbers, arrays, literals, len(signature.strides), wide, threads,
+        barriers,
+    )  # fmt: skip
+
+
+def named(lines: Sequence[str], threads: int) -> tuple[str, str]:
+    """Return a name that differs for different lines, and the text with it."""
+    text = "\n".join(lines) + "\n"
+    name = f"kernel_{hashlib.sha256(f'{threads} {text}'.encode()).hexdigest()[:16]}"
+    bounds = f"__global__ void __launch_bounds__({threads}) NAME("
+    return name, text.replace("__global__ void NAME(", bounds).replace("NAME", name)
+
+
+def file_of(texts: Sequence[str]) -> str:
+    """Return a source of kernels: their texts, and before them what they need."""
+    parts = [header("cuda/prelude.h")]
+    if any(_calls_functions(text) for text in texts):
+        parts.append(_functions())
+    return "\n".join([*parts, *texts])
+
+
+def _calls_functions(text: str) -> bool:
+    """Return whether a text calls one of the functions of headers."""
+    return not _names().isdisjoint(re.findall(r"\b[a-zA-Z_]\w*(?=\()", text))
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Return the names of the functions of headers; those for floats end with f."""
+    heads = re.findall(r"^(?:INLINE|HELPER|RARE) .*?(?:\bF\((\w+)\)|(\w+))\(", _functions(), re.M)
+    return frozenset(name for of_kind, own in heads for name in (own, of_kind, of_kind + "f"))
+
+
+def has_text(text: str) -> bool:
+    """Return whether the C of a scalar function is CUDA C as well."""
+    return _LACKING.search(text) is None
+
+
+@cache
+def _functions() -> str:
+    """Return the functions of kernels."""
+    parts = [header(name) for name in _FUNCTIONS]
+    for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
+        macros = {
+            "REAL": kind, "F(name)": name, "C(x)": constant, "EPSILON": epsilon,
+            "SPLITTER": splitter, "SMALL": small,
+        }  # fmt: skip
+        parts += [f"#define {macro} {text}\n" for macro, text in macros.items()]
+        parts.append(header("stable.h"))
+        parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
+    parts += [angle_tables(), *map(header, ("angles.h", "stable_double.h", "scaled_products.h"))]
+    return "\n".join(parts)
+
+
+@cache
+def header(name: str) -> str:
+    """Return the text of a header."""
+    return (files("symcomp.codegen") / name).read_text(encoding="utf-8")

@@ -1,0 +1,103 @@
+"""Divide formulas that reduce over different axes into parts, each of which is one loop nest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from symcomp.codegen.axis_functions import Pattern
+from symcomp.core.record import record
+from symcomp.ops.formula import Formula, Result, Step, folded_axes
+
+
+@record
+class Part:
+    """A formula that computes some values of another one, the whole.
+
+    Attributes
+    ----------
+    formula : Formula
+    patterns : tuple of tuple of bool
+        The patterns of its inputs.
+    inputs, literals, results : tuple of int
+        The values of the whole that they are.
+    """
+
+    formula: Formula
+    patterns: tuple[Pattern, ...]
+    inputs: tuple[int, ...]
+    literals: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+def parts_of(formula: Formula, patterns: Sequence[Pattern]) -> list[Part]:
+    """Return the parts of a formula, in order.
+
+    Each part computes the values that need reductions over its axes. Values that a later part needs
+    are results of the earlier one, except for steps before any reduction: these are computed again.
+    """
+    splitter = _Splitter(formula)
+    every = formula.patterns(patterns)
+    count = max(splitter.phase) + 1
+    return [splitter.part(phase, every) for phase in range(count) if splitter.targets(phase)]
+
+
+class _Splitter:
+    """The part that computes each value."""
+
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+        self.phase = [0] * formula.first_step
+        self.free = [True] * formula.first_step
+        axes: dict[int, tuple[int, ...]] = {}
+        for step in formula.steps:
+            phase = max(self.phase[a] for a in step.arguments)
+            folded = folded_axes(step.function)
+            if folded:
+                while axes.setdefault(phase, folded) != folded:
+                    phase += 1
+            self.phase.append(phase)
+            self.free.append(not folded and all(self.free[a] for a in step.arguments))
+        self.shown = {result.value for result in formula.results}
+        self.crossing = {
+            a
+            for number, step in enumerate(formula.steps, formula.first_step)
+            for a in step.arguments
+            if a >= formula.first_step and not self.free[a] and self.phase[a] < self.phase[number]
+        }
+
+    def targets(self, phase: int) -> list[int]:
+        """Return the results of a part: results of the whole, and values that later parts need."""
+        return [v for v in sorted(self.shown | self.crossing) if self.phase[v] == phase]
+
+    def part(self, phase: int, patterns: Sequence[Pattern]) -> Part:
+        formula, first = self.formula, self.formula.first_step
+        targets = self.targets(phase)
+        needed, waiting = set(), [*targets]
+        while waiting:
+            value = waiting.pop()
+            if value not in needed:
+                needed.add(value)
+                if self._is_computed(value, phase):
+                    waiting += formula.steps[value - first].arguments
+        steps = [v for v in sorted(needed) if self._is_computed(v, phase)]
+        literals = [v for v in sorted(needed) if len(formula.inputs) <= v < first]
+        inputs = [v for v in sorted(needed) if v not in steps and v not in literals]
+        number = {v: i for i, v in enumerate((*inputs, *literals, *steps))}
+        copied = []
+        for v in steps:
+            step = formula.steps[v - first]
+            copied.append(Step(step.function, tuple(number[a] for a in step.arguments), step.dtype))
+        own = Formula(
+            tuple(formula.dtypes[v] for v in inputs),
+            tuple(formula.literals[v - len(formula.inputs)] for v in literals),
+            tuple(copied),
+            tuple(Result(number[v]) for v in targets),
+        )
+        shapes = tuple(patterns[v] for v in inputs)
+        return Part(own, shapes, tuple(inputs), tuple(literals), tuple(targets))
+
+    def _is_computed(self, value: int, phase: int) -> bool:
+        if value < self.formula.first_step:
+            return False
+        again = self.free[value] and value not in self.shown
+        return self.phase[value] == phase or again

@@ -1,0 +1,201 @@
+/* Logarithms of products along axes, and of sums of exponentials of doubles, with a second pass
+   in the wider type for slices where large parts cancel. Each is a kernel of its own. */
+
+enum log_of { LOG_SUM, LOG_MEAN, LOG_WEIGHTED, LOG_PROD };
+enum { EXP_LANES = 16, EXP_BLOCK = 256 };
+static const double LARGEST_DOUBLE = 0x1.fffffffffffffp1023;
+
+/* Add a number to a total; its rounding error is added to `e`. */
+INLINE void keep_sum(double x, double *t, double *e)
+{
+    double s = *t + x;
+    *e += sum_error(*t, x, s);
+    *t = s;
+}
+
+/* The term of an element: 0 for the largest of a sum, which is counted separately. */
+INLINE double log_term(enum log_of kind, double x, double w, double top)
+{
+    if (kind == LOG_WEIGHTED)
+        return w == 0 ? x * 0 : w * r_exp_of_sum(x, -top);
+    return kind == LOG_SUM && x == top ? 0 : r_exp_of_sum(x, -top);
+}
+
+INLINE double log_terms(enum log_of kind, int64_t n, const double *x, const double *w, double top)
+{
+    double t = 0, e = 0;
+    for (int64_t first = 0; first < n; first += EXP_BLOCK) {
+        int64_t last = n - first < EXP_BLOCK ? n : first + EXP_BLOCK, i = first;
+        double part[EXP_LANES] = {0};
+        for (; i + EXP_LANES <= last; i += EXP_LANES)
+#pragma omp simd
+            for (int k = 0; k < EXP_LANES; k++)
+                part[k] += log_term(kind, x[i + k], w[i + k], top);
+        for (int k = 0; i < last; i++, k++)
+            part[k] += log_term(kind, x[i], w[i], top);
+        for (int half = EXP_LANES / 2; half; half /= 2)
+            for (int k = 0; k < half; k++)
+                part[k] += part[half + k];
+        keep_sum(part[0], &t, &e);
+    }
+    return t + e;
+}
+
+/* The largest element, NaN if there is one; with weights, among elements with a weight other
+   than 0. */
+INLINE double log_top(int64_t n, const double *x, const double *w, int weighted)
+{
+    double top = -INFINITY;
+    for (int64_t i = 0; i < n; i++)
+        if ((!weighted || w[i] != 0) && !(x[i] <= top))
+            top = x[i] != x[i] || top != top ? NAN : x[i];
+    return top;
+}
+
+static double log_of_mean(int64_t n, const double *x, double top, double total)
+{
+    double mean = total / (double)n, near = 0, e = 0;
+    if (mean < 0.5)
+        return log(mean);
+    for (int64_t i = 0; i < n; i++)
+        keep_sum(expm1(x[i] - top), &near, &e);
+    return log1p((near + e) / (double)n);
+}
+
+/* The same in the wider type; `top` is finite. */
+static double log_wide(enum log_of kind, int64_t n, const double *x, const double *w, double top)
+{
+    long double total = 0, near = 0, y = (long double)top;
+    int64_t at_top = 0;
+    for (int64_t i = 0; i < n; i++) {
+        long double d = (long double)x[i] - y;
+        if (kind == LOG_WEIGHTED)
+            total += w[i] == 0 ? (long double)x[i] * 0 : (long double)w[i] * expl(d);
+        else if (kind == LOG_SUM && d == 0)
+            at_top++;
+        else
+            total += expl(d);
+        if (kind == LOG_MEAN)
+            near += expm1l(d);
+    }
+    if (kind == LOG_WEIGHTED)
+        return (double)(y + logl(total));
+    if (kind == LOG_SUM)
+        return (double)(y + log1pl(total + (long double)(at_top - 1)));
+    total /= (long double)n;
+    return (double)(y + (total < 0.5L ? logl(total) : log1pl(near / (long double)n)));
+}
+
+static double log_of_line(enum log_of kind, int64_t n, const double *x, const double *w)
+{
+    double top = log_top(n, x, w, kind == LOG_WEIGHTED), first = top, z;
+    int finite = isfinite(top);
+    /* Beside an infinity, exponentials of finite elements are finite, however large. */
+    top = top > LARGEST_DOUBLE ? LARGEST_DOUBLE : top < -LARGEST_DOUBLE ? -LARGEST_DOUBLE : top;
+    /* Without a finite largest element, none is counted separately. */
+    double total = log_terms(finite || kind != LOG_SUM ? kind : LOG_MEAN, n, x, w, top);
+    if (kind == LOG_WEIGHTED) {
+        z = top + log(total);
+        first = log_top(n, x, w, 0);
+    } else if (!finite) {
+        return first != first ? NAN : log(kind == LOG_MEAN ? total / (double)n : total);
+    } else if (kind == LOG_MEAN) {
+        z = top + log_of_mean(n, x, top, total);
+    } else {
+        int64_t at_top = 0;
+        for (int64_t i = 0; i < n; i++)
+            at_top += x[i] == top;
+        z = top + log1p(total + (double)(at_top - 1));
+    }
+    first = isfinite(first) ? first : 0;
+    double parts = fabs(first) > fabs(z - first) ? fabs(first) : fabs(z - first);
+    return finite && fabs(z) < parts / 2 ? log_wide(kind, n, x, w, top) : z;
+}
+
+/* Mantissas with their rounding errors, and exponents: nothing leaves the range, and nothing
+   cancels where the product is near 1. */
+static double log_of_product(int64_t n, const double *x)
+{
+    double high = 1, low = 0;
+    int64_t power = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int mine, both;
+        double m = frexp(x[i], &mine), p = high * m, e = product_error(high, m, p) + low * m;
+        high = frexp(p, &both);
+        low = ldexp(e, -both);
+        power += mine + both;
+    }
+    if (!isfinite(high) || high == 0)
+        return log(high);
+    if (high < 0.70710678118654752440) {
+        high *= 2;
+        low *= 2;
+        power--;
+    }
+    if (power == 0 && high > 0)
+        return log1p((high - 1) + low);
+    return (double)power * LN2_HIGH + (log(high) + (low / high + (double)power * LN2_LOW));
+}
+
+/* A slice: in place if its elements are contiguous, else a copy in `to`. */
+static const double *log_line(int size, int rank, const uint8_t *reduced, const int64_t *shape,
+                              const int64_t *strides, const char *from, double *to)
+{
+    int inner = -1, several = 0;
+    for (int a = 0; a < rank; a++)
+        if (reduced[a] && shape[a] != 1) {
+            several |= inner >= 0;
+            inner = a;
+        }
+    if (size == 8 && !several && (inner < 0 || strides[inner] == size))
+        return (const double *)from;
+    int64_t index[rank], count = 1;
+    for (int a = 0; a < rank; a++) {
+        count *= reduced[a] ? shape[a] : 1;
+        index[a] = 0;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = size == 8 ? *(const double *)from : *(const float *)from;
+        from = next_element(rank, reduced, 1, shape, strides, index, from);
+    }
+    return to;
+}
+
+/* All slices; returns 1 if memory is short. */
+static int log_lines(enum log_of kind, int size, int rank, const uint8_t *reduced,
+                     char *const *data, const int64_t *shape, const int64_t *strides)
+{
+    int arrays = kind == LOG_WEIGHTED ? 3 : 2;
+    int64_t n = 1, lines = 1, index[rank];
+    for (int a = 0; a < rank; a++) {
+        *(reduced[a] ? &n : &lines) *= shape[a];
+        index[a] = 0;
+    }
+    double *buffer = (double *)malloc((size_t)(2 * n + 1) * sizeof *buffer);
+    if (!buffer)
+        return 1;
+    char *at[3] = {data[0], data[1], data[arrays - 1]};
+    for (int64_t line = 0; line < lines; line++) {
+        const double *x = log_line(size, rank, reduced, shape, strides, at[0], buffer), *w = x;
+        if (kind == LOG_WEIGHTED)
+            w = log_line(size, rank, reduced, shape, strides + rank, at[1], buffer + n);
+        double z = kind == LOG_PROD ? log_of_product(n, x) : log_of_line(kind, n, x, w);
+        if (size == 8)
+            *(double *)at[arrays - 1] = z;
+        else
+            *(float *)at[arrays - 1] = (float)z;
+        for (int a = rank - 1; a >= 0; a--) {
+            if (reduced[a])
+                continue;
+            index[a]++;
+            int64_t move = index[a] < shape[a] ? 1 : 1 - shape[a];
+            for (int i = 0; i < arrays; i++)
+                at[i] += strides[i * rank + a] * move;
+            if (move == 1)
+                break;
+            index[a] = 0;
+        }
+    }
+    free(buffer);
+    return 0;
+}

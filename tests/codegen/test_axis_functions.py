@@ -1,0 +1,355 @@
+"""Functions of lines in C give what they give with NumPy."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import mpmath
+import numpy as np
+import pytest
+
+import symcomp.tensor as T
+from symcomp.codegen.kernel import whole_kernel
+from symcomp.ops.elemwise import ROWS
+from symcomp.ops.exact import WIDER
+from symcomp.ops.formula import Formula, Result, Step, folded_axes
+from symcomp.ops.gather_labels import GatherLabels, ScatterLabels, nowhere
+from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.softmax import (
+    LogMeanExp,
+    LogSoftmax,
+    LogSumExp,
+    Softmax,
+    SubtractWeightedMean,
+    WeightedLogSumExp,
+    WeightedSoftmax,
+)
+from symcomp.ops.stable_reduce import LogProd
+from symcomp.tests.codegen.running import addresses, attempt
+
+FLOATS = ("float16", "float32", "float64")
+SHAPES = ((3, 4, 5), (60, 10, 1), (1, 7, 130), (2, 600, 3), (0, 3, 2), (2, 0, 3), (1, 1, 1))
+# Exponentials have errors below 2 ulp; their quotients, of the next binade, twice those of both.
+ULPS = 6
+AXES = ((1,), (0, 2))
+
+
+def formula_of(function, dtypes):
+    """Of one step."""
+    dtype = dtypes[-1] if isinstance(function, ScatterLabels) else dtypes[0]
+    step = Step(function, tuple(range(len(dtypes))), dtype)
+    return Formula(tuple(dtypes), (), (step,), (Result(len(dtypes), folded_axes(function)),))
+
+
+class Compiled:
+    """Formulas with the literals of their kernels, and what runs them."""
+
+    def __init__(self, formulas, patterns):
+        wholes = [whole_kernel(f, p) for f, p in zip(formulas, patterns, strict=True)]
+        assert all(whole is not None for whole in wholes)
+        self.functions = addresses([whole.kernel for whole in wholes])
+        self.formulas = formulas
+        self.literals = [whole.kernel.literals for whole in wholes]
+
+    def attempt(self, i, *values):
+        formula = SimpleNamespace(
+            patterns=self.formulas[i].patterns, results=self.formulas[i].results,
+            dtypes=self.formulas[i].dtypes, literals=self.literals[i],
+        )  # fmt: skip
+        return attempt(self.functions[i], formula, values)
+
+    def __call__(self, i, *values):
+        status, results = self.attempt(i, *values)
+        assert status == 0
+        return results
+
+
+def compiled(formulas):
+    """Kernels that stretch no axis."""
+    return Compiled(formulas, [[(False,) * 3] * len(f.inputs) for f in formulas])
+
+
+def agree(got, want, scale=0, note=""):
+    """NaN and infinity alike, and the rest within some ulps of the larger of it and scale."""
+    assert got.shape == want.shape
+    with np.errstate(all="ignore"):
+        want = want.astype(got.dtype)
+        same = (got == want) | (np.isnan(got) & np.isnan(want))
+        unit = np.spacing(np.maximum(np.abs(want), scale).astype(want.dtype))
+        gap = np.abs(got.astype(np.longdouble) - want) / unit
+        good = same | (np.isfinite(want) & (gap <= ULPS))
+    assert good.all(), (note, got.shape, got[~good][:5], want[~good][:5], gap[~good][:5])
+
+
+def wide(function, *values):
+    """Return the function's value in the next wider type."""
+    with np.errstate(all="ignore"):
+        return function.perform(*(v.astype(WIDER[v.dtype.name]) for v in values))
+
+
+def lines_of(shape, dtype, rng, special=False):
+    x = (4 * rng.standard_normal(shape)).astype(dtype)
+    if special and x.size:
+        at = rng.random(shape)
+        x[at < 0.02] = np.nan
+        x[(at > 0.02) & (at < 0.05)] = np.inf
+        # The exponential of this overflows, also in the dtype that kernels compute in.
+        x[(at > 0.05) & (at < 0.1)] = 750 if dtype == "float64" else 95
+        x[at > 0.6] = -np.inf
+        x[-1:] = -np.inf
+    return x
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("make", [Softmax, LogSoftmax])
+def test_softmax(make, dtype):
+    rng = np.random.default_rng(3)
+    functions = [make(axis) for axis in range(3)]
+    run = compiled([formula_of(f, [dtype]) for f in functions])
+    for shape in SHAPES:
+        for special in (False, True):
+            x = lines_of(shape, dtype, rng, special)
+            for v in (x, np.asfortranarray(x), np.repeat(x, 2, axis=2)[::-1, :, ::2]):
+                for i, function in enumerate(functions):
+                    agree(run(i, v)[0], wide(function, v))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_log_softmax_keeps_digits_where_one_dominates(dtype):
+    x = np.asarray([[[0, -30, -30]], [[100, 99, -1e4]], [[7, 7, -20]], [[3, 3, 3]]], dtype)
+    x[0, 0, 1] = -60
+    (got,) = compiled([formula_of(LogSoftmax(2), [dtype])])(0, x)
+    want = LogSoftmax(2).perform(x)
+    assert got[0, 0, 0] != 0
+    agree(got, want)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_two_lines(dtype):
+    rng = np.random.default_rng(4)
+    functions = [op(axes) for op in (WeightedSoftmax, SubtractWeightedMean) for axes in AXES]
+    functions += [SubtractWeightedMean(axes, transposed=True) for axes in AXES]
+    run = compiled([formula_of(f, [dtype] * 2) for f in functions])
+    for shape in SHAPES:
+        for special in (False, True):
+            x = lines_of(shape, dtype, rng, special)
+            for i, function in enumerate(functions):
+                axes = function.axes
+                w = np.abs(lines_of(shape, dtype, rng))
+                w[rng.random(shape) < 0.2] = 0
+                if isinstance(function, SubtractWeightedMean):
+                    total = w.sum(axis=axes, keepdims=True, dtype="float64")
+                    w = (w / np.where(total == 0, 1, total)).astype(dtype)
+                want = wide(function, x, w)
+                with np.errstate(all="ignore"):
+                    part = np.abs(x) + np.sum(np.abs(x * w), axis=axes, keepdims=True)
+                scale = part if isinstance(function, SubtractWeightedMean) else 0
+                agree(run(i, x, w)[0], want, np.nan_to_num(scale, posinf=0), (function, special))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_centred_where_one_weight_is_nearly_one(dtype):
+    small = np.asarray(1e-12, dtype)
+    w = np.asarray([[[1 - small, small / 2, small / 2]]], dtype)
+    x = np.asarray([[[3, 5, -4]]], dtype)
+    functions = [SubtractWeightedMean((2,)), SubtractWeightedMean((2,), transposed=True)]
+    run = compiled([formula_of(f, [dtype] * 2) for f in functions])
+    for i, function in enumerate(functions):
+        agree(run(i, x, w)[0], function.perform(x, w))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_logarithms_of_sums(dtype):
+    rng = np.random.default_rng(5)
+    one = [LogSumExp((1,)), LogSumExp((0, 2)), LogMeanExp((1,)), LogMeanExp((0, 1, 2))]
+    two = [WeightedLogSumExp((1,)), WeightedLogSumExp((0, 2))]
+    run = compiled(
+        [*(formula_of(f, [dtype]) for f in one), *(formula_of(f, [dtype] * 2) for f in two)]
+    )
+    for shape in SHAPES:
+        for special in (False, True):
+            x, w = lines_of(shape, dtype, rng, special), np.abs(lines_of(shape, dtype, rng))
+            w[rng.random(shape) < 0.2] = 0
+            for i, function in enumerate((*one, *two)):
+                values = (x, w) if function in two else (x,)
+                turned = tuple(np.repeat(v, 2, axis=2)[::-1, :, ::2] for v in values)
+                for given in (values, turned, tuple(map(np.asfortranarray, values))):
+                    # In the widest type it computes such lines again itself.
+                    reference = function.perform if dtype == "float64" else partial(wide, function)
+                    scale = dtype == "float64"
+                    agree(run(i, *given)[0], reference(*given), scale, (function, special))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logarithms_of_sums_where_parts_cancel(dtype):
+    x = np.log(np.asarray([[[0.25, 0.5, 0.25], [1e-9, 0.3, 0.7 + 1e-9]]])).astype(dtype)
+    for function in (LogSumExp((2,)), WeightedLogSumExp((2,))):
+        values = (x,) if isinstance(function, LogSumExp) else (x, np.ones_like(x))
+        (got,) = compiled([formula_of(function, [dtype] * len(values))])(0, *values)
+        with mpmath.workdps(50):
+            want = [
+                mpmath.log(sum(mpmath.exp(mpmath.mpf(float(v))) for v in line)) for line in x[0]
+            ]
+            for z, exact in zip(got[0], want, strict=True):
+                # The wider type has 64 bits at least.
+                assert abs(float(z) - exact) <= 2e-19 * 20 + np.finfo(dtype).eps * abs(exact)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logarithms_of_products(dtype):
+    rng = np.random.default_rng(8)
+    functions = [LogProd((1,)), LogProd((0, 2)), LogProd((0, 1, 2))]
+    run = compiled([formula_of(f, [dtype]) for f in functions])
+    for shape in SHAPES:
+        for special in (False, True):
+            x = lines_of(shape, dtype, rng, special)
+            x = x if special else np.exp(x)
+            for i, function in enumerate(functions):
+                for v in (x, np.asfortranarray(x), np.repeat(x, 2, axis=2)[::-1, :, ::2]):
+                    agree(run(i, v)[0], function.perform(v), 1, (function, special))
+    ends = np.asarray([[[np.inf, 2], [-0.0, 2], [-np.inf, -1], [np.inf, 0], [1e-300, 1e300]]])
+    (got,) = compiled([formula_of(LogProd((2,)), ["float64"])])(0, ends)
+    np.testing.assert_array_equal(got, LogProd((2,)).perform(ends))
+
+
+INDICES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+
+CASES = [("float64", 1, INDICES), ("float32", 0, ("int32",)), ("float32", 2, ("int32",))]
+CASES += [(dtype, 1, ("int64",)) for dtype in ("bool", "int8", "uint16", "int64", "float16")]
+
+
+@pytest.mark.parametrize(("dtype", "axis", "indices"), CASES)
+def test_pick_and_put(dtype, axis, indices):
+    rng = np.random.default_rng(6)
+    pick, put = GatherLabels((axis,)), ScatterLabels((axis,))
+    stretched = tuple(a == axis for a in range(3))
+    x_pattern = (False,) * 3
+    run = Compiled(
+        [
+            *(formula_of(pick, [dtype, index]) for index in indices),
+            *(formula_of(put, [dtype, index, dtype]) for index in indices),
+        ],
+        [[x_pattern, stretched]] * len(indices)
+        + [[x_pattern, stretched, stretched]] * len(indices),
+    )
+    for shape in ((3, 4, 5), (2, 100, 2), (0, 3, 2), (1, 1, 1)):
+        x = lines_of(shape, dtype, rng, special=np.dtype(dtype).kind == "f")
+        below = tuple(1 if a == axis else n for a, n in enumerate(shape))
+        for i, kind in enumerate(indices):
+            n = shape[axis]
+            low = -n if np.dtype(kind).kind == "i" else 0
+            index = rng.integers(low, max(n, low + 1), below).astype(kind)
+            y = lines_of(below, dtype, rng)
+            bad = n == 0 and index.size > 0
+            for k, values in ((i, (x, index)), (i + len(indices), (x, index, y))):
+                status, got = run.attempt(k, *values)
+                assert status == int(bad)
+                if not bad:
+                    function = pick if k == i else put
+                    np.testing.assert_array_equal(got[0], function.perform(*values))
+            for wrong in (n, n + 2, *((-n - 1,) if low else ())):
+                if index.size:
+                    index = index.copy()
+                    index.flat[-1] = wrong
+                    assert run.attempt(i, x, index)[0] == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradient_of_cross_entropy(dtype):
+    """A softmax minus one of the classes, where a chance is nearly 1 too; rows without a class."""
+    steps = (
+        Step(Softmax(1), (0,), dtype),
+        Step(ScatterLabels((1,)), (0, 1, 2), dtype),
+        Step(SubtractWeightedMean((1,), transposed=True), (4, 3), dtype),
+    )
+    formula = Formula((dtype, "int32", dtype), (), steps, (Result(5),))
+    run = Compiled([formula], [[(False, False), (False, True), (False, True)]])
+    rng = np.random.default_rng(2)
+    for shape in ((50, 10), (300, 3), (2, 1000), (5, 1), (0, 4)):
+        x = lines_of(shape, dtype, rng)
+        index = rng.integers(-shape[1], shape[1], (shape[0], 1)).astype("int32")
+        x[::3, 0] = 30
+        if shape[1] > 1:
+            x[1::7], x[2::7, -1], x[4::7, 1] = -np.inf, np.inf, np.nan
+        index[::5] = nowhere("int32")
+        c = lines_of((shape[0], 1), dtype, rng)
+        with np.errstate(all="ignore"):
+            w = Softmax(1).perform(x.astype(WIDER[dtype]))
+            put = ScatterLabels((1,)).perform(x, index, c)
+            want = SubtractWeightedMean((1,), transposed=True).perform(put.astype(w.dtype), w)
+        agree(run(0, x, index, c)[0], want)
+
+
+def test_positions_that_are_computed_have_no_kernel():
+    x, index = T.fmatrix("x"), T.icol("index")
+    node = GatherLabels((1,))(x, index).owner
+    step = Step(ROWS["neg"](), (1,), "int32")
+    formula = Formula(
+        ("float32", "int32"), (), (step, Step(node.op, (0, 2), "float32")), (Result(3, (1,)),)
+    )
+    assert whole_kernel(formula, [(False, False), (False, True)]) is None
+
+
+def test_lines_of_stretched_values_have_no_kernel():
+    steps = (Step(Softmax(1), (0,), "float32"), Step(ROWS["add"](), (1, 2), "float32"))
+    formula = Formula(("float32", "float32"), (), steps, (Result(3),))
+    assert whole_kernel(formula, [(False, True), (False, False)]) is None
+    assert whole_kernel(formula, [(True, False), (False, False)]) is not None
+
+
+def test_results_that_must_not_be_inputs():
+    """Results that are written before an input is read for the last time."""
+    steps = (
+        Step(ROWS["exp"](), (0,), "float64"),
+        Step(Reduce(REDUCTIONS["max"], (1,)), (2,), "float64"),
+        Step(ROWS["neg"](), (2,), "float64"),
+        Step(ROWS["mul"](), (1, 3), "float64"),
+    )
+    formula = Formula(("float64",) * 2, (), steps, (Result(4), Result(5)))
+    whole = whole_kernel(formula, [(False, False)] * 2)
+    assert whole.apart == {(0, 1)}
+    # Here the exponentials wait in the array of the second result.
+    steps = (
+        *steps[:2],
+        Step(ROWS["mul"](), (2, 3), "float64"),
+        Step(ROWS["add"](), (1, 4), "float64"),
+    )
+    formula = Formula(("float64",) * 2, (), steps, (Result(5),))
+    whole = whole_kernel(formula, [(False, False)] * 2)
+    assert whole.apart == {(0, 1)}
+    x, y = np.random.default_rng(1).standard_normal((2, 4, 5))
+    run = Compiled([formula], [[(False, False)] * 2])
+    agree(run(0, x, y)[0], y + np.exp(x) * np.exp(x).max(axis=1, keepdims=True))
+
+
+def test_layouts_of_lines_and_positions():
+    rng = np.random.default_rng(9)
+    steps = (
+        Step(LogSoftmax(1), (0,), "float64"),
+        Step(GatherLabels((1,)), (3, 1), "float64"),
+        Step(ScatterLabels((1,)), (0, 1, 4), "float64"),
+        Step(SubtractWeightedMean((1,), transposed=True), (5, 2), "float64"),
+        Step(Reduce(REDUCTIONS["sum"], (0, 2)), (6,), "float64"),
+        Step(ROWS["mul"](), (7, 5), "float64"),
+    )
+    results = (Result(4, (1,)), Result(6), Result(7, (0, 2)), Result(8))
+    formula = Formula(("float64", "int64", "float64"), (), steps, results)
+    run = Compiled([formula], [[(False,) * 3, (False, True, False), (False,) * 3]])
+    for shape in ((4, 6, 5), (40, 3, 2), (2, 700, 3)):
+        x, y = rng.standard_normal((2, *shape))
+        w = Softmax(1).perform(y)
+        index = rng.integers(-shape[1], shape[1], (shape[0], 1, shape[2]))
+        put = ScatterLabels((1,)).perform(
+            x, index, GatherLabels((1,)).perform(LogSoftmax(1).perform(x), index)[:, None]
+        )
+        centred = SubtractWeightedMean((1,), transposed=True).perform(put, w)
+        total = centred.sum(axis=(0, 2))
+        want = [put.sum(axis=1), centred, total, put * total[:, None]]
+        for turn in (
+            np.asarray,
+            np.asfortranarray,
+            lambda v: np.repeat(v[::-1], 2, 2)[::-1, :, ::2],
+        ):
+            got = run(0, turn(x), turn(index), turn(w))
+            for a, b in zip(got, want, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)

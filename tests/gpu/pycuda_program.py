@@ -1,0 +1,94 @@
+"""A program that uses a card by PyCUDA; ``test_pycuda.py`` runs it over a driver without one.
+
+Usage: python pycuda_program.py DIRECTORY, for compiled kernels.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.config import config
+from symcomp.gpu import DeviceUnavailable, device_names, driver_of, memory_info, to_gpu
+from symcomp.gpu.driver import compiler
+from symcomp.gpu.driver.emulator import FLAGS
+from symcomp.tests.gpu.running import assert_close
+from symcomp.tests.gpu.test_functions import network
+
+KERNEL = re.compile(r'^extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(', re.M)
+
+
+class HostCompiler:
+    """Compiles kernels for the driver of the test."""
+
+    version = "host"
+
+    def compile(self, source: str, arch: str) -> bytes:
+        header = (files("symcomp.gpu.driver") / "cuemu.h").read_text(encoding="utf-8")
+        exports = [f"CUEMU_EXPORT({name})" for name in KERNEL.findall(source)]
+        to = Path(sys.argv[1]) / f"{exports[0][13:-1]}.library"
+        text = "\n".join([header, source, *exports, ""])
+        command = ["gcc", *FLAGS, "-O0", "-", "-o", str(to), "-lm"]
+        subprocess.run(command, input=text, text=True, check=True)
+        return to.read_bytes()
+
+
+def train() -> None:
+    """Train on the processor and on the card."""
+    x, y, loss, updates, params, batch = network()
+    f = symcomp.function([x, y], loss, updates=updates)
+    with config.change_flags(device="cuda"):
+        x, y, loss, updates, moved, batch = network()
+        g = symcomp.function([x, y], loss, updates=updates)
+    for _ in range(4):
+        assert_close(g(*batch), f(*batch), 16)
+    for p, q in zip(params, moved, strict=True):
+        assert_close(q.get_value(), p.get_value(), 16)
+    counters = driver_of("cuda0").counters
+    counters.clear()
+    for _ in range(5):
+        g(*batch)
+    assert (counters.allocations, counters.waits, counters.compiled) == (0, 5, 0), counters
+
+
+def fail_and_go_on() -> None:
+    """Meet an error that arrives late; use several threads, and a fork."""
+    m, i = T.fmatrix("m"), T.lvector("i")
+    with config.change_flags(device="cuda"):
+        f = symcomp.function([m, i], to_gpu((m * 2)[i], "cuda"))
+    late = f(np.ones((3, 2), "float32"), [5])
+    try:
+        late.get()
+        raise AssertionError("no error arrived")
+    except IndexError as problem:
+        assert "index 5 is out of range" in str(problem)
+    values = [np.full((3, 2), k, "float32") for k in range(6)]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda value: float(f(value, [1]).get().sum()), values))
+    assert found == [4.0 * k for k in range(6)]
+    assert late.__cuda_array_interface__["shape"] == (1, 2)
+    child = os.fork()
+    if child == 0:
+        try:
+            driver_of("cuda0")
+        except DeviceUnavailable:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+if __name__ == "__main__":
+    compiler.find_compiler = HostCompiler  # type: ignore[assignment]
+    config.compiledir = sys.argv[1]
+    assert device_names() == ["cuda0", "emu"]
+    assert memory_info("cuda").total > 0
+    train()
+    fail_and_go_on()
+    print("done")

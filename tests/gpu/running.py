@@ -1,0 +1,98 @@
+"""Expressions computed on the emulator, in several orders of threads, beside the processor."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import symcomp
+from symcomp.config import config
+from symcomp.core.walk import toposort
+from symcomp.gpu.driver.devices import driver_of
+from symcomp.gpu.driver.emulator import ORDERS, Emulator
+from symcomp.gpu.region import DeviceGraph
+
+#: The device that is tested: the emulator, or a card (`make gpu`).
+DEVICE = os.environ.get("SYMCOMP_TEST_DEVICE", "emu")
+# Rounding errors that algorithms with other orders of additions may differ by, in units.
+UNITS = 64
+
+
+def ops_on_device(f: Any) -> list[str]:
+    """Return the names of the ops in the regions of a function."""
+    return [
+        str(node.op)
+        for region in f.maker.fgraph.toposort()
+        if isinstance(region.op, DeviceGraph)
+        for node in toposort(region.op.graph.outputs)
+    ]
+
+
+def ops_on_host(f: Any) -> list[str]:
+    """Return the names of the other ops, but for copies."""
+    names = [str(node.op) for node in f.maker.fgraph.toposort()]
+    return [n for n in names if not n.startswith(("DeviceGraph", "ToDevice", "ToHost"))]
+
+
+def compile_both(inputs: Sequence[Any], outputs: Any, **options: Any) -> tuple[Any, Any]:
+    """Compile for the processor and for the emulator."""
+    plain = symcomp.function(inputs, outputs, **options)
+    with config.change_flags(device=DEVICE):
+        moved = symcomp.function(inputs, outputs, **options)
+    assert ops_on_device(moved)
+    return plain, moved
+
+
+def check(
+    inputs: Sequence[Any],
+    outputs: Any,
+    values: Sequence[Any],
+    units: float = UNITS,
+    orders: Sequence[int] = ORDERS,
+    on_host: bool = False,
+) -> Any:
+    """Compare both, relative to the largest element; return the function on the emulator.
+
+    Parameters
+    ----------
+    units : float
+        How many units of the dtype results may differ by; 0: not at all.
+    on_host : bool
+        Whether some of it may stay on the host.
+    """
+    plain, moved = compile_both(inputs, outputs)
+    assert on_host or not ops_on_host(moved), ops_on_host(moved)
+    driver = driver_of(DEVICE)
+    if not isinstance(driver, Emulator):
+        orders = [0, 0]
+    wanted = plain(*values)
+    wanted = wanted if isinstance(wanted, list) else [wanted]
+    first = None
+    for order in orders:
+        if isinstance(driver, Emulator):
+            driver.order = order
+        found = moved(*values)
+        found = found if isinstance(found, list) else [found]
+        for one, other in zip(found, wanted, strict=True):
+            assert_close(one, other, units)
+        # The order of threads changes no bits.
+        assert first is None or all(map(_same, first, found))
+        first = found
+    return moved
+
+
+def _same(x: Any, y: Any) -> bool:
+    return x.tobytes() == y.tobytes()
+
+
+def assert_close(found: Any, wanted: Any, units: float) -> None:
+    """Compare two arrays, whose dtypes and shapes must be equal."""
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    if found.dtype.kind not in "fc" or not units:
+        np.testing.assert_array_equal(found, wanted)
+        return
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    scale = float(finite.max()) if finite.size else 0.0
+    bound = units * float(np.finfo(found.dtype).eps)
+    np.testing.assert_allclose(found, wanted, rtol=bound, atol=bound * scale)

@@ -1,0 +1,166 @@
+"""Kernels as NVIDIA's compilers see them: no warnings, no spills, no double in float kernels.
+
+Nothing is run. Without nvcc and NVRTC these tests are skipped. ``make gpu-emu`` compiles for all
+architectures.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.codegen.cuda.text import CudaKernel, file_of
+from symcomp.codegen.driver import CompilerError
+from symcomp.config import config
+from symcomp.core.tensor import TensorType
+from symcomp.gpu.driver import compiler
+from symcomp.gpu.driver.devices import set_driver
+from symcomp.gpu.driver.emulator import Emulator
+from symcomp.gpu.driver.interface import Counters, Launch, Memory
+
+ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+IS_LONG = bool(os.environ.get("SYMCOMP_ALL_ARCHS"))
+ARCHS = ALL if IS_LONG else ("sm_90",)
+DTYPES = ("float16", "float32", "float64") if IS_LONG else ("float32",)
+FRAMES = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores")
+
+
+class Recorder(Emulator):
+    """Notes which kernels functions need; runs none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wanted: dict[str, CudaKernel] = {}
+
+    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, Any]:
+        self.wanted.update((kernel.name, kernel) for kernel in wanted)
+        return dict.fromkeys((kernel.name for kernel in wanted), 0)
+
+    def launch(self, launch: Launch, uses: Sequence[Memory], parameters: bytearray) -> None:
+        assert len(parameters) <= 4096
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    driver = Recorder()
+    before = set_driver("emu", driver)
+    with config.change_flags(device="emu"):
+        yield driver
+    set_driver("emu", before)
+
+
+def record(inputs: Sequence[Any], outputs: Sequence[Any], *values: Any) -> None:
+    """Compile and call a function."""
+    found = [symcomp.gpu.to_gpu(z, "emu") for z in outputs]
+    symcomp.function(inputs, found)(*values)
+
+
+def record_samples(dtype: str) -> None:
+    """Call functions that need kernels of all kinds."""
+    kind = TensorType(dtype, (None, None))
+    x, y, i, j = kind("x"), kind("y"), T.lvector("i"), T.ivector("j")
+    a, at = np.ones((40, 70), dtype), np.zeros(40, "int64")
+    t = T.tanh(x * y) + T.exp(x)
+    record([x, y], [t, t + y[0], t.T * 2, T.switch(x > y, x, -y), T.nnet.sigmoid(x)], a, a)
+    record([x], [T.sqrt(T.abs(x)), T.log1p(x), T.floor(x), T.clip(x, 0, 1), x // 2, x % 3], a)
+    record([x], [(x * 2).sum(), (x * 2).sum(0), (x * 2).max(1), x.prod(1)], a)
+    record([x], [(x * 2).sum(1), (x * 2).max(1)], np.ones((2, 9000), dtype))
+    record(
+        [x, j],
+        [T.nnet.softmax(x), T.log(T.nnet.softmax(x))[T.arange(40), j]],
+        a,
+        at.astype("int32"),
+    )
+    record([x, y], [T.dot(x, y.T), T.dot(x.T, y) * 2 + x[:1].sum()], a, a)
+    record(
+        [x, i], [(x * 2)[i], T.inc_subtensor((x * 2)[i], x), T.set_subtensor((x * 2)[i], x)], a, at
+    )
+    record([x, y], [T.join(0, x * 2, y), T.set_subtensor((x * 2)[::2, 1:], 0)], a, a)
+
+
+def compiled(kernels: Sequence[CudaKernel], arch: str) -> str:
+    """Compile kernels together; return what nvcc says."""
+    nvcc = compiler.find_nvcc()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    flags = ("-Werror", "all-warnings", "-Xptxas", "-v,-warn-spills,-warn-lmem-usage")
+    nvcc.compile(file_of([kernel.text for kernel in kernels]), arch, *flags)
+    return nvcc.said
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nvcc(recorder: Recorder, arch: str, dtype: str) -> None:
+    record_samples(dtype)
+    assert len(recorder.wanted) > 20
+    said = compiled([*recorder.wanted.values()], arch)
+    frames = FRAMES.findall(said)
+    assert len(frames) >= len(recorder.wanted)
+    assert all(frame == ("0", "0") for frame in frames), said
+
+
+def test_float_kernels_have_no_double_arithmetic(recorder: Recorder) -> None:
+    record_samples("float32")
+    nvcc = compiler.find_nvcc()
+    if nvcc is None:
+        pytest.skip("there is no nvcc")
+    texts = [kernel.text for kernel in recorder.wanted.values() if "double" not in kernel.text]
+    assert len(texts) > 20
+    ptx = nvcc.compile(file_of(texts), "sm_90", "-ptx").decode()
+    bodies = ptx.split(".visible .entry")[1:]
+    assert len(bodies) == len(texts)
+    assert not [body[:40] for body in bodies if ".f64" in body]
+
+
+def test_nvrtc(recorder: Recorder) -> None:
+    nvrtc = compiler.find_nvrtc()
+    if nvrtc is None:
+        pytest.skip("there is no NVRTC")
+    record_samples("float32")
+    for kernel in recorder.wanted.values():
+        assert nvrtc.compile(file_of([kernel.text]), "sm_90")[:4] == b"\x7fELF"
+    with pytest.raises(CompilerError, match="refused a kernel for sm_90"):
+        nvrtc.compile("__global__ void f() { nonsense; }", "sm_90")
+
+
+class Pretender:
+    """A compiler whose cubins are the sources."""
+
+    version = "pretended 1.0"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def compile(self, source: str, arch: str) -> bytes:
+        self.calls += 1
+        return f"{arch} {source}".encode()
+
+
+def test_cubins_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    pretended, counters = Pretender(), Counters()
+    monkeypatch.setattr(compiler, "find_compiler", lambda: pretended)
+    with config.change_flags(compiledir=str(tmp_path)):
+        for _ in range(2):
+            assert compiler.cubin("source", "sm_90", counters) == b"sm_90 source"
+        assert compiler.cubins(["source", "other"], "sm_90", counters)[1] == b"sm_90 other"
+        assert pretended.calls == counters.compiled == 2
+        compiler.cubin("source", "sm_80", counters)
+        pretended.version = "pretended 1.1"
+        compiler.cubin("source", "sm_90", counters)
+        assert pretended.calls == 4
+        for path in tmp_path.iterdir():  # a damaged entry is not used
+            path.write_bytes(b"damaged" + path.read_bytes())
+        compiler.cubin("source", "sm_90", counters)
+        assert pretended.calls == 5
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "find_nvrtc", lambda: None)
+    monkeypatch.setattr(compiler, "find_nvcc", lambda: None)
+    with pytest.raises(symcomp.gpu.DeviceUnavailable, match=r"pip install symcomp\[cuda\]"):
+        compiler.find_compiler()

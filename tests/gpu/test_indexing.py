@@ -1,0 +1,192 @@
+"""Parts of arrays read and written, joins, shapes and products on the emulator."""
+
+import numpy as np
+import pytest
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.config import config
+from symcomp.gpu import to_gpu
+from symcomp.gpu.driver.emulator import Emulator
+from symcomp.tests.gpu.running import DEVICE, check
+
+RNG = np.random.default_rng(0)
+
+
+def floats(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def test_views(emu: Emulator) -> None:
+    x = T.ftensor3("x")
+    t = x * 2
+    z = [
+        t[1],
+        t[:, -1, None],
+        t[::-1, 1:, ::2] + 1,
+        t.dimshuffle(2, "x", 0, 1),
+        t[..., 0],
+        t[0, 0, 0],
+    ]
+    z += [t.reshape((-1, 2)), t.T.reshape((t.shape[0], -1)), T.diagonal(t[0]), t.flatten()]
+    check([x], z, [floats(3, 4, 5)], 0, orders=[0])
+
+
+def test_symbolic_bounds(emu: Emulator) -> None:
+    x, i, j = T.fmatrix("x"), T.lscalar("i"), T.lscalar("j")
+    f = check([x, i, j], (x * 2)[i:j].sum(axis=1), [floats(6, 3), 1, 4], 4, orders=[0])
+    for bounds in ((0, 6), (2, 2), (-2, 100)):
+        value = floats(6, 3)
+        np.testing.assert_allclose(
+            f(value, *bounds), (value * 2)[slice(*bounds)].sum(axis=1), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_an_index_out_of_range(emu: Emulator) -> None:
+    x, i = T.fmatrix("x"), T.lscalar("i")
+    f = check([x, i], (x * 2)[i] * 3, [floats(6, 3), 1], 0, orders=[0])
+    with pytest.raises(IndexError):
+        f(floats(6, 3), 6)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint16"])
+def test_reading_at_positions(emu: Emulator, dtype: str) -> None:
+    x, i, j = T.ftensor3("x"), T.tensor(dtype, (None,)), T.tensor(dtype, (None, None))
+    t = x * 2
+    z = [t[i], t[:, i], t[j], t[:, :, j], t[i, i], t[:, i, i], t[i, :, i], t[1:, i, ::-1], t[i, j]]
+    rows = np.array([2, 0, 1, 2, 2], dtype)
+    grid = np.array([[0, 1, 2, 1, 0], [2, 2, 1, 0, 0]], dtype)
+    if dtype.startswith("int"):
+        rows[1], grid[0, 0] = -1, -3
+    check([x, i, j], z, [floats(4, 3, 3), rows, grid], 0)
+
+
+def test_no_positions(emu: Emulator) -> None:
+    x, i = T.fmatrix("x"), T.lvector("i")
+    z = [(x * 2)[i], T.inc_subtensor((x * 2)[i], 1), T.set_subtensor((x * 2)[:, i], 3)]
+    check([x, i], z, [floats(4, 3), np.zeros(0, "int64")], 0, orders=[0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+def test_writing_parts(emu: Emulator, dtype: str) -> None:
+    x, y = T.tensor(dtype, (None, None)), T.tensor(dtype, (None,))
+    w = T.fscalar("w")
+    t, u = x + x, y + y
+    z = [
+        T.set_subtensor(t[1], u),
+        T.inc_subtensor(t[:, ::-1], u),
+        T.inc_subtensor(t[1:, 0], t[0, 0]),
+    ]
+    z = [one * w for one in z]
+    a, b = (floats(4, 3) * 9).astype(dtype), (floats(3) * 9).astype(dtype)
+    check([x, y, w], z, [a, b, np.float32(1)], 2, orders=[0], on_host=True)
+
+
+def test_writing_at_positions_that_occur_twice(emu: Emulator) -> None:
+    x, y, i, j = T.fmatrix("x"), T.fmatrix("y"), T.lvector("i"), T.lvector("j")
+    t = x * 2
+    z = [
+        T.inc_subtensor(t[i], y), T.set_subtensor(t[i], y), T.inc_subtensor(t[:, i], y.T),
+        T.inc_subtensor(t[i, j], y[:, 0]), T.set_subtensor(t[i, j], y[:, 1]),
+        T.inc_subtensor(t[i], y[:, :1].sum()), T.inc_subtensor(t[i], y[0]),
+    ]  # fmt: skip
+    rows, columns = RNG.integers(-6, 6, 40), RNG.integers(0, 6, 40)
+    check([x, y, i, j], z, [floats(6, 6), floats(40, 6), rows, columns], 16)
+
+
+def test_the_gradient_of_an_embedding(emu: Emulator) -> None:
+    table, i = T.fmatrix("table"), T.lmatrix("i")
+    loss = T.sqr(T.tanh(table)[i].sum(axis=1)).sum()
+    check([table, i], symcomp.grad(loss, table), [floats(7, 4), RNG.integers(0, 7, (9, 3))], 16)
+
+
+def test_positions_out_of_range(emu: Emulator) -> None:
+    x, i = T.fmatrix("x"), T.lvector("i")
+    with config.change_flags(device=DEVICE):
+        f = symcomp.function([x, i], T.inc_subtensor((x * 2)[i], 1))
+    with pytest.raises(IndexError, match="index 4 is out of range for an axis of length 4"):
+        f(floats(4, 3), [1, 4])
+
+
+def test_joins(emu: Emulator) -> None:
+    x, y = T.fmatrix("x"), T.fmatrix("y")
+    t, u = x * 2, T.exp(y)
+    z = [T.join(0, t, u, t), T.join(1, t.T, u.T), T.stack([t[0], u[0]]), T.concatenate([t, u])[1:]]
+    parts = T.split(T.join(0, t, u), [1, 4], 2, axis=0)
+    check([x, y], [*z, *parts], [floats(3, 4), floats(2, 4)], 2, orders=[0])
+
+
+def test_fills(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    t = x * 2
+    z = [T.zeros_like(t) + t[0], T.alloc(t[0], 3, 4), T.alloc(t[0, 0], 2), T.ones_like(t) * t]
+    check([x], z, [floats(3, 4)], 2, orders=[0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 4), (70, 17, 65), (64, 64, 64), (5, 0, 3)])
+def test_products(emu: Emulator, dtype: str, shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    x, y = T.tensor(dtype, (None, None)), T.tensor(dtype, (None, None))
+    check(
+        [x, y],
+        T.dot(x, y),
+        [floats(m, k, dtype=dtype), floats(k, n, dtype=dtype)],
+        16,
+        on_host=True,
+    )
+
+
+def test_products_of_any_layout(emu: Emulator) -> None:
+    x, y, v = T.fmatrix("x"), T.fmatrix("y"), T.fvector("v")
+    z = [T.dot(x.T, y), T.dot(x, y.T), T.dot(x[::-1], y[:, ::-2].T), T.dot(x, v), T.dot(v, x.T)]
+    z += [T.dot(v, v), T.dot(x.T, x) * 3 + y[0], 2 * T.dot(x, y.T) - y[0, 0]]
+    z[2] = T.dot(x[::-1, ::2], y[:, ::2].T)
+    check([x, y, v], z, [floats(9, 7), floats(9, 7), floats(7)], 16, orders=[0, 1])
+
+
+def test_batches(emu: Emulator) -> None:
+    x, y = T.ftensor3("x"), T.ftensor3("y")
+    z = [
+        T.batched_dot(x, y),
+        T.batched_dot(x * 2, y).sum(axis=0),
+        T.batched_dot(y.dimshuffle(0, 2, 1), y),
+    ]
+    check([x, y], z, [floats(4, 3, 5), floats(4, 5, 6)], 16, orders=[0])
+
+
+def test_scaled_and_added(emu: Emulator) -> None:
+    c, x, y, a = T.fmatrix("c"), T.fmatrix("x"), T.fmatrix("y"), T.fscalar("a")
+    v, w = T.fvector("v"), T.fvector("w")
+    z = [c + a * T.dot(x, y), 2 * c - T.dot(x, y), w * 3 + T.dot(x, v), c + T.outer(w, v)]
+    values = [floats(4, 5), floats(4, 5), floats(5, 5), np.float32(0.3), floats(5), floats(4)]
+    check([c, x, y, a, v, w], z, values, 16, orders=[0])
+
+
+def test_shapes_of_products_that_do_not_fit(emu: Emulator) -> None:
+    x, y = T.fmatrix("x"), T.fmatrix("y")
+    f = check([x, y], T.dot(x, y), [floats(2, 3), floats(3, 2)], 8, orders=[0])
+    with pytest.raises(ValueError, match="do not fit"):
+        f(floats(2, 3), floats(4, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 2)])
+def test_positions_of_extremes(emu: Emulator, dtype: str, axis: object) -> None:
+    x = T.tensor(dtype, (None, None, None))
+    value = (RNG.integers(0, 5, (3, 140, 4))).astype(dtype)
+    if dtype.startswith("float"):
+        value[1, 7, 2] = value[1, 100, 2] = np.nan
+    t = to_gpu(x, DEVICE)
+    check([x], [T.argmax(t, axis), T.argmin(t, axis)], [value], 0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8"])
+def test_cumulative_sums_and_products(emu: Emulator, dtype: str) -> None:
+    x = T.tensor(dtype, (None, None))
+    t = to_gpu(x, DEVICE)
+    z = [T.cumsum(t, axis=0), T.cumsum(t, axis=1)[:, ::-1] * 2, T.cumprod(t, axis=1)]
+    value = (RNG.integers(-2, 3, (7, 9))).astype(dtype)
+    check([x], z, [value], 1, orders=[0])
+    f = check([x], T.cumsum(t, axis=1), [value[:0]], 0, orders=[0])
+    assert f(value[:, :0]).shape == (7, 0)

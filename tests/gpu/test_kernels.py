@@ -1,0 +1,210 @@
+"""Kernels of formulas on the emulator: dtypes, layouts, shapes; reductions and lines."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symcomp.tensor as T
+from symcomp.core.tensor import TensorType
+from symcomp.gpu.array import DeviceArray, to_device
+from symcomp.gpu.driver.emulator import Emulator
+from symcomp.tests.gpu.running import DEVICE, check, ops_on_host
+
+REALS = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "float32", "float64",
+)  # fmt: skip
+FLOATS = ("float16", "float32", "float64")
+
+
+def numbers(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    if np.dtype(dtype).kind in "iu":
+        return rng.integers(0, 100, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def tensor(dtype: str, shape: tuple[int | None, ...], name: str = "x") -> T.TensorVariable:
+    return TensorType(dtype, shape)(name)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_functions_of_elements(emu: Emulator, dtype: str) -> None:
+    x, y = tensor(dtype, (None, None)), tensor(dtype, (None, None), "y")
+    z = [T.tanh(x) * y + T.exp(-(x**2)), T.switch(x > y, x, y / 3), T.log1p(T.sqr(y))]
+    z += [T.sin(x), T.nnet.sigmoid(y), T.nnet.softplus(x), T.erf(x), T.floor(x), T.clip(y, -1, 1)]
+    check([x, y], z, [numbers(dtype, (5, 7)), numbers(dtype, (5, 7), 1)], 4)
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_each_dtype(emu: Emulator, dtype: str) -> None:
+    x, w = tensor(dtype, (None,)), T.fvector("w")
+    z = [T.cast(x, "float32") * w, T.cast(w, dtype), T.cast(T.cast(x, dtype), "float64") + w]
+    if dtype != "bool":
+        z.append(T.maximum(x, x // 2 + 1) * w)
+    values = [numbers(dtype, (300,)), np.abs(numbers("float32", (300,), 1)) * 50]
+    check([x, w], z, values, 0 if dtype != "float16" else 2)
+
+
+def test_broadcasting_and_many_outputs(emu: Emulator) -> None:
+    x, row = T.ftensor3("x"), tensor("float32", (1, None, 1), "row")
+    column, one = tensor("float32", (None, 1, 1), "column"), T.fscalar("one")
+    t = T.exp(x * row)
+    z = [t + column, t * one, row * one, (t - column) * 2]
+    values = [numbers("float32", s, i) for i, s in enumerate([(4, 3, 5), (1, 3, 1), (4, 1, 1), ()])]
+    check([x, row, column, one], z, values, 4)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (255,), (256,), (257,), (100_000,)])
+def test_lengths(emu: Emulator, shape: tuple[int, ...]) -> None:
+    x = T.fvector("x")
+    check([x], [x * 2 + 1, T.exp(x)], [numbers("float32", shape)], 4, orders=[0])
+
+
+layouts = st.tuples(
+    st.lists(st.integers(0, 5), min_size=3, max_size=3), st.permutations(range(3)),
+    st.lists(st.sampled_from([1, -1, 2]), min_size=3, max_size=3), st.booleans(),
+)  # fmt: skip
+
+
+def laid_out(shape, order, steps, stretched, seed=0):
+    """Return an array of this shape whose axes lie in another order, apart, and backwards."""
+    base = numbers("float32", tuple(shape[a] * abs(steps[a]) for a in order), seed)
+    x = base.transpose(np.argsort(order))[tuple(slice(None, None, s) for s in steps)]
+    return np.broadcast_to(x[:1], x.shape) if stretched and shape[0] else x
+
+
+@settings(deadline=None, max_examples=25)
+@given(layouts, layouts)
+def test_strides(one, other) -> None:
+    shape = one[0]
+    x, y = laid_out(*one), laid_out(shape, *other[1:], 1)
+    u, v = T.ftensor3("u"), T.ftensor3("v")
+    t = u - v * 2
+    check([u, v], [t, t.sum(axis=1), t.sum(axis=(0, 2))], [x, y], 8, orders=[0])
+
+
+def test_views_are_passed_as_they_are(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    part = T.tanh(x)[1:, ::-2].T
+    check([x], [part * 2, part.sum(axis=0), part], [numbers("float32", (6, 9))], 4)
+
+
+AXES = [None, 0, 1, 2, (0, 1), (0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_reductions(emu: Emulator, axis: object) -> None:
+    x = T.ftensor3("x")
+    t = x * 2
+    z = [t.sum(axis), t.max(axis), t.min(axis), t.prod(axis), t.mean(axis), T.sqr(t).sum(axis)]
+    check([x], z, [numbers("float32", (3, 40, 4))], 16)
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_sums_of_each_dtype(emu: Emulator, dtype: str) -> None:
+    x, w = tensor(dtype, (None, None)), T.fscalar("w")
+    z = [x.sum(0) * w, x.sum(1) * w, x.max(1) * w, T.any(x, axis=0) * w, T.all(x, axis=1) * w]
+    value = numbers(dtype, (7, 70))
+    check([x, w], z, [value, np.float32(1)], 4, on_host=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((2, 9000), 1), ((9000, 2), 0), ((9000,), 0), ((300, 64), 0), ((3, 70, 90), (1, 2))],
+)
+def test_long_reductions_in_chunks(emu: Emulator, shape, axis) -> None:
+    x = tensor("float32", (None,) * len(shape))
+    f = check([x], [(x * 2).sum(axis), (x * 2).max(axis)], [numbers("float32", shape)], 16)
+    (region,) = [n.op for n in f.maker.fgraph.toposort() if hasattr(n.op, "program")]
+    (plan,) = region.program.plans.values()
+    assert len(plan.calls) >= 2
+
+
+def test_sums_lose_no_digits(emu: Emulator) -> None:
+    x = T.fvector("x")
+    value = np.full(100_000, 0.1, "float32")
+    value[0] = 1e8
+    f = check([x], (x * 1).sum(), [value], 2, orders=[0])
+    exact = value.sum(dtype="float64")
+    assert abs(float(f(value)) - exact) <= np.spacing(np.float32(exact))
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (3, 1000), (40, 3), (2, 9000), (0, 4), (1, 1)])
+def test_lines(emu: Emulator, shape: tuple[int, ...]) -> None:
+    x = T.fmatrix("x")
+    z = [T.nnet.softmax(x * 3), T.nnet.logsoftmax(x), T.log(T.nnet.softmax(x)).sum(axis=1)]
+    check([x], z, [numbers("float32", shape) * 10], 16)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_normalization(emu: Emulator, axis: int) -> None:
+    x = T.fmatrix("x")
+    centred = x - x.mean(axis, keepdims=True)
+    z = centred / T.sqrt(T.sqr(centred).mean(axis, keepdims=True) + 1e-5)
+    check([x], z, [numbers("float32", (33, 70))], 32)
+
+
+def test_reductions_over_other_axes_one_after_another(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    t = T.exp(x)
+    share = t / t.sum(axis=0, keepdims=True)
+    check([x], (share - share.sum(axis=1, keepdims=True)).max(), [numbers("float32", (9, 12))])
+
+
+def test_nan_and_infinity(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    value = numbers("float32", (4, 300))
+    value[0, 7], value[1, 3], value[2, 290] = np.nan, np.inf, -np.inf
+    t = x * 1
+    check([x], [t.max(1), t.min(1), t.sum(1), T.nnet.softmax(t), T.isnan(t) * t], [value], 8)
+
+
+def test_empty_axes(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    t = x * 2
+    check([x], [t.sum(0), t.sum(1), t.prod(0), t], [numbers("float32", (0, 3))], orders=[0])
+    f = check([x], t.max(1), [numbers("float32", (2, 3))], orders=[0])
+    with pytest.raises(ValueError, match=r"zero-size array"):
+        f(numbers("float32", (2, 0)))
+
+
+def test_shapes_that_do_not_fit(emu: Emulator) -> None:
+    x, y = T.fvectors("x", "y")
+    f = check([x, y], x * y, [numbers("float32", (3,)), numbers("float32", (3,))], orders=[0])
+    with pytest.raises(ValueError, match="length 3 along axis 0, input 1 has length 4"):
+        f(numbers("float32", (3,)), numbers("float32", (4,)))
+
+
+def test_one_kernel_for_all_numbers(emu: Emulator) -> None:
+    x = T.fvector("x")
+    for factor in (2.0, 3.0):
+        check([x], x * np.float32(factor) + 1, [numbers("float32", (9,))], 1, orders=[0])
+    assert len(emu._kernels) == 1
+
+
+def test_wide_indices_compute_the_same(emu: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("symcomp.gpu.formulas.needs_wide", lambda numbers, operands: True)
+    x = T.fmatrix("x")
+    t = T.tanh(x.T) + x[0, 0]
+    check([x], [T.tanh(x), (x * 2).sum(0), T.nnet.softmax(x), t.sum(1)],
+          [numbers("float32", (20, 50))], 8, orders=[0])  # fmt: skip
+
+
+def test_what_has_no_kernel_stays_on_the_host(emu: Emulator) -> None:
+    x = T.dmatrix("x")
+    f = check([x], T.gammaln(T.dot(x, x)), [np.eye(3) + 1], 8, on_host=True)
+    assert ops_on_host(f) == ["gammaln"]
+
+
+def test_arrays_on_the_device(emu: Emulator) -> None:
+    value = numbers("float64", (3, 4))[:, ::-1]
+    x = to_device(value, DEVICE)
+    assert isinstance(x, DeviceArray) and (x.ndim, x.size, x.nbytes) == (2, 12, 96)
+    np.testing.assert_array_equal(np.asarray(x), value)
+    np.testing.assert_array_equal(to_device(x, DEVICE).get(), value)
+    with pytest.raises(ValueError, match="is copied"):
+        np.array(x, copy=False)
