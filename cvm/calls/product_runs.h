@@ -11,7 +11,7 @@ enum {
     /* Products of fewer pairs of numbers are not divided. */
     PAIRS_WORTH_DIVIDING = 1 << 22,
     MOST_PARTS = 16,
-    LEAST_PART = 128,       /* rows or columns of the result: BLAS packs the other factor for each part */
+    LEAST_PART = 96,        /* rows or columns of the result: BLAS packs the other factor for each part */
     WHOLE_TILES = 8
 };
 
@@ -153,7 +153,7 @@ static void divide_product(ProductCall *c, double work, int threads)
 {
     const int64_t rows = c->left.rows, columns = c->right.columns;
     const int64_t longer = rows > columns ? rows : columns;
-    int64_t size = (longer + MOST_PARTS - 1) / MOST_PARTS, parts;
+    int64_t size, parts;
     c->threads = 1;
     if (threads == 0 || work < PAIRS_WORTH_DIVIDING)
         return;
@@ -161,9 +161,9 @@ static void divide_product(ProductCall *c, double work, int threads)
         c->threads = threads;
         return;
     }
-    size = size < LEAST_PART ? LEAST_PART : size;
-    parts = (longer + size - 1) / size;
-    size = (longer + parts - 1) / parts; /* all of nearly the same size */
+    for (parts = MOST_PARTS; parts > 1 && longer < parts * LEAST_PART; parts /= 2)
+        ; /* a power of two: two or four threads end at the same time */
+    size = (longer + parts - 1) / parts;
     size = (size + WHOLE_TILES - 1) / WHOLE_TILES * WHOLE_TILES;
     if (c->way != BY_BLAS || size >= longer || !is_by_gemm(c->type, &c->left, &c->right, &c->by))
         return;

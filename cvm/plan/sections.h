@@ -20,7 +20,7 @@ static const double MOST_GROWTH = 2;
 static const int64_t FREE_GROWTH = 32 << 20;
 /* A call that shares its own work among threads gains this part of each further thread: it begins and
    ends with all of them, and products read one factor several times. */
-static const double GAIN_OF_THREADS = 0.6;
+static const double GAIN_OF_THREADS = 0.7;
 /* Of a unit of work. Products and decompositions say themselves how long they take. */
 static const double NANOSECONDS_OF_WORK = 0.5, NANOSECONDS_OF_CALL = 50;
 

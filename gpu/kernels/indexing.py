@@ -1,7 +1,7 @@
 """Reading and writing at positions: arrays of integers index some axes, the others are whole.
 
 Writing is in the order of the positions, also where some occur twice: they are sorted, as pairs
-with their numbers, and what goes to one place is done by one thread.
+with their numbers, and one thread writes all values that go to one place.
 """
 
 from __future__ import annotations
