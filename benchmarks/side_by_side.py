@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/side_by_side.py [--threads N]
 
-Milliseconds of a call with one and with N threads (all processors), the best of several in turn, and
-whether all bits of the results are equal. The last column is how much faster two processes finish
-than one after the other, the most that this machine allows at the moment.
+Milliseconds of a call with one and with N threads (all processors), the best of several in turn,
+and whether all bits of the results are equal. The last line tells how much faster N processes
+finish than one after the other, the most that this machine allows at the moment.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def two_towers() -> tuple[list[Any], Any, list[Any]]:
         for name in "ab"
     ]
     cost = T.sqr(tower(x, weights[0]) - tower(y, weights[1])).mean()
-    return [x, y], symcomp.grad(cost, [*weights[0], *weights[1]]), list(RNG.normal(size=(2, 300, 300)))
+    values = RNG.normal(size=(2, 300, 300))
+    return [x, y], symcomp.grad(cost, [*weights[0], *weights[1]]), list(values)
 
 
 def four_spectra() -> tuple[list[Any], Any, list[Any]]:
@@ -144,7 +145,7 @@ def main() -> None:
     print(f"{'milliseconds':30} {'one thread':>10} {f'{threads} threads':>12}    times  bits")
     for name in TASKS:
         measure(name, threads)
-    print(f"processes side by side, the most that is possible now: {most_possible(threads):.2f} times")
+    print(f"processes side by side, the most possible now: {most_possible(threads):.2f} times")
 
 
 if __name__ == "__main__":

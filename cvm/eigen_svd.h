@@ -16,16 +16,20 @@ struct workspace {
 
 /* -- QR */
 
+/* The elements of workspace for a factorization with ``n`` columns: LAPACK takes blocks of 32 columns.
+   To ask it takes as long as to factorize a matrix of four rows. */
+static blas_int qr_workspace(blas_int n)
+{
+    return 64 * MAX(n, 1);
+}
+
 /* h in the order of LAPACK, which is its transpose in rows, and tau. */
 static int qr_raw(const struct decomposition *d, struct arena *arena)
 {
     const int kind = d->kind;
     const int64_t size = size_of(kind);
     blas_int info = 0;
-    blas_int m = d->given[0].rows, n = d->given[0].columns, length = -1;
-    double few[2];
-    CALL(geqrf, GEQRF, kind)(&m, &n, NULL, &m, NULL, few, &length, &info);
-    length = length_asked(kind, few);
+    blas_int m = d->given[0].rows, n = d->given[0].columns, length = qr_workspace(n);
     void *a = take(arena, m * n * size), *tau = take(arena, MIN(m, n) * size);
     void *work = take(arena, length * size);
     NEEDS_MEMORY;
@@ -48,13 +52,8 @@ static int qr(const struct decomposition *d, struct arena *arena)
     const int64_t size = size_of(kind);
     blas_int info = 0;
     blas_int m = d->given[0].rows, n = d->given[0].columns, k = MIN(m, n), wide = d->found[0].columns;
-    blas_int length = -1, asked;
-    double few[2];
+    blas_int length = qr_workspace(MAX(n, wide));
     void *a = take(arena, m * MAX(n, wide) * size), *tau = take(arena, k * size);
-    CALL(geqrf, GEQRF, kind)(&m, &n, a, &m, tau, few, &length, &info);
-    asked = length_asked(kind, few);
-    CALL(orgqr, ORGQR, kind)(&m, &wide, &k, a, &m, tau, few, &length, &info);
-    length = MAX(asked, length_asked(kind, few));
     void *work = take(arena, length * size);
     NEEDS_MEMORY;
     const struct stack *r = &d->found[1];

@@ -148,12 +148,10 @@ cdef extern from "plan/trees.h":
         int64_t clock, planned, not_kept
         int64_t *reasons
         Counts *counts
-        Planner *spare
 
     int (*keep_values)(const Planner *) except -1
     int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
     void free_segment(Segment *)
-    void free_planner(Planner *)
     void drop_memory_of(Segment *)
     int64_t allocated_bytes(Segment *) except -1
     bint make_ready(Segment *)

@@ -166,7 +166,6 @@ cdef class NativeMachine:
         cdef int i
         for i in range(self.tree.n_roots):
             free_segment(self.tree.roots[i])
-        free_planner(self.tree.spare)
         free_counts(self.tree.counts, &self.code)
 
     cdef void *_new(self, size_t size) except NULL:

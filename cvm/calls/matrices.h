@@ -3,6 +3,7 @@
 #ifndef SYMCOMP_CALLS_MATRICES_H
 #define SYMCOMP_CALLS_MATRICES_H
 
+#include <stddef.h>
 #include "moves.h"
 #include "../plan/sections.h"
 #include "../refined_solve.h"
@@ -89,12 +90,17 @@ static int decompose_all(const MatricesCall *c, const struct decomposition *d, R
 static int run_matrices(const void *params, Frame *frame)
 {
     const MatricesCall *c = (const MatricesCall *)params;
-    struct decomposition d = c->d;
+    struct decomposition d;
     int i, outcome;
-    for (i = 0; i < d.n_given; i++)
+    memcpy(&d, &c->d, offsetof(struct decomposition, given));
+    for (i = 0; i < d.n_given; i++) {
+        d.given[i] = c->d.given[i];
         d.given[i].data = data_at(frame, &c->given[i]);
-    for (i = 0; i < c->n_found; i++)
+    }
+    for (i = 0; i < c->n_found; i++) {
+        d.found[i] = c->d.found[i];
         d.found[i].data = data_at(frame, &c->found[i]);
+    }
     outcome = decompose_all(c, &d, frame->runner);
     if (frame->runner->released == NULL && PyErr_Occurred())
         return RAISED;

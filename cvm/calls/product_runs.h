@@ -25,7 +25,7 @@ typedef struct {
     int64_t count, each_a, each_b, each_z;
     Matrix left, right;         /* without their addresses */
     Factors by;
-    struct axes copy_of_c;      /* rank -1: c is where the result goes */
+    struct axes *copy_of_c;     /* NULL: c is where the result goes */
     product_function *loops;
     int64_t strides[4];         /* of the loops: down and along a, and b */
     int threads;                /* sharing the parts of the product, or the products of stacks */
@@ -133,8 +133,8 @@ static int run_product(const void *params, Frame *frame)
         if (by->wide[0][0] == 0 && by->wide[0][1] == 0)
             return DECLINED;
     }
-    if (c->has_c && c->copy_of_c.rank >= 0 && (by->wide[1][0] != 0 || by->wide[1][1] != 0))
-        move_axes(&c->copy_of_c, function_that_sets(c->itemsize), m.z, data_at(frame, &c->c));
+    if (c->has_c && c->copy_of_c != NULL && (by->wide[1][0] != 0 || by->wide[1][1] != 0))
+        move_axes(c->copy_of_c, function_that_sets(c->itemsize), m.z, data_at(frame, &c->c));
     if (c->size_of_part > 0) {
         const int64_t length = c->by_columns ? c->right.columns : c->left.rows;
         share(multiply_part, &m, (length + c->size_of_part - 1) / c->size_of_part, c->threads);

@@ -182,13 +182,16 @@ static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix
         reads[n++] = beta;
     }
     set_factors(&k->by, factors[0][0], factors[0][1], factors[1][0], factors[1][1]);
-    k->copy_of_c.rank = -1;
     if (c != NULL) {
         k->has_c = 1;
         k->c = placed(c);
         reads[n++] = c;
-        if (!lies_at(c, z, 0, z->strides))
-            order_axes(&k->copy_of_c, z->ndim, z->shape, z->strides, c->strides);
+        if (!lies_at(c, z, 0, z->strides)) {
+            k->copy_of_c = (struct axes *)pool_new(&p->pool, sizeof(struct axes));
+            if (k->copy_of_c == NULL)
+                return no_memory();
+            order_axes(k->copy_of_c, z->ndim, z->shape, z->strides, c->strides);
+        }
     }
     choose_way(k, a->count == 1);
     call->work = (double)a->count * a->rows * a->columns * b->columns;

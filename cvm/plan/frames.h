@@ -47,12 +47,12 @@ static Frame *blank_frame(int capacity)
 /* Forget all but the memory for addresses and objects. */
 static void clear_frame(Frame *frame)
 {
-    Frame empty;
-    memset(&empty, 0, sizeof(empty));
-    empty.address = frame->address;
-    empty.object = frame->object;
-    empty.capacity = frame->capacity;
-    *frame = empty;
+    frame->runner = NULL;
+    frame->segment = NULL;
+    frame->outer = NULL;
+    frame->n_storages = frame->first_own = frame->n_outcome = 0;
+    frame->arena = NULL;
+    frame->provided = NULL;
 }
 
 static int take_arena(Frame *frame, const Segment *segment)

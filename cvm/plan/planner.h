@@ -38,7 +38,7 @@ struct Planner {
     int n_operands, n_storages, n_calls, n_marks, n_bindings, n_run, n_scratch, n_nested;
     uint64_t serial;        /* no other planner has it */
     int64_t bytes, peak;    /* of the blocks: now, and at most so far */
-    /* Memory, which the next planner of the tree uses again. */
+    /* Memory, which later planners use again. */
     Frame *frame;
     Pool pool, small_blocks;
     Operand **operands, **of_slot;
@@ -51,7 +51,7 @@ struct Planner {
     int *users;             /* of storages: how many slots, and late storages, need them */
     char **block;           /* of storages: memory of this run alone */
     int operand_capacity, storage_capacity, call_capacity, mark_capacity, binding_capacity;
-    int users_capacity, block_capacity, scratch_capacity, nested_capacity;
+    int users_capacity, block_capacity, scratch_capacity, nested_capacity, slot_capacity;
 };
 
 /* Implemented where NumPy's arrays are known: make an array for a storage, and set the frame's object

@@ -1,4 +1,4 @@
-/* The memory of planners, which one that ends leaves to the next one of the same tree. */
+/* The memory of planners, which one that ends leaves to later ones. */
 #ifndef SYMCOMP_PLANNERS_H
 #define SYMCOMP_PLANNERS_H
 
@@ -6,9 +6,12 @@
 #include "tree.h"
 
 /* A planner with more entries than this gives its memory back. */
-enum { MOST_SPARE_ENTRIES = 1024 };
+enum { MOST_SPARE_ENTRIES = 1024, MOST_SPARE = 4 };
 
-static uint64_t n_planners = 0;
+static uint64_t n_planners = 0; /* so far */
+/* Planners that ended, the last one first; the GIL protects them. */
+static Planner *spare_planners[MOST_SPARE];
+static int n_spare = 0;
 
 static void free_planner(Planner *p)
 {
@@ -48,19 +51,18 @@ static int reserve(Planner *p, const Code *code)
 
 static int reserve_frame(Planner *p, const Code *code)
 {
-    if (p->frame != NULL)
-        return 1;
-    p->of_slot = (Operand **)malloc(((size_t)code->n_slots + 1) * sizeof(Operand *));
-    p->frame = blank_frame(code->n_slots + 8);
-    return p->of_slot != NULL && p->frame != NULL;
+    if (p->frame == NULL)
+        p->frame = blank_frame(code->n_slots + 8);
+    return p->frame != NULL && (code->n_slots < p->slot_capacity ||
+                                enlarge((void **)&p->of_slot, code->n_slots + 16, &p->slot_capacity,
+                                        sizeof(Operand *)));
 }
 
-/* A planner for a run of a tree's program; NULL: an exception. */
+/* A planner for a run of a tree's program; NULL: an exception. With the GIL. */
 static Planner *new_planner(Tree *tree, Runner *runner)
 {
     const Code *code = tree->code;
-    Planner *p = tree->spare;
-    tree->spare = NULL;
+    Planner *p = n_spare > 0 ? spare_planners[--n_spare] : NULL;
     if (p == NULL)
         p = (Planner *)calloc(1, sizeof(Planner));
     if (p == NULL || !reserve(p, code) || !reserve_frame(p, code)) {
@@ -73,14 +75,13 @@ static Planner *new_planner(Tree *tree, Runner *runner)
     p->tree = tree;
     p->counts = tree->counts;
     p->runner = p->frame->runner = runner;
-    p->serial = __atomic_add_fetch(&n_planners, 1, __ATOMIC_RELAXED);
+    p->serial = ++n_planners;
     return p;
 }
 
 /* Let go of all that was planned and not kept; with the GIL. */
 static void drop_planner(Planner *p)
 {
-    Tree *tree = p->tree;
     Frame *frame = p->frame;
     int i;
     for (i = 0; i < p->n_nested; i++)
@@ -91,8 +92,9 @@ static void drop_planner(Planner *p)
         drop_objects(frame, p->storages, p->first_storage, p->n_storages);
     for (i = p->first_storage; i < p->block_capacity && i < frame->n_storages; i++)
         free(p->block[i]);
-    if (tree->spare != NULL || frame->capacity > MOST_SPARE_ENTRIES ||
-        p->binding_capacity > MOST_SPARE_ENTRIES || p->call_capacity > MOST_SPARE_ENTRIES) {
+    if (n_spare == MOST_SPARE || frame->capacity > MOST_SPARE_ENTRIES ||
+        p->binding_capacity > MOST_SPARE_ENTRIES || p->call_capacity > MOST_SPARE_ENTRIES ||
+        p->slot_capacity > MOST_SPARE_ENTRIES) {
         free_planner(p);
         return;
     }
@@ -100,7 +102,7 @@ static void drop_planner(Planner *p)
     pool_reset(&p->pool);
     pool_reset(&p->small_blocks);
     memset(p, 0, offsetof(Planner, frame));
-    tree->spare = p;
+    spare_planners[n_spare++] = p;
 }
 
 #endif

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 8160 };
+/* Each chunk is twice as large as the one before, up to the largest. */
+enum { FIRST_CHUNK = 992, LARGEST_CHUNK = 1 << 16 };
 
 typedef struct Chunk {
     struct Chunk *next;
@@ -24,7 +25,9 @@ static void *pool_new(Pool *pool, size_t size)
     char *found;
     size = (size + 15) & ~(size_t)15;
     if (chunk == NULL || chunk->size - chunk->used < size) {
-        const size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+        size_t room = chunk == NULL ? FIRST_CHUNK : 2 * chunk->size;
+        room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
+        room = room < size ? size : room;
         chunk = (Chunk *)malloc(sizeof(Chunk) + 8 + room);
         if (chunk == NULL)
             return NULL;
@@ -58,24 +61,21 @@ static void pool_free(Pool *pool)
     pool->first = NULL;
 }
 
-/* Give back everything but one chunk, which is used again. */
+/* Give back everything but the latest chunk, which is used again unless it is very large. */
 static void pool_reset(Pool *pool)
 {
-    Chunk *last = pool->first;
-    if (last == NULL)
+    Chunk *latest = pool->first;
+    if (latest == NULL)
         return;
-    while (last->next != NULL) {
-        Chunk *next = last->next;
-        free(last);
-        last = next;
-    }
-    if (last->size > CHUNK_BYTES) {
-        free(last);
-        pool->first = NULL;
+    pool->first = latest->next;
+    pool_free(pool);
+    if (latest->size > LARGEST_CHUNK) {
+        free(latest);
         return;
     }
-    last->used = 0;
-    pool->first = last;
+    latest->next = NULL;
+    latest->used = 0;
+    pool->first = latest;
 }
 
 /* Enlarge an array to ``wanted`` elements; 0 if there is no memory. */

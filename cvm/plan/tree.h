@@ -26,7 +26,6 @@ typedef struct Tree {
     int64_t misses;         /* of these, by how many more there were of late than of kept plans */
     int64_t unkept, interval;   /* plans since the last that was kept; how many that are, at most */
     Counts *counts;         /* of a profile; NULL: none */
-    Planner *spare;         /* a planner that ended, whose memory the next one uses; or NULL */
 } Tree;
 
 #endif
