@@ -6,16 +6,22 @@ function begins and set back when it ends. Of several that run at once, the last
 
 from __future__ import annotations
 
-import os
-import threading
+import ctypes
 from functools import cache
+from itertools import product
 from typing import Any
 
 from symcomp.config import config
 from symcomp.cvm.kernels import threads_to_use
+from symcomp.cvm.machine import BlasLibrary, BlasLimit, NativeMachine
 from symcomp.lazy import import_alone, lazy_module
 
 threadpoolctl = lazy_module("threadpoolctl")
+
+# The names under which builds of OpenBLAS have their functions.
+PREFIXES, COUNTS = ("", "scipy_"), ("num_threads", "num_threads64_", "num_threads_64")
+# Names of native calls that never use BLAS.
+WITHOUT_BLAS = frozenset({"kernel", "view", "transpose", "reshape", "split", "diagonal"})
 
 
 def blas_threads_to_use() -> int:
@@ -33,69 +39,47 @@ def threads_of_products() -> int:
     return threads_to_use() if config.openmp and blas_threads_to_use() == 1 else 0
 
 
+def blas_limit(threads: int) -> BlasLimit | None:
+    """Return a context in which BLAS uses ``threads`` threads; None for 0: as many as always."""
+    return BlasLimit(threads, _libraries) if threads else None
+
+
+def may_use_blas(machine: Any) -> bool:
+    """Return whether BLAS may run in a program: not where all calls are kernels and views."""
+    lowered = machine.lowered if isinstance(machine, NativeMachine) else [None]
+    return any(how is None or how.name not in WITHOUT_BLAS for how in lowered)
+
+
 def limit_of_decompositions() -> BlasLimit | None:
     """Return the context in which a large matrix is decomposed; None: as many threads as always."""
     threads = threads_to_use() if config.blas_threads == 0 else 1
-    return BlasLimit(threads) if threads > 1 else None
+    return blas_limit(threads) if threads > 1 else None
 
 
 @cache
-def _libraries() -> list[Any]:
-    """Return the controllers of each loaded BLAS, that of SciPy among them."""
+def _libraries() -> list[BlasLibrary]:
+    """Return each loaded BLAS, that of SciPy among them."""
     import_alone("scipy", "linalg", "cython_blas")
     found = threadpoolctl.ThreadpoolController().lib_controllers
-    return [library for library in found if library.user_api == "blas"]
+    return [BlasLibrary(x, *_addresses(x)) for x in found if x.user_api == "blas"]
 
 
-_lock = threading.Lock()
-# Limits in force, with their threads, the last one being effective; and the setting before the
-# first.
-_limits: list[tuple[int, BlasLimit]] = []
-_before: list[int | None] = []
+def _addresses(controller: Any) -> tuple[int, int]:
+    """Return the addresses of the C functions that get and set the number of threads, or zeros."""
+    names = [("MKL_Get_Max_Threads", "MKL_Set_Num_Threads")]
+    if controller.internal_api == "openblas":
+        names = [
+            (f"{prefix}openblas_get_{count}", f"{prefix}openblas_set_{count}")
+            for prefix, count in product(PREFIXES, COUNTS)
+        ]
+        if controller.threading_layer == "openmp":
+            names = [("omp_get_max_threads", "omp_set_num_threads")]
+    library = controller.dynlib
+    for get, set_ in names:
+        if hasattr(library, get) and hasattr(library, set_):
+            return _address(library[get]), _address(library[set_])
+    return 0, 0
 
 
-def _begin_anew() -> None:
-    """Drop the limits of the parent process: its threads do not exist in a forked child."""
-    global _lock
-    _lock = threading.Lock()
-    _limits[:] = [limit for limit in _limits if limit[0] == threading.get_ident()]
-    if _before:
-        _use_last()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
-
-
-class BlasLimit:
-    """A reentrant context in which BLAS uses a number of threads.
-
-    Parameters
-    ----------
-    threads : int
-    """
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-
-    def __enter__(self) -> None:
-        with _lock:
-            if not _limits:
-                _before[:] = [library.get_num_threads() for library in _libraries()]
-            _limits.append((threading.get_ident(), self))
-            _use_last()
-
-    def __exit__(self, *problem: object) -> None:
-        with _lock:
-            # The last that is equal to this one: two entries of one limit are the same.
-            entry = threading.get_ident(), self
-            del _limits[len(_limits) - 1 - _limits[::-1].index(entry)]
-            _use_last()
-
-
-def _use_last() -> None:
-    """Have BLAS use what counts now."""
-    threads = [_limits[-1][1].threads] * len(_before) if _limits else _before
-    for library, count in zip(_libraries(), threads, strict=True):
-        if count is not None and library.get_num_threads() != count:
-            library.set_num_threads(count)
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -120,6 +120,8 @@ cdef class Caller:
     profile : ProfileStats or None
     calls : Calls, optional
         Counts and times the calls.
+    blas_limit : BlasLimit, optional
+        In force during calls.
     """
 
     cdef public bint trust_input
@@ -127,6 +129,7 @@ cdef class Caller:
     cdef public object _machine
     cdef NativeMachine _native      # the same, if it is one; else None
     cdef Calls _calls
+    cdef BlasLimit _blas_limit
     cdef bint _is_timed             # whether the instructions of the call that begins are timed
     cdef int64_t _timing            # nanoseconds that timing took in the last such call
     cdef list _cells
@@ -143,13 +146,14 @@ cdef class Caller:
 
     def __init__(
         self, machine, inputs, updated, int n_outputs, structure, bint trust_input, profile,
-        Calls calls=None
+        Calls calls=None, BlasLimit blas_limit=None
     ):
         cdef int i
         explicit = [i for i, spec in enumerate(inputs) if not spec.implicit]
         self._machine, self.trust_input, self.profile = machine, trust_input, profile
         self._native = machine if type(machine) is NativeMachine else None
         self._calls = calls
+        self._blas_limit = blas_limit
         self._cells = [spec.container for spec in inputs]
         self._claimed_cells = [self._cells[i] for i in machine.program.claimed]
         overwritten = [i for i, spec in enumerate(inputs) if spec.mutable]
@@ -185,6 +189,16 @@ cdef class Caller:
         PyMem_Free(self._kinds)
 
     def __call__(self, *args, **kwargs):
+        if self._blas_limit is None:
+            return self._called(args, kwargs)
+        self._blas_limit.enter()
+        try:
+            return self._called(args, kwargs)
+        finally:
+            self._blas_limit.leave()
+
+    cdef object _called(self, tuple args, dict kwargs):
+        """Call with these arguments; ``output_subset`` may be one."""
         cdef list results
         subset = None
         if kwargs:
@@ -213,6 +227,15 @@ cdef class Caller:
 
     def _repeat(self, Py_ssize_t n_calls):
         """Call with the stored values, several times; return the last outputs, as a list."""
+        if self._blas_limit is None:
+            return self._repeated(n_calls)
+        self._blas_limit.enter()
+        try:
+            return self._repeated(n_calls)
+        finally:
+            self._blas_limit.leave()
+
+    cdef list _repeated(self, Py_ssize_t n_calls):
         cdef list results = []
         cdef Py_ssize_t k
         for k in range(n_calls):

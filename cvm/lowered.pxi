@@ -415,7 +415,7 @@ def chain(step, order, dtype, int threads=0):
 
 def decomposition(
     step, str name, order, cores, shapes, bint square, bint lower, int option, rcond, bint wide, dtypes,
-    int threads=1, limit=None
+    int threads=1, BlasLimit limit=None
 ):
     """Lower functions of LAPACK of stacks of matrices.
 
@@ -442,7 +442,7 @@ def decomposition(
         Of the first input and the outputs.
     threads : int
         The number of threads that share the matrices of large stacks.
-    limit : context manager or None
+    limit : BlasLimit or None
         Within which BLAS uses threads for a large matrix; None: as many as it is set to.
     """
     cdef Lowered found = new_lowered(step, "decompose", plan_matrices, sizeof(MatricesSpec))

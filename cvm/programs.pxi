@@ -379,18 +379,6 @@ cdef void note_failure(PyObject *owner, int position, PyObject *values) noexcept
     PyErr_Restore(type, value, trace)
 
 
-cdef int enter_blas_limit(PyObject *limit, int enter) noexcept:
-    try:
-        if enter:
-            (<object>limit).__enter__()
-        else:
-            (<object>limit).__exit__(None, None, None)
-    except BaseException as problem:
-        set_raised(problem)
-        return -1
-    return 0
-
-
 def _error_state():
     """Return the variable in which NumPy keeps what to do about floating-point errors, and its value
     where all are ignored: setting it takes a tenth of the time of ``np.errstate``.

@@ -14,7 +14,7 @@ from symcomp.compile.memory import memory_report
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
 from symcomp.core.spans import recorded
-from symcomp.cvm.blas_threads import BlasLimit, blas_threads_to_use
+from symcomp.cvm.blas_threads import blas_limit, blas_threads_to_use, may_use_blas
 from symcomp.cvm.machine import Caller, Calls
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
@@ -48,12 +48,6 @@ class Function(Caller):
     name : str
     """
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Function:
-        """Use another class if the number of BLAS threads is set, so that other functions pay
-        nothing.
-        """
-        return super().__new__(_Limited if cls is Function and blas_threads_to_use() else cls)
-
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
         self.maker = maker
         self.name = maker.name
@@ -65,9 +59,10 @@ class Function(Caller):
             calls = Calls()
             self.profiled = Profiled(maker.name, machine.new_tally(), calls, maker.other_programs)
             maker.profile.watch(self.profiled)
+        threads = blas_threads_to_use() if may_use_blas(machine) else 0
         super().__init__(
             machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,
-            maker.profile, calls,
+            maker.profile, calls, blas_limit(threads),
         )  # fmt: skip
         self._explicit = [i for i, spec in enumerate(maker.inputs) if not spec.implicit]
         names = [maker.inputs[i].name for i in self._explicit]
@@ -425,22 +420,6 @@ class Function(Caller):
 
     def __repr__(self) -> str:
         return f"<Function {self._usage()}>"
-
-
-class _Limited(Function):
-    """A function that sets the number of BLAS threads given by the options when it was compiled."""
-
-    def __init__(self, maker: Maker, trust_input: bool = False) -> None:
-        super().__init__(maker, trust_input)
-        self._limit = BlasLimit(blas_threads_to_use())
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with self._limit:
-            return super().__call__(*args, **kwargs)
-
-    def _repeat(self, n_calls: int) -> list[Any]:
-        with self._limit:
-            return super()._repeat(n_calls)
 
 
 def _own_input(spec: Input) -> Input:

@@ -12,7 +12,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import as_op
 from symcomp.config import config
-from symcomp.cvm.blas_threads import blas_threads_to_use, threads_of_products
+from symcomp.cvm.blas_threads import blas_threads_to_use, may_use_blas, threads_of_products
 
 # So that SciPy's BLAS is there from the beginning.
 scipy.linalg.get_blas_funcs("gemm")
@@ -55,6 +55,14 @@ def test_within_a_call():
         assert in_use() == before
         assert f.copy()(ZEROS)[0, 0] == max(before)  # compiled outside
     assert compiled(0)(ZEROS)[0, 0] == max(before)
+
+
+def test_functions_without_products_set_nothing():
+    x = T.dmatrix("x")
+    with config.change_flags(blas_threads=1):
+        functions = [symcomp.function([x], z) for z in (x.T + 1, T.dot(x, x), T.nlinalg.qr(x)[1])]
+        limits = [may_use_blas(f.executable.machine) for f in functions]
+    assert limits == [False, True, True]
 
 
 def test_after_a_call_that_failed():

@@ -14,8 +14,8 @@ import symcomp.tensor as T
 from symcomp import lazy
 from symcomp.config import config
 from symcomp.cvm import blas_threads, machine
-from symcomp.cvm.blas_threads import BlasLimit
-from symcomp.cvm.machine import Cell, Transaction
+from symcomp.cvm.blas_threads import blas_limit
+from symcomp.cvm.machine import BlasLibrary, Cell, Transaction
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 
@@ -236,12 +236,14 @@ class Library:
 
 
 def test_limits_of_other_threads_are_forgotten(monkeypatch):
-    library, limit = Library(), BlasLimit(2)
-    monkeypatch.setattr(blas_threads, "_libraries", lambda: [library])
+    library = Library()
+    libraries = [BlasLibrary(library)]
+    monkeypatch.setattr(blas_threads, "_libraries", lambda: libraries)
+    limit = blas_limit(2)
 
     def check():
         before = library.count
-        with BlasLimit(3):
+        with blas_limit(3):
             return (before, library.count) == (4, 3)
 
     with another(limit.__enter__, lambda: limit.__exit__(None, None, None)):
@@ -252,13 +254,9 @@ def test_limits_of_other_threads_are_forgotten(monkeypatch):
         assert holds_in_child(lambda: library.count == 2)
 
 
-@pytest.mark.parametrize("lock", ["blas", "import"])
-def test_locks_of_other_threads_are_forgotten(lock):
-    taken = blas_threads._lock if lock == "blas" else lazy._lock
-
+def test_locks_of_other_threads_are_forgotten():
     def check():
-        with BlasLimit(1):
-            return lazy.import_alone("scipy", "linalg", "cython_blas") is not None
+        return lazy.import_alone("scipy", "linalg", "cython_blas") is not None
 
-    with another(taken.acquire, taken.release):
+    with another(lazy._lock.acquire, lazy._lock.release):
         assert holds_in_child(check)
