@@ -59,7 +59,7 @@ def test_within_a_call():
 
 def test_functions_without_products_set_nothing():
     x = T.dmatrix("x")
-    with config.change_flags(blas_threads=1):
+    with config.change_flags(blas_threads=1, kernels=True):
         functions = [symcomp.function([x], z) for z in (x.T + 1, T.dot(x, x), T.nlinalg.qr(x)[1])]
         limits = [may_use_blas(f.executable.machine) for f in functions]
     assert limits == [False, True, True]
