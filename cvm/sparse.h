@@ -27,7 +27,7 @@ enum { FEW_INDICES = 24 };
 enum { LANES = 8 };
 /* Rows of dense matrices are prefetched this many entries ahead: the processor cannot predict
    their addresses. It can for longer rows, from FEW_COLUMNS columns on. */
-enum { FETCHED_AHEAD = 12, FEW_COLUMNS = 32 };
+enum { FETCHED_AHEAD = 24, FEW_COLUMNS = 32 };
 /* Rows of the second sparse factor are fetched this many entries of the first before they are read. */
 enum { ROWS_AHEAD = 8 };
 /* Patterns are checked in batches of rows with about as many entries. */
