@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from importlib.resources import files
 
@@ -36,9 +36,9 @@ _REAL = {
 _EXPORTED = ("nest_elementwise", "nest_reduction", "merge_sums", "merge_sumsf")
 _LINKAGE = {"own": "static inline", "shared": "extern", "exported": ""}
 _HEAD = re.compile(r"[^;{(]*?\b(?:F\((\w+)\)|(\w+))\(")
-_OF_PRODUCTS = re.compile(r"\b(r_over_both|r_times_|scaled_of)")
-_OF_SPECIAL = re.compile(r"\be_\w+\(")
-_OF_GAMMA = re.compile(r"\bg_\w+\(")
+# Prefixes of the functions of some headers.
+_OF_PRODUCTS = ("r_over_both", "r_times_", "scaled_of")
+_OF_SPECIAL, _OF_GAMMA = "e_", "g_"
 
 
 def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
@@ -52,8 +52,8 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         file for others.
     """
     sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
-    called = {word for text in sources for word in re.findall(r"\w+", text)}
-    parts = [_header("vector_math.h")] if _calls_vectors(called) else []
+    words = {word for text in sources for word in re.findall(r"\w+", text)}
+    parts = [_header("vector_math.h")] if _calls_vectors(words) else []
     parts += [_header(name) for name in _HEADERS]
     for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
         macros = {
@@ -65,15 +65,16 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
         parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
     parts += [angle_tables(), _header("angles.h"), _header("stable_double.h")]
-    parts += [_header("scaled_products.h")] if any(map(_OF_PRODUCTS.search, sources)) else []
+    if any(word.startswith(_OF_PRODUCTS) for word in words):
+        parts += [_header("scaled_products.h")]
     if nest != "own":
         parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
     parts += [f"#define NEST {_LINKAGE[nest]}\n", _header("nest.h")]
     if nest != "shared":
         parts += map(_header, _LOOPS)
-    if any(_OF_GAMMA.search(text) for text in sources):
+    if _calls_prefixed(_OF_GAMMA, words, sources):
         parts += [gamma_tables(), *map(_header, _OF_GAMMA_FUNCTIONS)]
-    if any(_OF_SPECIAL.search(text) for text in sources):
+    if _calls_prefixed(_OF_SPECIAL, words, sources):
         parts += [error_tables(), _header("special.h")]
     parts += [_header("kept_arrays.h")]
     parts += [_header("log_reduction.h")] if any("log_lines(" in text for text in sources) else []
@@ -85,6 +86,13 @@ def nest_version() -> str:
     """Return the suffix of the names of exported loops; it changes with the text of the loops."""
     text = "".join(map(_header, (*_HEADERS, "stable.h", "nest.h", *_LOOPS)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _calls_prefixed(prefix: str, words: set[str], sources: Iterable[str]) -> bool:
+    """Tell whether a function with this prefix is called; most texts have no such word at all."""
+    return any(word.startswith(prefix) for word in words) and any(
+        re.search(rf"\b{prefix}\w+\(", text) for text in sources
+    )
 
 
 def _calls_vectors(called: set[str]) -> bool:
