@@ -13,15 +13,13 @@ from typing import Any
 
 from symcomp.config import config
 from symcomp.cvm.kernels import threads_to_use
-from symcomp.cvm.machine import BlasLibrary, BlasLimit, NativeMachine
+from symcomp.cvm.machine import BlasLibrary, BlasLimit
 from symcomp.lazy import import_alone, lazy_module
 
 threadpoolctl = lazy_module("threadpoolctl")
 
 # The names under which builds of OpenBLAS have their functions.
 PREFIXES, COUNTS = ("", "scipy_"), ("num_threads", "num_threads64_", "num_threads_64")
-# Names of native calls that never use BLAS.
-WITHOUT_BLAS = frozenset({"kernel", "view", "transpose", "reshape", "split", "diagonal"})
 
 
 def blas_threads_to_use() -> int:
@@ -42,12 +40,6 @@ def threads_of_products() -> int:
 def blas_limit(threads: int) -> BlasLimit | None:
     """Return a context in which BLAS uses ``threads`` threads; None for 0: as many as always."""
     return BlasLimit(threads, _libraries) if threads else None
-
-
-def may_use_blas(machine: Any) -> bool:
-    """Return whether BLAS may run in a program: not where all calls are kernels and views."""
-    lowered = machine.lowered if isinstance(machine, NativeMachine) else [None]
-    return any(how is None or how.name not in WITHOUT_BLAS for how in lowered)
 
 
 def limit_of_decompositions() -> BlasLimit | None:

@@ -189,16 +189,6 @@ cdef class Caller:
         PyMem_Free(self._kinds)
 
     def __call__(self, *args, **kwargs):
-        if self._blas_limit is None:
-            return self._called(args, kwargs)
-        self._blas_limit.enter()
-        try:
-            return self._called(args, kwargs)
-        finally:
-            self._blas_limit.leave()
-
-    cdef object _called(self, tuple args, dict kwargs):
-        """Call with these arguments; ``output_subset`` may be one."""
         cdef list results
         subset = None
         if kwargs:
@@ -227,15 +217,6 @@ cdef class Caller:
 
     def _repeat(self, Py_ssize_t n_calls):
         """Call with the stored values, several times; return the last outputs, as a list."""
-        if self._blas_limit is None:
-            return self._repeated(n_calls)
-        self._blas_limit.enter()
-        try:
-            return self._repeated(n_calls)
-        finally:
-            self._blas_limit.leave()
-
-    cdef list _repeated(self, Py_ssize_t n_calls):
         cdef list results = []
         cdef Py_ssize_t k
         for k in range(n_calls):
@@ -287,7 +268,8 @@ cdef class Caller:
         cdef PyObject **given
         cdef Py_ssize_t i
         if self._native is None:
-            results = self._run_python(values)
+            with self._blas_limit or nullcontext():
+                results = self._run_python(values)
             return results[0] if bare else results
         given = <PyObject **>PyMem_Malloc(max(len(values), 1) * sizeof(PyObject *))
         if given == NULL:
@@ -318,6 +300,7 @@ cdef class Caller:
                 raise MemoryError()
         memset(&runner, 0, sizeof(Runner))
         runner.claimed = <PyObject *>self._claimed_cells
+        runner.blas_limit = NULL if self._blas_limit is None else <PyObject *>self._blas_limit
         runner.is_timed, self._is_timed = self._is_timed, False
         for i in range(self._n_inputs):
             read_given(&given[i], values[i], i < self._n_cells and self._kinds[i].is_written)
@@ -339,6 +322,8 @@ cdef class Caller:
                 PyMem_Free(given)
             if results != few_results:
                 PyMem_Free(results)
+            if runner.is_limited:
+                self._blas_limit.leave()
             if runner.transaction != NULL:
                 transaction = <Transaction>runner.transaction
                 Py_XDECREF(runner.transaction)

@@ -19,6 +19,7 @@ from libc.string cimport memcpy, memset
 
 cimport numpy as cnp
 
+from contextlib import nullcontext
 import contextvars
 import ctypes
 import os

@@ -12,6 +12,8 @@ cdef extern from "plan/plan.h":
         int64_t python_calls
         bint is_timed
         int64_t timing
+        PyObject *blas_limit
+        bint is_limited
 
     ctypedef struct Layout:
         int type

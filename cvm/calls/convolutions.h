@@ -343,6 +343,7 @@ static int plan_convolution(Planner *p, const void *given)
     call->nanoseconds = NANOSECONDS_OF_CALL + call->work * 0.01 * c->itemsize;
     call->is_independent = 1;
     call->uses_threads = ready.threads > 1;
+    call->uses_blas = 1;
     status = set_operands(p, call, 2, reads, 1, (const Operand **)&z);
     return status == DONE ? give_output(p, 0, z) : status;
 }

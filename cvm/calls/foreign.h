@@ -87,6 +87,7 @@ static int plan_foreign(Planner *p, const void *given)
     call->params = c;
     call->work = spec->work * elements;
     call->is_independent = 1;
+    call->uses_blas = 1;
     status = set_operands(p, call, spec->n_inputs, operands, spec->n_outputs,
                           operands + spec->n_inputs);
     for (j = 0; status == DONE && j < spec->n_outputs; j++)

@@ -15,9 +15,6 @@ static const double WORTH_THREADS_OF_BLAS = 1e9;
 static const double WORK_WORTH_SHARING = 1e5;
 static const double NANOSECONDS_OF_DECOMPOSITION = 0.2;
 
-/* Set by the module: let BLAS use as many threads as a limit says, or again as many as before. */
-static int (*limit_blas)(PyObject *limit, int enter);
-
 typedef struct {
     decompose *function;
     int threads;            /* sharing the matrices of a stack */
@@ -252,6 +249,7 @@ static void set_threads(const MatricesSpec *spec, Call *call, double work_of_one
     if (c->d.count == 1 && work_of_one >= WORTH_THREADS_OF_BLAS)
         c->limit = spec->limit;
     call->uses_threads = c->threads > 1;
+    call->uses_blas = 1;
     call->is_independent = c->limit == NULL;
 }
 

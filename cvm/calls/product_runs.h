@@ -172,6 +172,18 @@ static void divide_product(ProductCall *c, double work, int threads)
     c->size_of_part = size;
 }
 
+/* Whether BLAS may use threads of its own: OpenBLAS does for more pairs of numbers than these, of two
+   matrices, and of a matrix and a vector (its interface/gemm.c and interface/gemv.c). */
+static const double SHARED_PAIRS_OF_MATRICES = 262144, SHARED_PAIRS_OF_VECTORS = 8192;
+
+static int is_shared_by_blas(const ProductCall *c)
+{
+    const int is_vector = c->left.rows == 1 || c->right.columns == 1;
+    const double pairs = (double)c->left.rows * c->left.columns * c->right.columns;
+    return c->way == BY_BLAS &&
+           pairs > (is_vector ? SHARED_PAIRS_OF_VECTORS : SHARED_PAIRS_OF_MATRICES);
+}
+
 /* How long one pair of numbers takes, about: BLAS multiplies many at a time. */
 static double nanoseconds_of_product(const ProductCall *c)
 {

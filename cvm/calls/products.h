@@ -199,6 +199,7 @@ static int emit_product(Planner *p, const Stack *a, const Stack *b, const Matrix
     call->is_independent = 1;
     divide_product(k, call->work, threads);
     call->uses_threads = k->threads > 1;
+    call->uses_blas = is_shared_by_blas(k);
     return set_operands(p, call, n, reads, 1, &z);
 }
 

@@ -100,6 +100,7 @@ typedef struct {
     char gives_up_gil;      /* before it: it and the following ones are worth it */
     char is_independent;    /* the call reads and writes its operands alone: any thread may run it */
     char uses_threads;      /* the call shares its own work among the threads of the pool */
+    char uses_blas;         /* BLAS may share its work among threads of its own */
     short n_reads, n_writes;
     const Operand **operands;   /* operands read, then operands written */
     double work;            /* elements times operations */
@@ -188,6 +189,7 @@ struct Segment {
     int holds_inputs;           /* whether others may drop the arguments while it runs */
     int has_objects;            /* whether its frames hold Python objects */
     int has_python;             /* whether one of its calls is Python's, or one before it on the way */
+    int uses_blas;              /* whether BLAS may use threads of its own in a call */
     struct SegmentTimes *times; /* of a profile */
     int references;             /* of calls in segments that are kept or planned: it is nested */
     Segment **nested;           /* segments that its own calls run */
@@ -228,7 +230,12 @@ typedef struct Runner {
     int64_t timing;             /* nanoseconds that this took */
     int is_ensured;             /* the GIL was taken by a thread that began without it */
     PyGILState_STATE ensured;   /* the state to release then */
+    PyObject *blas_limit;       /* how many threads BLAS may use; borrowed; NULL: as many as always */
+    int is_limited;             /* whether the limit is in force */
 } Runner;
+
+/* Set by the module: let BLAS use as many threads as a limit says, or again as many as before. */
+static int (*limit_blas)(PyObject *limit, int enter);
 
 /* The state of a thread that has not the GIL when a run begins, and may be unknown to Python. */
 #define WITHOUT_GIL ((PyThreadState *)-1)

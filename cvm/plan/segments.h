@@ -63,10 +63,14 @@ static void choose_releases(Segment *s)
 
 static int make_ready(Segment *s)
 {
+    int i;
     s->arena_bytes = plan_sections(s);
     if (s->arena_bytes < 0)
         return 0;
     choose_releases(s);
+    s->uses_blas = s->n_nested > 0;
+    for (i = 0; i < s->n_calls; i++)
+        s->uses_blas |= s->calls[i].uses_blas || s->calls[i].is_python;
     s->is_ready = 1;
     return 1;
 }

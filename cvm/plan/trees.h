@@ -303,6 +303,17 @@ static int plan_rest(Tree *tree, Segment *s, int call, int status, Frame *frame,
     return status;
 }
 
+/* Set the number of BLAS threads for the rest of a call, if it has a limit; with the GIL. */
+static int begin_limit(Runner *runner)
+{
+    if (runner->blas_limit == NULL || runner->is_limited)
+        return DONE;
+    if (limit_blas(runner->blas_limit, 1) < 0)
+        return RAISED;
+    runner->is_limited = 1;
+    return DONE;
+}
+
 static inline int run_counted(Tree *tree, Segment *s, Frame *frame, int *stopped)
 {
     if (tree->counts != NULL && frame->runner->is_timed)
@@ -327,6 +338,8 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
     if (s->holds_inputs)
         hold_inputs(runner, given, n);
     status = make_arrays(s, frame);
+    if (status == DONE && s->uses_blas)
+        status = begin_limit(runner);
     if (status == DONE)
         status = run_counted(tree, s, frame, &stopped);
     while (status == OTHER) {
@@ -344,7 +357,9 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
         }
         s = side;
         frame = inner;
-        status = run_counted(tree, s, frame, &stopped);
+        status = s->uses_blas ? begin_limit(runner) : DONE;
+        if (status == DONE)
+            status = run_counted(tree, s, frame, &stopped);
     }
     take_gil(runner);
     if (status == DONE && PyErr_Occurred())
@@ -360,7 +375,8 @@ static int run_segments(Tree *tree, Segment *s, const Given *given, Runner *runn
         blame_call(s, stopped, frame);
     } else {
         hold_inputs(runner, given, n);
-        status = plan_rest(tree, s, stopped, status, frame, results);
+        status = begin_limit(runner) == DONE ? plan_rest(tree, s, stopped, status, frame, results)
+                                             : RAISED;
     }
     give_back(frame);
     return status;
@@ -379,7 +395,9 @@ static int run_tree(Tree *tree, const Given *given, Runner *runner, PyObject **r
     } else {
         count_planning(tree, NEW_LAYOUTS);
         hold_inputs(runner, given, tree->code->n_inputs);
-        status = plan_run(tree, given, runner, results);
+        status = begin_limit(runner);
+        if (status == DONE)
+            status = plan_run(tree, given, runner, results);
     }
     let_go(runner, given, tree->code->n_inputs);
     tree->active--;

@@ -14,7 +14,7 @@ from symcomp.compile.memory import memory_report
 from symcomp.compile.shared import SharedVariable
 from symcomp.core.output import written
 from symcomp.core.spans import recorded
-from symcomp.cvm.blas_threads import blas_limit, blas_threads_to_use, may_use_blas
+from symcomp.cvm.blas_threads import blas_limit, blas_threads_to_use
 from symcomp.cvm.machine import Caller, Calls
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
@@ -59,10 +59,9 @@ class Function(Caller):
             calls = Calls()
             self.profiled = Profiled(maker.name, machine.new_tally(), calls, maker.other_programs)
             maker.profile.watch(self.profiled)
-        threads = blas_threads_to_use() if may_use_blas(machine) else 0
         super().__init__(
             machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,
-            maker.profile, calls, blas_limit(threads),
+            maker.profile, calls, blas_limit(blas_threads_to_use()),
         )  # fmt: skip
         self._explicit = [i for i, spec in enumerate(maker.inputs) if not spec.implicit]
         names = [maker.inputs[i].name for i in self._explicit]

@@ -12,7 +12,9 @@ import symcomp
 import symcomp.tensor as T
 from symcomp import as_op
 from symcomp.config import config
-from symcomp.cvm.blas_threads import blas_threads_to_use, may_use_blas, threads_of_products
+from symcomp.cvm import blas_threads
+from symcomp.cvm.blas_threads import blas_threads_to_use, threads_of_products
+from symcomp.cvm.machine import BlasLibrary
 
 # So that SciPy's BLAS is there from the beginning.
 scipy.linalg.get_blas_funcs("gemm")
@@ -57,12 +59,40 @@ def test_within_a_call():
     assert compiled(0)(ZEROS)[0, 0] == max(before)
 
 
-def test_functions_without_products_set_nothing():
+class Library:
+    """Instead of a BLAS: how often the number of its threads was set."""
+
+    count, n_set = 4, 0
+
+    def get_num_threads(self):
+        return self.count
+
+    def set_num_threads(self, count):
+        self.count = count
+        self.n_set += 1
+
+
+@pytest.mark.parametrize(
+    ("build", "shape", "n_set"),
+    [
+        (lambda x: x + 1, (3, 3), 0),
+        (lambda x: T.dot(x, x), (60, 60), 0),
+        (lambda x: T.dot(x, x), (100, 100), 2),
+        (lambda x: T.dot(x, x[0]), (100, 100), 2),
+        (lambda x: T.nlinalg.qr(x)[1], (3, 3), 2),
+    ],
+)
+def test_plans_without_large_products_set_nothing(monkeypatch, build, shape, n_set):
+    library = Library()
+    libraries = [BlasLibrary(library)]
+    monkeypatch.setattr(blas_threads, "_libraries", lambda: libraries)
     x = T.dmatrix("x")
     with config.change_flags(blas_threads=1, kernels=True):
-        functions = [symcomp.function([x], z) for z in (x.T + 1, T.dot(x, x), T.nlinalg.qr(x)[1])]
-        limits = [may_use_blas(f.executable.machine) for f in functions]
-    assert limits == [False, True, True]
+        f = symcomp.function([x], build(x))
+    f(np.eye(*shape))
+    library.n_set = 0
+    f(np.eye(*shape))
+    assert (library.n_set, library.count) == (n_set, 4)
 
 
 def test_after_a_call_that_failed():
