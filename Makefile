@@ -7,7 +7,7 @@ WORKERS ?= 2
 # The examples that draw into --output.
 EXAMPLES = train_digits hessian_free hamiltonian gaussian_process ode_parameters implicit_layer \
 	profile_network custom_op graph_network poisson
-SANITIZED_TESTS = codegen cvm scan/test_native.py
+SANITIZED_TESTS ?= codegen cvm sparse scan/test_native.py
 # The library of C++ is there before SciPy throws an exception, which the sanitizer follows.
 SANITIZERS = $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)
 SANITIZE = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -g

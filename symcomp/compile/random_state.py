@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.compile.shared import NotMine, TensorSharedVariable, shared_constructor
+from symcomp.compile.shared import NotMine, TensorSharedVariable, add_constructor
 from symcomp.ops.random.state import RandomType, generator_at, seeded, words_of
 
 
@@ -69,7 +69,7 @@ def _kinds() -> tuple[type, ...]:
     return (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 
 
-@shared_constructor
+@add_constructor
 def random_shared(
     value: Any,
     name: str | None = None,

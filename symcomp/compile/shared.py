@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -146,29 +147,47 @@ Constructor = Callable[..., SharedVariable]
 _constructors: list[Constructor] = []
 
 
+def add_constructor(constructor: Constructor) -> Constructor:
+    """Register a constructor that raises ``NotMine`` for values that it does not handle."""
+    _constructors.insert(0, constructor)
+    return constructor
+
+
 def shared_constructor(constructor: Constructor) -> Constructor:
     """Register a constructor of ``shared`` for some kind of value; the newest is tried first.
 
     Parameters
     ----------
     constructor : callable
-        Takes the arguments of ``shared``; raises ``NotMine`` for values that it does not handle.
+        Takes the arguments of ``shared``; raises TypeError for values that it does not handle.
+
+    Returns
+    -------
+    callable
+        The constructor, so that this serves as a decorator.
 
     Examples
     --------
     >>> import symcomp
-    >>> from symcomp.compile.shared import NotMine
     >>> class Angle(float):
     ...     pass
     >>> @symcomp.shared_constructor
     ... def shared_angle(value, name=None, **options):
     ...     if not isinstance(value, Angle):
-    ...         raise NotMine("no angle")
+    ...         raise TypeError("no angle")
     ...     return symcomp.shared(float(value) % 360.0, name)
     >>> symcomp.shared(Angle(400.0)).get_value()
     array(40.)
     """
-    _constructors.insert(0, constructor)
+
+    @functools.wraps(constructor)
+    def tried(*args: Any, **options: Any) -> Any:
+        try:
+            return constructor(*args, **options)
+        except TypeError as problem:
+            raise NotMine(str(problem)) from problem
+
+    add_constructor(tried)
     return constructor
 
 
@@ -234,7 +253,7 @@ class NotMine(TypeError):
     """Raised by a shared constructor for values that it does not handle."""
 
 
-@shared_constructor
+@add_constructor
 def generic_shared(
     value: Any,
     name: str | None = None,
@@ -248,7 +267,7 @@ def generic_shared(
     return GenericSharedVariable(generic, value, name, strict, allow_downcast)
 
 
-@shared_constructor
+@add_constructor
 def tensor_shared(
     value: Any,
     name: str | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcomp.compile.shared import NotMine, SharedVariable, shared_constructor
+from symcomp.compile.shared import NotMine, SharedVariable, add_constructor
 from symcomp.core.tensor import describe_value
 from symcomp.sparse.type import SparseType, SparseVariable, type_of_value
 from symcomp.sparse.values import is_sparse
@@ -42,7 +42,7 @@ def sparse_shared(
     return SparseSharedVariable(kind, checked, name, strict, allow_downcast)
 
 
-shared_constructor(sparse_shared)
+add_constructor(sparse_shared)
 
 
 def shared(

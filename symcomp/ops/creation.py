@@ -407,21 +407,22 @@ def triu_indices_from(a: Any, k: int = 0) -> Any:
     return triu_indices(rows, k, columns)
 
 
-def ix_(*args: Any) -> list[TensorVariable]:
+def ix_(*args: Any) -> tuple[TensorVariable, ...]:
     """Return index vectors shaped so that they index a product grid, as NumPy's ``ix_``.
 
     Examples
     --------
     >>> import symcomp.tensor as T
     >>> x = T.constant([[1, 2, 3], [4, 5, 6]])
-    >>> x[tuple(T.ix_([0, 1], [0, 2]))].eval()
+    >>> x[T.ix_([0, 1], [0, 2])].eval()
     array([[1, 3],
            [4, 6]])
     """
     vectors = [as_tensor_variable(a) for a in args]
     vectors = [v.nonzero()[0] if v.dtype == "bool" else v for v in vectors]
     n = len(vectors)
-    return [v.dimshuffle(*[0 if j == i else "x" for j in range(n)]) for i, v in enumerate(vectors)]
+    orders = [[0 if j == i else "x" for j in range(n)] for i in range(n)]
+    return tuple(v.dimshuffle(*order) for v, order in zip(vectors, orders, strict=True))
 
 
 class _Grid:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -297,6 +298,27 @@ def test_shared_variables():
         symcomp.shared("text", broadcastable=())
     with pytest.raises(TypeError, match="must be a variable"):
         s.default_update = 3
+
+
+def test_constructors_that_do_not_handle_a_value_raise_type_errors():
+    class Angle(float):
+        pass
+
+    def constructor(value, name=None, **options):
+        if not isinstance(value, Angle):
+            raise TypeError("no angle")
+        return symcomp.shared(value % 360.0, name)
+
+    constructors = sys.modules["symcomp.compile.shared"]._constructors
+    before = list(constructors)
+    try:
+        assert symcomp.shared_constructor(constructor) is constructor
+        assert symcomp.shared(Angle(400.0)).get_value() == 40.0
+        assert symcomp.shared(np.zeros(2)).get_value().shape == (2,)
+        with pytest.raises(TypeError, match="nothing can hold"):
+            symcomp.shared(1.0, no_such_option=True)
+    finally:
+        constructors[:] = before
 
 
 def test_configuration(tmp_path):

@@ -414,7 +414,8 @@ def test_other_creations():
     check(lambda x: T.identity_like(x), A, expected=np.eye(3, 4), grad=False)
     check(lambda: T.mgrid[0:3, 1:4:2], expected=lambda: list(np.mgrid[0:3, 1:4:2]))
     check(lambda: T.ogrid[0:3, 0:1:3j], expected=lambda: list(np.ogrid[0:3, 0:1:3j]))
-    check(lambda: T.ix_([0, 2], [1, 1]), expected=lambda: list(np.ix_([0, 2], [1, 1])))
+    check(lambda: list(T.ix_([0, 2], [1, 1])), expected=lambda: list(np.ix_([0, 2], [1, 1])))
+    check(lambda x: x[T.ix_([0, 2], [1, 1])], A, expected=lambda x: x[np.ix_([0, 2], [1, 1])])
     with pytest.raises(ShapeError, match="step must not be 0"):
         T.arange(0, 3, 0)
     for bad in (np.inf, np.nan, 1e30):
