@@ -64,13 +64,14 @@ static void NAME(tidy_rows)(SparseWork *w, int64_t first, int64_t end, int worke
 {
     const INDEX *indptr = (const INDEX *)w->x.indptr;
     T *spare = (T *)(w->memory + worker * w->bytes);
+    INDEX *spare_indices = (INDEX *)(((uintptr_t)(spare + w->columns) + 7) & ~(uintptr_t)7);
     int64_t *counts = (int64_t *)w->counts, i, k;
     for (i = first; i < end; i++) {
         INDEX *v = (INDEX *)w->z_indices + indptr[i];
         T *z = (T *)w->z + indptr[i];
         const int64_t n = indptr[i + 1] - indptr[i];
         int64_t last = 0;
-        NAME(sort_entries)(v, z, n, (INDEX *)(spare + w->columns), spare);
+        NAME(sort_entries)(v, z, n, spare_indices, spare);
         for (k = 1; k < n; k++) {
             if (v[k] == v[last]) {
                 z[last] = PLUS(z[last], z[k]);

@@ -13,7 +13,7 @@ static int may_recycle(PyObject *object, const Operand *x)
     return object != NULL && Py_REFCNT(object) == 1 && PyArray_TYPE(array) == x->type &&
            PyArray_NDIM(array) == x->ndim && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
            PyArray_ISCARRAY(array) &&
-           !memcmp(PyArray_DIMS(array), x->shape, (size_t)x->ndim * sizeof(int64_t));
+           same_numbers(x->shape, PyArray_DIMS(array), x->ndim);
 }
 
 /* A new array in C order, or in Fortran's. As PyArray_EMPTY, which looks for the dtype in each call. */

@@ -284,6 +284,12 @@ static inline void take_gil(Runner *runner)
     }
 }
 
+/* Whether n numbers are equal; of none, the addresses may be NULL, as those of arrays without axes are. */
+static inline int same_numbers(const int64_t *x, const void *y, int n)
+{
+    return n == 0 || memcmp(x, y, (size_t)n * sizeof(int64_t)) == 0;
+}
+
 /* Add a number to a hash. */
 static inline uint64_t mixed(uint64_t hash, uint64_t value)
 {

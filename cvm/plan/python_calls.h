@@ -166,12 +166,11 @@ static int argument_that_is(const PythonCall *c, const Frame *frame, PyArrayObje
     int i;
     for (i = 0; i < c->n_arguments; i++) {
         const Operand *x = c->arguments[i];
-        const size_t size = (size_t)PyArray_NDIM(z) * sizeof(int64_t);
         if (x != NULL && x->type == PyArray_TYPE(z) && x->ndim == PyArray_NDIM(z) &&
             x->storage->kind != CONSTANT && x->size > 0 &&
             frame->address[x->storage->index] + x->offset == PyArray_BYTES(z) &&
-            !memcmp(x->shape, PyArray_DIMS(z), size) &&
-            !memcmp(x->strides, PyArray_STRIDES(z), size))
+            same_numbers(x->shape, PyArray_DIMS(z), x->ndim) &&
+            same_numbers(x->strides, PyArray_STRIDES(z), x->ndim))
             return i;
     }
     return -1;
@@ -182,13 +181,12 @@ static int matches(const PythonCall *c, const PythonResult *r, const Frame *fram
 {
     const Operand *x = r->operand;
     PyArrayObject *z = (PyArrayObject *)frame->object[c->storages[j]];
-    const size_t size = (size_t)x->ndim * sizeof(int64_t);
     if (!c->is_tensor[j])
         return 1;
     return PyArray_TYPE(z) == x->type && PyArray_NDIM(z) == x->ndim &&
            !PyArray_ISBEHAVED_RO(z) == !(x->flags & BEHAVED) &&
-           !memcmp(x->shape, PyArray_DIMS(z), size) &&
-           !memcmp(x->strides, PyArray_STRIDES(z), size) &&
+           same_numbers(x->shape, PyArray_DIMS(z), x->ndim) &&
+           same_numbers(x->strides, PyArray_STRIDES(z), x->ndim) &&
            argument_that_is(c, frame, z) == r->argument;
 }
 

@@ -86,30 +86,84 @@ static double log_wide(enum log_of kind, int64_t n, const double *x, const doubl
     return (double)(y + (total < 0.5L ? logl(total) : log1pl(near / (long double)n)));
 }
 
-static double log_of_line(enum log_of kind, int64_t n, const double *x, const double *w)
+/* Beside an infinity, exponentials of finite elements are finite, however large. */
+INLINE double log_limited(double top)
 {
-    double top = log_top(n, x, w, kind == LOG_WEIGHTED), first = top, z;
+    return top > LARGEST_DOUBLE ? LARGEST_DOUBLE : top < -LARGEST_DOUBLE ? -LARGEST_DOUBLE : top;
+}
+
+/* The result of a slice with this largest element and total of terms; `logarithm` is that of a sum without
+   its largest element. */
+INLINE double log_finished(enum log_of kind, int64_t n, const double *x, const double *w, double top,
+                           double total, double logarithm)
+{
+    double first = top, z;
     int finite = isfinite(top);
-    /* Beside an infinity, exponentials of finite elements are finite, however large. */
-    top = top > LARGEST_DOUBLE ? LARGEST_DOUBLE : top < -LARGEST_DOUBLE ? -LARGEST_DOUBLE : top;
-    /* Without a finite largest element, none is counted separately. */
-    double total = log_terms(finite || kind != LOG_SUM ? kind : LOG_MEAN, n, x, w, top);
+    top = log_limited(top);
     if (kind == LOG_WEIGHTED) {
         z = top + log(total);
         first = log_top(n, x, w, 0);
     } else if (!finite) {
         return first != first ? NAN : log(kind == LOG_MEAN ? total / (double)n : total);
-    } else if (kind == LOG_MEAN) {
-        z = top + log_of_mean(n, x, top, total);
     } else {
-        int64_t at_top = 0;
-        for (int64_t i = 0; i < n; i++)
-            at_top += x[i] == top;
-        z = top + log1p(total + (double)(at_top - 1));
+        z = top + (kind == LOG_MEAN ? log_of_mean(n, x, top, total) : logarithm);
     }
     first = isfinite(first) ? first : 0;
     double parts = fabs(first) > fabs(z - first) ? fabs(first) : fabs(z - first);
     return finite && fabs(z) < parts / 2 ? log_wide(kind, n, x, w, top) : z;
+}
+
+/* Without a finite largest element, none is counted separately. */
+INLINE double log_of_line(enum log_of kind, int64_t n, const double *x, const double *w)
+{
+    double top = log_top(n, x, w, kind == LOG_WEIGHTED);
+    enum log_of terms = isfinite(top) || kind != LOG_SUM ? kind : LOG_MEAN;
+    double total = log_terms(terms, n, x, w, log_limited(top));
+    int64_t at_top = 0;
+    for (int64_t i = 0; i < n; i++)
+        at_top += x[i] == top;
+    return log_finished(kind, n, x, w, top, total, m_log1p(total + (double)(at_top - 1)));
+}
+
+/* The same of slices of at most EXP_LANES elements, one in each lane: element j of slice k is x[j][k]. */
+INLINE void log_of_lanes(enum log_of kind, int n, double (*x)[EXP_LANES], double (*w)[EXP_LANES],
+                         double *tops, double *totals, double *logarithms)
+{
+    double part[EXP_LANES][EXP_LANES] = {{0}}, at_top[EXP_LANES] = {0};
+    int half = 1;
+    for (int k = 0; k < EXP_LANES; k++)
+        tops[k] = -INFINITY;
+    for (int j = 0; j < n; j++)
+#pragma omp simd
+        for (int k = 0; k < EXP_LANES; k++) {
+            double v = x[j][k], top = tops[k], next = v != v || top != top ? NAN : v;
+            int counts = kind != LOG_WEIGHTED || w[j][k] != 0;
+            tops[k] = counts && !(v <= top) ? next : top;
+        }
+    for (int j = 0; j < n; j++)
+#pragma omp simd
+        for (int k = 0; k < EXP_LANES; k++) {
+            double v = x[j][k], top = log_limited(tops[k]), z = r_exp_of_sum(v, -top);
+            int is_top = v == tops[k];
+            if (kind == LOG_WEIGHTED)
+                z = w[j][k] == 0 ? v * 0 : w[j][k] * z;
+            else if (kind == LOG_SUM)
+                z = is_top && top == tops[k] ? 0 : z;
+            at_top[k] += is_top;
+            part[j][k] = z;
+        }
+    while (half < n)
+        half *= 2;
+    for (half /= 2; half; half /= 2)
+        for (int j = 0; j < half; j++)
+#pragma omp simd
+            for (int k = 0; k < EXP_LANES; k++)
+                part[j][k] += part[half + j][k];
+#pragma omp simd
+    for (int k = 0; k < EXP_LANES; k++) {
+        totals[k] = part[0][k];
+        logarithms[k] = m_log1p(part[0][k] + (at_top[k] - 1));
+    }
 }
 
 /* Mantissas with their rounding errors, and exponents: nothing leaves the range, and nothing
@@ -161,8 +215,41 @@ static const double *log_line(int size, int rank, const uint8_t *reduced, const 
     return to;
 }
 
+/* Slices that are read, and done together if they are short. */
+typedef struct {
+    const double *x[EXP_LANES], *w[EXP_LANES];
+    char *z[EXP_LANES];
+    int count;
+} log_batch;
+
+INLINE void log_store(int size, double z, char *to)
+{
+    if (size == 8)
+        *(double *)to = z;
+    else
+        *(float *)to = (float)z;
+}
+
+INLINE void log_of_batch(enum log_of kind, int size, int64_t n, log_batch *b)
+{
+    double x[EXP_LANES][EXP_LANES], w[EXP_LANES][EXP_LANES];
+    double tops[EXP_LANES], totals[EXP_LANES], logarithms[EXP_LANES];
+    for (int k = 0; k < EXP_LANES; k++) {
+        int line = k < b->count ? k : b->count - 1;
+        for (int j = 0; j < n; j++) {
+            x[j][k] = b->x[line][j];
+            w[j][k] = b->w[line][j];
+        }
+    }
+    log_of_lanes(kind, (int)n, x, w, tops, totals, logarithms);
+    for (int k = 0; k < b->count; k++)
+        log_store(size, log_finished(kind, n, b->x[k], b->w[k], tops[k], totals[k], logarithms[k]),
+                  b->z[k]);
+    b->count = 0;
+}
+
 /* All slices; returns 1 if memory is short. */
-static int log_lines(enum log_of kind, int size, int rank, const uint8_t *reduced,
+INLINE int log_lines(enum log_of kind, int size, int rank, const uint8_t *reduced,
                      char *const *data, const int64_t *shape, const int64_t *strides)
 {
     int arrays = kind == LOG_WEIGHTED ? 3 : 2;
@@ -171,19 +258,27 @@ static int log_lines(enum log_of kind, int size, int rank, const uint8_t *reduce
         *(reduced[a] ? &n : &lines) *= shape[a];
         index[a] = 0;
     }
-    double *buffer = (double *)malloc((size_t)(2 * n + 1) * sizeof *buffer);
+    int most = kind != LOG_PROD && n <= EXP_LANES ? EXP_LANES : 1;
+    double *buffer = (double *)malloc((size_t)(2 * n * most + 1) * sizeof *buffer);
     if (!buffer)
         return 1;
     char *at[3] = {data[0], data[1], data[arrays - 1]};
+    log_batch b = {.count = 0};
     for (int64_t line = 0; line < lines; line++) {
-        const double *x = log_line(size, rank, reduced, shape, strides, at[0], buffer), *w = x;
+        double *to = buffer + 2 * n * b.count;
+        const double *x = log_line(size, rank, reduced, shape, strides, at[0], to), *w = x;
         if (kind == LOG_WEIGHTED)
-            w = log_line(size, rank, reduced, shape, strides + rank, at[1], buffer + n);
-        double z = kind == LOG_PROD ? log_of_product(n, x) : log_of_line(kind, n, x, w);
-        if (size == 8)
-            *(double *)at[arrays - 1] = z;
-        else
-            *(float *)at[arrays - 1] = (float)z;
+            w = log_line(size, rank, reduced, shape, strides + rank, at[1], to + n);
+        if (most > 1) {
+            b.x[b.count] = x;
+            b.w[b.count] = w;
+            b.z[b.count++] = at[arrays - 1];
+            if (b.count == most || line == lines - 1)
+                log_of_batch(kind, size, n, &b);
+        } else {
+            log_store(size, kind == LOG_PROD ? log_of_product(n, x) : log_of_line(kind, n, x, w),
+                      at[arrays - 1]);
+        }
         for (int a = rank - 1; a >= 0; a--) {
             if (reduced[a])
                 continue;

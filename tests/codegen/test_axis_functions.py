@@ -180,6 +180,25 @@ def test_logarithms_of_sums(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logarithms_of_sums_of_short_lines(dtype):
+    """Sixteen lines of at most sixteen elements are computed together."""
+    rng = np.random.default_rng(6)
+    functions = [LogSumExp((2,)), LogMeanExp((2,)), LogSumExp((1,)), WeightedLogSumExp((2,))]
+    counts = [1, 1, 1, 2]
+    run = compiled([formula_of(f, [dtype] * n) for f, n in zip(functions, counts, strict=True)])
+    for length in (1, 2, 3, 5, 8, 15, 16, 17):
+        for shape in ((1, 1, length), (1, 15, length), (4, 4, length), (5, 7, length)):
+            for special in (False, True):
+                x, w = lines_of(shape, dtype, rng, special), np.abs(lines_of(shape, dtype, rng))
+                w[rng.random(shape) < 0.2] = 0
+                for i, function in enumerate(functions):
+                    given = (x, w)[: counts[i]]
+                    reference = function.perform if dtype == "float64" else partial(wide, function)
+                    scale = dtype == "float64"
+                    agree(run(i, *given)[0], reference(*given), scale, (function, shape, special))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_logarithms_of_sums_where_parts_cancel(dtype):
     x = np.log(np.asarray([[[0.25, 0.5, 0.25], [1e-9, 0.3, 0.7 + 1e-9]]])).astype(dtype)
     for function in (LogSumExp((2,)), WeightedLogSumExp((2,))):
