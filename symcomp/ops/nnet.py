@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from symcomp.core import dtype as dtypes
@@ -17,7 +18,7 @@ from symcomp.ops.reduce import sum as sum_
 from symcomp.ops.scalar_logic import clip, gt, switch
 from symcomp.ops.scalar_logistic import sigmoid, softplus
 from symcomp.ops.scalar_math import abs_, cast, expm1, log, log1p, maximum, minimum
-from symcomp.ops.shape import normalize_axis, shape_tuple
+from symcomp.ops.shape import flatten, normalize_axis, reshape, shape_tuple
 from symcomp.ops.softmax import LogSoftmax, Softmax
 
 
@@ -29,20 +30,25 @@ def _float(x: Any) -> TensorVariable:
     return cast(x, cast_policy().float_of(x.dtype))
 
 
-def _along(name: str, x: TensorVariable, axis: Any) -> int:
+def _along(name: str, function: Callable[[int], Any], x: Any, axis: int | None) -> TensorVariable:
+    """Apply a function of the elements along an axis, or of all elements for None."""
+    x = _float(x)
     if x.ndim == 0:
         raise ShapeError(f"{name}: {x} is a scalar")
-    return normalize_axis(name, axis, x.ndim)
+    if axis is None:
+        return reshape(function(0)(flatten(x)), shape_tuple(x))
+    return function(normalize_axis(name, axis, x.ndim))(x)
 
 
-def softmax(x: Any, axis: int = -1) -> TensorVariable:
+def softmax(x: Any, axis: int | None = -1) -> TensorVariable:
     """Compute ``exp(x) / sum(exp(x))`` along an axis, without overflow.
 
     Parameters
     ----------
     x : tensor_like
         At least 1 axis.
-    axis : int
+    axis : int or None
+        None: all elements add up to 1.
 
     Examples
     --------
@@ -51,11 +57,10 @@ def softmax(x: Any, axis: int = -1) -> TensorVariable:
     >>> T.nnet.softmax(x).eval({x: [1000.0, 1000.0]})
     array([0.5, 0.5])
     """
-    x = _float(x)
-    return Softmax(_along("softmax", x, axis))(x)
+    return _along("softmax", Softmax, x, axis)
 
 
-def log_softmax(x: Any, axis: int = -1) -> TensorVariable:
+def log_softmax(x: Any, axis: int | None = -1) -> TensorVariable:
     """Compute the logarithm of ``softmax``, exact also where softmax is nearly 0.
 
     Examples
@@ -65,8 +70,7 @@ def log_softmax(x: Any, axis: int = -1) -> TensorVariable:
     >>> T.nnet.log_softmax(x).eval({x: [0.0, -1000.0]})
     array([    0., -1000.])
     """
-    x = _float(x)
-    return LogSoftmax(_along("log_softmax", x, axis))(x)
+    return _along("log_softmax", LogSoftmax, x, axis)
 
 
 logsoftmax = log_softmax

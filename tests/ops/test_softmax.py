@@ -304,6 +304,14 @@ def test_centred_where_one_weight_is_nearly_1():
     np.testing.assert_allclose(only, [6e-20, -3e-20, -3e-20], rtol=1e-15)
 
 
+def test_softmax_of_all_elements():
+    for function in (T.softmax, T.nnet.log_softmax):
+        check(
+            lambda x, f=function: f(x, axis=None), CUBE,
+            expected=lambda x, f=function: f(T.constant(x.ravel())).eval().reshape(x.shape),
+        )  # fmt: skip
+
+
 def test_gradient_of_an_empty_sum_is_zero():
     x = T.dvector("x")
     slope = symcomp.function([x], symcomp.grad(T.logsumexp(x), x))
