@@ -95,6 +95,8 @@ cdef class CFunctionBase:
         return 0
 
     def __dealloc__(self):
+        if self._data.root != NULL:
+            release_segment(self._data.root)
         Py_XDECREF(self._data.error)
 
     @property

@@ -153,7 +153,8 @@ cdef extern from "plan/trees.h":
 
     int (*keep_values)(const Planner *) except -1
     int run_tree(Tree *, const Given *, Runner *, PyObject **) except -1
-    void free_segment(Segment *)
+    void orphan_segment(Segment *)
+    void release_segment(Segment *)
     void drop_memory_of(Segment *)
     int64_t allocated_bytes(Segment *) except -1
     bint make_ready(Segment *)

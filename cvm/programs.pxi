@@ -165,7 +165,7 @@ cdef class NativeMachine:
     def __dealloc__(self):
         cdef int i
         for i in range(self.tree.n_roots):
-            free_segment(self.tree.roots[i])
+            orphan_segment(self.tree.roots[i])
         free_counts(self.tree.counts, &self.code)
 
     cdef void *_new(self, size_t size) except NULL:

@@ -192,6 +192,7 @@ struct Segment {
     int uses_blas;              /* whether BLAS may use threads of its own in a call */
     struct SegmentTimes *times; /* of a profile */
     int references;             /* of calls in segments that are kept or planned: it is nested */
+    int is_orphan;              /* whether its program is gone: the last reference frees it */
     Segment **nested;           /* segments that its own calls run */
     int n_nested;
     Frame *idle;                /* a frame that is used again */

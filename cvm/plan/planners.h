@@ -85,7 +85,7 @@ static void drop_planner(Planner *p)
     Frame *frame = p->frame;
     int i;
     for (i = 0; i < p->n_nested; i++)
-        p->nested[i]->references--;
+        release_segment(p->nested[i]);
     if (p->published != NULL)
         drop_objects(frame, p->published->storages, p->first_storage, p->published->n_storages);
     else if (p->storages != NULL)

@@ -5,6 +5,24 @@
 #include "guards.h"
 #include "side_by_side.h"
 
+static void free_segment(Segment *s);
+
+/* A call that runs a nested segment is gone. */
+static void release_segment(Segment *nested)
+{
+    if (--nested->references == 0 && nested->is_orphan)
+        free_segment(nested);
+}
+
+/* The program of a segment is gone. The garbage collector ends programs in any order, that of a caller later
+   than those that it calls. */
+static void orphan_segment(Segment *s)
+{
+    s->is_orphan = 1;
+    if (s->references == 0)
+        free_segment(s);
+}
+
 static void free_segment(Segment *s)
 {
     int i;
@@ -13,7 +31,7 @@ static void free_segment(Segment *s)
     for (i = 0; i < s->n_exits; i++)
         free_segment(s->exits[i].to);
     for (i = 0; i < s->n_nested; i++)
-        s->nested[i]->references--;
+        release_segment(s->nested[i]);
     drop_frame_memory(s->idle);
     if (s->recycled != NULL)
         for (i = 0; i < 2 * s->n_storages; i++)

@@ -1,5 +1,6 @@
 """Calls that repeat a kept plan give the same results as calls that plan."""
 
+import gc
 import sys
 import threading
 from itertools import pairwise
@@ -425,3 +426,21 @@ def test_arrays_of_many_axes():
         for n in (2, 3, 2):
             assert f(np.ones(n)).shape == (1,) * 30 + (n,)
             assert g(np.ones(n)) == 2 * n
+
+
+def test_programs_end_in_any_order():
+    """The garbage collector ends a program before or after those that call it (see make sanitize)."""
+    x = T.dvector("x")
+    for repeats in (1, 3):
+        functions = []
+        for _ in range(4):
+            states = symcomp.scan(lambda v, h: h * 0.5 + v, x, T.constant(0.0), return_updates=False)
+            inner = symcomp.OpFromGraph([x], [T.sort(x) + 1], inline=False)
+            functions.append(symcomp.function([x], [states, inner(x)]))
+        for f in functions:
+            for n in range(repeats):
+                f(np.ones(n + 1))
+            # A cycle with everything that the function holds.
+            f.executable.program.circle = functions
+        del f, functions, states, inner
+        gc.collect()
