@@ -14,8 +14,8 @@ static void release_segment(Segment *nested)
         free_segment(nested);
 }
 
-/* The program of a segment is gone. The garbage collector ends programs in any order, that of a caller later
-   than those that it calls. */
+/* The program of a segment is gone. The garbage collector ends programs in any order: a caller may end after
+   the programs that it calls. */
 static void orphan_segment(Segment *s)
 {
     s->is_orphan = 1;

@@ -429,7 +429,7 @@ def test_arrays_of_many_axes():
 
 
 def test_programs_end_in_any_order():
-    """The garbage collector may end a program before those that call it (see `make sanitize`)."""
+    """The garbage collector may end a program before its callers (see `make sanitize`)."""
     x, start = T.dvector("x"), T.constant(0.0)
     for repeats in (1, 3):
         functions = []
