@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from symcomp.codegen import prebuilt
 from symcomp.codegen.c_file import translation_unit
 from symcomp.codegen.driver import load, load_all, target
 from symcomp.codegen.early import OF_VECTORS
@@ -35,7 +36,11 @@ class Versions(NamedTuple):
 
 
 def addresses(kernels):
-    """Compile kernels in two calls: the ones with early code together; return their functions."""
+    """Compile kernels in two calls: the ones with early code together; return their functions.
+
+    Optimized files have the loops around bodies in them, and early ones call the installed loops.
+    """
+    loops = "shared" if prebuilt.shares_loops() else "own"
     early = [k for k in kernels if OF_VECTORS not in translation_unit([k])]
     found = {}
     for some in (early, [k for k in kernels if k not in early]):
@@ -45,7 +50,8 @@ def addresses(kernels):
         functions = [_function(address) for address in addresses]
         others = [None] * len(some)
         if some is early and some and "-fsanitize" not in config.cflags:
-            (addresses,) = load_all([file], target(early=True))
+            early_file = translation_unit(some, loops), file[1]
+            (addresses,) = load_all([early_file], target(early=True))
             others = [_function(address) for address in addresses]
         found |= {k.name: Versions(*f) for k, *f in zip(some, functions, others, strict=True)}
     return [found[k.name] for k in kernels]
