@@ -16,6 +16,9 @@ SANITIZE = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefin
 PYMC_PYTHON ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12*/bin/python3.12) python3.12)
 PYMC_VENV ?= .venv-pymc
 
+# Tests start hundreds of processes, each of which would compile the same modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := $(VENV)/bin
 # What an installation depends on: an edited Cython module is compiled again, an edited .py is not.
 INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h cvm/plan/*.h cvm/calls/*.h symcomp/codegen/*.h)

@@ -3,7 +3,8 @@
 The directive ``functions`` on the pages below ``docs/reference`` names a module and public names of
 it. It becomes a table with the first line of each docstring. Each name gets a page of its own in
 ``docs/generated`` with its signature, docstring and example. These pages stand in no table of
-contents: a sidebar of several hundred pages would take most of the time of a build.
+contents: a sidebar of several hundred pages would take most of the time of a build. So their
+sidebars are equal, and made once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 BLOCK = re.compile(r"^```\{functions\} (\S+)\n(.*?)^```$", re.M | re.S)
+SIDEBARS: dict[tuple[tuple[str, Any], ...], str] = {}
 TITLE = re.compile(r"^# (.+)$", re.M)
 
 
@@ -114,8 +116,31 @@ class Functions(SphinxDirective):
         return [table_of(rows, "functions")]
 
 
+def share_sidebar(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
+) -> None:
+    """Let the theme have one table of contents for all pages in ``generated``.
+
+    It is made for the first page of all, before the processes that write the others are started.
+    """
+    make = context.get("toctree")
+    if make is None:
+        return
+    pages = sorted(name for name in app.env.found_docs if name.startswith("generated/"))
+
+    def toctree(**options: Any) -> str:
+        key = tuple(sorted(options.items()))
+        if pages and key not in SIDEBARS:
+            SIDEBARS[key] = app.builder._get_local_toctree(pages[0], **options)
+        return SIDEBARS[key] if page.startswith("generated/") else make(**options)
+
+    context["toctree"] = toctree
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive, and write the pages before the sources are read."""
     app.add_directive("functions", Functions)
     app.connect("builder-inited", write_pages)
+    SIDEBARS.clear()
+    app.connect("html-page-context", share_sidebar, priority=400)  # before the theme
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,6 +8,8 @@ loops are found by name, which is a hash of the text: changed ones are not found
 from __future__ import annotations
 
 import ctypes
+import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -47,6 +49,8 @@ PAIRS: tuple[tuple[Pattern, Pattern], ...] = (
     ((False, False), (True, False)),
     ((False, False), (False, True)),
 )
+# Not those that pass flags to other programs, like -Wl,-O1.
+_OF_WARNINGS = re.compile(r"-W[^,]*")
 
 
 def addresses(names: Iterable[str]) -> dict[str, int]:
@@ -61,10 +65,11 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
 
 
 def shares_loops() -> bool:
-    """Tell whether C files may call the installed loops: config.cflags with sanitizers need loops
-    compiled with these.
+    """Tell whether C files may call the installed loops: flags like those of sanitizers need loops
+    compiled with them. Warnings change no code.
     """
-    if config.cflags or not sys.platform.startswith("linux"):
+    flags = shlex.split(config.cflags)
+    if not all(map(_OF_WARNINGS.fullmatch, flags)) or not sys.platform.startswith("linux"):
         return False
     return hasattr(_library(), f"nest_reduction_{nest_version()}")
 

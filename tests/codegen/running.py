@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from symcomp.codegen import prebuilt
 from symcomp.codegen.c_file import translation_unit
 from symcomp.codegen.driver import load, load_all, target
 from symcomp.codegen.early import OF_VECTORS
@@ -34,18 +35,25 @@ class Versions(NamedTuple):
         return self.optimized(*arguments)
 
 
-def addresses(kernels):
-    """Compile kernels in two calls: the ones with early code together; return their functions."""
+def addresses(kernels, own_loops=True):
+    """Compile kernels in two calls: the ones with early code together; return their functions.
+
+    Optimized files have the loops around bodies in them, if wanted; early ones call the installed
+    loops, as files of users do.
+    """
+    shared = "shared" if prebuilt.shares_loops() else "own"
+    loops = "own" if own_loops else shared
     early = [k for k in kernels if OF_VECTORS not in translation_unit([k])]
     found = {}
     for some in (early, [k for k in kernels if k not in early]):
-        file = translation_unit(some), [k.name for k in some]
+        file = translation_unit(some, loops), [k.name for k in some]
         addresses = load(*file) if some else []
         assert addresses is not None
         functions = [_function(address) for address in addresses]
         others = [None] * len(some)
         if some is early and some and "-fsanitize" not in config.cflags:
-            (addresses,) = load_all([file], target(early=True))
+            early_file = translation_unit(some, shared), file[1]
+            (addresses,) = load_all([early_file], target(early=True))
             others = [_function(address) for address in addresses]
         found |= {k.name: Versions(*f) for k, *f in zip(some, functions, others, strict=True)}
     return [found[k.name] for k in kernels]
@@ -119,7 +127,7 @@ def compute(formula, *values):
     """Compute the results of a formula by a kernel of its own."""
     kernel = kernel_of(formula, patterns_of(values))
     assert kernel is not None
-    (function,) = addresses([kernel])
+    (function,) = addresses([kernel], own_loops=False)
     return call(function, formula, values)
 
 

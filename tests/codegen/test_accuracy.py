@@ -1,11 +1,14 @@
 """Functions of kernels against 50 digits: within 2 units in the last place."""
 
+from functools import cache
+
 import mpmath
 import numpy as np
 import pytest
 
+from symcomp.codegen.kernel import kernel_of
 from symcomp.ops.elemwise import ROWS
-from symcomp.tests.codegen.running import compute, one_step
+from symcomp.tests.codegen.running import addresses, call, compute, one_step
 
 mpmath.mp.dps = 50
 
@@ -50,6 +53,22 @@ def arguments(name, dtype, rng):
     return x[(x > low) & (x < high)]
 
 
+@cache
+def functions_of(dtype):
+    """Return the formulas of all functions by name, and what runs them: they are compiled at once.
+    """
+    formulas = [one_step(ROWS[name](), (dtype,)) for name in REFERENCES]
+    functions = addresses([kernel_of(formula, [(False,)]) for formula in formulas])
+    return dict(zip(REFERENCES, zip(formulas, functions, strict=True), strict=True))
+
+
+def values_of(name, x):
+    """Compute a function of the elements of an array."""
+    formula, function = functions_of(x.dtype.name)[name]
+    (found,) = call(function, formula, [x])
+    return found
+
+
 def log_sum(sign):
     return lambda x, y: mpmath.log(mpmath.exp(x) + sign * mpmath.exp(y))
 
@@ -80,7 +99,7 @@ def test_sums_of_exponentials(name, exact, dtype):
 @pytest.mark.parametrize("name", REFERENCES)
 def test_within_units_in_the_last_place(name, dtype):
     x = arguments(name, dtype, np.random.default_rng(11))
-    (got,) = compute(one_step(ROWS[name](), (dtype,)), x)
+    got = values_of(name, x)
     for argument, result in zip(x, got, strict=True):
         exact = REFERENCES[name](mpmath.mpf(float(argument)))
         with np.errstate(over="ignore"):
@@ -96,7 +115,7 @@ def test_sigmoid_of_many_floats():
     """Numbers in a range where the rounding errors of the steps add up."""
     x = -np.linspace(0, 20, 2_000_001).astype("float32")
     exact = 1 / (1 + np.exp(-x.astype("float64")))
-    (got,) = compute(one_step(ROWS["sigmoid"](), ("float32",)), x)
+    got = values_of("sigmoid", x)
     assert np.abs((got - exact) / np.spacing(exact.astype("float32"))).max() <= ULPS
 
 
@@ -108,7 +127,7 @@ def test_special_values(name, dtype, count):
     x = np.resize(ends, count * ends.size)
     with np.errstate(all="ignore"):
         want = np.asarray(ROWS[name]().function(x), dtype)
-    (got,) = compute(one_step(ROWS[name](), (dtype,)), x)
+    got = values_of(name, x)
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
     special = ~np.isfinite(want) | (want == 0)
     np.testing.assert_array_equal(got[special], want[special])

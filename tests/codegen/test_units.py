@@ -67,14 +67,24 @@ def test_loops_that_were_compiled_before_give_the_same_bits(tmp_path) -> None:
     rng = np.random.default_rng(0)
     values = [rng.normal(size=n).astype("float32") for n in ((3, 5), (200, 70), (1, 9000))]
     found = []
-    for flags in ("", "-DNOTHING"):
+    for flags in ("-Wall -Wno-type-limits", "-DNOTHING"):
         with config.change_flags(compiledir=str(tmp_path / "kernels"), kernels=True, cflags=flags):
-            assert prebuilt.shares_loops() == (not flags)
+            assert prebuilt.shares_loops() == (flags != "-DNOTHING")
             f = symcomp.function([x], outputs, mode="FAST_RUN")
             found.append([f(v[::-1, ::k]) for v in values for k in (1, 2)])
     for got, want in zip(*found, strict=True):
         for a, b in zip(got, want, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="each file has its own loops")
+def test_flags_of_warnings_change_no_loops() -> None:
+    for flags in ("", "-Wall -Werror"):
+        with config.change_flags(cflags=flags):
+            assert prebuilt.shares_loops()
+    for flags in ("-Wl,-O1", "-Wall -g", "-fsanitize=address"):
+        with config.change_flags(cflags=flags):
+            assert not prebuilt.shares_loops()
 
 
 def test_one_file_that_is_refused_fails_all(tmp_path) -> None:

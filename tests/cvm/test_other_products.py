@@ -149,15 +149,29 @@ def test_errors_are_those_of_python():
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "float16"])
-@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
-def test_sums_of_products(dtype, axes):
+def test_sums_of_products(dtype):
+    """Over each of the axes and both, of two matrices and of one with itself."""
+    ops = [SumOfProducts(axes) for axes in ((0,), (1,), (0, 1))]
+    x, y = (TensorType(dtype, (None, None))() for _ in "xy")
+    outputs = [z for op in ops for z in (op(x, y), op(x, x))]
     with config.change_flags(kernels=True):
-        for shape in ((3, 4), (0, 3), (3, 0), (1, 1), (200, 150)):
-            x = array(shape, dtype)
-            terms = int(np.prod([shape[a] for a in axes]))
-            scale = max(50, terms // 50)  # rounding errors grow with what cancels
-            compare(SumOfProducts(axes), x, array(shape, dtype), scale=scale)
-            compare(lambda x: SumOfProducts(axes)(x, x), x, scale=scale)
+        functions = [symcomp.function([x, y], outputs, mode=mode) for mode in AS_THEY_ARE]
+    for shape in ((3, 4), (0, 3), (3, 0), (1, 1), (200, 150)):
+        terms = [int(np.prod([shape[a] for a in op.axes])) for op in ops for _ in range(2)]
+        # rounding errors grow with what cancels
+        compare_functions(functions, *(array(shape, dtype) for _ in "xy"), scales=terms)
+    assert in_python(functions[0]) == set()
+
+
+def compare_functions(functions, x, y, scales):
+    """Check that both give the same for all layouts, and the first one without Python."""
+    for placed in layouts([x, y]):
+        for got, want, terms in zip(*(f(*placed) for f in functions), scales, strict=True):
+            assert got.dtype == want.dtype and got.shape == want.shape
+            rtol = TOLERANCES.get(got.dtype.name, 1e-13 if got.dtype.kind in "fc" else 0)
+            atol = max(50, terms // 50) * rtol
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
+        assert asked(functions[0], placed) == []
 
 
 def test_sums_of_products_of_float16_are_made_in_float32():

@@ -329,7 +329,7 @@ def test_a_condition_computed_from_the_same_elements():
 
 @pytest.mark.slow
 def test_a_long_chain():
-    n = 50_000
+    n = 10_000
     x, y = T.dvector("x"), T.dvector("y")
     z = x
     for _ in range(n):
