@@ -31,7 +31,7 @@ def run(*command: str | Path, cwd: Path) -> str:
     """Run a command and return what it prints; a failure shows all of it."""
     # The environment must not lead to files of this clone.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    # What is in the wheel is looked at, not how fast it is: optimizing takes minutes.
+    # The tests look at the files, not at their speed, and optimizing takes minutes.
     environment["CFLAGS"] = "-O0 -g0"
     done = subprocess.run(
         [str(part) for part in command],

@@ -49,7 +49,7 @@ PAIRS: tuple[tuple[Pattern, Pattern], ...] = (
     ((False, False), (True, False)),
     ((False, False), (False, True)),
 )
-# Not those that pass flags to other programs, like -Wl,-O1.
+# Flags of warnings; with a comma, like -Wl,-O1, they are for other programs.
 _OF_WARNINGS = re.compile(r"-W[^,]*")
 
 
