@@ -1,5 +1,8 @@
 """Reductions whose totals stay in registers: lengths about those of rows, and where arrays lie."""
 
+from functools import cache
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,14 +11,24 @@ from symcomp.tests.codegen.running import addresses, call, compute
 from symcomp.tests.codegen.test_reductions import agree, reduction, values
 
 LENGTHS = (*range(1, 140), 255, 256, 257, 511, 513, 1023, 1025, 8191, 8192, 8193, 16_500, 40_000)
+NAMES = ("sum", "prod", "max", "min")
+DTYPES = ("int8", "int16", "int32", "int64", "float32", "float64")
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float32", "float64"])
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+@cache
+def compiled():
+    """Return each reduction and what runs it, by name, axis and dtype; all are compiled at once."""
+    keys = [*product(NAMES, (0, 1), DTYPES)]
+    formulas = [reduction(name, (axis,), dtype) for name, axis, dtype in keys]
+    functions = addresses([kernel_of(formula, [(False, False)]) for formula in formulas])
+    return dict(zip(keys, zip(formulas, functions, strict=True), strict=True))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_length(name, dtype):
     rng = np.random.default_rng(3)
-    formula = reduction(name, (1,), dtype)
-    function = addresses([kernel_of(formula, [(False, False)])])[0]
+    formula, function = compiled()[name, 1, dtype]
     for n in LENGTHS:
         x = values(dtype, (3, n), rng)
         if name == "prod" and x.dtype.kind == "f":
@@ -54,8 +67,7 @@ def test_rows_at_once(rows, name, dtype):
 def test_results_do_not_depend_on_where_arrays_lie(columns, dtype):
     x = values(dtype, (70, columns), np.random.default_rng(columns))
     for name, axis in (("sum", 0), ("max", 0), ("sum", 1), ("max", 1)):
-        formula = reduction(name, (axis,), dtype)
-        function = addresses([kernel_of(formula, [(False, False)])])[0]
+        formula, function = compiled()[name, axis, dtype]
         found = []
         for offset in range(0, 64, 16):
             memory = np.zeros(x.nbytes + 128, np.uint8)
