@@ -4,6 +4,10 @@
 
 #include "sparse.h"
 
+/* Threads that share the columns of a result write this many bytes of each row at least: with fewer, they
+   would often write to one line of the cache. */
+enum { LEAST_BYTES_OF_PART = 256 };
+
 static int run_sparse_dot(const void *params, Frame *frame)
 {
     const SparseCall *c = (const SparseCall *)params;
@@ -21,7 +25,8 @@ static int run_sparse_dot(const void *params, Frame *frame)
         return share_rows(frame, &w, c, c->values->dot);
     memset(w.z, 0, (size_t)(c->n * c->columns * c->itemsize));
     w.run = c->values->dot_transposed;
-    w.parts = c->columns < 8 * c->threads ? 1 : c->threads;
+    w.parts = c->columns * c->itemsize / LEAST_BYTES_OF_PART;
+    w.parts = w.parts < 1 ? 1 : w.parts > c->threads ? c->threads : w.parts;
     share(do_sparse_part, &w, w.parts, (int)w.parts);
     return DONE;
 }
