@@ -1,8 +1,9 @@
 """Sparse matrices beside SciPy, PyTorch and PyTensor: milliseconds a call.
 
 Run as ``python benchmarks/sparse.py [--tasks WORDS] [--peers PYTHON]``, with OMP_NUM_THREADS=1 for
-one core, or OMP_NUM_THREADS=2 and SYMCOMP_FLAGS=openmp=True for two. Each task is done by a compiled function, and with SciPy and NumPy by hand;
-both are timed in turns, and the best time of each is told, after a check that both give the same.
+one core, or OMP_NUM_THREADS=2 and SYMCOMP_FLAGS=openmp=True for two. Each task is done by a
+compiled function, and with SciPy and NumPy by hand; both are timed in turns, and the best time of
+each is told, after a check that both give the same.
 Matrices have 100,000 x 100,000 elements, of which 1,000,000 are stored; texts are 20,000 rows of
 words out of 100,000, whose frequencies fall as Zipf's law says. With ``--peers``, the interpreter
 of an environment that has PyTorch and PyTensor does each task right afterwards
