@@ -94,12 +94,15 @@ PROGRAMS = {
 
 
 def run(python: str, program: str, settings: dict[str, str]) -> tuple[float, str]:
-    """Run a program in a process of its own; return the seconds it takes, and its output."""
+    """Run a program in a process of its own; return the seconds it takes, and its output.
+
+    With `-P`, the packages of `python` are imported, whatever lies in the current folder.
+    """
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **settings}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()
     done = subprocess.run(
-        [python, "-c", program], env=environment, capture_output=True, text=True, check=False
+        [python, "-P", "-c", program], env=environment, capture_output=True, text=True, check=False
     )
     seconds = time.perf_counter() - started
     if done.returncode:

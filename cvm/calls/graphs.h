@@ -40,8 +40,8 @@ static int run_graph(const void *params, Frame *frame)
     return status;
 }
 
-/* Run the graph to find the shapes of its results, and keep the plan. ``outputs`` hold the
-   results. NULL: ``*status`` says why. */
+/* Run the graph to find the shapes of its results, and keep the plan, to which the outer plan refers.
+   ``outputs`` hold the results. NULL: ``*status`` says why. */
 static Segment *plan_graph_run(Planner *p, Tree *tree, const Given *given, Operand **outputs,
                                int *status)
 {
@@ -80,7 +80,7 @@ static Segment *plan_graph_run(Planner *p, Tree *tree, const Given *given, Opera
     }
     if (*status == DONE) {
         root = keep_root(tree, q, given);
-        if (root == NULL || set_result_copies(root) != DONE)
+        if (root == NULL || set_result_copies(root) != DONE || refer_to(p, root) != DONE)
             *status = PyErr_Occurred() ? RAISED : DECLINED;
     }
     drop_planner(q);
@@ -122,6 +122,8 @@ static int plan_graph(Planner *p, const void *given)
         has_run = 1;
     } else {
         root->last_used = tree->clock;
+        if (refer_to(p, root) != DONE)
+            return RAISED;
         for (j = 0; j < code->n_outputs; j++) {
             const Operand *x = root->results[j].operand;
             outputs[j] = new_output_apart(p, j, x->type, x->itemsize, x->ndim, x->shape, NULL);
@@ -129,8 +131,6 @@ static int plan_graph(Planner *p, const void *given)
                 return no_memory();
         }
     }
-    if (refer_to(p, root) != DONE)
-        return RAISED;
     call = new_call(p, run_graph, "graph", sizeof(GraphCall));
     if (call == NULL)
         return no_memory();

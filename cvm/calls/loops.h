@@ -191,8 +191,8 @@ static void provide_first_step(const Planner *p, const LoopPlan *l, char **provi
     *provided = stop;
 }
 
-/* Run the first step, from which the shapes of its results are known, and keep it. The segment, or NULL:
-   ``*status`` says why. */
+/* Run the first step, from which the shapes of its results are known, and keep it, as a segment to which the
+   outer plan refers. NULL: ``*status`` says why. */
 static Segment *plan_first_step(Planner *p, LoopPlan *l, int *status)
 {
     Tree *tree = l->spec->tree;
@@ -234,7 +234,7 @@ static Segment *plan_first_step(Planner *p, LoopPlan *l, int *status)
     }
     if (*status == DONE) {
         root = keep_root(tree, q, l->given);
-        if (root == NULL || set_result_copies(root) != DONE)
+        if (root == NULL || set_result_copies(root) != DONE || refer_to(p, root) != DONE)
             *status = PyErr_Occurred() ? RAISED : DECLINED;
     }
     drop_planner(q);
@@ -374,6 +374,10 @@ static Segment *root_of_body(Planner *p, LoopPlan *l, int *status)
     if (root == NULL)
         return plan_first_step(p, l, status);
     root->last_used = l->spec->tree->clock;
+    if (refer_to(p, root) != DONE) {
+        *status = RAISED;
+        return NULL;
+    }
     results = (const Operand **)alloca((size_t)(n + 1) * sizeof(Operand *));
     for (j = 0; j < n; j++)
         results[j] = root->results[j].operand;
@@ -443,8 +447,6 @@ static int plan_loop(Planner *p, const void *given)
     root = root_of_body(p, l, &status);
     if (root == NULL)
         return status;
-    if (refer_to(p, root) != DONE)
-        return RAISED;
     c = l->call = (LoopCall *)pool_new(&p->pool, sizeof(LoopCall));
     if (c == NULL || loop_params(p, l, root, c) == NULL)
         return no_memory();

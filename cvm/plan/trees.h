@@ -81,7 +81,7 @@ static void free_retired(Tree *tree)
 }
 
 /* Forget the beginning that was not used for longest, with all that follows it; 0 if calls refer to
-   all. */
+   all. Segments of nested programs are run by calls that refer to them only. */
 static int retire_oldest(Tree *tree)
 {
     int i, oldest = -1;
@@ -98,6 +98,10 @@ static int retire_oldest(Tree *tree)
     tree->keys[oldest] = tree->keys[tree->n_roots];
     tree->roots[oldest] = tree->roots[tree->n_roots];
     tree->roots[tree->n_roots] = NULL;
+    if (tree->active == 0) {
+        free_segment(s);
+        return 1;
+    }
     s->parent = tree->retired;
     tree->retired = s;
     return 1;

@@ -13,26 +13,46 @@ INLINE void keep_sum(double x, double *t, double *e)
     *t = s;
 }
 
-/* The term of an element: 0 for the largest of a sum, which is counted separately. */
-INLINE double log_term(enum log_of kind, double x, double w, double top)
+/* Beside an infinity, exponentials of finite elements are finite, however large. */
+INLINE double log_limited(double top)
 {
-    if (kind == LOG_WEIGHTED)
-        return w == 0 ? x * 0 : w * r_exp_of_sum(x, -top);
-    return kind == LOG_SUM && x == top ? 0 : r_exp_of_sum(x, -top);
+    return top > LARGEST_DOUBLE ? LARGEST_DOUBLE : top < -LARGEST_DOUBLE ? -LARGEST_DOUBLE : top;
 }
 
-INLINE double log_terms(enum log_of kind, int64_t n, const double *x, const double *w, double top)
+/* The elements of a sum that are counted, instead of added up as 1 each: the largest, if it is finite. */
+INLINE double log_counted(enum log_of kind, double top)
 {
-    double t = 0, e = 0;
+    return kind == LOG_SUM && top == log_limited(top) ? top : NAN;
+}
+
+/* The term of an element; 0 for one that is counted. */
+INLINE double log_term(enum log_of kind, double x, double w, double top, double counted)
+{
+    double z = r_exp_of_sum(x, -top);
+    if (kind == LOG_WEIGHTED)
+        return w == 0 ? x * 0 : w * z;
+    return x == counted ? 0 : z;
+}
+
+/* The larger of both, NaN if one is NaN; with weights, elements count only where these are not 0. */
+INLINE double log_larger(enum log_of kind, double top, double x, double w)
+{
+    double larger = x != x || top != top ? NAN : x;
+    return (kind != LOG_WEIGHTED || w != 0) && !(x <= top) ? larger : top;
+}
+
+INLINE double log_terms(enum log_of kind, int64_t n, const double *x, const double *w, double largest)
+{
+    double t = 0, e = 0, counted = log_counted(kind, largest), top = log_limited(largest);
     for (int64_t first = 0; first < n; first += EXP_BLOCK) {
         int64_t last = n - first < EXP_BLOCK ? n : first + EXP_BLOCK, i = first;
         double part[EXP_LANES] = {0};
         for (; i + EXP_LANES <= last; i += EXP_LANES)
 #pragma omp simd
             for (int k = 0; k < EXP_LANES; k++)
-                part[k] += log_term(kind, x[i + k], w[i + k], top);
+                part[k] += log_term(kind, x[i + k], w[i + k], top, counted);
         for (int k = 0; i < last; i++, k++)
-            part[k] += log_term(kind, x[i], w[i], top);
+            part[k] += log_term(kind, x[i], w[i], top, counted);
         for (int half = EXP_LANES / 2; half; half /= 2)
             for (int k = 0; k < half; k++)
                 part[k] += part[half + k];
@@ -41,14 +61,11 @@ INLINE double log_terms(enum log_of kind, int64_t n, const double *x, const doub
     return t + e;
 }
 
-/* The largest element, NaN if there is one; with weights, among elements with a weight other
-   than 0. */
-INLINE double log_top(int64_t n, const double *x, const double *w, int weighted)
+INLINE double log_top(enum log_of kind, int64_t n, const double *x, const double *w)
 {
     double top = -INFINITY;
     for (int64_t i = 0; i < n; i++)
-        if ((!weighted || w[i] != 0) && !(x[i] <= top))
-            top = x[i] != x[i] || top != top ? NAN : x[i];
+        top = log_larger(kind, top, x[i], w[i]);
     return top;
 }
 
@@ -86,12 +103,6 @@ static double log_wide(enum log_of kind, int64_t n, const double *x, const doubl
     return (double)(y + (total < 0.5L ? logl(total) : log1pl(near / (long double)n)));
 }
 
-/* Beside an infinity, exponentials of finite elements are finite, however large. */
-INLINE double log_limited(double top)
-{
-    return top > LARGEST_DOUBLE ? LARGEST_DOUBLE : top < -LARGEST_DOUBLE ? -LARGEST_DOUBLE : top;
-}
-
 /* The result of a slice with this largest element and total of terms; `logarithm` is that of a sum without
    its largest element. */
 INLINE double log_finished(enum log_of kind, int64_t n, const double *x, const double *w, double top,
@@ -102,7 +113,7 @@ INLINE double log_finished(enum log_of kind, int64_t n, const double *x, const d
     top = log_limited(top);
     if (kind == LOG_WEIGHTED) {
         z = top + log(total);
-        first = log_top(n, x, w, 0);
+        first = log_top(LOG_SUM, n, x, w);
     } else if (!finite) {
         return first != first ? NAN : log(kind == LOG_MEAN ? total / (double)n : total);
     } else {
@@ -113,12 +124,9 @@ INLINE double log_finished(enum log_of kind, int64_t n, const double *x, const d
     return finite && fabs(z) < parts / 2 ? log_wide(kind, n, x, w, top) : z;
 }
 
-/* Without a finite largest element, none is counted separately. */
 INLINE double log_of_line(enum log_of kind, int64_t n, const double *x, const double *w)
 {
-    double top = log_top(n, x, w, kind == LOG_WEIGHTED);
-    enum log_of terms = isfinite(top) || kind != LOG_SUM ? kind : LOG_MEAN;
-    double total = log_terms(terms, n, x, w, log_limited(top));
+    double top = log_top(kind, n, x, w), total = log_terms(kind, n, x, w, top);
     int64_t at_top = 0;
     for (int64_t i = 0; i < n; i++)
         at_top += x[i] == top;
@@ -135,22 +143,14 @@ INLINE void log_of_lanes(enum log_of kind, int n, double (*x)[EXP_LANES], double
         tops[k] = -INFINITY;
     for (int j = 0; j < n; j++)
 #pragma omp simd
-        for (int k = 0; k < EXP_LANES; k++) {
-            double v = x[j][k], top = tops[k], next = v != v || top != top ? NAN : v;
-            int counts = kind != LOG_WEIGHTED || w[j][k] != 0;
-            tops[k] = counts && !(v <= top) ? next : top;
-        }
+        for (int k = 0; k < EXP_LANES; k++)
+            tops[k] = log_larger(kind, tops[k], x[j][k], w[j][k]);
     for (int j = 0; j < n; j++)
 #pragma omp simd
         for (int k = 0; k < EXP_LANES; k++) {
-            double v = x[j][k], top = log_limited(tops[k]), z = r_exp_of_sum(v, -top);
-            int is_top = v == tops[k];
-            if (kind == LOG_WEIGHTED)
-                z = w[j][k] == 0 ? v * 0 : w[j][k] * z;
-            else if (kind == LOG_SUM)
-                z = is_top && top == tops[k] ? 0 : z;
-            at_top[k] += is_top;
-            part[j][k] = z;
+            double top = tops[k], counted = log_counted(kind, top);
+            part[j][k] = log_term(kind, x[j][k], w[j][k], log_limited(top), counted);
+            at_top[k] += x[j][k] == top;
         }
     while (half < n)
         half *= 2;

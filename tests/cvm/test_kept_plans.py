@@ -444,3 +444,23 @@ def test_programs_end_in_any_order():
             f.executable.program.circle = functions
         del f, functions, states, inner
         gc.collect()
+
+
+@settings(max_examples=10, deadline=None)
+@given(lengths=st.lists(st.integers(1, 9), min_size=20, max_size=60))
+def test_plans_of_loops_and_graphs_come_and_go(lengths):
+    """Plans of nested programs make room for others, but not while calls refer to them."""
+    x, a, b = T.dmatrix("x"), T.dvector("a"), T.dvector("b")
+    twice = symcomp.OpFromGraph([a, b], [T.exp(a) * b, (a - b).sum()])
+    states, _ = symcomp.scan(lambda row, state: (twice(row, state)[0] + state).cumsum(),
+                             sequences=x, outputs_info=T.zeros_like(x[0]))  # fmt: skip
+    first, total = twice(x[:, 0], x[:, 1])
+    results = [states[-1], first, total]
+    with config.change_flags(most_plans=2):
+        f = symcomp.function([x], results)
+    with config.change_flags(linker="vm"):
+        expected = symcomp.function([x], results)
+    for n in lengths:
+        value = np.random.default_rng(n).normal(size=(n, n + 1))
+        for got, wanted in zip(f(value), expected(value), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
