@@ -152,6 +152,8 @@ cdef class Caller:
         explicit = [i for i, spec in enumerate(inputs) if not spec.implicit]
         self._machine, self.trust_input, self.profile = machine, trust_input, profile
         self._native = machine if type(machine) is NativeMachine else None
+        if self._native is not None:
+            self._native.code.n_returned = n_outputs
         self._calls = calls
         self._blas_limit = blas_limit
         self._cells = [spec.container for spec in inputs]

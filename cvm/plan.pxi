@@ -112,7 +112,7 @@ cdef extern from "plan/plan.h":
         PyObject *lowered
 
     ctypedef struct Code:
-        int n_slots, n_steps, n_inputs, n_outputs, n_constants
+        int n_slots, n_steps, n_inputs, n_outputs, n_constants, n_returned
         Step *steps
         int *input_slots
         int *output_slots

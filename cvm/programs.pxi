@@ -238,7 +238,7 @@ cdef class NativeMachine:
         return self.tally
 
     def free(self):
-        """Release memory kept for later calls: values, arenas, large results to be recycled."""
+        """Release memory kept for later calls: values, arenas, results to be recycled."""
         cdef int i
         self.kept = None
         for i in range(self.tree.n_roots):

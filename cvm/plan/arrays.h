@@ -5,13 +5,13 @@
 #include "execution.h"
 #include "../moves.h"
 
-/* Whether an array that was returned before may be returned again: its caller has dropped it, and it
-   is as it was made. */
+/* Whether an array that was returned before may be returned again: its caller has dropped it, without weak
+   references to it, and it is as it was made. */
 static int may_recycle(PyObject *object, const Operand *x)
 {
     PyArrayObject *array = (PyArrayObject *)object;
     return object != NULL && Py_REFCNT(object) == 1 && PyArray_TYPE(array) == x->type &&
-           PyArray_NDIM(array) == x->ndim && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
+           ((PyArrayObject_fields *)array)->weakreflist == NULL && PyArray_NDIM(array) == x->ndim && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
            PyArray_ISCARRAY(array) &&
            same_numbers(x->shape, PyArray_DIMS(array), x->ndim);
 }
@@ -48,8 +48,8 @@ static PyObject *empty_array(const Operand *x)
     return array;
 }
 
-/* Result buffers from LARGE_ARRAY on are recycled, two for each output: new memory of that size comes
-   page by page, which may take longer than computing. */
+/* The arrays of results are recycled, two for each output: making a small one may take longer than computing
+   it, and new memory for a large one comes page by page. */
 static PyObject *recycled_array(const Segment *s, const Storage *storage)
 {
     PyObject **two = s->recycled + 2 * storage->index;

@@ -54,7 +54,7 @@ typedef struct Storage {
     int input;              /* INPUT: which input of the program */
     int result;             /* RESULT: which output of the program; -1: none of its own */
     int first, last;        /* ARENA: the calls between which it is needed */
-    int is_recycled;        /* RESULT: large, and written into arrays that callers have dropped */
+    int is_recycled;        /* RESULT: written into arrays that callers have dropped */
     int64_t bytes;
     int64_t offset;         /* ARENA: in the frame's arena */
     char *address;          /* CONSTANT */
@@ -121,6 +121,7 @@ typedef struct {
 
 typedef struct {
     int n_slots, n_steps, n_inputs, n_outputs, n_constants;
+    int n_returned;         /* of the outputs, the first: those that the caller gets */
     Step *steps;
     int *input_slots, *output_slots, *constant_slots;
     PyObject **constants;

@@ -7,9 +7,8 @@
 
 /* Results of calls on constants and lengths are computed once, unless they have more bytes. */
 enum { MOST_CONSTANT_BYTES = 4096 };
-/* Arrays of more bytes are made when they are needed, not when the run begins. */
-/* Arrays for Python from MEDIUM_ARRAY bytes on are made when they are needed and dropped at once; results
-   from LARGE_ARRAY on are recycled. */
+/* Arrays for Python from MEDIUM_ARRAY bytes on are made when they are needed and dropped at once; results are
+   from LARGE_ARRAY on. */
 enum { MEDIUM_ARRAY = 1 << 16, LARGE_ARRAY = 1 << 20 };
 
 /* Whether an array is made by a call, not when a run begins. */
@@ -29,7 +28,7 @@ struct Planner {
     Runner *runner;
     struct Tree *tree;      /* the tree of this program */
     struct Counts *counts;  /* of a profile; NULL: none */
-    const Segment *parent, *published;
+    const Segment *parent;
     const Step *step;
     const void *saved;      /* the instruction goes on after a checkpoint, with what it found; or NULL */
     int in_python;          /* whether its call of Python saved it, not its native calls */
@@ -51,7 +50,7 @@ struct Planner {
     int *users;             /* of storages: how many slots, and late storages, need them */
     char **block;           /* of storages: memory of this run alone */
     int operand_capacity, storage_capacity, call_capacity, mark_capacity, binding_capacity;
-    int users_capacity, block_capacity, scratch_capacity, nested_capacity, slot_capacity;
+    int scratch_capacity, nested_capacity, slot_capacity;
 };
 
 /* Implemented where NumPy's arrays are known: make an array for a storage, and set the frame's object
@@ -83,28 +82,25 @@ static inline void set_order(Operand *x)
     x->flags |= (is_c ? C_ORDER : 0) | (is_f ? F_ORDER : 0);
 }
 
+/* Make room for storages, in the planner and in its frame; 0 if there is no memory. */
+static int make_room_for_storages(Planner *p, int wanted)
+{
+    Frame *f = p->frame;
+    int capacity;
+    return enlarge((void **)&f->address, wanted, &capacity, sizeof(char *)) &&
+           enlarge((void **)&f->object, wanted, &f->capacity, sizeof(PyObject *)) &&
+           enlarge((void **)&p->users, wanted, &capacity, sizeof(int)) &&
+           enlarge((void **)&p->block, wanted, &capacity, sizeof(char *)) &&
+           enlarge((void **)&p->storages, wanted, &p->storage_capacity, sizeof(Storage *));
+}
+
 static Storage *new_storage(Planner *p, StorageKind kind, int64_t bytes)
 {
     Storage *s = (Storage *)pool_new(&p->pool, sizeof(Storage));
     Frame *f = p->frame;
     const int n = p->n_storages;
-    if (s == NULL || !make_room((void **)&p->storages, n, &p->storage_capacity, sizeof(Storage *)) ||
-        !make_room((void **)&p->users, n, &p->users_capacity, sizeof(int)) ||
-        !make_room((void **)&p->block, n, &p->block_capacity, sizeof(char *)))
+    if (s == NULL || (n == p->storage_capacity && !make_room_for_storages(p, 2 * n + 16)))
         return NULL;
-    if (n >= f->capacity) {
-        const int wanted = 2 * n + 16;
-        char **address = (char **)realloc(f->address, wanted * sizeof(char *));
-        PyObject **object;
-        if (address == NULL)
-            return NULL;
-        f->address = address;
-        object = (PyObject **)realloc(f->object, wanted * sizeof(PyObject *));
-        if (object == NULL)
-            return NULL;
-        f->object = object;
-        f->capacity = wanted;
-    }
     s->index = n;
     s->kind = kind;
     s->bytes = bytes;
@@ -123,9 +119,9 @@ static Operand *new_operand(Planner *p, Storage *storage, int64_t offset, int ty
                             int ndim, const int64_t *shape, const int64_t *strides)
 {
     Operand *x =
-        (Operand *)pool_new(&p->pool, sizeof(Operand) + 2 * (size_t)ndim * sizeof(int64_t));
+        (Operand *)pool_take(&p->pool, sizeof(Operand) + 2 * (size_t)ndim * sizeof(int64_t));
     int64_t *lengths = (int64_t *)(x + 1);
-    int axis;
+    int axis, n_long = 0;
     if (x == NULL ||
         !make_room((void **)&p->operands, p->n_operands, &p->operand_capacity, sizeof(Operand *)))
         return NULL;
@@ -137,22 +133,25 @@ static Operand *new_operand(Planner *p, Storage *storage, int64_t offset, int ty
     x->shape = lengths;
     x->strides = lengths + ndim;
     x->size = 1;
+    x->flags = BEHAVED | WRITEABLE;
+    x->guarded_by = 0;
     for (axis = 0; axis < ndim; axis++) {
         x->shape[axis] = shape[axis];
         x->size *= shape[axis];
+        n_long += shape[axis] != 1;
     }
     if (strides != NULL) {
         for (axis = 0; axis < ndim; axis++)
             x->strides[axis] = strides[axis];
+        set_order(x);
     } else {
         int64_t step = itemsize;
         for (axis = ndim - 1; axis >= 0; axis--) {
             x->strides[axis] = step;
             step *= shape[axis] ? shape[axis] : 1;
         }
+        x->flags |= n_long <= 1 || x->size == 0 ? C_ORDER | F_ORDER : C_ORDER;
     }
-    x->flags = BEHAVED | WRITEABLE;
-    set_order(x);
     p->operands[p->n_operands++] = x;
     return x;
 }
@@ -328,7 +327,6 @@ static Operand *new_array_operand(Planner *p, StorageKind kind, int type, int it
             return NULL;
         ((MadeArray *)call->params)->storage = s;
         call->needs_gil = 1;
-        s->is_recycled = kind == RESULT;
         return x;
     }
     return provide(p, s) == DONE ? x : NULL;

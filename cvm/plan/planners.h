@@ -40,22 +40,20 @@ static int reserve(Planner *p, const Code *code)
 #define RESERVE(field, capacity, wanted, type)                                                     \
     (p->capacity > 0 || enlarge((void **)&p->field, wanted, &p->capacity, sizeof(type)))
     return RESERVE(operands, operand_capacity, values, Operand *) &&
-           RESERVE(storages, storage_capacity, values, Storage *) &&
            RESERVE(calls, call_capacity, calls, Call) &&
            RESERVE(marks, mark_capacity, calls, Mark) &&
-           RESERVE(bindings, binding_capacity, 2 * values, Binding) &&
-           RESERVE(users, users_capacity, values, int) &&
-           RESERVE(block, block_capacity, values, char *);
+           RESERVE(bindings, binding_capacity, 2 * values, Binding);
 #undef RESERVE
 }
 
 static int reserve_frame(Planner *p, const Code *code)
 {
     if (p->frame == NULL)
-        p->frame = blank_frame(code->n_slots + 8);
-    return p->frame != NULL && (code->n_slots < p->slot_capacity ||
-                                enlarge((void **)&p->of_slot, code->n_slots + 16, &p->slot_capacity,
-                                        sizeof(Operand *)));
+        p->frame = blank_frame(1);
+    return p->frame != NULL &&
+           (p->storage_capacity > 0 || make_room_for_storages(p, code->n_slots + 16)) &&
+           (code->n_slots < p->slot_capacity || enlarge((void **)&p->of_slot, code->n_slots + 16,
+                                                        &p->slot_capacity, sizeof(Operand *)));
 }
 
 /* A planner for a run of a tree's program; NULL: an exception. With the GIL. */
@@ -86,13 +84,10 @@ static void drop_planner(Planner *p)
     int i;
     for (i = 0; i < p->n_nested; i++)
         release_segment(p->nested[i]);
-    if (p->published != NULL)
-        drop_objects(frame, p->published->storages, p->first_storage, p->published->n_storages);
-    else if (p->storages != NULL)
-        drop_objects(frame, p->storages, p->first_storage, p->n_storages);
-    for (i = p->first_storage; i < p->block_capacity && i < frame->n_storages; i++)
+    drop_objects(frame, p->storages, p->first_storage, p->n_storages);
+    for (i = p->first_storage; i < frame->n_storages; i++)
         free(p->block[i]);
-    if (n_spare == MOST_SPARE || frame->capacity > MOST_SPARE_ENTRIES ||
+    if (n_spare == MOST_SPARE || p->storage_capacity > MOST_SPARE_ENTRIES ||
         p->binding_capacity > MOST_SPARE_ENTRIES || p->call_capacity > MOST_SPARE_ENTRIES ||
         p->slot_capacity > MOST_SPARE_ENTRIES) {
         free_planner(p);

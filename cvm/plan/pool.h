@@ -18,33 +18,50 @@ typedef struct {
     Chunk *first;
 } Pool;
 
-/* Return zeroed memory, aligned to 16 bytes, that lives as long as the pool; NULL if there is none. */
-static void *pool_new(Pool *pool, size_t size)
+/* Begin a chunk with room for a piece; 0 if there is no memory. */
+static int begin_chunk(Pool *pool, size_t size)
 {
     Chunk *chunk = pool->first;
-    char *found;
+    size_t room = chunk == NULL ? FIRST_CHUNK : 2 * chunk->size;
+    room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
+    room = room < size ? size : room;
+    chunk = (Chunk *)malloc(sizeof(Chunk) + 8 + room);
+    if (chunk == NULL)
+        return 0;
+    chunk->next = pool->first;
+    chunk->used = 0;
+    chunk->size = room;
+    pool->first = chunk;
+    return 1;
+}
+
+/* Return memory, aligned to 16 bytes, that lives as long as the pool; NULL if there is none. */
+static inline void *pool_take(Pool *pool, size_t size)
+{
+    Chunk *chunk = pool->first;
+    size_t at;
     size = (size + 15) & ~(size_t)15;
     if (chunk == NULL || chunk->size - chunk->used < size) {
-        size_t room = chunk == NULL ? FIRST_CHUNK : 2 * chunk->size;
-        room = room > LARGEST_CHUNK ? LARGEST_CHUNK : room;
-        room = room < size ? size : room;
-        chunk = (Chunk *)malloc(sizeof(Chunk) + 8 + room);
-        if (chunk == NULL)
+        if (!begin_chunk(pool, size))
             return NULL;
-        chunk->next = pool->first;
-        chunk->used = 0;
-        chunk->size = room;
-        pool->first = chunk;
+        chunk = pool->first;
     }
-    found = (char *)(((uintptr_t)(chunk + 1) + 15) & ~(uintptr_t)15) + chunk->used;
+    at = chunk->used;
     chunk->used += size;
-    return memset(found, 0, size);
+    return (char *)(((uintptr_t)(chunk + 1) + 15) & ~(uintptr_t)15) + at;
+}
+
+/* The same, zeroed. */
+static inline void *pool_new(Pool *pool, size_t size)
+{
+    void *found = pool_take(pool, size);
+    return found == NULL ? NULL : memset(found, 0, size);
 }
 
 /* Return a copy that lives as long as the pool; NULL if there is no memory. */
-static void *pool_copy(Pool *pool, const void *from, size_t size)
+static inline void *pool_copy(Pool *pool, const void *from, size_t size)
 {
-    void *found = pool_new(pool, size);
+    void *found = pool_take(pool, size);
     if (found != NULL && size)
         memcpy(found, from, size);
     return found;

@@ -36,12 +36,6 @@ static void free_segment(Segment *s)
     if (s->recycled != NULL)
         for (i = 0; i < 2 * s->n_storages; i++)
             Py_XDECREF(s->recycled[i]);
-    free(s->recycled);
-    free(s->operands);
-    free(s->storages);
-    free(s->calls);
-    free(s->marks);
-    free(s->bindings);
     pool_free(&s->pool);
     free(s);
 }
@@ -147,11 +141,11 @@ static int set_results(Planner *p, Segment *s)
     return DONE;
 }
 
-/* Whether a storage is where a result of a run is made, or seen, that is no copy. */
-static int is_shown(const Segment *s, const Storage *storage)
+/* Whether a storage is where one of the results from ``first`` to ``end`` is made, or seen, that is no copy. */
+static int is_shown(const Segment *s, const Storage *storage, int first, int end)
 {
     int i, j;
-    for (j = 0; j < s->code->n_outputs; j++) {
+    for (j = first; j < end; j++) {
         const Storage *found = s->results[j].operand->storage;
         if (found == storage && s->results[j].kind != BY_COPY)
             return 1;
@@ -161,6 +155,16 @@ static int is_shown(const Segment *s, const Storage *storage)
                     return 1;
     }
     return 0;
+}
+
+/* Whether an array is made for callers alone, and recycled. Arrays of updates are not: the cells that hold
+   them tell by counts of references whether they may be overwritten. */
+static int is_for_callers(const Segment *s, const Storage *storage)
+{
+    const Code *code = s->code;
+    return (storage->bytes < MEDIUM_ARRAY || storage->bytes >= LARGE_ARRAY) &&
+           is_shown(s, storage, 0, code->n_returned) &&
+           !is_shown(s, storage, code->n_returned, code->n_outputs);
 }
 
 /* Storages that were made for results and are none lie in the arena. */
@@ -174,22 +178,36 @@ static int settle_storages(Planner *p, Segment *s)
         Storage *storage = s->storages[i];
         if (p->users[i] > 0)
             storage->last = s->n_calls + 1;
-        if (storage->kind == RESULT && (s->code->is_nested ? storage->result < 0
-                                                           : !storage->is_recycled &&
-                                                                 !is_shown(s, storage)))
-            storage->kind = ARENA;
-        if ((storage->kind == RESULT || storage->kind == ARRAY) &&
-            !is_made_late(s->code, storage->kind, storage->bytes))
+        const int is_late = is_made_late(s->code, storage->kind, storage->bytes);
+        if (storage->kind == RESULT && s->code->is_nested) {
+            if (storage->result < 0)
+                storage->kind = ARENA;
+        } else if (storage->kind == RESULT) {
+            storage->is_recycled = is_for_callers(s, storage);
+            if (!is_late && !storage->is_recycled && !is_shown(s, storage, 0, s->code->n_outputs))
+                storage->kind = ARENA;
+        }
+        if ((storage->kind == RESULT || storage->kind == ARRAY) && !is_late)
             s->made[s->n_made++] = i;
     }
     return DONE;
 }
 
-/* Keep the plan: a segment that takes over the planner's memory. NULL: with an exception. */
+/* Free a segment that cannot be kept, with the storages of the planner. NULL, with an exception. */
+static Segment *discard(Planner *p, Segment *s)
+{
+    p->n_storages = 0;
+    free_segment(s);
+    no_memory();
+    return NULL;
+}
+
+/* Keep the plan: a segment that takes over the pool of the planner, whose arrays, which have room for more,
+   are copied there. NULL: with an exception. */
 static Segment *publish(Planner *p)
 {
     Segment *s = (Segment *)calloc(1, sizeof(Segment));
-    int i;
+    int i, has_all = 1;
     if (s == NULL) {
         no_memory();
         return NULL;
@@ -199,37 +217,25 @@ static Segment *publish(Planner *p)
     s->first_call = p->first_call;
     s->first_own_storage = p->first_storage;
     s->first_own_mark = p->first_mark;
-#define TAKE_OVER(field)                                                                           \
-    s->field = p->field;                                                                           \
-    s->n_##field = p->n_##field;                                                                   \
-    p->field = NULL;                                                                               \
-    p->n_##field = 0
     s->pool = p->pool;
     p->pool.first = NULL;
-    TAKE_OVER(operands);
-    TAKE_OVER(storages);
-    TAKE_OVER(calls);
-    TAKE_OVER(marks);
-    TAKE_OVER(bindings);
-#undef TAKE_OVER
-    p->operand_capacity = p->storage_capacity = p->call_capacity = 0;
-    p->mark_capacity = p->binding_capacity = 0;
-    s->recycled = (PyObject **)calloc(2 * (size_t)s->n_storages + 1, sizeof(PyObject *));
-    s->latest = (char *)pool_new(&s->pool, (size_t)s->n_storages + 1);
-    s->nested = (Segment **)pool_copy(&s->pool, p->nested, (size_t)p->n_nested * sizeof(Segment *));
-    if (s->nested != NULL) {
-        s->n_nested = p->n_nested;
-        p->n_nested = 0;
-    }
-    p->published = s;
-    if (s->recycled == NULL || s->latest == NULL || s->nested == NULL || set_results(p, s) != DONE ||
-        settle_storages(p, s) != DONE) {
-        if (!PyErr_Occurred())
-            no_memory();
-        p->published = NULL;
-        free_segment(s);
-        return NULL;
-    }
+#define COPY(field, type)                                                                          \
+    s->field = (type *)pool_copy(&s->pool, p->field, (size_t)p->n_##field * sizeof(type));         \
+    s->n_##field = s->field == NULL ? 0 : p->n_##field;                                            \
+    has_all &= s->field != NULL
+    COPY(operands, Operand *);
+    COPY(storages, Storage *);
+    COPY(calls, Call);
+    COPY(marks, Mark);
+    COPY(bindings, Binding);
+    COPY(nested, Segment *);
+#undef COPY
+    p->n_nested -= s->n_nested; /* their references are the segment's now */
+    s->recycled = (PyObject **)pool_new(&s->pool, 2 * (size_t)s->n_storages * sizeof(PyObject *));
+    s->latest = (char *)pool_new(&s->pool, (size_t)s->n_storages);
+    if (!has_all || s->recycled == NULL || s->latest == NULL || set_results(p, s) != DONE ||
+        settle_storages(p, s) != DONE)
+        return discard(p, s);
     for (i = 0; i < s->n_calls; i++) {
         s->work += s->calls[i].work;
         s->nanoseconds += nanoseconds_of(&s->calls[i]);
@@ -244,12 +250,7 @@ static Segment *publish(Planner *p)
     /* Python code makes objects of groups while results are collected. */
     for (i = 0; i < s->code->n_outputs; i++)
         s->holds_inputs |= s->results[i].operand->storage->kind == GROUP;
-    if (s->code->is_nested && !make_ready(s)) {
-        no_memory();
-        free_segment(s);
-        return NULL;
-    }
-    return s;
+    return s->code->is_nested && !make_ready(s) ? discard(p, s) : s;
 }
 
 /* The most bytes that arrays of a segment take at once; those of calls of Python are not known. */

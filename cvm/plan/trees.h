@@ -163,11 +163,8 @@ static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
     s = publish(p);
     if (s == NULL)
         return NULL;
-    if (!keep_layouts(s, given)) {
-        free_segment(s);
-        no_memory();
-        return NULL;
-    }
+    if (!keep_layouts(s, given))
+        return discard(p, s);
     s->last_used = tree->clock;
     tree->n_segments++;
     memmove(tree->roots + 1, tree->roots, (size_t)tree->n_roots * sizeof(Segment *));
@@ -213,8 +210,8 @@ static int keep_side(Tree *tree, Planner *p, Segment *from, int call, int n,
     if (s == NULL)
         return RAISED;
     if (!add_exit(from, call, n, outcome, s)) {
-        free_segment(s);
-        return no_memory();
+        discard(p, s);
+        return RAISED;
     }
     tree->n_segments++;
     *kept = s;

@@ -359,7 +359,7 @@ class Function(Caller):
     def free(self) -> None:
         """Release memory kept from earlier calls.
 
-        These are intermediate values (``allow_gc=False``), arenas, and large results that are
+        These are intermediate values (``allow_gc=False``), arenas, and results that are
         recycled once the caller has dropped them.
         """
         self._machine.free()

@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -464,3 +465,39 @@ def test_plans_of_loops_and_graphs_come_and_go(lengths):
         value = np.random.default_rng(n).normal(size=(n, n + 1))
         for got, wanted in zip(f(value), expected(value), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_small_results_are_used_again_when_nobody_has_them():
+    x = T.dvector()
+    f = symcomp.function([x], [T.exp(x) * 2, x[1:] + 1])
+    places = set()
+    for k in range(8):
+        first, second = f(np.full(4, float(k)))
+        np.testing.assert_allclose(first, 2 * np.exp(float(k)), rtol=1e-14)
+        assert (second == k + 1).all()
+        places.add(first.ctypes.data)
+        second.shape = (3, 1)  # never again
+    assert len(places) <= 3
+    reference = weakref.ref(first)
+    del first
+    for k in range(3):
+        f(np.full(4, float(k)))
+    np.testing.assert_allclose(reference(), 2 * np.exp(7.0), rtol=1e-14)
+
+
+def test_updated_values_belong_to_their_variables():
+    """No plan holds them, so that they can be overwritten in place."""
+    w, x = symcomp.shared(np.zeros(3)), T.dvector()
+    f = symcomp.function([x], (w + x).sum(), updates=[(w, w + x)])
+    held = []
+    for _ in range(4):
+        held.append(w.get_value(borrow=True))
+        f(np.ones(3))
+    assert [v[0] for v in held] == [0, 1, 2, 3]
+    del held
+    value = w.get_value(borrow=True)
+    assert sys.getrefcount(value) == 3  # the cell, ``value``, the argument
+    del value
+    place = w.get_value(borrow=True).ctypes.data
+    f(np.ones(3))
+    assert w.get_value(borrow=True).ctypes.data == place
