@@ -698,11 +698,19 @@ cdef int wait_until_optimized(PyObject *code) noexcept:
 
 # -- the gate
 
-def gate(step, checks_values):
+def gate(step, checks_values, kernels):
     """Lower the gate before updates in place (vm/commit.py).
 
-    ``checks_values`` tells whether what it checks depends on more than layouts.
+    Parameters
+    ----------
+    step : Instruction
+    checks_values : bool
+        Whether the results of its checks depend on more than layouts.
+    kernels : sequence of (Lowered or None, sequence of int)
+        For each check, the kernel that it is of, if it is one of elements, and which arguments of
+        the gate are its inputs.
     """
+    cdef Lowered kernel
     cdef Lowered found = new_lowered(step, "gate", plan_gate, sizeof(GateSpec))
     cdef GateSpec *spec = <GateSpec *>found.spec
     spec.n_arrays = step.compute.count
@@ -711,6 +719,15 @@ def gate(step, checks_values):
         found._kept.append(check)
         spec.check = <PyObject *>check
         spec.checks_values = checks_values
+    if not checks_values and all([kernel is not None for kernel, _ in kernels]):
+        spec.fits = <FitCheck *>found.memory(max(len(kernels), 1) * sizeof(FitCheck))
+        for kernel, places in kernels:
+            spec.fits[spec.n_fits].fits = kernel_fits
+            spec.fits[spec.n_fits].spec = kernel.spec
+            spec.fits[spec.n_fits].n = len(places)
+            spec.fits[spec.n_fits].inputs = found.ints(places)
+            found._kept.append(kernel)
+            spec.n_fits += 1
     return found
 
 

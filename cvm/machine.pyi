@@ -135,7 +135,11 @@ def kernel(
     least: int = 0,
     apart: Any = (),
 ) -> Lowered: ...
-def gate(step: Instruction, checks_values: Any) -> Lowered: ...
+def gate(
+    step: Instruction,
+    checks_values: bool,
+    kernels: Sequence[tuple[Lowered | None, Sequence[int]]],
+) -> Lowered: ...
 def loop(
     step: Instruction,
     body: NativeMachine,

@@ -182,10 +182,18 @@ cdef extern from "plan/python_calls.h":
     PyObject *errors_ignored
 
 cdef extern from "plan/gate.h":
+    ctypedef struct FitCheck:
+        int (*fits)(const void *, Operand *const *)
+        const void *spec
+        int n
+        int *inputs
+
     ctypedef struct GateSpec:
         int n_arrays
         PyObject *check
         int checks_values
+        int n_fits
+        FitCheck *fits
 
     int64_t (*claim_arrays)(Frame *, int, const int *, int)
     int plan_gate(Planner *, const void *)

@@ -118,7 +118,7 @@ def lowered_instructions(
     """
     kernels = lowered_kernels(code, printed, codes) if config.kernels else {}
     return [
-        _gate(step) if step.claims else kernels.get(i) or _lowered(step, lowerings)
+        _gate(step, code, kernels) if step.claims else kernels.get(i) or _lowered(step, lowerings)
         for i, step in enumerate(code)
     ]
 
@@ -134,10 +134,16 @@ def _lowered(step: Instruction, lowerings: Lowerings) -> Lowered | None:
     return found if found is not None else native.python_call(step)
 
 
-def _gate(step: Instruction) -> Lowered:
-    """Lower the gate: what it checks are layouts, or values too."""
+def _gate(
+    step: Instruction, code: Sequence[Instruction], kernels: Mapping[int, Lowered]
+) -> Lowered:
+    """Lower the gate, which checks layouts, or values too."""
     gate: Any = step.compute
-    return native.gate(step, not all(_fails_by_lengths_alone(node) for node, _, _ in gate.checks))
+    checks_values = not all(_fails_by_lengths_alone(node) for node, _, _ in gate.checks)
+    lowered = {id(other.node): kernels.get(i) for i, other in enumerate(code)}
+    return native.gate(
+        step, checks_values, [(lowered.get(id(node)), places) for node, _, places in gate.checks]
+    )
 
 
 def _fails_by_lengths_alone(node: Apply) -> bool:

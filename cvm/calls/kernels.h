@@ -86,6 +86,20 @@ static int read_kernel_input(const KernelSpec *k, int i, const Operand *x, int64
     return 1;
 }
 
+/* Whether the kernel takes these inputs. */
+static int kernel_fits(const void *given, Operand *const *inputs)
+{
+    const KernelSpec *k = (const KernelSpec *)given;
+    int64_t shape[MOST_AXES], strides[MOST_AXES];
+    int i, axis;
+    for (axis = 0; axis < k->ndim; axis++)
+        shape[axis] = -1;
+    for (i = 0; i < k->n_inputs; i++)
+        if (!read_kernel_input(k, i, inputs[i], shape, strides))
+            return 0;
+    return 1;
+}
+
 /* An operand for output i, and its strides in the loop. */
 static Operand *kernel_output(Planner *p, const KernelSpec *k, int i, const int64_t *shape,
                               int64_t *strides)

@@ -8,10 +8,21 @@
 
 enum { MOST_CLAIMED = 62 };
 
+/* Whether an instruction behind the gate can be done natively, and so without an error, on operands with these
+   layouts. */
+typedef struct {
+    int (*fits)(const void *spec, Operand *const *inputs);
+    const void *spec;
+    int n;
+    int *inputs;            /* which inputs of the gate they are */
+} FitCheck;
+
 typedef struct {
     int n_arrays;           /* arrays that are overwritten: the inputs after the first */
     PyObject *check;        /* called with all inputs, as something behind the gate might fail; NULL */
     int checks_values;      /* whether it depends on more than layouts */
+    int n_fits;             /* 0, or how many native checks together are as good as that one */
+    FitCheck *fits;
 } GateSpec;
 
 typedef struct {
@@ -82,13 +93,28 @@ static int plan_check(Planner *p, const GateSpec *spec)
     return status;
 }
 
+/* Whether nothing behind the gate can fail, as native checks tell. */
+static int all_fit(const Planner *p, const GateSpec *spec)
+{
+    Operand *inputs[MOST_ARRAYS];
+    int i, k;
+    for (k = 0; k < spec->n_fits; k++) {
+        const FitCheck *f = &spec->fits[k];
+        for (i = 0; i < f->n; i++)
+            inputs[i] = input_of(p, f->inputs[i]);
+        if (!f->fits(f->spec, inputs))
+            return 0;
+    }
+    return spec->n_fits > 0;
+}
+
 static int plan_gate(Planner *p, const void *given)
 {
     const GateSpec *spec = (const GateSpec *)given;
     Call *call;
     GateCall *c;
     int *storages;
-    int k, status = spec->check == NULL ? run_planned(p) : plan_check(p, spec);
+    int k, status = spec->check == NULL || all_fit(p, spec) ? run_planned(p) : plan_check(p, spec);
     if (status != DONE)
         return status;
     storages = (int *)pool_new(&p->pool, (size_t)spec->n_arrays * sizeof(int));
