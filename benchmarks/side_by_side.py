@@ -1,6 +1,6 @@
 """Functions with independent calls, with one thread and with several.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/side_by_side.py [--threads N]
+    python benchmarks/side_by_side.py [--threads N]
 
 Milliseconds of a call with one and with N threads (all processors), the best of several in turn,
 and whether all bits of the results are equal. The last line tells how much faster N processes
@@ -113,7 +113,7 @@ def measure(name: str, threads: int) -> None:
     inputs, outputs, values = TASKS[name]()
     functions = []
     for n in (1, threads):
-        with config.change_flags(openmp=n > 1, openmp_threads=n):
+        with config.change_flags(openmp=n > 1, openmp_threads=n, blas_threads=1):
             functions.append(symcomp.function(inputs, outputs))
     for f in functions:
         f(*values)

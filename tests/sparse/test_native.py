@@ -302,12 +302,20 @@ def test_threads_change_no_bits() -> None:
     s = arrays(x, "int32")
     d, e = rng.normal(size=(2500, 24)), rng.normal(size=(3000, 24))
     t = arrays(x.T.tocsr(), "int32")
+    # Most entries lie in few columns.
+    low = np.minimum(rng.geometric(0.01, size=75_000) - 1, 2499)
+    uneven = sp.csr_array((np.ones(75_000), (rng.integers(0, 3000, 75_000), low)), (3000, 2500))
+    uneven.sum_duplicates()
+    u = arrays(uneven, "int32")
+    wide = rng.normal(size=(3000, 160))
     found = []
     for threads in (1, 2, 5):
         a = Applied()
         with config.change_flags(openmp=True, openmp_threads=threads):
             a.add(CompressedDot(False), *s, length(2500), d)
             a.add(CompressedDot(True), *s, length(2500), e)
+            for dense in (e, wide, wide[:, :40], e[:, :7]):
+                a.add(CompressedDot(True), *u, length(2500), dense)
             a.add(SampledDot(), *s[1:], e, d)
             a.add(CompressedMatMul(), *s, length(2500), *t, length(3000))
             a.add(CombinePatterns("add"), *s, *arrays(x * 2, "int32"), length(2500))
