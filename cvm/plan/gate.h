@@ -14,7 +14,7 @@ typedef struct {
     int (*fits)(const void *spec, Operand *const *inputs);
     const void *spec;
     int n;
-    int *inputs;            /* which inputs of the gate they are */
+    int *inputs;            /* positions among the inputs of the gate */
 } FitCheck;
 
 typedef struct {

@@ -121,7 +121,7 @@ typedef struct {
 
 typedef struct {
     int n_slots, n_steps, n_inputs, n_outputs, n_constants;
-    int n_returned;         /* of the outputs, the first: those that the caller gets */
+    int n_returned;         /* outputs that the caller gets: the first ones */
     Step *steps;
     int *input_slots, *output_slots, *constant_slots;
     PyObject **constants;

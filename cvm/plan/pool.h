@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Each chunk is twice as large as the one before, up to the largest. */
-enum { FIRST_CHUNK = 992, LARGEST_CHUNK = 1 << 16 };
+enum { FIRST_CHUNK = 2016, LARGEST_CHUNK = 1 << 16 };
 
 typedef struct Chunk {
     struct Chunk *next;

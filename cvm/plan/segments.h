@@ -230,7 +230,7 @@ static Segment *publish(Planner *p)
     COPY(bindings, Binding);
     COPY(nested, Segment *);
 #undef COPY
-    p->n_nested -= s->n_nested; /* their references are the segment's now */
+    p->n_nested -= s->n_nested; /* the segment has the references now */
     s->recycled = (PyObject **)pool_new(&s->pool, 2 * (size_t)s->n_storages * sizeof(PyObject *));
     s->latest = (char *)pool_new(&s->pool, (size_t)s->n_storages);
     if (!has_all || s->recycled == NULL || s->latest == NULL || set_results(p, s) != DONE ||

@@ -1,6 +1,5 @@
-/* Sine, cosine and tangent of large doubles, operation by operation those of
-   symcomp/ops/trigonometry.py, where they are explained. c_tables.py writes TWO_OVER_PI before
-   this. */
+/* Sine, cosine and tangent; those of large doubles operation by operation as in symcomp/ops/trigonometry.py,
+   where they are explained. c_tables.py writes TWO_OVER_PI before this. */
 
 struct part {
     double hi, lo;
@@ -77,4 +76,41 @@ RARE double tan_of_large(double x)
     double z = over.hi / under.hi, p = z * under.hi, e = product_error(z, under.hi, p);
     z += (((over.hi - p) - e) + (over.lo - z * under.lo)) / under.hi;
     return odd != (x < 0) ? -z : z;
+}
+
+/* The C library's functions are inexact for large angles. They are called first, though: where
+   both the sine and cosine of a number are needed, compilers get both from one call. */
+#define LARGE_ANGLE 0x1p26
+
+INLINE double m_sin(double x)
+{
+    double z = sin(x);
+    return fabs(x) < LARGE_ANGLE ? z : sin_of_large(x);
+}
+
+INLINE float m_sinf(float x)
+{
+    return sinf(x);
+}
+
+INLINE double m_cos(double x)
+{
+    double z = cos(x);
+    return fabs(x) < LARGE_ANGLE ? z : cos_of_large(x);
+}
+
+INLINE float m_cosf(float x)
+{
+    return cosf(x);
+}
+
+INLINE double m_tan(double x)
+{
+    double z = tan(x);
+    return fabs(x) < LARGE_ANGLE ? z : tan_of_large(x);
+}
+
+INLINE float m_tanf(float x)
+{
+    return tanf(x);
 }

@@ -19,6 +19,8 @@ _LOOPS = ("transpose_blocks.h", "nest_loops.h", "reduction.h")
 _OF_GAMMA_FUNCTIONS = ("pairs.h", "wide_gamma.h", "gamma.h", "incomplete_gamma.h")
 _OF_FUNCTIONS = (
     "elementary.h",
+    "rounding_errors.h",
+    "angles.h",
     "complex.h",
     "stable.h",
     "stable_double.h",
@@ -53,38 +55,59 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     """
     sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
     words = {word for text in sources for word in re.findall(r"\w+", text)}
-    parts = [_header("vector_math.h")] if _calls_vectors(words) else []
-    parts += [_header(name) for name in _HEADERS]
+    parts = [header("vector_math.h")] if _calls_vectors(words) else []
+    of_reals = ["stable.h"]
+    if any("_Complex" in text for text in sources):
+        of_reals.append("complex.h")
+    parts += functions_of_numbers(of_reals)
+    parts += [header("stable_double.h")]
+    if any(word.startswith(_OF_PRODUCTS) for word in words):
+        parts += [header("scaled_products.h")]
+    if nest != "own":
+        parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
+    parts += [f"#define NEST {_LINKAGE[nest]}\n", header("nest.h")]
+    if nest != "shared":
+        parts += map(header, _LOOPS)
+    if _calls_prefixed(_OF_GAMMA, words, sources):
+        parts += [gamma_tables(), *map(header, _OF_GAMMA_FUNCTIONS)]
+    if _calls_prefixed(_OF_SPECIAL, words, sources):
+        parts += [error_tables(), header("special.h")]
+    parts += [header("kept_arrays.h")]
+    parts += [header("log_reduction.h")] if any("log_lines(" in text for text in sources) else []
+    return "\n".join((*parts, *sources))
+
+
+def functions_of_numbers(of_reals: Sequence[str]) -> list[str]:
+    """Return the text of the functions of numbers, in C and in CUDA C: the basic ones, and,
+    for both kinds of real numbers, the functions of the headers ``of_reals``.
+    """
+    return [
+        *map(header, _HEADERS),
+        *_of_both_kinds(["rounding_errors.h"]),
+        angle_tables(),
+        header("angles.h"),
+        *_of_both_kinds(of_reals),
+    ]
+
+
+def _of_both_kinds(names: Sequence[str]) -> list[str]:
+    """Return the text of headers for double and for float."""
+    parts = []
     for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
         macros = {
             "REAL": kind, "F(name)": name, "C(x)": constant, "EPSILON": epsilon,
             "SPLITTER": splitter, "SMALL": small,
         }  # fmt: skip
         parts += [f"#define {macro} {text}\n" for macro, text in macros.items()]
-        parts += [_header("stable.h")]
-        parts += [_header("complex.h")] if any("_Complex" in text for text in sources) else []
+        parts += map(header, names)
         parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
-    parts += [angle_tables(), _header("angles.h"), _header("stable_double.h")]
-    if any(word.startswith(_OF_PRODUCTS) for word in words):
-        parts += [_header("scaled_products.h")]
-    if nest != "own":
-        parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
-    parts += [f"#define NEST {_LINKAGE[nest]}\n", _header("nest.h")]
-    if nest != "shared":
-        parts += map(_header, _LOOPS)
-    if _calls_prefixed(_OF_GAMMA, words, sources):
-        parts += [gamma_tables(), *map(_header, _OF_GAMMA_FUNCTIONS)]
-    if _calls_prefixed(_OF_SPECIAL, words, sources):
-        parts += [error_tables(), _header("special.h")]
-    parts += [_header("kept_arrays.h")]
-    parts += [_header("log_reduction.h")] if any("log_lines(" in text for text in sources) else []
-    return "\n".join((*parts, *sources))
+    return parts
 
 
 @cache
 def nest_version() -> str:
     """Return the suffix of the names of exported loops; it changes with the text of the loops."""
-    text = "".join(map(_header, (*_HEADERS, "stable.h", "nest.h", *_LOOPS)))
+    text = "".join(map(header, (*_HEADERS, "rounding_errors.h", "stable.h", "nest.h", *_LOOPS)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -98,7 +121,7 @@ def _calls_prefixed(prefix: str, words: set[str], sources: Iterable[str]) -> boo
 def _calls_vectors(called: set[str]) -> bool:
     """Tell whether one of these functions is declared in ``vector_math.h``, or calls one that is.
     """
-    declared = set(re.findall(r"extern \w+ (\w+)\(", _header("vector_math.h")))
+    declared = set(re.findall(r"extern \w+ (\w+)\(", header("vector_math.h")))
     texts, more = _functions_of_headers(), called
     seen: set[str] = set()
     while more and not more & declared:
@@ -114,8 +137,8 @@ def _functions_of_headers() -> dict[str, Callable[[], str]]:
     function.
     """
     found: dict[str, Callable[[], str]] = {}
-    for header in _OF_FUNCTIONS:
-        for text in re.split(r"^(?=INLINE |HELPER |static )", _header(header), flags=re.M):
+    for name in _OF_FUNCTIONS:
+        for text in re.split(r"^(?=INLINE |HELPER |static )", header(name), flags=re.M):
             if head := _HEAD.match(text):
                 for end in ("", "f") if head[1] else ("",):
                     of_kind = partial(re.sub, r"\bF\((\w+)\)", rf"\1{end}", text)
@@ -124,5 +147,6 @@ def _functions_of_headers() -> dict[str, Callable[[], str]]:
 
 
 @cache
-def _header(name: str) -> str:
+def header(name: str) -> str:
+    """Return the text of a header."""
     return (files("symcomp.codegen") / name).read_text(encoding="utf-8")

@@ -184,47 +184,6 @@ INLINE float m_log1pf(float x)
     return x == 0 ? x : z;
 }
 
-/* The C library's functions are inexact for large angles. They are called first, though: where
-   both the sine and cosine of a number are needed, compilers get both from one call. */
-#define LARGE_ANGLE 0x1p26
-
-RARE double sin_of_large(double x);
-RARE double cos_of_large(double x);
-RARE double tan_of_large(double x);
-
-INLINE double m_sin(double x)
-{
-    double z = sin(x);
-    return fabs(x) < LARGE_ANGLE ? z : sin_of_large(x);
-}
-
-INLINE float m_sinf(float x)
-{
-    return sinf(x);
-}
-
-INLINE double m_cos(double x)
-{
-    double z = cos(x);
-    return fabs(x) < LARGE_ANGLE ? z : cos_of_large(x);
-}
-
-INLINE float m_cosf(float x)
-{
-    return cosf(x);
-}
-
-INLINE double m_tan(double x)
-{
-    double z = tan(x);
-    return fabs(x) < LARGE_ANGLE ? z : tan_of_large(x);
-}
-
-INLINE float m_tanf(float x)
-{
-    return tanf(x);
-}
-
 /* With e = exp(2 |x|) - 1, tanh |x| is e / (e + 2), and 1 from 20 on. The rounding errors of e,
    e + 2 and the quotient are divided afterwards. */
 INLINE double m_tanh(double x)

@@ -37,27 +37,6 @@ INLINE REAL F(round_away)(REAL x)
     return F(trunc)(x + F(copysign)(C(0.5) - EPSILON / 4, x));
 }
 
-/* The rounding error of a + b = s, 0 where that is not finite. */
-INLINE REAL F(sum_error)(REAL a, REAL b, REAL s)
-{
-    REAL t = s - a, e = (a - (s - t)) + (b - t);
-    return F(fabs)(e) < INFINITY ? e : 0;
-}
-
-INLINE REAL F(high_half)(REAL x)
-{
-    REAL big = SPLITTER * x;
-    return big - (big - x);
-}
-
-/* The rounding error of a b = p (Dekker, 1971), 0 where that is not finite. */
-INLINE REAL F(product_error)(REAL a, REAL b, REAL p)
-{
-    REAL a1 = F(high_half)(a), b1 = F(high_half)(b), a2 = a - a1, b2 = b - b1;
-    REAL e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
-    return F(fabs)(e) < INFINITY ? e : 0;
-}
-
 /* exp(c x^2) as if the exponent were not rounded; c is a power of two, or minus one. */
 INLINE REAL F(exp_square)(REAL x, REAL c)
 {

@@ -6,20 +6,13 @@ import hashlib
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 
+from symcomp.codegen.c_file import functions_of_numbers, header
 from symcomp.codegen.c_scalars import C_TYPES
-from symcomp.codegen.c_tables import angle_tables
 from symcomp.codegen.c_text import Add, Lines, index_text
 from symcomp.codegen.loopir.ir import Accumulators, Function, Kind, Loop
 from symcomp.core.record import record
 
-# Headers of functions, in the order in which they need one another; stable.h is read twice.
-_FUNCTIONS = ("scalars.h", "elementary.h")
-_REAL = {
-    "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
-    "float": ("name##f", "((float)(x))", "0x1p-23f", "4097.0f", "0"),
-}
 # Functions without text for cards: they need a type wider than double, or complex numbers.
 _LACKING = re.compile(r"\b(?:[gew]_\w+|c_\w+|creal|cimag|conj|long double|_Complex|complex_of)\b")
 
@@ -169,20 +162,6 @@ def has_text(text: str) -> bool:
 @cache
 def _functions() -> str:
     """Return the functions of kernels."""
-    parts = [header(name) for name in _FUNCTIONS]
-    for kind, (name, constant, epsilon, splitter, small) in _REAL.items():
-        macros = {
-            "REAL": kind, "F(name)": name, "C(x)": constant, "EPSILON": epsilon,
-            "SPLITTER": splitter, "SMALL": small,
-        }  # fmt: skip
-        parts += [f"#define {macro} {text}\n" for macro, text in macros.items()]
-        parts.append(header("stable.h"))
-        parts += [f"#undef {macro.partition('(')[0]}\n" for macro in macros]
-    parts += [angle_tables(), *map(header, ("angles.h", "stable_double.h", "scaled_products.h"))]
+    parts = functions_of_numbers(["stable.h"])
+    parts += map(header, ("stable_double.h", "scaled_products.h"))
     return "\n".join(parts)
-
-
-@cache
-def header(name: str) -> str:
-    """Return the text of a header."""
-    return (files("symcomp.codegen") / name).read_text(encoding="utf-8")

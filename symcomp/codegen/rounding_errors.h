@@ -1,0 +1,22 @@
+/* Included twice, as stable.h: the rounding errors of sums and products. */
+
+/* The rounding error of a + b = s, 0 where that is not finite. */
+INLINE REAL F(sum_error)(REAL a, REAL b, REAL s)
+{
+    REAL t = s - a, e = (a - (s - t)) + (b - t);
+    return F(fabs)(e) < INFINITY ? e : 0;
+}
+
+INLINE REAL F(high_half)(REAL x)
+{
+    REAL big = SPLITTER * x;
+    return big - (big - x);
+}
+
+/* The rounding error of a b = p (Dekker, 1971), 0 where that is not finite. */
+INLINE REAL F(product_error)(REAL a, REAL b, REAL p)
+{
+    REAL a1 = F(high_half)(a), b1 = F(high_half)(b), a2 = a - a1, b2 = b - b1;
+    REAL e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
+    return F(fabs)(e) < INFINITY ? e : 0;
+}
