@@ -11,7 +11,8 @@ static int may_recycle(PyObject *object, const Operand *x)
 {
     PyArrayObject *array = (PyArrayObject *)object;
     return object != NULL && Py_REFCNT(object) == 1 && PyArray_TYPE(array) == x->type &&
-           ((PyArrayObject_fields *)array)->weakreflist == NULL && PyArray_NDIM(array) == x->ndim && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
+           ((PyArrayObject_fields *)array)->weakreflist == NULL &&
+           PyArray_NDIM(array) == x->ndim && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
            PyArray_ISCARRAY(array) &&
            same_numbers(x->shape, PyArray_DIMS(array), x->ndim);
 }

@@ -7,8 +7,8 @@
 
 /* Results of calls on constants and lengths are computed once, unless they have more bytes. */
 enum { MOST_CONSTANT_BYTES = 4096 };
-/* Arrays for Python from MEDIUM_ARRAY bytes on are made when they are needed and dropped at once; results are
-   from LARGE_ARRAY on. */
+/* Arrays for Python from MEDIUM_ARRAY bytes on are made when they are needed, and dropped at once. Results from
+   LARGE_ARRAY on are made when they are needed, too. */
 enum { MEDIUM_ARRAY = 1 << 16, LARGE_ARRAY = 1 << 20 };
 
 /* Whether an array is made by a call, not when a run begins. */
