@@ -264,7 +264,6 @@ cdef extern from "calls/kernels.h":
     int (*wait_for_code)(PyObject *)
 
     int plan_kernel(Planner *, const void *)
-    int kernel_fits(const void *, Operand *const *)
 
 cdef extern from "draws.h":
     kernel_function draw_uniform_64, draw_uniform_32, draw_normal_64, draw_normal_32

@@ -722,8 +722,7 @@ def gate(step, checks_values, kernels):
     if not checks_values and all([kernel is not None for kernel, _ in kernels]):
         spec.fits = <FitCheck *>found.memory(max(len(kernels), 1) * sizeof(FitCheck))
         for kernel, places in kernels:
-            spec.fits[spec.n_fits].fits = kernel_fits
-            spec.fits[spec.n_fits].spec = kernel.spec
+            spec.fits[spec.n_fits].kernel = kernel.spec
             spec.fits[spec.n_fits].n = len(places)
             spec.fits[spec.n_fits].inputs = found.ints(places)
             found._kept.append(kernel)

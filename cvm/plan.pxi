@@ -183,8 +183,7 @@ cdef extern from "plan/python_calls.h":
 
 cdef extern from "plan/gate.h":
     ctypedef struct FitCheck:
-        int (*fits)(const void *, Operand *const *)
-        const void *spec
+        const void *kernel
         int n
         int *inputs
 

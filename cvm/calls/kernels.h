@@ -86,18 +86,22 @@ static int read_kernel_input(const KernelSpec *k, int i, const Operand *x, int64
     return 1;
 }
 
-/* Whether the kernel takes these inputs. */
-static int kernel_fits(const void *given, Operand *const *inputs)
+/* The same for all inputs; a length that no input tells is -1. */
+static int read_kernel_inputs(const KernelSpec *k, Operand *const *inputs, int64_t *shape, int64_t *strides)
 {
-    const KernelSpec *k = (const KernelSpec *)given;
-    int64_t shape[MOST_AXES], strides[MOST_AXES];
     int i, axis;
     for (axis = 0; axis < k->ndim; axis++)
         shape[axis] = -1;
     for (i = 0; i < k->n_inputs; i++)
-        if (!read_kernel_input(k, i, inputs[i], shape, strides))
+        if (!read_kernel_input(k, i, inputs[i], shape, strides + i * k->ndim))
             return 0;
     return 1;
+}
+
+static int kernel_fits(const void *spec, Operand *const *inputs)
+{
+    int64_t shape[MOST_AXES], strides[MOST_AXES * MOST_ARRAYS];
+    return read_kernel_inputs((const KernelSpec *)spec, inputs, shape, strides);
 }
 
 /* An operand for output i, and its strides in the loop. */
@@ -127,7 +131,7 @@ static Operand *kernel_output(Planner *p, const KernelSpec *k, int i, const int6
 }
 
 /* If all arrays lie in order and none is stretched, one axis is enough. */
-static void join_kernel_axes(const KernelSpec *k, KernelCall *c, const Operand **arrays,
+static void join_kernel_axes(const KernelSpec *k, KernelCall *c, Operand *const *arrays,
                              int64_t size)
 {
     int i;
@@ -146,29 +150,25 @@ static int plan_kernel(Planner *p, const void *given)
 {
     const KernelSpec *k = (const KernelSpec *)given;
     const int n = k->n_inputs + k->n_outputs;
-    const Operand *arrays[MOST_ARRAYS];
-    Operand *outputs[MOST_ARRAYS];
+    Operand *arrays[MOST_ARRAYS];   /* inputs, then outputs */
     Call *call;
     KernelCall *c;
     int64_t size = 1, shape[MOST_AXES], strides[MOST_AXES * MOST_ARRAYS];
     int i, axis;
-    for (axis = 0; axis < k->ndim; axis++)
-        shape[axis] = -1;
-    for (i = 0; i < k->n_inputs; i++) {
+    for (i = 0; i < k->n_inputs; i++)
         arrays[i] = input_of(p, i);
-        if (!read_kernel_input(k, i, arrays[i], shape, strides + i * k->ndim))
-            return DECLINED;
-    }
+    if (!read_kernel_inputs(k, arrays, shape, strides))
+        return DECLINED;
     for (axis = 0; axis < k->ndim; axis++) {
         if (shape[axis] < 0)
             shape[axis] = 1;
         size *= shape[axis];
     }
     for (i = 0; i < k->n_outputs; i++) {
-        outputs[i] = kernel_output(p, k, i, shape, strides + (k->n_inputs + i) * k->ndim);
-        if (outputs[i] == NULL)
+        arrays[k->n_inputs + i] =
+            kernel_output(p, k, i, shape, strides + (k->n_inputs + i) * k->ndim);
+        if (arrays[k->n_inputs + i] == NULL)
             return no_memory();
-        arrays[k->n_inputs + i] = outputs[i];
     }
     call = new_call(p, run_kernel, "kernel", sizeof(KernelCall));
     if (call == NULL)
@@ -193,9 +193,10 @@ static int plan_kernel(Planner *p, const void *given)
     if (k->code->early && call->work >= WORTH_WAITING && wait_for_code(k->code_object) < 0)
         return RAISED;
     for (i = 0; i < k->n_outputs; i++)
-        if (give_output(p, i, outputs[i]) != DONE)
+        if (give_output(p, i, arrays[k->n_inputs + i]) != DONE)
             return RAISED;
-    return set_operands(p, call, k->n_inputs, arrays, k->n_outputs, arrays + k->n_inputs);
+    return set_operands(p, call, k->n_inputs, (const Operand **)arrays, k->n_outputs,
+                        (const Operand **)arrays + k->n_inputs);
 }
 
 #endif

@@ -34,9 +34,9 @@ static Frame *blank_frame(int capacity)
     Frame *frame = (Frame *)calloc(1, sizeof(Frame));
     if (frame == NULL)
         return NULL;
-    frame->capacity = capacity > 0 ? capacity : 1;
-    frame->address = (char **)calloc((size_t)frame->capacity, sizeof(char *));
-    frame->object = (PyObject **)calloc((size_t)frame->capacity, sizeof(PyObject *));
+    capacity = capacity > 0 ? capacity : 1;
+    frame->address = (char **)calloc((size_t)capacity, sizeof(char *));
+    frame->object = (PyObject **)calloc((size_t)capacity, sizeof(PyObject *));
     if (frame->address == NULL || frame->object == NULL) {
         drop_frame_memory(frame);
         return NULL;

@@ -8,11 +8,12 @@
 
 enum { MOST_CLAIMED = 62 };
 
-/* Whether an instruction behind the gate can be done natively, and so without an error, on operands with these
-   layouts. */
+/* Implemented where kernels are known: whether one takes operands with these layouts, and so cannot fail. */
+static int kernel_fits(const void *spec, Operand *const *inputs);
+
+/* An instruction behind the gate that a kernel does. */
 typedef struct {
-    int (*fits)(const void *spec, Operand *const *inputs);
-    const void *spec;
+    const void *kernel;
     int n;
     int *inputs;            /* positions among the inputs of the gate */
 } FitCheck;
@@ -102,7 +103,7 @@ static int all_fit(const Planner *p, const GateSpec *spec)
         const FitCheck *f = &spec->fits[k];
         for (i = 0; i < f->n; i++)
             inputs[i] = input_of(p, f->inputs[i]);
-        if (!f->fits(f->spec, inputs))
+        if (!kernel_fits(f->kernel, inputs))
             return 0;
     }
     return spec->n_fits > 0;

@@ -206,7 +206,7 @@ struct Frame {
     struct Runner *runner;
     Segment *segment;
     Frame *outer;               /* the frame of the parent segment, whose arena is in use as well */
-    int n_storages, capacity;
+    int n_storages;
     int first_own;              /* the storages before are those of the outer frame */
     char **address;             /* of storages */
     PyObject **object;          /* of storages; owned, except for inputs that cannot be dropped

@@ -88,7 +88,7 @@ static int make_room_for_storages(Planner *p, int wanted)
     Frame *f = p->frame;
     int capacity;
     return enlarge((void **)&f->address, wanted, &capacity, sizeof(char *)) &&
-           enlarge((void **)&f->object, wanted, &f->capacity, sizeof(PyObject *)) &&
+           enlarge((void **)&f->object, wanted, &capacity, sizeof(PyObject *)) &&
            enlarge((void **)&p->users, wanted, &capacity, sizeof(int)) &&
            enlarge((void **)&p->block, wanted, &capacity, sizeof(char *)) &&
            enlarge((void **)&p->storages, wanted, &p->storage_capacity, sizeof(Storage *));

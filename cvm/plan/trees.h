@@ -153,13 +153,18 @@ static int keep_layouts(Segment *s, const Given *given)
     return 1;
 }
 
-/* Keep the plan from the beginning. NULL: there is no room for it, or an exception. */
+/* Keep the plan from the beginning. Where calls refer to all others, there is one more than the bound says
+   (unless that is 0): a loop or graph without a plan would be left to Python. NULL: there is no room for it, or
+   an exception. */
 static Segment *keep_root(Tree *tree, Planner *p, const Given *given)
 {
     Segment *s;
     while (tree->n_segments >= tree->most_segments || tree->n_roots == MOST_ROOTS)
-        if (!retire_oldest(tree))
-            return NULL;
+        if (!retire_oldest(tree)) {
+            if (tree->most_segments == 0 || tree->n_roots == MOST_ROOTS)
+                return NULL;
+            break;
+        }
     s = publish(p);
     if (s == NULL)
         return NULL;

@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+import tracemalloc
 import weakref
 from itertools import pairwise
 
@@ -467,6 +468,28 @@ def test_plans_of_loops_and_graphs_come_and_go(lengths):
             np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
 
 
+def test_plans_of_loops_that_make_room_are_freed():
+    """Else each length of the step would leave a plan with its arena of n numbers or more."""
+    x = T.dtensor3("x")
+    states, _ = symcomp.scan(
+        lambda rows, h: T.dot(T.tanh(T.dot(rows, rows.T) + h), rows).sum(),
+        sequences=x, outputs_info=T.constant(0.0),
+    )  # fmt: skip
+    with config.change_flags(most_plans=2):
+        f = symcomp.function([x], states)
+    tracemalloc.start()
+    try:
+        held = []
+        for n in range(40, 240):
+            f(np.ones((3, n, 4)))
+            held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert held[-1] - held[100] < 100 * 8 * 140 / 2
+    # All were planned, however many plans the function keeps.
+    assert "python" not in str(f.plan())
+
+
 def test_small_results_are_used_again_when_nobody_has_them():
     x = T.dvector()
     f = symcomp.function([x], [T.exp(x) * 2, x[1:] + 1])
@@ -478,6 +501,10 @@ def test_small_results_are_used_again_when_nobody_has_them():
         places.add(first.ctypes.data)
         second.shape = (3, 1)  # never again
     assert len(places) <= 3
+    references = sys.getrefcount(first)
+    f.free()
+    assert sys.getrefcount(first) == references - 1  # the plan had it, too
+    first, _ = f(np.full(4, 7.0))
     reference = weakref.ref(first)
     del first
     for k in range(3):
