@@ -14,10 +14,10 @@ from symcomp import tensor
 from symcomp.codegen.c_file import translation_unit
 from symcomp.codegen.driver import load
 from symcomp.codegen.kernel import kernel_of, whole_kernel
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Literal, Result, Step
-from symcomp.ops.reduce import REDUCTIONS, Reduce
-from symcomp.ops.softmax import LogSoftmax, Softmax
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
+from symcomp.ops.nnet.softmax import LogSoftmax, Softmax
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 
 COUNT = 10**7
 # With the exponential of kernels, and with that of the C library, one number at a time.

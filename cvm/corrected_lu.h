@@ -1,5 +1,5 @@
 /* LU decompositions of real matrices that are scaled by powers of two, and solutions that are corrected
-   by residuals with more digits: `symcomp/ops/corrected_lu.py`, where the method and its bounds are
+   by residuals with more digits: `symcomp/ops/linalg/corrected_lu.py`, where the method and its bounds are
    explained, in C. */
 #ifndef SYMCOMP_CORRECTED_LU_H
 #define SYMCOMP_CORRECTED_LU_H

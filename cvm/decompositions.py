@@ -13,21 +13,21 @@ from symcomp.cvm import machine
 from symcomp.cvm.blas_threads import limit_of_decompositions
 from symcomp.cvm.kernels import threads_to_use
 from symcomp.cvm.machine import Lowered
-from symcomp.ops.cholesky import Cholesky
-from symcomp.ops.determinant import Adjugate, Det, SLogDet
-from symcomp.ops.eigen import Eig, Eigh, Eigvalsh
-from symcomp.ops.inverse import MatrixInverse, MatrixPinv
-from symcomp.ops.lstsq import Lstsq
-from symcomp.ops.qr import QR, QRRaw
-from symcomp.ops.solve import Solve
-from symcomp.ops.stable_linalg import (
+from symcomp.ops.linalg.cholesky import Cholesky
+from symcomp.ops.linalg.determinant import Adjugate, Det, SLogDet
+from symcomp.ops.linalg.eigen import Eig, Eigh, Eigvalsh
+from symcomp.ops.linalg.inverse import MatrixInverse, MatrixPinv
+from symcomp.ops.linalg.lstsq import Lstsq
+from symcomp.ops.linalg.qr import QR, QRRaw
+from symcomp.ops.linalg.solve import Solve
+from symcomp.ops.linalg.stable_linalg import (
     InverseForm,
     Invertible,
     StableInverse,
     StableSLogDet,
     StableSolve,
 )
-from symcomp.ops.svd import SVD, SingularValues
+from symcomp.ops.linalg.svd import SVD, SingularValues
 from symcomp.vm.program import Instruction
 
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")

@@ -18,11 +18,18 @@ from symcomp.core.tensor import TensorType
 from symcomp.cvm import machine
 from symcomp.cvm.machine import Lowered, ufunc_kernel
 from symcomp.lazy import lazy_module
-from symcomp.ops.contraction import SumOfProducts
-from symcomp.ops.elemwise import ROWS, Elemwise
-from symcomp.ops.formula import AXIS_FUNCTIONS, AXIS_REDUCTIONS, Formula, Result, Step, folded_axes
-from symcomp.ops.fused import Fused
-from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
+from symcomp.ops.formulas.formula import (
+    AXIS_FUNCTIONS,
+    AXIS_REDUCTIONS,
+    Formula,
+    Result,
+    Step,
+    folded_axes,
+)
+from symcomp.ops.formulas.fused import Fused
+from symcomp.ops.linalg.contraction import SumOfProducts
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.vm.features import Formulas
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction

@@ -35,7 +35,7 @@ import numpy as np
 from symcomp.cvm.blas_library import library_of_numpy
 from symcomp.lazy import import_alone
 from symcomp.vm.machine import UNSET
-from symcomp.ops.index_pattern import Slice
+from symcomp.ops.indexing.index_pattern import Slice
 from symcomp.core.tensor import TensorType
 from symcomp.vm.failure import failure
 from symcomp.vm.guard import is_users

@@ -24,28 +24,36 @@ from symcomp.cvm.kernels import (
     threads_to_use,
 )
 from symcomp.cvm.machine import DRAWS_OF_NUMPY, Lowered, NativeMachine
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.contiguous import Contiguous
-from symcomp.ops.contraction import MatrixChain, in_order
-from symcomp.ops.control import Assert
+from symcomp.ops.control.conditions import Assert
 from symcomp.ops.convert import Stack
-from symcomp.ops.creation import Arange
-from symcomp.ops.cumulative import CumOp, LinearRecurrence
-from symcomp.ops.diagonal import Diagonal
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import ScalarOp
-from symcomp.ops.gather_labels import AsRows
-from symcomp.ops.index import IncSubtensor, Nonzero, Subtensor
-from symcomp.ops.index_pattern import ARRAY, NEW, NOTHING, SYMBOL, IndexPattern, MaskFits, Slice
-from symcomp.ops.join import Join, Split
-from symcomp.ops.labels import Labels
-from symcomp.ops.plus_scalar import PlusScalar
-from symcomp.ops.products import BatchedDot, Dot, SameLengths
+from symcomp.ops.elementwise.elemwise import ScalarOp
+from symcomp.ops.elementwise.plus_scalar import PlusScalar
+from symcomp.ops.indexing.diagonal import Diagonal
+from symcomp.ops.indexing.gather_labels import AsRows
+from symcomp.ops.indexing.index import IncSubtensor, Nonzero, Subtensor
+from symcomp.ops.indexing.index_pattern import (
+    ARRAY,
+    NEW,
+    NOTHING,
+    SYMBOL,
+    IndexPattern,
+    MaskFits,
+    Slice,
+)
+from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.linalg.contraction import MatrixChain, in_order
+from symcomp.ops.linalg.products import BatchedDot, Dot, SameLengths
+from symcomp.ops.nnet.labels import Labels
 from symcomp.ops.random.draw import Draw
-from symcomp.ops.reduce import ArgReduce
-from symcomp.ops.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
-from symcomp.ops.sort import Argsort, ArgTopK, SearchSorted, Sort, Unique
+from symcomp.ops.reductions.cumulative import CumOp, LinearRecurrence
+from symcomp.ops.reductions.reduce import ArgReduce
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.contiguous import Contiguous
+from symcomp.ops.shapes.creation import Arange
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.join import Join, Split
+from symcomp.ops.shapes.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
+from symcomp.ops.sorting.sort import Argsort, ArgTopK, SearchSorted, Sort, Unique
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.pooling import MODES as POOL_MODES
 from symcomp.ops.windows.pooling import MaxPool, SumPool, SumPoolInputs, ToPositions

@@ -1,5 +1,5 @@
 /* Inverses, systems and logarithms of determinants of real matrices to the last digits: natively
-   what `symcomp/ops/stable_linalg.py` and `corrected_lu.py` say. */
+   what `symcomp/ops/linalg/stable_linalg.py` and `corrected_lu.py` say. */
 #ifndef SYMCOMP_REFINED_SOLVE_H
 #define SYMCOMP_REFINED_SOLVE_H
 

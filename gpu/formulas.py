@@ -26,8 +26,8 @@ from symcomp.gpu.planner import (
     contiguous_strides,
     needs_wide,
 )
-from symcomp.ops.elemwise import ROWS, ScalarOp
-from symcomp.ops.formula import Formula, Result, Step
+from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
+from symcomp.ops.formulas.formula import Formula, Result, Step
 
 COMPLEX = ("complex64", "complex128")
 # Parameters of a kernel have 4 KiB, which these numbers of arrays and axes always fit.

@@ -20,23 +20,23 @@ from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
 from symcomp.gpu.kernels.indexing import plan_gather, plan_scatter
 from symcomp.gpu.kernels.products import WORK, Scaled, plan_product
 from symcomp.gpu.planner import Operand, Planner
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.contiguous import Contiguous
-from symcomp.ops.contraction import MatrixChain, best_brackets, bracketed
 from symcomp.ops.convert import Stack
-from symcomp.ops.cumulative import CumOp
-from symcomp.ops.diagonal import Diagonal
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Result, Step
-from symcomp.ops.gather_labels import AsRows
-from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.index_pattern import ARRAY, Slice, fill_pattern
-from symcomp.ops.join import Join, Split
-from symcomp.ops.products import BatchedDot, Dot, SameLengths
-from symcomp.ops.reduce import ArgReduce
-from symcomp.ops.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step
+from symcomp.ops.indexing.diagonal import Diagonal
+from symcomp.ops.indexing.gather_labels import AsRows
+from symcomp.ops.indexing.index import IncSubtensor, Subtensor
+from symcomp.ops.indexing.index_pattern import ARRAY, Slice, fill_pattern
+from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.linalg.contraction import MatrixChain, best_brackets, bracketed
+from symcomp.ops.linalg.products import BatchedDot, Dot, SameLengths
+from symcomp.ops.reductions.cumulative import CumOp
+from symcomp.ops.reductions.reduce import ArgReduce
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.contiguous import Contiguous
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.join import Join, Split
+from symcomp.ops.shapes.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
 from symcomp.vm.features import Lowering, lowerings_for, offered_features
 
 TARGET = "cuda"

@@ -23,7 +23,7 @@ from symcomp.gpu.execution import run_plan
 from symcomp.gpu.lowerings import lowering_of
 from symcomp.gpu.planner import Operand, Plan, Planner
 from symcomp.gpu.type import DeviceType
-from symcomp.ops.alloc import Alloc
+from symcomp.ops.shapes.alloc import Alloc
 
 # Arenas of at most this number of bytes are kept for the next call.
 KEPT_ARENA = 1 << 30

@@ -22,13 +22,13 @@ from symcomp.gpu.lowerings import LOWERINGS, TARGET, lowering_of
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
 from symcomp.gpu.type import DeviceType
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.index import Subtensor
-from symcomp.ops.index_pattern import is_advanced
-from symcomp.ops.products import SameLengths
-from symcomp.ops.regions import place
-from symcomp.ops.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
+from symcomp.ops.control.regions import place
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.indexing.index_pattern import is_advanced
+from symcomp.ops.linalg.products import SameLengths
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
 from symcomp.rewrite.phases import FULL, Phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.rewrite.trace import Firing

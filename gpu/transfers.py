@@ -16,8 +16,8 @@ from symcomp.gpu.array import to_device
 from symcomp.gpu.driver.devices import canonical
 from symcomp.gpu.type import DeviceType, DeviceVariable
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.index import Subtensor
-from symcomp.ops.index_pattern import IndexPattern, fill_pattern
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.indexing.index_pattern import IndexPattern, fill_pattern
 
 
 @record

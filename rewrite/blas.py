@@ -18,12 +18,12 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorConstant
-from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.blas_routines import DTYPES
 from symcomp.ops.convert import cast_to
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.products import BatchedDot, Dot
-from symcomp.ops.scalar_math import add, mul, true_div
+from symcomp.ops.elementwise.scalar_math import add, mul, true_div
+from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.linalg.blas_routines import DTYPES
+from symcomp.ops.linalg.products import BatchedDot, Dot
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.views import is_point, number
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from symcomp.ops.products import SameLengths
-from symcomp.ops.shape import ShapeI, specify_shape
+from symcomp.ops.linalg.products import SameLengths
+from symcomp.ops.shapes.shape import ShapeI, specify_shape
 from symcomp.rewrite.shapes import shapes_of
 
 

@@ -2,8 +2,8 @@
 
 ``x * y / z`` of numbers near 1e200 is infinite in this order, and 1e200 in another one. This phase
 comes last, before fusion, since other rules must still recognize products. It makes rows of
-``symcomp.ops.scalar_products``, which no later rule matches, at the cost of a comparison or two
-beside a division.
+``symcomp.ops.elementwise.scalar_products``, which no later rule matches, at the cost of a
+comparison or two beside a division.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Any
 
 from symcomp.core.node import Apply
-from symcomp.ops.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import call, number, scaled
 

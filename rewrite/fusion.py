@@ -14,10 +14,10 @@ from typing import Any
 from symcomp.codegen.c_scalars import scalar_text
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.ops.blocks import Pattern
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise, ScalarOp
-from symcomp.ops.formula import (
+from symcomp.ops.control.regions import Placement, place
+from symcomp.ops.elementwise.elemwise import Elemwise, ScalarOp
+from symcomp.ops.formulas.blocks import Pattern
+from symcomp.ops.formulas.formula import (
     AXIS_FUNCTIONS,
     AXIS_REDUCTIONS,
     Formula,
@@ -30,9 +30,9 @@ from symcomp.ops.formula import (
     restoring,
     stands_alone,
 )
-from symcomp.ops.fused import Fused
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.regions import Placement, place
+from symcomp.ops.formulas.fused import Fused
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.levels import Components, Kind, assign_levels, bring_together
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.trace import Firing

@@ -11,17 +11,17 @@ import numpy as np
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import depends_on
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.creation import Arange
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.gather_labels import AsRows, GatherLabels, ScatterLabels, nowhere
-from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.index_pattern import ARRAY, SYMBOL, Slice
-from symcomp.ops.products import SameLengths
-from symcomp.ops.scalar_math import cast
-from symcomp.ops.shape import ShapeI, shape_tuple
-from symcomp.ops.softmax import LogSoftmax, Softmax
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_math import cast
+from symcomp.ops.indexing.gather_labels import AsRows, GatherLabels, ScatterLabels, nowhere
+from symcomp.ops.indexing.index import IncSubtensor, Subtensor
+from symcomp.ops.indexing.index_pattern import ARRAY, SYMBOL, Slice
+from symcomp.ops.linalg.products import SameLengths
+from symcomp.ops.nnet.softmax import LogSoftmax, Softmax
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.creation import Arange
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.shape import ShapeI, shape_tuple
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes
 from symcomp.rewrite.views import number

@@ -21,12 +21,12 @@ from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import cast_to
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import ROWS, Elemwise
-from symcomp.ops.index import IncSubtensor
-from symcomp.ops.index_pattern import is_advanced
-from symcomp.ops.plus_scalar import PlusScalar
-from symcomp.ops.scalar_math import add
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.plus_scalar import PlusScalar
+from symcomp.ops.elementwise.scalar_math import add
+from symcomp.ops.indexing.index import IncSubtensor
+from symcomp.ops.indexing.index_pattern import is_advanced
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.checks import with_lengths
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule

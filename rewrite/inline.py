@@ -8,8 +8,8 @@ from typing import Any
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply
 from symcomp.core.walk import graph_inputs
-from symcomp.ops.graph_op import GraphOp
-from symcomp.ops.markers import GradientMarker
+from symcomp.ops.control.graph_op import GraphOp
+from symcomp.ops.control.markers import GradientMarker
 from symcomp.rewrite.rule import RuleSet, rule
 
 

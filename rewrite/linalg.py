@@ -15,29 +15,35 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
-from symcomp.ops.alloc import Alloc, alloc
-from symcomp.ops.axes import matrix_transpose
-from symcomp.ops.cholesky import Cholesky
-from symcomp.ops.control import ifelse
+from symcomp.ops.control.conditions import ifelse
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.creation import Arange
-from symcomp.ops.determinant import Det
-from symcomp.ops.diagonal import AllocDiagonal
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.index import IncSubtensor
-from symcomp.ops.index_pattern import ARRAY
-from symcomp.ops.inverse import MatrixInverse
-from symcomp.ops.matrices import diagonal_of, product
-from symcomp.ops.products import BatchedDot, Dot, same_lengths
-from symcomp.ops.qr import QR
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.reduce import prod as prod_
-from symcomp.ops.scalar_logic import and_, eq
-from symcomp.ops.scalar_math import add, cast, conj, mul, reciprocal
-from symcomp.ops.shape import shape_tuple
-from symcomp.ops.solve import Solve
-from symcomp.ops.stable_linalg import InverseForm, Invertible, Magnitude, StableSLogDet, StableSolve
-from symcomp.ops.stable_reduce import LogProd
+from symcomp.ops.elementwise.scalar_logic import and_, eq
+from symcomp.ops.elementwise.scalar_math import add, cast, conj, mul, reciprocal
+from symcomp.ops.indexing.diagonal import AllocDiagonal
+from symcomp.ops.indexing.index import IncSubtensor
+from symcomp.ops.indexing.index_pattern import ARRAY
+from symcomp.ops.linalg.cholesky import Cholesky
+from symcomp.ops.linalg.determinant import Det
+from symcomp.ops.linalg.inverse import MatrixInverse
+from symcomp.ops.linalg.matrices import diagonal_of, product
+from symcomp.ops.linalg.products import BatchedDot, Dot, same_lengths
+from symcomp.ops.linalg.qr import QR
+from symcomp.ops.linalg.solve import Solve
+from symcomp.ops.linalg.stable_linalg import (
+    InverseForm,
+    Invertible,
+    Magnitude,
+    StableSLogDet,
+    StableSolve,
+)
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.reduce import prod as prod_
+from symcomp.ops.reductions.stable_reduce import LogProd
+from symcomp.ops.shapes.alloc import Alloc, alloc
+from symcomp.ops.shapes.axes import matrix_transpose
+from symcomp.ops.shapes.creation import Arange
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.views import (

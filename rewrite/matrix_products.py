@@ -13,21 +13,21 @@ import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorConstant
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.blas_routines import DTYPES
-from symcomp.ops.contraction import MatrixChain, SumOfProducts, best_brackets, bracketed
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.creation import Arange
-from symcomp.ops.diagonal import Diagonal
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import Subtensor, getitem
-from symcomp.ops.index_pattern import ARRAY, NOTHING
-from symcomp.ops.products import Dot, same_lengths
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.reduce import sum as sum_
-from symcomp.ops.scalar_logic import neq, switch
-from symcomp.ops.scalar_math import maximum, minimum, mul
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_logic import neq, switch
+from symcomp.ops.elementwise.scalar_math import maximum, minimum, mul
+from symcomp.ops.indexing.diagonal import Diagonal
+from symcomp.ops.indexing.index import Subtensor, getitem
+from symcomp.ops.indexing.index_pattern import ARRAY, NOTHING
+from symcomp.ops.linalg.blas_routines import DTYPES
+from symcomp.ops.linalg.contraction import MatrixChain, SumOfProducts, best_brackets, bracketed
+from symcomp.ops.linalg.products import Dot, same_lengths
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.creation import Arange
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.blas import as_scalar, as_scaled, as_vector, upright, used_once
 from symcomp.rewrite.checks import with_lengths
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule

@@ -24,8 +24,8 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
-from symcomp.ops.elemwise import ROWS, Elemwise
-from symcomp.ops.scalar_math import add
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.scalar_math import add
 from symcomp.rewrite.rule import Function, Kind, Rule, elementwise
 from symcomp.rewrite.views import LONGEST, call, number
 

@@ -29,7 +29,7 @@ from typing import Any
 
 from symcomp.core.node import Apply, Variable
 from symcomp.core.record import record
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
 
 # The kind of nodes that a rule visits: the name of a scalar function, or a class of ops.
 Kind = str | type

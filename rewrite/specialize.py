@@ -8,10 +8,10 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
-from symcomp.ops.diagonal import AllocDiagonal, diagonal_matrix
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_logic import eq, switch
-from symcomp.ops.scalar_math import cast, mul, neg, reciprocal, sqr, sqrt
+from symcomp.ops.elementwise.scalar_logic import eq, switch
+from symcomp.ops.elementwise.scalar_math import cast, mul, neg, reciprocal, sqr, sqrt
+from symcomp.ops.indexing.diagonal import AllocDiagonal, diagonal_matrix
+from symcomp.ops.reductions.reduce import Reduce
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import is_power_of_two, number
 

@@ -20,10 +20,10 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Variable
 from symcomp.core.tensor import TensorConstant, TensorVariable
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import ROWS, Elemwise
-from symcomp.ops.index import Subtensor
-from symcomp.ops.scalar_math import cast, mul, neg, pow, reciprocal, sqr, sqrt, true_div
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.scalar_math import cast, mul, neg, pow, reciprocal, sqr, sqrt, true_div
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.rule import elementwise
 
 # Longer sums and products are not flattened, nor deeper ones.

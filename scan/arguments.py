@@ -12,10 +12,10 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorType, TensorVariable, describe_value
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.scalar_math import minimum
-from symcomp.ops.shape import shape_i
+from symcomp.ops.elementwise.scalar_math import minimum
+from symcomp.ops.shapes.axes import shape_padleft
+from symcomp.ops.shapes.shape import shape_i
 from symcomp.scan.calling import described, read_tensor
 from symcomp.scan.run import by_fast_compile, by_fast_run
 

@@ -19,7 +19,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.shape import Shape, ShapeI, shape_tuple
+from symcomp.ops.shapes.shape import Shape, ShapeI, shape_tuple
 from symcomp.rewrite.shapes import Shapes
 from symcomp.scan.layout import Arguments
 from symcomp.scan.lengths import lengths_outside

@@ -15,11 +15,11 @@ import numpy as np
 
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.tensor import TensorType
-from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.join import stack
-from symcomp.ops.scalar_math import cast, maximum, sqrt
-from symcomp.ops.shape import reshape, shape_tuple
+from symcomp.ops.elementwise.scalar_math import cast, maximum, sqrt
+from symcomp.ops.shapes.axes import shape_padleft
+from symcomp.ops.shapes.join import stack
+from symcomp.ops.shapes.shape import reshape, shape_tuple
 from symcomp.scan.budget import Budget, read_budget, steps_within
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results
 from symcomp.scan.lengths import is_length_of, shaped

@@ -10,8 +10,8 @@ from typing import Any
 
 from symcomp.core.node import Constant, Variable
 from symcomp.core.walk import graph_inputs, toposort
+from symcomp.ops.control.regions import ALWAYS, place
 from symcomp.ops.random.state import RandomType
-from symcomp.ops.regions import ALWAYS, place
 
 
 class Invariants:

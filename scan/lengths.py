@@ -11,15 +11,15 @@ from symcomp.core.evaluate import evaluate
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import graph_inputs, rebuild, toposort
-from symcomp.ops.control import IfElse
+from symcomp.ops.control.conditions import IfElse
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import Subtensor
-from symcomp.ops.index_pattern import Slice
-from symcomp.ops.products import Dot
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.shape import Shape, ShapeI, specify_shape
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.indexing.index_pattern import Slice
+from symcomp.ops.linalg.products import Dot
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.shape import Shape, ShapeI, specify_shape
 from symcomp.rewrite.shapes import Shapes
 from symcomp.scan.layout import Arguments, Layout
 from symcomp.scan.rows import FirstRows

@@ -8,8 +8,8 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
-from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import cast_to
+from symcomp.ops.shapes.axes import shape_padleft
 from symcomp.scan.arguments import State, check_flag, read_name, read_sequence, read_steps
 from symcomp.scan.build import Draft
 from symcomp.scan.calling import call_step, check_step, described, read_tensor

@@ -19,7 +19,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.cvm.executable import compile_graph
 from symcomp.errors import DTypeError, ParameterError, ShapeError
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.scan.forward import pushed
 from symcomp.scan.layout import BodyInputs, Layout, flat_body_inputs
 from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths

@@ -16,14 +16,14 @@ from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import rebuild, toposort
 from symcomp.errors import GradientError
-from symcomp.ops.alloc import Alloc
+from symcomp.ops.control.regions import ALWAYS, place
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import Subtensor
-from symcomp.ops.index_pattern import Slice
-from symcomp.ops.regions import ALWAYS, place
-from symcomp.ops.shape import Shape, ShapeI, specify_shape
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.indexing.index_pattern import Slice
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.shape import Shape, ShapeI, specify_shape
 from symcomp.rewrite.rule import elementwise
 from symcomp.rewrite.shapes import Shapes
 from symcomp.scan.layout import Arguments, Layout, Results, flat_arguments, flat_results

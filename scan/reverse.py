@@ -21,15 +21,15 @@ from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Variable
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorType
-from symcomp.ops.alloc import zeros
-from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import constant
-from symcomp.ops.index import IncSubtensor, set_subtensor
-from symcomp.ops.index_pattern import Slice
-from symcomp.ops.join import concatenate
-from symcomp.ops.scalar_logic import switch
-from symcomp.ops.scalar_math import minimum
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.elementwise.scalar_logic import switch
+from symcomp.ops.elementwise.scalar_math import minimum
+from symcomp.ops.indexing.index import IncSubtensor, set_subtensor
+from symcomp.ops.indexing.index_pattern import Slice
+from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.shapes.axes import shape_padleft
+from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import elementwise
 from symcomp.scan.forward import is_continuous

@@ -17,9 +17,9 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.index import IncSubtensor, set_subtensor
-from symcomp.ops.scalar_math import maximum
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.elementwise.scalar_math import maximum
+from symcomp.ops.indexing.index import IncSubtensor, set_subtensor
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.canonicalize.structure import zeros_in
 
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.alloc import zeros
-from symcomp.ops.control import assert_op
-from symcomp.ops.creation import arange
-from symcomp.ops.join import concatenate
-from symcomp.ops.scalar_logic import eq
-from symcomp.ops.scalar_math import minimum
-from symcomp.ops.shape import reshape, shape_tuple
+from symcomp.ops.control.conditions import assert_op
+from symcomp.ops.elementwise.scalar_logic import eq
+from symcomp.ops.elementwise.scalar_math import minimum
+from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.shape import reshape, shape_tuple
 from symcomp.scan.arguments import as_list, read_steps
 from symcomp.scan.build import scan
 from symcomp.scan.calling import check_step, described, read_tensor

@@ -13,8 +13,8 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.index import getitem
-from symcomp.ops.shape import ShapeI, known_length, shape_tuple
+from symcomp.ops.indexing.index import getitem
+from symcomp.ops.shapes.shape import ShapeI, known_length, shape_tuple
 from symcomp.sparse import values
 from symcomp.sparse.components import assembled, entry, parts_of
 from symcomp.sparse.op import as_scalar, common_dtype

@@ -13,8 +13,8 @@ from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.index import getitem
-from symcomp.ops.shape import ShapeI, known_length, length_vector
+from symcomp.ops.indexing.index import getitem
+from symcomp.ops.shapes.shape import ShapeI, known_length, length_vector
 from symcomp.sparse import values
 from symcomp.sparse.op import SparseOp, as_scalar, as_sparse_variable
 from symcomp.sparse.patterns import (

@@ -13,11 +13,11 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.alloc import alloc
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
-from symcomp.ops.dimshuffle import dimshuffle
-from symcomp.ops.index import getitem, inc_subtensor
-from symcomp.ops.shape import ShapeI, known_length, shape_tuple
+from symcomp.ops.indexing.index import getitem, inc_subtensor
+from symcomp.ops.shapes.alloc import alloc
+from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.shape import ShapeI, known_length, shape_tuple
 from symcomp.sparse import values
 from symcomp.sparse.blocks import CheckedBlocks, RowsAsBlocks, rows_of_blocks
 from symcomp.sparse.components import VECTOR, Assemble, Parts, entry, parts_of, with_data

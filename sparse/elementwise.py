@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops import scalar_logistic, scalar_math
 from symcomp.ops.convert import as_common, as_tensor_variable, cast_to
+from symcomp.ops.elementwise import scalar_logistic, scalar_math
 from symcomp.sparse.components import parts_of, with_data
 from symcomp.sparse.convert import compressed
 from symcomp.sparse.type import SparseVariable

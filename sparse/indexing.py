@@ -11,11 +11,11 @@ from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import AxisError, DTypeError, IndexOutOfRangeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.creation import arange
-from symcomp.ops.index import getitem as dense_getitem
-from symcomp.ops.index import nonzero
-from symcomp.ops.scalar_logic import lt, switch
-from symcomp.ops.scalar_math import maximum, minimum
+from symcomp.ops.elementwise.scalar_logic import lt, switch
+from symcomp.ops.elementwise.scalar_math import maximum, minimum
+from symcomp.ops.indexing.index import getitem as dense_getitem
+from symcomp.ops.indexing.index import nonzero
+from symcomp.ops.shapes.creation import arange
 from symcomp.sparse.constructors import as_indices
 from symcomp.sparse.convert import compressed
 from symcomp.sparse.op import as_scalar, known_length, length

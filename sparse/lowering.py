@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from symcomp.core.node import Apply
-from symcomp.ops.alloc import alloc
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.dimshuffle import dimshuffle
-from symcomp.ops.index import getitem
-from symcomp.ops.join import join
-from symcomp.ops.products import SameLengths
-from symcomp.ops.scalar_math import cast as dense_cast
-from symcomp.ops.scalar_math import mul as dense_mul
-from symcomp.ops.scalar_math import neg as dense_neg
-from symcomp.ops.shape import ShapeI, length_vector
+from symcomp.ops.elementwise.scalar_math import cast as dense_cast
+from symcomp.ops.elementwise.scalar_math import mul as dense_mul
+from symcomp.ops.elementwise.scalar_math import neg as dense_neg
+from symcomp.ops.indexing.index import getitem
+from symcomp.ops.linalg.products import SameLengths
+from symcomp.ops.shapes.alloc import alloc
+from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.join import join
+from symcomp.ops.shapes.shape import ShapeI, length_vector
 from symcomp.sparse.components import Assemble, Parts, entry, parts_of
 from symcomp.sparse.convert import (
     AsFormat,

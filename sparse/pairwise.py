@@ -13,13 +13,13 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
-from symcomp.ops.scalar_logic import eq as dense_eq
-from symcomp.ops.scalar_logic import ge as dense_ge
-from symcomp.ops.scalar_logic import gt as dense_gt
-from symcomp.ops.scalar_logic import le as dense_le
-from symcomp.ops.scalar_logic import lt as dense_lt
-from symcomp.ops.scalar_logic import neq as dense_neq
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.elementwise.scalar_logic import eq as dense_eq
+from symcomp.ops.elementwise.scalar_logic import ge as dense_ge
+from symcomp.ops.elementwise.scalar_logic import gt as dense_gt
+from symcomp.ops.elementwise.scalar_logic import le as dense_le
+from symcomp.ops.elementwise.scalar_logic import lt as dense_lt
+from symcomp.ops.elementwise.scalar_logic import neq as dense_neq
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.sparse import values
 from symcomp.sparse.convert import cast
 from symcomp.sparse.op import SparseOp, as_sparse_variable

@@ -19,7 +19,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.shape import ShapeI, known_length
+from symcomp.ops.shapes.shape import ShapeI, known_length
 from symcomp.sparse import values
 
 VECTOR = (None,)

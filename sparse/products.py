@@ -14,9 +14,9 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.dimshuffle import dimshuffle
-from symcomp.ops.scalar_math import mul
-from symcomp.ops.shape import ShapeI, known_length
+from symcomp.ops.elementwise.scalar_math import mul
+from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.shape import ShapeI, known_length
 from symcomp.sparse import values
 from symcomp.sparse.blocks import block_dot
 from symcomp.sparse.components import entries_at, n_minor, parts_of, with_data

@@ -12,15 +12,15 @@ import numpy as np
 
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorConstant
-from symcomp.ops.alloc import Alloc
 from symcomp.ops.convert import as_tensor_variable, cast_to, with_rank
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import getitem
-from symcomp.ops.products import Dot
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_math import add, maximum, minimum, mul
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_math import add, maximum, minimum, mul
+from symcomp.ops.indexing.index import getitem
+from symcomp.ops.linalg.products import Dot
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.blas import as_scaled, used_once
 from symcomp.rewrite.checks import with_lengths
 from symcomp.rewrite.rule import RuleSet, computed_by, rule

@@ -15,13 +15,13 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.alloc import alloc
 from symcomp.ops.convert import as_tensor_variable, cast_to, resolve_dtype
+from symcomp.ops.elementwise.scalar_logic import ge, switch
+from symcomp.ops.elementwise.scalar_math import cast, expm1, floor, log1p, maximum, minimum, round
 from symcomp.ops.random import continuous, discrete
 from symcomp.ops.random.state import RandomType, generator_at, words_of
-from symcomp.ops.scalar_logic import ge, switch
-from symcomp.ops.scalar_math import cast, expm1, floor, log1p, maximum, minimum, round
-from symcomp.ops.shape import ShapeI, as_length
+from symcomp.ops.shapes.alloc import alloc
+from symcomp.ops.shapes.shape import ShapeI, as_length
 from symcomp.sparse import values
 from symcomp.sparse.components import Assemble, entry, parts_of, with_data
 from symcomp.sparse.constructors import read_shape

@@ -12,7 +12,7 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
-from symcomp.ops.shape import ShapeI, known_length
+from symcomp.ops.shapes.shape import ShapeI, known_length
 from symcomp.sparse import values
 from symcomp.sparse.patterns import check_index_vectors
 

@@ -16,8 +16,8 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.lazy import lazy_module
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.scalar_logic import ge, gt, le, lt, switch
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.elementwise.scalar_logic import ge, gt, le, lt, switch
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.sparse.components import Parts, major_of, parts_of
 from symcomp.sparse.convert import asformat, compressed, dense_from_sparse
 from symcomp.sparse.op import as_sparse_or_tensor_variable

@@ -17,9 +17,9 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.creation import arange
-from symcomp.ops.scalar_math import minimum
-from symcomp.ops.shape import ShapeI, shape_tuple
+from symcomp.ops.elementwise.scalar_math import minimum
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.shape import ShapeI, shape_tuple
 from symcomp.sparse import values
 from symcomp.sparse.components import Assemble, lengths_vector
 from symcomp.sparse.constructors import as_indices, from_triplets

@@ -30,7 +30,7 @@ from symcomp.errors import (
 )
 from symcomp.lazy import LazyMethod, lazy_module, lazy_names, offer, set_home
 from symcomp.ops.casting import offer_cast_policy
-from symcomp.ops.python_op import as_op
+from symcomp.ops.control.python_op import as_op
 
 clone = clone_replace
 __version__ = "0.1.0"

@@ -1,5 +1,5 @@
 """``symcomp.ifelse``: lazy choice."""
 
-from symcomp.ops.control import IfElse, ifelse
+from symcomp.ops.control.conditions import IfElse, ifelse
 
 __all__ = ["IfElse", "ifelse"]

@@ -17,12 +17,12 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.core.walk import rebuild, toposort
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.linalg import dot as dense_dot
-from symcomp.ops.reduce import all as all_
-from symcomp.ops.reduce import sum as sum_
-from symcomp.ops.scalar_logic import eq, le, switch
-from symcomp.ops.scalar_math import maximum, real, sqr
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.elementwise.scalar_logic import eq, le, switch
+from symcomp.ops.elementwise.scalar_math import maximum, real, sqr
+from symcomp.ops.linalg.functions import dot as dense_dot
+from symcomp.ops.reductions.reduce import all as all_
+from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.sparse.op import as_sparse_variable
 from symcomp.sparse.products import dot as sparse_dot
 from symcomp.sparse.structure import diag

@@ -18,12 +18,12 @@ from symcomp.core.node import Variable
 from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, GraphError
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.index import Subtensor, getitem, inc_subtensor, set_subtensor
-from symcomp.ops.index_pattern import ARRAY, NOTHING, Slice
-from symcomp.ops.join import join
-from symcomp.ops.scalar_math import sqr, sqrt
-from symcomp.ops.shape import ShapeI, reshape, shape_tuple
-from symcomp.ops.sort import unique
+from symcomp.ops.elementwise.scalar_math import sqr, sqrt
+from symcomp.ops.indexing.index import Subtensor, getitem, inc_subtensor, set_subtensor
+from symcomp.ops.indexing.index_pattern import ARRAY, NOTHING, Slice
+from symcomp.ops.shapes.join import join
+from symcomp.ops.shapes.shape import ShapeI, reshape, shape_tuple
+from symcomp.ops.sorting.sort import unique
 from symcomp.sparse.reductions import segment_sum
 from symcomp.sparse.rows import AdamRows, MomentumRows
 from symcomp.sparse.structure import wrapped_positions

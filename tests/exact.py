@@ -10,10 +10,10 @@ import numpy as np
 
 from symcomp.core.node import Constant
 from symcomp.core.walk import toposort
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import Subtensor
-from symcomp.ops.reduce import Reduce
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 
 # Enough digits for 1 + 1e-300 to be exact with all the digits of its logarithm.
 DIGITS = 700

@@ -17,7 +17,7 @@ from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.products import Dot
+from symcomp.ops.linalg.products import Dot
 
 ALL_DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",

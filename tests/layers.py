@@ -177,7 +177,7 @@ def layer_of(module: str) -> int | None:
 
 
 def package_of(module: str) -> str:
-    """Return the first two parts of a module's name: "symcomp.ops" for "symcomp.ops.reduce"."""
+    """Return the first two parts of a module's name: "symcomp.ops" for "symcomp.ops.convert"."""
     return ".".join(module.split(".")[:2])
 
 

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
 from symcomp.core.record import record
-from symcomp.ops.control import IfElse
-from symcomp.ops.regions import ALWAYS, Placement
+from symcomp.ops.control.conditions import IfElse
+from symcomp.ops.control.regions import ALWAYS, Placement
 from symcomp.rewrite.shapes import Shapes
 from symcomp.vm.failure import explain
 from symcomp.vm.guard import Binder, is_users

@@ -17,10 +17,10 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.ops.index import Subtensor
-from symcomp.ops.index_pattern import SYMBOL, Slice
-from symcomp.ops.join import Join, differing_shapes
-from symcomp.ops.regions import Placement
+from symcomp.ops.control.regions import Placement
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.indexing.index_pattern import SYMBOL, Slice
+from symcomp.ops.shapes.join import Join, differing_shapes
 from symcomp.rewrite.shapes import Shapes
 from symcomp.vm.frugal import assumed_bytes
 from symcomp.vm.guard import Binder

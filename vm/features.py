@@ -12,7 +12,7 @@ from symcomp.rewrite.phases import Phase
 Lowering = Callable[[Any], Any]
 #: By the class of the op.
 Lowerings = Mapping[type, Lowering]
-#: The formula (``ops/formula.py``) of a node, or None, by the class of its op.
+#: The formula (``ops/formulas/formula.py``) of a node, or None, by the class of its op.
 Formulas = Mapping[type, Callable[[Any], Any]]
 
 
@@ -28,8 +28,8 @@ class Feature:
     lowerings : mapping of (type, str) to callable
         For the class of an op and a target ("cpu"), how an instruction of it is lowered.
     kernels : mapping of type to callable
-        For the class of an op, the formula (``ops/formula.py``) that a node of it computes of each
-        element, or None: it is then a generated kernel.
+        For the class of an op, the formula (``ops/formulas/formula.py``) that a node of it computes
+        of each element, or None: it is then a generated kernel.
     """
 
     name: str

@@ -12,8 +12,8 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.special_types import generic
 from symcomp.core.walk import toposort
 from symcomp.errors import GraphError
-from symcomp.ops.control import IfElse
-from symcomp.ops.regions import ROOT, Placement, Region, place
+from symcomp.ops.control.conditions import IfElse
+from symcomp.ops.control.regions import ROOT, Placement, Region, place
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.vm.commit import Commit, Gate, Tail, find_commits, split, writing
 from symcomp.vm.destinations import Destination, Search

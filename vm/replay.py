@@ -11,7 +11,7 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.record import record
 from symcomp.core.values import describe_contents
 from symcomp.core.walk import toposort
-from symcomp.ops.fused import Fused
+from symcomp.ops.formulas.fused import Fused
 
 
 @record

@@ -10,10 +10,10 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorConstant
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.scalar_math import add, cast, neg, reciprocal, sqr, sub
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_math import add, cast, neg, reciprocal, sqr, sub
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.pattern import f, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import shapes_of

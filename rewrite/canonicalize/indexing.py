@@ -8,15 +8,15 @@ from typing import Any
 from symcomp.core.dtype import is_float
 from symcomp.core.node import Apply, Variable
 from symcomp.core.source import made_for
-from symcomp.ops.alloc import Alloc
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.index_pattern import NEW, SYMBOL, Slice, left_out
-from symcomp.ops.join import Join
-from symcomp.ops.products import Dot
-from symcomp.ops.scalar_math import second
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_math import second
+from symcomp.ops.indexing.index import IncSubtensor, Subtensor
+from symcomp.ops.indexing.index_pattern import NEW, SYMBOL, Slice, left_out
+from symcomp.ops.linalg.products import Dot
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.join import Join
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import RuleSet, computed_by, rule
 from symcomp.rewrite.shapes import shapes_of

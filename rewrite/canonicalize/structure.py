@@ -10,15 +10,15 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
 from symcomp.core.source import made_for
 from symcomp.core.tensor import TensorConstant, TensorType
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.control import Assert, IfElse
+from symcomp.ops.control.conditions import Assert, IfElse
 from symcomp.ops.convert import Stack, as_tensor_variable
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.join import Join
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_math import cast, neg
-from symcomp.ops.shape import Reshape, Shape, ShapeI, SpecifyShape, length_vector
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_math import cast, neg
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.join import Join
+from symcomp.ops.shapes.shape import Reshape, Shape, ShapeI, SpecifyShape, length_vector
 from symcomp.rewrite.pattern import f, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import is_natural, shapes_of

@@ -7,8 +7,12 @@ from functools import partial
 from typing import Any
 
 from symcomp.core.node import Apply
-from symcomp.ops import over_argument as over
-from symcomp.ops.scalar_stable import exp_moment, one_minus_cos_over_square, spherical_jn
+from symcomp.ops.elementwise import over_argument as over
+from symcomp.ops.elementwise.scalar_stable import (
+    exp_moment,
+    one_minus_cos_over_square,
+    spherical_jn,
+)
 from symcomp.rewrite.rule import RuleSet, rule
 from symcomp.rewrite.views import Product, as_product, as_sum, call
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
-from symcomp.ops.index import Subtensor
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_logic import switch
-from symcomp.ops.scalar_math import cast
-from symcomp.ops.shape import Reshape
-from symcomp.ops.softmax import LogMeanExp, LogSoftmax, LogSumExp, Softmax, WeightedLogSumExp
-from symcomp.ops.stable_reduce import LogProd
+from symcomp.ops.elementwise.scalar_logic import switch
+from symcomp.ops.elementwise.scalar_math import cast
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.nnet.softmax import LogMeanExp, LogSoftmax, LogSumExp, Softmax, WeightedLogSumExp
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.stable_reduce import LogProd
+from symcomp.ops.shapes.shape import Reshape
 from symcomp.rewrite.pattern import f, pattern_rule, variables
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of

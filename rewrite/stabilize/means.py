@@ -7,9 +7,9 @@ from typing import Any
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_logic import switch
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.elementwise.scalar_logic import switch
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.logarithms import split_exponentials
 from symcomp.rewrite.stabilize.products import exponential_weights

@@ -9,8 +9,8 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.stable_reduce import Norm
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.stable_reduce import Norm
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.sums import square_root
 from symcomp.rewrite.views import (

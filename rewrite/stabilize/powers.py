@@ -7,7 +7,7 @@ from typing import Any
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply
-from symcomp.ops.scalar_logic import switch
+from symcomp.ops.elementwise.scalar_logic import switch
 from symcomp.rewrite.rule import RuleSet, elementwise, rule
 from symcomp.rewrite.views import (
     Product,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.softmax import Softmax, WeightedSoftmax
+from symcomp.ops.nnet.softmax import Softmax, WeightedSoftmax
+from symcomp.ops.reductions.reduce import Reduce
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.stabilize.gamma import difference, is_step, size
 from symcomp.rewrite.stabilize.logarithms import split_exponentials, stretched

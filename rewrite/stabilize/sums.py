@@ -8,8 +8,8 @@ from typing import Any
 
 from symcomp.core.dtype import is_discrete
 from symcomp.core.node import Apply
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.stable_reduce import Centered, Variance
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.stable_reduce import Centered, Variance
 from symcomp.rewrite.rule import RuleSet, computed_by, elementwise, rule
 from symcomp.rewrite.shapes import Shapes, shapes_of
 from symcomp.rewrite.views import (

@@ -15,21 +15,21 @@ from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.source import made_for
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
-from symcomp.ops.alloc import Alloc, alloc
 from symcomp.ops.convert import Stack
-from symcomp.ops.creation import arange
-from symcomp.ops.cumulative import CumOp
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.index_pattern import ARRAY, SYMBOL, Slice, is_advanced
-from symcomp.ops.join import Join, Split
-from symcomp.ops.products import BatchedDot, Dot
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_math import maximum, mul
-from symcomp.ops.shape import Reshape, ShapeI, reshape, shape_tuple
-from symcomp.ops.softmax import LogSoftmax, LogSumExp, Softmax, SubtractWeightedMean
-from symcomp.ops.sort import Sort
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_math import maximum, mul
+from symcomp.ops.indexing.index import IncSubtensor, Subtensor
+from symcomp.ops.indexing.index_pattern import ARRAY, SYMBOL, Slice, is_advanced
+from symcomp.ops.linalg.products import BatchedDot, Dot
+from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax, SubtractWeightedMean
+from symcomp.ops.reductions.cumulative import CumOp
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.alloc import Alloc, alloc
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.join import Join, Split
+from symcomp.ops.shapes.shape import Reshape, ShapeI, reshape, shape_tuple
+from symcomp.ops.sorting.sort import Sort
 from symcomp.scan.layout import Arguments, flat_arguments
 from symcomp.scan.op import Scan
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import ancestors, graph_inputs, rebuild, toposort
-from symcomp.ops.axes import shape_padleft
+from symcomp.ops.control.regions import ALWAYS, place
 from symcomp.ops.convert import constant
-from symcomp.ops.join import concatenate
-from symcomp.ops.regions import ALWAYS, place
+from symcomp.ops.shapes.axes import shape_padleft
+from symcomp.ops.shapes.join import concatenate
 from symcomp.rewrite.rule import rule
 from symcomp.scan.op import Scan
 from symcomp.scan.rules.scan_parts import Carried, Parts, Row, Traced, has_clients

@@ -10,9 +10,9 @@ from symcomp.autodiff.maprows import MapRows
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType
-from symcomp.ops.alloc import zeros
-from symcomp.ops.creation import arange
-from symcomp.ops.shape import reshape
+from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.shape import reshape
 from symcomp.rewrite.rule import rule
 from symcomp.scan.layout import Arguments, Layout, flat_arguments
 from symcomp.scan.lengths import inner_lengths, shaped

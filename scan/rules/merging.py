@@ -6,11 +6,11 @@ from typing import Any
 
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import clients_of, depends_on, toposort
+from symcomp.ops.control.regions import ALWAYS, place
 from symcomp.ops.convert import constant
-from symcomp.ops.join import concatenate
-from symcomp.ops.products import Dot
-from symcomp.ops.regions import ALWAYS, place
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.linalg.products import Dot
+from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.rewrite.rule import elementwise, rule
 from symcomp.scan.lengths import shaped
 from symcomp.scan.op import Scan

@@ -7,14 +7,14 @@ from typing import Any
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.walk import ancestors, clients_of, rebuild, toposort
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import Subtensor
-from symcomp.ops.index_pattern import Slice
-from symcomp.ops.products import Dot, contract_equal
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.regions import ALWAYS, place
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.control.regions import ALWAYS, place
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.indexing.index_pattern import Slice
+from symcomp.ops.linalg.products import Dot, contract_equal
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.rewrite.canonicalize.structure import zeros_in
 from symcomp.rewrite.rule import elementwise, rule
 from symcomp.scan.op import Scan

@@ -14,7 +14,7 @@ from symcomp.core.pause import without_garbage_collection
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.shapes.shape import shape_tuple
 
 
 @without_garbage_collection

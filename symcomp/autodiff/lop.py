@@ -25,9 +25,9 @@ from symcomp.errors import (
     ScalarCostError,
     ShapeError,
 )
-from symcomp.ops.control import ifelse
+from symcomp.ops.control.conditions import ifelse
+from symcomp.ops.control.regions import ALWAYS, Region, is_active, place
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.regions import ALWAYS, Region, is_active, place
 
 
 @without_garbage_collection

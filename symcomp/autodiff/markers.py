@@ -7,7 +7,7 @@ from typing import Any
 from symcomp.autodiff.lop import grad_undefined
 from symcomp.core.node import Apply
 from symcomp.core.record import record
-from symcomp.ops.markers import GradientMarker
+from symcomp.ops.control.markers import GradientMarker
 
 
 @record

@@ -1,5 +1,6 @@
-/* Sine, cosine and tangent; those of large doubles operation by operation as in symcomp/ops/trigonometry.py,
-   where they are explained. c_tables.py writes TWO_OVER_PI before this. */
+/* Sine, cosine and tangent; those of large doubles operation by operation as in
+   symcomp/ops/numerics/trigonometry.py, where they are explained. c_tables.py writes
+   TWO_OVER_PI before this. */
 
 struct part {
     double hi, lo;

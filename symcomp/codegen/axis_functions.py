@@ -1,6 +1,6 @@
 """Write along-axis functions as scalar functions and reductions, for which loops exist.
 
-The result is that of `symcomp.ops.softmax` with NumPy: the largest element of a slice is
+The result is that of `symcomp.ops.nnet.softmax` with NumPy: the largest element of a slice is
 subtracted, and the logarithm of a sum is computed from the other terms.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from symcomp.core.op import Op
 from symcomp.core.record import record
-from symcomp.ops.elemwise import ROWS, ScalarOp
-from symcomp.ops.formula import (
+from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
+from symcomp.ops.formulas.formula import (
     AXIS_FUNCTIONS,
     AXIS_REDUCTIONS,
     LOGARITHMS,
@@ -29,9 +29,8 @@ from symcomp.ops.formula import (
     stands_alone,
     whole_arguments,
 )
-from symcomp.ops.gather_labels import GatherLabels, ScatterLabels
-from symcomp.ops.reduce import REDUCTIONS, Reduce
-from symcomp.ops.softmax import (
+from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
+from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
     LogSumExp,
@@ -40,7 +39,8 @@ from symcomp.ops.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
-from symcomp.ops.stable_reduce import Centered, Norm, Variance
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
+from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
 
 Pattern = tuple[bool, ...]
 # The dtype of indices along an axis.

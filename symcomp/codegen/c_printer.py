@@ -21,7 +21,7 @@ import numpy as np
 from symcomp.codegen.c_text import function_text
 from symcomp.codegen.loopir.kernel import Body, Kept, LogReduction, Loops, Nests, Part, Sweep
 from symcomp.core.record import record
-from symcomp.ops.formula import Literal
+from symcomp.ops.formulas.formula import Literal
 
 # Placeholders for a kernel's own name, which is a hash of its text.
 _SELF, _LOOPS = "NAME", "LOOPS"

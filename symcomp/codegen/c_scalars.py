@@ -15,7 +15,7 @@ import numpy as np
 
 from symcomp.codegen.c_functions import FUNCTIONS, OF_COMPLEX
 from symcomp.core.record import record
-from symcomp.ops.elemwise import ScalarOp
+from symcomp.ops.elementwise.elemwise import ScalarOp
 
 # The C type of a value, and its type in memory where that differs.
 C_TYPES = {

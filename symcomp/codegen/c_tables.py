@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from symcomp.ops import (
+from symcomp.ops.elementwise import scalar_error
+from symcomp.ops.numerics import (
     double_double,
     gamma_values,
     incomplete_gamma,
     log_gamma,
-    scalar_error,
     trigonometry,
 )
-from symcomp.ops.double_double import Pair, Series
+from symcomp.ops.numerics.double_double import Pair, Series
 
 __all__ = ["angle_tables", "error_tables", "gamma_tables"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from symcomp.codegen.axis_functions import Pattern
 from symcomp.core.record import record
-from symcomp.ops.formula import Formula, Result, Step, folded_axes
+from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
 
 
 @record

@@ -1,4 +1,4 @@
-/* Gamma functions, as symcomp/ops/gamma_values.py and log_gamma.py compute them for arrays: in
+/* Gamma functions, as symcomp/ops/numerics/gamma_values.py and log_gamma.py compute them for arrays: in
    double, or in double-double (pairs.h) where terms cancel. Those files explain steps not
    commented here. Prefixes: p_ for functions that return pairs, g_ for the others. */
 

@@ -1,5 +1,5 @@
 /* The derivative of the regularized incomplete gamma function in its shape, as
-   symcomp/ops/incomplete_gamma.py computes and explains it. */
+   symcomp/ops/numerics/incomplete_gamma.py computes and explains it. */
 
 SLOW double g_density(double k, double x)
 {

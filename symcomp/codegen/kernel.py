@@ -18,7 +18,7 @@ from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
 from symcomp.codegen.loopir.kernel import Part as PartOfKernel
 from symcomp.codegen.nests import Nest, is_nest, nest_of, overwrites
 from symcomp.core.record import record
-from symcomp.ops.formula import Formula, Literal, joint_pattern
+from symcomp.ops.formulas.formula import Formula, Literal, joint_pattern
 
 
 @record

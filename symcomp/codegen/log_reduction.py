@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from symcomp.codegen.loopir.kernel import LogReduction
-from symcomp.ops.formula import Formula, folded_axes, stands_alone
-from symcomp.ops.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
-from symcomp.ops.stable_reduce import LogProd
+from symcomp.ops.formulas.formula import Formula, folded_axes, stands_alone
+from symcomp.ops.nnet.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
+from symcomp.ops.reductions.stable_reduce import LogProd
 
 _KINDS: dict[Any, str] = {
     LogSumExp: "LOG_SUM", LogMeanExp: "LOG_MEAN", WeightedLogSumExp: "LOG_WEIGHTED",

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 from symcomp.codegen.c_functions import FUNCTIONS
 from symcomp.core.record import record
-from symcomp.ops.elemwise import ScalarOp
-from symcomp.ops.formula import Formula
-from symcomp.ops.reduce import Reduce
+from symcomp.ops.elementwise.elemwise import ScalarOp
+from symcomp.ops.formulas.formula import Formula
+from symcomp.ops.reductions.reduce import Reduce
 
 Pattern = tuple[bool, ...]
 

@@ -1,4 +1,4 @@
-/* Double-double arithmetic, as symcomp/ops/double_double.py explains it. The tables are written
+/* Double-double arithmetic, as symcomp/ops/numerics/double_double.py explains it. The tables are written
    before this by c_tables.py. Prefix: p_. */
 
 #define SLOW static __attribute__((noinline, unused))

@@ -21,11 +21,11 @@ from symcomp.codegen.c_printer import Kernel
 from symcomp.codegen.kernel import whole_kernel
 from symcomp.codegen.nests import Pattern
 from symcomp.config import config
-from symcomp.ops import nnet as _nnet  # noqa: F401 - its rows
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Result, Step, folded_axes
-from symcomp.ops.reduce import REDUCTIONS, Reduce
-from symcomp.ops.softmax import LogSoftmax, Softmax
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
+from symcomp.ops.nnet import functions as _nnet  # noqa: F401 - its rows
+from symcomp.ops.nnet.softmax import LogSoftmax, Softmax
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 
 LIBRARY = "symcomp.codegen._prebuilt"
 FLOATS = ("float64", "float32")

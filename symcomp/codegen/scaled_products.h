@@ -1,4 +1,5 @@
-/* Products and quotients of parts that leave the range: `symcomp/ops/scalar_products.py` in C. */
+/* Products and quotients of parts that leave the range: the functions of
+   `symcomp/ops/elementwise/scalar_products.py` in C. */
 
 INLINE double r_times_over(double x, double y, double z)
 {

@@ -1,6 +1,6 @@
 /* Functions of doubles in several parts: error functions by their scaled forms, as
-   `ops/scalar_error.py` explains, and functions computed in the wider type, or again in it where
-   large parts cancel (`ops/exact.py`). Prefix: e_. */
+   `ops/elementwise/scalar_error.py` explains, and functions computed in the wider type, or again
+   in it where large parts cancel (`ops/numerics/exact.py`). Prefix: e_. */
 
 #define SQRT_HALF 0x1.6a09e667f3bcdp-1
 #define INVERSE_SQRT_PI 0x1.20dd750429b6dp-1
@@ -200,8 +200,8 @@ INLINE double e_spherical_jn(int n, long double x)
     return (double)now;
 }
 
-/* Functions that vanish at 0, divided by their argument: `symcomp/ops/over_argument.py` in C.
-   The numbers are the places in its tuple FUNCTIONS; the longest series is that of erf at the
+/* Functions that vanish at 0, divided by their argument:
+   `symcomp/ops/elementwise/over_argument.py` in C. The numbers are the places in its tuple FUNCTIONS; the longest series is that of erf at the
    highest order. */
 enum { OVER_SINH, OVER_TAN, OVER_TANH, OVER_LOG1P, OVER_ARCTAN, OVER_ARCTANH, OVER_ARCSINH, OVER_ARCSIN, OVER_ERF };
 #define MOST_COEFFICIENTS 180

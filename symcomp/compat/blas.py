@@ -6,10 +6,10 @@ from typing import Any
 
 from symcomp.compat.missing import Adapted
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops import blas
-from symcomp.ops.linalg import batched_dot, batched_tensordot, dot
-from symcomp.ops.products import BatchedDot, Dot
-from symcomp.ops.scalar_math import mul
+from symcomp.ops.elementwise.scalar_math import mul
+from symcomp.ops.linalg import blas
+from symcomp.ops.linalg.functions import batched_dot, batched_tensordot, dot
+from symcomp.ops.linalg.products import BatchedDot, Dot
 
 __all__ = ["BLAS"]
 

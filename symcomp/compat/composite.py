@@ -8,7 +8,7 @@ from typing import Any
 from symcomp.core.node import Constant, Variable
 from symcomp.core.walk import clone_replace, graph_inputs, toposort
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
 
 
 class Composite:

@@ -7,7 +7,7 @@ from typing import Any
 
 import symcomp.tensor as T
 from symcomp.autodiff.lop import Lop
-from symcomp.ops.control import Assert
+from symcomp.ops.control.conditions import Assert
 from symcomp.ops.windows.convolve import read_geometry
 from symcomp.ops.windows.pool import pooled
 from symcomp.ops.windows.pooling import MaxPool

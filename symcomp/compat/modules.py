@@ -28,7 +28,7 @@ from symcomp.core.applications import observe_applications
 from symcomp.core.members import add_members
 from symcomp.core.node import Apply, Type, Variable
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.profiling.stats import ProfileStats
 
 NAMES = TENSOR | OTHERS

@@ -9,14 +9,15 @@ from typing import Any
 import symcomp.tensor as T
 from symcomp.compat.conv_op import check_options
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops import classification, nnet
-from symcomp.ops.alloc import full, zeros
-from symcomp.ops.axes import shape_padleft
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.index_arithmetic import to_one_hot
-from symcomp.ops.join import concatenate
-from symcomp.ops.labels import Labels
-from symcomp.ops.scalar_math import exp
+from symcomp.ops.elementwise.scalar_math import exp
+from symcomp.ops.indexing.index_arithmetic import to_one_hot
+from symcomp.ops.nnet import classification
+from symcomp.ops.nnet import functions as nnet
+from symcomp.ops.nnet.labels import Labels
+from symcomp.ops.shapes.alloc import full, zeros
+from symcomp.ops.shapes.axes import shape_padleft
+from symcomp.ops.shapes.join import concatenate
 from symcomp.ops.windows import convolve
 
 __all__ = [

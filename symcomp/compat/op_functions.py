@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
 
 __all__ = ["as_ops", "elemwise_name", "OpFunction"]
 

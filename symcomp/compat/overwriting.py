@@ -19,11 +19,11 @@ from symcomp.compile.shared import SharedVariable
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.core.walk import rebuild, toposort
-from symcomp.ops import inplace, scalar_logic
-from symcomp.ops.axes import transpose
-from symcomp.ops.elemwise import Elemwise, elemwise_function
-from symcomp.ops.nnet import ultra_fast_sigmoid
-from symcomp.ops.scalar_special import chi2sf
+from symcomp.ops.elementwise import inplace, scalar_logic
+from symcomp.ops.elementwise.elemwise import Elemwise, elemwise_function
+from symcomp.ops.elementwise.scalar_special import chi2sf
+from symcomp.ops.nnet.functions import ultra_fast_sigmoid
+from symcomp.ops.shapes.axes import transpose
 from symcomp.vm.order import alias_roots, destroyed_inputs
 
 __all__ = ["INPLACE", "function", "ultra_fast_sigmoid_inplace"]

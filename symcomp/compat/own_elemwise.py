@@ -11,7 +11,7 @@ from symcomp.compat.op import Op
 from symcomp.compat.scalars import as_row
 from symcomp.core.node import Apply
 from symcomp.core.special_types import DisconnectedType
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.rewrite.registry import register_rule
 from symcomp.rewrite.rule import rule
 

@@ -18,7 +18,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.random.state import RandomType
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.shapes.shape import shape_tuple
 
 DISTRIBUTIONS = (
     "binomial", "choice", "multinomial", "normal", "permutation", "poisson", "random_integers",

@@ -15,7 +15,7 @@ from symcomp.compat.op import Op as OldOp
 from symcomp.core.graph import FunctionGraph as CoreGraph
 from symcomp.core.node import Apply, Variable
 from symcomp.core.op import Op
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.rule import Kind, Rule, RuleSet
 

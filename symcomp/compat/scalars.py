@@ -17,10 +17,10 @@ from symcomp.core.node import Constant, Variable
 from symcomp.core.record import record
 from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType, TensorVariable
-from symcomp.ops import inplace
 from symcomp.ops.convert import as_tensor_variable, constant, resolve_dtype
-from symcomp.ops.elemwise import Elemwise, ScalarOp
-from symcomp.ops.scalar_math import cast
+from symcomp.ops.elementwise import inplace
+from symcomp.ops.elementwise.elemwise import Elemwise, ScalarOp
+from symcomp.ops.elementwise.scalar_math import cast
 
 __all__ = ["SCALAR_CLASSES", "SCALARS", "SIGMOIDS"]
 

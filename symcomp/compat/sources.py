@@ -57,10 +57,10 @@ from symcomp.compat.symbolic_axis import SYMBOLIC_AXES
 from symcomp.compile import debugmode, dump, io, mode
 from symcomp.compile.shared import TensorSharedVariable
 from symcomp.core import node, special_types, tensor, walk
-from symcomp.ops import debugging
-from symcomp.ops.control import Assert
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.python_op import as_op
+from symcomp.ops.control import debugging
+from symcomp.ops.control.conditions import Assert
+from symcomp.ops.control.python_op import as_op
+from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.sandbox import rng_mrg
 from symcomp.tensor import (
     deferred_names,

@@ -13,12 +13,12 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Constant
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops import join as joining
-from symcomp.ops import sort as sorting
-from symcomp.ops.control import Assert, ifelse
+from symcomp.ops.control.conditions import Assert, ifelse
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.scalar_logic import and_, eq, ge, lt, switch
-from symcomp.ops.shape import ForgetLengths, normalize_axis
+from symcomp.ops.elementwise.scalar_logic import and_, eq, ge, lt, switch
+from symcomp.ops.shapes import join as joining
+from symcomp.ops.shapes.shape import ForgetLengths, normalize_axis
+from symcomp.ops.sorting import sort as sorting
 
 __all__ = ["SYMBOLIC_AXES"]
 

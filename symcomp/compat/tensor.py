@@ -17,23 +17,24 @@ from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorType as RealTensorType
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import GradientError, NotScalarConstantError
-from symcomp.ops import convert, scalar_logic, scalar_math, variables
-from symcomp.ops.axes import dimshuffle
+from symcomp.ops import convert, variables
 from symcomp.ops.constant_values import get_scalar_constant_value
-from symcomp.ops.control import Assert
+from symcomp.ops.control.conditions import Assert
 from symcomp.ops.convert import (
     as_tensor_variable,
     is_python_number,
     resolve_dtype,
     stack_first_axis,
 )
-from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
-from symcomp.ops.linalg import norm as norm_of
-from symcomp.ops.scalar_logic import eq
-from symcomp.ops.scalar_math import abs_, cast
-from symcomp.ops.shape import patternbroadcast
-from symcomp.ops.shape import specify_shape as specify_lengths
-from symcomp.ops.svd import svd
+from symcomp.ops.elementwise import scalar_logic, scalar_math
+from symcomp.ops.elementwise.scalar_logic import eq
+from symcomp.ops.elementwise.scalar_math import abs_, cast
+from symcomp.ops.indexing.index import getitem, inc_subtensor, set_subtensor
+from symcomp.ops.linalg.functions import norm as norm_of
+from symcomp.ops.linalg.svd import svd
+from symcomp.ops.shapes.axes import dimshuffle
+from symcomp.ops.shapes.shape import patternbroadcast
+from symcomp.ops.shapes.shape import specify_shape as specify_lengths
 from symcomp.rewrite.rule import elementwise
 
 __all__ = [

@@ -11,7 +11,7 @@ import numpy as np
 from symcomp.compat.config import config
 from symcomp.compat.tensor import verify_grad as verify_gradient
 from symcomp.compile.function import function
-from symcomp.ops.shape import shape
+from symcomp.ops.shapes.shape import shape
 
 __all__ = ["assert_allclose", "fetch_seed", "InferShapeTester", "seed_rng", "verify_grad"]
 

@@ -22,7 +22,7 @@ from symcomp.core.special_types import DisconnectedType, NullType
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import graph_inputs, rebuild
 from symcomp.errors import GradientError, GraphError
-from symcomp.ops.graph_op import GraphOp
+from symcomp.ops.control.graph_op import GraphOp
 
 DEFAULT = "default"
 

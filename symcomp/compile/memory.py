@@ -17,7 +17,7 @@ from symcomp.core.walk import graph_inputs, toposort
 from symcomp.cvm.executable import Executable
 from symcomp.cvm.machine import NativeMachine
 from symcomp.errors import ShapeError
-from symcomp.ops.shape import Shape, ShapeI
+from symcomp.ops.shapes.shape import Shape, ShapeI
 from symcomp.rewrite.shapes import shapes_of
 from symcomp.vm.memory import MemoryReport, measure, report
 from symcomp.vm.program import Program

@@ -12,11 +12,11 @@ from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable
+from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.random import continuous, discrete, vectors
 from symcomp.ops.random.ranges import check_ranges
 from symcomp.ops.random.state import RandomType, seeded
-from symcomp.ops.scalar_math import cast
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.shapes.shape import shape_tuple
 
 
 class Streams:

@@ -15,7 +15,7 @@ from symcomp.core.sparse_values import is_sparse_value
 from symcomp.core.tensor import TensorType, refuse_masked
 from symcomp.errors import DTypeError
 from symcomp.lazy import lazy_module
-from symcomp.ops.scalar_math import cast
+from symcomp.ops.elementwise.scalar_math import cast
 
 sparse_checking = lazy_module("symcomp.sparse.checking")
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.control import Assert
+from symcomp.ops.control.conditions import Assert
 from symcomp.ops.convert import Stack, constant_scalar
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import Subtensor
-from symcomp.ops.join import Join
-from symcomp.ops.shape import Shape, ShapeI
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.join import Join
+from symcomp.ops.shapes.shape import Shape, ShapeI
 
 __all__ = ["get_scalar_constant_value"]
 

@@ -24,7 +24,7 @@ from symcomp.core.tensor import (
 )
 from symcomp.errors import DTypeError, NotScalarConstantError, ShapeError
 from symcomp.ops.casting import cast_policy
-from symcomp.ops.dimshuffle import DimShuffle
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 
 
 def resolve_dtype(dtype: Any) -> str:

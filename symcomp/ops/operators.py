@@ -15,26 +15,14 @@ import numpy as np
 from symcomp.core.members import add_members
 from symcomp.core.node import Constant, Variable
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops import (
-    alloc,
-    axes,
-    constant_values,
-    convert,
-    cumulative,
-    diagonal,
-    gather,
-    index,
-    join,
-    linalg,
-    reduce,
-    repeat,
-    scalar_logic,
-    scalar_logistic,
-    scalar_math,
-    shape,
-    sort,
-)
-from symcomp.ops.dimshuffle import dimshuffle
+from symcomp.ops import constant_values, convert
+from symcomp.ops.elementwise import scalar_logic, scalar_logistic, scalar_math
+from symcomp.ops.indexing import diagonal, gather, index
+from symcomp.ops.linalg import functions as linalg
+from symcomp.ops.reductions import cumulative, reduce
+from symcomp.ops.shapes import alloc, axes, join, repeat, shape
+from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.sorting import sort
 
 BINARY: dict[str, Callable[..., Any]] = {
     "add": scalar_math.add,

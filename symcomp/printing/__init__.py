@@ -1,6 +1,6 @@
 """``symcomp.printing``: graphs, functions and values as text, formulas and pictures."""
 
-from symcomp.ops.debugging import PdbBreakpoint, Print
+from symcomp.ops.control.debugging import PdbBreakpoint, Print
 from symcomp.printing.debug import debugprint
 from symcomp.printing.dot import GraphvizError, pydotprint
 from symcomp.printing.notebook import install

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.op import Op
 from symcomp.core.walk import toposort
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 
 # A shared part gets a name if it is longer than the first; any part, if longer than the second.
 LONGEST_SHARED, LONGEST = 60, 2000

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.cholesky import Cholesky
 from symcomp.ops.convert import Stack
-from symcomp.ops.creation import Arange
-from symcomp.ops.determinant import Det
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.index_pattern import ARRAY, FLAG, NEW, SYMBOL, Slice
-from symcomp.ops.inverse import MatrixInverse
-from symcomp.ops.join import Join
-from symcomp.ops.products import BatchedDot, Dot
-from symcomp.ops.reduce import ArgReduce, Reduce
-from symcomp.ops.shape import Reshape, Shape, ShapeI
-from symcomp.ops.softmax import LogSoftmax, Softmax
-from symcomp.ops.solve import Solve
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.indexing.index import IncSubtensor, Subtensor
+from symcomp.ops.indexing.index_pattern import ARRAY, FLAG, NEW, SYMBOL, Slice
+from symcomp.ops.linalg.cholesky import Cholesky
+from symcomp.ops.linalg.determinant import Det
+from symcomp.ops.linalg.inverse import MatrixInverse
+from symcomp.ops.linalg.products import BatchedDot, Dot
+from symcomp.ops.linalg.solve import Solve
+from symcomp.ops.nnet.softmax import LogSoftmax, Softmax
+from symcomp.ops.reductions.reduce import ArgReduce, Reduce
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.creation import Arange
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.join import Join
+from symcomp.ops.shapes.shape import Reshape, Shape, ShapeI
 from symcomp.printing.formulas import Formulas, Level, Rule, Text, is_negative
 from symcomp.printing.values import min_informative_str
 from symcomp.rewrite.views import number

@@ -9,15 +9,15 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.creation import Arange
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.inverse import MatrixInverse
-from symcomp.ops.products import Dot
-from symcomp.ops.reduce import ArgReduce, Reduce
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.indexing.index import IncSubtensor, Subtensor
+from symcomp.ops.linalg.inverse import MatrixInverse
+from symcomp.ops.linalg.products import Dot
+from symcomp.ops.reductions.reduce import ArgReduce, Reduce
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.creation import Arange
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.printing.formulas import Formulas, Level, Rule, Text, is_negative
 from symcomp.printing.plain import FEW, index_text, infix, prefix
 from symcomp.rewrite.views import number

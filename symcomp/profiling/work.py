@@ -16,17 +16,17 @@ from typing import Any
 from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.kernels import formula_of
-from symcomp.ops.alloc import Alloc
-from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.cholesky import Cholesky
-from symcomp.ops.determinant import Det, SLogDet
-from symcomp.ops.formula import AXIS_FUNCTIONS, Formula, folded_axes
-from symcomp.ops.index import IncSubtensor, Subtensor
-from symcomp.ops.inverse import MatrixInverse
-from symcomp.ops.products import BatchedDot, Dot
-from symcomp.ops.shape import Shape, ShapeI
-from symcomp.ops.solve import Solve
-from symcomp.ops.stable_linalg import StableInverse, StableSLogDet
+from symcomp.ops.formulas.formula import AXIS_FUNCTIONS, Formula, folded_axes
+from symcomp.ops.indexing.index import IncSubtensor, Subtensor
+from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.linalg.cholesky import Cholesky
+from symcomp.ops.linalg.determinant import Det, SLogDet
+from symcomp.ops.linalg.inverse import MatrixInverse
+from symcomp.ops.linalg.products import BatchedDot, Dot
+from symcomp.ops.linalg.solve import Solve
+from symcomp.ops.linalg.stable_linalg import StableInverse, StableSLogDet
+from symcomp.ops.shapes.alloc import Alloc
+from symcomp.ops.shapes.shape import Shape, ShapeI
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 from symcomp.vm.tally import Shapes

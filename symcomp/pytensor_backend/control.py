@@ -10,7 +10,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.blockwise import OpWithCoreShape
 
 import symcomp.tensor as T
-from symcomp.ops.control import IfElse as Choice
+from symcomp.ops.control.conditions import IfElse as Choice
 from symcomp.pytensor_backend.dispatch import graph_of, translate
 from symcomp.pytensor_backend.types import Stream, is_tensor, parts_of
 

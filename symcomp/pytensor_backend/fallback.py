@@ -13,7 +13,7 @@ from symcomp.core.node import Apply, Type
 from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.errors import SymcompError
-from symcomp.ops.shape import ShapeI
+from symcomp.ops.shapes.shape import ShapeI
 from symcomp.pytensor_backend.types import (
     arrays_of,
     generator_of,

@@ -12,7 +12,7 @@ from pytensor.tensor.sort import ArgSortOp, SortOp
 
 import symcomp.tensor as T
 from symcomp.ops.convert import cast_to
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.pytensor_backend.dispatch import translate
 from symcomp.pytensor_backend.types import is_tensor
 

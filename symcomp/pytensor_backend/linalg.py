@@ -28,8 +28,8 @@ from pytensor.tensor.blas.gemm import Dot22
 from pytensor.tensor.blockwise import Blockwise
 
 import symcomp.tensor as T
-from symcomp.ops.shape import shape_tuple
-from symcomp.ops.tridiagonal import FactorTridiagonal, SolveFactoredTridiagonal
+from symcomp.ops.linalg.tridiagonal import FactorTridiagonal, SolveFactoredTridiagonal
+from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.pytensor_backend.dispatch import graph_of, translate
 from symcomp.pytensor_backend.loops import mapped
 from symcomp.pytensor_backend.types import is_tensor

@@ -9,7 +9,7 @@ import symcomp.tensor as T
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import cast_to
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.pytensor_backend.dispatch import graph_of, like
 from symcomp.scan.layout import Layout
 from symcomp.scan.op import Scan

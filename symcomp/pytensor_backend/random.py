@@ -19,7 +19,7 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.ops.convert import cast_to, with_rank
 from symcomp.ops.random.sizes import draw, read_size
-from symcomp.ops.shape import known_length
+from symcomp.ops.shapes.shape import known_length
 from symcomp.pytensor_backend.dispatch import translate
 from symcomp.pytensor_backend.types import Stream, is_tensor
 

@@ -20,9 +20,9 @@ from pytensor.scan.op import Scan as LoopOp
 import symcomp.tensor as T
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.tensor import TensorType
-from symcomp.ops.control import IfElse as Choice
+from symcomp.ops.control.conditions import IfElse as Choice
 from symcomp.ops.convert import cast_to
-from symcomp.ops.shape import known_length, shape_tuple
+from symcomp.ops.shapes.shape import known_length, shape_tuple
 from symcomp.pytensor_backend.dispatch import graph_of, like, translate, variable_of
 from symcomp.pytensor_backend.types import Stream, parts_of
 from symcomp.scan.layout import Arguments, Layout, flat_arguments

@@ -6,41 +6,41 @@ from symcomp.core.tensor import TensorConstant, TensorType, TensorVariable
 from symcomp.errors import NotScalarConstantError
 from symcomp.lazy import lazy_names
 from symcomp.ops import operators
-from symcomp.ops.alloc import *
-from symcomp.ops.axes import *
 from symcomp.ops.constant_values import *
-from symcomp.ops.contiguous import *
-from symcomp.ops.control import Assert, assert_op
+from symcomp.ops.control.conditions import Assert, assert_op
+from symcomp.ops.control.debugging import *
 from symcomp.ops.convert import NoneConst, as_tensor_variable, constant
-from symcomp.ops.creation import *
-from symcomp.ops.cumulative import *
-from symcomp.ops.debugging import *
-from symcomp.ops.diagonal import *
-from symcomp.ops.dimshuffle import DimShuffle, dimshuffle
-from symcomp.ops.einsum import einsum
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.gather import *
-from symcomp.ops.index import *
-from symcomp.ops.index_arithmetic import *
-from symcomp.ops.join import *
-from symcomp.ops.linalg import *
-from symcomp.ops.nnet import log_softmax, relu, softmax
-from symcomp.ops.over_argument import *
-from symcomp.ops.reduce import *
-from symcomp.ops.repeat import *
-from symcomp.ops.scalar_error import *
-from symcomp.ops.scalar_gamma import *
-from symcomp.ops.scalar_inverse import *
-from symcomp.ops.scalar_logic import *
-from symcomp.ops.scalar_logistic import *
-from symcomp.ops.scalar_math import *
-from symcomp.ops.scalar_products import *
-from symcomp.ops.scalar_special import *
-from symcomp.ops.scalar_stable import *
-from symcomp.ops.shape import *
-from symcomp.ops.softmax import *
-from symcomp.ops.sort import *
-from symcomp.ops.statistics import *
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.over_argument import *
+from symcomp.ops.elementwise.scalar_error import *
+from symcomp.ops.elementwise.scalar_gamma import *
+from symcomp.ops.elementwise.scalar_inverse import *
+from symcomp.ops.elementwise.scalar_logic import *
+from symcomp.ops.elementwise.scalar_logistic import *
+from symcomp.ops.elementwise.scalar_math import *
+from symcomp.ops.elementwise.scalar_products import *
+from symcomp.ops.elementwise.scalar_special import *
+from symcomp.ops.elementwise.scalar_stable import *
+from symcomp.ops.indexing.diagonal import *
+from symcomp.ops.indexing.gather import *
+from symcomp.ops.indexing.index import *
+from symcomp.ops.indexing.index_arithmetic import *
+from symcomp.ops.linalg.einsum import einsum
+from symcomp.ops.linalg.functions import *
+from symcomp.ops.nnet.functions import log_softmax, relu, softmax
+from symcomp.ops.nnet.softmax import *
+from symcomp.ops.reductions.cumulative import *
+from symcomp.ops.reductions.reduce import *
+from symcomp.ops.reductions.statistics import *
+from symcomp.ops.shapes.alloc import *
+from symcomp.ops.shapes.axes import *
+from symcomp.ops.shapes.contiguous import *
+from symcomp.ops.shapes.creation import *
+from symcomp.ops.shapes.dimshuffle import DimShuffle, dimshuffle
+from symcomp.ops.shapes.join import *
+from symcomp.ops.shapes.repeat import *
+from symcomp.ops.shapes.shape import *
+from symcomp.ops.sorting.sort import *
 from symcomp.ops.variables import *
 from symcomp.tensor import nnet
 from symcomp.tensor.suggestions import numpy_form

@@ -16,7 +16,7 @@ from symcomp.codegen.early import OF_VECTORS
 from symcomp.codegen.kernel import kernel_of
 from symcomp.config import config
 from symcomp.cvm.machine import share_address
-from symcomp.ops.formula import Formula, Literal, Result, Step
+from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
 
 
 class Team(ctypes.Structure):

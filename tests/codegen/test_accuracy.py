@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from symcomp.codegen.kernel import kernel_of
-from symcomp.ops.elemwise import ROWS
+from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.tests.codegen.running import addresses, call, compute, one_step
 
 mpmath.mp.dps = 50

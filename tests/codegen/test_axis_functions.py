@@ -9,12 +9,10 @@ import pytest
 
 import symcomp.tensor as T
 from symcomp.codegen.kernel import whole_kernel
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.exact import WIDER
-from symcomp.ops.formula import Formula, Result, Step, folded_axes
-from symcomp.ops.gather_labels import GatherLabels, ScatterLabels, nowhere
-from symcomp.ops.reduce import REDUCTIONS, Reduce
-from symcomp.ops.softmax import (
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
+from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels, nowhere
+from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
     LogSumExp,
@@ -23,7 +21,9 @@ from symcomp.ops.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
-from symcomp.ops.stable_reduce import LogProd
+from symcomp.ops.numerics.exact import WIDER
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
+from symcomp.ops.reductions.stable_reduce import LogProd
 from symcomp.tests.codegen.running import addresses, attempt
 
 FLOATS = ("float16", "float32", "float64")

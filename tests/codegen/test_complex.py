@@ -10,9 +10,9 @@ import pytest
 
 from symcomp.codegen.kernel import kernel_of
 from symcomp.errors import DTypeError
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Result, Step
-from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.tests.codegen.running import addresses, call, one_step
 
 EXACT = {

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from symcomp.codegen.kernel import kernel_of
 from symcomp.errors import DTypeError
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Result, Step
-from symcomp.ops.fused import Fused
-from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step
+from symcomp.ops.formulas.fused import Fused
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.tests.codegen.running import compute, literal, patterns_of
 
 DTYPES = ("bool", "int8", "int32", "uint8", "uint64", "float16", "float32", "float64")

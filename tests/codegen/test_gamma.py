@@ -7,7 +7,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
-from symcomp.ops.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 
 UNARY = ("gamma", "gammaln", "log_of_gamma", "psi", "tri_gamma")
 BINARY = (

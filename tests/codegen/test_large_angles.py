@@ -9,8 +9,8 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
-from symcomp.ops import trigonometry
-from symcomp.ops.elemwise import ROWS
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.numerics import trigonometry
 from symcomp.tests.codegen.running import compute, one_step
 
 PRECISION = 1400

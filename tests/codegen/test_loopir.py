@@ -9,12 +9,12 @@ from symcomp.codegen.kernel import print_kernel, scheduled
 from symcomp.codegen.loopir.kernel import Loops
 from symcomp.codegen.loopir.run import run
 from symcomp.codegen.loopir.verify_kernel import verify
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Result, Step, folded_axes
-from symcomp.ops.gather_labels import GatherLabels, ScatterLabels
-from symcomp.ops.reduce import REDUCTIONS, Reduce
-from symcomp.ops.softmax import LogSumExp, Softmax
-from symcomp.ops.stable_reduce import LogProd, Variance
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
+from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
+from symcomp.ops.nnet.softmax import LogSumExp, Softmax
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
+from symcomp.ops.reductions.stable_reduce import LogProd, Variance
 from symcomp.tests.codegen.running import addresses, assert_same_bits, attempt, literal
 
 # Functions that C and NumPy round alike.

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from symcomp.ops.elemwise import ROWS
+from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.tests.codegen.running import compute, one_step
 
 mpmath.mp.dps = 50

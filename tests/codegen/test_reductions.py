@@ -8,9 +8,9 @@ import pytest
 
 from symcomp.codegen.kernel import kernel_of
 from symcomp.codegen.nests import reduced_axes
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Result, Step
-from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.tests.codegen.running import addresses, attempt, call, compute, literal, patterns_of
 
 DTYPES = (

@@ -8,7 +8,7 @@ import pytest
 
 from symcomp.codegen.kernel import kernel_of
 from symcomp.errors import DTypeError
-from symcomp.ops.elemwise import ROWS
+from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.tests.codegen.running import addresses, call, one_step
 
 REAL = (

@@ -10,9 +10,9 @@ import symcomp.tensor as T
 from symcomp.codegen.kernel import kernel_of, print_kernel
 from symcomp.config import config
 from symcomp.cvm.kernels import threads_to_use
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Result, Step
-from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.tests.codegen.running import addresses, assert_same_bits, attempt, call
 from symcomp.tests.codegen.test_loopir import formula_with, nests, values_of
 

@@ -13,8 +13,8 @@ from symcomp.codegen.c_file import translation_unit
 from symcomp.codegen.c_printer import Kernel
 from symcomp.codegen.kernel import kernel_of
 from symcomp.config import config
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Result, Step
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step
 
 NAMES = ("exp", "log", "tanh", "sin", "sqr")
 

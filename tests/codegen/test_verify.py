@@ -33,9 +33,9 @@ from symcomp.codegen.loopir.ir import (
 from symcomp.codegen.loopir.memory import AccessError, address_of
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
 from symcomp.codegen.loopir.verify_kernel import verify
-from symcomp.ops.elemwise import ROWS
-from symcomp.ops.formula import Formula, Result, Step
-from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.elementwise.elemwise import ROWS
+from symcomp.ops.formulas.formula import Formula, Result, Step
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 
 KIND = "float64"
 LENGTHS = Signature(("n", "m"), ("data",))

@@ -15,8 +15,8 @@ from symcomp.compile.saving.values import RECORDS
 from symcomp.core.node import Constant
 from symcomp.core.sparse_values import is_sparse_value
 from symcomp.core.walk import graph_inputs, toposort
-from symcomp.ops.debugging import PdbBreakpoint, Print, Raise
-from symcomp.ops.index_pattern import Slice
+from symcomp.ops.control.debugging import PdbBreakpoint, Print, Raise
+from symcomp.ops.indexing.index_pattern import Slice
 from symcomp.tests.compile.test_saving_ops import GROUPS, VALUES, every_op, slopes
 
 # Exceptions of constructors and functions for parameters and inputs that do not fit.

@@ -25,7 +25,7 @@ from symcomp.compile.nanguardmode import NanGuardError, NanGuardMode
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.op import Op
 from symcomp.ifelse import ifelse
-from symcomp.ops.debugging import Print
+from symcomp.ops.control.debugging import Print
 from symcomp.rewrite import phases
 from symcomp.rewrite.rule import RuleSet, rule
 
@@ -365,7 +365,7 @@ def test_a_wrong_kernel_is_found_and_its_step_is_named(monkeypatch):
     tanh = T.tanh(x).owner.op.scalar
     real = tanh.function
     monkeypatch.setitem(tanh.__dict__, "function", lambda v: real(v) + 0.5)
-    monkeypatch.setattr("symcomp.ops.stepping.ufunc_of", lambda formula, step: None)
+    monkeypatch.setattr("symcomp.ops.formulas.stepping.ufunc_of", lambda formula, step: None)
     mode = DebugMode(optimizer="fast_run", check_preallocated_output=False)
     f = symcomp.function([x], T.exp(T.tanh(x)) * 2, mode=mode)
     with pytest.raises(BadThunkOutput, match="that of perform.*the step tanh, made at"):

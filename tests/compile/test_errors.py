@@ -8,7 +8,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.ifelse import ifelse
-from symcomp.ops.control import assert_op
+from symcomp.ops.control.conditions import assert_op
 
 x, y = T.dvectors("x", "y")
 X, Y = T.dmatrices("X", "Y")

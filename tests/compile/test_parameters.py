@@ -15,16 +15,16 @@ from symcomp.compile.saving.graphs import GraphReader, GraphWriter
 from symcomp.core.op import Op
 from symcomp.cvm import machine
 from symcomp.errors import AxisError, LoadError, ParameterError
-from symcomp.ops.contraction import MatrixChain
-from symcomp.ops.cumulative import CumOp
-from symcomp.ops.determinant import Det
-from symcomp.ops.formula import Formula, Literal, Result, Step
-from symcomp.ops.index import Subtensor
-from symcomp.ops.index_pattern import Slice
-from symcomp.ops.join import Join
-from symcomp.ops.reduce import REDUCTIONS, ArgReduce, Reduce
-from symcomp.ops.softmax import Softmax
-from symcomp.ops.sort import ArgTopK, Unique
+from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.indexing.index_pattern import Slice
+from symcomp.ops.linalg.contraction import MatrixChain
+from symcomp.ops.linalg.determinant import Det
+from symcomp.ops.nnet.softmax import Softmax
+from symcomp.ops.reductions.cumulative import CumOp
+from symcomp.ops.reductions.reduce import REDUCTIONS, ArgReduce, Reduce
+from symcomp.ops.shapes.join import Join
+from symcomp.ops.sorting.sort import ArgTopK, Unique
 from symcomp.ops.windows.convolution import Convolve
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.ops.windows.pooling import MaxPool, SumPool

@@ -14,6 +14,7 @@ from symcomp.compile.debugmode import DebugMode
 from symcomp.compile.monitormode import MonitorMode, detect_nan
 from symcomp.compile.nanguardmode import NanGuardError, NanGuardMode
 from symcomp.compile.saving.archive import TEXT
+from symcomp.compile.saving.moved import MOVED
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.op import Op
 from symcomp.core.record import record
@@ -172,6 +173,26 @@ def rewrite(path, change, extra=()):
             archive.writestr(name, data)
 
 
+def test_files_of_earlier_versions(path):
+    x = T.dmatrix("x")
+    expression = T.nnet.softmax(T.dot(x, x)).sum(axis=0)[1:]
+    symcomp.save(path, [x, expression])
+    earlier = {name: old for old, name in MOVED.items()}
+    moved = set()
+
+    def name_as_earlier(text):
+        for node in text["graph"]["nodes"]:
+            module, colon, name = node["op"].get("class", "").partition(":")
+            if module in earlier:
+                moved.add(name)
+                node["op"]["class"] = earlier[module] + colon + name
+
+    rewrite(path, name_as_earlier)
+    assert moved == {"Dot", "Reduce", "Softmax", "Subtensor"}
+    loaded = symcomp.load(path)
+    assert ClosedGraph(loaded[:1], loaded[1:]) == ClosedGraph([x], [expression])
+
+
 HOSTILE = [
     (lambda t: t.update(version=2), "of version 2 of the format; this symcomp reads version 1"),
     (lambda t: t.update(format="pickle"), "was not written by symcomp.save"),
@@ -182,7 +203,7 @@ HOSTILE = [
         "nothing that symcomp has",
     ),
     (
-        lambda t: t["graph"]["nodes"][0]["op"].update({"class": "symcomp.ops.join:np"}),
+        lambda t: t["graph"]["nodes"][0]["op"].update({"class": "symcomp.ops.shapes.join:np"}),
         "nothing that",
     ),
     (
@@ -246,12 +267,14 @@ HOSTILE = [
         "stands where a text is expected",
     ),
     (
-        lambda t: t["graph"]["nodes"][0]["op"].update({"class": "symcomp.ops.matrices:MatrixOp"}),
+        lambda t: t["graph"]["nodes"][0]["op"].update(
+            {"class": "symcomp.ops.linalg.matrices:MatrixOp"}
+        ),
         "is no op by itself",
     ),
     (
         lambda t: t["graph"]["nodes"][0].update(
-            op={"class": "symcomp.ops.join:Join", "fields": {"axis": -1}}
+            op={"class": "symcomp.ops.shapes.join:Join", "fields": {"axis": -1}}
         ),
         "Join.axis is -1: an axis counted from the start",
     ),
@@ -269,7 +292,7 @@ HOSTILE = [
     ),
     (
         lambda t: t["graph"]["nodes"][0].update(
-            op={"class": "symcomp.ops.determinant:Det", "fields": {}}, inputs=[0]
+            op={"class": "symcomp.ops.linalg.determinant:Det", "fields": {}}, inputs=[0]
         ),
         "Det does not take",
     ),

@@ -11,8 +11,10 @@ import symcomp.tensor as T
 from symcomp import sparse
 from symcomp import typed_list as lists
 from symcomp.autodiff.stable import Pin
-from symcomp.compile.saving.values import RENAMED, named_class
+from symcomp.compile.saving.moved import MOVED, RENAMED
+from symcomp.compile.saving.values import named_class
 from symcomp.core.closed import ClosedGraph
+from symcomp.core.node import Type
 from symcomp.core.op import Op
 from symcomp.core.walk import graph_inputs, toposort
 from symcomp.gradient import (
@@ -24,25 +26,20 @@ from symcomp.gradient import (
     zero_grad,
 )
 from symcomp.ifelse import ifelse
-from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.contiguous import Contiguous
-from symcomp.ops.contraction import MatrixChain, SumOfProducts
-from symcomp.ops.control import assert_op
-from symcomp.ops.cumulative import LinearRecurrence
-from symcomp.ops.debugging import PdbBreakpoint, Print, Raise
-from symcomp.ops.determinant import Adjugate
-from symcomp.ops.fourier import Fourier
-from symcomp.ops.gather_labels import AsRows, GatherLabels, ScatterLabels
-from symcomp.ops.graph_op import GraphOp
-from symcomp.ops.index_pattern import MaskFits
-from symcomp.ops.labels import Labels
-from symcomp.ops.plus_scalar import PlusScalar
-from symcomp.ops.products import SameLengths
-from symcomp.ops.python_op import PythonOp
-from symcomp.ops.qr import QR, QRRaw
-from symcomp.ops.shape import ForgetLengths
-from symcomp.ops.softmax import LogMeanExp, SubtractWeightedMean, WeightedLogSumExp, WeightedSoftmax
-from symcomp.ops.stable_linalg import (
+from symcomp.ops.control.conditions import assert_op
+from symcomp.ops.control.debugging import PdbBreakpoint, Print, Raise
+from symcomp.ops.control.graph_op import GraphOp
+from symcomp.ops.control.python_op import PythonOp
+from symcomp.ops.elementwise.plus_scalar import PlusScalar
+from symcomp.ops.fourier.transforms import Fourier
+from symcomp.ops.indexing.gather_labels import AsRows, GatherLabels, ScatterLabels
+from symcomp.ops.indexing.index_pattern import MaskFits
+from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.linalg.contraction import MatrixChain, SumOfProducts
+from symcomp.ops.linalg.determinant import Adjugate
+from symcomp.ops.linalg.products import SameLengths
+from symcomp.ops.linalg.qr import QR, QRRaw
+from symcomp.ops.linalg.stable_linalg import (
     InverseForm,
     Invertible,
     Magnitude,
@@ -50,9 +47,19 @@ from symcomp.ops.stable_linalg import (
     StableSLogDet,
     StableSolve,
 )
-from symcomp.ops.stable_reduce import Centered, LogProd, Norm, Variance
-from symcomp.ops.svd import SingularValues
-from symcomp.ops.tridiagonal import FactorTridiagonal, SolveFactoredTridiagonal
+from symcomp.ops.linalg.svd import SingularValues
+from symcomp.ops.linalg.tridiagonal import FactorTridiagonal, SolveFactoredTridiagonal
+from symcomp.ops.nnet.labels import Labels
+from symcomp.ops.nnet.softmax import (
+    LogMeanExp,
+    SubtractWeightedMean,
+    WeightedLogSumExp,
+    WeightedSoftmax,
+)
+from symcomp.ops.reductions.cumulative import LinearRecurrence
+from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
+from symcomp.ops.shapes.contiguous import Contiguous
+from symcomp.ops.shapes.shape import ForgetLengths
 from symcomp.ops.windows.convolution import ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.ops.windows.pooling import AtPositions
@@ -340,6 +347,19 @@ def every_op():
     return {cls for cls in found if "__fields__" in vars(cls) and cls.__name__[0] != "_"}
 
 
-@pytest.mark.parametrize("old", RENAMED)
-def test_classes_of_old_files_have_new_names(old):
-    assert issubclass(named_class(old, Op), Op)
+@pytest.mark.parametrize("old", MOVED)
+def test_files_may_name_modules_by_their_old_names(old):
+    module = import_module(MOVED[old])
+    classes = [
+        cls
+        for cls in vars(module).values()
+        if isinstance(cls, type) and issubclass(cls, Op | Type) and cls.__module__ == MOVED[old]
+    ]
+    assert classes
+    for cls in classes:
+        assert named_class(f"{old}:{cls.__name__}", Op, Type) is cls
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_files_may_name_classes_by_their_old_names(old, new):
+    assert named_class(old, Op).__name__ == new

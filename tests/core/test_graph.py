@@ -29,7 +29,7 @@ from symcomp.errors import (
     NotScalarConstantError,
     ShapeError,
 )
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
 
 
 def test_source_lines_survive_clones():

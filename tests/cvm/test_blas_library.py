@@ -70,7 +70,7 @@ PROGRAM = textwrap.dedent("""
         np.testing.assert_allclose(update(a, u, u), a + 2 * np.outer(u, u), tolerance, tolerance)
     maps = open("/proc/self/maps").read() if SYSTEM == "linux" else ""
     print(blas_library.library_of_numpy() is not None, "scipy.libs/libscipy_openblas-" in maps)
-    from symcomp.ops.lstsq import Lstsq
+    from symcomp.ops.linalg.lstsq import Lstsq
     from symcomp.tests.cvm.test_decompositions import (
         DTYPES, OF_ANY, OF_SQUARE, SOLVERS, compare, matrices,
     )

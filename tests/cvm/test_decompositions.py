@@ -14,22 +14,22 @@ from symcomp.core.tensor import TensorType
 from symcomp.cvm.decompositions import ROUTINES
 from symcomp.cvm.machine import REFINED_CONSTANTS
 from symcomp.errors import ShapeError
-from symcomp.ops import corrected_lu, stable_linalg
-from symcomp.ops.cholesky import Cholesky
-from symcomp.ops.determinant import Adjugate, Det, SLogDet
-from symcomp.ops.eigen import Eig, Eigh, Eigvalsh
-from symcomp.ops.inverse import MatrixInverse, MatrixPinv
-from symcomp.ops.lstsq import Lstsq
-from symcomp.ops.qr import QR, QRRaw
-from symcomp.ops.solve import Solve
-from symcomp.ops.stable_linalg import (
+from symcomp.ops.linalg import corrected_lu, stable_linalg
+from symcomp.ops.linalg.cholesky import Cholesky
+from symcomp.ops.linalg.determinant import Adjugate, Det, SLogDet
+from symcomp.ops.linalg.eigen import Eig, Eigh, Eigvalsh
+from symcomp.ops.linalg.inverse import MatrixInverse, MatrixPinv
+from symcomp.ops.linalg.lstsq import Lstsq
+from symcomp.ops.linalg.qr import QR, QRRaw
+from symcomp.ops.linalg.solve import Solve
+from symcomp.ops.linalg.stable_linalg import (
     InverseForm,
     Invertible,
     StableInverse,
     StableSLogDet,
     StableSolve,
 )
-from symcomp.ops.svd import SVD, SingularValues
+from symcomp.ops.linalg.svd import SVD, SingularValues
 from symcomp.tests.cvm.looking import asked, in_python
 
 LinAlgError = np.linalg.LinAlgError

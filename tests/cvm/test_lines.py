@@ -7,8 +7,8 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.cvm.kernels import formula_of
-from symcomp.ops.fused import Fused
-from symcomp.ops.stable_reduce import Centered, Norm, Variance
+from symcomp.ops.formulas.fused import Fused
+from symcomp.ops.reductions.stable_reduce import Centered, Norm, Variance
 from symcomp.tests.cvm.looking import kinds_of
 
 RNG = np.random.default_rng(2)

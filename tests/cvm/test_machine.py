@@ -13,8 +13,8 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
-from symcomp.ops.blas import Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.python_op import as_op
+from symcomp.ops.control.python_op import as_op
+from symcomp.ops.linalg.blas import Gemm, Gemv, Ger, ScaledDot
 from symcomp.tests.cvm.looking import native
 from symcomp.vm.machine import UNSET, PythonMachine
 

@@ -10,9 +10,9 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
-from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.contraction import MatrixChain, SumOfProducts, best_brackets, in_order
-from symcomp.ops.products import BatchedDot, Dot
+from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.linalg.contraction import MatrixChain, SumOfProducts, best_brackets, in_order
+from symcomp.ops.linalg.products import BatchedDot, Dot
 from symcomp.tests.cvm.looking import asked, in_python
 from symcomp.tests.cvm.test_native import layouts
 

@@ -8,7 +8,7 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.kernels import ufunc_kernel
-from symcomp.ops.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.tests.cvm.looking import asked, in_python
 
 ONE = ("erfinv", "erfcinv", "ndtri", "j0", "j1", "i0", "i1", "ndtri_exp")

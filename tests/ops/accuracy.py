@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 from hypothesis import strategies as st
 
-from symcomp.ops.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.tests.exact import units_off
 
 # The largest error claimed, in units in the last place of the result's dtype.

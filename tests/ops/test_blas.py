@@ -8,8 +8,8 @@ import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
 from symcomp.core.walk import graph_inputs
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.blas_routines import DTYPES
+from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.linalg.blas_routines import DTYPES
 from symcomp.tests.harness import check
 
 RNG = np.random.default_rng(7)

@@ -9,7 +9,7 @@ from scipy.special import log_softmax, softmax
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import DTypeError, LabelError, ShapeError
-from symcomp.ops.labels import Labels
+from symcomp.ops.nnet.labels import Labels
 from symcomp.tests.harness import check
 
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ import pytest
 
 import symcomp.tensor as T
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops import contraction
-from symcomp.ops.contraction import MatrixChain, SumOfProducts, best_brackets, bracketed
+from symcomp.ops.linalg import contraction
+from symcomp.ops.linalg.contraction import MatrixChain, SumOfProducts, best_brackets, bracketed
 from symcomp.tests.harness import check
 
 RNG = np.random.default_rng(3)

@@ -7,7 +7,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ifelse import ifelse
-from symcomp.ops.control import IfElse
+from symcomp.ops.control.conditions import IfElse
 from symcomp.tests.harness import ALL_DTYPES, check
 
 RNG = np.random.default_rng(7)

@@ -7,7 +7,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.errors import ParameterError
 from symcomp.ifelse import ifelse
-from symcomp.ops.debugging import PdbBreakpoint, Print, Raise
+from symcomp.ops.control.debugging import PdbBreakpoint, Print, Raise
 from symcomp.tests.harness import check
 
 

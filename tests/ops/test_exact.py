@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symcomp.ops.exact import (
+from symcomp.ops.numerics.exact import (
     exp_square,
     exp_sum,
     horner,

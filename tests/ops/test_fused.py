@@ -10,13 +10,13 @@ import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
 from symcomp.core.source import Source
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.blocks import block_indices
-from symcomp.ops.elemwise import ROWS, ScalarOp
-from symcomp.ops.evaluation import LARGEST, Evaluator
-from symcomp.ops.formula import Formula, Literal, Result, Step
-from symcomp.ops.fused import Fused
-from symcomp.ops.reduce import REDUCTIONS, Reduce
-from symcomp.ops.softmax import LogSoftmax, LogSumExp, Softmax
+from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
+from symcomp.ops.formulas.blocks import block_indices
+from symcomp.ops.formulas.evaluation import LARGEST, Evaluator
+from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
+from symcomp.ops.formulas.fused import Fused
+from symcomp.ops.nnet.softmax import LogSoftmax, LogSumExp, Softmax
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.tests.harness import check
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.ops.elemwise import ROWS
+from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.tests.harness import check
 
 TINY, HUGE = np.finfo(float).tiny, np.finfo(float).max

@@ -6,7 +6,7 @@ import pytest
 import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.gather_labels import GatherLabels, ScatterLabels
+from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
 from symcomp.tests.harness import ALL_DTYPES, check
 
 RNG = np.random.default_rng(11)

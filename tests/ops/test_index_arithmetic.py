@@ -9,7 +9,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.autodiff.check import check_derivatives
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.cumulative import LinearRecurrence
+from symcomp.ops.reductions.cumulative import LinearRecurrence
 from symcomp.tests.harness import ALL_DTYPES, check
 
 RNG = np.random.default_rng(4)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import ShapeError
-from symcomp.ops.products import SameLengths
+from symcomp.ops.linalg.products import SameLengths
 from symcomp.tests.harness import ALL_DTYPES, check
 
 RNG = np.random.default_rng(4)

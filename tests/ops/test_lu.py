@@ -7,7 +7,7 @@ import scipy.linalg
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import ShapeError
-from symcomp.ops.tridiagonal import FactorTridiagonal, SolveFactoredTridiagonal
+from symcomp.ops.linalg.tridiagonal import FactorTridiagonal, SolveFactoredTridiagonal
 from symcomp.tests.harness import check
 from symcomp.tests.ops.matrix_values import (
     KINDS,

@@ -8,7 +8,7 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.softmax import LogSoftmax, Softmax
+from symcomp.ops.nnet.softmax import LogSoftmax, Softmax
 from symcomp.tests.harness import ALL_DTYPES, FLOAT_DTYPES, check
 
 RNG = np.random.default_rng(6)

@@ -5,7 +5,7 @@ import pytest
 
 import symcomp.tensor as T
 from symcomp.errors import DTypeError
-from symcomp.ops.plus_scalar import PlusScalar
+from symcomp.ops.elementwise.plus_scalar import PlusScalar
 from symcomp.tests.harness import ALL_DTYPES, check
 
 

@@ -13,7 +13,7 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.core import dtype as dtypes
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.elemwise import ROWS
+from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.tests.harness import ALL_DTYPES, check
 
 RNG = np.random.default_rng(0)

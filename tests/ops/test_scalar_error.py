@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symcomp.tensor as T
-from symcomp.ops.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
 from symcomp.tests.exact import units_off
 from symcomp.tests.harness import check
 from symcomp.tests.ops.accuracy import CLAIM_ANYWHERE, beside, check_values, lists, values_at

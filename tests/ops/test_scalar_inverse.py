@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import symcomp.tensor as T
-from symcomp.ops.hypergeometric import hyp2f1_slope
-from symcomp.ops.incomplete_beta import betainc_da, betainc_db
+from symcomp.ops.numerics.hypergeometric import hyp2f1_slope
+from symcomp.ops.numerics.incomplete_beta import betainc_da, betainc_db
 from symcomp.tests.harness import check
 
 DIGITS = 60

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 import symcomp.tensor as T
-from symcomp.ops.elemwise import ROWS, Elemwise
-from symcomp.ops.scalar_stable import exp_moment, spherical_jn
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.scalar_stable import exp_moment, spherical_jn
 from symcomp.tests.exact import units_off
 from symcomp.tests.harness import check
 from symcomp.tests.ops.accuracy import CLAIM_ANYWHERE, beside, check_values, lists, values_at

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.scalar_stable import exp_of_sum
-from symcomp.ops.softmax import (
+from symcomp.ops.elementwise.scalar_stable import exp_of_sum
+from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
     LogSumExp,

@@ -9,7 +9,7 @@ import scipy.linalg
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import ShapeError
-from symcomp.ops.solve import STRUCTURES, Solve
+from symcomp.ops.linalg.solve import STRUCTURES, Solve
 from symcomp.tests.harness import ALL_DTYPES, check
 from symcomp.tests.ops.matrix_values import (
     KINDS,

@@ -6,7 +6,7 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.ops.elemwise import ROWS
+from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.tests.harness import check
 
 mpmath.mp.dps = 30

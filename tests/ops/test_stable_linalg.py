@@ -10,8 +10,8 @@ from scipy.linalg import blas, lapack
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import ShapeError
-from symcomp.ops import corrected_lu
-from symcomp.ops.stable_linalg import (
+from symcomp.ops.linalg import corrected_lu
+from symcomp.ops.linalg.stable_linalg import (
     LARGEST,
     InverseForm,
     Invertible,

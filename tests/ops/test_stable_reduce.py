@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import DTypeError
-from symcomp.ops.stable_reduce import Centered, LogProd, Norm, Variance
+from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
 from symcomp.tests.exact import exactly, units_off
 from symcomp.tests.harness import check
 from symcomp.tests.ops.accuracy import CLAIM_ANYWHERE

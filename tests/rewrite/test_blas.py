@@ -6,7 +6,7 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.errors import ShapeError
-from symcomp.ops.blas import Gemm
+from symcomp.ops.linalg.blas import Gemm
 from symcomp.rewrite.blas import BLAS_RULES
 from symcomp.tests.rewrite.rules import kinds, names, rewritten, run, same_values
 

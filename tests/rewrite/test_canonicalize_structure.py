@@ -5,11 +5,11 @@ import pytest
 
 import symcomp.tensor as T
 from symcomp.core.graph import FunctionGraph
-from symcomp.ops.control import ifelse
+from symcomp.ops.control.conditions import ifelse
 from symcomp.ops.convert import Stack
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.join import Join
-from symcomp.ops.shape import ShapeI, SpecifyShape
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+from symcomp.ops.shapes.join import Join
+from symcomp.ops.shapes.shape import ShapeI, SpecifyShape
 from symcomp.rewrite.canonicalize.structure import STRUCTURE
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.rule import RuleSet

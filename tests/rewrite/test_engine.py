@@ -12,9 +12,9 @@ from symcomp.compile.mode import OPTIMIZERS, Mode
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
 from symcomp.errors import RewriteError, RewriteWarning
-from symcomp.ops import inplace
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.shape import SpecifyShape
+from symcomp.ops.elementwise import inplace
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.shapes.shape import SpecifyShape
 from symcomp.rewrite import phases
 from symcomp.rewrite.engine import MOST_REWRITES, Engine, Known
 from symcomp.rewrite.phases import CANONICALIZE, PHASES, STABILIZE, rewrite

@@ -14,8 +14,8 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.control import ifelse
-from symcomp.ops.fused import Fused
+from symcomp.ops.control.conditions import ifelse
+from symcomp.ops.formulas.fused import Fused
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.fusion import MOST_ARRAYS, MOST_STEPS, fuse
 from symcomp.rewrite.levels import assign_levels

@@ -8,7 +8,7 @@ import symcomp.tensor as T
 from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
 from symcomp.errors import ShapeError
-from symcomp.ops.fused import Fused
+from symcomp.ops.formulas.fused import Fused
 from symcomp.rewrite.phases import rewrite
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine

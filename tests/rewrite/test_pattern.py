@@ -9,10 +9,10 @@ from symcomp.core.evaluate import evaluate
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.tensor import TensorType
 from symcomp.errors import DTypeError
-from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise
-from symcomp.ops.reduce import Reduce
-from symcomp.ops.scalar_math import cast
+from symcomp.ops.elementwise.elemwise import Elemwise
+from symcomp.ops.elementwise.scalar_math import cast
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.rewrite.engine import Engine
 from symcomp.rewrite.pattern import constants, f, named, operation, pattern_rule, variables
 from symcomp.rewrite.rule import Rule, RuleSet, rule

@@ -8,8 +8,8 @@ import pytest
 import symcomp.tensor as T
 from symcomp.compile.mode import Mode
 from symcomp.core.graph import FunctionGraph
-from symcomp.ops.softmax import LogSumExp
-from symcomp.ops.stable_reduce import Centered
+from symcomp.ops.nnet.softmax import LogSumExp
+from symcomp.ops.reductions.stable_reduce import Centered
 from symcomp.rewrite.linalg import LINALG_RULES
 from symcomp.rewrite.phases import CANONICALIZE, STABILIZE, rewrite
 from symcomp.rewrite.rule import RuleSet

@@ -6,9 +6,9 @@ import pytest
 import symcomp
 import symcomp.tensor as T
 from symcomp.core.graph import FunctionGraph
-from symcomp.ops.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
-from symcomp.ops.contraction import SumOfProducts
-from symcomp.ops.products import Dot
+from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
+from symcomp.ops.linalg.contraction import SumOfProducts
+from symcomp.ops.linalg.products import Dot
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 

@@ -15,8 +15,8 @@ from symcomp.core.op import Op
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
 from symcomp.ifelse import ifelse
-from symcomp.ops.join import Join
-from symcomp.ops.scalar_logic import switch
+from symcomp.ops.elementwise.scalar_logic import switch
+from symcomp.ops.shapes.join import Join
 from symcomp.tensor.inplace import add_inplace, mul_inplace, tanh_inplace
 from symcomp.vm.destinations import Reserve
 from symcomp.vm.lower import lower

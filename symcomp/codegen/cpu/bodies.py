@@ -31,8 +31,8 @@ from symcomp.codegen.loopir.ir import (
 )
 from symcomp.codegen.loopir.kernel import Role
 from symcomp.codegen.nests import Body, Nest
-from symcomp.ops.elemwise import ScalarOp
-from symcomp.ops.formula import Formula
+from symcomp.ops.elementwise.elemwise import ScalarOp
+from symcomp.ops.formulas.formula import Formula
 
 # The elements of a remainder block: a vector of floats.
 TAIL = 16

@@ -39,7 +39,7 @@ from symcomp.codegen.loopir.ir import (
     plus,
 )
 from symcomp.codegen.nests import Nest, work_dtype
-from symcomp.ops.reduce import Reduce
+from symcomp.ops.reductions.reduce import Reduce
 
 # Accumulators for parts of one result, side by side: they fill PARTS_BYTES bytes, which stay in
 # registers, but number at least FEWEST and at most MOST elements.

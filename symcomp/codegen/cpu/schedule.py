@@ -9,7 +9,7 @@ from symcomp.codegen.cpu.passes import PassPlan
 from symcomp.codegen.loopir.ir import Function
 from symcomp.codegen.loopir.kernel import Body, Loops, Stage, Sweep
 from symcomp.codegen.nests import Nest, nonempty, reduced_axes
-from symcomp.ops.elemwise import ScalarOp
+from symcomp.ops.elementwise.elemwise import ScalarOp
 
 
 def schedule(nest: Nest) -> Loops | None:

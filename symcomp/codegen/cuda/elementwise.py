@@ -23,7 +23,7 @@ from symcomp.codegen.loopir.ir import (
     plus,
 )
 from symcomp.codegen.nests import Nest, Pattern, nest_of
-from symcomp.ops.formula import Formula
+from symcomp.ops.formulas.formula import Formula
 
 THREADS = 256
 # How an array is read along the axes: element i, the same element, or by steps.

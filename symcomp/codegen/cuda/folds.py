@@ -30,7 +30,7 @@ from symcomp.codegen.loopir.ir import (
     plus,
 )
 from symcomp.codegen.nests import Nest, work_dtype
-from symcomp.ops.reduce import Reduce
+from symcomp.ops.reductions.reduce import Reduce
 
 THREAD = Var("t")
 

@@ -39,7 +39,7 @@ from symcomp.codegen.loopir.ir import (
 )
 from symcomp.codegen.nests import Nest, Pattern, nest_of
 from symcomp.core.record import record
-from symcomp.ops.formula import Formula
+from symcomp.ops.formulas.formula import Formula
 
 # Threads of a block where threads work alone.
 ALONE = 128

@@ -49,7 +49,7 @@ from symcomp.codegen.loopir.ir import (
 )
 from symcomp.codegen.loopir.kernel import MOST_LANES
 from symcomp.codegen.loopir.memory import Address, allocate
-from symcomp.ops.elemwise import ScalarOp
+from symcomp.ops.elementwise.elemwise import ScalarOp
 
 # Computes a scalar function: (row, arguments, dtype of the result) -> array.
 Applied: TypeAlias = "Callable[[ScalarOp, Sequence[Any], str], Any]"

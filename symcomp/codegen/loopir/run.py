@@ -10,9 +10,9 @@ import numpy as np
 from symcomp.codegen.loopir.interpret import Applied, apply_with_numpy
 from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
 from symcomp.codegen.loopir.sweeps import run_loops
-from symcomp.ops.gather_labels import nowhere
-from symcomp.ops.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
-from symcomp.ops.stable_reduce import LogProd
+from symcomp.ops.indexing.gather_labels import nowhere
+from symcomp.ops.nnet.softmax import LogMeanExp, LogSumExp, WeightedLogSumExp
+from symcomp.ops.reductions.stable_reduce import LogProd
 
 AnyKernel: TypeAlias = "Loops | Nests | LogReduction"
 _LOG_LINES = {

@@ -15,7 +15,7 @@ from symcomp.core.flat import flatten
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType
 from symcomp.errors import LoadError, SaveError, SymcompError
-from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
 
 # Exceptions that ops raise for arguments that do not fit.
 MISUSE = (

@@ -19,6 +19,7 @@ import numpy as np
 from symcomp.compile.debugmode import DebugMode
 from symcomp.compile.mode import Mode
 from symcomp.compile.nanguardmode import NanGuardMode
+from symcomp.compile.saving.moved import current_name
 from symcomp.core import dtype as dtypes
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.fields import check_of, misfit, plain
@@ -28,10 +29,10 @@ from symcomp.core.source import Source
 from symcomp.core.sparse_values import is_sparse_value, places_of
 from symcomp.errors import LoadError, SaveError, ShapeError
 from symcomp.lazy import lazy_module
-from symcomp.ops.elemwise import ROWS, ScalarOp
-from symcomp.ops.formula import Formula, Literal, Result, Step
-from symcomp.ops.index_pattern import Slice
-from symcomp.ops.reduce import REDUCTIONS, Reduction
+from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp
+from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
+from symcomp.ops.indexing.index_pattern import Slice
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduction
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.scan.layout import Layout
 from symcomp.vm.guard import is_users
@@ -43,22 +44,6 @@ PLACES = (
     "symcomp.autodiff.", "symcomp.compile.", "symcomp.core.", "symcomp.ops.", "symcomp.scan.",
     "symcomp.sparse.",
 )  # fmt: skip
-# Classes that had another name, or were in another module, when a file was written.
-RENAMED = {
-    "symcomp.ops.extra:Contiguous": "symcomp.ops.contiguous:Contiguous",
-    "symcomp.ops.pattern:MaskFits": "symcomp.ops.index_pattern:MaskFits",
-    "symcomp.ops.pick:AsRows": "symcomp.ops.gather_labels:AsRows",
-    "symcomp.ops.pick:Pick": "symcomp.ops.gather_labels:GatherLabels",
-    "symcomp.ops.pick:Put": "symcomp.ops.gather_labels:ScatterLabels",
-    "symcomp.ops.softmax:Centred": "symcomp.ops.softmax:SubtractWeightedMean",
-    "symcomp.sparse.draws:DrawPattern": "symcomp.sparse.sampling:DrawPattern",
-    "symcomp.sparse.draws:DrawSplits": "symcomp.sparse.sampling:DrawSplits",
-    "symcomp.sparse.parts:CropMinor": "symcomp.sparse.slicing:CropMinor",
-    "symcomp.sparse.parts:JoinMinor": "symcomp.sparse.slicing:JoinMinor",
-    "symcomp.sparse.parts:PutMajor": "symcomp.sparse.slicing:PutMajor",
-    "symcomp.sparse.parts:SameNumber": "symcomp.sparse.slicing:SameNumber",
-    "symcomp.sparse.parts:TakeMajor": "symcomp.sparse.slicing:TakeMajor",
-}
 # Modes that can be saved; user-defined ones cannot.
 MODES: dict[str, type[Mode]] = {cls.__name__: cls for cls in (Mode, NanGuardMode, DebugMode)}
 # The limit of integer parameters of families of scalar functions.
@@ -279,8 +264,8 @@ class Decoder:
 
 def named_class(name: Any, *bases: type) -> Any:
     """Return the class with this name, derived from one of ``bases``."""
-    name = RENAMED.get(_string(name), name)
-    module, _, short = name.partition(":")
+    module, _, short = _string(name).partition(":")
+    module, short = current_name(module, short)
     words = [*module.split("."), short]
     if not module.startswith(PLACES) or not all(word.isidentifier() for word in words):
         raise LoadError(f"{name!r} is nothing that symcomp has")

@@ -12,6 +12,11 @@ from typing import Any
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.ops.convert import cast_to
+from symcomp.ops.elementwise.scalar_error import erfc, erfcinv
+from symcomp.ops.elementwise.scalar_logic import clip, lt, switch
+from symcomp.ops.elementwise.scalar_logistic import sigmoid
+from symcomp.ops.elementwise.scalar_math import exp, expm1, floor, log, maximum, tan
+from symcomp.ops.elementwise.scalar_math import sqrt as sqrt_
 from symcomp.ops.random.ranges import check_ranges
 from symcomp.ops.random.sizes import (
     Lengths,
@@ -21,11 +26,6 @@ from symcomp.ops.random.sizes import (
     read_size,
     standard,
 )
-from symcomp.ops.scalar_error import erfc, erfcinv
-from symcomp.ops.scalar_logic import clip, lt, switch
-from symcomp.ops.scalar_logistic import sigmoid
-from symcomp.ops.scalar_math import exp, expm1, floor, log, maximum, tan
-from symcomp.ops.scalar_math import sqrt as sqrt_
 
 Pair = tuple[Any, Any]
 

@@ -16,8 +16,8 @@ from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to, is_python_number, resolve_dtype
-from symcomp.ops.creation import arange
-from symcomp.ops.dimshuffle import dimshuffle
+from symcomp.ops.elementwise.scalar_logic import eq, lt
+from symcomp.ops.elementwise.scalar_math import cast
 from symcomp.ops.random.ranges import check_ranges
 from symcomp.ops.random.sizes import (
     Lengths,
@@ -28,9 +28,9 @@ from symcomp.ops.random.sizes import (
     standard,
     without_derivative,
 )
-from symcomp.ops.scalar_logic import eq, lt
-from symcomp.ops.scalar_math import cast
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.shape import shape_tuple
 
 Pair = tuple[Any, Any]
 

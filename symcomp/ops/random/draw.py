@@ -13,13 +13,13 @@ from symcomp.core.record import record
 from symcomp.core.special_types import NullType
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.alloc import sum_to
+from symcomp.ops.elementwise.scalar_gamma import gammaln
+from symcomp.ops.elementwise.scalar_math import cast, exp, log
+from symcomp.ops.elementwise.scalar_special import gammainc_der
 from symcomp.ops.random.state import RandomType, generator_at, words_of
 from symcomp.ops.random.table import TABLE, Row
-from symcomp.ops.scalar_gamma import gammaln
-from symcomp.ops.scalar_math import cast, exp, log
-from symcomp.ops.scalar_special import gammainc_der
-from symcomp.ops.shape import ShapeI, known_length
+from symcomp.ops.shapes.alloc import sum_to
+from symcomp.ops.shapes.shape import ShapeI, known_length
 
 NOT_DERIVED = (
     "the draw is no smooth function of it that is known here. Use "

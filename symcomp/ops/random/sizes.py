@@ -10,7 +10,8 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.control import Assert
+from symcomp.ops.control.conditions import Assert
+from symcomp.ops.control.markers import WithoutDerivative
 from symcomp.ops.convert import (
     as_tensor_variable,
     cast_to,
@@ -19,12 +20,11 @@ from symcomp.ops.convert import (
     resolve_dtype,
     with_rank,
 )
-from symcomp.ops.elemwise import broadcast_static
-from symcomp.ops.markers import WithoutDerivative
+from symcomp.ops.elementwise.elemwise import broadcast_static
 from symcomp.ops.random.draw import Draw, reason
 from symcomp.ops.random.table import TABLE
-from symcomp.ops.reduce import all as all_
-from symcomp.ops.shape import (
+from symcomp.ops.reductions.reduce import all as all_
+from symcomp.ops.shapes.shape import (
     ShapeI,
     addbroadcast,
     as_lengths,

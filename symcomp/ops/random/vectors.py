@@ -12,12 +12,15 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.cholesky import cholesky
-from symcomp.ops.control import Assert
+from symcomp.ops.control.conditions import Assert
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.gather import take
-from symcomp.ops.index_arithmetic import permute_row_elements
-from symcomp.ops.linalg import matmul
+from symcomp.ops.elementwise.scalar_logic import ge, gt, le
+from symcomp.ops.elementwise.scalar_math import cast
+from symcomp.ops.indexing.gather import take
+from symcomp.ops.indexing.index_arithmetic import permute_row_elements
+from symcomp.ops.linalg.cholesky import cholesky
+from symcomp.ops.linalg.functions import matmul
+from symcomp.ops.nnet.softmax import Softmax
 from symcomp.ops.random.continuous import log_gamma
 from symcomp.ops.random.discrete import categorical, integers
 from symcomp.ops.random.ranges import check_ranges, known_value
@@ -30,14 +33,11 @@ from symcomp.ops.random.sizes import (
     standard,
     without_derivative,
 )
-from symcomp.ops.reduce import all as all_
-from symcomp.ops.reduce import min as min_
-from symcomp.ops.reduce import sum as sum_
-from symcomp.ops.scalar_logic import ge, gt, le
-from symcomp.ops.scalar_math import cast
-from symcomp.ops.shape import as_length, known_length, product_of, reshape, shape_tuple
-from symcomp.ops.softmax import Softmax
-from symcomp.ops.sort import argsort
+from symcomp.ops.reductions.reduce import all as all_
+from symcomp.ops.reductions.reduce import min as min_
+from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.shapes.shape import as_length, known_length, product_of, reshape, shape_tuple
+from symcomp.ops.sorting.sort import argsort
 
 Pair = tuple[Any, Any]
 

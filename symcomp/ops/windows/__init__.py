@@ -1,1 +1,4 @@
-"""Windows that move over images: convolution and pooling."""
+"""Windows that move over images: convolution, pooling and upsampling.
+
+Convolution by Fourier transforms builds on `ops/fourier`.
+"""

@@ -19,8 +19,8 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.scalar_math import conj
-from symcomp.ops.shape import known_length, shape_tuple
+from symcomp.ops.elementwise.scalar_math import conj
+from symcomp.ops.shapes.shape import known_length, shape_tuple
 from symcomp.ops.windows.geometry import Count, Geometry, folded, unfolded
 
 # Windows of at most this many bytes are unfolded at a time, to stay in the cache.

@@ -11,8 +11,8 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_int, as_tensor_variable, cast_to, constant_scalar
-from symcomp.ops.index import getitem
-from symcomp.ops.shape import (
+from symcomp.ops.indexing.index import getitem
+from symcomp.ops.shapes.shape import (
     as_lengths,
     specify_shape,
 )

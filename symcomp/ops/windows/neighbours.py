@@ -6,15 +6,15 @@ from typing import Any
 
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.alloc import zeros
-from symcomp.ops.control import Assert
+from symcomp.ops.control.conditions import Assert
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.creation import arange
-from symcomp.ops.dimshuffle import dimshuffle
-from symcomp.ops.gather import take
-from symcomp.ops.index import set_subtensor
-from symcomp.ops.scalar_logic import eq
-from symcomp.ops.shape import as_lengths, product_of, reshape, shape_tuple
+from symcomp.ops.elementwise.scalar_logic import eq
+from symcomp.ops.indexing.gather import take
+from symcomp.ops.indexing.index import set_subtensor
+from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.shape import as_lengths, product_of, reshape, shape_tuple
 from symcomp.ops.windows.geometry import Geometry
 
 MODES = ("valid", "ignore_borders", "wrap_centered", "half", "full")

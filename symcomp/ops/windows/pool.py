@@ -13,7 +13,7 @@ from symcomp.core.tensor import TensorVariable
 from symcomp.errors import NotScalarConstantError, ShapeError
 from symcomp.ops.constant_values import get_scalar_constant_value
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.shape import shape_tuple
+from symcomp.ops.shapes.shape import shape_tuple
 from symcomp.ops.windows.pool_symbolic import symbolic_pool
 from symcomp.ops.windows.pooling import MODES, MaxPool, SumPool, ToPositions
 

@@ -10,16 +10,16 @@ import numpy as np
 
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops.control import Assert
-from symcomp.ops.creation import arange
-from symcomp.ops.dimshuffle import dimshuffle
-from symcomp.ops.gather import take, take_along_axis
-from symcomp.ops.index import getitem
-from symcomp.ops.reduce import argmax
-from symcomp.ops.reduce import sum as sum_
-from symcomp.ops.scalar_logic import and_, clip, ge, lt, switch
-from symcomp.ops.scalar_math import cast, maximum, minimum
-from symcomp.ops.shape import product_of, reshape, shape_tuple
+from symcomp.ops.control.conditions import Assert
+from symcomp.ops.elementwise.scalar_logic import and_, clip, ge, lt, switch
+from symcomp.ops.elementwise.scalar_math import cast, maximum, minimum
+from symcomp.ops.indexing.gather import take, take_along_axis
+from symcomp.ops.indexing.index import getitem
+from symcomp.ops.reductions.reduce import argmax
+from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.shape import product_of, reshape, shape_tuple
 from symcomp.ops.windows.pooling import count_windows
 
 

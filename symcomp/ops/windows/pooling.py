@@ -16,8 +16,8 @@ from symcomp.core.record import record
 from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.errors import DTypeError, ParameterError, ShapeError
 from symcomp.ops.convert import as_tensor_variable
-from symcomp.ops.scalar_logic import ge, switch
-from symcomp.ops.shape import known_length, shape_tuple
+from symcomp.ops.elementwise.scalar_logic import ge, switch
+from symcomp.ops.shapes.shape import known_length, shape_tuple
 from symcomp.ops.windows.geometry import Count, Geometry, Margin
 
 MODES = ("sum", "average_inc_pad", "average_exc_pad")

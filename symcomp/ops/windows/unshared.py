@@ -12,14 +12,14 @@ from typing import Any
 from symcomp.core.node import Variable
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
-from symcomp.ops.alloc import zeros
-from symcomp.ops.control import Assert
-from symcomp.ops.creation import arange
-from symcomp.ops.dimshuffle import dimshuffle
-from symcomp.ops.index import getitem, inc_subtensor, set_subtensor
-from symcomp.ops.linalg import batched_dot
-from symcomp.ops.scalar_logic import eq
-from symcomp.ops.shape import known_length, product_of, reshape, shape_tuple
+from symcomp.ops.control.conditions import Assert
+from symcomp.ops.elementwise.scalar_logic import eq
+from symcomp.ops.indexing.index import getitem, inc_subtensor, set_subtensor
+from symcomp.ops.linalg.functions import batched_dot
+from symcomp.ops.shapes.alloc import zeros
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.dimshuffle import dimshuffle
+from symcomp.ops.shapes.shape import known_length, product_of, reshape, shape_tuple
 from symcomp.ops.windows.geometry import Geometry
 
 

@@ -8,13 +8,13 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import ShapeError
 from symcomp.ops.convert import as_tensor_variable, cast_to, resolve_dtype
-from symcomp.ops.creation import arange
-from symcomp.ops.gather import take
-from symcomp.ops.join import concatenate
-from symcomp.ops.linalg import outer
-from symcomp.ops.scalar_logic import clip
-from symcomp.ops.scalar_math import cast, ceil_intdiv, floor, minimum
-from symcomp.ops.shape import as_length, shape_tuple
+from symcomp.ops.elementwise.scalar_logic import clip
+from symcomp.ops.elementwise.scalar_math import cast, ceil_intdiv, floor, minimum
+from symcomp.ops.indexing.gather import take
+from symcomp.ops.linalg.functions import outer
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.shape import as_length, shape_tuple
 
 
 def bilinear_upsampling(

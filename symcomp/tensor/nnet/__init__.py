@@ -1,9 +1,9 @@
 """``T.nnet``: softmax, activations, losses, convolution, batch normalization."""
 
 from symcomp.lazy import lazy_module, no_such_name
-from symcomp.ops.classification import *  # noqa: F403
-from symcomp.ops.nnet import *  # noqa: F403
-from symcomp.ops.normalization import *  # noqa: F403
+from symcomp.ops.nnet.classification import *  # noqa: F403
+from symcomp.ops.nnet.functions import *  # noqa: F403
+from symcomp.ops.nnet.normalization import *  # noqa: F403
 from symcomp.ops.windows.convolve import *  # noqa: F403
 from symcomp.ops.windows.neighbours import *  # noqa: F403
 from symcomp.tensor.nnet import abstract_conv as abstract_conv

@@ -9,23 +9,23 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.errors import DTypeError, ShapeError
-from symcomp.ops.alloc import full
-from symcomp.ops.control import Assert
+from symcomp.ops.control.conditions import Assert
 from symcomp.ops.convert import as_tensor_variable, cast_to
-from symcomp.ops.creation import arange
-from symcomp.ops.gather import take_along_axis
-from symcomp.ops.index import getitem, set_subtensor
-from symcomp.ops.join import concatenate
-from symcomp.ops.labels import Labels
-from symcomp.ops.nnet import log_softmax
-from symcomp.ops.products import same_lengths
-from symcomp.ops.reduce import all as all_
-from symcomp.ops.reduce import sum as sum_
-from symcomp.ops.scalar_logic import and_, eq, ge, gt, le, lt, neq, switch
-from symcomp.ops.scalar_logistic import logaddexp
-from symcomp.ops.scalar_math import cast, maximum
-from symcomp.ops.shape import flatten, reshape, shape_tuple
-from symcomp.ops.sort import argsort
+from symcomp.ops.elementwise.scalar_logic import and_, eq, ge, gt, le, lt, neq, switch
+from symcomp.ops.elementwise.scalar_logistic import logaddexp
+from symcomp.ops.elementwise.scalar_math import cast, maximum
+from symcomp.ops.indexing.gather import take_along_axis
+from symcomp.ops.indexing.index import getitem, set_subtensor
+from symcomp.ops.linalg.products import same_lengths
+from symcomp.ops.nnet.functions import log_softmax
+from symcomp.ops.nnet.labels import Labels
+from symcomp.ops.reductions.reduce import all as all_
+from symcomp.ops.reductions.reduce import sum as sum_
+from symcomp.ops.shapes.alloc import full
+from symcomp.ops.shapes.creation import arange
+from symcomp.ops.shapes.join import concatenate
+from symcomp.ops.shapes.shape import flatten, reshape, shape_tuple
+from symcomp.ops.sorting.sort import argsort
 from symcomp.scan.build import scan
 
 # log 0, but finite: differences of two such values must be numbers.

@@ -1,0 +1,323 @@
+"""Formula: expressions of a few inputs as a flat list of steps, the body of one loop nest.
+
+Formulas compare by value: ops that hold equal ones merge, and compiled code is found by its
+formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from symcomp.core.fields import Axes, DtypeName, check_fields
+from symcomp.core.op import Op
+from symcomp.core.record import record
+from symcomp.errors import ParameterError
+from symcomp.ops.convert import constant
+from symcomp.ops.elementwise.elemwise import Elemwise, ScalarOp
+from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
+from symcomp.ops.nnet.softmax import (
+    LogMeanExp,
+    LogSoftmax,
+    LogSumExp,
+    Softmax,
+    SubtractWeightedMean,
+    WeightedLogSumExp,
+    WeightedSoftmax,
+)
+from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
+from symcomp.ops.shapes.dimshuffle import DimShuffle
+
+# Ops that map each 1-d slice along some axes to a slice, and ops that reduce it to a number.
+AXIS_FUNCTIONS = (
+    Softmax,
+    LogSoftmax,
+    WeightedSoftmax,
+    SubtractWeightedMean,
+    Centered,
+    ScatterLabels,
+)
+LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
+AXIS_REDUCTIONS = (*LOGARITHMS, LogProd, Norm, Variance, GatherLabels)
+FUNCTIONS = (Reduce, *AXIS_REDUCTIONS, *AXIS_FUNCTIONS)
+
+# Longer expressions are named in the text of a formula.
+LONGEST_EXPRESSION = 400
+
+_INFIX = {"add": " + ", "sub": " - ", "mul": " * ", "true_div": " / "}
+
+
+@record
+class Literal:
+    """A number in a formula, compared by its bytes: NaN equals itself, and 0 differs from -0."""
+
+    dtype: DtypeName
+    data: bytes
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if len(self.data) != np.dtype(self.dtype).itemsize:
+            raise ParameterError(f"Literal: {len(self.data)} bytes are no number of {self.dtype}")
+
+    @classmethod
+    def of(cls, value: Any) -> Literal:
+        """Make a literal of an array with one element."""
+        array = np.asarray(value)
+        return cls(array.dtype.name, array.reshape(()).tobytes())
+
+    @cached_property
+    def array(self) -> Any:
+        """The number as an array without axes."""
+        return np.frombuffer(self.data, self.dtype).reshape(())
+
+    def __str__(self) -> str:
+        return str(self.array.item())
+
+
+@record
+class Step:
+    """A value: a function of earlier ones.
+
+    Attributes
+    ----------
+    function : ScalarOp or Op
+        A scalar function applied to each element, with the broadcasting of Elemwise; a reduction
+        or an op of ``AXIS_REDUCTIONS``, whose axes stay in the value, at length 1; or an op of
+        ``AXIS_FUNCTIONS``.
+    arguments : tuple of int
+        Numbers of values.
+    dtype : str
+        The dtype of the value.
+    """
+
+    function: ScalarOp | Op
+    arguments: tuple[int, ...]
+    dtype: DtypeName
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if isinstance(self.function, Op) and not isinstance(self.function, FUNCTIONS):
+            raise ParameterError(f"Step: {self.function} is no function of elements or lines")
+
+
+@record
+class Result:
+    """An output: the number of a value, and the axes (of length 1) to drop."""
+
+    value: int
+    dropped: Axes = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@record
+class Formula:
+    """Values by number: first the inputs, then the literals, then one for each step.
+
+    Attributes
+    ----------
+    inputs : tuple of str
+        The dtypes of the inputs.
+    literals : tuple of Literal
+    steps : tuple of Step
+        In topological order.
+    results : tuple of Result
+        Distinct values of steps.
+
+    Raises
+    ------
+    ValueError
+        If a step reads a later value, or only literals, or if a result is not the value of a step.
+    """
+
+    inputs: tuple[DtypeName, ...]
+    literals: tuple[Literal, ...]
+    steps: tuple[Step, ...]
+    results: tuple[Result, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for number, step in enumerate(self.steps, self.first_step):
+            if not step.arguments or any(not 0 <= a < number for a in step.arguments):
+                raise ValueError(
+                    f"step {number} ({step.function}) takes the values {step.arguments}: they must "
+                    "come before it"
+                )
+            if all(len(self.inputs) <= a < self.first_step for a in step.arguments):
+                raise ValueError(f"step {number} ({step.function}) takes literals alone")
+        values = [result.value for result in self.results]
+        stop = self.first_step + len(self.steps)
+        if not values or len({*values}) < len(values):
+            raise ValueError(f"the results {values} are not several different values")
+        if any(not self.first_step <= v < stop for v in values):
+            raise ValueError(f"the results {values} are not all values of steps")
+
+    @cached_property
+    def first_step(self) -> int:
+        """The number of the first step."""
+        return len(self.inputs) + len(self.literals)
+
+    @cached_property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes of all values."""
+        return (
+            *self.inputs,
+            *(literal.dtype for literal in self.literals),
+            *(step.dtype for step in self.steps),
+        )
+
+    @cached_property
+    def last_use(self) -> dict[int, int]:
+        """For each value that a step reads, the number of the last such step."""
+        uses = enumerate(self.steps, self.first_step)
+        return {value: number for number, step in uses for value in step.arguments}
+
+    def patterns(self, inputs: Sequence[tuple[bool, ...]]) -> list[tuple[bool, ...]]:
+        """Return, for each value, which of its axes have length 1, given those of the inputs."""
+        found = list(inputs)
+        rank = len(inputs[0]) if inputs else 0
+        found += [(True,) * rank] * len(self.literals)
+        for step in self.steps:
+            pattern = joint_pattern(found[a] for a in step.arguments)
+            axes = folded_axes(step.function)
+            found.append(tuple(one or a in axes for a, one in enumerate(pattern)))
+        return found
+
+    def unfold(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return the values as expressions of ``inputs``, a node for each step."""
+        rank = inputs[0].ndim if inputs else 0
+        values = list(inputs)
+        for literal in self.literals:
+            values.append(constant(literal.array.reshape((1,) * rank)))
+        for step in self.steps:
+            values.append(unfold_step(step, [values[a] for a in step.arguments]))
+        return values
+
+    def lines(self) -> list[str]:
+        """Return the text of each step, and of the results."""
+        names = self._names()
+        lines = []
+        for number, step in enumerate(self.steps, self.first_step):
+            names.append(f"t{number - self.first_step}")
+            lines.append(f"{names[-1]}: {step.dtype} = {_applied(step, names)}")
+        lines.append("-> " + ", ".join(names[result.value] for result in self.results))
+        return lines
+
+    def __str__(self) -> str:
+        """Return the formula in one line; a value used more than once gets a name."""
+        counts = dict.fromkeys(range(len(self.dtypes)), 0)
+        for step in self.steps:
+            for a in step.arguments:
+                counts[a] += 1
+        shown = {result.value for result in self.results}
+        texts = self._names()
+        lines = []
+        for number, step in enumerate(self.steps, self.first_step):
+            text = _applied(step, texts)
+            if (
+                counts[number] > 1
+                or (counts[number] and number in shown)
+                or len(text) > LONGEST_EXPRESSION
+            ):
+                lines.append(f"t{number - self.first_step} = {text}")
+                text = f"t{number - self.first_step}"
+            texts.append(text)
+        lines.append(", ".join(_bare(texts[result.value]) for result in self.results))
+        return "; ".join(lines)
+
+    def _names(self) -> list[str]:
+        return [*(f"x{i}" for i in range(len(self.inputs))), *map(str, self.literals)]
+
+
+def folded_axes(function: Any) -> tuple[int, ...]:
+    """Return the axes that the function reduces."""
+    return function.axes if isinstance(function, (Reduce, *AXIS_REDUCTIONS)) else ()
+
+
+def stands_alone(function: Any, dtype: str) -> bool:
+    """Tell whether an along-axis function has loops of its own: it passes over slices several
+    times, or splits numbers into parts.
+    """
+    return isinstance(function, LogProd) or (
+        isinstance(function, LOGARITHMS) and dtype == "float64"
+    )
+
+
+def line_axes(function: Any) -> tuple[int, ...]:
+    """Return the axes along which the function must see all elements at once."""
+    if isinstance(function, AXIS_FUNCTIONS):
+        return function.axes if isinstance(function, ScatterLabels | Centered) else function.lines
+    return folded_axes(function)
+
+
+def whole_arguments(step: Step) -> tuple[int, ...]:
+    """Return the arguments that an along-axis function reads as whole slices."""
+    by_index = isinstance(step.function, GatherLabels | ScatterLabels)
+    return step.arguments[:1] if by_index else step.arguments
+
+
+def along(function: Any, axes: tuple[int, ...]) -> Any:
+    """Return the same op along other axes."""
+    if isinstance(function, Softmax | LogSoftmax):
+        return replace(function, axis=axes[0])
+    return replace(function, axes=axes)
+
+
+def joint_pattern(patterns: Iterable[tuple[bool, ...]]) -> tuple[bool, ...]:
+    """Return which axes have length 1 in the broadcast of arrays with such axes."""
+    return tuple(all(axis) for axis in zip(*patterns, strict=True))
+
+
+def unfold_step(step: Step, arguments: Sequence[Any]) -> Any:
+    """Return the node of one step, its result with all axes."""
+    if isinstance(step.function, ScalarOp):
+        return Elemwise(step.function)(*arguments)
+    z = step.function(*arguments)
+    axes = folded_axes(step.function)
+    return restoring(axes, arguments[0].ndim)(z) if axes else z
+
+
+def restoring(axes: tuple[int, ...], rank: int) -> DimShuffle:
+    """Return the op that inserts ``axes`` of length 1, to give this rank."""
+    rest = iter(range(rank))
+    order = tuple("x" if a in axes else next(rest) for a in range(rank))
+    return DimShuffle(rank - len(axes), order)
+
+
+def without_axes(z: Any, axes: tuple[int, ...]) -> Any:
+    """Return ``z`` without ``axes``, which have length 1."""
+    return DimShuffle(z.ndim, tuple(a for a in range(z.ndim) if a not in axes))(z) if axes else z
+
+
+def _applied(step: Step, texts: Sequence[str]) -> str:
+    arguments = [texts[a] for a in step.arguments]
+    name = getattr(step.function, "name", None)
+    if name in _INFIX and len(arguments) > 1:
+        return f"({_INFIX[name].join(arguments)})"
+    if name == "neg":
+        return f"-{arguments[0]}"
+    return f"{function_name(step.function)}({', '.join(map(_bare, arguments))})"
+
+
+def function_name(function: Any) -> str:
+    """Return the name of a scalar function, with its parameters, or of a reduction."""
+    parameters = getattr(function, "parameters", ())
+    return f"{function}{{{', '.join(map(str, parameters))}}}" if parameters else str(function)
+
+
+def _bare(text: str) -> str:
+    """Return a text without the parentheses around it."""
+    depth = 0
+    if not text.startswith("("):
+        return text
+    for position, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return text[1:-1] if position == len(text) - 1 else text
+    return text
