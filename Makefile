@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(VENV)/bin
 # What an installation depends on: an edited Cython module is compiled again, an edited .py is not.
-INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h cvm/plan/*.h cvm/calls/*.h symcomp/codegen/*.h)
+INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h cvm/*/*.h symcomp/codegen/*/*.h)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -49,7 +49,7 @@ def find_extensions() -> list[Extension]:
             depends=[
                 *native_files("**/*.h"),
                 *native_files("*.pxi"),
-                "symcomp/codegen/transpose_blocks.h",
+                "symcomp/codegen/loops/transpose_blocks.h",
             ],
         )
         for source in sources
@@ -76,7 +76,8 @@ def prebuilt_kernels() -> Extension:
     The library is loaded for its functions; it is no module of Python.
     """
     sys.path.insert(0, str(ROOT))
-    from symcomp.codegen import driver, prebuilt
+    from symcomp.codegen import prebuilt
+    from symcomp.codegen.compiler import driver
 
     text = prebuilt.source()
     path = ROOT / "build" / "prebuilt.c"

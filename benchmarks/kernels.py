@@ -11,9 +11,9 @@ import numpy as np
 
 import symcomp
 from symcomp import tensor
-from symcomp.codegen.c_file import translation_unit
-from symcomp.codegen.driver import load
+from symcomp.codegen.compiler.driver import load
 from symcomp.codegen.kernel import kernel_of, whole_kernel
+from symcomp.codegen.printers.c_file import translation_unit
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Literal, Result, Step
 from symcomp.ops.nnet.softmax import LogSoftmax, Softmax

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from symcomp.codegen.early import Code
+from symcomp.codegen.compiler.early import Code
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.early import Code
+from symcomp.codegen.compiler.early import Code
+from symcomp.codegen.compiler.units import load_kernels
 from symcomp.codegen.kernel import WholeKernel, whole_kernel
-from symcomp.codegen.units import load_kernels
 from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.core.spans import span

@@ -10,7 +10,7 @@ cdef class Lowered:
     name : str
         The kind of native call, or "python".
     code : object or None
-        Of a kernel, its ``symcomp.codegen.early.Code``.
+        Of a kernel, its ``symcomp.codegen.compiler.early.Code``.
     """
 
     cdef readonly str name
@@ -639,7 +639,7 @@ def kernel(
 
     Parameters
     ----------
-    code : symcomp.codegen.early.Code
+    code : symcomp.codegen.compiler.early.Code
     elementwise : bool
         Whether it may be called without a team, if all arrays lie in C order and none is stretched.
     stretched : sequence of sequence of bool

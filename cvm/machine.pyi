@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.early import Code
+from symcomp.codegen.compiler.early import Code
 from symcomp.vm.failure import Failure
 from symcomp.vm.program import Instruction, Program
 from symcomp.vm.tally import Counted, Event

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.early import Code
+from symcomp.codegen.compiler.early import Code
 from symcomp.config import config
 from symcomp.core.node import Apply
 from symcomp.cvm import machine as native

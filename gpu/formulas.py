@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.axis_functions import Pattern, Plain, plain
-from symcomp.codegen.c_scalars import C_TYPES, scalar_text
 from symcomp.codegen.cuda.elementwise import FLAT, ONE, STRIDED, THREADS, elementwise
 from symcomp.codegen.cuda.reductions import ALONE, Shape, kernel_of, stages_of
 from symcomp.codegen.cuda.text import CudaKernel, has_text
-from symcomp.codegen.formula_parts import Part, parts_of
-from symcomp.codegen.nests import Nest, is_nest, nest_of, nonempty, reduced_axes
+from symcomp.codegen.functions.c_scalars import C_TYPES, scalar_text
+from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
+from symcomp.codegen.loops.formula_parts import Part, parts_of
+from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, nonempty, reduced_axes
 from symcomp.core.record import record
 from symcomp.errors import ShapeError
 from symcomp.gpu.kernels.positions import plan_counter, plan_positions

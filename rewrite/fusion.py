@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from symcomp.codegen.c_scalars import scalar_text
+from symcomp.codegen.functions.c_scalars import scalar_text
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.ops.control.regions import Placement, place

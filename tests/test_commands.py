@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from symcomp.__main__ import main
-from symcomp.codegen import driver
+from symcomp.codegen.compiler import driver
 from symcomp.config import config
 
 SOURCE = "int answer(void);\nint answer(void)\n{\n    return 42;\n}\n"

@@ -56,13 +56,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def python_files(package: str) -> set[str]:
-    """List the Python files of a package as the wheel names them."""
+def files_of(package: str, pattern: str) -> set[str]:
+    """List files of a package as the wheel names them."""
     folder = folder_of_package()[package]
     prefix = package.replace(".", "/")
     return {
         f"{prefix}/{path.relative_to(folder).as_posix()}"
-        for path in folder.rglob("*.py")
+        for path in folder.rglob(pattern)
         if (path.parent / "__init__.py").exists()
     }
 
@@ -71,8 +71,11 @@ def test_wheel_has_every_python_file(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    expected = set().union(*(python_files(package) for package in folder_of_package()))
+    expected = set().union(*(files_of(package, "*.py") for package in folder_of_package()))
     assert expected - names == set()
+    headers = files_of("symcomp", "*.h")  # kernels are printed with their text
+    assert headers > {"symcomp/codegen/functions/gamma.h", "symcomp/codegen/loops/nest.h"}
+    assert headers - names == set()
     assert {"symcomp/py.typed", "symcomp/drawing/page.css", "symcomp/drawing/page.js"} <= {*names}
 
 

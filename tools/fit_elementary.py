@@ -1,4 +1,4 @@
-"""Fit the polynomials of `symcomp/codegen/elementary.h` and print them as C.
+"""Fit the polynomials of `symcomp/codegen/functions/elementary.h` and print them as C.
 
 Each is interpolated at Chebyshev's points with 60 digits, which comes within a small factor of the
 best polynomial of its degree.

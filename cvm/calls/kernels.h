@@ -13,7 +13,7 @@
 typedef int kernel_function(char **data, const int64_t *shape, const int64_t *strides,
                             const Team *team);
 
-/* Where a kernel is, as codegen/early.py writes it. Another with the same results may take its place at
+/* Where a kernel is, as codegen/compiler/early.py writes it. Another with the same results may take its place at
    any time. */
 typedef struct {
     kernel_function *run;
@@ -23,7 +23,7 @@ typedef struct {
 /* Of this much work, code that has not been optimized would take longer than optimizing it. */
 static const double WORTH_WAITING = 5e7;
 
-/* Set by the module: wait until the kernel of a Code (codegen/early.py) is the optimized one. */
+/* Set by the module: wait until the kernel of a Code (codegen/compiler/early.py) is the optimized one. */
 static int (*wait_for_code)(PyObject *code);
 
 typedef struct {

@@ -20,8 +20,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from symcomp.codegen.driver import CompilerError, cache_directory, processors
-from symcomp.codegen.entry import CHECKSUM, checksum, is_trusted, make_in, seal
+from symcomp.codegen.compiler.driver import CompilerError, cache_directory, processors
+from symcomp.codegen.compiler.entry import CHECKSUM, checksum, is_trusted, make_in, seal
 from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.lazy import lazy_module
 

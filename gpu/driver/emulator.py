@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.codegen.compiler.driver import Target, load_all, target
 from symcomp.codegen.cuda.text import CudaKernel, file_of
-from symcomp.codegen.driver import Target, load_all, target
 from symcomp.config import config
 from symcomp.gpu.driver.interface import (
     FAULT_WORDS,

@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 
-from symcomp.codegen.c_scalars import C_TYPES, converted
 from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.codegen.functions.c_scalars import C_TYPES, converted
 from symcomp.errors import ShapeError
 from symcomp.gpu.planner import MOST_BLOCKS, Operand, Planner, blocks_for
 

@@ -11,8 +11,8 @@ from functools import cache
 
 import numpy as np
 
-from symcomp.codegen.c_scalars import C_TYPES
 from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.core.record import record
 from symcomp.gpu.planner import LARGEST_32, Operand, Planner, blocks_for
 

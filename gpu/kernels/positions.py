@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from symcomp.codegen.c_scalars import C_TYPES
 from symcomp.codegen.cuda.text import CudaKernel, named
+from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.gpu.planner import Operand, Planner, blocks_for
 
 THREADS = 256

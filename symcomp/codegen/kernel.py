@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symcomp.codegen.axis_functions import Pattern, Plain, plain
-from symcomp.codegen.c_printer import Kernel, print_log_reduction, print_loops, print_nests
 from symcomp.codegen.cpu.schedule import schedule
-from symcomp.codegen.formula_parts import Part, parts_of
-from symcomp.codegen.log_reduction import log_reduction
 from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
 from symcomp.codegen.loopir.kernel import Part as PartOfKernel
-from symcomp.codegen.nests import Nest, is_nest, nest_of, overwrites
+from symcomp.codegen.loops.axis_functions import Pattern, Plain, plain
+from symcomp.codegen.loops.formula_parts import Part, parts_of
+from symcomp.codegen.loops.log_reduction import log_reduction
+from symcomp.codegen.loops.nests import Nest, is_nest, nest_of, overwrites
+from symcomp.codegen.printers.c_printer import Kernel, print_log_reduction, print_loops, print_nests
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Formula, Literal, joint_pattern
 

@@ -16,10 +16,10 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from symcomp.codegen.c_file import nest_version, translation_unit
-from symcomp.codegen.c_printer import Kernel
 from symcomp.codegen.kernel import whole_kernel
-from symcomp.codegen.nests import Pattern
+from symcomp.codegen.loops.nests import Pattern
+from symcomp.codegen.printers.c_file import nest_version, translation_unit
+from symcomp.codegen.printers.c_printer import Kernel
 from symcomp.config import config
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from argparse import ArgumentParser, Namespace
 
-from symcomp.codegen import driver
+from symcomp.codegen.compiler import driver
 from symcomp.config import config
 
 SUMMARY = "what is kept of compiled kernels"

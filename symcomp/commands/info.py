@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from symcomp.codegen.driver import (
+from symcomp.codegen.compiler.driver import (
     CompilerError,
     cache_directory,
     entries,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from symcomp.codegen.driver import CompilerError, cache_directory
+from symcomp.codegen.compiler.driver import CompilerError, cache_directory
 
 # An array far larger than the caches, one that fits the second of them, and the order of matrices.
 LARGE, SMALL, ORDER = 64 * 2**20, 128 * 2**10, 384

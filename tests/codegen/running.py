@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from symcomp.codegen import prebuilt
-from symcomp.codegen.c_file import translation_unit
-from symcomp.codegen.driver import load, load_all, target
-from symcomp.codegen.early import OF_VECTORS
+from symcomp.codegen.compiler.driver import load, load_all, target
+from symcomp.codegen.compiler.early import OF_VECTORS
 from symcomp.codegen.kernel import kernel_of
+from symcomp.codegen.printers.c_file import translation_unit
 from symcomp.config import config
 from symcomp.cvm.machine import share_address
 from symcomp.ops.formulas.formula import Formula, Literal, Result, Step

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from symcomp.codegen import driver, entry
-from symcomp.codegen.entry import Order
+from symcomp.codegen.compiler import driver, entry
+from symcomp.codegen.compiler.entry import Order
 from symcomp.config import config
 
 WRITER = """
     import ctypes, os, sys
-    from symcomp.codegen.driver import load
+    from symcomp.codegen.compiler.driver import load
     {first}
     for n in range(int(sys.argv[1]), int(sys.argv[2])):
         source = f"int answer(void);\\nint answer(void)\\n{{\\n    return {n};\\n}}\\n"

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from symcomp.codegen.c_file import translation_unit
 from symcomp.codegen.kernel import kernel_of
+from symcomp.codegen.printers.c_file import translation_unit
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
 from symcomp.tests.codegen.running import addresses, call, compute, literal, patterns_of

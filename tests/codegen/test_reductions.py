@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from symcomp.codegen.kernel import kernel_of
-from symcomp.codegen.nests import reduced_axes
+from symcomp.codegen.loops.nests import reduced_axes
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce

@@ -8,10 +8,11 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.codegen import driver, prebuilt, units
-from symcomp.codegen.c_file import translation_unit
-from symcomp.codegen.c_printer import Kernel
+from symcomp.codegen import prebuilt
+from symcomp.codegen.compiler import driver, units
 from symcomp.codegen.kernel import kernel_of
+from symcomp.codegen.printers.c_file import translation_unit
+from symcomp.codegen.printers.c_printer import Kernel
 from symcomp.config import config
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from symcomp.codegen.c_text import function_text
 from symcomp.codegen.kernel import scheduled
 from symcomp.codegen.loopir import ir
 from symcomp.codegen.loopir.bounds import facts_of, follows, form_of
@@ -33,6 +32,7 @@ from symcomp.codegen.loopir.ir import (
 from symcomp.codegen.loopir.memory import AccessError, address_of
 from symcomp.codegen.loopir.verify import Context, Extent, LoopError, check_function
 from symcomp.codegen.loopir.verify_kernel import verify
+from symcomp.codegen.printers.c_text import function_text
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
 from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce

@@ -12,7 +12,7 @@ import pytest
 import symcomp
 import symcomp.cvm
 import symcomp.tensor as T
-from symcomp.codegen.driver import find_compiler
+from symcomp.codegen.compiler.driver import find_compiler
 from symcomp.compile.features import register_feature, unregister_feature
 from symcomp.core.node import Apply
 from symcomp.core.op import Op

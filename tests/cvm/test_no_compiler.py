@@ -12,7 +12,8 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
-from symcomp.codegen import driver, prebuilt
+from symcomp.codegen import prebuilt
+from symcomp.codegen.compiler import driver
 from symcomp.config import config
 
 PROGRAM = """

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import symcomp
-from symcomp.codegen.c_printer import Kernel
+from symcomp.codegen.printers.c_printer import Kernel
 from symcomp.config import OPTIONS, config
 from symcomp.core.tree import Tree, TreeOptions
 from symcomp.cvm.kernels import printed_kernels

@@ -14,8 +14,8 @@ import pytest
 
 import symcomp
 import symcomp.tensor as T
+from symcomp.codegen.compiler.driver import CompilerError
 from symcomp.codegen.cuda.text import CudaKernel, file_of
-from symcomp.codegen.driver import CompilerError
 from symcomp.config import config
 from symcomp.core.tensor import TensorType
 from symcomp.gpu.driver import compiler

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from symcomp.codegen.c_scalars import ScalarText, scalar_text
+from symcomp.codegen.functions.c_scalars import ScalarText, scalar_text
 from symcomp.codegen.loopir.ir import (
     BOTH,
     ROWS,
@@ -30,7 +30,7 @@ from symcomp.codegen.loopir.ir import (
     Var,
 )
 from symcomp.codegen.loopir.kernel import Role
-from symcomp.codegen.nests import Body, Nest
+from symcomp.codegen.loops.nests import Body, Nest
 from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import Formula
 

@@ -38,7 +38,7 @@ from symcomp.codegen.loopir.ir import (
     Var,
     plus,
 )
-from symcomp.codegen.nests import Nest, work_dtype
+from symcomp.codegen.loops.nests import Nest, work_dtype
 from symcomp.ops.reductions.reduce import Reduce
 
 # Accumulators for parts of one result, side by side: they fill PARTS_BYTES bytes, which stay in

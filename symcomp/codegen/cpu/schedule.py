@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from symcomp.codegen.c_scalars import C_TYPES, scalar_text
 from symcomp.codegen.cpu.bodies import BodyPlan, function_of_body
 from symcomp.codegen.cpu.folds import Fold, functions_of_totals, parts_of_one
 from symcomp.codegen.cpu.passes import PassPlan
+from symcomp.codegen.functions.c_scalars import C_TYPES, scalar_text
 from symcomp.codegen.loopir.ir import Function
 from symcomp.codegen.loopir.kernel import Body, Loops, Stage, Sweep
-from symcomp.codegen.nests import Nest, nonempty, reduced_axes
+from symcomp.codegen.loops.nests import Nest, nonempty, reduced_axes
 from symcomp.ops.elementwise.elemwise import ScalarOp
 
 

@@ -22,7 +22,7 @@ from symcomp.codegen.loopir.ir import (
     Var,
     plus,
 )
-from symcomp.codegen.nests import Nest, Pattern, nest_of
+from symcomp.codegen.loops.nests import Nest, Pattern, nest_of
 from symcomp.ops.formulas.formula import Formula
 
 THREADS = 256

@@ -29,7 +29,7 @@ from symcomp.codegen.loopir.ir import (
     Var,
     plus,
 )
-from symcomp.codegen.nests import Nest, work_dtype
+from symcomp.codegen.loops.nests import Nest, work_dtype
 from symcomp.ops.reductions.reduce import Reduce
 
 THREAD = Var("t")

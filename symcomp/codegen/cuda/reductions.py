@@ -37,7 +37,7 @@ from symcomp.codegen.loopir.ir import (
     Var,
     plus,
 )
-from symcomp.codegen.nests import Nest, Pattern, nest_of
+from symcomp.codegen.loops.nests import Nest, Pattern, nest_of
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Formula
 

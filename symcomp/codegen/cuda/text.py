@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from symcomp.codegen.c_file import functions_of_numbers, header
-from symcomp.codegen.c_scalars import C_TYPES
-from symcomp.codegen.c_text import Add, Lines, index_text
+from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.codegen.loopir.ir import Accumulators, Function, Kind, Loop
+from symcomp.codegen.printers.c_file import functions_of_numbers, header
+from symcomp.codegen.printers.c_text import Add, Lines, index_text
 from symcomp.core.record import record
 
 # Functions without text for cards: they need a type wider than double, or complex numbers.
@@ -162,6 +162,6 @@ def has_text(text: str) -> bool:
 @cache
 def _functions() -> str:
     """Return the functions of kernels."""
-    parts = functions_of_numbers(["stable.h"])
-    parts += map(header, ("stable_double.h", "scaled_products.h"))
+    parts = functions_of_numbers(["functions/stable.h"])
+    parts += map(header, ("functions/stable_double.h", "functions/scaled_products.h"))
     return "\n".join(parts)

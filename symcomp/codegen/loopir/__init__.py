@@ -1,5 +1,5 @@
 """LoopIR: the loops of kernels as data, with a verifier and an interpreter.
 
-Schedules (``codegen/cpu``) build it from nests, printers (``codegen/c_printer.py``) write it as
-text.
+Schedules (``codegen/cpu``) build it from nests, printers (``codegen/printers/c_printer.py``) write
+it as text.
 """

@@ -23,9 +23,9 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from symcomp.codegen import driver, entry
-from symcomp.codegen.driver import CompilerError, Target
-from symcomp.codegen.entry import Order
+from symcomp.codegen.compiler import driver, entry
+from symcomp.codegen.compiler.driver import CompilerError, Target
+from symcomp.codegen.compiler.entry import Order
 from symcomp.config import config
 from symcomp.core.spans import span
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.c_functions import FUNCTIONS, OF_COMPLEX
+from symcomp.codegen.functions.c_functions import FUNCTIONS, OF_COMPLEX
 from symcomp.core.record import record
 from symcomp.ops.elementwise.elemwise import ScalarOp
 

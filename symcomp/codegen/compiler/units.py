@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from symcomp.codegen import prebuilt
-from symcomp.codegen.c_file import translation_unit
-from symcomp.codegen.c_printer import Kernel
-from symcomp.codegen.driver import processors
-from symcomp.codegen.early import Code, load_codes
+from symcomp.codegen.compiler.driver import processors
+from symcomp.codegen.compiler.early import Code, load_codes
+from symcomp.codegen.printers.c_file import translation_unit
+from symcomp.codegen.printers.c_printer import Kernel
 from symcomp.core.spans import span
 
 # Characters that compile as long as starting a compiler and reading the shared headers take.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symcomp.codegen.c_functions import FUNCTIONS
+from symcomp.codegen.functions.c_functions import FUNCTIONS
 from symcomp.core.record import record
 from symcomp.ops.elementwise.elemwise import ScalarOp
 from symcomp.ops.formulas.formula import Formula

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symcomp.codegen.axis_functions import Pattern
+from symcomp.codegen.loops.axis_functions import Pattern
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Formula, Result, Step, folded_axes
 

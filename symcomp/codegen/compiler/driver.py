@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from symcomp.codegen.entry import (
+from symcomp.codegen.compiler.entry import (
     CHECKSUM,
     Refused,
     checksum,

@@ -10,25 +10,34 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from importlib.resources import files
 
-from symcomp.codegen.c_printer import Kernel
-from symcomp.codegen.c_tables import angle_tables, error_tables, gamma_tables
+from symcomp.codegen.functions.c_tables import angle_tables, error_tables, gamma_tables
+from symcomp.codegen.printers.c_printer import Kernel
 
-_HEADERS = ("scalars.h", "elementary.h")
+_HEADERS = ("functions/scalars.h", "functions/elementary.h")
 # The loops around bodies
-_LOOPS = ("transpose_blocks.h", "nest_loops.h", "reduction.h")
-_OF_GAMMA_FUNCTIONS = ("pairs.h", "wide_gamma.h", "gamma.h", "incomplete_gamma.h")
+_LOOPS = ("loops/transpose_blocks.h", "loops/nest_loops.h", "loops/reduction.h")
+_OF_GAMMA_FUNCTIONS = (
+    "functions/pairs.h",
+    "functions/wide_gamma.h",
+    "functions/gamma.h",
+    "functions/incomplete_gamma.h",
+)
+# The headers of which the text of the loops consists
+_OF_LOOPS = (
+    *_HEADERS, "functions/rounding_errors.h", "functions/stable.h", "loops/nest.h", *_LOOPS,
+)  # fmt: skip
 _OF_FUNCTIONS = (
-    "elementary.h",
-    "rounding_errors.h",
-    "angles.h",
-    "complex.h",
-    "stable.h",
-    "stable_double.h",
-    "scaled_products.h",
+    "functions/elementary.h",
+    "functions/rounding_errors.h",
+    "functions/angles.h",
+    "functions/complex.h",
+    "functions/stable.h",
+    "functions/stable_double.h",
+    "functions/scaled_products.h",
     *_OF_GAMMA_FUNCTIONS,
-    "special.h",
-    "kept_arrays.h",
-    "log_reduction.h",
+    "functions/special.h",
+    "loops/kept_arrays.h",
+    "loops/log_reduction.h",
 )
 _REAL = {
     "double": ("name", "((double)(x))", "0x1p-52", "134217729.0", "1e-300"),
@@ -55,25 +64,26 @@ def translation_unit(kernels: Sequence[Kernel], nest: str = "own") -> str:
     """
     sources = dict.fromkeys(text for k in kernels for text in (*k.needs, k.source))
     words = {word for text in sources for word in re.findall(r"\w+", text)}
-    parts = [header("vector_math.h")] if _calls_vectors(words) else []
-    of_reals = ["stable.h"]
+    parts = [header("functions/vector_math.h")] if _calls_vectors(words) else []
+    of_reals = ["functions/stable.h"]
     if any("_Complex" in text for text in sources):
-        of_reals.append("complex.h")
+        of_reals.append("functions/complex.h")
     parts += functions_of_numbers(of_reals)
-    parts += [header("stable_double.h")]
+    parts += [header("functions/stable_double.h")]
     if any(word.startswith(_OF_PRODUCTS) for word in words):
-        parts += [header("scaled_products.h")]
+        parts += [header("functions/scaled_products.h")]
     if nest != "own":
         parts += [f"#define {name} {name}_{nest_version()}" for name in _EXPORTED]
-    parts += [f"#define NEST {_LINKAGE[nest]}\n", header("nest.h")]
+    parts += [f"#define NEST {_LINKAGE[nest]}\n", header("loops/nest.h")]
     if nest != "shared":
         parts += map(header, _LOOPS)
     if _calls_prefixed(_OF_GAMMA, words, sources):
         parts += [gamma_tables(), *map(header, _OF_GAMMA_FUNCTIONS)]
     if _calls_prefixed(_OF_SPECIAL, words, sources):
-        parts += [error_tables(), header("special.h")]
-    parts += [header("kept_arrays.h")]
-    parts += [header("log_reduction.h")] if any("log_lines(" in text for text in sources) else []
+        parts += [error_tables(), header("functions/special.h")]
+    parts += [header("loops/kept_arrays.h")]
+    if any("log_lines(" in text for text in sources):
+        parts += [header("loops/log_reduction.h")]
     return "\n".join((*parts, *sources))
 
 
@@ -83,9 +93,9 @@ def functions_of_numbers(of_reals: Sequence[str]) -> list[str]:
     """
     return [
         *map(header, _HEADERS),
-        *_of_both_kinds(["rounding_errors.h"]),
+        *_of_both_kinds(["functions/rounding_errors.h"]),
         angle_tables(),
-        header("angles.h"),
+        header("functions/angles.h"),
         *_of_both_kinds(of_reals),
     ]
 
@@ -107,7 +117,7 @@ def _of_both_kinds(names: Sequence[str]) -> list[str]:
 @cache
 def nest_version() -> str:
     """Return the suffix of the names of exported loops; it changes with the text of the loops."""
-    text = "".join(map(header, (*_HEADERS, "rounding_errors.h", "stable.h", "nest.h", *_LOOPS)))
+    text = "".join(map(header, _OF_LOOPS))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -121,7 +131,7 @@ def _calls_prefixed(prefix: str, words: set[str], sources: Iterable[str]) -> boo
 def _calls_vectors(called: set[str]) -> bool:
     """Tell whether one of these functions is declared in ``vector_math.h``, or calls one that is.
     """
-    declared = set(re.findall(r"extern \w+ (\w+)\(", header("vector_math.h")))
+    declared = set(re.findall(r"extern \w+ (\w+)\(", header("functions/vector_math.h")))
     texts, more = _functions_of_headers(), called
     seen: set[str] = set()
     while more and not more & declared:
@@ -148,5 +158,5 @@ def _functions_of_headers() -> dict[str, Callable[[], str]]:
 
 @cache
 def header(name: str) -> str:
-    """Return the text of a header."""
+    """Return the text of a header, named from the folder `codegen`."""
     return (files("symcomp.codegen") / name).read_text(encoding="utf-8")

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from symcomp.codegen.c_text import function_text
 from symcomp.codegen.loopir.kernel import Body, Kept, LogReduction, Loops, Nests, Part, Sweep
+from symcomp.codegen.printers.c_text import function_text
 from symcomp.core.record import record
 from symcomp.ops.formulas.formula import Literal
 

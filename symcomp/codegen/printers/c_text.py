@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.c_scalars import C_TYPES, COMPLEX, STORED, converted, scalar_text
+from symcomp.codegen.functions.c_scalars import C_TYPES, COMPLEX, STORED, converted, scalar_text
 from symcomp.codegen.loopir.ir import (
     Accumulators,
     Apply,
