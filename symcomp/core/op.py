@@ -30,8 +30,6 @@ class Op:
         Output position to the input positions that it may share memory with, or that it overwrites.
     has_effects : bool
         If true, computing the op has side effects (it prints): it is never folded or run early.
-    gives_part : bool
-        If true, elements of the output that no client reads may have any value.
     runs_users_code : bool
         If true, ``perform`` calls a user's function, so its results are checked.
     takes_apart : bool
@@ -51,7 +49,6 @@ class Op:
     has_effects: ClassVar[bool] = False
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
-    gives_part: ClassVar[bool] = False
     runs_users_code: ClassVar[bool] = False
     takes_apart: ClassVar[bool] = False
     runs_bodies: ClassVar[bool] = False
