@@ -11,6 +11,7 @@ from symcomp.core.node import Apply
 from symcomp.core.sparse_values import numbers_of
 from symcomp.core.tensor import TensorType, describe_value
 from symcomp.errors import SymcompError
+from symcomp.ops.python_op import PythonOp
 from symcomp.vm.inspection import Inspector, Work
 from symcomp.vm.program import Instruction
 from symcomp.vm.replay import Replayed, as_before, first_bad, step_text
@@ -28,7 +29,7 @@ def is_users(op: Any) -> bool:
     """Tell whether the op's class is not part of symcomp, or runs a user's function."""
     module = type(op).__module__
     return (
-        op.runs_users_code
+        isinstance(op, PythonOp)
         or not module.startswith("symcomp.")
         or module.startswith("symcomp.tests.")
     )

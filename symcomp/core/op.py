@@ -30,8 +30,6 @@ class Op:
         Output position to the input positions that it may share memory with, or that it overwrites.
     has_effects : bool
         If true, computing the op has side effects (it prints): it is never folded or run early.
-    runs_users_code : bool
-        If true, ``perform`` calls a user's function, so its results are checked.
     takes_apart : bool
         If true, outputs are parts of an input: outputs of integers have gradients, too.
     runs_bodies : bool
@@ -49,7 +47,6 @@ class Op:
     has_effects: ClassVar[bool] = False
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
-    runs_users_code: ClassVar[bool] = False
     takes_apart: ClassVar[bool] = False
     runs_bodies: ClassVar[bool] = False
     copies_results_of_bodies: ClassVar[bool] = False
