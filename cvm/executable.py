@@ -68,7 +68,7 @@ class Executable:
             for node in graph.toposort()
             if node.op.runs_bodies
         }
-        bind = Binder(policy.nan_guard, self._runs)
+        bind = Binder(policy.nan_guard, self._runs, policy.planning)
         self.program: Program = lower(graph, bind=bind, **options)
         for step in self.program.instructions:
             if step.node in self.bodies:

@@ -51,6 +51,7 @@ from symcomp.ops.windows.pooling import MODES as POOL_MODES
 from symcomp.ops.windows.pooling import MaxPool, SumPool, SumPoolInputs, ToPositions
 from symcomp.vm import destinations
 from symcomp.vm.features import Feature, Lowering, Lowerings
+from symcomp.vm.op_planning import OP_PLANNING
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
 
@@ -511,4 +512,5 @@ CPU = Feature(
     "cpu",
     lowerings={(op, "cpu"): how for op, how in _LOWERINGS.items()},
     kernels=FORMULAS,
+    planning=OP_PLANNING,
 )

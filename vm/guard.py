@@ -13,6 +13,8 @@ from symcomp.core.tensor import TensorType, describe_value
 from symcomp.errors import SymcompError
 from symcomp.ops.python_op import PythonOp
 from symcomp.vm.inspection import Inspector, Work
+from symcomp.vm.op_planning import OP_PLANNING
+from symcomp.vm.planning import UNPLANNED, Planning, Plannings, planning_of
 from symcomp.vm.program import Instruction
 from symcomp.vm.replay import Replayed, as_before, first_bad, step_text
 
@@ -39,7 +41,7 @@ Run = Callable[[Sequence[Any]], list[Any]]
 
 
 class Binder:
-    """Gives what computes a node: that of users' ops with its values checked.
+    """Gives what computes a node, that of users' ops with its values checked; and its planning.
 
     Their types are checked, and they are copied where they are not the op's own memory.
 
@@ -50,13 +52,18 @@ class Binder:
         ops are found by an inspector.)
     runs : callable, optional
         Of a node whose op contains graphs: what runs each of them. Else ``perform`` does.
+    planning : mapping of type to Planning
+        What is known of the nodes of ops, by their classes; users' ops are not planned.
     """
 
     def __init__(
-        self, nan_guard: str = "off", runs: Callable[[Apply], Sequence[Run]] | None = None
+        self,
+        nan_guard: str = "off",
+        runs: Callable[[Apply], Sequence[Run]] | None = None,
+        planning: Plannings = OP_PLANNING,
     ) -> None:
         self._watch = nan_guard != "off"
-        self._runs = runs
+        self._runs, self._planning = runs, planning
 
     def __call__(self, node: Apply) -> Callable[..., Any]:
         """From the values of the inputs to the value or values of the outputs."""
@@ -83,6 +90,10 @@ class Binder:
         or the op cannot.
         """
         return None if is_users(node.op) else node.op.bind_into(node)
+
+    def planning_of(self, node: Apply) -> Planning:
+        """Return what is known of the nodes of an op; nothing of users' ops."""
+        return UNPLANNED if is_users(node.op) else planning_of(node.op, self._planning)
 
 
 class NaNInspector(Inspector):

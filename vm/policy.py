@@ -10,6 +10,8 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.op import Op
 from symcomp.vm.features import Formulas, Lowerings
 from symcomp.vm.inspection import Inspector, Selects, Several
+from symcomp.vm.op_planning import OP_PLANNING
+from symcomp.vm.planning import Plannings
 
 Rewrite = Callable[[FunctionGraph, Selects | None], Any]
 
@@ -29,6 +31,8 @@ class Policy:
     lowerings, kernels : mapping of type to callable
         How instructions are lowered for the native machine, and the formulas of nodes that are
         generated kernels, by the classes of their ops (``Feature``).
+    planning : mapping of type to Planning
+        What the planner of programs knows of the nodes of ops, by their classes.
     rewrite : callable (graph, selects) -> object
         Rewrites a graph within an op in place; ``selects`` chooses rewrites by their tags, None: as
         in the function.
@@ -40,6 +44,7 @@ class Policy:
     native: bool
     lowerings: Lowerings = field(default_factory=dict)
     kernels: Formulas = field(default_factory=dict)
+    planning: Plannings = field(default_factory=lambda: OP_PLANNING)
     rewrite: Rewrite = _unchanged
     nan_guard: str = "off"
     inspector: Inspector | None = None

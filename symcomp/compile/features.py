@@ -21,6 +21,7 @@ from symcomp.vm.features import (
     offered_features,
     with_phases,
 )
+from symcomp.vm.planning import Plannings
 from symcomp.vm.program import Instruction
 
 
@@ -97,6 +98,11 @@ def phases() -> tuple[Phase, ...]:
 def lowerings(target: str) -> dict[type, Lowering]:
     """Return the lowerings for a target, by the class of the op."""
     return lowerings_for(features(), target)
+
+
+def planning() -> Plannings:
+    """Return what the planner of programs knows of ops, by the class of the op."""
+    return {op: how for feature in features() for op, how in feature.planning.items()}
 
 
 def kernels() -> Mapping[type, Callable[[Any], Any]]:

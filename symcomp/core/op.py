@@ -126,33 +126,6 @@ class Op:
         """
         return ()
 
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Sequence[tuple[Any, Any]] | None:
-        """Return pairs of lengths, of the ``shapes`` of the inputs, that must be equal for
-        ``perform`` to succeed: if they are, only a shortage of memory makes it fail. None if the
-        condition is not known. A length may be any object; the second of a pair may be a number.
-        """
-        return None
-
-    def bind_check(self, node: Apply) -> Callable[..., Any] | None:
-        """Return a function that raises every error of ``bind`` for the values of the inputs,
-        without computing; None if the errors are only known by computing.
-        """
-        shapes = [getattr(x.type, "shape", None) for x in node.inputs]
-        axes = [s if s is None else [(i, a) for a in range(len(s))] for i, s in enumerate(shapes)]
-        pairs = self.equal_lengths(node, axes)
-        if pairs is None:
-            return None
-        compute = self.bind(node)
-
-        def check(*values: Any) -> None:
-            for m, n in pairs:
-                length = n if isinstance(n, int) else values[n[0]].shape[n[1]]
-                if values[m[0]].shape[m[1]] != length:
-                    compute(*values)
-                    return
-
-        return check
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shape of each output, a tuple of int or integer scalar variables, from the
         shapes of the inputs.

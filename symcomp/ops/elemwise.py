@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -145,17 +144,6 @@ class ScalarOp:
         return str(getattr(function, "__module__", "")).startswith("symcomp.ops.")
 
 
-def stretched_lengths(
-    static: Sequence[StaticShape], shapes: Sequence[Any]
-) -> list[tuple[Any, Any]]:
-    """Return pairs of lengths that must be equal where only axes of static length 1 are stretched.
-    """
-    pairs: list[tuple[Any, Any]] = []
-    for axis in range(len(static[0])):
-        pairs += pairwise(s[axis] for k, s in zip(static, shapes, strict=True) if k[axis] != 1)
-    return pairs
-
-
 ROWS: dict[str, Callable[..., ScalarOp]] = {}
 
 
@@ -274,11 +262,6 @@ class Elemwise(Op):
             for i, x in enumerate(node.inputs[: self.scalar.arity or 2])
             if x.dtype == z.dtype and x.type.broadcastable == z.type.broadcastable
         ]
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        if not self.scalar.never_fails(node.outputs[0].dtype):
-            return None
-        return stretched_lengths([x.type.shape for x in node.inputs], shapes)
 
     @staticmethod
     def _fixed(node: Apply) -> list[tuple[int, tuple[int, ...]]]:

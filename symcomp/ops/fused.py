@@ -17,10 +17,8 @@ from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.chain import pull_through, push_through
 from symcomp.ops.convert import constant
-from symcomp.ops.elemwise import ScalarOp, stretched_lengths
 from symcomp.ops.evaluation import Evaluator
 from symcomp.ops.formula import Formula, folded_axes, function_name, unfold_step, without_axes
-from symcomp.ops.reduce import Reduce
 
 # Cached, as binding a node asks several times; an evaluator has no state.
 _evaluator = lru_cache(64)(Evaluator)
@@ -107,13 +105,6 @@ class Fused(Op):
 
     def overwritable(self, node: Apply, output: int) -> Sequence[int]:
         return self._evaluator(node).overwritable(output)
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        for step in self.formula.steps:
-            function = step.function
-            if not isinstance(function, ScalarOp | Reduce) or not function.never_fails(step.dtype):
-                return None
-        return stretched_lengths([x.type.shape for x in node.inputs], shapes)
 
     def _evaluator(self, node: Apply) -> Evaluator:
         return _evaluator(self.formula, tuple(x.type.broadcastable for x in node.inputs))

@@ -121,9 +121,6 @@ class Dot(Op):
 
         return compute
 
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        return [(shapes[0][-1], shapes[1][0])]
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(*shapes[0][:-1], *shapes[1][1:])]
 

@@ -19,7 +19,7 @@ from symcomp.ops.random.table import TABLE, Row
 from symcomp.ops.scalar_gamma import gammaln
 from symcomp.ops.scalar_math import cast, exp, log
 from symcomp.ops.scalar_special import gammainc_der
-from symcomp.ops.shape import ShapeI, known_length
+from symcomp.ops.shape import known_length
 
 NOT_DERIVED = (
     "the draw is no smooth function of it that is known here. Use "
@@ -157,16 +157,6 @@ class Draw(Op):
                     )
 
         return check if pairs else None
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> list[tuple[Any, Any]] | None:
-        """Return nothing to check: draws without parameters fail only for negative lengths."""
-        if self.row.parameters:
-            return None
-        known = [
-            known_length(n) is not None or isinstance(getattr(n.owner, "op", None), ShapeI)
-            for n in node.inputs[1:]
-        ]
-        return [] if all(known) else None
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         lengths = self._parts(node.inputs)[1]
