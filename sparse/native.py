@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from symcomp.core.node import Apply
@@ -124,6 +124,16 @@ LOWERINGS: dict[type, Lowering] = {
 }
 
 
+def _rows_into(node: Apply) -> Callable[..., Any]:
+    op: Any = node.op
+    return op.write
+
+
+def _updated_rows(node: Apply, output: int) -> Sequence[int]:
+    op: Any = node.op
+    return (op.n_scalars + output,)
+
+
 def _row_check(node: Apply) -> Callable[..., None]:
     """Return the function that checks the shapes and the positions of the rows."""
     op: Any = node.op
@@ -139,5 +149,5 @@ def _row_check(node: Apply) -> Callable[..., None]:
 SPARSE = Feature(
     "sparse",
     lowerings={(op, "cpu"): how for op, how in LOWERINGS.items()},
-    planning={RowStep: Planning(check=_row_check)},
+    planning={RowStep: Planning(_rows_into, _updated_rows, check=_row_check)},
 )

@@ -6,7 +6,7 @@ allocated. Rows are processed in blocks, so that intermediate values stay in the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class RowStep(Op):
     no_derivative = "it is a step of training; written by its formula, it can be differentiated"
 
     def parts(self, inputs: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+        """Return the scalars, the states with w, y and ids."""
         k, m = self.n_scalars, self.n_states
         return inputs[:k], inputs[k : k + m + 1], inputs[-2], inputs[-1]
 
@@ -52,9 +53,11 @@ class RowStep(Op):
         return [x.type for x in tables]
 
     def perform(self, *values: Any) -> tuple[Any, ...]:
-        return self._write(*values, *[None] * (self.n_states + 1))
+        return self.write(*values, *[None] * (self.n_states + 1))
 
-    def _write(self, *given: Any) -> tuple[Any, ...]:
+    def write(self, *given: Any) -> tuple[Any, ...]:
+        """Compute from the inputs; the arrays after them, or None for new ones, take the results.
+        """
         n = self.n_states + 1
         values, places = given[:-n], given[-n:]
         scalars, tables, y, ids = self.parts(values)
@@ -71,12 +74,6 @@ class RowStep(Op):
     def step(self, scalars: Any, tables: Any, y: Any, ids: Any) -> None:
         """Change the states and w in place."""
         raise NotImplementedError(f"{type(self).__name__} defines no step")
-
-    def bind_into(self, node: Apply) -> Callable[..., Any]:
-        return self._write
-
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        return (self.n_scalars + output,)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return list(self.parts(shapes)[1])

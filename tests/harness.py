@@ -90,13 +90,15 @@ def check_writing(outputs: list[Any], values: dict[Variable, Any]) -> None:
     nodes = toposort(outputs)
     variables = [x for node in nodes for x in (*node.inputs, *node.outputs)]
     found = dict(zip(variables, evaluate(variables, values), strict=True))
+    bind = Binder(planning=features.planning())
     for node in nodes:
-        compute = None if node.op.destroy_map else node.op.bind_into(node)
+        planning = bind.planning_of(node)
+        compute = None if node.op.destroy_map else planning.into(node)
         if compute is None:
             continue
         wants = [found[out] for out in node.outputs]
         for j, want in enumerate(wants):
-            places = node.op.overwritable(node, j)
+            places = planning.overwritable(node, j)
             fitting = [i for i in places if found[node.inputs[i]].shape == want.shape]
             for i in (None, *fitting):
                 # Copies, so that nothing is overwritten that is needed here.

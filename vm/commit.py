@@ -20,7 +20,7 @@ from symcomp.ops.control import IfElse
 from symcomp.ops.regions import ALWAYS, Placement
 from symcomp.rewrite.shapes import Shapes
 from symcomp.vm.failure import explain
-from symcomp.vm.guard import Binder, is_users
+from symcomp.vm.guard import Binder
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.order import alias_roots
 from symcomp.vm.planning import UNPLANNED
@@ -112,13 +112,14 @@ class _Search:
         """
         node: Any = new.owner
         op = node.op
-        if is_users(op) or op.view_map or op.destroy_map or self._regions[node] != ALWAYS:
+        if op.view_map or op.destroy_map or self._regions[node] != ALWAYS:
             return False
         if old in self._results or any(out in self._read for out in node.outputs):
             return False
-        if self._bind.into(node) is None or self._bind.planning_of(node).checking(node) is None:
+        planning = self._bind.planning_of(node)
+        if planning.into(node) is None or planning.checking(node) is None:
             return False
-        places = op.overwritable(node, node.outputs.index(new))
+        places = planning.overwritable(node, node.outputs.index(new))
         for i, x in enumerate(node.inputs):
             if old in alias_roots(x) and not (x is old and i in places):
                 return False

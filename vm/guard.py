@@ -53,7 +53,7 @@ class Binder:
     runs : callable, optional
         Of a node whose op contains graphs: what runs each of them. Else ``perform`` does.
     planning : mapping of type to Planning
-        What is known of the nodes of ops, by their classes; users' ops are not planned.
+        Facts about the nodes of ops, by their classes; users' ops are not planned.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class Binder:
         """Return the same, called with an array for each output, too; None if values are checked,
         or the op cannot.
         """
-        return None if is_users(node.op) else node.op.bind_into(node)
+        return self.planning_of(node).into(node)
 
     def planning_of(self, node: Apply) -> Planning:
-        """Return what is known of the nodes of an op; nothing of users' ops."""
+        """Return the facts about nodes of this op; none about users' ops."""
         return UNPLANNED if is_users(node.op) else planning_of(node.op, self._planning)
 
 

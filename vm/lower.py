@@ -269,7 +269,9 @@ class _Emitter:
                 if slot not in slots:
                     slots.append(slot)
                 places.append(slots.index(slot))
-            checks.append((node, self.bind.planning_of(node).checking(node), places))
+            check = self.bind.planning_of(node).checking(node)
+            assert check is not None
+            checks.append((node, check, places))
         views = [self.slot_of[v] for v in self.tail.views(self.overwritten)]
         outputs = []
         for old in self.overwritten:

@@ -1,4 +1,4 @@
-"""Planning: what the planner of programs knows of an op class, beside the contract of the op."""
+"""Planning: facts about an op class for the planner of programs, beside the contract of the op."""
 
 from __future__ import annotations
 
@@ -18,12 +18,25 @@ def _nothing(node: Apply) -> None:
     """Have no such function."""
 
 
+def _none_of_them(node: Apply, output: int) -> Sequence[int]:
+    """Overwrite no input."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Planning:
-    """How nodes of an op class take part in updates in place.
+    """How nodes of an op class take part in the plan of memory and in updates in place.
 
     Attributes
     ----------
+    into : callable (node) -> callable or None
+        Returns a function like that of ``bind`` that also takes an array for each output to write
+        into. Such an array has the dtype and the shape of the output and overlaps with no input,
+        except that it may be an input named by ``overwritable``; None stands for an output without
+        an array. The function returns its results: the given arrays, or new ones if those do not
+        fit.
+    overwritable : callable (node, output) -> sequence of int
+        Returns the positions of inputs whose arrays that function may overwrite with this output.
     equal_lengths : callable (node, shapes) -> sequence of (length, length), or None
         Returns pairs of lengths, of the ``shapes`` of the inputs, that must be equal for
         ``perform`` to succeed: if they are, only a shortage of memory makes it fail. None if the
@@ -33,6 +46,8 @@ class Planning:
         computing. Only needed where ``equal_lengths`` is not known.
     """
 
+    into: Callable[[Apply], Callable[..., Any] | None] = _nothing
+    overwritable: Callable[[Apply, int], Sequence[int]] = _none_of_them
     equal_lengths: Callable[[Apply, Sequence[Any]], Sequence[tuple[Any, Any]] | None] = _unknown
     check: Callable[[Apply], Callable[..., Any] | None] = _nothing
 
@@ -63,7 +78,7 @@ def _comparing(
 
 #: By the class of the op; subclasses are planned as their base class.
 Plannings = Mapping[type[Op], Planning]
-#: Of ops that are in no table: nothing proves that they succeed.
+#: Of ops that are in no table: each result gets a new array, and nothing proves it to succeed.
 UNPLANNED = Planning()
 
 

@@ -111,21 +111,6 @@ class Op:
         """
         raise NotImplementedError(f"{type(self).__name__} defines no bind_bodies")
 
-    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        """Return a function like that of ``bind`` that also takes an array for each output to write
-        into; None if the op has none.
-
-        Such an array has the dtype and the shape of the output and overlaps with no input, except
-        that it may be an input named by ``overwritable``; None stands for an output without an
-        array. The function returns its results: the given arrays, or new ones if those do not fit.
-        """
-        return None
-
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        """Return the positions of inputs whose arrays ``bind_into`` may overwrite with this output.
-        """
-        return ()
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shape of each output, a tuple of int or integer scalar variables, from the
         shapes of the inputs.

@@ -156,9 +156,6 @@ class ScaledDot(_BlasOp):
         z = np.empty((x.shape[0], y.shape[1]), x.dtype) if z is None else z
         return blas.gemm(z, alpha, x, y, 0)
 
-    def bind_into(self, node: Apply) -> Callable[..., Any]:
-        return self.perform
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(_shape(shapes[1], self.trans_a)[0], _shape(shapes[2], self.trans_b)[1])]
 
@@ -190,12 +187,6 @@ class _Updating(_BlasOp):
 
     def perform(self, *args: Any) -> Any:
         return self.compute(args[0] if self.inplace else None, *args)
-
-    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        return None if self.inplace else lambda *args: self.compute(args[-1], *args[:-1])
-
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        return (0,)
 
     @property
     def destroy_map(self) -> Any:  # type: ignore[override]

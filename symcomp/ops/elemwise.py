@@ -221,57 +221,27 @@ class Elemwise(Op):
         if self.inplace:
             return self.perform
         function, dtype = self.scalar.function, node.outputs[0].type.numpy_dtype
-        fixed = self._fixed(node)
+        fixed = self.fixed_axes(node)
 
         def compute(*values: Any) -> Any:
             z = function(*values)
             for position, axes in fixed:
                 if values[position].shape != z.shape:
-                    self._refuse_stretching(position, axes, values, z.shape)
+                    self.refuse_stretching(position, axes, values, z.shape)
             return z if type(z) is np.ndarray and z.dtype == dtype else np.asarray(z, dtype)
 
         return compute
 
-    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        """Return the ufunc itself if every axis that may be stretched is known."""
-        kinds = [x.type.numpy_dtype for x in node.inputs]
-        writer = self.scalar.writer(kinds, node.outputs[0].type.numpy_dtype)
-        fixed = self._fixed(node)
-        if self.inplace or writer is None or not fixed:
-            return None if self.inplace else writer
-
-        def compute(*values: Any) -> Any:
-            try:
-                z = writer(*values)
-            except ValueError:  # the array may have been too small for the broadcast result
-                shape = np.broadcast_shapes(*[v.shape for v in values])
-                for position, axes in fixed:
-                    self._refuse_stretching(position, axes, values[:-1], shape)
-                raise
-            for position, axes in fixed:
-                if values[position].shape != z.shape:
-                    self._refuse_stretching(position, axes, values[:-1], z.shape)
-            return z
-
-        return compute
-
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        (z,) = node.outputs
-        return [
-            i
-            for i, x in enumerate(node.inputs[: self.scalar.arity or 2])
-            if x.dtype == z.dtype and x.type.broadcastable == z.type.broadcastable
-        ]
-
     @staticmethod
-    def _fixed(node: Apply) -> list[tuple[int, tuple[int, ...]]]:
+    def fixed_axes(node: Apply) -> list[tuple[int, tuple[int, ...]]]:
         """Return the inputs that could be stretched against their types, and the axes."""
         unknown = [tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs]
         return [(i, axes) for i, axes in enumerate(unknown) if axes and len(unknown) > 1]
 
-    def _refuse_stretching(
+    def refuse_stretching(
         self, position: int, axes: tuple[int, ...], values: Any, shape: tuple[int, ...]
     ) -> None:
+        """Raise if an input is stretched to ``shape`` along one of these axes."""
         lengths = values[position].shape
         for axis in axes:
             if lengths[axis] != shape[axis]:

@@ -87,11 +87,11 @@ class Fused(Op):
         return evaluator(values, shape)
 
     def bind(self, node: Apply) -> Any:
-        """Return ``perform``, checking that no axis is stretched whose static length is not 1."""
-        return self.bind_into(node)
+        """Return ``perform``, checking that no axis is stretched whose static length is not 1.
 
-    def bind_into(self, node: Apply) -> Any:
-        evaluator = self._evaluator(node)
+        The function also takes an array for each output, or None, to write it into.
+        """
+        evaluator = self.evaluator(node)
         count = len(node.inputs)
 
         def compute(*values_and_targets: Any) -> Any:
@@ -103,10 +103,8 @@ class Fused(Op):
 
         return compute
 
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        return self._evaluator(node).overwritable(output)
-
-    def _evaluator(self, node: Apply) -> Evaluator:
+    def evaluator(self, node: Apply) -> Evaluator:
+        """Return what computes the node with NumPy."""
         return _evaluator(self.formula, tuple(x.type.broadcastable for x in node.inputs))
 
     def _refuse(self, values: Sequence[Any], arguments: Sequence[Any]) -> NoReturn:
