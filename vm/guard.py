@@ -14,7 +14,7 @@ from symcomp.errors import SymcompError
 from symcomp.ops.python_op import PythonOp
 from symcomp.vm.inspection import Inspector, Work
 from symcomp.vm.op_planning import OP_PLANNING
-from symcomp.vm.planning import UNPLANNED, Planning, Plannings, planning_of
+from symcomp.vm.planning import UNPLANNED, Planning, Plannings, entry_of
 from symcomp.vm.program import Instruction
 from symcomp.vm.replay import Replayed, as_before, first_bad, step_text
 
@@ -37,9 +37,6 @@ def is_users(op: Any) -> bool:
     )
 
 
-Run = Callable[[Sequence[Any]], list[Any]]
-
-
 class Binder:
     """Gives what computes a node, that of users' ops with its values checked; and its planning.
 
@@ -50,8 +47,8 @@ class Binder:
     nan_guard : {"off", "user_ops", "all"}
         Unless it is off, a NaN that a user's op makes out of numbers is an error. (Those of all
         ops are found by an inspector.)
-    runs : callable, optional
-        Of a node whose op contains graphs: what runs each of them. Else ``perform`` does.
+    bodies : callable (node) -> callable or None, optional
+        Returns the function that computes a node whose op contains graphs that are compiled.
     planning : mapping of type to Planning
         Facts about the nodes of ops, by their classes; users' ops are not planned.
     """
@@ -59,19 +56,16 @@ class Binder:
     def __init__(
         self,
         nan_guard: str = "off",
-        runs: Callable[[Apply], Sequence[Run]] | None = None,
+        bodies: Callable[[Apply], Callable[..., Any] | None] | None = None,
         planning: Plannings = OP_PLANNING,
     ) -> None:
         self._watch = nan_guard != "off"
-        self._runs, self._planning = runs, planning
+        self._bodies, self._planning = bodies, planning
 
     def __call__(self, node: Apply) -> Callable[..., Any]:
         """From the values of the inputs to the value or values of the outputs."""
-        compute: Callable[..., Any]
-        if self._runs is not None and node.op.runs_bodies:
-            compute = node.op.bind_bodies(node, self._runs(node))
-        else:
-            compute = node.op.bind(node)
+        nested = None if self._bodies is None else self._bodies(node)
+        compute: Callable[..., Any] = node.op.bind(node) if nested is None else nested
         if not is_users(node.op):
             return compute
 
@@ -93,7 +87,8 @@ class Binder:
 
     def planning_of(self, node: Apply) -> Planning:
         """Return the facts about nodes of this op; none about users' ops."""
-        return UNPLANNED if is_users(node.op) else planning_of(node.op, self._planning)
+        found = None if is_users(node.op) else entry_of(node.op, self._planning)
+        return UNPLANNED if found is None else found
 
 
 class NaNInspector(Inspector):

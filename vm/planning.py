@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from symcomp.core.node import Apply
 from symcomp.core.op import Op
+
+Entry = TypeVar("Entry")
 
 
 def _unknown(node: Apply, shapes: Sequence[Any]) -> None:
@@ -82,6 +84,7 @@ Plannings = Mapping[type[Op], Planning]
 UNPLANNED = Planning()
 
 
-def planning_of(op: Op, plannings: Plannings) -> Planning:
-    """Return the planning of an op, by its class or the nearest base class in the table."""
-    return next((plannings[kind] for kind in type(op).__mro__ if kind in plannings), UNPLANNED)
+
+def entry_of(op: Op, table: Mapping[type[Op], Entry]) -> Entry | None:
+    """Return the entry of the op's class, or of its nearest base class in the table."""
+    return next((table[kind] for kind in type(op).__mro__ if kind in table), None)

@@ -14,6 +14,7 @@ from symcomp.cvm.prepare import CPU
 from symcomp.lazy import lazy_module
 from symcomp.rewrite.phases import PHASES, Phase
 from symcomp.scan.lowering import LOOPS
+from symcomp.vm.bodies import OP_BODIES, BodiesOf
 from symcomp.vm.features import (
     Feature,
     Lowering,
@@ -34,7 +35,7 @@ def lowered_graph(step: Instruction) -> Lowered | None:
     return None if body is None else machine.graph(step, body)
 
 
-GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph})
+GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph}, bodies=OP_BODIES)
 
 devices = lazy_module("symcomp.gpu.rules")
 
@@ -101,8 +102,13 @@ def lowerings(target: str) -> dict[type, Lowering]:
 
 
 def planning() -> Plannings:
-    """Return what the planner of programs knows of ops, by the class of the op."""
+    """Return the facts for the planner of programs, by the class of the op."""
     return {op: how for feature in features() for op, how in feature.planning.items()}
+
+
+def bodies() -> BodiesOf:
+    """Return how graphs in ops are compiled and run, by the class of the op."""
+    return {op: how for feature in features() for op, how in feature.bodies.items()}
 
 
 def kernels() -> Mapping[type, Callable[[Any], Any]]:

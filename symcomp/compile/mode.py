@@ -134,7 +134,7 @@ class Mode:
         """Return how a function of this mode, and all graphs in its ops, are compiled."""
         return Policy(
             self.native, features.lowerings("cpu"), features.kernels(), features.planning(),
-            self._rewrite, nan_guard, inspector,
+            features.bodies(), self._rewrite, nan_guard, inspector,
         )  # fmt: skip
 
     def rewrite(self, graph: FunctionGraph) -> Trace:

@@ -32,14 +32,6 @@ class Op:
         If true, computing the op has side effects (it prints): it is never folded or run early.
     takes_apart : bool
         If true, outputs are parts of an input: outputs of integers have gradients, too.
-    runs_bodies : bool
-        If true, the op runs the graphs that it contains (``bind_bodies``).
-    copies_results_of_bodies : bool
-        If true, results of these graphs are copied, and may share memory with their inputs.
-    rewrites_of_bodies : callable or None
-        Tags of a rewrite -> whether it applies to these graphs; None: as in the function.
-    inspector_of_bodies : Inspector or None
-        Inspects the values of these graphs, in functions of all modes.
     """
 
     multiple_outputs: ClassVar[bool] = False
@@ -48,10 +40,6 @@ class Op:
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
     takes_apart: ClassVar[bool] = False
-    runs_bodies: ClassVar[bool] = False
-    copies_results_of_bodies: ClassVar[bool] = False
-    rewrites_of_bodies: Callable[[frozenset[str]], bool] | None = None
-    inspector_of_bodies: Any = None
 
     def __post_init__(self) -> None:
         """Check the parameters of symcomp's own ops by their annotations, when an op is made or
@@ -100,16 +88,6 @@ class Op:
         node's types.
         """
         return self.perform
-
-    def bind_bodies(
-        self, node: Apply, runs: Sequence[Callable[[Sequence[Any]], list[Any]]]
-    ) -> Callable[..., Any]:
-        """Return the function that computes ``node``, for an op that runs the graphs that it
-        contains.
-
-        ``runs`` compute the outputs of ``inner_graphs`` from values of their inputs.
-        """
-        raise NotImplementedError(f"{type(self).__name__} defines no bind_bodies")
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shape of each output, a tuple of int or integer scalar variables, from the
