@@ -6,7 +6,7 @@ policy, and the kernels of all programs are compiled together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -65,12 +65,15 @@ class Executable:
         self.graph, self.policy = graph, policy
         self._codes, self._inner, self._keep = codes, inner, keep
         self._is_counted = False
-        self.bodies = {
-            node: [self._body(node.op, how, *ends) for ends in node.op.inner_graphs()]
-            for node in graph.toposort()
-            if (how := policy.bodies_of(node.op)) is not None
-        }
-        bind = Binder(policy.nan_guard, self._bound, policy.planning)
+        self.bodies: dict[Apply, list[Executable]] = {}
+        computes = {}
+        for node in graph.toposort():
+            how = policy.bodies_of(node.op)
+            if how is not None:
+                bodies = [self._body(node.op, how, *ends) for ends in node.op.inner_graphs()]
+                self.bodies[node] = bodies
+                computes[node] = how.bind(node, [body.run for body in bodies])
+        bind = Binder(policy.nan_guard, computes, policy.planning)
         self.program: Program = lower(graph, bind=bind, **options)
         for step in self.program.instructions:
             if step.node in self.bodies:
@@ -85,11 +88,6 @@ class Executable:
             policy.rewrite_body(graph, how.rewrites(op))
             borrowed = range(len(outputs)) if how.copies_results else ()
             return Executable(graph, policy, self._codes, inner=True, borrowed=borrowed)
-
-    def _bound(self, node: Apply) -> Callable[..., Any] | None:
-        """Return the function that computes a node whose op contains graphs; None for others."""
-        how = self.policy.bodies_of(node.op)
-        return None if how is None else how.bind(node, [body.run for body in self.bodies[node]])
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Run the program by itself: from the values of the inputs to those of the outputs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,8 @@ class Binder:
     nan_guard : {"off", "user_ops", "all"}
         Unless it is off, a NaN that a user's op makes out of numbers is an error. (Those of all
         ops are found by an inspector.)
-    bodies : callable (node) -> callable or None, optional
-        Returns the function that computes a node whose op contains graphs that are compiled.
+    nested : mapping of Apply to callable, optional
+        The functions that compute nodes whose ops contain graphs that are compiled.
     planning : mapping of type to Planning
         Facts about the nodes of ops, by their classes; users' ops are not planned.
     """
@@ -56,16 +56,15 @@ class Binder:
     def __init__(
         self,
         nan_guard: str = "off",
-        bodies: Callable[[Apply], Callable[..., Any] | None] | None = None,
+        nested: Mapping[Apply, Callable[..., Any]] | None = None,
         planning: Plannings = OP_PLANNING,
     ) -> None:
         self._watch = nan_guard != "off"
-        self._bodies, self._planning = bodies, planning
+        self._nested, self._planning = nested or {}, planning
 
     def __call__(self, node: Apply) -> Callable[..., Any]:
         """From the values of the inputs to the value or values of the outputs."""
-        nested = None if self._bodies is None else self._bodies(node)
-        compute: Callable[..., Any] = node.op.bind(node) if nested is None else nested
+        compute = self._nested.get(node) or node.op.bind(node)
         if not is_users(node.op):
             return compute
 
