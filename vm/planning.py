@@ -87,4 +87,7 @@ UNPLANNED = Planning()
 
 def entry_of(op: Op, table: Mapping[type[Op], Entry]) -> Entry | None:
     """Return the entry of the op's class, or of its nearest base class in the table."""
-    return next((table[kind] for kind in type(op).__mro__ if kind in table), None)
+    for kind in type(op).__mro__:
+        if kind in table:
+            return table[kind]
+    return None
