@@ -1,10 +1,9 @@
 """The contract of an op: its inputs and outputs, how it is computed and how it is differentiated.
 
 An op is a frozen dataclass: its fields are its parameters, and equal parameters make equal ops.
-That is how
-merging works. Sections of an op class, in this order: docstring (formula, shapes), fields,
-``output_types``,
-``perform``, ``infer_shape``, ``pullback``, ``pushforward``, aliasing.
+That is how merging works. Sections of an op class, in this order: docstring (formula, shapes),
+fields, ``output_types``, ``perform``, ``infer_shape``, ``pullback``, ``pushforward``, aliasing.
+What the compiler needs beyond the contract are tables by op class in its features.
 """
 
 from __future__ import annotations
@@ -84,8 +83,8 @@ class Op:
         raise NotImplementedError(f"{type(self).__name__} defines no perform")
 
     def bind(self, node: Apply) -> Callable[..., Any]:
-        """Return the function that computes ``node``: ``perform``, or a version specialized for the
-        node's types.
+        """Return the function that computes ``node``: ``perform``, or a version that knows the node's
+        types, and checks that values keep what these promise.
         """
         return self.perform
 
