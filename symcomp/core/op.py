@@ -83,8 +83,8 @@ class Op:
         raise NotImplementedError(f"{type(self).__name__} defines no perform")
 
     def bind(self, node: Apply) -> Callable[..., Any]:
-        """Return the function that computes ``node``: ``perform``, or a version that knows the node's
-        types, and checks that values keep what these promise.
+        """Return the function that computes ``node``: ``perform``, or one that knows the types of
+        its variables, and checks that values keep what these promise.
         """
         return self.perform
 
