@@ -6,7 +6,7 @@ policy, and the kernels of all programs are compiled together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,10 +14,12 @@ from symcomp.codegen.compiler.early import Code
 from symcomp.config import config
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply
+from symcomp.core.op import Op
 from symcomp.core.spans import span
 from symcomp.cvm.kernels import PrintedKernels, load_printed, printed_kernels, threads_to_use
 from symcomp.cvm.machine import NativeMachine
 from symcomp.cvm.prepare import computed_natively, lowered_instructions
+from symcomp.vm.bodies import Bodies
 from symcomp.vm.guard import Binder
 from symcomp.vm.inspection import InspectedMachine, Machine, inspected
 from symcomp.vm.lower import lower
@@ -63,27 +65,29 @@ class Executable:
         self.graph, self.policy = graph, policy
         self._codes, self._inner, self._keep = codes, inner, keep
         self._is_counted = False
-        self.bodies = {
-            node: [self._body(node, *ends) for ends in node.op.inner_graphs()]
-            for node in graph.toposort()
-            if node.op.runs_bodies
-        }
-        bind = Binder(policy.nan_guard, self._runs)
+        self.bodies: dict[Apply, list[Executable]] = {}
+        computes = {}
+        for node in graph.toposort():
+            how = policy.bodies_of(node.op)
+            if how is not None:
+                bodies = [self._body(node.op, how, *ends) for ends in node.op.inner_graphs()]
+                self.bodies[node] = bodies
+                computes[node] = how.bind(node, [body.run for body in bodies])
+        bind = Binder(policy.nan_guard, computes, policy.planning)
         self.program: Program = lower(graph, bind=bind, **options)
         for step in self.program.instructions:
             if step.node in self.bodies:
                 step.bodies = tuple(self.bodies[step.node])
 
-    def _body(self, node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> Executable:
+    def _body(
+        self, op: Op, how: Bodies, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Executable:
         with span("graph in an op"):
             graph = FunctionGraph(inputs, outputs)
-            policy = self.policy.within(node.op)
-            policy.rewrite_body(node.op, graph)
-            borrowed = range(len(outputs)) if node.op.copies_results_of_bodies else ()
+            policy = self.policy.within(how.inspector(op))
+            policy.rewrite_body(graph, how.rewrites(op))
+            borrowed = range(len(outputs)) if how.copies_results else ()
             return Executable(graph, policy, self._codes, inner=True, borrowed=borrowed)
-
-    def _runs(self, node: Apply) -> list[Callable[[Sequence[Any]], list[Any]]]:
-        return [body.run for body in self.bodies[node]]
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Run the program by itself: from the values of the inputs to those of the outputs."""

@@ -58,10 +58,11 @@ from symcomp.ops.sorting.topk import ArgTopK
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.pooling import MODES as POOL_MODES
 from symcomp.ops.windows.pooling import MaxPool, SumPool, SumPoolInputs, ToPositions
-from symcomp.vm import destinations
 from symcomp.vm.features import Feature, Lowering, Lowerings
+from symcomp.vm.op_planning import OP_PLANNING
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction, Program
+from symcomp.vm.reserve import Reserve
 
 # Of what the machine compares lengths with.
 LARGEST_INT = 2**31 - 1
@@ -497,7 +498,7 @@ _LOWERINGS: dict[type, Lowering] = {
     MaskFits: _mask_fits,
     Nonzero: _nonzero,
     PlusScalar: _plus_scalar,
-    destinations.Reserve: _reserve,
+    Reserve: _reserve,
     Reshape: _reshape,
     SameLengths: _same_lengths,
     ScaledDot: _scaled_dot,
@@ -520,4 +521,5 @@ CPU = Feature(
     "cpu",
     lowerings={(op, "cpu"): how for op, how in _LOWERINGS.items()},
     kernels=FORMULAS,
+    planning=OP_PLANNING,
 )

@@ -238,7 +238,7 @@ def _is_number(node: Apply) -> bool:
         and all(z.ndim <= 1 for z in node.outputs)
         and all(x.ndim <= 1 or isinstance(node.op, Shape | ShapeI) for x in node.inputs)
         and not node.op.has_effects
-        and not node.op.runs_bodies
+        and not node.op.inner_graphs()
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from symcomp.core.node import Apply
 from symcomp.core.tensor import TensorType
 from symcomp.cvm import machine
 from symcomp.cvm.machine import Lowered
@@ -11,7 +13,10 @@ from symcomp.rewrite.phases import CANONICALIZE, FULL, Phase
 from symcomp.rewrite.rule import RuleSet
 from symcomp.scan.op import Scan
 from symcomp.scan.rules import SCAN_RULES
+from symcomp.scan.run import by_fast_run
+from symcomp.vm.bodies import Bodies, Run
 from symcomp.vm.features import Feature
+from symcomp.vm.inspection import Inspector, Selects
 from symcomp.vm.program import Instruction
 
 
@@ -32,6 +37,21 @@ def lowered_scan(step: Instruction) -> Lowered | None:
     )  # fmt: skip
 
 
+def _bound_loop(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
+    op: Any = node.op
+    return lambda n, *rest: op.run_steps(runs[0], n, rest)
+
+
+def _chosen_rewrites(op: Scan) -> Selects | None:
+    """Return what selects the rewrites that the user chose for the body, if any."""
+    return None if op.selects is by_fast_run else op.selects
+
+
+def _chosen_inspector(op: Scan) -> Inspector | None:
+    """Return the inspector of the mode that the user chose for the body."""
+    return getattr(getattr(op.selects, "__self__", None), "inspector", None)
+
+
 _RULES = RuleSet(SCAN_RULES, ["scan", *FULL])
 LOOPS = Feature(
     "loops",
@@ -42,4 +62,5 @@ LOOPS = Feature(
         ),
     ),
     lowerings={(Scan, "cpu"): lowered_scan},
+    bodies={Scan: Bodies(_bound_loop, True, _chosen_rewrites, _chosen_inspector)},
 )

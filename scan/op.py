@@ -26,7 +26,6 @@ from symcomp.scan.lengths import actual_lengths, carried_lengths, row_lengths
 from symcomp.scan.reverse import pulled
 from symcomp.scan.run import FIRST_ROWS, LoopArrays, Rows, StepFunction, by_fast_run, copy_of
 from symcomp.scan.undefined import undefined_over_steps
-from symcomp.vm.inspection import Inspector
 from symcomp.vm.policy import Policy
 
 
@@ -62,8 +61,6 @@ class Scan(Op):
     name: str = field(default="scan", compare=False)
 
     multiple_outputs = True
-    runs_bodies = True
-    copies_results_of_bodies = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,16 +92,6 @@ class Scan(Op):
         return types + [TensorType("int64", ())] * layout.until
 
     @property
-    def rewrites_of_bodies(self) -> Callable[[frozenset[str]], bool] | None:  # type: ignore[override]
-        """Selects the rewrites that the user chose for the body; None: those of the function."""
-        return None if self.selects is by_fast_run else self.selects
-
-    @property
-    def inspector_of_bodies(self) -> Inspector | None:
-        """The inspector of the mode that the user chose for the body."""
-        return getattr(getattr(self.selects, "__self__", None), "inspector", None)
-
-    @property
     def inputs(self) -> list[Variable]:
         """The input variables of the body, in the order of ``Layout.step``."""
         return list(self.body.inputs)
@@ -130,13 +117,8 @@ class Scan(Op):
         """
         return StepFunction(self.body, self.selects)
 
-    def bind_bodies(
-        self, node: Apply, runs: Sequence[Callable[[Sequence[Any]], list[Any]]]
-    ) -> Callable[..., Any]:
-        return lambda n, *rest: self._run(runs[0], n, rest)
-
     def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
-        return self._run(self._step, n, rest)
+        return self.run_steps(self._step, n, rest)
 
     @cached_property
     def _step(self) -> Callable[[Sequence[Any]], list[Any]]:
@@ -147,9 +129,10 @@ class Scan(Op):
         borrowed = range(len(graph.outputs))
         return compile_graph(graph, Policy(native=False), borrowed=borrowed).run
 
-    def _run(
+    def run_steps(
         self, step: Callable[[Sequence[Any]], list[Any]], n: Any, rest: Sequence[Any]
     ) -> tuple[Any, ...]:
+        """Return the outputs, given the function that runs a step and the values of the inputs."""
         layout = self.layout
         most = int(n)
         _, traced, carried, sequences, captured = layout.arguments([n, *rest])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -107,7 +107,6 @@ class LastRows(Op):
     more: Annotated[int, Between(-(2**63), 2**63 - 1)]
 
     no_derivative = "it is made by rewrites, of what was differentiated before"
-    gives_part: ClassVar[bool] = True
 
     def output_types(self, n: TensorVariable, y: TensorVariable) -> list[TensorType]:
         length = max(int(n.data) + self.more, 0) if isinstance(n, Constant) else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from symcomp.core.node import Apply
 from symcomp.cvm import machine
 from symcomp.cvm.kernels import threads_to_use
 from symcomp.cvm.machine import Lowered
@@ -30,11 +32,13 @@ from symcomp.sparse.patterns import (
 )
 from symcomp.sparse.products import CompressedDot, CompressedMatMul, MaskedMatMul, SampledDot
 from symcomp.sparse.reductions import SegmentReduce
+from symcomp.sparse.rows import RowStep, check_rows
 from symcomp.sparse.slicing import CropMinor, JoinMinor, PutMajor, SameNumber, TakeMajor
 from symcomp.sparse.structure import DropZeros
 from symcomp.sparse.values import maker
 from symcomp.sparse.with_dense import SameLength
 from symcomp.vm.features import Feature, Lowering
+from symcomp.vm.planning import Planning
 from symcomp.vm.program import Instruction
 
 
@@ -119,5 +123,31 @@ LOWERINGS: dict[type, Lowering] = {
     Usmm: _product("usmm"),
 }
 
+
+def _rows_into(node: Apply) -> Callable[..., Any]:
+    op: Any = node.op
+    return op.write
+
+
+def _updated_rows(node: Apply, output: int) -> Sequence[int]:
+    op: Any = node.op
+    return (op.n_scalars + output,)
+
+
+def _row_check(node: Apply) -> Callable[..., None]:
+    """Return the function that checks the shapes and the positions of the rows."""
+    op: Any = node.op
+
+    def check(*values: Any) -> None:
+        _, tables, y, ids = op.parts(values)
+        check_rows(tables, y, ids)
+
+    return check
+
+
 #: Sparse matrices, for compiled functions.
-SPARSE = Feature("sparse", lowerings={(op, "cpu"): how for op, how in LOWERINGS.items()})
+SPARSE = Feature(
+    "sparse",
+    lowerings={(op, "cpu"): how for op, how in LOWERINGS.items()},
+    planning={RowStep: Planning(_rows_into, _updated_rows, check=_row_check)},
+)

@@ -6,7 +6,7 @@ allocated. Rows are processed in blocks, so that intermediate values stay in the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from symcomp.sparse.patterns import check_index_vectors
 BLOCK = 1 << 19
 
 
-class _RowStep(Op):
+class RowStep(Op):
     """(state' .., w') from scalars, states of the shape of w, w, the rows y of a gradient, and ids.
 
     Attributes
@@ -36,12 +36,13 @@ class _RowStep(Op):
     multiple_outputs = True
     no_derivative = "it is a step of training; written by its formula, it can be differentiated"
 
-    def _parts(self, inputs: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+    def parts(self, inputs: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+        """Return the scalars, the states with w, y and ids."""
         k, m = self.n_scalars, self.n_states
         return inputs[:k], inputs[k : k + m + 1], inputs[-2], inputs[-1]
 
     def output_types(self, *inputs: Any) -> list[Type]:
-        scalars, tables, y, ids = self._parts(inputs)
+        scalars, tables, y, ids = self.parts(inputs)
         check_index_vectors("rows", ids)
         w = tables[-1]
         fits = all(c.ndim == 0 and c.dtype == w.dtype for c in scalars) and all(
@@ -52,12 +53,14 @@ class _RowStep(Op):
         return [x.type for x in tables]
 
     def perform(self, *values: Any) -> tuple[Any, ...]:
-        return self._write(*values, *[None] * (self.n_states + 1))
+        return self.write(*values, *[None] * (self.n_states + 1))
 
-    def _write(self, *given: Any) -> tuple[Any, ...]:
+    def write(self, *given: Any) -> tuple[Any, ...]:
+        """Compute from the inputs; the arrays after them, or None for new ones, take the results.
+        """
         n = self.n_states + 1
         values, places = given[:-n], given[-n:]
-        scalars, tables, y, ids = self._parts(values)
+        scalars, tables, y, ids = self.parts(values)
         check_rows(tables, y, ids)
         results = []
         for x, z in zip(tables, places, strict=True):
@@ -72,21 +75,8 @@ class _RowStep(Op):
         """Change the states and w in place."""
         raise NotImplementedError(f"{type(self).__name__} defines no step")
 
-    def bind_into(self, node: Apply) -> Callable[..., Any]:
-        return self._write
-
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        return (self.n_scalars + output,)
-
-    def bind_check(self, node: Apply) -> Callable[..., Any]:
-        def check(*values: Any) -> None:
-            _, tables, y, ids = self._parts(values)
-            check_rows(tables, y, ids)
-
-        return check
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return list(self._parts(shapes)[1])
+        return list(self.parts(shapes)[1])
 
 
 def check_rows(tables: Sequence[Any], y: Any, ids: Any) -> None:
@@ -110,7 +100,7 @@ def blocks_of(*tables: Any) -> Any:
 
 
 @record
-class MomentumRows(_RowStep):
+class MomentumRows(RowStep):
     """v' = c v, with y_k added to row ids_k; w' = w - rate v'.   Inputs: c, rate, v, w, y, ids"""
 
     n_scalars = 2
@@ -125,7 +115,7 @@ class MomentumRows(_RowStep):
 
 
 @record
-class AdamRows(_RowStep):
+class AdamRows(RowStep):
     """m' = b1 m, v' = b2 v, with (1 - b1) y_k and (1 - b2) y_k^2 added to row ids_k;
     w' = w - rate m' / (sqrt(v') + eps).   Inputs: b1, b2, rate, eps, m, v, w, y, ids
     """

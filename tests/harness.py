@@ -10,6 +10,7 @@ import numpy as np
 
 import symcomp.tensor  # noqa: F401  (installs the operators of variables)
 from symcomp.autodiff.check import check_derivatives
+from symcomp.compile import features
 from symcomp.compile.saving.graphs import GraphReader, GraphWriter
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.evaluate import evaluate
@@ -18,6 +19,7 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.linalg.products import Dot
+from symcomp.vm.guard import Binder
 
 ALL_DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -88,13 +90,15 @@ def check_writing(outputs: list[Any], values: dict[Variable, Any]) -> None:
     nodes = toposort(outputs)
     variables = [x for node in nodes for x in (*node.inputs, *node.outputs)]
     found = dict(zip(variables, evaluate(variables, values), strict=True))
+    bind = Binder(planning=features.planning())
     for node in nodes:
-        compute = None if node.op.destroy_map else node.op.bind_into(node)
+        planning = bind.planning_of(node)
+        compute = None if node.op.destroy_map else planning.into(node)
         if compute is None:
             continue
         wants = [found[out] for out in node.outputs]
         for j, want in enumerate(wants):
-            places = node.op.overwritable(node, j)
+            places = planning.overwritable(node, j)
             fitting = [i for i in places if found[node.inputs[i]].shape == want.shape]
             for i in (None, *fitting):
                 # Copies, so that nothing is overwritten that is needed here.
@@ -124,11 +128,13 @@ def check_lengths(outputs: list[Any], values: dict[Variable, Any]) -> None:
     nodes = toposort(outputs)
     variables = [x for node in nodes for x in (*node.inputs, *node.outputs)]
     found = dict(zip(variables, evaluate(variables, values), strict=True))
+    bind = Binder(planning=features.planning())
     for node in nodes:
         inputs = [found[x] for x in node.inputs]
-        pairs = node.op.equal_lengths(node, [getattr(v, "shape", None) for v in inputs])
+        planning = bind.planning_of(node)
+        pairs = planning.equal_lengths(node, [getattr(v, "shape", None) for v in inputs])
         assert all(m == n for m, n in pairs or ()), f"{node} needs no equal lengths {pairs}"
-        check = node.op.bind_check(node)
+        check = planning.checking(node)
         if check is not None:
             before = [np.array(v, copy=True) for v in inputs]
             check(*inputs)

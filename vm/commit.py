@@ -20,9 +20,10 @@ from symcomp.ops.control.conditions import IfElse
 from symcomp.ops.control.regions import ALWAYS, Placement
 from symcomp.rewrite.shapes import Shapes
 from symcomp.vm.failure import explain
-from symcomp.vm.guard import Binder, is_users
+from symcomp.vm.guard import Binder
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.order import alias_roots
+from symcomp.vm.planning import UNPLANNED
 from symcomp.vm.program import Instruction
 
 
@@ -111,13 +112,14 @@ class _Search:
         """
         node: Any = new.owner
         op = node.op
-        if is_users(op) or op.view_map or op.destroy_map or self._regions[node] != ALWAYS:
+        if op.view_map or op.destroy_map or self._regions[node] != ALWAYS:
             return False
         if old in self._results or any(out in self._read for out in node.outputs):
             return False
-        if self._bind.into(node) is None or op.bind_check(node) is None:
+        planning = self._bind.planning_of(node)
+        if planning.into(node) is None or planning.checking(node) is None:
             return False
-        places = op.overwritable(node, node.outputs.index(new))
+        places = planning.overwritable(node, node.outputs.index(new))
         for i, x in enumerate(node.inputs):
             if old in alias_roots(x) and not (x is old and i in places):
                 return False
@@ -180,11 +182,15 @@ class Tail:
 
 
 def split(
-    order: Sequence[Apply], commits: Iterable[Commit], regions: Placement, shapes: Shapes
+    order: Sequence[Apply],
+    commits: Iterable[Commit],
+    regions: Placement,
+    shapes: Shapes,
+    bind: Binder,
 ) -> Tail:
     """Find the place of the gate, and move the commits that stand before it behind it."""
     commit_of = {commit.node: commit for commit in commits}
-    known = _Equal(shapes)
+    known = _Equal(shapes, bind)
     start = 0
     checked = []
     for position, node in enumerate(order):
@@ -205,15 +211,16 @@ def split(
 class _Equal:
     """Lengths known to be equal, as nodes that ran have checked."""
 
-    def __init__(self, shapes: Shapes) -> None:
-        self._shapes = shapes
+    def __init__(self, shapes: Shapes, bind: Binder) -> None:
+        self._shapes, self._bind = shapes, bind
         self._leader: dict[Any, Any] = {}
 
     def _pairs(self, node: Apply) -> list[tuple[Any, Any]] | None:
         """Return the lengths that ``node`` needs to be equal; None if they are not known."""
-        if is_users(node.op):
+        planning = self._bind.planning_of(node)
+        if planning is UNPLANNED:
             return None
-        found = node.op.equal_lengths(node, [self._shapes.of(x) for x in node.inputs])
+        found = planning.equal_lengths(node, [self._shapes.of(x) for x in node.inputs])
         return None if found is None else [(_key(m), _key(n)) for m, n in found]
 
     def _leader_of(self, key: Any) -> Any:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symcomp.rewrite.phases import Phase
+from symcomp.vm.bodies import BodiesOf
+from symcomp.vm.planning import Plannings
 
 #: How an instruction is lowered for a target; None where it is not, and Python computes it.
 Lowering = Callable[[Any], Any]
@@ -30,12 +32,18 @@ class Feature:
     kernels : mapping of type to callable
         For the class of an op, the formula (``ops/formulas/formula.py``) that a node of it computes
         of each element, or None: it is then a generated kernel.
+    planning : mapping of type to Planning
+        For the class of an op, facts about its nodes for the planner of programs.
+    bodies : mapping of type to Bodies
+        For the class of an op that contains graphs, how these are compiled and run.
     """
 
     name: str
     phases: tuple[tuple[str, Phase], ...] = ()
     lowerings: Mapping[tuple[type, str], Lowering] = field(default_factory=dict)
     kernels: Formulas = field(default_factory=dict)
+    planning: Plannings = field(default_factory=dict)
+    bodies: BodiesOf = field(default_factory=dict)
 
 
 #: Features of packages that are imported when they are first used, in the order of that.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,10 @@ from symcomp.core.node import Apply
 from symcomp.core.sparse_values import numbers_of
 from symcomp.core.tensor import TensorType, describe_value
 from symcomp.errors import SymcompError
+from symcomp.ops.control.python_op import PythonOp
 from symcomp.vm.inspection import Inspector, Work
+from symcomp.vm.op_planning import OP_PLANNING
+from symcomp.vm.planning import UNPLANNED, Planning, Plannings, entry_of
 from symcomp.vm.program import Instruction
 from symcomp.vm.replay import Replayed, as_before, first_bad, step_text
 
@@ -28,17 +31,14 @@ def is_users(op: Any) -> bool:
     """Tell whether the op's class is not part of symcomp, or runs a user's function."""
     module = type(op).__module__
     return (
-        op.runs_users_code
+        isinstance(op, PythonOp)
         or not module.startswith("symcomp.")
         or module.startswith("symcomp.tests.")
     )
 
 
-Run = Callable[[Sequence[Any]], list[Any]]
-
-
 class Binder:
-    """Gives what computes a node: that of users' ops with its values checked.
+    """Gives what computes a node, that of users' ops with its values checked; and its planning.
 
     Their types are checked, and they are copied where they are not the op's own memory.
 
@@ -47,23 +47,24 @@ class Binder:
     nan_guard : {"off", "user_ops", "all"}
         Unless it is off, a NaN that a user's op makes out of numbers is an error. (Those of all
         ops are found by an inspector.)
-    runs : callable, optional
-        Of a node whose op contains graphs: what runs each of them. Else ``perform`` does.
+    nested : mapping of Apply to callable, optional
+        The functions that compute nodes whose ops contain graphs that are compiled.
+    planning : mapping of type to Planning
+        Facts about the nodes of ops, by their classes; users' ops are not planned.
     """
 
     def __init__(
-        self, nan_guard: str = "off", runs: Callable[[Apply], Sequence[Run]] | None = None
+        self,
+        nan_guard: str = "off",
+        nested: Mapping[Apply, Callable[..., Any]] | None = None,
+        planning: Plannings = OP_PLANNING,
     ) -> None:
         self._watch = nan_guard != "off"
-        self._runs = runs
+        self._nested, self._planning = nested or {}, planning
 
     def __call__(self, node: Apply) -> Callable[..., Any]:
         """From the values of the inputs to the value or values of the outputs."""
-        compute: Callable[..., Any]
-        if self._runs is not None and node.op.runs_bodies:
-            compute = node.op.bind_bodies(node, self._runs(node))
-        else:
-            compute = node.op.bind(node)
+        compute = self._nested.get(node) or node.op.bind(node)
         if not is_users(node.op):
             return compute
 
@@ -81,7 +82,12 @@ class Binder:
         """Return the same, called with an array for each output, too; None if values are checked,
         or the op cannot.
         """
-        return None if is_users(node.op) else node.op.bind_into(node)
+        return self.planning_of(node).into(node)
+
+    def planning_of(self, node: Apply) -> Planning:
+        """Return the facts about nodes of this op; none about users' ops."""
+        found = None if is_users(node.op) else entry_of(node.op, self._planning)
+        return UNPLANNED if found is None else found
 
 
 class NaNInspector(Inspector):

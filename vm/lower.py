@@ -80,7 +80,9 @@ def lower(
     }
     if frugal:
         order = list(frugal_order(order, graph.outputs, after, in_place=over))
-    tail = split(order, commits, regions, shapes_of(graph)) if commits else Tail(order, -1, [])
+    tail = Tail(order, -1, [])
+    if commits:
+        tail = split(order, commits, regions, shapes_of(graph), bind)
     destinations: dict[Apply, Destination] = {}
     if collect and inplace:
         facts = shapes_of(graph)
@@ -267,7 +269,9 @@ class _Emitter:
                 if slot not in slots:
                     slots.append(slot)
                 places.append(slots.index(slot))
-            checks.append((node, node.op.bind_check(node), places))
+            check = self.bind.planning_of(node).checking(node)
+            assert check is not None
+            checks.append((node, check, places))
         views = [self.slot_of[v] for v in self.tail.views(self.overwritten)]
         outputs = []
         for old in self.overwritten:

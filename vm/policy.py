@@ -8,8 +8,11 @@ from typing import Any
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.op import Op
+from symcomp.vm.bodies import OP_BODIES, Bodies, BodiesOf
 from symcomp.vm.features import Formulas, Lowerings
 from symcomp.vm.inspection import Inspector, Selects, Several
+from symcomp.vm.op_planning import OP_PLANNING
+from symcomp.vm.planning import Plannings, entry_of
 
 Rewrite = Callable[[FunctionGraph, Selects | None], Any]
 
@@ -29,6 +32,11 @@ class Policy:
     lowerings, kernels : mapping of type to callable
         How instructions are lowered for the native machine, and the formulas of nodes that are
         generated kernels, by the classes of their ops (``Feature``).
+    planning : mapping of type to Planning
+        Facts about the nodes of ops for the planner of programs, by the classes of ops.
+    bodies : mapping of type to Bodies
+        How the graphs in ops are compiled and run, by the classes of ops; ``perform`` of other ops
+        runs the graphs in them.
     rewrite : callable (graph, selects) -> object
         Rewrites a graph within an op in place; ``selects`` chooses rewrites by their tags, None: as
         in the function.
@@ -40,20 +48,28 @@ class Policy:
     native: bool
     lowerings: Lowerings = field(default_factory=dict)
     kernels: Formulas = field(default_factory=dict)
+    planning: Plannings = field(default_factory=lambda: OP_PLANNING)
+    bodies: BodiesOf = field(default_factory=lambda: OP_BODIES)
     rewrite: Rewrite = _unchanged
     nan_guard: str = "off"
     inspector: Inspector | None = None
 
-    def within(self, op: Op) -> Policy:
-        """Return how graphs in ``op`` are compiled: an inspector of its own looks at them, too."""
-        own, around = op.inspector_of_bodies, Several([self.inspector] if self.inspector else [])
+    def bodies_of(self, op: Op) -> Bodies | None:
+        """Return how the graphs in ``op`` are compiled and run; None if it has none."""
+        return entry_of(op, self.bodies)
+
+    def within(self, own: Inspector | None) -> Policy:
+        """Return how graphs in an op are compiled: an inspector of its own looks at them, too."""
+        around = Several([self.inspector] if self.inspector else [])
         if own is None or around.holds(own):
             return self
         return replace(self, inspector=Several([around, own]))
 
-    def rewrite_body(self, op: Op, graph: FunctionGraph) -> None:
-        """Rewrite a graph of ``op`` in place, seen by the inspector."""
-        chosen, inspector = op.rewrites_of_bodies, self.inspector
+    def rewrite_body(self, graph: FunctionGraph, chosen: Selects | None) -> None:
+        """Rewrite a graph of an op in place, seen by the inspector; ``chosen`` are the rewrites
+        that the op selects.
+        """
+        inspector = self.inspector
         if inspector is None:
             self.rewrite(graph, chosen)
             return

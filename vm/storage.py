@@ -187,7 +187,8 @@ class _Planner:
         may_overwrite = inplace and any(self._home[slot] >= 0 for slot in step.frees)
         if not may_overwrite and pool is None:
             return
-        compute = self._bind.into(node)
+        planning = self._bind.planning_of(node)
+        compute = planning.into(node)
         if compute is None:
             return
         into = [-1] * len(step.outputs)
@@ -195,7 +196,7 @@ class _Planner:
             apart = self._group(step.outputs[j]) in self._apart
             barred = self._foreign if apart else frozenset()
             if may_overwrite:
-                places = node.op.overwritable(node, j)
+                places = planning.overwritable(node, j)
                 into[j] = self._dying_input(step, places, {*into, *barred})
             if into[j] < 0 and pool is not None and isinstance(output.type, TensorType):
                 into[j] = pool.take(output, barred)

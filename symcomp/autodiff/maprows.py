@@ -39,8 +39,6 @@ class MapRows(Op):
     summed: tuple[bool, ...]
 
     multiple_outputs = True
-    runs_bodies = True
-    copies_results_of_bodies = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,12 +66,11 @@ class MapRows(Op):
         ]
 
     def perform(self, n: Any, *rest: Any) -> tuple[Any, ...]:
-        return self._rows(self.body.run, int(n), rest)
+        return self.rows(self.body.run, int(n), rest)
 
-    def bind_bodies(self, node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
-        return lambda n, *rest: self._rows(runs[0], int(n), rest)
-
-    def _rows(self, run: Run, n: int, rest: Sequence[Any]) -> tuple[Any, ...]:
+    def rows(self, run: Run, n: int, rest: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the outputs, given the function that runs the body and the values of the inputs.
+        """
         shapes, captured = rest[: len(self.summed)], rest[len(self.summed) :]
         results = []
         for out, summed, shape in zip(self.body.outputs, self.summed, shapes, strict=True):

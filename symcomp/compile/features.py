@@ -14,6 +14,7 @@ from symcomp.cvm.prepare import CPU
 from symcomp.lazy import lazy_module
 from symcomp.rewrite.phases import PHASES, Phase
 from symcomp.scan.lowering import LOOPS
+from symcomp.vm.bodies import OP_BODIES, BodiesOf
 from symcomp.vm.features import (
     Feature,
     Lowering,
@@ -21,6 +22,7 @@ from symcomp.vm.features import (
     offered_features,
     with_phases,
 )
+from symcomp.vm.planning import Plannings
 from symcomp.vm.program import Instruction
 
 
@@ -33,7 +35,7 @@ def lowered_graph(step: Instruction) -> Lowered | None:
     return None if body is None else machine.graph(step, body)
 
 
-GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph})
+GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph}, bodies=OP_BODIES)
 
 devices = lazy_module("symcomp.gpu.rules")
 
@@ -97,6 +99,16 @@ def phases() -> tuple[Phase, ...]:
 def lowerings(target: str) -> dict[type, Lowering]:
     """Return the lowerings for a target, by the class of the op."""
     return lowerings_for(features(), target)
+
+
+def planning() -> Plannings:
+    """Return the facts for the planner of programs, by the class of the op."""
+    return {op: how for feature in features() for op, how in feature.planning.items()}
+
+
+def bodies() -> BodiesOf:
+    """Return how graphs in ops are compiled and run, by the class of the op."""
+    return {op: how for feature in features() for op, how in feature.bodies.items()}
 
 
 def kernels() -> Mapping[type, Callable[[Any], Any]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symcomp.compile.container import Container
+from symcomp.compile.features import planning
 from symcomp.compile.io import In
 from symcomp.compile.mode import Mode
 from symcomp.compile.shared import SharedVariable
@@ -151,7 +152,8 @@ class Maker:
 
     def program(self, reuse: bool = True, collect: bool = True) -> Program:
         """Lower the graph to a program, for inspection."""
-        return lower(self.fgraph, bind=Binder(self.nan_guard), **self.lowering(reuse, collect))
+        bind = Binder(self.nan_guard, planning=planning())
+        return lower(self.fgraph, bind=bind, **self.lowering(reuse, collect))
 
     def executable(self) -> Executable:
         """Compile the graph, and all graphs in its ops."""

@@ -133,8 +133,8 @@ class Mode:
     def policy(self, nan_guard: str, inspector: Inspector | None) -> Policy:
         """Return how a function of this mode, and all graphs in its ops, are compiled."""
         return Policy(
-            self.native, features.lowerings("cpu"), features.kernels(), self._rewrite, nan_guard,
-            inspector,
+            self.native, features.lowerings("cpu"), features.kernels(), features.planning(),
+            features.bodies(), self._rewrite, nan_guard, inspector,
         )  # fmt: skip
 
     def rewrite(self, graph: FunctionGraph) -> Trace:

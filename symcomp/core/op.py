@@ -1,10 +1,9 @@
 """The contract of an op: its inputs and outputs, how it is computed and how it is differentiated.
 
 An op is a frozen dataclass: its fields are its parameters, and equal parameters make equal ops.
-That is how
-merging works. Sections of an op class, in this order: docstring (formula, shapes), fields,
-``output_types``,
-``perform``, ``infer_shape``, ``pullback``, ``pushforward``, aliasing.
+That is how merging works. Sections of an op class, in this order: docstring (formula, shapes),
+fields, ``output_types``, ``perform``, ``infer_shape``, ``pullback``, ``pushforward``, aliasing.
+What the compiler needs beyond the contract are tables by op class in its features.
 """
 
 from __future__ import annotations
@@ -30,20 +29,8 @@ class Op:
         Output position to the input positions that it may share memory with, or that it overwrites.
     has_effects : bool
         If true, computing the op has side effects (it prints): it is never folded or run early.
-    gives_part : bool
-        If true, elements of the output that no client reads may have any value.
-    runs_users_code : bool
-        If true, ``perform`` calls a user's function, so its results are checked.
     takes_apart : bool
         If true, outputs are parts of an input: outputs of integers have gradients, too.
-    runs_bodies : bool
-        If true, the op runs the graphs that it contains (``bind_bodies``).
-    copies_results_of_bodies : bool
-        If true, results of these graphs are copied, and may share memory with their inputs.
-    rewrites_of_bodies : callable or None
-        Tags of a rewrite -> whether it applies to these graphs; None: as in the function.
-    inspector_of_bodies : Inspector or None
-        Inspects the values of these graphs, in functions of all modes.
     """
 
     multiple_outputs: ClassVar[bool] = False
@@ -51,13 +38,7 @@ class Op:
     has_effects: ClassVar[bool] = False
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
-    gives_part: ClassVar[bool] = False
-    runs_users_code: ClassVar[bool] = False
     takes_apart: ClassVar[bool] = False
-    runs_bodies: ClassVar[bool] = False
-    copies_results_of_bodies: ClassVar[bool] = False
-    rewrites_of_bodies: Callable[[frozenset[str]], bool] | None = None
-    inspector_of_bodies: Any = None
 
     def __post_init__(self) -> None:
         """Check the parameters of symcomp's own ops by their annotations, when an op is made or
@@ -102,62 +83,10 @@ class Op:
         raise NotImplementedError(f"{type(self).__name__} defines no perform")
 
     def bind(self, node: Apply) -> Callable[..., Any]:
-        """Return the function that computes ``node``: ``perform``, or a version specialized for the
-        node's types.
+        """Return the function that computes ``node``: ``perform``, or one that knows the types of
+        its variables, and checks that values keep what these promise.
         """
         return self.perform
-
-    def bind_bodies(
-        self, node: Apply, runs: Sequence[Callable[[Sequence[Any]], list[Any]]]
-    ) -> Callable[..., Any]:
-        """Return the function that computes ``node``, for an op that runs the graphs that it
-        contains.
-
-        ``runs`` compute the outputs of ``inner_graphs`` from values of their inputs.
-        """
-        raise NotImplementedError(f"{type(self).__name__} defines no bind_bodies")
-
-    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        """Return a function like that of ``bind`` that also takes an array for each output to write
-        into; None if the op has none.
-
-        Such an array has the dtype and the shape of the output and overlaps with no input, except
-        that it may be an input named by ``overwritable``; None stands for an output without an
-        array. The function returns its results: the given arrays, or new ones if those do not fit.
-        """
-        return None
-
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        """Return the positions of inputs whose arrays ``bind_into`` may overwrite with this output.
-        """
-        return ()
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Sequence[tuple[Any, Any]] | None:
-        """Return pairs of lengths, of the ``shapes`` of the inputs, that must be equal for
-        ``perform`` to succeed: if they are, only a shortage of memory makes it fail. None if the
-        condition is not known. A length may be any object; the second of a pair may be a number.
-        """
-        return None
-
-    def bind_check(self, node: Apply) -> Callable[..., Any] | None:
-        """Return a function that raises every error of ``bind`` for the values of the inputs,
-        without computing; None if the errors are only known by computing.
-        """
-        shapes = [getattr(x.type, "shape", None) for x in node.inputs]
-        axes = [s if s is None else [(i, a) for a in range(len(s))] for i, s in enumerate(shapes)]
-        pairs = self.equal_lengths(node, axes)
-        if pairs is None:
-            return None
-        compute = self.bind(node)
-
-        def check(*values: Any) -> None:
-            for m, n in pairs:
-                length = n if isinstance(n, int) else values[n[0]].shape[n[1]]
-                if values[m[0]].shape[m[1]] != length:
-                    compute(*values)
-                    return
-
-        return check
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shape of each output, a tuple of int or integer scalar variables, from the

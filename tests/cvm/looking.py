@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from symcomp.compile.features import kernels, lowerings
+from symcomp.compile.features import bodies, kernels, lowerings, planning
 from symcomp.core.graph import FunctionGraph
 from symcomp.cvm.executable import Executable, compile_graph
 from symcomp.cvm.machine import NativeMachine
@@ -61,5 +61,8 @@ def native(
     inputs: Sequence[Any], outputs: Sequence[Any], keep: bool = False, **options: Any
 ) -> Executable:
     """Compile a graph for the native machine as it is, without rewriting."""
-    policy = Policy(native=True, lowerings=lowerings("cpu"), kernels=kernels())
+    policy = Policy(
+        native=True, lowerings=lowerings("cpu"), kernels=kernels(), planning=planning(),
+        bodies=bodies(),
+    )  # fmt: skip
     return compile_graph(FunctionGraph(inputs, outputs), policy, keep, **options)

@@ -9,6 +9,7 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.ops.linalg.blas import BatchedGemm, Gemm, Gemv, Ger, ScaledDot
 from symcomp.ops.linalg.contraction import SumOfProducts
 from symcomp.ops.linalg.products import Dot
+from symcomp.vm.guard import UNCHECKED
 from symcomp.vm.lower import lower
 from symcomp.vm.machine import PythonMachine
 
@@ -162,7 +163,7 @@ def test_a_check_refuses_what_the_op_refuses(name):
     inputs = [T.TensorType("float64", (None,) * v.ndim)() for v in values]
     node = function(*inputs).owner
     values = [*values, *(x.data for x in node.inputs[len(values) :])]
-    check, compute = node.op.bind_check(node), node.op.bind(node)
+    check, compute = UNCHECKED.planning_of(node).checking(node), node.op.bind(node)
     check(*values)
     refused = 0
     for i, value in enumerate(values):

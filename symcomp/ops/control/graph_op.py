@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
@@ -31,7 +31,6 @@ class GraphOp(Op):
     graph: ClosedGraph
     inline: bool
 
-    runs_bodies = True
     no_derivative = "a GraphOp does not say how it is differentiated; OpFromGraph does"
 
     @property
@@ -82,14 +81,6 @@ class GraphOp(Op):
                 f"({', '.join(str(x.type) for x in expected)}) are needed"
             )
         return [y.type for y in self.graph.outputs]
-
-    def bind_bodies(
-        self, node: Apply, runs: Sequence[Callable[[Sequence[Any]], list[Any]]]
-    ) -> Callable[..., Any]:
-        (run,) = runs
-        if self.multiple_outputs:
-            return lambda *values: run(values)
-        return lambda *values: run(values)[0]
 
     def perform(self, *values: Any) -> Any:
         taken = [(x.type, value) for x, value in zip(self.graph.inputs, values, strict=True)]

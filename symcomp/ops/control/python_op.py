@@ -32,7 +32,6 @@ class PythonOp(Op):
     shape_function: Callable[..., Any] | None = None
 
     multiple_outputs: ClassVar[bool] = True
-    runs_users_code: ClassVar[bool] = True
     no_derivative: ClassVar[str] = "a Python function is not differentiated"
 
     def as_inputs(self, *args: Any) -> list[Variable]:

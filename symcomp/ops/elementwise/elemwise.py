@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -145,17 +144,6 @@ class ScalarOp:
         return str(getattr(function, "__module__", "")).startswith("symcomp.ops.")
 
 
-def stretched_lengths(
-    static: Sequence[StaticShape], shapes: Sequence[Any]
-) -> list[tuple[Any, Any]]:
-    """Return pairs of lengths that must be equal where only axes of static length 1 are stretched.
-    """
-    pairs: list[tuple[Any, Any]] = []
-    for axis in range(len(static[0])):
-        pairs += pairwise(s[axis] for k, s in zip(static, shapes, strict=True) if k[axis] != 1)
-    return pairs
-
-
 ROWS: dict[str, Callable[..., ScalarOp]] = {}
 
 
@@ -233,62 +221,27 @@ class Elemwise(Op):
         if self.inplace:
             return self.perform
         function, dtype = self.scalar.function, node.outputs[0].type.numpy_dtype
-        fixed = self._fixed(node)
+        fixed = self.fixed_axes(node)
 
         def compute(*values: Any) -> Any:
             z = function(*values)
             for position, axes in fixed:
                 if values[position].shape != z.shape:
-                    self._refuse_stretching(position, axes, values, z.shape)
+                    self.refuse_stretching(position, axes, values, z.shape)
             return z if type(z) is np.ndarray and z.dtype == dtype else np.asarray(z, dtype)
 
         return compute
 
-    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        """Return the ufunc itself if every axis that may be stretched is known."""
-        kinds = [x.type.numpy_dtype for x in node.inputs]
-        writer = self.scalar.writer(kinds, node.outputs[0].type.numpy_dtype)
-        fixed = self._fixed(node)
-        if self.inplace or writer is None or not fixed:
-            return None if self.inplace else writer
-
-        def compute(*values: Any) -> Any:
-            try:
-                z = writer(*values)
-            except ValueError:  # the array may have been too small for the broadcast result
-                shape = np.broadcast_shapes(*[v.shape for v in values])
-                for position, axes in fixed:
-                    self._refuse_stretching(position, axes, values[:-1], shape)
-                raise
-            for position, axes in fixed:
-                if values[position].shape != z.shape:
-                    self._refuse_stretching(position, axes, values[:-1], z.shape)
-            return z
-
-        return compute
-
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        (z,) = node.outputs
-        return [
-            i
-            for i, x in enumerate(node.inputs[: self.scalar.arity or 2])
-            if x.dtype == z.dtype and x.type.broadcastable == z.type.broadcastable
-        ]
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        if not self.scalar.never_fails(node.outputs[0].dtype):
-            return None
-        return stretched_lengths([x.type.shape for x in node.inputs], shapes)
-
     @staticmethod
-    def _fixed(node: Apply) -> list[tuple[int, tuple[int, ...]]]:
+    def fixed_axes(node: Apply) -> list[tuple[int, tuple[int, ...]]]:
         """Return the inputs that could be stretched against their types, and the axes."""
         unknown = [tuple(a for a, n in enumerate(x.type.shape) if n is None) for x in node.inputs]
         return [(i, axes) for i, axes in enumerate(unknown) if axes and len(unknown) > 1]
 
-    def _refuse_stretching(
+    def refuse_stretching(
         self, position: int, axes: tuple[int, ...], values: Any, shape: tuple[int, ...]
     ) -> None:
+        """Raise if an input is stretched to ``shape`` along one of these axes."""
         lengths = values[position].shape
         for axis in axes:
             if lengths[axis] != shape[axis]:

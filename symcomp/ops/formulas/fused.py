@@ -16,7 +16,6 @@ from symcomp.core.tensor import TensorType, TensorVariable
 from symcomp.core.walk import toposort
 from symcomp.errors import DTypeError, ShapeError
 from symcomp.ops.convert import constant
-from symcomp.ops.elementwise.elemwise import ScalarOp, stretched_lengths
 from symcomp.ops.formulas.chain import pull_through, push_through
 from symcomp.ops.formulas.evaluation import Evaluator
 from symcomp.ops.formulas.formula import (
@@ -26,7 +25,6 @@ from symcomp.ops.formulas.formula import (
     unfold_step,
     without_axes,
 )
-from symcomp.ops.reductions.reduce import Reduce
 
 # Cached, as binding a node asks several times; an evaluator has no state.
 _evaluator = lru_cache(64)(Evaluator)
@@ -95,11 +93,11 @@ class Fused(Op):
         return evaluator(values, shape)
 
     def bind(self, node: Apply) -> Any:
-        """Return ``perform``, checking that no axis is stretched whose static length is not 1."""
-        return self.bind_into(node)
+        """Return ``perform``, checking that no axis is stretched whose static length is not 1.
 
-    def bind_into(self, node: Apply) -> Any:
-        evaluator = self._evaluator(node)
+        The function also takes an array for each output, or None, to write it into.
+        """
+        evaluator = self.evaluator(node)
         count = len(node.inputs)
 
         def compute(*values_and_targets: Any) -> Any:
@@ -111,17 +109,8 @@ class Fused(Op):
 
         return compute
 
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        return self._evaluator(node).overwritable(output)
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        for step in self.formula.steps:
-            function = step.function
-            if not isinstance(function, ScalarOp | Reduce) or not function.never_fails(step.dtype):
-                return None
-        return stretched_lengths([x.type.shape for x in node.inputs], shapes)
-
-    def _evaluator(self, node: Apply) -> Evaluator:
+    def evaluator(self, node: Apply) -> Evaluator:
+        """Return what computes the node with NumPy."""
         return _evaluator(self.formula, tuple(x.type.broadcastable for x in node.inputs))
 
     def _refuse(self, values: Sequence[Any], arguments: Sequence[Any]) -> NoReturn:

@@ -108,9 +108,9 @@ class IncSubtensor(Op):
         return [x.type]
 
     def perform(self, x: Any, y: Any, *inputs: Any) -> Any:
-        return self._write(x if self.inplace else x.copy(), y, inputs)
+        return self.write(x if self.inplace else x.copy(), y, inputs)
 
-    def _write(self, z: Any, y: Any, inputs: Any) -> Any:
+    def write(self, z: Any, y: Any, inputs: Any) -> Any:
         """Write into ``z``."""
         key = fill_pattern(self.pattern, inputs)
         if self.set:
@@ -124,46 +124,21 @@ class IncSubtensor(Op):
     def bind(self, node: Apply) -> Any:
         """Return ``perform``, checking that axes of y not known to have length 1 are not stretched.
         """
-        fixed = self._fixed(node)
+        fixed = self.fixed_axes(node)
 
         def compute(x: Any, y: Any, *inputs: Any) -> Any:
-            self._check_stretching(fixed, x, y, inputs)
+            self.check_stretching(fixed, x, y, inputs)
             return self.perform(x, y, *inputs)
 
         return compute if fixed else self.perform
 
-    def bind_into(self, node: Apply) -> Any:
-        fixed = self._fixed(node)
-
-        def compute(x: Any, y: Any, *inputs_and_z: Any) -> Any:
-            *inputs, z = inputs_and_z
-            self._check_stretching(fixed, x, y, inputs)
-            if z is not x:
-                np.copyto(z, x)
-            return self._write(z, y, inputs)
-
-        return None if self.inplace else compute
-
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        return (0,)
-
-    def bind_check(self, node: Apply) -> Any:
-        fixed = self._fixed(node)
-
-        def check(x: Any, y: Any, *inputs: Any) -> None:
-            self._check_stretching(fixed, x, y, inputs)
-            # One byte broadcast to the shape, so that indexing it copies little.
-            outline = np.broadcast_to(np.False_, x.shape)
-            np.broadcast_to(y, outline[fill_pattern(self.pattern, inputs)].shape)
-
-        return check
-
     @staticmethod
-    def _fixed(node: Apply) -> list[int]:
+    def fixed_axes(node: Apply) -> list[int]:
         """Return the axes of y that may not be stretched."""
         return [a for a, n in enumerate(node.inputs[1].type.shape) if n is None]
 
-    def _check_stretching(self, fixed: Sequence[int], x: Any, y: Any, inputs: Any) -> None:
+    def check_stretching(self, fixed: Sequence[int], x: Any, y: Any, inputs: Any) -> None:
+        """Raise if one of the ``fixed`` axes of y would be stretched."""
         if any(y.shape[a] == 1 for a in fixed):
             region = x[fill_pattern(self.pattern, inputs)].shape
             if any(y.shape[a] != region[a] for a in fixed):

@@ -156,12 +156,6 @@ class ScaledDot(_BlasOp):
         z = np.empty((x.shape[0], y.shape[1]), x.dtype) if z is None else z
         return blas.gemm(z, alpha, x, y, 0)
 
-    def bind_into(self, node: Apply) -> Callable[..., Any]:
-        return self.perform
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        return [(_shape(shapes[1], self.trans_a)[1], _shape(shapes[2], self.trans_b)[0])]
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(_shape(shapes[1], self.trans_a)[0], _shape(shapes[2], self.trans_b)[1])]
 
@@ -193,12 +187,6 @@ class _Updating(_BlasOp):
 
     def perform(self, *args: Any) -> Any:
         return self.compute(args[0] if self.inplace else None, *args)
-
-    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        return None if self.inplace else lambda *args: self.compute(args[-1], *args[:-1])
-
-    def overwritable(self, node: Apply, output: int) -> Sequence[int]:
-        return (0,)
 
     @property
     def destroy_map(self) -> Any:  # type: ignore[override]
@@ -235,12 +223,6 @@ class _Accumulating(_Updating):
             raise self._refuse(c.shape, a.shape, b.shape)
         call = blas.gemm if c.ndim == 2 else blas.batched_gemm
         return _updated(z, c, beta, lambda z: call(z, alpha, x, y, beta), x, y)
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        x, y = _shape(shapes[2], self.trans_a), _shape(shapes[3], self.trans_b)
-        batch = zip(x[:-2], y[:-2], strict=True)
-        product = (*x[:-1], y[-1])
-        return [(x[-1], y[-2]), *batch, *zip(shapes[0], product, strict=True)]
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [_known_first(node, shapes[0])]
@@ -342,10 +324,6 @@ class Gemv(_Updating):
         call = lambda z: blas.gemv(z, alpha, matrix, x, beta)  # noqa: E731
         return _updated(z, y, beta, call, a, x)
 
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        n, k = _shape(shapes[2], self.trans_a)
-        return [(shapes[0][0], n), (k, shapes[3][0])]
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [_known_first(node, shapes[0])]
 
@@ -388,9 +366,6 @@ class Ger(_Updating):
         if c.shape != x.shape + y.shape:
             raise self._refuse(c.shape, x.shape, y.shape)
         return _updated(z, c, 1, lambda z: blas.ger(z, alpha, x, y), x, y)
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        return list(zip(shapes[0], (*shapes[2], *shapes[3]), strict=True))
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [_known_first(node, shapes[0])]

@@ -68,9 +68,6 @@ class SumOfProducts(Op):
         labels = list(range(x.ndim))
         return np.einsum(x, labels, y, labels, [a for a in labels if a not in self.axes])
 
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        return list(zip(*shapes, strict=True))
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
 

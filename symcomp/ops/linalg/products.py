@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -112,18 +112,6 @@ class Dot(Op):
                 f"dot: shapes {x.shape} and {y.shape} do not fit: the inner lengths must be equal"
             ) from None
 
-    def bind_into(self, node: Apply) -> Callable[..., Any]:
-        def compute(x: Any, y: Any, z: Any) -> Any:
-            if x.shape[-1] != y.shape[0] or not z.flags.c_contiguous:
-                return self.perform(x, y)
-            np.dot(x, y, z)  # the result is z, except for a number
-            return z
-
-        return compute
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        return [(shapes[0][-1], shapes[1][0])]
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(*shapes[0][:-1], *shapes[1][1:])]
 
@@ -164,9 +152,6 @@ class BatchedDot(Op):
                 "and axis 2 of the first must equal axis 1 of the second"
             )
         return np.matmul(x, y, out=z)
-
-    def bind_into(self, node: Apply) -> Callable[..., Any]:
-        return self.perform
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(shapes[0][0], shapes[0][1], shapes[1][2])]

@@ -19,7 +19,7 @@ from symcomp.ops.elementwise.scalar_special import gammainc_der
 from symcomp.ops.random.state import RandomType, generator_at, words_of
 from symcomp.ops.random.table import TABLE, Row
 from symcomp.ops.shapes.alloc import sum_to
-from symcomp.ops.shapes.shape import ShapeI, known_length
+from symcomp.ops.shapes.shape import known_length
 
 NOT_DERIVED = (
     "the draw is no smooth function of it that is known here. Use "
@@ -92,9 +92,10 @@ class Draw(Op):
         return [RandomType(), TensorType(self.dtype, (*shape, *outcomes))]
 
     def perform(self, *values: Any) -> tuple[Any, ...]:
-        return self._sample(values, self.dtype)
+        return self.sample(values, self.dtype)
 
-    def _sample(self, values: Sequence[Any], out: Any) -> tuple[Any, ...]:
+    def sample(self, values: Sequence[Any], out: Any) -> tuple[Any, ...]:
+        """Return the next state and the draws: in ``out``, an array, or of a dtype."""
         words, lengths, parameters = self._parts(values)
         size = tuple(int(n) for n in lengths)
         if any(n < 0 for n in size):
@@ -111,7 +112,7 @@ class Draw(Op):
     def bind(self, node: Apply) -> Callable[..., Any]:
         """Return ``perform``, checking that axes of parameters not known to be 1 are not stretched.
         """
-        check = self._length_check(node)
+        check = self.length_check(node)
         if check is None:
             return self.perform
 
@@ -121,20 +122,7 @@ class Draw(Op):
 
         return compute
 
-    def bind_into(self, node: Apply) -> Callable[..., Any] | None:
-        if self.dtype == "int64":
-            return None
-        check = self._length_check(node)
-
-        def compute(*values_and_outs: Any) -> Any:
-            *values, _, out = values_and_outs
-            if check is not None:
-                check(values)
-            return self._sample(values, self.dtype if out is None else out)
-
-        return compute
-
-    def _length_check(self, node: Apply) -> Callable[[Sequence[Any]], None] | None:
+    def length_check(self, node: Apply) -> Callable[[Sequence[Any]], None] | None:
         """Return the function that raises for parameters without the lengths of the draw; None if
         all are known.
         """
@@ -157,16 +145,6 @@ class Draw(Op):
                     )
 
         return check if pairs else None
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> list[tuple[Any, Any]] | None:
-        """Return nothing to check: draws without parameters fail only for negative lengths."""
-        if self.row.parameters:
-            return None
-        known = [
-            known_length(n) is not None or isinstance(getattr(n.owner, "op", None), ShapeI)
-            for n in node.inputs[1:]
-        ]
-        return [] if all(known) else None
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         lengths = self._parts(node.inputs)[1]

@@ -192,9 +192,6 @@ class Reduce(Op):
         """Tell whether no elements can make it raise; extremes of an empty slice do."""
         return self.reduction.identity
 
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        return [] if self.never_fails(node.outputs[0].dtype) else None
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [tuple(n for a, n in enumerate(shapes[0]) if a not in self.axes)]
 

@@ -49,31 +49,22 @@ class Alloc(Op):
         shape = tuple(int(n) for n in lengths)
         if any(n < 0 for n in shape):
             raise ShapeError(f"alloc: there is no array of shape {shape}")
-        return self._fill(value, np.empty(shape, value.dtype))
+        return self.fill_array(value, np.empty(shape, value.dtype))
 
     def bind(self, node: Apply) -> Any:
         """Return ``perform``, checking that axes of ``value`` not known to be 1 are not stretched.
         """
-        fixed = self._fixed(node)
+        fixed = self.fixed_axes(node)
 
         def compute(value: Any, *lengths: Any) -> Any:
-            self._check_stretching(fixed, value, lengths)
+            self.check_stretching(fixed, value, lengths)
             return self.perform(value, *lengths)
 
         return compute if fixed else self.perform
 
-    def bind_into(self, node: Apply) -> Any:
-        fixed = self._fixed(node)
-
-        def compute(value: Any, *lengths_and_z: Any) -> Any:
-            *lengths, z = lengths_and_z
-            self._check_stretching(fixed, value, lengths)
-            return self._fill(value, z)
-
-        return compute
-
     @staticmethod
-    def _fill(value: Any, z: Any) -> Any:
+    def fill_array(value: Any, z: Any) -> Any:
+        """Broadcast ``value`` into ``z``."""
         try:
             z[...] = value
         except ValueError:
@@ -83,12 +74,13 @@ class Alloc(Op):
         return z
 
     @staticmethod
-    def _fixed(node: Apply) -> list[int]:
+    def fixed_axes(node: Apply) -> list[int]:
         """Return the axes of ``value`` that may not be stretched."""
         return [a for a, n in enumerate(node.inputs[0].type.shape) if n is None]
 
     @staticmethod
-    def _check_stretching(fixed: Sequence[int], value: Any, lengths: Sequence[Any]) -> None:
+    def check_stretching(fixed: Sequence[int], value: Any, lengths: Sequence[Any]) -> None:
+        """Raise if one of the ``fixed`` axes of ``value`` would be stretched."""
         offset = len(lengths) - value.ndim
         for a in fixed:
             if value.shape[a] != lengths[offset + a]:

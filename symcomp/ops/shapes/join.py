@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,28 +64,9 @@ class Join(Op):
         return [TensorType(first.dtype, shape)]
 
     def perform(self, *tensors: Any) -> Any:
-        return self._concatenate(tensors, None)
+        return self.concatenated(tensors, None)
 
-    def bind_into(self, node: Apply) -> Callable[..., Any]:
-        return lambda *tensors_and_z: self._join_into(tensors_and_z[:-1], tensors_and_z[-1])
-
-    def _join_into(self, tensors: Sequence[Any], z: Any) -> Any:
-        """Join into ``z``; operands that already lie in their part of ``z`` are not copied."""
-        if z is None or not any(x.base is z for x in tensors):
-            return self._concatenate(tensors, z)
-        start = 0
-        for x in tensors:
-            end = start + x.shape[self.axis]
-            place = z[(slice(None),) * self.axis + (slice(start, end),)]
-            if (
-                x.base is not z
-                or x.__array_interface__["data"] != place.__array_interface__["data"]
-            ):
-                place[...] = x
-            start = end
-        return z
-
-    def _concatenate(self, tensors: Sequence[Any], z: Any) -> Any:
+    def concatenated(self, tensors: Sequence[Any], z: Any) -> Any:
         """Concatenate into ``z``, or into a new array if it is None."""
         try:
             return np.concatenate(tensors, self.axis, z)

@@ -40,9 +40,6 @@ class Shape(Op):
     def perform(self, x: Any) -> Any:
         return np.asarray(x.shape, np.int64)
 
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        return []
-
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [(len(shapes[0]),)]
 
@@ -65,9 +62,6 @@ class ShapeI(Op):
 
     def perform(self, x: Any) -> Any:
         return np.asarray(x.shape[self.axis], np.int64)
-
-    def equal_lengths(self, node: Apply, shapes: Sequence[Any]) -> Any:
-        return []
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         return [()]
