@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from importlib.resources import files
 
+from symcomp.codegen.angle_tables import angle_tables
 from symcomp.codegen.c_printer import Kernel
-from symcomp.codegen.c_tables import angle_tables, error_tables, gamma_tables
+from symcomp.codegen.c_tables import error_tables, gamma_tables
 
 _HEADERS = ("scalars.h", "elementary.h")
 # The loops around bodies
@@ -88,6 +89,21 @@ def functions_of_numbers(of_reals: Sequence[str]) -> list[str]:
         header("angles.h"),
         *_of_both_kinds(of_reals),
     ]
+
+
+@cache
+def functions_of_rows() -> str:
+    """Return the text of all functions of real numbers that kernels may call."""
+    return "\n".join(
+        (
+            *functions_of_numbers(["stable.h"]),
+            *map(header, ("stable_double.h", "scaled_products.h")),
+            gamma_tables(),
+            *map(header, _OF_GAMMA_FUNCTIONS),
+            error_tables(),
+            header("special.h"),
+        )
+    )
 
 
 def _of_both_kinds(names: Sequence[str]) -> list[str]:

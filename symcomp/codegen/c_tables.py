@@ -13,25 +13,10 @@ from symcomp.ops import (
     incomplete_gamma,
     log_gamma,
     scalar_error,
-    trigonometry,
 )
 from symcomp.ops.double_double import Pair, Series
 
-__all__ = ["angle_tables", "error_tables", "gamma_tables"]
-
-
-@cache
-def angle_tables() -> str:
-    """Return the tables of ``angles.h``."""
-    bits, whole = trigonometry.TABLE, trigonometry.two_over_pi()
-    words = [f"0x{whole >> place & (1 << 64) - 1:x}" for place in range(bits - 64, -1, -64)]
-    numbers = {
-        "HALF_PI": trigonometry.HALF_PI.hex(), "HALF_PI_LOW": trigonometry.HALF_PI_LOW.hex(),
-        "TWO_OVER_PI_ZEROS": trigonometry.ZEROS,
-    }  # fmt: skip
-    lines = [f"TABLE uint64_t TWO_OVER_PI[] = {{{', '.join(words)}}};"]
-    lines += [f"#define {name} {number}" for name, number in numbers.items()]
-    return "\n".join(lines) + "\n"
+__all__ = ["error_tables", "gamma_tables"]
 
 
 @cache
