@@ -12,7 +12,8 @@ from importlib.resources import files
 
 from symcomp.codegen.angle_tables import angle_tables
 from symcomp.codegen.c_printer import Kernel
-from symcomp.codegen.c_tables import error_tables, gamma_tables
+from symcomp.codegen.error_tables import error_tables
+from symcomp.codegen.gamma_tables import gamma_tables
 
 _HEADERS = ("scalars.h", "elementary.h")
 # The loops around bodies

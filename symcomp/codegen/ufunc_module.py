@@ -7,6 +7,7 @@ The file is compiled when symcomp is installed, for any processor of the archite
 from __future__ import annotations
 
 import hashlib
+
 from symcomp.codegen.c_file import functions_of_rows, header
 from symcomp.codegen.c_scalars import C_TYPES, STORED, scalar_text
 from symcomp.ops import nnet as _nnet  # noqa: F401 - its rows

@@ -120,3 +120,9 @@ def horner(coefficients: Any, t: Any) -> Any:
     for c in coefficients[-2::-1]:
         result = result * t + np.asarray(c, t.dtype)
     return result
+
+
+def replace(z: Any, place: Any, function: Callable[..., Any], *xs: Any) -> None:
+    """Compute ``z`` anew where ``place`` is true."""
+    if place.any():
+        z[place] = function(*(x[place] for x in xs))

@@ -14,6 +14,7 @@ from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.lazy import lazy_module
 from symcomp.ops import trigonometry
+from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elemwise import real_float_rule, scalar, unknown
 from symcomp.ops.scalar_gamma import NO_ORDER, betaln, gamma, gammaln
@@ -22,7 +23,6 @@ from symcomp.ops.scalar_math import cos, exp, log, log1p
 
 exact = lazy_module("symcomp.ops.exact")
 incomplete_beta = lazy_module("symcomp.ops.incomplete_beta")
-incomplete_gamma = lazy_module("symcomp.ops.incomplete_gamma")
 
 
 def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
@@ -55,8 +55,7 @@ gammaincc = _special(
 
 gammainc_der = scalar(
     "gammainc_der", "k x", "The derivative of gammainc in k, to about 13 digits.",
-    lambda k, x: exact.in_double(incomplete_gamma.gammainc_der)(k, x),
-    dtype=real_float_rule, no_derivative=_by_shape, public=False,
+    CompiledFunction("gammainc_der"), dtype=real_float_rule, no_derivative=_by_shape, public=False,
 )  # fmt: skip
 
 
