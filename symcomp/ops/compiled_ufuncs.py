@@ -7,6 +7,7 @@ names ``CompiledFunction``. setup.py compiles it with the native machine, from t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -30,10 +31,18 @@ class CompiledFunction:
     ----------
     name : str
         The name of the row.
+    *parameters : int
+        The parameters of a row with some: the first arguments of the ufunc.
+    rule : callable
+        The rule of the result's dtype.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self, name: str, *parameters: int, rule: Callable[..., str] = float_rule
+    ) -> None:
         self.name = name
+        self.parameters = parameters
+        self.rule = rule
         COMPILED.add(name)
 
     @cached_property
@@ -42,7 +51,7 @@ class CompiledFunction:
         return getattr(ufuncs, self.name)
 
     def __call__(self, *arrays: Any) -> Any:
-        ufunc = self.ufunc
-        dtype = float_rule(*(x.dtype.name for x in arrays[: ufunc.nin]))
+        ufunc, parameters = self.ufunc, self.parameters
+        dtype = self.rule(*(x.dtype.name for x in arrays[: ufunc.nin - len(parameters)]))
         with np.errstate(all="ignore"):
-            return np.asarray(ufunc(*arrays, dtype=dtype, casting="unsafe"))
+            return np.asarray(ufunc(*parameters, *arrays, dtype=dtype, casting="unsafe"))

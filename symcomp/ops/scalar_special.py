@@ -13,7 +13,6 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.lazy import lazy_module
-from symcomp.ops import trigonometry
 from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elemwise import real_float_rule, scalar, unknown
@@ -175,17 +174,17 @@ def _sinc_slope(x: Any, z: Any, g: Any) -> Any:
     return g * switch(eq(x, 0), 0, (cos(np.pi * safe) - z) / safe)
 
 
-def _sinc(x: Any) -> Any:
-    angle = np.where(x == 0, 1, np.pi * x)
-    return np.where(x == 0, 1, trigonometry.sin(angle) / angle)
+def _sinc_rule(x: str) -> str:
+    """Return float64 for integers, as NumPy does."""
+    return "float64" if dtypes.is_discrete(x) else real_float_rule(x)
 
 
 sinc = scalar(
     "sinc",
     "x",
     "sin(pi x) / (pi x), 1 at 0.",
-    _sinc,
-    dtype=lambda x: "float64" if dtypes.is_discrete(x) else real_float_rule(x),
+    CompiledFunction("sinc", rule=_sinc_rule),
+    dtype=_sinc_rule,
     d=(_sinc_slope,),
 )
 
