@@ -58,7 +58,8 @@ def find_extensions() -> list[Extension]:
     modules = cythonize(
         extensions, language_level=3, build_dir="build/cython", include_path=["cvm"]
     )
-    return [*modules, prebuilt_kernels()]
+    sys.path.insert(0, str(ROOT))
+    return [*modules, prebuilt_kernels(), compiled_ufuncs(numpy.get_include())]
 
 
 def without_debugging() -> list[str]:
@@ -75,18 +76,31 @@ def prebuilt_kernels() -> Extension:
 
     The library is loaded for its functions; it is no module of Python.
     """
-    sys.path.insert(0, str(ROOT))
     from symcomp.codegen import prebuilt
+
+    return printed_extension(prebuilt.LIBRARY, prebuilt.source(), [])
+
+
+def compiled_ufuncs(numpy_headers: str) -> Extension:
+    """Build the module of NumPy's ufuncs of the C functions that kernels call."""
+    from symcomp.codegen import ufunc_module
+
+    return printed_extension(ufunc_module.MODULE, ufunc_module.source(), [numpy_headers])
+
+
+def printed_extension(module: str, text: str, include_dirs: list[str]) -> Extension:
+    """Build C that symcomp prints, with the flags of kernels, for any processor."""
     from symcomp.codegen.compiler import driver
 
-    text = prebuilt.source()
-    path = ROOT / "build" / "prebuilt.c"
+    path = ROOT / "build" / f"{module.rpartition('.')[2].lstrip('_')}.c"
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return Extension(
-        prebuilt.LIBRARY,
+        module,
         [path.relative_to(ROOT).as_posix()],
+        include_dirs=include_dirs,
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=[*driver.VALUE_FLAGS, "-O1", "-ftree-vectorize", "-g0"],
         libraries=["m"],
     )

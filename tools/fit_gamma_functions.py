@@ -1,4 +1,4 @@
-"""Print the coefficients in symcomp/ops/numerics/gamma_values.py: polynomials for gamma functions
+"""Print the coefficients in symcomp/codegen/functions/gamma_coefficients.py: polynomials for gamma functions
 without their roots, from 1/2 to 5/2.
 """
 

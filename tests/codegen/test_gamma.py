@@ -1,4 +1,6 @@
-"""The gamma function's kin in C: what the rows give with NumPy, over the whole range."""
+"""The gamma function's kin in kernels, compiled for this processor: what the ufuncs give, which are
+compiled for any, bit by bit over the whole range.
+"""
 
 import mpmath
 import numpy as np
@@ -14,7 +16,6 @@ BINARY = (
     "beta", "betaln", "digamma_increment", "digamma_of_sum", "gamma_ratio", "inverse_poch",
     "log_gamma_ratio", "log_poch", "poch", "tri_gamma_increment",
 )  # fmt: skip
-ULPS = 6
 
 SPECIAL = [
     0.0, -0.0, 0.5, 1, 2, 2.5, 12, 16, -0.5, -1, -1.5, -2, -11, np.inf, -np.inf, np.nan, 5e-324,
@@ -42,14 +43,13 @@ def compiled(row, count):
     return symcomp.function(variables, Elemwise(row)(*variables), profile=True)
 
 
-def check_agree(f, row, arguments, ulps=ULPS):
+def check_agree(f, row, arguments):
     with np.errstate(all="ignore"):
         found, expected = f(*arguments), row.function(*arguments)
         assert "kernel" in f.profile.text()
-        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
-        close = np.abs(found - expected) <= ulps * np.spacing(np.abs(expected))
-    wrong = np.flatnonzero(~(same | close))
-    assert not wrong.size, [(*(x[i] for x in arguments), found[i], expected[i]) for i in wrong[:5]]
+    different = np.flatnonzero(~((found == expected) | (np.isnan(found) & np.isnan(expected))))
+    places = [(*(x[i] for x in arguments), found[i], expected[i]) for i in different[:5]]
+    assert not different.size, places
 
 
 @pytest.fixture(autouse=True)
@@ -81,8 +81,7 @@ VAST = [-1e120, -1e40, -1e25, -1e20, -1e17, 1e17, 1e25, 1e200, -1e200, 1e307, -1
 def test_of_numbers_of_very_different_size(name):
     row = ROWS[name]()
     x, y = (v.ravel() for v in np.meshgrid([*HALVES, *VAST, *SPECIAL], [*HALVES, *VAST]))
-    ulps = 4000 if name == "gammainc_der" else 60
-    check_agree(compiled(row, 2), row, [np.append(x, y), np.append(y, x)], ulps)
+    check_agree(compiled(row, 2), row, [np.append(x, y), np.append(y, x)])
 
 
 def test_derivatives_of_psi():
@@ -90,10 +89,7 @@ def test_derivatives_of_psi():
     x = np.tile(points(rng), 4)
     orders = [0, 1, 2, 3, 4, 7, 20, 31, 90, 171, 1000, 1e6, 1e300, 1e307, 2.5, -1, np.nan, np.inf]
     n, f = rng.choice(orders, x.size), compiled(row, 2)
-    right = ~(x < 0)
-    check_agree(f, row, [n[right], x[right]])
-    # Near zeros terms of both sides cancel.
-    check_agree(f, row, [n[~right], x[~right]], 60)
+    check_agree(f, row, [n, x])
 
 
 def test_derivative_in_the_shape():
@@ -102,7 +98,7 @@ def test_derivative_in_the_shape():
     k = np.concatenate([rng.choice(known, 1500), 10 ** rng.uniform(-3, 15, 1500), [-1, -np.inf]])
     x = k * (1 + rng.standard_normal(k.size) * 10 ** -rng.uniform(0, 8, k.size))
     x[:900] = rng.choice(known, 900)
-    check_agree(compiled(row, 2), row, [k, x], 4000)
+    check_agree(compiled(row, 2), row, [k, x])
 
 
 def test_terms_that_cancel():

@@ -337,6 +337,43 @@ def test_ratios_at_poles():
     )
 
 
+@pytest.mark.parametrize("name", ["log_of_gamma", "digamma_of_sum", "inverse_poch"])
+def test_rows_without_a_name(name):
+    exact_of = {
+        "log_of_gamma": lambda x: log_gamma(x) if sign(x) > 0 else mpmath.nan,
+        "digamma_of_sum": lambda x, h: mpmath.digamma(x + h),
+        "inverse_poch": lambda x, h: ratio(x, x + h),
+    }[name]
+    row = ROWS[name]()
+    columns = [v.ravel() for v in np.meshgrid(HARD, EXTREME)][: row.arity]
+    off, place = worst(row.function(*columns), exact_of, *columns)
+    assert off <= 3, place
+
+
+def test_ratios_next_to_roots_of_psi():
+    """There the logarithm is of the order of the difference squared."""
+    roots = np.array([1.4616321449683622, -0.5040830082644554, -1.5734984731623904])
+    y = np.repeat(roots, 30)
+    x = y * (1 + np.tile(10.0 ** np.linspace(-14, -4, 30), 3))
+    off, place = worst(evaluated(T.log_gamma_ratio, x, y), BINARY["log_gamma_ratio"], x, y)
+    assert off <= 5, place
+
+
+@pytest.mark.parametrize(
+    ("k", "x"),
+    [(0.3, 0.1), (2.5, 2.0), (2.5, 30.0), (80.0, 79.0), (80.0, 95.0), (2e4, 2.01e4), (1e5, 9.99e4),
+     (1e-6, 0.5), (1.0, 1.0)],
+)  # fmt: skip
+def test_slope_of_gammainc_in_its_shape(k, x):
+    """Where each of the three formulas is used, to 13 digits."""
+    with mpmath.workdps(60):
+        step = mpmath.mpf(k) * mpmath.mpf(10) ** -20
+        above, below = (mpmath.gammainc(k + s, 0, x, regularized=True) for s in (step, -step))
+        truth = (above - below) / (2 * step)
+    found = ROWS["gammainc_der"]().function(np.array(k), np.array(x))
+    assert float(abs(found - truth) / abs(truth)) < 1e-12
+
+
 def test_whole_numbers_are_exact():
     n = np.arange(1, 24)
     assert evaluated(T.gamma, n.astype(float)).tolist() == [

@@ -1,5 +1,7 @@
-/* Sine, cosine and tangent; those of large doubles operation by operation as in
-   symcomp/ops/numerics/trigonometry.py, where they are explained. c_tables.py writes
+/* Sine, cosine and tangent, to 1 ulp for doubles of any size. C libraries reduce large angles
+   inexactly: near multiples of pi/2 their results lose digits. From LARGE_ANGLE on, quarter turns
+   are subtracted by a product with 2/pi, exact in the bits that affect the result: M. Payne and
+   R. Hanek (1983), "Radian reduction for trigonometric functions". angle_tables.py writes
    TWO_OVER_PI before this. */
 
 struct part {
@@ -14,7 +16,8 @@ INLINE struct part part_of(double x, double y)
 }
 
 /* The sine and cosine of the remainder of |x| after whole quarter turns; returns the turns
-   modulo 4. */
+   modulo 4. 128 bits of the product are kept: two are quarter turns, and the others the remainder,
+   at most half a turn. Earlier bits of 2/pi give multiples of four quarter turns. */
 HELPER int parts_of_large(double x, struct part *sine, struct part *cosine)
 {
     uint64_t bits = bits_of(x), whole = (bits & 0xfffffffffffffu) | 0x10000000000000u, window[3];

@@ -331,15 +331,20 @@ def _clip(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> 
 
 
 def _in_wider(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
-    """Call a function of ``special.h`` on numbers of the wider type, which holds integers, too."""
-    arguments = [*map(str, row.parameters), *(f"(long double){name}" for name in names)]
+    """Call a function of ``special.h`` on numbers of the wider type."""
+    arguments = [*map(str, row.parameters), *map(_widened, names, dtypes)]
     return converted(f"e_{row.name}({', '.join(arguments)})", "float64", dtype)
 
 
 def _over_argument(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:
     function, n = row.parameters
-    text = f"e_over_argument(OVER_{function.upper()}, {n}, (long double){names[0]})"
+    text = f"e_over_argument(OVER_{function.upper()}, {n}, {_widened(names[0], dtypes[0])})"
     return converted(text, "float64", dtype)
+
+
+def _widened(name: str, dtype: str) -> str:
+    """Return a number in the wider type; integers become float64 first, as for other functions."""
+    return f"(long double){name if dtype.startswith('float') else f'(double){name}'}"
 
 
 def _scaled_product(row: Any, names: Sequence[str], dtypes: Sequence[str], dtype: str) -> str:

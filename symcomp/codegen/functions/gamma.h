@@ -1,9 +1,13 @@
-/* Gamma functions, as symcomp/ops/numerics/gamma_values.py and log_gamma.py compute them for arrays: in
-   double, or in double-double (pairs.h) where terms cancel. Those files explain steps not
-   commented here. Prefixes: p_ for functions that return pairs, g_ for the others. */
+/* Gamma functions, within 3 units in the last place: in double, by polynomials between 1/2 and 5/2,
+   where log gamma and psi have their roots; in the wider type (wide_gamma.h); or in double-double
+   (pairs.h) where terms cancel. Prefixes: p_ for functions that return pairs, g_ for the others.
+   The sections are those of the NIST Digital Library of Mathematical Functions (DLMF). */
 
-/* -- in double-double: finite arguments, no poles */
+/* -- in double-double: finite arguments, no poles; errors are absolute, about 1e-31 times the
+   largest term. From 16 on Stirling's series (5.11.1, 5.11.2); smaller x are moved there by the
+   recurrence (5.5.1, 5.5.2), negative ones by reflection (5.5.3, 5.5.4) */
 
+/* log gamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2 */
 SLOW pair p_stirling(pair x)
 {
     pair inverse = p_div(p_of(1), x.hi > HUGE_SIZE ? p_of(HUGE_SIZE) : x);
@@ -20,6 +24,8 @@ SLOW pair p_raised(pair x, pair *product, int *exponent)
     return p_add_d(x, count);
 }
 
+/* From -1/2 to 5/2 by the Taylor series (5.7.3): gamma(x) = gamma(x + n) / (x (x + 1)), with n
+   factors. Log gamma has full relative precision near its zeros 1 and 2. */
 SLOW pair p_log_gamma_near_two(pair x)
 {
     int exponent = fabs(x.hi) < 1 / HUGE_SIZE ? -1000 : 0;
@@ -74,7 +80,10 @@ SLOW pair p_psi(pair x)
     return p_sub(p_psi_above(p_add_d(p_neg(x), 1)), p_mul(PI_PAIR, p_div(cosine, sine)));
 }
 
-/* Log gamma(x) - log gamma(y) for x, y > 0 and their difference. */
+/* Log gamma(x) - log gamma(y) for x, y > 0 and their difference, which is less than 2^500. Large
+   terms do not cancel: with z = (x - y) / y, Stirling's series give (x - y) (log(x) - 1 +
+   log(1 + z) / z) - log(1 + z) / 2 + ... The recurrence may move x further than y, by a small
+   whole number. */
 SLOW pair p_log_gamma_difference(pair x, pair y, pair difference)
 {
     int exponent_x, exponent_y;
@@ -128,6 +137,8 @@ static inline pair p_falling(double *x)
 
 static inline double g_gamma_near(double x) { return 1 + (x - 1) * (x - 2) * NEAR(GAMMA_NEAR, x); }
 
+/* By recurrence (5.5.1), with the rounding errors of the product: factorials that are doubles are
+   exact. */
 SLOW double g_gamma_above(double x)
 {
     pair product = p_falling(&x);
@@ -141,7 +152,7 @@ SLOW double g_gamma(double x)
     if (fabs(x) < 0.5) return x == 0 ? 1 / x : g_gamma_near(1 + x) / x;
     if (isnan(x) || g_is_pole(p_of(x))) return NAN;
     if (fabs(x) >= GAMMA_END) return x > 0 ? INFINITY : 0 * g_sign(p_of(x));
-    if (x > 0 && x < 16) return g_gamma_above(x);
+    if (x > 0 && x < 24) return g_gamma_above(x);
     double wide = w_gamma(x);
     return isnan(wide) ? g_sign(p_of(x)) * p_exp(p_log_gamma(p_of(x))) : wide;
 }
@@ -210,6 +221,7 @@ SLOW double g_psi_of_sum(double x, double h)
 
 SLOW double g_psi(double x) { return g_psi_of_sum(x, -0.0); }
 
+/* By recurrence from x >= 12, where the asymptotic series holds (5.15.5, 5.15.8). */
 SLOW double g_tri_gamma_right(double x)
 {
     int count = x < 12 ? (int)ceil(12 - x) : 0;
@@ -218,6 +230,7 @@ SLOW double g_tri_gamma_right(double x)
     return z;
 }
 
+/* Left of 0 by reflection (5.15.6). */
 SLOW double g_tri_gamma_of_pair(pair x)
 {
     if (isnan(x.hi)) return x.hi;
@@ -232,7 +245,8 @@ SLOW double g_tri_gamma_of_pair(pair x)
 
 SLOW double g_tri_gamma(double x) { return g_tri_gamma_of_pair(p_of(x)); }
 
-/* x^s times Hurwitz's zeta function of s = n + 1 > 2 and x > 0. */
+/* x^s times Hurwitz's zeta function of s = n + 1 > 2 and x > 0: by its series until terms vanish,
+   or the rest by the Euler-Maclaurin formula (2.10.1). */
 SLOW double g_zeta(double n, double x)
 {
     double s = n + 1, far = ceil(2 * s + 10 - x), nothing = ceil(x * expm1(46 / s)) + 1;
@@ -247,7 +261,8 @@ SLOW double g_zeta(double n, double x)
     return z + exp(-s * log1p(count / x)) * series;
 }
 
-/* n! x^(-n - 1) z. */
+/* n! x^(-n - 1) z, whose factors overflow or underflow where the product does not. The logarithm of
+   larger factorials may overflow itself. */
 SLOW double g_times_factorial(double n, double x, double z)
 {
     if (n > 1e300) return copysign(n > 2.718281828459045 * x ? INFINITY : 0, z);
@@ -256,6 +271,7 @@ SLOW double g_times_factorial(double n, double x, double z)
     return copysign(p_exp(p_add(logarithm, p_log(p_of(fabs(z)), 0))), z);
 }
 
+/* The sum over k of both signs of x + k. */
 SLOW double g_polygamma_left(double n, double x, double sign)
 {
     double left = -x - floor(-x), right = 1 - left, nearest = fmin(left, right);
@@ -265,6 +281,8 @@ SLOW double g_polygamma_left(double n, double x, double sign)
     return g_times_factorial(n, nearest, parts[1] + sign * (parts[0] - parts[2]));
 }
 
+/* (-1)^(n + 1) n! times the sum of (x + k)^(-n - 1) over k (5.15.1). Half-way between poles an even
+   derivative equals that of the mirrored argument. */
 SLOW double g_polygamma(double n, double x)
 {
     if (n == 0) return g_psi(x);
@@ -282,6 +300,7 @@ SLOW double g_polygamma(double n, double x)
 
 /* -- ratios of two */
 
+/* By reflection (5.5.3). */
 SLOW pair p_log_ratio_left(pair x, pair y, pair difference)
 {
     pair sine_x, sine_y, cosine;
@@ -322,8 +341,10 @@ SLOW double g_ratio(pair x, pair y, pair difference)
     return sign * p_exp(p_log_ratio(x, y, difference));
 }
 
+/* At two poles the limit for a fixed x - y. */
 SLOW double g_gamma_ratio(double x, double y) { return g_ratio(p_of(x), p_of(y), p_sum(x, -y)); }
 
+/* gamma(x + h) / gamma(x), with x + h not rounded; at two poles the limit. */
 SLOW double g_poch(double x, double h)
 {
     return h == 0 && !isnan(x) ? 1 : g_ratio(p_sum(x, h), p_of(x), p_of(h));
@@ -334,6 +355,7 @@ SLOW double g_inverse_poch(double x, double h)
     return h == 0 && !isnan(x) ? 1 : g_ratio(p_of(x), p_sum(x, h), p_of(-h));
 }
 
+/* Near the pole at 0, where log(abs(gamma(x))) is -log(abs(x)) - EULER x. */
 SLOW double g_log_ratio_tiny(double x, double y)
 {
     double a = fabs(x), b = fabs(y);
@@ -341,11 +363,20 @@ SLOW double g_log_ratio_tiny(double x, double y)
     return ratio - EULER * (x - y);
 }
 
+/* Stirling's formula; its other terms are negligible here, and so is a small argument. */
 SLOW double g_log_ratio_vast(double x, double y)
 {
     double big = fmax(x, y), small = fmax(fmin(x, y), 1), gap = big - small;
     double z = gap * (log(small) - 1) + big * log1p(gap / small);
     return x > y ? z : -z;
+}
+
+/* Four terms of the Taylor series for a small d = x - y: next to a root of psi the difference of
+   logarithms is of the order of d^2, and would lose all digits. */
+SLOW double g_log_ratio_close(double y, double d)
+{
+    double bend = g_polygamma(2, y) + d / 4 * g_polygamma(3, y);
+    return d * (g_psi(y) + d / 2 * (g_tri_gamma(y) + d / 3 * bend));
 }
 
 SLOW double g_log_abs_ratio(pair x, double y, pair difference)
@@ -355,7 +386,7 @@ SLOW double g_log_abs_ratio(pair x, double y, pair difference)
     if (fabs(d) > VAST_SIZE) return g_log_ratio_vast(x.hi, y);
     if (fmax(fabs(x.hi), fabs(y)) < 1e-20 && x.hi != 0 && y != 0)
         return g_log_ratio_tiny(x.hi, y);
-    if (fabs(d) < 1e-9 * gap) return d * (g_psi(y) + d / 2 * g_tri_gamma(y));
+    if (fabs(d) < 1e-6 * gap) return g_log_ratio_close(y, d);
     double wide = w_log_ratio(x, p_of(y));
     if (!isnan(wide)) return wide;
     if (g_is_pole(x) == g_is_pole(p_of(y))) return p_log_ratio(x, p_of(y), difference).hi;
@@ -443,6 +474,9 @@ SLOW double g_betaln(double a, double b)
 
 /* -- differences of psi */
 
+/* psi(y) - psi(x) for x, y > 0, y = x + h, by recurrence and the asymptotic series of both (5.5.2,
+   5.11.2), in a form where all terms have the factor h: (P(u) - P(v)) / (u - v) for the series P by
+   Horner's rule. The recurrence raises both, so that they keep the distance h. */
 SLOW double g_psi_increment_right(double x, double y, double h)
 {
     double low = fmin(x, y), high = fmax(x, y);
@@ -459,6 +493,8 @@ SLOW double g_psi_increment_right(double x, double y, double h)
     return z;
 }
 
+/* psi(x + h) - psi(x), with x + h not rounded; left of 0 by reflection (5.5.4). The product with a
+   tiny h would lose all digits. */
 SLOW double g_digamma_increment(double x, double h)
 {
     pair total = p_sum(x, h), sine_x, sine_y, sine_h, cosine;
@@ -496,6 +532,7 @@ SLOW double g_tri_gamma_increment_right(double x, double y, double h)
     return -z;
 }
 
+/* By reflection (5.15.6). */
 SLOW double g_tri_gamma_increment_left(double x, pair y, double h)
 {
     pair sine_x, sine_y, sine_h, both, cosine;
@@ -508,6 +545,8 @@ SLOW double g_tri_gamma_increment_left(double x, pair y, double h)
     return -square.hi - g_tri_gamma_increment_right(1 - x, p_add_d(p_neg(y), 1).hi, -h);
 }
 
+/* tri_gamma(x + h) - tri_gamma(x), with x + h not rounded; between numbers of both signs, and where
+   h is not small left of 0, the plain difference. */
 SLOW double g_tri_gamma_increment(double x, double h)
 {
     pair total = p_sum(x, h);

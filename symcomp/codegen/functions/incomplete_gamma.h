@@ -1,12 +1,14 @@
-/* The derivative of the regularized incomplete gamma function in its shape, as
-   symcomp/ops/numerics/incomplete_gamma.py computes and explains it. */
+/* The derivative of the regularized incomplete gamma function in its shape, within about 13 digits
+   of the truth. For x > k, 1 - gammainc is differentiated, whose terms do not cancel. */
 
+/* x^k exp(-x) / gamma(k + 1) */
 SLOW double g_density(double k, double x)
 {
     pair power = p_mul_d(p_log(p_of(x), 0), k);
     return p_exp(p_sub(p_add_d(power, -x), p_log_gamma(p_sum(k, 1))));
 }
 
+/* DLMF 8.7.1 for x < k + 1: x^m / (k + 1) ... (k + m) times log(x) - psi(k + m + 1). */
 SLOW double g_gammainc_by_series(double k, double x)
 {
     double slope = log(x) - g_psi(k + 1), total = slope, term = 1;
@@ -18,6 +20,8 @@ SLOW double g_gammainc_by_series(double k, double x)
     return g_density(k, x) * total;
 }
 
+/* Legendre's continued fraction for x > k (DLMF 8.9.2), by Lentz's method, with the derivatives of
+   its steps in k. */
 SLOW double g_gammainc_by_fraction(double k, double x)
 {
     double b = x + 1 - k, c = INFINITY, d = 1 / b, value = d, c_slope = 0, d_slope = d * d;
@@ -37,6 +41,7 @@ SLOW double g_gammainc_by_fraction(double k, double x)
     return -g_density(k, x) * value * (k * (log(x) - g_psi(k + 1) + relative) + 1);
 }
 
+/* The derivative of Temme's uniform expansion (DLMF 8.12.4, 8.12.7). */
 SLOW double g_gammainc_by_expansion(double k, double x)
 {
     double gap = (x - k) / k, root = sqrt(HORNER(SQUARE_OF_ETA, gap)), logarithm = log1p(gap);
@@ -50,6 +55,7 @@ SLOW double g_gammainc_by_expansion(double k, double x)
     return -p_exp(q) / sqrt(2 * PI_PAIR.hi * k) * total;
 }
 
+/* At k = 0 the derivative from above. */
 SLOW double g_gammainc_der(double k, double x)
 {
     if (!(k >= 0) || !(x >= 0) || (isinf(k) && isinf(x)) || (k == 0 && x == 0)) return NAN;

@@ -1,10 +1,15 @@
-/* Double-double arithmetic, as symcomp/ops/numerics/double_double.py explains it. The tables are written
-   before this by c_tables.py. Prefix: p_. */
+/* Double-double arithmetic: about 31 digits, for functions whose terms cancel. A number is the
+   unevaluated sum of two doubles, of which the first is the sum rounded. Sums and products are the
+   error-free transformations of Dekker (1971), "A floating-point technique for extending the
+   available precision", and Knuth (TAOCP 2, 4.2.2); what a step loses is about 2^-104 of its
+   result. Products and quotients need factors below 2^990, and their errors to be no subnormals.
+   The tables are written before this by gamma_tables.py. Prefix: p_. */
 
 #define SLOW static __attribute__((noinline, unused))
 
 static inline pair p_of(double x) { return (pair){x, 0}; }
 
+/* p_sum where |x| >= |y| or x is 0. */
 static inline pair p_quick_sum(double x, double y)
 {
     double total = x + y;
@@ -103,7 +108,8 @@ SLOW pair p_series(const pair *first, int n, const double *rest, int count, pair
 #define LENGTH(table) ((int)(sizeof(table) / sizeof(*(table))))
 #define HORNER(table, x) g_horner(table, LENGTH(table), x)
 
-/* The logarithm of x 2^exponent. */
+/* The logarithm of x 2^exponent, to full relative precision near x = 1; NaN where x is not finite
+   and positive. */
 SLOW pair p_log(pair x, int exponent)
 {
     int power;
@@ -129,6 +135,7 @@ SLOW pair p_log1p_ratio(pair x, pair y, pair z)
     return p_mul_d(p_div(SERIES(ATANH, p_mul(half, half)), divisor), 2);
 }
 
+/* sin(pi x) and cos(pi x), to full relative precision near the zeros of the sine. */
 SLOW void p_sin_cos_pi(pair x, pair *sine, pair *cosine)
 {
     double whole = rint(x.hi), more = rint(p_add_d(x, -whole).hi);

@@ -1,6 +1,6 @@
-/* Functions of doubles in several parts: error functions by their scaled forms, as
-   `ops/elementwise/scalar_error.py` explains, and functions computed in the wider type, or again
-   in it where large parts cancel (`ops/numerics/exact.py`). Prefix: e_. */
+/* Functions of doubles in several parts: error functions by scaled functions that vary slowly
+   (error_tables.py) and exp(-x^2) with its exponent kept exactly; and functions computed in the
+   wider type, or again in it where large parts cancel. Prefix: e_. */
 
 #define SQRT_HALF 0x1.6a09e667f3bcdp-1
 #define INVERSE_SQRT_PI 0x1.20dd750429b6dp-1
@@ -200,8 +200,10 @@ INLINE double e_spherical_jn(int n, long double x)
     return (double)now;
 }
 
-/* Functions that vanish at 0, divided by their argument:
-   `symcomp/ops/elementwise/over_argument.py` in C. The numbers are the places in its tuple FUNCTIONS; the longest series is that of erf at the
+/* The n-th derivative of f(x) / x, for functions f that vanish at 0: near 0 from the Maclaurin series
+   of f, where the tail is below 2^-64; elsewhere from its Taylor coefficients a_k, as those of the
+   quotient are q_k = (a_k - q_(k-1)) / x, which loses at most 4^n of the 11 bits that the wider type
+   has more. The numbers are the places in the tuple FUNCTIONS of over_argument.py; the longest series is that of erf at the
    highest order. */
 enum { OVER_SINH, OVER_TAN, OVER_TANH, OVER_LOG1P, OVER_ARCTAN, OVER_ARCTANH, OVER_ARCSINH, OVER_ARCSIN, OVER_ERF };
 #define MOST_COEFFICIENTS 180
@@ -221,7 +223,10 @@ INLINE long double vanishing_function(int kind, long double x)
     }
 }
 
-/* The Taylor coefficients of the function from those of its derivative, in place: a[0] is the value. */
+/* The Taylor coefficients of the function from those of its derivative, in place: a[0] is the value.
+   They follow from the differential equation of the function (Hairer, Norsett and Wanner, Solving
+   Ordinary Differential Equations I, section I.8): y' = 1 +- y^2 for tan and tanh, a linear one for
+   the derivatives b of the others. */
 INLINE void taylor_coefficients(int kind, long double x, int count, long double *a)
 {
     long double value = vanishing_function(kind, x), factorial = 1, *b = a + 1;

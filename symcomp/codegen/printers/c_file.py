@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from importlib.resources import files
 
-from symcomp.codegen.functions.c_tables import angle_tables, error_tables, gamma_tables
+from symcomp.codegen.functions.angle_tables import angle_tables
+from symcomp.codegen.functions.error_tables import error_tables
+from symcomp.codegen.functions.gamma_tables import gamma_tables
 from symcomp.codegen.printers.c_printer import Kernel
 
 _HEADERS = ("functions/scalars.h", "functions/elementary.h")
@@ -98,6 +100,21 @@ def functions_of_numbers(of_reals: Sequence[str]) -> list[str]:
         header("functions/angles.h"),
         *_of_both_kinds(of_reals),
     ]
+
+
+@cache
+def functions_of_rows() -> str:
+    """Return the text of all functions of real numbers that kernels may call."""
+    return "\n".join(
+        (
+            *functions_of_numbers(["stable.h"]),
+            *map(header, ("stable_double.h", "scaled_products.h")),
+            gamma_tables(),
+            *map(header, _OF_GAMMA_FUNCTIONS),
+            error_tables(),
+            header("special.h"),
+        )
+    )
 
 
 def _of_both_kinds(names: Sequence[str]) -> list[str]:

@@ -10,43 +10,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcomp.lazy import lazy_module
+from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import real_float_rule, scalar, unknown
-
-exact = lazy_module("symcomp.ops.numerics.exact")
-values = lazy_module("symcomp.ops.numerics.gamma_values")
 
 NO_ORDER = "the derivative with respect to the order has no closed form"
 
 
-def _row(name: str, x: str, doc: str, value: str, *derivatives: Any, public: bool = True) -> Any:
-    """Add a row computed by a function of ``gamma_values``."""
-
-    def function(*xs: Any) -> Any:
-        return exact.in_double(getattr(values, value))(*xs)
-
-    return scalar(
-        name, x, doc, function, dtype=real_float_rule, d=derivatives, public=public
-    )  # fmt: skip
+def _row(name: str, x: str, doc: str, *derivatives: Any, public: bool = True) -> Any:
+    """Add a row computed by its C function, of ``symcomp/codegen/functions/gamma.h``."""
+    function = CompiledFunction(name)
+    return scalar(name, x, doc, function, dtype=real_float_rule, d=derivatives, public=public)
 
 
-gamma = _row("gamma", "x", "The gamma function.", "gamma", lambda x, z, g: g * z * psi(x))
-gammaln = _row("gammaln", "x", "log(abs(gamma(x))).", "gammaln", lambda x, z, g: g * psi(x))
+gamma = _row("gamma", "x", "The gamma function.", lambda x, z, g: g * z * psi(x))
+gammaln = _row("gammaln", "x", "log(abs(gamma(x))).", lambda x, z, g: g * psi(x))
 log_of_gamma = _row(
-    "log_of_gamma", "x", "log(gamma(x)), NaN where gamma(x) is negative.", "log_of_gamma",
+    "log_of_gamma", "x", "log(gamma(x)), NaN where gamma(x) is negative.",
     lambda x, z, g: g * psi(x), public=False,
 )  # fmt: skip
 psi = _row(
-    "psi", "x", "The digamma function, the derivative of gammaln.", "psi",
+    "psi", "x", "The digamma function, the derivative of gammaln.",
     lambda x, z, g: g * tri_gamma(x),
 )  # fmt: skip
 digamma = psi
 tri_gamma = _row(
-    "tri_gamma", "x", "The derivative of psi.", "tri_gamma",
+    "tri_gamma", "x", "The derivative of psi.",
     lambda x, z, g: g * polygamma(2, x),
 )  # fmt: skip
 polygamma = _row(
-    "polygamma", "n x", "The n-th derivative of psi.", "polygamma",
+    "polygamma", "n x", "The n-th derivative of psi.",
     unknown(NO_ORDER), lambda n, x, z, g: g * polygamma(n + 1, x),
 )  # fmt: skip
 
@@ -56,59 +48,52 @@ gamma_ratio = _row(
     "gamma_ratio", "x y",
     "gamma(x) / gamma(y), where both overflow, too. Where both are poles it is the limit for a "
     "fixed x - y.",
-    "gamma_ratio",
     lambda x, y, z, g: g * z * psi(x), lambda x, y, z, g: -g * z * psi(y),
 )  # fmt: skip
 poch = _row(
     "poch", "x h",
     "Pochhammer's symbol gamma(x + h) / gamma(x), as if x + h were not rounded: x (x + 1) ... "
     "(x + h - 1) for a whole number h.",
-    "poch",
     lambda x, h, z, g: g * z * digamma_increment(x, h),
     lambda x, h, z, g: g * z * digamma_of_sum(x, h),
 )  # fmt: skip
 inverse_poch = _row(
     "inverse_poch", "x h", "gamma(x) / gamma(x + h), as if x + h were not rounded.",
-    "inverse_poch",
     lambda x, h, z, g: -g * z * digamma_increment(x, h),
     lambda x, h, z, g: -g * z * digamma_of_sum(x, h), public=False,
 )  # fmt: skip
 log_gamma_ratio = _row(
     "log_gamma_ratio", "x y", "log(abs(gamma(x) / gamma(y))), where the terms cancel, too.",
-    "log_gamma_ratio",
     lambda x, y, z, g: g * psi(x), lambda x, y, z, g: -g * psi(y),
 )  # fmt: skip
 log_poch = _row(
     "log_poch", "x h",
     "log(abs(gamma(x + h) / gamma(x))), as if x + h were not rounded: exact for small h, too.",
-    "log_poch",
     lambda x, h, z, g: g * digamma_increment(x, h), lambda x, h, z, g: g * digamma_of_sum(x, h),
 )  # fmt: skip
 beta = _row(
-    "beta", "a b", "gamma(a) gamma(b) / gamma(a + b).", "beta",
+    "beta", "a b", "gamma(a) gamma(b) / gamma(a + b).",
     lambda a, b, z, g: -g * z * digamma_increment(a, b),
     lambda a, b, z, g: -g * z * digamma_increment(b, a),
 )  # fmt: skip
 betaln = _row(
-    "betaln", "a b", "log(abs(beta(a, b))).", "betaln",
+    "betaln", "a b", "log(abs(beta(a, b))).",
     lambda a, b, z, g: -g * digamma_increment(a, b),
     lambda a, b, z, g: -g * digamma_increment(b, a),
 )  # fmt: skip
 digamma_increment = _row(
     "digamma_increment", "x h",
     "psi(x + h) - psi(x), as if x + h were not rounded: exact for small h, too.",
-    "psi_increment",
     lambda x, h, z, g: g * tri_gamma_increment(x, h),
     lambda x, h, z, g: g * tri_gamma(x + h),
 )  # fmt: skip
 tri_gamma_increment = _row(
     "tri_gamma_increment", "x h", "tri_gamma(x + h) - tri_gamma(x), as if x + h were not rounded.",
-    "tri_gamma_increment",
     lambda x, h, z, g: g * (polygamma(2, x + h) - polygamma(2, x)),
     lambda x, h, z, g: g * polygamma(2, x + h), public=False,
 )  # fmt: skip
 digamma_of_sum = _row(
-    "digamma_of_sum", "x h", "psi(x + h), as if x + h were not rounded.", "psi_of_sum",
+    "digamma_of_sum", "x h", "psi(x + h), as if x + h were not rounded.",
     lambda x, h, z, g: g * tri_gamma(x + h), lambda x, h, z, g: g * tri_gamma(x + h),
     public=False,
 )  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorConstant, TensorVariable
 from symcomp.errors import DTypeError
+from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.convert import as_tensor_variable, resolve_dtype
 from symcomp.ops.elementwise.elemwise import (
     NEGATED,
@@ -28,7 +29,6 @@ from symcomp.ops.elementwise.elemwise import (
     upcast_rule,
 )
 from symcomp.ops.numerics import trigonometry
-from symcomp.ops.numerics.exact import in_float
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 
 LN2 = float(np.log(2))
@@ -228,16 +228,9 @@ def _rounds_below(z: Any, y: Any) -> bool:
     return bool(np.any((y.data < 0.5) & (y.data != np.floor(y.data))))
 
 
-def _lowered_power(x: Any, y: Any) -> Any:
-    with np.errstate(all="ignore"):
-        # From 1/2 on y - 1 is exact; below, x^y leaves the range only where x^(y-1) does.
-        whole = (y >= 0.5) | (x == 0) | (np.floor(y) == y)
-        return np.power(x, np.where(whole, y - 1, y)) / np.where(whole, 1, x)
-
-
 lowered_power = scalar(
-    "lowered_power", "x y", "x ** (y - 1), as if y - 1 were not rounded.", in_float(_lowered_power),
-    dtype=real_float_rule,
+    "lowered_power", "x y", "x ** (y - 1), as if y - 1 were not rounded.",
+    CompiledFunction("lowered_power"), dtype=real_float_rule,
     d=(
         lambda x, y, z, g: g * (y - 1) * lowered_power(x, y - 1),
         lambda x, y, z, g: _power_log(x, y, z, g),

@@ -12,61 +12,28 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.elementwise.elemwise import ROWS, ScalarOp, real_float_rule, scalar
-from symcomp.ops.numerics.exact import in_float
-
-# Two numbers of the same size between these bounds have a product that is neither subnormal nor
-# infinite; other products are computed in another order.
-SAFE = (2.0**-960, 2.0**1000)
-
-
-def _times_over(x: Any, y: Any, z: Any) -> Any:
-    # The larger factor is divided first by a large divisor, the smaller one by a small divisor.
-    ordered = (np.abs(x) > np.abs(y)) == (np.abs(z) >= 1)
-    first, second = np.where(ordered, x, y), np.where(ordered, y, x)
-    return first / z * second
-
-
-def _over_both(x: Any, y: Any, z: Any) -> Any:
-    return _scaled_product(1, 1, x, y, z)
-
-
-def _times_three(x: Any, y: Any, z: Any) -> Any:
-    if x.dtype == np.float32:
-        return (x.astype(np.float64) * y * z).astype(np.float32)
-    product = x * y
-    size = np.abs(product)
-    apart = ~((size > SAFE[0]) & (size < SAFE[1]))
-    return np.where(apart, x, product) * np.where(apart, y * z, z)
+from symcomp.ops.numerics.exact import in_double
 
 
 def _scaled_product(root: int, above: int, *xs: Any) -> Any:
     """Compute the product of the first arguments over that of the others, or its square root."""
     mantissa, power = np.float64(1), np.int64(0)
     for i, x in enumerate(xs):
-        m, p = np.frexp(x.astype(np.float64, copy=False))
+        m, p = np.frexp(x)
         mantissa = mantissa * m if i < above else mantissa / m
         power = power + p.astype(np.int64) * (1 if i < above else -1)
     if root == 2:
         odd = power % 2
         mantissa, power = np.sqrt(np.ldexp(mantissa, odd)), (power - odd) // 2
     # Exponents are clipped far outside the range of floats, but inside that of ldexp's integers.
-    return np.ldexp(mantissa, np.clip(power, -5000, 5000)).astype(xs[0].dtype)
-
-
-def _safely(function: Any) -> Any:
-    """Run ``function`` on floats of one dtype, without warnings."""
-
-    def run(*xs: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return function(*xs)
-
-    return in_float(run)
+    return np.ldexp(mantissa, np.clip(power, -5000, 5000))
 
 
 times_over: Any = scalar(
     "times_over", "x y z", "x y / z, where x y or x / z over- or underflows, too.",
-    _safely(_times_over), dtype=real_float_rule,
+    CompiledFunction("times_over"), dtype=real_float_rule,
     d=(
         lambda x, y, z, r, g: times_over(g, y, z),
         lambda x, y, z, r, g: times_over(g, x, z),
@@ -76,7 +43,7 @@ times_over: Any = scalar(
 )  # fmt: skip
 over_both: Any = scalar(
     "over_both", "x y z", "x / (y z), where y z or x / y over- or underflows, too.",
-    _safely(_over_both), dtype=real_float_rule,
+    CompiledFunction("over_both"), dtype=real_float_rule,
     d=(
         lambda x, y, z, r, g: over_both(g, y, z),
         lambda x, y, z, r, g: -times_over(g, r, y),
@@ -86,7 +53,7 @@ over_both: Any = scalar(
 )  # fmt: skip
 times_three: Any = scalar(
     "times_three", "x y z", "x y z, where x y over- or underflows, too.",
-    _safely(_times_three), dtype=real_float_rule,
+    CompiledFunction("times_three"), dtype=real_float_rule,
     d=(
         lambda x, y, z, r, g: times_three(g, y, z),
         lambda x, y, z, r, g: times_three(g, x, z),
@@ -109,7 +76,7 @@ def _scaled_product_row(root: int, above: int, below: int) -> ScalarOp:
         return rule
 
     return ScalarOp(
-        "scaled_product", above + below, _safely(partial(_scaled_product, root, above)),
+        "scaled_product", above + below, in_double(partial(_scaled_product, root, above)),
         real_float_rule, tuple(map(derivative, range(above + below))),
         parameters=(root, above, below),
     )  # fmt: skip

@@ -13,16 +13,15 @@ import numpy as np
 from symcomp.core import dtype as dtypes
 from symcomp.core.tensor import TensorVariable
 from symcomp.lazy import lazy_module
+from symcomp.ops.compiled_ufuncs import CompiledFunction
 from symcomp.ops.convert import as_tensor_variable
 from symcomp.ops.elementwise.elemwise import real_float_rule, scalar, unknown
 from symcomp.ops.elementwise.scalar_gamma import NO_ORDER, betaln, gamma, gammaln
 from symcomp.ops.elementwise.scalar_logic import eq, switch
 from symcomp.ops.elementwise.scalar_math import cos, exp, log, log1p
-from symcomp.ops.numerics import trigonometry
 
 exact = lazy_module("symcomp.ops.numerics.exact")
 incomplete_beta = lazy_module("symcomp.ops.numerics.incomplete_beta")
-incomplete_gamma = lazy_module("symcomp.ops.numerics.incomplete_gamma")
 
 
 def _special(name: str, parameters: str, doc: str, *derivatives: Any) -> Any:
@@ -55,8 +54,7 @@ gammaincc = _special(
 
 gammainc_der = scalar(
     "gammainc_der", "k x", "The derivative of gammainc in k, to about 13 digits.",
-    lambda k, x: exact.in_double(incomplete_gamma.gammainc_der)(k, x),
-    dtype=real_float_rule, no_derivative=_by_shape, public=False,
+    CompiledFunction("gammainc_der"), dtype=real_float_rule, no_derivative=_by_shape, public=False,
 )  # fmt: skip
 
 
@@ -176,17 +174,17 @@ def _sinc_slope(x: Any, z: Any, g: Any) -> Any:
     return g * switch(eq(x, 0), 0, (cos(np.pi * safe) - z) / safe)
 
 
-def _sinc(x: Any) -> Any:
-    angle = np.where(x == 0, 1, np.pi * x)
-    return np.where(x == 0, 1, trigonometry.sin(angle) / angle)
+def _sinc_rule(x: str) -> str:
+    """Return float64 for integers, as NumPy does."""
+    return "float64" if dtypes.is_discrete(x) else real_float_rule(x)
 
 
 sinc = scalar(
     "sinc",
     "x",
     "sin(pi x) / (pi x), 1 at 0.",
-    _sinc,
-    dtype=lambda x: "float64" if dtypes.is_discrete(x) else real_float_rule(x),
+    CompiledFunction("sinc", rule=_sinc_rule),
+    dtype=_sinc_rule,
     d=(_sinc_slope,),
 )
 

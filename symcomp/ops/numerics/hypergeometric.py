@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.lazy import lazy_module
-from symcomp.ops.numerics.gamma_values import replace
+from symcomp.ops.numerics.exact import replace
 
 special = lazy_module("scipy.special")
 

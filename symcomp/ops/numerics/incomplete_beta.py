@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from symcomp.lazy import lazy_module
-from symcomp.ops.numerics.gamma_values import psi_increment, replace
+from symcomp.ops.compiled_ufuncs import CompiledFunction
+from symcomp.ops.numerics.exact import replace
 
 special = lazy_module("scipy.special")
+digamma_increment = CompiledFunction("digamma_increment")
 
 # Iteration ends when a step changes the logarithm of the fraction by less.
 SMALLEST_STEP = 2.0**-58
@@ -51,9 +53,9 @@ def _lower(a: Any, b: Any, x: Any, y: Any, wrt: int, value: Any) -> Any:
     # log(1 - x) from y where x is not small: there y has all digits.
     log_y = np.where(x < 0.5, np.log1p(-x), np.log(y))
     if wrt == 0:
-        outside = np.log(x) + psi_increment(a + 1, b - 1)
+        outside = np.log(x) + digamma_increment(a + 1, b - 1)
     else:
-        outside = log_y + psi_increment(b, a)
+        outside = log_y + digamma_increment(b, a)
     return np.where(value == 0, 0, value * (outside + _log_fraction_slope(a, b, x, wrt)))
 
 
