@@ -53,7 +53,8 @@ from symcomp.ops.shapes.creation import Arange
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 from symcomp.ops.shapes.join import Join, Split
 from symcomp.ops.shapes.shape import ForgetLengths, Reshape, Shape, ShapeI, SpecifyShape
-from symcomp.ops.sorting.sort import Argsort, ArgTopK, SearchSorted, Sort, Unique
+from symcomp.ops.sorting.sort import Argsort, SearchSorted, Sort, Unique
+from symcomp.ops.sorting.topk import ArgTopK
 from symcomp.ops.windows.convolution import Convolve, ConvolveInputs, ConvolveKernels
 from symcomp.ops.windows.pooling import MODES as POOL_MODES
 from symcomp.ops.windows.pooling import MaxPool, SumPool, SumPoolInputs, ToPositions

@@ -41,6 +41,7 @@ from symcomp.ops.shapes.join import *
 from symcomp.ops.shapes.repeat import *
 from symcomp.ops.shapes.shape import *
 from symcomp.ops.sorting.sort import *
+from symcomp.ops.sorting.topk import *
 from symcomp.ops.variables import *
 from symcomp.tensor import nnet
 from symcomp.tensor.suggestions import numpy_form

@@ -24,7 +24,8 @@ from symcomp.ops.nnet.softmax import Softmax
 from symcomp.ops.reductions.cumulative import CumOp
 from symcomp.ops.reductions.reduce import REDUCTIONS, ArgReduce, Reduce
 from symcomp.ops.shapes.join import Join
-from symcomp.ops.sorting.sort import ArgTopK, Unique
+from symcomp.ops.sorting.sort import Unique
+from symcomp.ops.sorting.topk import ArgTopK
 from symcomp.ops.windows.convolution import Convolve
 from symcomp.ops.windows.geometry import Geometry
 from symcomp.ops.windows.pooling import MaxPool, SumPool

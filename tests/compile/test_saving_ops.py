@@ -362,4 +362,5 @@ def test_files_may_name_modules_by_their_old_names(old):
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_files_may_name_classes_by_their_old_names(old, new):
-    assert named_class(old, Op).__name__ == new
+    cls = named_class(old, Op)
+    assert f"{cls.__module__}:{cls.__name__}" == new

@@ -9,7 +9,8 @@ import symcomp
 import symcomp.tensor as T
 from symcomp.core.tensor import TensorType
 from symcomp.errors import ShapeError
-from symcomp.ops.sorting.sort import ArgTopK, Unique
+from symcomp.ops.sorting.sort import Unique
+from symcomp.ops.sorting.topk import ArgTopK
 from symcomp.tests.cvm.looking import asked, in_python
 from symcomp.tests.cvm.test_native import layouts
 from symcomp.tests.cvm.test_other_products import DTYPES

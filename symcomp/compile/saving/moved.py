@@ -8,7 +8,6 @@ _FOLDERS = {
     "indexing": "diagonal gather_labels index index_pattern",
     "linalg": "blas cholesky contraction determinant eigen inverse lstsq lu matrices"
     " matrix_functions products qr schur solve stable_linalg svd sylvester tridiagonal",
-    "lists": "typed_list",
     "nnet": "labels softmax",
     "reductions": "cumulative reduce stable_reduce",
     "shapes": "alloc contiguous creation dimshuffle join shape",
@@ -28,15 +27,17 @@ MOVED = {
     "symcomp.sparse.draws": "symcomp.sparse.sampling",
     "symcomp.sparse.parts": "symcomp.sparse.slicing",
 }  # fmt: skip
-#: Classes that were renamed: module:old name -> name, the module being that of today.
+#: Classes that were renamed, or moved without their module: module of MOVED and old name -> name.
 RENAMED = {
-    "symcomp.ops.indexing.gather_labels:Pick": "GatherLabels",
-    "symcomp.ops.indexing.gather_labels:Put": "ScatterLabels",
-    "symcomp.ops.nnet.softmax:Centred": "SubtractWeightedMean",
+    "symcomp.ops.indexing.gather_labels:Pick": "symcomp.ops.indexing.gather_labels:GatherLabels",
+    "symcomp.ops.indexing.gather_labels:Put": "symcomp.ops.indexing.gather_labels:ScatterLabels",
+    "symcomp.ops.nnet.softmax:Centred": "symcomp.ops.nnet.softmax:SubtractWeightedMean",
+    "symcomp.ops.sorting.sort:ArgTopK": "symcomp.ops.sorting.topk:ArgTopK",
 }
 
 
-def current_name(module: str, name: str) -> tuple[str, str]:
-    """Return the module and the name that a class has in this version."""
-    module = MOVED.get(module, module)
-    return module, RENAMED.get(f"{module}:{name}", name)
+def current_name(name: str) -> str:
+    """Return the name that a class, "module:class" in a file, has in this version."""
+    module, colon, short = name.partition(":")
+    name = MOVED.get(module, module) + colon + short
+    return RENAMED.get(name, name)

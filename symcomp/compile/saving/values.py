@@ -264,8 +264,7 @@ class Decoder:
 
 def named_class(name: Any, *bases: type) -> Any:
     """Return the class with this name, derived from one of ``bases``."""
-    module, _, short = _string(name).partition(":")
-    module, short = current_name(module, short)
+    module, _, short = current_name(_string(name)).partition(":")
     words = [*module.split("."), short]
     if not module.startswith(PLACES) or not all(word.isidentifier() for word in words):
         raise LoadError(f"{name!r} is nothing that symcomp has")
