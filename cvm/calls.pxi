@@ -265,7 +265,7 @@ cdef extern from "calls/kernels.h":
 
     int plan_kernel(Planner *, const void *)
 
-cdef extern from "draws.h":
+cdef extern from "loops/draws.h":
     kernel_function draw_uniform_64, draw_uniform_32, draw_normal_64, draw_normal_32
     kernel_function draw_exponential_64, draw_exponential_32, draw_gamma_64, draw_gamma_32
     # Of the NumPy whose distributions these are.
@@ -308,7 +308,7 @@ cdef extern from "numpy/ufuncobject.h":
         void **functions
         void **data
 
-cdef extern from "ufuncs.h":
+cdef extern from "loops/ufuncs.h":
     struct ufunc_loop:
         int64_t loop
         int64_t data

@@ -4,8 +4,8 @@
 
 #include <Python.h>
 #include <stdint.h>
-#include "../blas_int.h"
-#include "../row_products.h"
+#include "../linalg/blas_int.h"
+#include "../linalg/row_products.h"
 
 enum {
     FEW_PRODUCTS = 64,      /* at most as many products of numbers take less time than a call of BLAS */

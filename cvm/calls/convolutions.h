@@ -5,7 +5,7 @@
 #define SYMCOMP_CONVOLUTIONS_H
 
 #include "../thread_pool.h"
-#include "../windows.h"
+#include "../loops/windows.h"
 #include "products.h"
 
 enum {

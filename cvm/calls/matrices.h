@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include "moves.h"
 #include "../plan/sections.h"
-#include "../refined_solve.h"
+#include "../linalg/refined_solve.h"
 #include "../thread_pool.h"
 
 /* Of a matrix with this product of sides and shorter side, decompositions use the threads of BLAS. */

@@ -4,7 +4,7 @@
 
 #include "blas.h"
 #include "../plan/sections.h"
-#include "../products.h"
+#include "../linalg/products.h"
 #include "../thread_pool.h"
 
 enum {

@@ -7,7 +7,7 @@
 #define SYMCOMP_CALLS_SPARSE_H
 
 #include "../thread_pool.h"
-#include "../sparse.h"
+#include "../sparse/sparse.h"
 #include "pools.h"
 
 typedef enum {

@@ -4,7 +4,7 @@
 
 #include "../plan/copies.h"
 #include "../plan/guards.h"
-#include "../labels.h"
+#include "../loops/labels.h"
 
 /* The entries of an index expression: a number, a slice, a new axis, an array of positions, and one
    that takes no axis but parts the arrays on its sides. */

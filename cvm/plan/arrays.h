@@ -3,7 +3,7 @@
 #define SYMCOMP_ARRAYS_H
 
 #include "execution.h"
-#include "../moves.h"
+#include "../loops/moves.h"
 
 /* Whether an array that was returned before may be returned again: its caller has dropped it, without weak
    references to it, and it is as it was made. */

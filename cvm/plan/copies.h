@@ -3,7 +3,7 @@
 #define SYMCOMP_COPIES_H
 
 #include "planner.h"
-#include "../moves.h"
+#include "../loops/moves.h"
 
 typedef struct {
     Place to, from;

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import symcomp
 import symcomp.tensor as T
 
-HEADERS = Path(__file__).resolve().parents[2] / "cvm"
+HEADERS = Path(__file__).resolve().parents[2] / "cvm" / "linalg"
 SOURCE = """
 #include "row_products.h"
 int level(void) { return row_product_level(); }

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "thread_pool.h"
+#include "../thread_pool.h"
 
 enum { MOST_LOOP_AXES = 16, MOST_LOOP_ARRAYS = 8 };
 

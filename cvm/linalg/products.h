@@ -4,7 +4,7 @@
 #define SYMCOMP_PRODUCTS_H
 
 #include <stdint.h>
-#include "moves.h"
+#include "../loops/moves.h"
 
 enum { COLUMNS = 256, MOST_FACTORS = 64 };
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 #include <string.h>
-#include "../symcomp/codegen/loops/transpose_blocks.h"
+#include "../../symcomp/codegen/loops/transpose_blocks.h"
 
 /* Compiled for several processors where the loader chooses among them. It takes time to ask for
    memory before it is read, but saves more where vectors are as long as lines of the cache. */

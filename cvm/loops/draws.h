@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "numpy/random/bitgen.h"
 #include "numpy/random/distributions.h"
-#include "thread_pool.h"
+#include "../thread_pool.h"
 
 typedef struct {
     unsigned __int128 state;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../symcomp/codegen/loops/transpose_blocks.h"
+#include "../../symcomp/codegen/loops/transpose_blocks.h"
 
 enum { SINGLE = 0, DOUBLE = 1, SINGLE_COMPLEX = 2, DOUBLE_COMPLEX = 3 };
 
