@@ -1,5 +1,5 @@
-"""Print the coefficients in symcomp/codegen/functions/error_tables.py: polynomials for smooth multiples of
-error functions, fitted at Chebyshev's nodes in 60 digits.
+"""Print the coefficients in symcomp/codegen/functions/error_tables.py: polynomials for smooth
+multiples of error functions, fitted at Chebyshev's nodes in 60 digits.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Print the coefficients in symcomp/codegen/functions/gamma_coefficients.py: polynomials for gamma functions
-without their roots, from 1/2 to 5/2.
+"""Print the coefficients in symcomp/codegen/functions/gamma_coefficients.py: polynomials for gamma
+functions without their roots, from 1/2 to 5/2.
 """
 
 from __future__ import annotations

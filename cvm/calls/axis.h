@@ -2,8 +2,7 @@
 #ifndef SYMCOMP_AXIS_H
 #define SYMCOMP_AXIS_H
 
-#include "../loops/axis_loops.h"
-#include "../loops/sorting.h"
+#include "../loops/along_axes.h"
 #include "moves.h"
 
 /* Slices along an axis of n elements each, and the axes across, the closest in memory the last. */

@@ -4,13 +4,8 @@
 #ifndef SYMCOMP_AXIS_LOOPS_H
 #define SYMCOMP_AXIS_LOOPS_H
 
-#include <stdint.h>
+#include "along_axes.h"
 #include "moves.h"
-
-/* m slices of n elements. `out` is the result; `second` is another argument, or NULL. */
-typedef void line_function(int64_t n, int64_t m, const char *x, int64_t x_step, int64_t x_line,
-                           const char *second, int64_t second_step, int64_t second_line, char *out,
-                           int64_t out_step, int64_t out_line);
 
 #define LINE_ARGUMENTS                                                                             \
     int64_t n, int64_t m, const char *x, int64_t x_step, int64_t x_line, const char *second,       \
@@ -270,9 +265,6 @@ EXTREMES(f8, double, uint64_t, UNORDERED)
 
 #include "wide_extremes.h"
 
-/* The functions along an axis. */
-enum { SUMS, PRODUCTS, RECURRENCE, LARGEST, SMALLEST };
-
 #define OF_FLOATS(NAME)                                                                            \
     if (kind == 'f' && size == 4)                                                                  \
         return NAME##_f4;                                                                          \
@@ -292,8 +284,7 @@ enum { SUMS, PRODUCTS, RECURRENCE, LARGEST, SMALLEST };
     if (kind == 'u')                                                                               \
         return size == 1 ? NAME##_u1 : size == 2 ? NAME##_u2 : size == 4 ? NAME##_u4 : LONGEST;
 
-/* For the kind of the dtype of x, as NumPy names it, and its size; 0 if there is none. */
-static inline line_function *function_of_lines(int what, char kind, int64_t size)
+line_function *function_of_lines(int what, char kind, int64_t size)
 {
     line_function *wide;
     switch (what) {
@@ -338,9 +329,7 @@ static inline line_function *function_of_lines(int what, char kind, int64_t size
         return 1;                                                                                  \
     } while (0)
 
-/* 0 if there is no code for such a dtype. */
-static inline int fill_range(char kind, int64_t size, int64_t n, const char *start,
-                             const char *step, char *z)
+int fill_range(char kind, int64_t size, int64_t n, const char *start, const char *step, char *z)
 {
     if (kind == 'i' || kind == 'u') {
         if (size == 1)

@@ -2,16 +2,7 @@
 #ifndef SYMCOMP_SORTING_LOOPS_H
 #define SYMCOMP_SORTING_LOOPS_H
 
-#include <stdint.h>
 #include "axis_loops.h"
-
-/* The second argument of functions for the first in order: how many are wanted, and memory for
-   these elements and positions. */
-struct first_in_order {
-    int64_t count;
-    void *elements;
-    int64_t *places;
-};
 
 /* NaN counts as the largest. */
 #define IS_LARGER(x, y) ((x) > (y) || ((x) != (x) && (y) == (y)))
@@ -99,8 +90,7 @@ FIRST_ALONG(smallest_c8, float _Complex, IS_SMALLER_c8)
 FIRST_ALONG(largest_c16, double _Complex, IS_LARGER_c16)
 FIRST_ALONG(smallest_c16, double _Complex, IS_SMALLER_c16)
 
-/* For the kind of a dtype, as NumPy names it, and its size; 0 if there is none. */
-static inline line_function *function_for_first(int largest, char kind, int64_t size)
+line_function *function_for_first(int largest, char kind, int64_t size)
 {
     if (largest) {
         OF_FLOATS(largest)
@@ -140,9 +130,7 @@ STARTS(f8, double, IS_NAN)
 STARTS(c8, float _Complex, IS_NAN)
 STARTS(c16, double _Complex, IS_NAN)
 
-/* How many runs there are; -1 if there is no code for such a dtype. */
-static inline int64_t list_runs(char kind, int64_t size, int64_t n, const char *sorted,
-                                int64_t *starts)
+int64_t list_runs(char kind, int64_t size, int64_t n, const char *sorted, int64_t *starts)
 {
     if (kind == 'f')
         return size == 4 ? starts_f4(n, sorted, starts)

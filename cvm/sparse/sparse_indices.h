@@ -402,7 +402,7 @@ static void OF_INDEX(sort_indices)(INDEX *v, int64_t n, INDEX *spare)
 #include "sparse_slices.h"
 #include "sparse_block_places.h"
 
-static const IndexLoops OF_INDEX(index_loops) = {
+const IndexLoops OF_INDEX(index_loops) = {
     OF_INDEX(row_at), OF_INDEX(pointers_fit), OF_INDEX(indices_fit),
     OF_INDEX(is_canonical), OF_INDEX(pairs_ascend), OF_INDEX(largest), OF_INDEX(sum_counts), OF_INDEX(number_rows), OF_INDEX(count_rows),
     OF_INDEX(transpose), OF_INDEX(scatter), OF_INDEX(gather), OF_INDEX(take_rows),

@@ -376,7 +376,7 @@ static int64_t NAME(keep_nonzero)(const Compressed *x, char *data, char *to_indi
 #include "sparse_tidy.h"
 #include "sparse_block_values.h"
 
-static const ValueLoops NAME(value_loops) = {
+const ValueLoops NAME(value_loops) = {
     NAME(dot), NAME(dot_transposed), NAME(sampled), NAME(sampled_vectors), NAME(multiply),
     NAME(multiply_at),
 #if HAS_ORDER

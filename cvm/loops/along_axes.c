@@ -1,0 +1,3 @@
+/* The functions of along_axes.h. */
+#include "axis_loops.h"
+#include "sorting.h"
