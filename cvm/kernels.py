@@ -203,6 +203,7 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -
         len(formula.steps),
         threads_to_use(),
         config.openmp_elemwise_minsize,
+        formula.gathers,
         # A result that is written before an input is read for the last time is not written over it.
         [k for k, slot in enumerate(step.into) if (k, slot) in kept],
     )
