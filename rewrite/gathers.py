@@ -23,6 +23,11 @@ from symcomp.rewrite.trace import Firing
 MOST_READERS = 2
 
 
+def has_gathers(graph: FunctionGraph) -> bool:
+    """Tell whether a graph reads a vector at positions."""
+    return any(node.op == GATHER for node in graph.nodes)
+
+
 def fuse_gathers(graph: FunctionGraph, firings: list[Firing]) -> None:
     """Let loops read vectors at positions, where no one else needs the elements.
 
