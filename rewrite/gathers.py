@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.codegen.kernel import scheduled
+from symcomp.codegen.kernel import Scheduled, scheduled
+from symcomp.codegen.loopir.kernel import Loops, Role
 from symcomp.codegen.nests import is_nest
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Variable
@@ -19,9 +20,6 @@ from symcomp.ops.fused import Fused
 from symcomp.rewrite.fusion import MOST_ARRAYS, formula_of_nodes, is_one_loop
 from symcomp.rewrite.trace import Firing
 
-# A vector that more loops read is gathered once, by a loop of its own.
-MOST_READERS = 2
-
 
 def has_gathers(graph: FunctionGraph) -> bool:
     """Tell whether a graph reads a vector at positions."""
@@ -29,7 +27,7 @@ def has_gathers(graph: FunctionGraph) -> bool:
 
 
 def fuse_gathers(graph: FunctionGraph, firings: list[Firing]) -> None:
-    """Let loops read vectors at positions, where no one else needs the elements.
+    """Let a loop read a vector at positions, where it alone needs the elements, in one pass.
 
     Parameters
     ----------
@@ -42,14 +40,13 @@ def fuse_gathers(graph: FunctionGraph, firings: list[Firing]) -> None:
         if node.op != GATHER or not _is_gather(node):
             continue
         (z,) = node.outputs
-        readers = dict.fromkeys(client for client, _ in graph.clients[z])
-        if not 0 < len(readers) <= MOST_READERS or "output" in readers:
+        readers = {client for client, _ in graph.clients[z]}
+        if len(readers) != 1:
             continue
-        found = {reader: _with_gather(graph, reader, node) for reader in readers}
-        loops = {reader: loop for reader, loop in found.items() if loop is not None}
-        if len(loops) == len(readers):
-            for reader, loop in loops.items():
-                _replace(graph, reader, loop, firings)
+        (reader,) = readers
+        loop = None if reader == "output" else _with_gather(graph, reader, node)
+        if loop is not None:
+            _replace(graph, reader, loop, firings)
 
 
 def _is_gather(node: Apply) -> bool:
@@ -94,7 +91,18 @@ def _with_gather(graph: FunctionGraph, reader: Apply, gather: Apply) -> _Loop | 
         return None
     found = _gathering(loop, loop.inputs.index(z), gather)
     patterns = [x.type.broadcastable for x in found.inputs]
-    return found if scheduled(found.formula, patterns) is not None else None
+    made = scheduled(found.formula, patterns)
+    return found if made is not None and _reads_once(made, len(patterns) - 1) else None
+
+
+def _reads_once(made: Scheduled, table: int) -> bool:
+    """Tell whether a kernel passes once over the elements of a table: memory may be slow to read at
+    positions.
+    """
+    if not isinstance(made.kernel, Loops):
+        return False
+    stages = made.kernel.sweep.stages
+    return sum(stage.along.roles[table] is Role.GATHERED for stage in stages) <= 1
 
 
 def _gathering(loop: _Loop, number: int, gather: Apply) -> _Loop:
