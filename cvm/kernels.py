@@ -19,10 +19,18 @@ from symcomp.cvm import machine
 from symcomp.cvm.machine import Lowered, ufunc_kernel
 from symcomp.lazy import lazy_module
 from symcomp.ops.contraction import SumOfProducts
-from symcomp.ops.elemwise import ROWS, Elemwise
-from symcomp.ops.formula import AXIS_FUNCTIONS, AXIS_REDUCTIONS, Formula, Result, Step, folded_axes
+from symcomp.ops.elemwise import Elemwise
+from symcomp.ops.formula import (
+    AXIS_FUNCTIONS,
+    AXIS_REDUCTIONS,
+    Formula,
+    Result,
+    Step,
+    folded_axes,
+    sum_of_products,
+)
 from symcomp.ops.fused import Fused
-from symcomp.ops.reduce import REDUCTIONS, Reduce
+from symcomp.ops.reduce import Reduce
 from symcomp.vm.features import Formulas
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
@@ -77,7 +85,7 @@ def _along_axes(node: Apply) -> Formula | None:
 
 
 def _products_added(node: Apply) -> Formula | None:
-    return _sum_of_products(node.op.axes, node.inputs[0].dtype)
+    return sum_of_products(node.op.axes, node.inputs[0].dtype)
 
 
 #: The formula of a node, by the class of its op.
@@ -167,23 +175,6 @@ def _single(function: Any, node: Apply) -> Formula:
     dtypes = tuple(x.dtype for x in node.inputs)
     step = Step(function, tuple(range(len(dtypes))), node.outputs[0].dtype)
     return Formula(dtypes, (), (step,), (Result(len(dtypes), folded_axes(function)),))
-
-
-def _sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
-    """Return the formula of ``SumOfProducts``; float16 is computed in float32."""
-    work = "float32" if dtype == "float16" else dtype
-    steps = [
-        Step(ROWS["mul"](), (0, 1), work),
-        Step(Reduce(REDUCTIONS["sum"], axes, work, work), (2,), work),
-    ]
-    if work != dtype:
-        cast = ROWS["cast"]
-        steps = [
-            Step(cast(work), (0,), work), Step(cast(work), (1,), work),
-            Step(steps[0].function, (2, 3), work), Step(steps[1].function, (4,), work),
-            Step(cast(dtype), (5,), dtype),
-        ]  # fmt: skip
-    return Formula((dtype, dtype), (), tuple(steps), (Result(1 + len(steps), axes),))
 
 
 def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -> Lowered:

@@ -15,7 +15,8 @@ from symcomp.core.node import Apply, Variable
 from symcomp.core.record import record
 from symcomp.core.source import Source
 from symcomp.core.tensor import TensorVariable
-from symcomp.ops.formula import GATHER, Formula, Step, joint_pattern
+from symcomp.ops.contraction import SumOfProducts
+from symcomp.ops.formula import GATHER, Formula, Step, joint_pattern, sum_of_products
 from symcomp.ops.fused import Fused
 from symcomp.rewrite.fusion import MOST_ARRAYS, formula_of_nodes, is_one_loop
 from symcomp.rewrite.trace import Firing
@@ -70,6 +71,10 @@ def _loop_of(graph: FunctionGraph, node: Any) -> _Loop | None:
     if isinstance(node.op, Fused):
         sources = node.op.sources or (None,) * len(node.op.formula.steps)
         return _Loop(node.op.formula, tuple(node.inputs), tuple(node.outputs), sources)
+    if isinstance(node.op, SumOfProducts):
+        formula = sum_of_products(node.op.axes, node.inputs[0].dtype)
+        sources = (node.source,) * len(formula.steps)
+        return _Loop(formula, tuple(node.inputs), tuple(node.outputs), sources)
     if not is_one_loop(node):
         return None
     formula, inputs, outputs = formula_of_nodes(graph, [node], {node})
@@ -82,7 +87,7 @@ def _with_gather(graph: FunctionGraph, reader: Apply, gather: Apply) -> _Loop | 
     if loop is None or not is_nest(loop.formula):
         return None
     (z,) = gather.outputs
-    if len(loop.inputs) + len(loop.outputs) + 1 > MOST_ARRAYS:
+    if sum(x is z for x in loop.inputs) != 1 or _arrays(loop) + 1 > MOST_ARRAYS:
         return None
     patterns = [x.type.broadcastable for x in loop.inputs]
     every = loop.formula.patterns(patterns)[: len(patterns)]
@@ -93,6 +98,10 @@ def _with_gather(graph: FunctionGraph, reader: Apply, gather: Apply) -> _Loop | 
     patterns = [x.type.broadcastable for x in found.inputs]
     made = scheduled(found.formula, patterns)
     return found if made is not None and _reads_once(made, len(patterns) - 1) else None
+
+
+def _arrays(loop: _Loop) -> int:
+    return len(loop.inputs) + len(loop.outputs)
 
 
 def _reads_once(made: Scheduled, table: int) -> bool:

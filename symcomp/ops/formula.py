@@ -19,11 +19,11 @@ from symcomp.core.record import record
 from symcomp.errors import ParameterError
 from symcomp.ops.convert import constant
 from symcomp.ops.dimshuffle import DimShuffle
-from symcomp.ops.elemwise import Elemwise, ScalarOp
+from symcomp.ops.elemwise import ROWS, Elemwise, ScalarOp
 from symcomp.ops.gather_labels import GatherLabels, ScatterLabels
 from symcomp.ops.index import Subtensor
 from symcomp.ops.index_pattern import ARRAY
-from symcomp.ops.reduce import Reduce
+from symcomp.ops.reduce import REDUCTIONS, Reduce
 from symcomp.ops.softmax import (
     LogMeanExp,
     LogSoftmax,
@@ -325,6 +325,23 @@ def restoring(axes: tuple[int, ...], rank: int) -> DimShuffle:
 def without_axes(z: Any, axes: tuple[int, ...]) -> Any:
     """Return ``z`` without ``axes``, which have length 1."""
     return DimShuffle(z.ndim, tuple(a for a in range(z.ndim) if a not in axes))(z) if axes else z
+
+
+def sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
+    """Return the formula of ``SumOfProducts``; float16 is computed in float32."""
+    work = "float32" if dtype == "float16" else dtype
+    steps = [
+        Step(ROWS["mul"](), (0, 1), work),
+        Step(Reduce(REDUCTIONS["sum"], axes, work, work), (2,), work),
+    ]
+    if work != dtype:
+        cast = ROWS["cast"]
+        steps = [
+            Step(cast(work), (0,), work), Step(cast(work), (1,), work),
+            Step(steps[0].function, (2, 3), work), Step(steps[1].function, (4,), work),
+            Step(cast(dtype), (5,), dtype),
+        ]  # fmt: skip
+    return Formula((dtype, dtype), (), tuple(steps), (Result(1 + len(steps), axes),))
 
 
 def _applied(step: Step, texts: Sequence[str]) -> str:

@@ -10,11 +10,20 @@ import symcomp.tensor as T
 from symcomp.compile import Mode
 from symcomp.config import config
 from symcomp.ifelse import ifelse
+from symcomp.ops.contraction import SumOfProducts
 from symcomp.ops.fused import Fused
 
 APART = Mode(optimizer="fast_run").excluding("gathers")
 DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex128")
 POSITIONS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+@pytest.fixture(autouse=True, scope="module", params=["kernels", "python"])
+def _computed_by(request, tmp_path_factory):
+    """Compute by kernels, and by NumPy."""
+    kernels, folder = request.param == "kernels", tmp_path_factory.mktemp("kernels")
+    with config.change_flags(kernels=kernels, compiledir=str(folder)):
+        yield
 
 
 def gathers_of(f):
@@ -60,16 +69,17 @@ def positions_of(rng, dtype, n, count):
     return rng.integers(low, n, count).astype(dtype)
 
 
-# Compiled once for each pair of dtypes.
+# Compiled once for each pair of dtypes, with kernels and without.
 _functions = {}
 
 
 def product_of(dtype, positions):
-    if (dtype, positions) not in _functions:
+    key = dtype, positions, config.kernels
+    if key not in _functions:
         a, x = T.vector("a", dtype=dtype), T.vector("x", dtype=dtype)
         at = T.vector("at", dtype=positions)
-        _functions[dtype, positions] = compiled([a, at, x], a[at] * x + x)
-    return _functions[dtype, positions]
+        _functions[key] = compiled([a, at, x], a[at] * x + x)
+    return _functions[key]
 
 
 @settings(max_examples=60, deadline=None)
@@ -277,6 +287,27 @@ def test_reductions_and_gradients():
         same_or_close(f, g, rng.standard_normal(7), at, rng.standard_normal(count))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "float64"])
+def test_sums_of_products(dtype):
+    a, at, x = T.vector("a", dtype=dtype), T.lvector("at"), T.vector("x", dtype=dtype)
+    f, g = compiled([a, at, x], (a[at] * x).sum())
+    rounding = {"float16": 1e-3, "float32": 1e-6}.get(dtype, 1e-13)
+    rng = np.random.default_rng(13)
+    for count in (0, 1, 40, 900):
+        values = drawn(rng, dtype, 7), positions_of(rng, "int64", 7, count)
+        z, w = (h(*values, drawn(np.random.default_rng(1), dtype, count)) for h in (f, g))
+        scale = 1 + np.abs(values[0]).max() * count
+        np.testing.assert_allclose(z, w, rtol=rounding, atol=rounding * float(scale))
+
+
+def test_a_sum_of_products_with_itself():
+    a, at = T.dvector("a"), T.lvector("at")
+    z = a[at]
+    f = symcomp.function([a, at], SumOfProducts((0,))(z, z))
+    values, places = np.arange(5.0), np.array([1, -1, 2, 1])
+    assert f(values, places) == (values[places] ** 2).sum()
+
+
 def test_threads_change_no_bits():
     a, at, x = T.dvector("a"), T.lvector("at"), T.dvector("x")
     outputs = [T.tanh(a[at]) * x, T.exp(a[at] * x).sum()]
@@ -299,3 +330,14 @@ def test_without_kernels():
     same_or_close(h, g, rng.standard_normal(5), at, rng.standard_normal(64))
     with pytest.raises(IndexError, match="out of bounds"):
         h(np.ones(2), np.full(64, 2), np.ones(64))
+
+
+def test_plans_check_positions_once_for_tables_of_one_length():
+    a, b, c, at, x = (*(T.dvector() for _ in "abc"), T.lvector(), T.dvector())
+    f = symcomp.function([a, b, c, at, x], (a[at] + b[at] * x) * c[at])
+    values = np.ones(3), np.ones(3), np.ones(5), np.zeros(20, "int64"), np.ones(20)
+    f(*values)
+    assert f(*values).tolist() == [2.0] * 20
+    calls = [line.split()[1].partition("(")[0] for line in f.plan().splitlines()[1:]]
+    native, python = ["positions", "positions", "kernel"], ["python", "guard"]
+    assert calls == (native if config.kernels else python)
