@@ -12,6 +12,7 @@ from itertools import count
 
 import beside_calls  # noqa: F401 - registers its tasks
 import beside_changes  # noqa: F401
+import beside_gathers  # noqa: F401
 import beside_loops  # noqa: F401
 import beside_slow  # noqa: F401
 from beside_registry import TASKS, Work, add

@@ -258,6 +258,10 @@ cdef extern from "calls/kernels.h":
         int *itemsizes
         unsigned int *stretched
         unsigned int *dropped
+        int n_gathers
+        int *tables
+        int *positions
+        char *is_table
         char *apart
         char **constants
 

@@ -18,7 +18,7 @@ from symcomp.core.tensor import TensorType
 from symcomp.cvm import machine
 from symcomp.cvm.machine import Lowered, ufunc_kernel
 from symcomp.lazy import lazy_module
-from symcomp.ops.elementwise.elemwise import ROWS, Elemwise
+from symcomp.ops.elementwise.elemwise import Elemwise
 from symcomp.ops.formulas.formula import (
     AXIS_FUNCTIONS,
     AXIS_REDUCTIONS,
@@ -26,10 +26,11 @@ from symcomp.ops.formulas.formula import (
     Result,
     Step,
     folded_axes,
+    sum_of_products,
 )
 from symcomp.ops.formulas.fused import Fused
 from symcomp.ops.linalg.contraction import SumOfProducts
-from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
+from symcomp.ops.reductions.reduce import Reduce
 from symcomp.vm.features import Formulas
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
@@ -84,7 +85,7 @@ def _along_axes(node: Apply) -> Formula | None:
 
 
 def _products_added(node: Apply) -> Formula | None:
-    return _sum_of_products(node.op.axes, node.inputs[0].dtype)
+    return sum_of_products(node.op.axes, node.inputs[0].dtype)
 
 
 #: The formula of a node, by the class of its op.
@@ -176,23 +177,6 @@ def _single(function: Any, node: Apply) -> Formula:
     return Formula(dtypes, (), (step,), (Result(len(dtypes), folded_axes(function)),))
 
 
-def _sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
-    """Return the formula of ``SumOfProducts``; float16 is computed in float32."""
-    work = "float32" if dtype == "float16" else dtype
-    steps = [
-        Step(ROWS["mul"](), (0, 1), work),
-        Step(Reduce(REDUCTIONS["sum"], axes, work, work), (2,), work),
-    ]
-    if work != dtype:
-        cast = ROWS["cast"]
-        steps = [
-            Step(cast(work), (0,), work), Step(cast(work), (1,), work),
-            Step(steps[0].function, (2, 3), work), Step(steps[1].function, (4,), work),
-            Step(cast(dtype), (5,), dtype),
-        ]  # fmt: skip
-    return Formula((dtype, dtype), (), tuple(steps), (Result(1 + len(steps), axes),))
-
-
 def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -> Lowered:
     node: Any = step.node
     patterns = formula.patterns([x.type.broadcastable for x in node.inputs])
@@ -210,6 +194,7 @@ def _call(step: Instruction, formula: Formula, whole: WholeKernel, code: Code) -
         len(formula.steps),
         threads_to_use(),
         config.openmp_elemwise_minsize,
+        formula.gathers,
         # A result that is written before an input is read for the last time is not written over it.
         [k for k, slot in enumerate(step.into) if (k, slot) in kept],
     )

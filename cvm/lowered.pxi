@@ -633,7 +633,7 @@ def native_call(step, plan, run, bytes params=b"", double work=1.0):
 
 def kernel(
     step, code, bint elementwise, stretched, dropped, dtypes, constants, int steps, int threads=1,
-    int64_t least=0, apart=()
+    int64_t least=0, gathers=(), apart=()
 ):
     """Lower a kernel over the elements of arrays (calls/kernels.h).
 
@@ -654,6 +654,9 @@ def kernel(
         How many operations an element takes.
     threads, least : int
         How many threads share loops over at least ``least`` elements.
+    gathers : sequence of (int, int)
+        The inputs that are tables, which have no axes of the loop, and the inputs that hold their
+        positions.
     apart : sequence of int
         The outputs that are not written over other arrays.
     """
@@ -674,6 +677,12 @@ def kernel(
     spec.itemsizes = found.ints([np.dtype(d).itemsize for d in dtypes])
     spec.stretched = <unsigned int *>found.ints([bits(row) for row in stretched])
     spec.dropped = <unsigned int *>found.ints([bits(row) for row in dropped])
+    spec.n_gathers = len(gathers)
+    spec.tables = found.ints([table for table, _ in gathers])
+    spec.positions = found.ints([positions for _, positions in gathers])
+    spec.is_table = <char *>found.memory(n)
+    for i, _ in gathers:
+        spec.is_table[i] = 1
     spec.apart = <char *>found.memory(n_outputs)
     for i in apart:
         spec.apart[i] = 1

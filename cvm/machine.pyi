@@ -133,6 +133,7 @@ def kernel(
     steps: int,
     threads: int = 1,
     least: int = 0,
+    gathers: Sequence[tuple[int, int]] = (),
     apart: Any = (),
 ) -> Lowered: ...
 def gate(

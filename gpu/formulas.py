@@ -52,7 +52,7 @@ class Nests:
 @cache
 def nests_for(formula: Formula, patterns: tuple[Pattern, ...]) -> Nests | None:
     """Return the nests of a formula; None if something in it has no kernel on devices."""
-    if not patterns or len(patterns[0]) > MOST_AXES:
+    if not patterns or len(patterns[0]) > MOST_AXES or formula.gathers:
         return None
     form = plain(formula, patterns)
     if form is None or not _has_kernel(form.formula):

@@ -186,6 +186,11 @@ def _loop(node: Apply) -> Pattern | None:
     return None
 
 
+def is_one_loop(node: Apply) -> bool:
+    """Tell whether a node is a scalar function or a reduction that can be part of a loop."""
+    return isinstance(node.op, (Elemwise, Reduce)) and _loop(node) is not None
+
+
 def _has_c(row: ScalarOp, dtypes: tuple[str, ...]) -> bool:
     return scalar_text(row, dtypes[:-1], dtypes[-1]) is not None
 
@@ -230,7 +235,7 @@ def _replace(graph: FunctionGraph, nodes: Sequence[Apply], firings: list[Firing]
     for node in nodes:
         if node.inputs[0].owner in members:
             members.add(node)
-    formula, inputs, shown = _formula(graph, computing, members)
+    formula, inputs, shown = formula_of_nodes(graph, computing, members)
     if not inputs:
         return
     op = Fused(formula, tuple(node.source for node in computing))
@@ -242,7 +247,7 @@ def _replace(graph: FunctionGraph, nodes: Sequence[Apply], firings: list[Firing]
         graph.replace(old, new)
 
 
-def _formula(
+def formula_of_nodes(
     graph: FunctionGraph, nodes: Sequence[Apply], members: Collection[Apply]
 ) -> tuple[Formula, list[Any], list[Any]]:
     """Return the formula of ``nodes``, its inputs, and the outputs that have other clients."""

@@ -18,6 +18,7 @@ from symcomp.rewrite.engine import Engine, Known
 from symcomp.rewrite.extremes import EXTREMES
 from symcomp.rewrite.fusion import fuse
 from symcomp.rewrite.gather_labels import LENGTHS, PICKS
+from symcomp.rewrite.gathers import fuse_gathers, has_gathers
 from symcomp.rewrite.indexed_updates import INDEXED_UPDATES
 from symcomp.rewrite.inline import INLINE_RULES
 from symcomp.rewrite.linalg import LINALG_RULES
@@ -106,7 +107,12 @@ PHASES = (
     Phase("lengths", "lengths are compared where values come from", COMPARED),
     Phase("extremes", "no part of a product leaves the range if the product does not", IN_RANGE),
     Phase("fusion", "scalar functions of the same elements are one loop", RuleSet([]), FULL, fuse),
-)
+    # After the phases of devices, whose kernels do not gather.
+    Phase(
+        "gathers", "loops read vectors at positions", RuleSet([]), ("fusion", *FULL), fuse_gathers,
+        has_gathers,
+    ),
+)  # fmt: skip
 
 
 def rewrite(

@@ -2,12 +2,13 @@
 #ifndef SYMCOMP_KERNELS_H
 #define SYMCOMP_KERNELS_H
 
-#include "../plan/planner.h"
 #include "../thread_pool.h"
+#include "positions.h"
 
 /* A kernel gets the lengths of its loop, and for each array, inputs first, its address and a row of
    strides in bytes, 0 where it is stretched or reduced; the addresses of constants follow; then a team
-   that shares large loops. It returns 0, or another number if it cannot compute: then nothing is changed.
+   that shares large loops. Tables are vectors of any length: elements of them are read at positions,
+   which are inputs in the loop, of int64, and in range. It returns 0, or another number if it cannot compute: then nothing is changed.
    Without a team all arrays lie in C order and none is stretched: the first length is the number of
    elements. */
 typedef int kernel_function(char **data, const int64_t *shape, const int64_t *strides,
@@ -35,6 +36,9 @@ typedef struct {
     int *types, *itemsizes;     /* of inputs and outputs */
     unsigned int *stretched;    /* of inputs and outputs: axes of length 1, as bits */
     unsigned int *dropped;      /* of outputs: axes that they do not have */
+    int n_gathers;
+    int *tables, *positions;    /* of each gather: inputs */
+    char *is_table;             /* of inputs and outputs */
     char *apart;                /* of outputs: whether no input is written over */
     char **constants;
 } KernelSpec;
@@ -68,8 +72,12 @@ static int read_kernel_input(const KernelSpec *k, int i, const Operand *x, int64
                              int64_t *strides)
 {
     int axis;
-    if (!is_plain(x) || x->ndim != k->ndim || x->type != k->types[i])
+    if (!is_plain(x) || x->ndim != (k->is_table[i] ? 1 : k->ndim) || x->type != k->types[i])
         return 0;
+    if (k->is_table[i]) {
+        memset(strides, 0, (size_t)k->ndim * sizeof(int64_t));
+        return 1;
+    }
     for (axis = 0; axis < k->ndim; axis++) {
         const int64_t n = x->shape[axis];
         if (k->stretched[i] >> axis & 1) {
@@ -104,6 +112,13 @@ static int kernel_fits(const void *spec, Operand *const *inputs)
     return read_kernel_inputs((const KernelSpec *)spec, inputs, shape, strides);
 }
 
+/* Whether positions in two vectors are the same places in their memory. */
+static int same_axis(const Operand *x, const Operand *y)
+{
+    return x->shape[0] == y->shape[0] &&
+           x->strides[0] / x->itemsize == y->strides[0] / y->itemsize;
+}
+
 /* An operand for output i, and its strides in the loop. */
 static Operand *kernel_output(Planner *p, const KernelSpec *k, int i, const int64_t *shape,
                               int64_t *strides)
@@ -130,6 +145,30 @@ static Operand *kernel_output(Planner *p, const KernelSpec *k, int i, const int6
     return z;
 }
 
+/* Take tables and positions as the kernel reads them. Equal positions in tables of equal lengths are
+   one array. */
+static int plan_gathers(Planner *p, const KernelSpec *k, Operand **arrays, int64_t *strides)
+{
+    Operand *given[MOST_ARRAYS];
+    int i, j, axis;
+    for (i = 0; i < k->n_gathers; i++) {
+        Operand **table = &arrays[k->tables[i]], **positions = &arrays[k->positions[i]];
+        if ((*table)->strides[0] % (*table)->itemsize && (*table = scratch_copy(p, *table)) == NULL)
+            return no_memory();
+        given[i] = *positions;
+        for (j = 0; j < i; j++)
+            if (given[j] == given[i] && same_axis(arrays[k->tables[j]], *table))
+                break;
+        *positions = j < i ? arrays[k->positions[j]] : positions_in(p, *table, given[i]);
+        if (*positions == NULL)
+            return no_memory();
+        for (axis = 0; axis < k->ndim; axis++)
+            strides[k->positions[i] * k->ndim + axis] =
+                k->stretched[k->positions[i]] >> axis & 1 ? 0 : (*positions)->strides[axis];
+    }
+    return DONE;
+}
+
 /* If all arrays lie in order and none is stretched, one axis is enough. */
 static void join_kernel_axes(const KernelSpec *k, KernelCall *c, Operand *const *arrays,
                              int64_t size)
@@ -140,7 +179,7 @@ static void join_kernel_axes(const KernelSpec *k, KernelCall *c, Operand *const 
     if (!k->elementwise || size <= 0 || c->team.threads != 1)
         return;
     for (i = 0; i < c->n_arrays; i++)
-        if (arrays[i]->size != size || !(arrays[i]->flags & C_ORDER))
+        if (!k->is_table[i] && (arrays[i]->size != size || !(arrays[i]->flags & C_ORDER)))
             return;
     c->in_order = 1;
     c->shape[0] = size;
@@ -159,6 +198,8 @@ static int plan_kernel(Planner *p, const void *given)
         arrays[i] = input_of(p, i);
     if (!read_kernel_inputs(k, arrays, shape, strides))
         return DECLINED;
+    if (plan_gathers(p, k, arrays, strides) != DONE)
+        return RAISED;
     for (axis = 0; axis < k->ndim; axis++) {
         if (shape[axis] < 0)
             shape[axis] = 1;

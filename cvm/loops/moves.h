@@ -35,6 +35,19 @@ typedef void move_function(int64_t n, char *to, int64_t to_step, const char *fro
 #define ADD(x, y) (x) += (y)
 #define OR(x, y) (x) = ((x) != 0) | ((y) != 0)
 
+/* Elements that are added to one place together. */
+enum { IN_A_ROW = 4 };
+
+static inline int is_one_place(const int64_t *table)
+{
+    int64_t apart = 0;
+    if (table[0] != table[IN_A_ROW - 1])
+        return 0;
+    for (int64_t i = 1; i < IN_A_ROW; i++)
+        apart |= table[0] ^ table[i];
+    return apart == 0;
+}
+
 /* The same for n elements that lie side by side in both arrays. */
 #define ALL_SET(T) memcpy(to, from, (size_t)(n * size))
 #define ALL_ADD(T) ALL_BY(T, ADD)
@@ -45,14 +58,37 @@ typedef void move_function(int64_t n, char *to, int64_t to_step, const char *fro
     for (int64_t i = 0; i < n; i++)                                                                \
         APPLY(z[i], y[i])
 
+/* The same for elements of `to` at places, in their order. */
+#define AT_SET(T) AT_BY(T, SET, 0)
+#define AT_OR(T) AT_BY(T, OR, 0)
+#define AT_BY(T, APPLY, first)                                                                     \
+    for (int64_t i = first; i < n; i++)                                                            \
+        APPLY(*(T *)(to + table[i]), *(const T *)(from + i * from_step))
+/* An element that is added to many times in a row stays in a register: memory would take several
+   times as long as the addition. */
+#define AT_ADD(T)                                                                                  \
+    int64_t done = 0;                                                                              \
+    for (; done + IN_A_ROW <= n; done += IN_A_ROW) {                                               \
+        const char *y = from + done * from_step;                                                   \
+        if (is_one_place(table + done)) {                                                          \
+            T *z = (T *)(to + table[done]), total = *z;                                            \
+            for (int64_t i = 0; i < IN_A_ROW; i++)                                                 \
+                ADD(total, *(const T *)(y + i * from_step));                                       \
+            *z = total;                                                                            \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < IN_A_ROW; i++)                                                 \
+                ADD(*(T *)(to + table[done + i]), *(const T *)(y + i * from_step));                \
+        }                                                                                          \
+    }                                                                                              \
+    AT_BY(T, ADD, done)
+
 #define MOVE(NAME, T, APPLY)                                                                       \
     static EACH_PROCESSOR void NAME(int64_t n, char *to, int64_t to_step, const char *from,        \
                                     int64_t from_step, const int64_t *table)                       \
     {                                                                                              \
         const int64_t size = sizeof(T);                                                            \
         if (table) {                                                                               \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                APPLY(*(T *)(to + table[i]), *(const T *)(from + i * from_step));                  \
+            AT_##APPLY(T);                                                                         \
         } else if (to_step == size && from_step == size) {                                         \
             ALL_##APPLY(T);                                                                        \
         } else if (to_step == size && from_step == 0) {                                            \

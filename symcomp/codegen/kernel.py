@@ -7,7 +7,9 @@ range. The contents of the outputs are undefined then.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from symcomp.codegen.cpu.schedule import schedule
 from symcomp.codegen.loopir.kernel import Kept, LogReduction, Loops, Nests
@@ -86,6 +88,8 @@ def scheduled(formula: Formula, patterns: Sequence[Pattern]) -> Scheduled | None
     """Schedule the kernel of a formula in LoopIR; None if part of it has no C."""
     if not patterns:
         return None
+    patterns = formula.patterns(patterns)[: len(patterns)]
+    formula = _with_wide_positions(formula)
     own = log_reduction(formula, patterns)
     if own is not None:
         return Scheduled(own)
@@ -102,12 +106,22 @@ def scheduled(formula: Formula, patterns: Sequence[Pattern]) -> Scheduled | None
         nests.append(nest)
         loops.append(one)
     inputs = len(formula.inputs)
-    apart = _apart(form, parts, nests, inputs)
+    tables = itertools.product(range(len(formula.results)), formula.tables)
+    apart = _apart(form, parts, nests, inputs) | {*tables}
     if len(parts) == 1 and parts[0].inputs == tuple(range(inputs)):
         order = [result.value for result in form.formula.results]
         if list(parts[0].results) == order:
             return Scheduled(loops[0], parts[0].formula.literals, apart)
     return Scheduled(nests_of(form, parts, loops, inputs), form.formula.literals, apart)
+
+
+def _with_wide_positions(formula: Formula) -> Formula:
+    """Return the formula with positions of int64, as kernels get them."""
+    if not formula.gathers:
+        return formula
+    positions = {positions for _, positions in formula.gathers}
+    dtypes = ("int64" if i in positions else d for i, d in enumerate(formula.inputs))
+    return replace(formula, inputs=tuple(dtypes))
 
 
 def print_kernel(made: Scheduled) -> Kernel:

@@ -8,6 +8,7 @@ import symcomp.tensor as T
 from symcomp.config import config
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.emulator import Emulator
+from symcomp.ops.formulas.fused import Fused
 from symcomp.tests.gpu.running import DEVICE, check
 
 RNG = np.random.default_rng(0)
@@ -190,3 +191,10 @@ def test_cumulative_sums_and_products(emu: Emulator, dtype: str) -> None:
     check([x], z, [value], 1, orders=[0])
     f = check([x], T.cumsum(t, axis=1), [value[:0]], 0, orders=[0])
     assert f(value[:, :0]).shape == (7, 0)
+
+
+def test_reading_vectors_in_expressions(emu: Emulator) -> None:
+    a, i, x = T.fvector("a"), T.lvector("i"), T.fvector("x")
+    z = [a[i] * x, T.exp(a[i] - x).sum()]
+    f = check([a, i, x], z, [floats(4), np.array([3, -1, 0, 0, 2]), floats(5)])
+    assert not any(isinstance(node.op, Fused) for node in f.maker.fgraph.nodes)

@@ -261,3 +261,18 @@ def test_random_writes(case, way, data):
         expected=lambda x, v: theirs(x, key, v),
         grad=x.size < 20 and (unique or way == "inc"),
     )
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+@pytest.mark.parametrize("length", [1, 3, 4, 11, 400])
+def test_additions_to_one_element_in_a_row_are_in_order(dtype, length):
+    z, y, at = T.vector("z", dtype=dtype), T.vector("y", dtype=dtype), T.lvector("at")
+    f = symcomp.function([z, y, at], T.inc_subtensor(z[at], y))
+    rng = np.random.default_rng(length)
+    start, rows = rng.normal(0, 5, 6).astype(dtype), rng.normal(0, 5, 401).astype(dtype)
+    for places in (np.arange(401) // length % 6, np.sort(rng.integers(-6, 6, 401))):
+        expected = start.copy()
+        with np.errstate(over="ignore"):
+            for place, row in zip(places, rows, strict=True):
+                expected[place] += row
+        assert f(start, rows, places).tobytes() == expected.tobytes()

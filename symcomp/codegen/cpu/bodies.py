@@ -23,6 +23,7 @@ from symcomp.codegen.loopir.ir import (
     Number,
     Op,
     Pointer,
+    Position,
     Ref,
     Statement,
     Store,
@@ -32,7 +33,7 @@ from symcomp.codegen.loopir.ir import (
 from symcomp.codegen.loopir.kernel import Role
 from symcomp.codegen.loops.nests import Body, Nest
 from symcomp.ops.elementwise.elemwise import ScalarOp
-from symcomp.ops.formulas.formula import Formula
+from symcomp.ops.formulas.formula import GATHER, Formula
 
 # The elements of a remainder block: a vector of floats.
 TAIL = 16
@@ -48,6 +49,8 @@ class BodyPlan:
         Arrays, and whether they are written.
     numbers, elements : tuple of (int, int)
         Values and the arrays that they are loaded from, one for each row, and one for each lane.
+    tables : frozenset of int
+        The arrays that are read at positions.
     steps : tuple of int
         The values that are computed.
     stores : tuple of (int, int)
@@ -74,17 +77,16 @@ class BodyPlan:
         steps, calls = [], False
         for value in reversed(body.steps):
             if value in needed:
-                text = _text(formula, value)
-                arguments = formula.steps[value - formula.first_step].arguments
-                needed |= {a for a, read in zip(arguments, text.reads, strict=True) if read}
+                needed |= {*_read_by(formula, value)}
                 steps.append(value)
-                calls |= text.calls
+                calls |= _calls(formula, value)
         self.steps, self.light = tuple(reversed(steps)), not calls
-        loads = [pair for pair in body.loads if pair[0] in needed]
+        self.tables = formula.tables & needed
+        loads = [pair for pair in body.loads if pair[0] in needed - self.tables]
         self.numbers = tuple(pair for pair in loads if pair[1] in body.numbers)
         self.elements = tuple(pair for pair in loads if pair[1] not in body.numbers)
         written = {array for _, array in body.stores}
-        read = [a for _, a in (*self.numbers, *self.elements)]
+        read = {*(a for _, a in (*self.numbers, *self.elements)), *self.tables}
         in_order = [a for _, a in body.loads if a in read and a not in written]
         self.pointers = (
             *((array, True) for _, array in body.stores),
@@ -101,7 +103,7 @@ class BodyPlan:
         """Return pointers to a row and its numbers; ``further`` if each lane has an element."""
         found: list[Statement] = []
         for array, writes in self.pointers:
-            offset = Op("*", (row, Stride(array)))
+            offset = 0 if array in self.tables else Op("*", (row, Stride(array)))
             elements = further if array in self.moving else 0
             name = f"a{array}{ending}"
             found.append(Pointer(name, self.dtypes[array], array, offset, elements, writes))
@@ -136,6 +138,10 @@ class BodyPlan:
     def step(self, value: int, ending: str = "") -> Let:
         """Define a value that is computed."""
         step = self.formula.steps[value - self.formula.first_step]
+        if step.function == GATHER:
+            table, positions = step.arguments
+            at = Position(self.ref(positions, ending))
+            return Let(f"v{value}{ending}", Load(f"a{table}{ending}", at, step.dtype))
         reads = _text(self.formula, value).reads
         arguments = tuple(
             self.ref(a, ending) if read else Number(0, self.formula.dtypes[a])
@@ -148,6 +154,7 @@ class BodyPlan:
         roles = [Role.UNUSED] * len(self.dtypes)
         for _, array in self.body.loads:
             one = Role.NUMBER if array in self.body.numbers else Role.READ
+            one = Role.GATHERED if array in self.formula.tables else one
             roles[array] = Role.LANE if array >= self.temporaries else one
         for _, array in self.body.stores:
             one = Role.CHANGE if roles[array] else Role.WRITE
@@ -155,6 +162,21 @@ class BodyPlan:
         for array in totals:
             roles[array] = Role.LANE
         return tuple(roles)
+
+
+def _read_by(formula: Formula, value: int) -> tuple[int, ...]:
+    """Return the values that the C of a step reads."""
+    step = formula.steps[value - formula.first_step]
+    if step.function == GATHER:
+        return step.arguments
+    reads = _text(formula, value).reads
+    return tuple(a for a, read in zip(step.arguments, reads, strict=True) if read)
+
+
+def _calls(formula: Formula, value: int) -> bool:
+    """Tell whether the C of a step calls a function."""
+    gathers = formula.steps[value - formula.first_step].function == GATHER
+    return not gathers and _text(formula, value).calls
 
 
 def _text(formula: Formula, value: int) -> ScalarText:

@@ -10,6 +10,7 @@ from symcomp.codegen.loopir.ir import Function
 from symcomp.codegen.loopir.kernel import Body, Loops, Stage, Sweep
 from symcomp.codegen.loops.nests import Nest, nonempty, reduced_axes
 from symcomp.ops.elementwise.elemwise import ScalarOp
+from symcomp.ops.formulas.formula import GATHER
 
 
 def schedule(nest: Nest) -> Loops | None:
@@ -29,6 +30,8 @@ def _can_be_written(nest: Nest) -> bool:
     for body in nest.bodies:
         for value in body.steps:
             step = formula.steps[value - formula.first_step]
+            if step.function == GATHER:
+                continue
             assert isinstance(step.function, ScalarOp)
             dtypes = tuple(formula.dtypes[a] for a in step.arguments)
             if scalar_text(step.function, dtypes, step.dtype) is None:
@@ -90,4 +93,5 @@ def _sweep(nest: Nest, bodies: tuple[Body, ...], stages: tuple[Stage, ...]) -> S
         nonempty(nest),
         bodies,
         stages,
+        nest.formula.tables,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from symcomp.codegen.loopir.ir import Index, Op, Stride, Var
+from symcomp.codegen.loopir.ir import Index, Op, Var
 from symcomp.core.record import record
 
 # The most facts that are combined.
@@ -51,7 +51,7 @@ def form_of(index: Index) -> Form:
         return number(index)
     if isinstance(index, Var):
         return Form({index.name: Fraction(1)}, Fraction(0))
-    assert not isinstance(index, Stride), "strides stand in offsets of pointers alone"
+    assert isinstance(index, Op), "strides stand in offsets of pointers, positions in loads alone"
     x = form_of(index.arguments[0])
     if index.name in ("+", "-"):
         factor = 1 if index.name == "+" else -1

@@ -35,6 +35,7 @@ from symcomp.codegen.loopir.ir import (
     MoveTable,
     Number,
     Pointer,
+    Position,
     Prefetch,
     Primitive,
     Quarters,
@@ -191,6 +192,8 @@ class Interpreter:
             return found.now if isinstance(found, _Count) else found
         if isinstance(index, Stride):
             return frame[index.table][index.array]
+        if isinstance(index, Position):
+            return self.value(index.value, frame)
         return _OPERATIONS[index.name](*(self.index(a, frame) for a in index.arguments))
 
     # -- values

@@ -79,7 +79,14 @@ class Stride:
         values["table"] = table
 
 
-Index: TypeAlias = "int | Var | Op | Stride"
+@record
+class Position:
+    """The element of a table at a position: a value of int64, checked before the kernel runs."""
+
+    value: Ref
+
+
+Index: TypeAlias = "int | Var | Op | Stride | Position"
 
 
 def plus(x: Index, y: Index) -> Index:

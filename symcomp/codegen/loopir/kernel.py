@@ -22,7 +22,7 @@ class Role(IntEnum):
     """The use of an array by a function: ``enum role`` of ``nest.h``.
 
     READ, WRITE and CHANGE (both): one element for each lane. NUMBER: read, one for each row. LANE:
-    one for each lane, the same for all rows.
+    one for each lane, the same for all rows. GATHERED: read at positions, along no axis.
     """
 
     UNUSED = 0
@@ -31,6 +31,7 @@ class Role(IntEnum):
     NUMBER = 3
     LANE = 4
     CHANGE = 5
+    GATHERED = 6
 
 
 @record
@@ -79,7 +80,7 @@ class Sweep:
     temporaries : int
         The number of the first temporary.
     stretched : tuple of tuple of bool
-        For each input and output, the axes along which it is one number.
+        For each input and output, the axes along which it is one number; all of them, of a table.
     reduced : tuple of bool
         For each axis, whether it is reduced.
     nonempty : bool
@@ -89,6 +90,8 @@ class Sweep:
         along the innermost axis.
     stages : tuple of Stage
         With reductions.
+    tables : frozenset of int
+        The inputs that are tables.
     """
 
     rank: int
@@ -99,6 +102,7 @@ class Sweep:
     nonempty: bool
     bodies: tuple[Body, ...] = ()
     stages: tuple[Stage, ...] = ()
+    tables: frozenset[int] = frozenset()
 
     @property
     def in_order(self) -> Body | None:

@@ -23,7 +23,8 @@ _MOVING = (Role.READ, Role.WRITE, Role.CHANGE)
 
 def run_loops(loops: Loops, arrays: Sequence[np.ndarray], apply: Applied) -> int:
     """Run the kernel of one nest; return 1 if an axis is empty that must not be, else 0."""
-    shape = np.broadcast_shapes(*(array.shape for array in arrays[: len(loops.sweep.stretched)]))
+    looped = (a for a in range(len(loops.sweep.stretched)) if a not in loops.sweep.tables)
+    shape = np.broadcast_shapes(*(arrays[a].shape for a in looped))
     return _Kernel(loops, arrays, shape, apply).run()
 
 

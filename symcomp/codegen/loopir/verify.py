@@ -45,6 +45,7 @@ from symcomp.codegen.loopir.ir import (
     Number,
     Op,
     Pointer,
+    Position,
     Prefetch,
     Primitive,
     Quarters,
@@ -81,6 +82,8 @@ class Extent:
         The elements of the row ``rows``, if there is a partial one.
     writes : bool
         If true, elements may be written.
+    table : bool
+        If true, the elements are read at positions that are checked before the kernel runs.
     """
 
     dtype: str
@@ -88,6 +91,7 @@ class Extent:
     elements: Index
     last: Index | None = None
     writes: bool = False
+    table: bool = False
 
 
 @record
@@ -339,6 +343,9 @@ class _Checker:
         extent, row = self.context.extents[p.array], self._row(p)
         if writes and not p.writes:
             self.fail(f"{pointer} is not there to write")
+        if isinstance(index, Position) or extent.table:
+            self._check_position(p, extent, index)
+            return p
         form = self.form(index).plus(self.form(p.elements))
         row_form = number(0) if row is None else self.form(row)
         elements = extent.elements
@@ -347,6 +354,15 @@ class _Checker:
         self._within(pointer, form, elements)
         self._note(writes, p.array, (row_form, form))
         return p
+
+    def _check_position(self, p: Pointer, extent: Extent, index: Index) -> None:
+        """Accept a table that is read from its beginning, at a position; nothing writes it."""
+        if not isinstance(index, Position) or not extent.table:
+            self.fail(f"{p.name} is read at {index}: tables, and they alone, are read at positions")
+        if extent.writes or p.offset != 0 or p.elements != 0:
+            self.fail(f"{p.name} does not point to the beginning of a table")
+        if self.value(index.value) != "int64":
+            self.fail(f"{p.name} is read at a position of {index.value.dtype}")
 
     def _within(self, name: str, form: Form, length: Index) -> None:
         self.prove(form, lambda: f"that an element of {name} is at 0 or behind")

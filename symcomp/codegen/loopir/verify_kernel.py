@@ -95,6 +95,8 @@ class _Kernel:
                 found[array] = Extent(dtype, None, 1 if across else _N, writes=True)
             elif role is Role.NUMBER:
                 found[array] = Extent(dtype, _ROWS, 1)
+            elif role is Role.GATHERED:
+                found[array] = Extent(dtype, None, 0, table=True)
             elif role in (Role.READ, Role.WRITE, Role.CHANGE):
                 found[array] = Extent(dtype, _ROWS, _N, writes=role in _WRITES)
         return found
@@ -141,9 +143,10 @@ class _Kernel:
         facts = _holds((0, _ROWS), (0, _REST))
         found = {}
         for array, extent in self._extents(stage.across, totals, 1).items():
-            if array < self.sweep.temporaries and stage.across.roles[array] is not Role.NUMBER:
+            role = stage.across.roles[array]
+            if array < self.sweep.temporaries and role not in (Role.NUMBER, Role.GATHERED):
                 extent = Extent(extent.dtype, _ROWS, stage.parts, _REST, extent.writes)
-            elif array < self.sweep.temporaries:
+            elif role is Role.NUMBER:
                 extent = Extent(extent.dtype, None, 1)
             found[array] = extent
         check_function(self._function(stage.lanes, LANES), Context(found, totals, {}, facts))

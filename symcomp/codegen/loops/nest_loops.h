@@ -238,7 +238,7 @@ static void nest_part(void *work, int64_t c, int worker)
     nest_chunk(e, first, e->length - first < e->unit ? e->length : first + e->unit);
 }
 
-/* Whether all arrays are in C order, and none is stretched; `size` becomes the number of
+/* Whether all arrays but tables are in C order, and none is stretched; `size` becomes the number of
    elements. */
 static inline int nest_in_order(const struct kernel *k, const int64_t *shape,
                                 const int64_t *strides, int64_t *size)
@@ -247,6 +247,8 @@ static inline int nest_in_order(const struct kernel *k, const int64_t *shape,
     for (int axis = 0; axis < k->rank; axis++)
         *size *= shape[axis];
     for (int a = 0; a < k->arrays; a++) {
+        if (k->bodies->role[a] == GATHERED)
+            continue;
         int64_t step = k->size[a];
         for (int axis = k->rank - 1; axis >= 0; axis--) {
             if (shape[axis] == 1)

@@ -105,11 +105,11 @@ def work_dtype(formula: Formula, value: int) -> str:
 
 
 def is_nest(formula: Formula) -> bool:
-    """Tell whether all steps are scalar functions, and reductions over the same axes."""
+    """Tell whether all steps are scalar functions, gathers, and reductions over the same axes."""
     reductions = [step.function for step in formula.steps if isinstance(step.function, Reduce)]
     scalars = [step for step in formula.steps if isinstance(step.function, ScalarOp)]
     one = len({reduction.axes for reduction in reductions}) <= 1
-    return one and len(reductions) + len(scalars) == len(formula.steps)
+    return one and len(reductions) + len(scalars) + len(formula.gathers) == len(formula.steps)
 
 
 def reduced_axes(formula: Formula) -> tuple[int, ...] | None:

@@ -31,6 +31,7 @@ from symcomp.codegen.loopir.ir import (
     MoveTable,
     Number,
     Pointer,
+    Position,
     Prefetch,
     Primitive,
     Quarters,
@@ -228,6 +229,8 @@ def index_text(index: Index, binding: int = 0) -> str:
         return str(index)
     if isinstance(index, Stride):
         return f"{index.table}[{index.array}]"
+    if isinstance(index, Position):
+        return index.value.name
     name, arguments = index.name, index.arguments
     own = _BINDING[name]
     if name == "choose":

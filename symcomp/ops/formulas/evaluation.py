@@ -61,8 +61,9 @@ class Evaluator:
         self._literals = [literal.array for literal in formula.literals]
         self._results = [result.value for result in formula.results]
         self._result_patterns = [every[v] for v in self._results]
-        self._full = [i for i, p in enumerate(self._patterns) if p == self._pattern]
-        self._partial = [i for i in range(len(self._patterns)) if i not in self._full]
+        looped = [i for i in range(len(self._patterns)) if i not in formula.tables]
+        self._full = [i for i in looped if self._patterns[i] == self._pattern]
+        self._partial = [i for i in looped if i not in self._full]
         self._whole = straight_line(formula, every)
         self.way, self._axes = _way(formula, every)
         self._small = _small(formula, every)
@@ -83,7 +84,7 @@ class Evaluator:
                 if values[i].shape != shape:
                     return None
         else:
-            pairs = list(zip(values, self._patterns, strict=True))
+            pairs = [(values[i], self._patterns[i]) for i in self._partial]
             axes = range(len(self._pattern))
             shape = tuple(next((v.shape[a] for v, p in pairs if not p[a]), 1) for a in axes)
         for i in self._partial:
@@ -317,6 +318,8 @@ def _way(formula: Formula, patterns: Sequence[Pattern]) -> tuple[str, frozenset[
     full = folded(_both, patterns[: len(formula.inputs)])
     small = _small(formula, patterns)
     whole = "whole", frozenset[int]()
+    if formula.gathers:
+        return whole
     lines: set[frozenset[int]] = set()
     in_rows = False
     for number, step in enumerate(formula.steps, formula.first_step):

@@ -18,8 +18,10 @@ from symcomp.core.op import Op
 from symcomp.core.record import record
 from symcomp.errors import ParameterError
 from symcomp.ops.convert import constant
-from symcomp.ops.elementwise.elemwise import Elemwise, ScalarOp
+from symcomp.ops.elementwise.elemwise import ROWS, Elemwise, ScalarOp
 from symcomp.ops.indexing.gather_labels import GatherLabels, ScatterLabels
+from symcomp.ops.indexing.index import Subtensor
+from symcomp.ops.indexing.index_pattern import ARRAY
 from symcomp.ops.nnet.softmax import (
     LogMeanExp,
     LogSoftmax,
@@ -29,7 +31,7 @@ from symcomp.ops.nnet.softmax import (
     WeightedLogSumExp,
     WeightedSoftmax,
 )
-from symcomp.ops.reductions.reduce import Reduce
+from symcomp.ops.reductions.reduce import REDUCTIONS, Reduce
 from symcomp.ops.reductions.stable_reduce import Centered, LogProd, Norm, Variance
 from symcomp.ops.shapes.dimshuffle import DimShuffle
 
@@ -45,6 +47,8 @@ AXIS_FUNCTIONS = (
 LOGARITHMS = (LogSumExp, LogMeanExp, WeightedLogSumExp)
 AXIS_REDUCTIONS = (*LOGARITHMS, LogProd, Norm, Variance, GatherLabels)
 FUNCTIONS = (Reduce, *AXIS_REDUCTIONS, *AXIS_FUNCTIONS)
+# The elements of a vector at positions: a table, and an array of integers in the loop.
+GATHER = Subtensor((ARRAY,))
 
 # Longer expressions are named in the text of a formula.
 LONGEST_EXPRESSION = 400
@@ -87,8 +91,9 @@ class Step:
     ----------
     function : ScalarOp or Op
         A scalar function applied to each element, with the broadcasting of Elemwise; a reduction
-        or an op of ``AXIS_REDUCTIONS``, whose axes stay in the value, at length 1; or an op of
-        ``AXIS_FUNCTIONS``.
+        or an op of ``AXIS_REDUCTIONS``, whose axes stay in the value, at length 1; an op of
+        ``AXIS_FUNCTIONS``; or ``GATHER``, whose arguments are two inputs that no other step reads:
+        a table, which is a vector of any length, and positions.
     arguments : tuple of int
         Numbers of values.
     dtype : str
@@ -101,7 +106,8 @@ class Step:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if isinstance(self.function, Op) and not isinstance(self.function, FUNCTIONS):
+        function = self.function
+        if isinstance(function, Op) and not isinstance(function, FUNCTIONS) and function != GATHER:
             raise ParameterError(f"Step: {self.function} is no function of elements or lines")
 
 
@@ -133,7 +139,8 @@ class Formula:
     Raises
     ------
     ValueError
-        If a step reads a later value, or only literals, or if a result is not the value of a step.
+        If a step reads a later value, or only literals, if a result is not the value of a step, or
+        if a table or its positions are more than that, or the first input is a table.
     """
 
     inputs: tuple[DtypeName, ...]
@@ -157,6 +164,27 @@ class Formula:
             raise ValueError(f"the results {values} are not several different values")
         if any(not self.first_step <= v < stop for v in values):
             raise ValueError(f"the results {values} are not all values of steps")
+        if self.gathers:
+            self._check_gathers()
+
+    def _check_gathers(self) -> None:
+        taken = [a for pair in self.gathers for a in pair]
+        others = {a for step in self.steps if step.function != GATHER for a in step.arguments}
+        inputs = {*range(len(self.inputs))}
+        if len({*taken}) < len(taken) or not {*taken} <= inputs - others or 0 in self.tables:
+            raise ValueError(
+                f"gathers of the inputs {taken}: each must be read once, and input 0 in the loop"
+            )
+
+    @cached_property
+    def gathers(self) -> tuple[tuple[int, int], ...]:
+        """The tables among the inputs, each with the input that holds its positions."""
+        return tuple((s.arguments[0], s.arguments[1]) for s in self.steps if s.function == GATHER)
+
+    @cached_property
+    def tables(self) -> frozenset[int]:
+        """The inputs that are tables: vectors that are read at positions."""
+        return frozenset(table for table, _ in self.gathers)
 
     @cached_property
     def first_step(self) -> int:
@@ -179,10 +207,14 @@ class Formula:
         return {value: number for number, step in uses for value in step.arguments}
 
     def patterns(self, inputs: Sequence[tuple[bool, ...]]) -> list[tuple[bool, ...]]:
-        """Return, for each value, which of its axes have length 1, given those of the inputs."""
-        found = list(inputs)
+        """Return, for each value, which of its axes have length 1, given those of the inputs.
+
+        Tables lie along no axis of the loop.
+        """
         rank = len(inputs[0]) if inputs else 0
-        found += [(True,) * rank] * len(self.literals)
+        one = (True,) * rank
+        found = [one if i in self.tables else p for i, p in enumerate(inputs)]
+        found += [one] * len(self.literals)
         for step in self.steps:
             pattern = joint_pattern(found[a] for a in step.arguments)
             axes = folded_axes(step.function)
@@ -295,9 +327,28 @@ def without_axes(z: Any, axes: tuple[int, ...]) -> Any:
     return DimShuffle(z.ndim, tuple(a for a in range(z.ndim) if a not in axes))(z) if axes else z
 
 
+def sum_of_products(axes: tuple[int, ...], dtype: str) -> Formula:
+    """Return the formula of ``SumOfProducts``; float16 is computed in float32."""
+    work = "float32" if dtype == "float16" else dtype
+    steps = [
+        Step(ROWS["mul"](), (0, 1), work),
+        Step(Reduce(REDUCTIONS["sum"], axes, work, work), (2,), work),
+    ]
+    if work != dtype:
+        cast = ROWS["cast"]
+        steps = [
+            Step(cast(work), (0,), work), Step(cast(work), (1,), work),
+            Step(steps[0].function, (2, 3), work), Step(steps[1].function, (4,), work),
+            Step(cast(dtype), (5,), dtype),
+        ]  # fmt: skip
+    return Formula((dtype, dtype), (), tuple(steps), (Result(1 + len(steps), axes),))
+
+
 def _applied(step: Step, texts: Sequence[str]) -> str:
     arguments = [texts[a] for a in step.arguments]
     name = getattr(step.function, "name", None)
+    if step.function == GATHER:
+        return f"{arguments[0]}[{arguments[1]}]"
     if name in _INFIX and len(arguments) > 1:
         return f"({_INFIX[name].join(arguments)})"
     if name == "neg":

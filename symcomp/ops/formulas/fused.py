@@ -19,6 +19,7 @@ from symcomp.ops.convert import constant
 from symcomp.ops.formulas.chain import pull_through, push_through
 from symcomp.ops.formulas.evaluation import Evaluator
 from symcomp.ops.formulas.formula import (
+    GATHER,
     Formula,
     folded_axes,
     function_name,
@@ -36,7 +37,8 @@ MOST_SHOWN, LONGEST_TEXT = 20, 100
 @record
 class Fused(Op):
     """z_k[i] = f_k(x_0[i], x_1[i], ...) with axes of static length 1 stretched, where f_k may take
-    reductions over axes of i, and along-axis functions. All inputs have one rank.
+    reductions over axes of i, along-axis functions, and elements of tables at positions. Tables are
+    vectors; all other inputs have one rank.
 
     ``sources`` are the user's lines that made the steps; they play no part in comparison.
     """
@@ -50,8 +52,9 @@ class Fused(Op):
         dtypes = tuple(x.dtype for x in inputs)
         if dtypes != self.formula.inputs:
             raise DTypeError(f"{self}: inputs of {self.formula.inputs} expected, got {dtypes}")
-        ranks = {x.ndim for x in inputs}
-        if len(ranks) != 1:
+        tables = self.formula.tables
+        ranks = {x.ndim for i, x in enumerate(inputs) if i not in tables}
+        if len(ranks) != 1 or any(inputs[i].ndim != 1 for i in tables):
             raise ShapeError(
                 f"{self}: inputs of one rank expected, got "
                 f"{', '.join(str(x.type) for x in inputs)}: put in axes by dimshuffle"
@@ -105,7 +108,10 @@ class Fused(Op):
             shape = evaluator.shape(values)
             if shape is None:
                 self._refuse(values, node.inputs)
-            return evaluator(values, shape, targets)
+            try:
+                return evaluator(values, shape, targets)
+            except IndexError:
+                self._refuse(values, node.inputs)
 
         return compute
 
@@ -121,7 +127,7 @@ class Fused(Op):
             given = [x.data if isinstance(x, Constant) else store[x] for x in node.inputs]
             try:
                 store[node.outputs[0]] = node.op.bind(node)(*given)
-            except ValueError as problem:
+            except (ValueError, IndexError) as problem:
                 shapes = ", ".join(str(v.shape) for v in given)
                 made = f", made at {node.source.quoted()}" if node.source is not None else ""
                 problem.add_note(f"In {self}, it is the step {node} on shapes {shapes}{made}")
@@ -170,7 +176,8 @@ class Fused(Op):
         formula = self.formula
         reached: list[set[int]] = [{v} for v in range(formula.first_step)]
         for step in formula.steps:
-            reached.append(set().union(*(reached[a] for a in step.arguments)))
+            read = step.arguments[:1] if step.function == GATHER else step.arguments
+            reached.append(set().union(*(reached[a] for a in read)))
         return [[i in reached[r.value] for r in formula.results] for i in range(len(node.inputs))]
 
     def pullback(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:

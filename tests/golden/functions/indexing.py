@@ -30,6 +30,16 @@ def elements_by_arrays() -> Golden:
 
 
 @golden
+def elements_of_groups() -> Golden:
+    """Read the coefficients of groups in the loop over the rows; add up gradients by group."""
+    a, b, group, x = T.dvector("a"), T.fvector("b"), T.ivector("group"), T.dvector("x")
+    density = ((x - a[group] * T.tanh(b[group])) ** 2).sum()
+    outputs = [density, *symcomp.grad(density, [a, b])]
+    values = [numbers(3), numbers(4).astype("float32"), np.array([0, 0, -1, 1, 2], "int32")]
+    return Golden([a, b, group, x], outputs, [*values, numbers(5)])
+
+
+@golden
 def masks() -> Golden:
     """Select by conditions: the lengths of the results depend on values."""
     x = T.dmatrix("x")
