@@ -12,7 +12,7 @@ from symcomp.codegen.functions.c_scalars import C_TYPES, STORED, converted, scal
 from symcomp.codegen.printers.c_file import functions_of_rows, header
 from symcomp.ops.compiled_ufuncs import COMPILED
 from symcomp.ops.elementwise.elemwise import ROWS
-from symcomp.ops.nnet.functions import nnet as _nnet  # noqa: F401 - its rows
+from symcomp.ops.nnet import functions as _nnet  # noqa: F401 - its rows
 
 MODULE = "symcomp.ops._compiled_ufuncs"
 FLOATS = ("float16", "float32", "float64")

@@ -12,7 +12,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 
-from symcomp.codegen import gamma_coefficients as fitted
+from symcomp.codegen.functions import gamma_coefficients as fitted
 from symcomp.codegen.functions.c_tables import double_rows, doubles
 from symcomp.codegen.functions.temme_coefficients import SQUARE_OF_ETA, slopes, temme_coefficients
 

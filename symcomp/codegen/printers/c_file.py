@@ -107,12 +107,12 @@ def functions_of_rows() -> str:
     """Return the text of all functions of real numbers that kernels may call."""
     return "\n".join(
         (
-            *functions_of_numbers(["stable.h"]),
-            *map(header, ("stable_double.h", "scaled_products.h")),
+            *functions_of_numbers(["functions/stable.h"]),
+            *map(header, ("functions/stable_double.h", "functions/scaled_products.h")),
             gamma_tables(),
             *map(header, _OF_GAMMA_FUNCTIONS),
             error_tables(),
-            header("special.h"),
+            header("functions/special.h"),
         )
     )
 
