@@ -53,7 +53,8 @@ help:
 	@echo 'PEERS=FILE          lines of others, to be put beside by make bench'
 	@echo 'WORKERS=2           how many processes run the tests (now: $(WORKERS))'
 
-test: lint types docs
+test: $(VENV)/.installed-test
+	$(MAKE) --jobs=$(WORKERS) --output-sync lint types docs
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: lint types

@@ -101,7 +101,7 @@ cdef extern from "plan/plan.h":
 
     ctypedef int plan_function(Planner *, const void *)
 
-    ctypedef struct Step:
+    ctypedef struct Instruction:
         int opcode, target, n_inputs, n_outputs, n_frees, n_into
         int *inputs
         int *outputs
@@ -112,8 +112,8 @@ cdef extern from "plan/plan.h":
         PyObject *lowered
 
     ctypedef struct Code:
-        int n_slots, n_steps, n_inputs, n_outputs, n_constants, n_returned
-        Step *steps
+        int n_slots, n_instructions, n_inputs, n_outputs, n_constants, n_returned
+        Instruction *instructions
         int *input_slots
         int *output_slots
         int *constant_slots

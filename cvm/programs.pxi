@@ -41,24 +41,24 @@ def slots_with_arrays(program, lowered, keep):
     if keep:
         return bytes([RESULT] * len(kinds))
     wanted = {slot: RESULT for slot in program.outputs}
-    for step, how in zip(reversed(program.instructions), reversed(lowered), strict=True):
+    for instruction, how in zip(reversed(program.instructions), reversed(lowered), strict=True):
         if how is not None and how.name == "python":
-            for slot in step.inputs:
+            for slot in instruction.inputs:
                 wanted.setdefault(slot, ARRAY)
-        passed_on = list(zip(step.outputs, step.into, strict=False))
-        if step.opcode is Opcode.MOVE:
-            passed_on = list(zip(step.outputs, step.inputs, strict=True))
-        elif step.node is not None and how is not None and is_whole_view(step, how):
+        passed_on = list(zip(instruction.outputs, instruction.into, strict=False))
+        if instruction.opcode is Opcode.MOVE:
+            passed_on = list(zip(instruction.outputs, instruction.inputs, strict=True))
+        elif instruction.node is not None and how is not None and is_whole_view(instruction, how):
             passed_on += [
-                (step.outputs[j], step.inputs[ins[0]])
-                for j, ins in step.node.op.view_map.items()
+                (instruction.outputs[j], instruction.inputs[ins[0]])
+                for j, ins in instruction.node.op.view_map.items()
             ]
         elif how is not None and (how.name == "put together" or (
-            step.opcode is Opcode.COPY
-            and not isinstance(getattr(program.variables[step.outputs[0]], "type", None), TensorType)
+            instruction.opcode is Opcode.COPY
+            and not isinstance(getattr(program.variables[instruction.outputs[0]], "type", None), TensorType)
         )):
             # A copy of a matrix takes over arrays that nothing else needs.
-            passed_on += [(step.outputs[0], slot) for slot in step.inputs]
+            passed_on += [(instruction.outputs[0], slot) for slot in instruction.inputs]
         for output, source in passed_on:
             if source >= 0 and output in wanted:
                 wanted.setdefault(source, wanted[output])
@@ -73,13 +73,13 @@ WHOLE_VIEWS = ("transpose", "reshape", "check")
 FEW_ROWS = 8
 
 
-cdef bint is_whole_view(step, how):
+cdef bint is_whole_view(instruction, how):
     """Tell whether an instruction returns a whole input, or all but its first rows."""
     if how.name in WHOLE_VIEWS:
         return True
     if how.name != "view":
         return False
-    pattern = step.node.op.pattern
+    pattern = instruction.node.op.pattern
     return all([
         type(entry) is Slice and entry.stop is None and entry.step is None
         and (entry.start is None or type(entry.start) is int and 0 <= entry.start <= FEW_ROWS)
@@ -125,7 +125,7 @@ cdef class NativeMachine:
         int most_segments=1, int threads=1
     ):
         cdef int i
-        cdef Step *step
+        cdef Instruction *made
         cdef Lowered how
         self.program, self.lowered = program, lowered
         self.kept = self.failure = self.tally = None
@@ -136,7 +136,7 @@ cdef class NativeMachine:
         self.code.owner, self.code.is_nested = <PyObject *>self, nested
         self.code.threads = min(threads, MOST_THREADS)
         self.code.n_slots = len(program.variables)
-        self.code.n_steps = len(program.instructions)
+        self.code.n_instructions = len(program.instructions)
         self.code.n_inputs, self.code.n_outputs = len(program.inputs), len(program.outputs)
         self.code.n_constants = len(constants)
         self.code.input_slots = self._ints(program.inputs)
@@ -146,18 +146,20 @@ cdef class NativeMachine:
         for i in range(len(constants)):
             self.code.constants[i] = <PyObject *>constants[i]
         self.code.makes_array = <char *><bytes>kinds
-        self.code.steps = <Step *>self._new(self.code.n_steps * sizeof(Step))
+        self.code.instructions = <Instruction *>self._new(
+            self.code.n_instructions * sizeof(Instruction)
+        )
         for i, instruction in enumerate(program.instructions):
-            step = &self.code.steps[i]
-            step.opcode, step.target = int(instruction.opcode), instruction.target
-            step.n_inputs, step.inputs = len(instruction.inputs), self._ints(instruction.inputs)
-            step.n_outputs = len(instruction.outputs)
-            step.outputs = self._ints(instruction.outputs)
-            step.n_frees, step.frees = len(instruction.frees), self._ints(instruction.frees)
-            step.n_into, step.into = len(instruction.into), self._ints(instruction.into)
+            made = &self.code.instructions[i]
+            made.opcode, made.target = int(instruction.opcode), instruction.target
+            made.n_inputs, made.inputs = len(instruction.inputs), self._ints(instruction.inputs)
+            made.n_outputs = len(instruction.outputs)
+            made.outputs = self._ints(instruction.outputs)
+            made.n_frees, made.frees = len(instruction.frees), self._ints(instruction.frees)
+            made.n_into, made.into = len(instruction.into), self._ints(instruction.into)
             how = lowered[i]
             if how is not None:
-                step.lowered, step.plan, step.spec = <PyObject *>how, how.plan, how.spec
+                made.lowered, made.plan, made.spec = <PyObject *>how, how.plan, how.spec
         self.tree.code = &self.code
         self.tree.most_segments = most_segments
         self.tree.keeps_all = keep
@@ -232,8 +234,8 @@ cdef class NativeMachine:
             for how in self.lowered:
                 if how is not None and how.body is not None:
                     how.body.new_tally()
-            for step in self.program.instructions:
-                for body in step.bodies:
+            for instruction in self.program.instructions:
+                for body in instruction.bodies:
                     body.count()
         return self.tally
 

@@ -136,7 +136,7 @@ cdef class NativeTally:
     def counted(self):
         """Return the counts of each instruction that ran."""
         cdef Counts *counts = self.machine.tree.counts
-        cdef int i, n = self.machine.code.n_steps
+        cdef int i, n = self.machine.code.n_instructions
         cdef list runs = [counts.planned[i] for i in range(n)]
         cdef list python = [counts.planned_python[i] for i in range(n)]
         cdef list variants = [[] for _ in range(n)]
@@ -176,7 +176,7 @@ cdef list seen_variants(SeenShapes *s):
 cdef int add_segment(Segment *s, Code *code, list runs, list python, list variants) except -1:
     """Add the counts of a segment and of the segments that follow its guards."""
     cdef int i, k, position, last = -1
-    cdef Step *step
+    cdef Instruction *instruction
     cdef Operand **of_slot = <Operand **>PyMem_Calloc(max(code.n_slots, 1), sizeof(Operand *))
     cdef int at = 0, end
     if of_slot == NULL:
@@ -196,22 +196,22 @@ cdef int add_segment(Segment *s, Code *code, list runs, list python, list varian
                 at += 1
             if s.times == NULL or i < s.first_own_mark or s.times.times[i].n == 0:
                 continue
-            step = &code.steps[position]
+            instruction = &code.instructions[position]
             inputs = tuple([
-                None if step.inputs[k] < 0 else shape_of_operand(of_slot[step.inputs[k]])
-                for k in range(step.n_inputs)
+                None if instruction.inputs[k] < 0 else shape_of_operand(of_slot[instruction.inputs[k]])
+                for k in range(instruction.n_inputs)
             ])
             # The bindings that follow are first of all those of the outputs.
-            for k in range(step.n_outputs):
-                of_slot[step.outputs[k]] = NULL
+            for k in range(instruction.n_outputs):
+                of_slot[instruction.outputs[k]] = NULL
             end = at
-            while end < s.n_bindings and end < at + step.n_outputs + 1:
-                for k in range(step.n_outputs):
-                    if s.bindings[end].slot == step.outputs[k] and s.bindings[end].operand != NULL:
-                        of_slot[step.outputs[k]] = s.bindings[end].operand
+            while end < s.n_bindings and end < at + instruction.n_outputs + 1:
+                for k in range(instruction.n_outputs):
+                    if s.bindings[end].slot == instruction.outputs[k] and s.bindings[end].operand != NULL:
+                        of_slot[instruction.outputs[k]] = s.bindings[end].operand
                 end += 1
             outputs = tuple([
-                shape_of_operand(of_slot[step.outputs[k]]) for k in range(step.n_outputs)
+                shape_of_operand(of_slot[instruction.outputs[k]]) for k in range(instruction.n_outputs)
             ])
             variants[position].append(Variant(
                 inputs, outputs, s.times.times[i].n, s.times.times[i].nanoseconds * 1e-9,

@@ -8,9 +8,9 @@
 /* A kernel gets the lengths of its loop, and for each array, inputs first, its address and a row of
    strides in bytes, 0 where it is stretched or reduced; the addresses of constants follow; then a team
    that shares large loops. Tables are vectors of any length: elements of them are read at positions,
-   which are inputs in the loop, of int64, and in range. It returns 0, or another number if it cannot compute: then nothing is changed.
-   Without a team all arrays lie in C order and none is stretched: the first length is the number of
-   elements. */
+   which are inputs in the loop, of int64, and in range. It returns 0, or another number if it cannot
+   compute: then nothing is changed. Without a team all arrays lie in C order and none is stretched: the
+   first length is the number of elements. */
 typedef int kernel_function(char **data, const int64_t *shape, const int64_t *strides,
                             const Team *team);
 

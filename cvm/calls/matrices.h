@@ -211,8 +211,8 @@ static int run_rank_guard(const void *params, Frame *frame)
 /* There are residuals if the matrix is tall and of full rank, else an empty vector. */
 static int plan_residuals(Planner *p, const MatricesSpec *spec, int64_t m, int64_t n)
 {
-    Operand *z = p->of_slot[p->step->outputs[spec->residuals]], *none;
-    const Operand *rank = p->of_slot[p->step->outputs[spec->residuals + 1]];
+    Operand *z = p->of_slot[p->instruction->outputs[spec->residuals]], *none;
+    const Operand *rank = p->of_slot[p->instruction->outputs[spec->residuals + 1]];
     int64_t shape[MOST_AXES], has_residuals = m > n;
     Call *call;
     RankGuard *g;

@@ -96,7 +96,7 @@ static int joined_shape(const Planner *p, const JoinSpec *spec, int ndim, int64_
     const Operand *first = input_of(p, 0);
     int64_t total = 0;
     int i, axis, place;
-    for (i = 0; i < p->step->n_inputs; i++) {
+    for (i = 0; i < p->instruction->n_inputs; i++) {
         const Operand *x = input_of(p, i);
         if (!is_plain(x) || x->type != first->type || x->ndim != first->ndim)
             return 0;
@@ -144,7 +144,7 @@ static int plan_join(Planner *p, const void *given)
         return no_memory();
     for (axis = 0; axis < first->ndim; axis++)
         steps[axis] = z->strides[axis + (spec->is_stacked && axis >= spec->axis)];
-    for (i = 0; i < p->step->n_inputs; i++) {
+    for (i = 0; i < p->instruction->n_inputs; i++) {
         const Operand *x = input_of(p, i);
         if (!lies_at(x, z, offset, steps)) {
             status = emit_move(p, z, offset, x->ndim, x->shape, steps, x, x->strides,

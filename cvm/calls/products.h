@@ -305,7 +305,7 @@ typedef struct {
 static int plan_chain(Planner *p, const void *given)
 {
     const ChainSpec *spec = (const ChainSpec *)given;
-    const int n = p->step->n_inputs;
+    const int n = p->instruction->n_inputs;
     const int type = spec->type == NPY_FLOAT16 ? NPY_FLOAT32 : spec->type;
     const Operand *values[2 * MOST_FACTORS];
     int64_t length[MOST_FACTORS + 1];

@@ -206,7 +206,7 @@ static int plan_nonzero(Planner *p, const void *given)
     int64_t n;
     int axis, status;
     (void)given;
-    if (!is_plain(x) || x->ndim != p->step->n_outputs || x->ndim == 0 ||
+    if (!is_plain(x) || x->ndim != p->instruction->n_outputs || x->ndim == 0 ||
         !(PyTypeNum_ISNUMBER(x->type) || PyTypeNum_ISBOOL(x->type)))
         return DECLINED;
     if (state == NULL)

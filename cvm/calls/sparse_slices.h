@@ -98,7 +98,7 @@ static int run_join_sparse(const void *params, Frame *frame)
 
 static int plan_join_sparse(SparsePlan *s)
 {
-    const int n = s->p->step->n_inputs / 4;
+    const int n = s->p->instruction->n_inputs / 4;
     const Operand **reads = (const Operand **)alloca((size_t)(4 * n) * sizeof(Operand *));
     SparseCall *c = &s->call;
     JoinCall *j;
@@ -323,7 +323,7 @@ static int plan_canonical(SparsePlan *s, const SparseState *state)
         const Operand *n, *m;
         if (!read_matrix(s, 0, 1, &c->x) || !read_loops(s))
             return DECLINED;
-        if (s->p->step->n_inputs > 3) {
+        if (s->p->instruction->n_inputs > 3) {
             if ((n = read_scalar(s, 3)) == NULL || (m = read_scalar(s, 4)) == NULL)
                 return DECLINED;
             c->has_base = 1;

@@ -330,7 +330,7 @@ static int plan_pieces(Planner *p, const void *given)
     const int axis = ((const AxisSpec *)given)->axis;
     const Operand *x = input_of(p, 0);
     int64_t sizes[MOST_OUTCOME], shape[MOST_AXES], total = 0, offset = 0;
-    int i, status, n = p->step->n_outputs;
+    int i, status, n = p->instruction->n_outputs;
     if (!is_plain(x) || axis >= x->ndim || n > MOST_OUTCOME)
         return DECLINED;
     status = guarded_vector(p, input_of(p, 1), n, sizes);

@@ -169,7 +169,7 @@ typedef struct Counts {
 
 static Counts *new_counts(const Code *code)
 {
-    const size_t n = (size_t)code->n_steps + 1;
+    const size_t n = (size_t)code->n_instructions + 1;
     Counts *c = (Counts *)calloc(1, sizeof(Counts));
     if (c == NULL)
         return NULL;
@@ -186,7 +186,7 @@ static void free_counts(Counts *c, const Code *code)
     int i;
     if (c == NULL)
         return;
-    for (i = 0; c->seen != NULL && i < code->n_steps; i++)
+    for (i = 0; c->seen != NULL && i < code->n_instructions; i++)
         while (c->seen[i] != NULL) {
             SeenShapes *next = c->seen[i]->next;
             free(c->seen[i]->ndims);

@@ -101,9 +101,9 @@ static int plan_inputs(Planner *p, const Given *given)
 /* Compute once and for all what depends on constants alone. */
 static int fold_constants(Planner *p, const Mark *mark)
 {
-    const Step *step = p->step;
+    const Instruction *instruction = p->instruction;
     int i, j;
-    for (i = 0; i < step->n_inputs; i++) {
+    for (i = 0; i < instruction->n_inputs; i++) {
         const Operand *x = input_of(p, i);
         if (x != NULL && !is_constant(x))
             return DONE;
@@ -111,15 +111,15 @@ static int fold_constants(Planner *p, const Mark *mark)
     for (i = mark->n_calls; i < p->n_calls; i++)
         if (p->calls[i].is_guard)
             return DONE;
-    for (j = 0; j < step->n_outputs; j++) {
-        const Operand *z = p->of_slot[step->outputs[j]];
+    for (j = 0; j < instruction->n_outputs; j++) {
+        const Operand *z = p->of_slot[instruction->outputs[j]];
         if (z->type < 0 || (!is_constant(z) && (z->storage->index < mark->n_storages ||
                                                 z->storage->kind == LATE ||
                                                 z->storage->bytes > MOST_CONSTANT_BYTES)))
             return DONE;
     }
-    for (j = 0; j < step->n_outputs; j++) {
-        Storage *s = p->of_slot[step->outputs[j]]->storage;
+    for (j = 0; j < instruction->n_outputs; j++) {
+        Storage *s = p->of_slot[instruction->outputs[j]]->storage;
         char *kept;
         if (s->kind == CONSTANT)
             continue;
@@ -143,12 +143,12 @@ static int fold_constants(Planner *p, const Mark *mark)
 /* Undo the plan of an instruction that cannot be done natively. */
 static int roll_back(Planner *p, const Mark *mark)
 {
-    const Step *step = p->step;
+    const Instruction *instruction = p->instruction;
     int j;
     p->n_calls = p->n_run = mark->n_calls;
-    for (j = 0; j < step->n_outputs; j++)
-        if (p->of_slot[step->outputs[j]] != NULL &&
-            bind_slot(p, step->outputs[j], NULL) != DONE)
+    for (j = 0; j < instruction->n_outputs; j++)
+        if (p->of_slot[instruction->outputs[j]] != NULL &&
+            bind_slot(p, instruction->outputs[j], NULL) != DONE)
             return RAISED;
     p->n_bindings = mark->n_bindings;
     p->saved = NULL;
@@ -159,9 +159,9 @@ static int roll_back(Planner *p, const Mark *mark)
 static int plan_natively(Planner *p, const Mark *mark)
 {
     int status;
-    if (p->step->plan == NULL)
+    if (p->instruction->plan == NULL)
         return DECLINED;
-    status = p->step->plan(p, p->step->spec);
+    status = p->instruction->plan(p, p->instruction->spec);
     if (status == DONE)
         status = run_planned(p);
     drop_scratch(p);
@@ -181,7 +181,7 @@ static int plan_instruction(Planner *p, const Mark *mark)
 static int plan_move(Planner *p)
 {
     int i;
-    for (i = 0; i < p->step->n_inputs; i++)
+    for (i = 0; i < p->instruction->n_inputs; i++)
         if (give_output(p, i, input_of(p, i)) != DONE)
             return RAISED;
     return DONE;
@@ -196,16 +196,16 @@ static int plan_branch(Planner *p, int *following)
     if (status != DONE)
         return RAISED;
     if (!truth)
-        *following = p->step->target;
+        *following = p->instruction->target;
     return DONE;
 }
 
 static int drop_slots(Planner *p)
 {
     int i;
-    for (i = 0; i < p->step->n_frees; i++)
-        if (p->of_slot[p->step->frees[i]] != NULL &&
-            bind_slot(p, p->step->frees[i], NULL) != DONE)
+    for (i = 0; i < p->instruction->n_frees; i++)
+        if (p->of_slot[p->instruction->frees[i]] != NULL &&
+            bind_slot(p, p->instruction->frees[i], NULL) != DONE)
             return RAISED;
     return DONE;
 }
@@ -213,8 +213,8 @@ static int drop_slots(Planner *p)
 /* Count an instruction that was planned and run. */
 static void count_planned(Planner *p, int64_t began, int in_python, int is_done)
 {
-    const Step *step = p->step;
-    const int n = step->n_inputs + step->n_outputs;
+    const Instruction *instruction = p->instruction;
+    const int n = instruction->n_inputs + instruction->n_outputs;
     const Operand **operands = (const Operand **)alloca(((size_t)n + 1) * sizeof(Operand *));
     const int64_t duration = nanoseconds() - began - clock_latency;
     SeenShapes *seen;
@@ -223,11 +223,11 @@ static void count_planned(Planner *p, int64_t began, int in_python, int is_done)
     p->counts->planned_python[p->position] += in_python;
     if (!is_done)
         return;
-    for (i = 0; i < step->n_inputs; i++)
+    for (i = 0; i < instruction->n_inputs; i++)
         operands[i] = input_of(p, i);
     for (; i < n; i++)
-        operands[i] = p->of_slot[step->outputs[i - step->n_inputs]];
-    seen = seen_shapes(p->counts, p->position, operands, step->n_inputs, step->n_outputs);
+        operands[i] = p->of_slot[instruction->outputs[i - instruction->n_inputs]];
+    seen = seen_shapes(p->counts, p->position, operands, instruction->n_inputs, instruction->n_outputs);
     if (seen != NULL)
         add_time(&seen->times, duration > 0 ? (double)duration : 0);
     log_event(&p->counts->log, began, duration > 0 ? duration : 0, p->position,
@@ -237,18 +237,18 @@ static void count_planned(Planner *p, int64_t began, int in_python, int is_done)
 /* Plan and run the program from an instruction to its end. */
 static int plan_from(Planner *p, int position)
 {
-    while (position < p->code->n_steps) {
+    while (position < p->code->n_instructions) {
         int status = DONE, following = position + 1;
         int64_t began = 0, python_calls = p->runner->python_calls;
         Mark mark;
         p->position = position;
-        p->step = &p->code->steps[position];
+        p->instruction = &p->code->instructions[position];
         if (add_mark(p) != DONE)
             return RAISED;
         mark = p->marks[p->n_marks - 1];
         if (p->counts != NULL)
             began = nanoseconds();
-        switch (p->step->opcode) {
+        switch (p->instruction->opcode) {
         case CALL:
         case COPY:
             status = plan_instruction(p, &mark);
@@ -261,10 +261,10 @@ static int plan_from(Planner *p, int position)
             break;
         case SKIP_IF_SET:
             if (input_of(p, 0) != NULL)
-                following = p->step->target;
+                following = p->instruction->target;
             break;
         case JUMP:
-            following = p->step->target;
+            following = p->instruction->target;
         }
         p->saved = NULL;
         p->in_python = 0;

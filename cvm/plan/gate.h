@@ -76,7 +76,7 @@ static int plan_check(Planner *p, const GateSpec *spec)
 {
     Call *call = new_call(p, run_check, "check", sizeof(CheckCall));
     CheckCall *c;
-    int i, n = p->step->n_inputs, status;
+    int i, n = p->instruction->n_inputs, status;
     if (call == NULL)
         return no_memory();
     c = (CheckCall *)call->params;

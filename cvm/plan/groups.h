@@ -37,13 +37,13 @@ static int is_last_use(const Planner *p, const Storage *s)
    else needs, are taken over. NULL: no memory. */
 static Operand *copied_group(Planner *p)
 {
-    const StorageKind kind = (StorageKind)p->code->makes_array[p->step->outputs[0]];
+    const StorageKind kind = (StorageKind)p->code->makes_array[p->instruction->outputs[0]];
     const Operand *x = input_of(p, 0);
     const Group *group = group_of(x);
     int i, ends = 0;
     Operand *parts[MOST_IN_GROUP];
-    for (i = 0; i < p->step->n_frees; i++)
-        ends |= p->step->frees[i] == p->step->inputs[0];
+    for (i = 0; i < p->instruction->n_frees; i++)
+        ends |= p->instruction->frees[i] == p->instruction->inputs[0];
     ends = ends && is_last_use(p, x->storage);
     for (i = 0; i < group->n; i++) {
         const Storage *s = group->parts[i]->storage;

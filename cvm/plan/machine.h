@@ -12,15 +12,15 @@ static void (*add_blame)(PyObject *owner, int position, PyObject *values);
 static void blame_inputs(const Code *code, Runner *runner, int position, Operand **of_slot,
                          const Frame *frame)
 {
-    const Step *step = &code->steps[position];
+    const Instruction *instruction = &code->instructions[position];
     PyObject *type, *value, *trace, *values;
     int i;
     take_gil(runner);
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     values = PyList_New(0);
-    for (i = 0; values != NULL && i < step->n_inputs; i++) {
-        const Operand *x = step->inputs[i] < 0 ? NULL : of_slot[step->inputs[i]];
+    for (i = 0; values != NULL && i < instruction->n_inputs; i++) {
+        const Operand *x = instruction->inputs[i] < 0 ? NULL : of_slot[instruction->inputs[i]];
         PyObject *shown;
         int lent;
         if (x == NULL) {

@@ -117,12 +117,12 @@ typedef struct {
     plan_function *plan;
     const void *spec;
     PyObject *lowered;      /* owns the spec; computes declined instructions in Python */
-} Step;
+} Instruction;
 
 typedef struct {
-    int n_slots, n_steps, n_inputs, n_outputs, n_constants;
+    int n_slots, n_instructions, n_inputs, n_outputs, n_constants;
     int n_returned;         /* outputs that the caller gets: the first ones */
-    Step *steps;
+    Instruction *instructions;
     int *input_slots, *output_slots, *constant_slots;
     PyObject **constants;
     char *makes_array;      /* of slots: whether the memory is an array of NumPy (StorageKind), or 0 */

@@ -29,7 +29,7 @@ struct Planner {
     struct Tree *tree;      /* the tree of this program */
     struct Counts *counts;  /* of a profile; NULL: none */
     const Segment *parent;
-    const Step *step;
+    const Instruction *instruction;
     const void *saved;      /* the instruction goes on after a checkpoint, with what it found; or NULL */
     int in_python;          /* whether its call of Python saved it, not its native calls */
     int is_behind_gate;     /* updates are being written: nothing may fail any more */
@@ -262,13 +262,13 @@ static int bind_slot(Planner *p, int slot, Operand *x)
 
 static inline Operand *input_of(const Planner *p, int i)
 {
-    const int slot = p->step->inputs[i];
+    const int slot = p->instruction->inputs[i];
     return slot < 0 ? NULL : p->of_slot[slot];
 }
 
 static inline int give_output(Planner *p, int j, Operand *x)
 {
-    return bind_slot(p, p->step->outputs[j], x);
+    return bind_slot(p, p->instruction->outputs[j], x);
 }
 
 /* Memory of this run for a storage. */
@@ -337,9 +337,9 @@ static Operand *overwritable_operand(Planner *p, int j, int type, int ndim, cons
 {
     Operand *x;
     int axis;
-    if (j >= p->step->n_into || p->step->into[j] < 0)
+    if (j >= p->instruction->n_into || p->instruction->into[j] < 0)
         return NULL;
-    x = p->of_slot[p->step->into[j]];
+    x = p->of_slot[p->instruction->into[j]];
     if (x == NULL || x->type != type || x->ndim != ndim || x->storage->kind == CONSTANT ||
         (x->flags & (BEHAVED | WRITEABLE)) != (BEHAVED | WRITEABLE))
         return NULL;
@@ -364,7 +364,7 @@ static Operand *same_place_as(Planner *p, const Operand *x)
 static Operand *new_output(Planner *p, int j, int type, int itemsize, int ndim,
                            const int64_t *shape)
 {
-    const int slot = p->step->outputs[j];
+    const int slot = p->instruction->outputs[j];
     const Operand *over = overwritable_operand(p, j, type, ndim, shape);
     const StorageKind kind = (StorageKind)p->code->makes_array[slot];
     if (over != NULL)
@@ -376,7 +376,7 @@ static Operand *new_output(Planner *p, int j, int type, int itemsize, int ndim,
 static Operand *new_output_apart(Planner *p, int j, int type, int itemsize, int ndim,
                                  const int64_t *shape, const int64_t *strides)
 {
-    const StorageKind kind = (StorageKind)p->code->makes_array[p->step->outputs[j]];
+    const StorageKind kind = (StorageKind)p->code->makes_array[p->instruction->outputs[j]];
     return new_array_operand(p, kind == INPUT ? ARENA : kind, type, itemsize, ndim, shape, strides);
 }
 

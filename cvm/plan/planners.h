@@ -36,7 +36,7 @@ static void free_planner(Planner *p)
 /* Make room for about as many entries as a program has; 0 if there is no memory. */
 static int reserve(Planner *p, const Code *code)
 {
-    const int values = code->n_slots + 16, calls = code->n_steps + 16;
+    const int values = code->n_slots + 16, calls = code->n_instructions + 16;
 #define RESERVE(field, capacity, wanted, type)                                                     \
     (p->capacity > 0 || enlarge((void **)&p->field, wanted, &p->capacity, sizeof(type)))
     return RESERVE(operands, operand_capacity, values, Operand *) &&

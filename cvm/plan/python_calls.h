@@ -267,8 +267,8 @@ static const InPython *(*in_python)(PyObject *lowered);
 /* Emit the call of Python; its parameters, or NULL. */
 static PythonCall *emit_python_call(Planner *p, const InPython *how)
 {
-    const Step *step = p->step;
-    int n = step->n_inputs + step->n_into;
+    const Instruction *instruction = p->instruction;
+    int n = instruction->n_inputs + instruction->n_into;
     const Operand **reads;
     Call *call = new_call(p, run_python_call, "python", sizeof(PythonCall));
     PythonCall *c;
@@ -281,19 +281,19 @@ static PythonCall *emit_python_call(Planner *p, const InPython *how)
     c->several = how->several;
     c->copies = how->copies;
     c->is_tensor = how->is_tensor;
-    c->n_inputs = step->n_inputs;
+    c->n_inputs = instruction->n_inputs;
     c->n_arguments = n;
-    c->n_results = step->n_outputs;
+    c->n_results = instruction->n_outputs;
     c->arguments = (const Operand **)pool_new(&p->pool, (size_t)n * sizeof(Operand *));
-    c->storages = (int *)pool_new(&p->pool, (size_t)step->n_outputs * sizeof(int));
+    c->storages = (int *)pool_new(&p->pool, (size_t)instruction->n_outputs * sizeof(int));
     if (c->arguments == NULL || c->storages == NULL)
         return NULL;
-    for (i = 0; i < step->n_inputs; i++)
+    for (i = 0; i < instruction->n_inputs; i++)
         c->arguments[i] = input_of(p, i);
-    for (i = 0; i < step->n_into; i++)
-        if (step->into[i] >= 0)
-            c->arguments[step->n_inputs + i] = p->of_slot[step->into[i]];
-    for (j = 0; j < step->n_outputs; j++) {
+    for (i = 0; i < instruction->n_into; i++)
+        if (instruction->into[i] >= 0)
+            c->arguments[instruction->n_inputs + i] = p->of_slot[instruction->into[i]];
+    for (j = 0; j < instruction->n_outputs; j++) {
         Operand *x = add_object(p, how->is_tensor[j] ? LATE : OBJECT, NULL);
         if (x == NULL)
             return NULL;
@@ -368,7 +368,7 @@ static int plan_python(Planner *p)
     status = run_planned(p);
     if (status != DONE)
         return status;
-    c = emit_python_call(p, in_python(p->step->lowered));
+    c = emit_python_call(p, in_python(p->instruction->lowered));
     if (c == NULL)
         return no_memory();
     status = run_python_call(c, p->frame);
