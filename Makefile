@@ -21,7 +21,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(VENV)/bin
 # What an installation depends on: an edited Cython module is compiled again, an edited .py is not.
-INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h cvm/*/*.h symcomp/codegen/*/*.h)
+INSTALLED_FROM := pyproject.toml setup.py $(wildcard cvm/*.pyx cvm/*.pxi cvm/*.h cvm/*/*.[ch] \
+	symcomp/codegen/*.h symcomp/codegen/*/*.h symcomp/codegen/ufunc_module.py symcomp/codegen/functions/*.py)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -35,7 +35,7 @@ from symcomp.vm.features import Formulas
 from symcomp.vm.opcodes import Opcode
 from symcomp.vm.program import Instruction
 
-# Limits of the machine's kernels (see actions.pxi).
+# Limits of the machine's kernels (see plan/plan.h).
 MOST_AXES, MOST_ARRAYS = 16, 64
 # More threads than this are of no use where there are fewer processors, and cannot always be had.
 MOST_THREADS = 64

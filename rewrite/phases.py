@@ -80,7 +80,7 @@ class Phase:
     name, why : str
     rules : RuleSet
         Applied by the engine, which merges and folds meanwhile.
-    sweep : callable (graph, report) -> None, optional
+    sweep : callable (graph, firings) -> None, optional
         A pass that needs the whole graph at once; it comes after the rules.
     tags : tuple of str
         Of the sweep. Rules have their own.

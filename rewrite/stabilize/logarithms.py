@@ -327,6 +327,12 @@ log_of_power = pattern_rule(
 )  # fmt: skip
 
 
+log1p_of_ndtr = pattern_rule(
+    "log1p_of_ndtr", f.log1p(f.neg(f.ndtr(x))), f.log_ndtr(f.neg(x)),
+    why="1 - ndtr(x) = ndtr(-x), whose logarithm has a function of its own",
+)  # fmt: skip
+
+
 @rule("add", "sub", "neg", why="a large x nearly cancels with the logarithm of the sum")
 def log_softmax(node: Apply, graph: Any) -> Any:
     """x - logsumexp(x) -> log_softmax(x), also for elements x[i] of a vector"""
@@ -349,5 +355,8 @@ def log_softmax(node: Apply, graph: Any) -> Any:
 
 
 LOGARITHM_RULES = RuleSet(
-    [log1p, log1p_of, log_of_sum, log_of_function, log_of_product, log_of_power, log_softmax]
-)
+    [
+        log1p, log1p_of, log_of_sum, log_of_function, log_of_product, log_of_power, log1p_of_ndtr,
+        log_softmax,
+    ]
+)  # fmt: skip

@@ -53,9 +53,13 @@ class Pin(Op):
 class StableForm:
     """The graph of some variables, stabilized.
 
-    Parameters ---------- outputs : iterable of Variable The variables to differentiate. fixed :
-    iterable of Variable Intermediate variables that the stable form must keep, as derivatives are
-    taken with respect to them or stop there.
+    Parameters
+    ----------
+    outputs : iterable of Variable
+        The variables to differentiate.
+    fixed : iterable of Variable
+        Intermediate variables that the stable form must keep, as derivatives are taken with
+        respect to them or stop there.
     """
 
     def __init__(self, outputs: Iterable[Variable], fixed: Iterable[Variable]) -> None:

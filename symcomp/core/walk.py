@@ -114,12 +114,18 @@ def rebuild(
 ) -> list[Variable]:
     """Copy the graph of ``outputs`` with each key of ``replace`` exchanged for its value.
 
-    Parameters ---------- outputs : sequence of Variable replace : mapping of Variable to Variable
-    Replacements are simultaneous: the new variables are not searched again. strict : bool Refuse
-    replacements whose type does not fit; otherwise rebuild the nodes that depend on them.
-    node_clone : callable (node, inputs) -> Apply, optional How a node is copied; by default
-    ``node.clone_with_new_inputs``. only_changed : bool Share the parts that no replacement touches
-    (true), or copy every node (false).
+    Parameters
+    ----------
+    outputs : sequence of Variable
+    replace : mapping of Variable to Variable
+        Replacements are simultaneous: the new variables are not searched again.
+    strict : bool
+        Refuse replacements whose type does not fit; otherwise rebuild the nodes that depend on
+        them.
+    node_clone : callable (node, inputs) -> Apply, optional
+        How a node is copied; by default ``node.clone_with_new_inputs``.
+    only_changed : bool
+        Share the parts that no replacement touches (true), or copy every node (false).
 
     Returns
     -------

@@ -40,8 +40,8 @@ File = tuple[str, Sequence[str]]
 
 
 class Code(ctypes.Structure):
-    """The address of a function, in the layout that the native machine reads: ``Code`` of
-    ``actions.pxi``.
+    """The address of a function, in the layout that the native machine reads: ``KernelCode``
+    of ``cvm/calls/kernels.h``.
 
     Attributes
     ----------
