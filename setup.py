@@ -69,13 +69,13 @@ def find_extensions() -> list[Extension]:
 
 
 class BuildInParallel(build_ext):
-    """Compile all C files at the same time, as many as there are processors."""
+    """Compile C files at the same time, on all processors."""
 
     def build_extensions(self) -> None:
         compile_one = self.compiler.compile
 
         def compile_each(sources: list[str], **options: Any) -> list[str]:
-            with ThreadPoolExecutor() as threads:
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
                 return sum(threads.map(lambda one: compile_one([one], **options), sources), [])
 
         self.compiler.compile = compile_each

@@ -23,11 +23,12 @@ from symcomp.rewrite.views import call, number, scaled
 MOST_FACTORS = 8
 # Constants between this and its inverse are multiplied at the end.
 LARGE = 2.0**60
-# Functions with values between about -1 and 1: products with them do not overflow.
-BOUNDED = frozenset(
-    "sigmoid tanh sin cos erf erfc sgn sech_squared share ndtr eq neq lt le gt ge isnan isinf "
-    "logical_not logical_and logical_or".split()
+# Functions with values -1, 0 and 1, and with values between about -1 and 1: a product of one other
+# factor with them does not overflow.
+SIGNS = frozenset(
+    "sgn eq neq lt le gt ge isnan isinf logical_not logical_and logical_or".split()
 )
+BOUNDED = SIGNS | frozenset("sigmoid tanh sin cos erf erfc sech_squared share ndtr".split())
 
 
 class Factors:
@@ -38,6 +39,7 @@ class Factors:
         self.above: list[Any] = []
         self.below: list[Any] = []
         self._type = out.dtype, out.type.broadcastable
+        self._squared: set[Any] = set()
         pending = [(out, 1)]
         while pending and len(pending) + self.count <= MOST_FACTORS:
             x, e = pending.pop()
@@ -45,7 +47,7 @@ class Factors:
             value = number(x)
             if value is not None and 1 / LARGE < abs(value) < LARGE:
                 self.number *= value**e
-            elif inner is not None and (x is out or self._is_open(x, inner)):
+            elif inner is not None and (x is out or self._is_open(x)):
                 pending += [(y, e * k) for y, k in reversed(self._parts(inner))]
             else:
                 (self.above if e > 0 else self.below).append(x)
@@ -59,16 +61,15 @@ class Factors:
         if name == "neg":
             self.number = -self.number
         if name == "sqr":
+            self._squared.add(inputs[0])
             return [(inputs[0], 1), (inputs[0], 1)]
         if name in ("true_div", "reciprocal"):
             return [*((x, 1) for x in inputs[:-1]), (inputs[-1], -1)]
         return [(x, 1) for x in inputs]
 
-    def _is_open(self, x: Any, inner: Apply) -> bool:
-        """Tell whether ``x`` is read as a part of the product; squares of products are in range."""
-        whole = (x.dtype, x.type.broadcastable) == self._type
-        squares = inner.op.scalar.name == "sqr"
-        return whole and not (squares and elementwise(inner.inputs[0], "mul", "true_div", "sqr"))
+    def _is_open(self, x: Any) -> bool:
+        """Tell whether ``x`` is read as a part of the product; a square is two factors."""
+        return (x.dtype, x.type.broadcastable) == self._type and x not in self._squared
 
     @property
     def of_one_shape(self) -> bool:
@@ -81,10 +82,10 @@ class Factors:
         return len(self.above) + len(self.below)
 
 
-def _is_bounded(x: Any) -> bool:
+def _is_bounded(x: Any, functions: frozenset[str] = BOUNDED) -> bool:
     while (cast := elementwise(x, "cast", "neg")) is not None:
         x = cast.inputs[0]
-    return x.dtype == "bool" or elementwise(x, *BOUNDED) is not None
+    return x.dtype == "bool" or elementwise(x, *functions) is not None
 
 
 @rule(
@@ -105,13 +106,11 @@ def product_in_range(node: Apply, graph: Any) -> Any:
         return None
     if not factors.of_one_shape:
         return None
-    bounded = [x for x in factors.above if _is_bounded(x)]
-    above = [x for x in factors.above if not _is_bounded(x)]
-    found = _in_range(above, factors.below)
+    if sum(not _is_bounded(x) for x in factors.above) + len(factors.below) < 3:
+        return None
+    found = _in_range(_with_signs(factors.above), factors.below)
     if found is None:
         return None
-    for x in bounded:
-        found = found * x
     return scaled(factors.number, found)
 
 
@@ -133,6 +132,15 @@ def root_in_range(node: Apply, graph: Any) -> Any:
     return scaled(math.sqrt(factors.number), root)
 
 
+def _with_signs(factors: Sequence[Any]) -> list[Any]:
+    """Multiply the first other factor by the signs, which is exact and in range."""
+    signs = [x for x in factors if _is_bounded(x, SIGNS)]
+    others = [x for x in factors if not _is_bounded(x, SIGNS)]
+    if not others:
+        return signs
+    return [reduce(lambda x, sign: x * sign, signs, others[0]), *others[1:]]
+
+
 def _in_range(above: Sequence[Any], below: Sequence[Any]) -> Any:
     """Return the product of some factors over that of others, or None if every order stays in
     range.
@@ -140,14 +148,15 @@ def _in_range(above: Sequence[Any], below: Sequence[Any]) -> Any:
     if len(above) + len(below) < 3 or (not above and len(below) < 3):
         return None
     counts = Counter(above), Counter(below)
-    common = math.gcd(*counts[0].values(), *counts[1].values())
-    if common > 1 and above and below:
-        base = [[x for x, n in count.items() for _ in range(n // common)] for count in counts]
-        return _power(_in_range(*base) or _quotient(*base), common)
-    if not all(counts) and sum(map(len, counts)) == 1:
+    if sum(map(len, counts)) == 1:
         return None  # a power of one factor
-    if not below:
-        return _product(above)
+    common = math.gcd(*counts[0].values(), *counts[1].values())
+    if common > 1 and above:
+        base = [[x for x, n in count.items() for _ in range(n // common)] for count in counts]
+        found = _of_two(*base) if sum(map(len, base)) == 2 else _in_range(*base)
+        return _power(found, common)
+    if (len(above), len(below)) == (3, 0):
+        return call("times_three", *above)
     if (len(above), len(below)) == (2, 1):
         return call("times_over", *above, *below)
     if (len(above), len(below)) == (1, 2):
@@ -155,9 +164,9 @@ def _in_range(above: Sequence[Any], below: Sequence[Any]) -> Any:
     return Elemwise(ROWS["scaled_product"](1, len(above), len(below)))(*above, *below)
 
 
-def _quotient(above: Sequence[Any], below: Sequence[Any]) -> Any:
-    (x,), (y,) = above, below
-    return x / y
+def _of_two(above: Sequence[Any], below: Sequence[Any]) -> Any:
+    """Return x y, or x / y."""
+    return above[0] / below[0] if below else above[0] * above[1]
 
 
 def _power(x: Any, n: int) -> Any:
@@ -167,12 +176,6 @@ def _power(x: Any, n: int) -> Any:
     return Elemwise(ROWS["scaled_product"](1, n, 0))(*[x] * n)
 
 
-def _product(factors: Sequence[Any]) -> Any:
-    """Multiply three at a time, with repeated factors next to each other."""
-    ordered = [x for x, n in Counter(factors).most_common() for _ in range(n)]
-    while len(ordered) >= 3:
-        ordered = [call("times_three", *ordered[:3]), *ordered[3:]]
-    return reduce(lambda x, y: x * y, ordered)
 
 
 EXTREMES = RuleSet([product_in_range, root_in_range], ["extremes"])

@@ -48,7 +48,13 @@ class CompiledFunction:
     @cached_property
     def ufunc(self) -> np.ufunc:
         """NumPy's ufunc, with loops for float16, float32 and float64."""
-        return getattr(ufuncs, self.name)
+        found = getattr(ufuncs, self.name, None)
+        if found is None:
+            raise ImportError(
+                f"{self.name} is not in symcomp.ops._compiled_ufuncs, which is older than the row "
+                "or its C: install symcomp again (python -m pip install --no-deps --editable .)"
+            )
+        return found
 
     def __call__(self, *arrays: Any) -> Any:
         ufunc, parameters = self.ufunc, self.parameters

@@ -51,3 +51,10 @@ def test_results_in_given_arrays():
     assert tan(x, place) is place and tan(x, x) is x
     np.testing.assert_array_equal(place, expected)
     np.testing.assert_array_equal(x, expected)
+
+
+def test_a_row_that_is_newer_than_the_module():
+    newer = CompiledFunction("newer_than_the_module")
+    COMPILED.remove("newer_than_the_module")
+    with pytest.raises(ImportError, match="newer_than_the_module is not .* install symcomp again"):
+        newer(np.ones(2))

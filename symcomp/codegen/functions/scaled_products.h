@@ -14,10 +14,15 @@ INLINE float r_times_overf(float x, float y, float z)
     return (float)((double)x * y / z);
 }
 
+#define IS_FINITE(x) (fabs(x) <= 0x1.fffffffffffffp1023)
+
+/* x (y z) where x y over- or underflows; but where x is 0 or infinite, x y is exact, and where y z
+   overflows, x is subnormal. */
 INLINE double r_times_three(double x, double y, double z)
 {
-    double product = x * y, other = y * z, size = fabs(product);
-    int apart = !((size > 0x1p-960) & (size < 0x1p1000));
+    double product = x * y, other = y * z;
+    int inside = (fabs(product) >= 0x1p-1022) & IS_FINITE(product);
+    int apart = !inside & (x != 0) & IS_FINITE(x) & (IS_FINITE(other) | !IS_FINITE(z));
     return (apart ? x : product) * (apart ? other : z);
 }
 
@@ -83,8 +88,7 @@ INLINE double scaled_root(struct scaled x)
 
 INLINE double r_over_both(double x, double y, double z)
 {
-    struct scaled below = scaled_times(scaled_of(y), scaled_of(z));
-    return scaled_value(scaled_number(x / below.number, -below.power));
+    return scaled_value(scaled_over(scaled_of(x), scaled_times(scaled_of(y), scaled_of(z))));
 }
 
 INLINE float r_over_bothf(float x, float y, float z)
