@@ -344,10 +344,21 @@ SLOW double g_ratio(pair x, pair y, pair difference)
 /* At two poles the limit for a fixed x - y. */
 SLOW double g_gamma_ratio(double x, double y) { return g_ratio(p_of(x), p_of(y), p_sum(x, -y)); }
 
+/* x (x + 1) ... (x + n - 1) for whole n: the exact product, rounded once. */
+SLOW double g_of_factors(double x, double n)
+{
+    pair product = p_of(x);
+    for (double k = 1; k < n; k++) product = p_mul(product, p_sum(x, k));
+    return product.hi;
+}
+
 /* gamma(x + h) / gamma(x), with x + h not rounded; at two poles the limit. */
 SLOW double g_poch(double x, double h)
 {
-    return h == 0 && !isnan(x) ? 1 : g_ratio(p_sum(x, h), p_of(x), p_of(h));
+    if (h == 0 && !isnan(x)) return 1;
+    int in_range = x > 1 / HUGE_SIZE && x < HUGE_SIZE;
+    if (in_range && h >= 1 && h <= FEW_FACTORS && h == rint(h)) return g_of_factors(x, h);
+    return g_ratio(p_sum(x, h), p_of(x), p_of(h));
 }
 
 SLOW double g_inverse_poch(double x, double h)
@@ -398,9 +409,33 @@ SLOW double g_log_gamma_ratio(double x, double y)
     return g_log_abs_ratio(p_of(x), y, p_sum(x, -y));
 }
 
+/* The logarithm of x (x + 1) ... (x + n - 1) for whole n, or NAN where it is not clearly larger than
+   the error of the product, 2 (n - 1) roundings, or the product leaves the range. */
+SLOW double g_log_of_factors(double x, double n)
+{
+    double even = x, odd = 1, k = 1;
+    for (; k + 1 < n; k += 2) {
+        odd *= x + k;
+        even *= x + (k + 1);
+    }
+    double z = log(k < n ? even * odd * (x + k) : even * odd);
+    return fabs(z) >= n - 1 && isfinite(z) ? z : NAN;
+}
+
+/* The difference of the logarithms of gamma for x > y + 2 >= 3, or NAN where much of it cancels. */
+SLOW double g_log_ratio_apart(pair x, double y)
+{
+    double high = g_gammaln(x.hi), z = high - g_gammaln(y) + x.lo * (log(x.hi) - 0.5 / x.hi);
+    return fabs(z) >= 0.8 * high ? z : NAN;
+}
+
 SLOW double g_log_poch(double x, double h)
 {
-    return h == 0 && !isnan(x) ? 0 : g_log_abs_ratio(p_sum(x, h), x, p_of(h));
+    if (h == 0 && !isnan(x)) return 0;
+    double z = NAN;
+    if (x > 0 && h >= 1 && h <= MOST_FACTORS && h == rint(h)) z = g_log_of_factors(x, h);
+    if (isnan(z) && x >= 1 && h >= 2 && h < VAST_SIZE) z = g_log_ratio_apart(p_sum(x, h), x);
+    return isnan(z) ? g_log_abs_ratio(p_sum(x, h), x, p_of(h)) : z;
 }
 
 /* log(abs(beta)) and the sign, where it is finite and not 0. */

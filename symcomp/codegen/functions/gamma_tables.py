@@ -42,6 +42,9 @@ EXP_RANGE = 23
 # Beyond HUGE, 1 / x is negligible beside log(x), and below its inverse log gamma(x) is -log(x).
 # From VAST on, the difference of two arguments alone decides.
 HUGE, VAST = 2.0**200, 1e150
+# Ratios of gamma functions whose arguments differ by a whole number up to these are products: in
+# double-double, and in double where only the logarithm is needed.
+FEW_FACTORS, MOST_FACTORS = 4, 64
 # Beyond, the gamma function is 0 or infinite.
 GAMMA_END = 190
 # Temme's expansion is used for k from the first on where abs(x / k - 1) is below the second; the
@@ -103,6 +106,8 @@ def _constants() -> list[str]:
         *(f"#define {name} ((pair){_pair(value)})" for name, value in pairs.items()),
         *(f"#define {name} {float(value).hex()}" for name, value in numbers.items()),
         f"#define LOG_FIRST {LOG_FIRST}",
+        f"#define FEW_FACTORS {FEW_FACTORS}",
+        f"#define MOST_FACTORS {MOST_FACTORS}",
         f"#define EXP_RANGE {EXP_RANGE}",
     ]
 

@@ -270,12 +270,13 @@ static inline void reduction_sweep(const struct reduction *d, const struct stage
     int total = d->kernel->total;
     const int64_t *inner = d->steps + (d->rank - 1) * total;
     int64_t length = d->lengths[d->rank - 1], parts = 1;
+    int whole = stage->lanes && (length >= stage->parts || d->lengths[d->rank - 2] == 1);
     w->rest = 0;
     w->rank = d->rank - 1;
     if (!d->across) {
         w->rows = length;
-    } else if (stage->lanes || (stage->parts && length >= 2 * FEW_PARTS)) {
-        parts = w->n = stage->lanes || length >= 2 * stage->parts ? stage->parts : FEW_PARTS;
+    } else if (whole || (stage->parts && length >= 2 * FEW_PARTS)) {
+        parts = w->n = whole || length >= 2 * stage->parts ? stage->parts : FEW_PARTS;
         w->rows = length / parts;
         w->rest = length % parts;
     } else {
