@@ -90,6 +90,23 @@ def _accepted(how: DeviceLowering, node: Apply) -> DeviceLowering | None:
     return how if how.accepts(node) else None
 
 
+def is_number(node: Apply) -> bool:
+    """Return whether a node only computes numbers, or vectors of some, from tensors."""
+    return (
+        all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs))
+        and all(z.ndim <= 1 for z in node.outputs)
+        and all(x.ndim <= 1 or isinstance(node.op, Shape | ShapeI) for x in node.inputs)
+        and not node.op.has_effects
+        and not node.op.inner_graphs()
+    )
+
+
+def makes_arrays(node: Apply) -> bool:
+    """Return whether a node is planned though all its inputs are known: they may be few numbers."""
+    fills = isinstance(node.op, Alloc) and node.outputs[0].ndim > 0
+    return fills or bool(node.op.inner_graphs())
+
+
 # -- formulas
 
 

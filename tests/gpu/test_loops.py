@@ -1,0 +1,448 @@
+"""Loops on devices: steps, taps, gradients, loops in loops, and training without transfers."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symcomp
+import symcomp.tensor as T
+from symcomp.config import config
+from symcomp.core.walk import toposort
+from symcomp.gpu import to_gpu
+from symcomp.gpu.driver.emulator import Emulator
+from symcomp.gpu.loops import DeviceLoop
+from symcomp.gpu.region import DeviceGraph
+from symcomp.ifelse import ifelse
+from symcomp.tests.gpu.running import (
+    DEVICE,
+    assert_close,
+    check,
+    compile_both,
+    ops_on_host,
+)
+
+on_emu = config.change_flags(device=DEVICE)
+RNG = np.random.default_rng(7)
+
+
+def array(*shape: int, dtype: str = "float32") -> Any:
+    return (RNG.standard_normal(shape) * 0.5).astype(dtype)
+
+
+def loops(f: Any) -> list[Any]:
+    """Return the loops in the regions of a function, those in loops included."""
+    found = []
+    pending = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
+    graphs = [n.op.graph.outputs for n in pending]
+    while graphs:
+        inside = [n.op for n in toposort(graphs.pop()) if isinstance(n.op, DeviceLoop)]
+        found += inside
+        graphs += [op.body.outputs for op in inside]
+    return found
+
+
+def moved(inputs: Any, outputs: Any, values: Any, units: float = 64) -> Any:
+    """Compare with the processor; all loops must be on the device."""
+    f = check(inputs, outputs, values, units, on_host=True)
+    assert loops(f) and not any(name.startswith("scan") for name in ops_on_host(f)), ops_on_host(f)
+    return f
+
+
+def test_rows_states_and_outputs(emu: Emulator) -> None:
+    x, h, w = T.fmatrix("x"), T.fvector("h"), T.fmatrix("w")
+    (hs, ys, zs), _ = symcomp.scan(
+        lambda row, h, y, w: (T.tanh(T.dot(h, w) + row), y * row.sum(), (h * row).max()),
+        x, [h, T.ones(3, "float32"), None], w,
+    )  # fmt: skip
+    moved([x, h, w], [hs, ys, zs, ys[-1]], [array(5, 3), array(3), array(3, 3)])
+
+
+def test_only_last_values_are_kept(emu: Emulator) -> None:
+    x, w = T.fmatrix("x"), T.fmatrix("w")
+    for steps in (1, 2, 3, 4):
+        hs, _ = symcomp.scan(lambda row, h: T.tanh(T.dot(h, w) + row), x, T.zeros(3, "float32"))
+        f = moved([x, w], hs[-1], [array(steps, 3), array(3, 3)])
+        assert loops(f)[0].loop.layout.n_carried == 1
+
+
+def test_carried_values_change_places(emu: Emulator) -> None:
+    a, b, x = T.fvector("a"), T.fvector("b"), T.fmatrix("x")
+    (u, v, w), _ = symcomp.scan(
+        lambda row, u, v, w: (v, w * row, u), x, [a, b, T.ones(4, "float32")]
+    )
+    for steps in (3, 4, 5):
+        f = moved([a, b, x], [u[-1], v[-1], w[-1]], [array(4), array(4), array(steps, 4)], 0)
+        assert loops(f)[0].loop.layout.n_carried == 3
+
+
+def test_one_value_is_several_results(emu: Emulator) -> None:
+    x, h = T.dmatrix("x"), T.dvector("h")
+
+    def step(row: Any, h: Any) -> Any:
+        new = T.exp(-row * h)
+        return new, new, new[::-1], h, row, T.ones(2)
+
+    results, _ = symcomp.scan(step, x, [h, None, None, None, None, None])
+    values = [array(4, 3, dtype="float64"), array(3, dtype="float64")]
+    moved([x, h], results, values)
+    moved([x, h], [z[-1] for z in results[:-1]], values)
+
+
+@pytest.mark.parametrize("taps", [[-1], [-2], [-1, -3], [-3, -2, -1]])
+def test_taps(emu: Emulator, taps: list[int]) -> None:
+    x, start, w = T.fmatrix("x"), T.fmatrix("start"), T.fmatrix("w")
+    info: dict[str, Any] = {"initial": start, "taps": taps}
+    if taps == [-1]:
+        info["initial"] = start[0]
+    y, _ = symcomp.scan(
+        lambda before, after, *rest: T.tanh(T.dot(sum(rest[:-1]), rest[-1]) + after - before),
+        {"input": x, "taps": [-1, 2]}, [info], w,
+    )  # fmt: skip
+    values = [array(8, 3), array(-min(taps), 3), array(3, 3)]
+    moved([x, start, w], y, values)
+    moved([x, start, w], [y[-1], y[::2].sum()], values)
+    moved([x, start, w], symcomp.grad(T.sqr(y).sum(), [x, start, w]), values, 256)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_directions_and_layouts(emu: Emulator, backwards: bool, dtype: str) -> None:
+    x, w = T.tensor3("x", dtype=dtype), T.matrix("w", dtype=dtype)
+    y, _ = symcomp.scan(
+        lambda row, h, w: T.tanh(T.dot(row, w) + h), x, T.zeros((2, 3), dtype), w,
+        go_backwards=backwards,
+    )  # fmt: skip
+    outputs = [y, y[::-2], symcomp.grad(y[1:].sum() + y[-1].prod(), w)]
+    x_value, w_value = array(6, 2, 3, dtype=dtype), array(3, 3, dtype=dtype)
+    moved([x, w], outputs, [x_value, w_value], 256)
+    turned = np.asfortranarray(x_value)[::-1], w_value[::-1, ::-1].T
+    moved([x, w], outputs, turned, 256)
+
+
+def test_loops_without_steps(emu: Emulator) -> None:
+    x, h, w = T.fmatrix("x"), T.fvector("h"), T.fmatrix("w")
+    (hs, ys), _ = symcomp.scan(
+        lambda row, h, w: (T.dot(h, w) + row.sum(), T.outer(row, h)), x, [h, None], w
+    )
+    values = [array(0, 2), array(3), array(3, 3)]
+    f = moved([x, h, w], [hs, ys, symcomp.grad(ys.sum() + hs.sum(), w)], values)
+    assert f(*values)[1].shape == (0, 2, 3)
+    for steps in (1, 4, 0):
+        f(array(steps, 2), *values[1:])
+    n = T.lscalar("n")
+    last = symcomp.scan(lambda h: T.tanh(h) * 2, outputs_info=[h], n_steps=n)[0]
+    g = moved([h, n], T.concatenate([h[None], last])[-1], [array(3), 0])
+    plain = symcomp.function([h, n], T.concatenate([h[None], last])[-1])
+    for steps in (0, 1, 7, 0):
+        assert_close(g(values[1], steps), plain(values[1], steps), 64)
+
+
+def test_rows_without_elements(emu: Emulator) -> None:
+    x = T.ftensor3("x")
+    (hs, ys), _ = symcomp.scan(
+        lambda row, h: (T.tanh(h + row), row.sum()), x, [T.zeros_like(x[0]), None]
+    )
+    moved([x], [hs, ys, hs[-1], symcomp.grad(hs.sum() + ys.sum(), x)], [array(3, 0, 2)])
+
+
+def test_loops_in_loops(emu: Emulator) -> None:
+    x, w = T.ftensor3("x"), T.fmatrix("w")
+
+    def outer(block: Any, h: Any) -> Any:
+        inner, _ = symcomp.scan(lambda row, g: T.tanh(T.dot(g, w) + row), block, h)
+        return inner[-1], inner, T.sqr(inner).sum()
+
+    (last, all_rows, sums), _ = symcomp.scan(outer, x, [T.zeros(3, "float32"), None, None])
+    values = [array(4, 5, 3), array(3, 3)]
+    f = moved([x, w], [last, all_rows, sums], values)
+    assert len(loops(f)) == 2
+    f = moved([x, w], symcomp.grad(sums.sum() + last[-1].sum(), [x, w]), values, 512)
+    assert len(loops(f)) > 2
+    moved([x, w], [all_rows, sums], [array(0, 5, 3), array(3, 3)])
+
+
+def test_values_of_changing_shapes(emu: Emulator) -> None:
+    x, h = T.fmatrix("x"), T.fvector("h")
+    ends, ys = symcomp.loop(lambda h, row: (T.concatenate([h, row * 2]), h.sum() * row), h, x)
+    moved([x, h], [ends, ys], [array(4, 2), array(3)])
+    for steps in (0, 1):
+        moved([x, h], [ends, ys], [array(steps, 2), array(3)])
+    m = T.fmatrix("m")
+    turned, _ = symcomp.loop(lambda m, _: (T.exp(-m).T, m.sum()), m, None, length=3)
+    moved([m], turned, [array(2, 5)])
+    moved([m], turned, [array(3, 3)])
+
+
+def test_captured_numbers_and_constants(emu: Emulator) -> None:
+    x, k, s = T.fmatrix("x"), T.lscalar("k"), T.fscalar("s")
+
+    def step(row: Any, h: Any) -> Any:
+        lengths = T.cast(k * h.shape[0], "float32")
+        return T.tanh(row * s * lengths + h[:k].sum() + h[k - h.shape[0]])
+
+    ys, _ = symcomp.scan(step, x, T.zeros(3, "float32"))
+    f = moved([x, k, s], ys, [array(4, 3), 2, np.float32(0.3)])
+    assert loops(f)[0].on_host != (0,)
+    h, _ = symcomp.scan(
+        lambda h: T.cos(h) * np.arange(3, dtype="float32"), outputs_info=[T.ones(3, "float32")],
+        n_steps=k,
+    )  # fmt: skip
+    moved([k], h, [5])
+
+
+def test_rows_of_whole_numbers(emu: Emulator) -> None:
+    labels, e, h = T.imatrix("labels"), T.fmatrix("e"), T.fvector("h")
+    (hs, count), _ = symcomp.scan(
+        lambda row, h, c, e: (T.tanh(e[row].sum(axis=0) + h), c + row), labels,
+        [h, T.zeros(4, "int32")], e,
+    )  # fmt: skip
+    values = [RNG.integers(-5, 5, (6, 4)).astype("int32"), array(5, 3), array(3)]
+    moved([labels, e, h], [hs, count, symcomp.grad(hs.sum(), [e, h])[0]], values, 256)
+    with on_emu:
+        f = symcomp.function([labels, e, h], to_gpu(hs[-1], DEVICE))
+    values[0][3, 1] = 7
+    with pytest.raises(IndexError, match="index 7 is out of range for an axis of length 5"):
+        f(*values).get()
+
+
+def test_nan_and_infinity(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    hs, _ = symcomp.scan(lambda row, h: T.maximum(h, row) * 2 - row, x, T.zeros(3, "float32"))
+    value = array(5, 3)
+    value[1, 0], value[2, 1], value[3, 2] = np.nan, np.inf, -np.inf
+    moved([x], [hs, hs[-1]], [value], 4)
+
+
+def lstm(x: Any, params: Any, size: int) -> Any:
+    """Return the states of an LSTM."""
+    w, u, b = params
+
+    def step(row: Any, h: Any, c: Any, w: Any, u: Any, b: Any) -> Any:
+        z = T.dot(row, w) + T.dot(h, u) + b
+        i, f, o, g = (z[:, k * size : (k + 1) * size] for k in range(4))
+        c = T.nnet.sigmoid(f) * c + T.nnet.sigmoid(i) * T.tanh(g)
+        return T.nnet.sigmoid(o) * T.tanh(c), c
+
+    start = T.zeros((x.shape[1], size), "float32")
+    (hs, _), _ = symcomp.scan(step, x, [start, start], [w, u, b])
+    return hs
+
+
+def gru(x: Any, params: Any, size: int) -> Any:
+    """Return the states of a GRU."""
+    w, u, b = params
+
+    def step(row: Any, h: Any, w: Any, u: Any, b: Any) -> Any:
+        a, r = T.dot(row, w) + b, T.dot(h, u)
+        z, q = (
+            T.nnet.sigmoid(a[:, k * size : (k + 1) * size] + r[:, k * size : (k + 1) * size])
+            for k in range(2)
+        )
+        new = T.tanh(a[:, 2 * size : 3 * size] + q * r[:, 2 * size : 3 * size])
+        return z * h + (1 - z) * new
+
+    hs, _ = symcomp.scan(step, x, T.zeros((x.shape[1], size), "float32"), [w, u, b])
+    return hs
+
+
+@pytest.mark.parametrize("network", [lstm, gru])
+@pytest.mark.parametrize("loss_of", ["last", "all"])
+def test_training_is_one_region(emu: Emulator, network: Any, loss_of: str) -> None:
+    size, inputs = 4, 3
+    start = [array(inputs, 4 * size), array(size, 4 * size), array(4 * size), array(size, 2)]
+
+    def training() -> tuple[Any, Any]:
+        params = [symcomp.shared(p) for p in start]
+        x, y = T.ftensor3("x"), T.ivector("y")
+        hs = network(x, params[:3], size)
+        scores = T.dot(hs[-1] if loss_of == "last" else hs.mean(axis=0), params[3])
+        loss = T.nnet.categorical_crossentropy(T.nnet.softmax(scores), y).mean()
+        grads = symcomp.grad(loss, params)
+        updates = [(p, p - np.float32(0.1) * g) for p, g in zip(params, grads, strict=True)]
+        return symcomp.function([x, y], to_gpu(loss, DEVICE), updates=updates), params
+
+    plain, wanted = training()
+    with on_emu:
+        f, params = training()
+    nodes = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
+    assert len(nodes) == 1 and len(loops(f)) == 2
+    batch = array(6, 5, inputs), RNG.integers(0, 2, 5).astype("int32")
+    f(*batch)
+    plain(*batch)
+    emu.wait()
+    emu.counters.clear()
+    losses = [f(*batch) for _ in range(4)]
+    assert (emu.counters.waits, emu.counters.to_host) == (0, 0)
+    assert emu.counters.to_device == 4 * sum(v.nbytes for v in batch)
+    before = [plain(*batch) for _ in range(4)]
+    assert_close(losses[-1].get(), np.asarray(before[-1]), 256)
+    for p, q in zip(params, wanted, strict=True):
+        assert_close(p.get_value(), q.get_value(), 1024)
+    (program,) = [n.op.program for n in nodes]
+    assert (program.made, program.repeated) == (1, 4)
+    assert "loop" in str(next(iter(program.plans.values())))
+
+
+def test_results_are_made_in_their_rows(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    with on_emu:
+        f = symcomp.function(
+            [x], symcomp.scan(lambda r, h: T.tanh(h + r), x, T.zeros(3, "float32"))[0]
+        )
+    f(array(9, 3))
+    emu.counters.clear()
+    f(array(9, 3))
+    # Of the states, the first row alone is copied.
+    assert (emu.counters.launches, emu.counters.within) == (9, 12)
+
+
+def test_what_stays_on_the_host(emu: Emulator) -> None:
+    x, w = T.fmatrix("x"), T.fmatrix("w")
+    draws = T.random.RandomStream(1)
+    steps = {
+        "random": lambda row, h: T.tanh(h + row) * draws.normal(size=(3,), dtype="float32"),
+        "until": lambda row, h: (T.tanh(h + row), symcomp.until(h.sum() > 100)),
+        "gamma": lambda row, h: T.gammaln(abs(h + row) + 1),
+        "branch": lambda row, h: ifelse(T.gt(h.sum(), 0), T.tanh(h * 2), row),
+        "number": lambda row, h: T.tanh(h + row) * w[T.cast(T.abs(h[0]), "int64") % 3].sum(),
+    }
+    for name, step in steps.items():
+        hs, _ = symcomp.scan(step, x, T.zeros(3, "float32"))
+        _, f = compile_both([x, w], hs + T.exp(x).sum(), on_unused_input="ignore")
+        names = ops_on_host(f)
+        assert any(n.startswith("scan") for n in names) and not loops(f), name
+        plain = symcomp.function([x, w], hs + T.exp(x).sum(), on_unused_input="ignore")
+        values = array(4, 3), array(3, 3)
+        found, wanted = f(*values), plain(*values)
+        assert found.shape == (4, 3)
+        if name != "random":
+            assert_close(found, wanted, 64)
+
+
+def test_loops_of_numbers_stay_on_the_host(emu: Emulator) -> None:
+    x = T.fvector("x")
+    hs, _ = symcomp.scan(lambda row, h: T.tanh(row + h), x, np.float32(0))
+    with on_emu:
+        f = symcomp.function([x], hs)
+    assert not loops(f)
+    w = symcomp.shared(np.float32(2), device=DEVICE)
+    hs, _ = symcomp.scan(lambda row, h: T.tanh(row + h * w), x, np.float32(0))
+    g = symcomp.function([x], hs)
+    assert loops(g)
+    value = array(5)
+    assert_close(g(value), symcomp.function([x], hs, givens={w: np.float32(2)})(value), 64)
+
+
+def test_errors_name_the_loop(emu: Emulator) -> None:
+    x, h, w = T.fmatrix("x"), T.fvector("h"), T.fmatrix("w")
+    n = T.lscalar("n")
+    hs, _ = symcomp.scan(lambda row, h: T.tanh(T.dot(h, w) + row), x, h, n_steps=n)
+    with on_emu:
+        f = symcomp.function([x, h, w, n], hs)
+    with pytest.raises(ValueError, match=r"has length 3 .* but 4 steps need 4"):
+        f(array(3, 2), array(2), array(2, 2), 4)
+    with pytest.raises(ValueError, match="must not be negative"):
+        f(array(3, 2), array(2), array(2, 2), -1)
+    with pytest.raises(ValueError) as problem:
+        f(array(3, 2), array(2), array(3, 3), 3)
+    assert any("in a step of scan" in note for note in problem.value.__notes__)
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "DebugMode", "NanGuardMode"])
+def test_modes(emu: Emulator, mode: str) -> None:
+    x = T.fmatrix("x")
+    hs, _ = symcomp.scan(lambda r, h: T.tanh(h + r) * 2, x, T.zeros(3, "float32"))
+    plain = symcomp.function([x], [hs, symcomp.grad(hs.sum(), x)])
+    with on_emu:
+        f = symcomp.function([x], [hs, symcomp.grad(hs.sum(), x)], mode=mode)
+    value = array(4, 3)
+    for found, wanted in zip(f(value), plain(value), strict=True):
+        assert_close(found, wanted, 64)
+
+
+def test_rewrites_that_a_mode_leaves_out_stay_out_of_steps(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    hs, _ = symcomp.scan(lambda r, h: T.tanh(h + r) * 2 - h, x, T.zeros(3, "float32"))
+    with on_emu:
+        f = symcomp.function([x], hs)
+        g = symcomp.function([x], hs, mode=symcomp.Mode("cvm", "fast_run").excluding("fusion"))
+        h = symcomp.function([x], hs, mode=symcomp.Mode("cvm", "fast_run").excluding("devices"))
+    assert [len(toposort(loops(one)[0].body.outputs)) > 1 for one in (f, g)] == [False, True]
+    assert not loops(h) and any(name.startswith("scan") for name in ops_on_host(h))
+    value = array(3, 3)
+    np.testing.assert_allclose(f(value), g(value), rtol=1e-6)
+
+
+def test_pickled_functions(emu: Emulator) -> None:
+    x = T.fmatrix("x")
+    hs, _ = symcomp.scan(lambda r, h: T.tanh(h + r) * 2, x, T.zeros(3, "float32"))
+    with on_emu:
+        f = symcomp.function([x], hs)
+    value = array(3, 3)
+    wanted = f(value)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(value), wanted)
+
+
+def test_checkpoints_and_truncated_gradients(emu: Emulator) -> None:
+    x, h = T.dmatrix("x"), T.dvector("h")
+    for options in ({"checkpoint": 3}, {"checkpoint": "auto"}, {"truncate_gradient": 2}):
+        hs, _ = symcomp.scan(lambda r, h: T.sin(h) + r * h[::-1], x, h, **options)
+        values = [array(7, 3, dtype="float64"), array(3, dtype="float64")]
+        moved([x, h], symcomp.grad(T.sqr(hs[-1]).sum(), [x, h]), values, 512)
+
+
+def test_forward_mode_and_hessians(emu: Emulator) -> None:
+    x, h = T.dmatrix("x"), T.dvector("h")
+    hs, _ = symcomp.scan(lambda r, h: T.sin(h) + r * h[::-1], x, h)
+    cost = T.sqr(hs[-1]).sum()
+    values = [array(4, 3, dtype="float64"), array(3, dtype="float64")]
+    moved([x, h], [symcomp.Rop(hs, h, h), symcomp.gradient.hessian(cost, h)], values, 512)
+
+
+@st.composite
+def small_loops(draw: Any) -> dict[str, Any]:
+    """Draw a loop of few steps."""
+    return {
+        "dtype": draw(st.sampled_from(["float32", "float64"])),
+        "steps": draw(st.integers(0, 5)),
+        "shape": draw(st.lists(st.integers(0, 3), min_size=1, max_size=2)),
+        "row_taps": draw(st.sampled_from([[0], [-1, 0], [1], [0, 2], [-2, 1]])),
+        "taps": draw(st.sampled_from([[-1], [-2], [-1, -2], [-3, -1]])),
+        "backwards": draw(st.booleans()),
+        "truncate": draw(st.sampled_from([-1, 1, 2])),
+        "last": draw(st.booleans()),
+        "seed": draw(st.integers(0, 1000)),
+    }
+
+
+@settings(max_examples=12, deadline=None)
+@given(small_loops())
+def test_random_loops(drawn: dict[str, Any]) -> None:
+    dtype, shape, taps, row_taps = (drawn[k] for k in ("dtype", "shape", "taps", "row_taps"))
+    rng = np.random.default_rng(drawn["seed"])
+    x = T.tensor("x", dtype=dtype, shape=(None,) * (len(shape) + 1))
+    h = T.tensor("h", dtype=dtype, shape=(None,) * (len(shape) + 1))
+
+    def step(*given: Any) -> Any:
+        rows, states = given[: len(row_taps)], given[len(row_taps) :]
+        total = rows[0] - rows[-1] * states[0] + T.tanh(sum(states))
+        return total, T.sqr(total).sum(axis=0), total.sum()
+
+    depth = -min(taps)
+    info = {"initial": h if depth > 1 else h[0], "taps": taps}
+    (hs, squares, sums), _ = symcomp.scan(
+        step, {"input": x, "taps": row_taps}, [info, None, None],
+        go_backwards=drawn["backwards"], truncate_gradient=drawn["truncate"],
+    )  # fmt: skip
+    cost = T.tanh(squares).sum() + (0 if drawn["last"] else T.cos(hs).sum())
+    outputs = [*symcomp.grad(cost, [x, h]), sums] + ([] if drawn["last"] else [hs, squares])
+    length = drawn["steps"] + max(0, *row_taps) - min(0, *row_taps)
+    values = [
+        (rng.standard_normal((n, *shape)) * 0.5).astype(dtype) for n in (length, max(depth, 1))
+    ]
+    with config.change_flags(cflags="-O0"):
+        check([x, h], outputs, values, 4096, on_host=True)
