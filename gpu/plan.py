@@ -1,5 +1,5 @@
-"""Plans: calls on storages, for one set of layouts. The planner makes them, ``execution.py`` runs
-them.
+"""Plans: calls on storages, for one set of layouts. The planner makes them, ``native.py`` brings
+them into the form that the machine enqueues, ``execution.py`` runs them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from symcomp.gpu.driver.interface import Launch, Memory
+from symcomp.gpu.driver.interface import Memory
+
+
+@dataclass
+class Launch:
+    """A kernel with its arguments, except for the addresses, which differ from call to call.
+
+    Attributes
+    ----------
+    kernel : int
+        The handle of the driver; while the plan is made, its name.
+    grid, block : tuple of int
+    parameters : bytearray
+        As the kernel takes them, in CUDA's layout.
+    shared : int
+        Bytes of dynamic shared memory.
+    """
+
+    kernel: Any
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    parameters: bytearray
+    shared: int = 0
 
 
 @dataclass
@@ -59,8 +81,6 @@ class Call:
     nbytes : int
         Of copies and clears; of launches, the least that is read and written; of loops, of all
         steps.
-    uses : tuple of int
-        The storages of all these; the finished plan has them.
     step : Step or None
         Of loops.
     repeats : int
@@ -73,7 +93,6 @@ class Call:
     patches: list[tuple[int, int, int]] = field(default_factory=list)
     operands: list[tuple[int, int]] = field(default_factory=list)
     nbytes: int = 0
-    uses: tuple[int, ...] = ()
     step: Step | None = None
     repeats: int = 0
 
@@ -120,6 +139,8 @@ class Plan:
 
     Attributes
     ----------
+    native : NativePlan
+        The same for the machine.
     storages : list of Storage
     calls : list of Call
     outputs : list
@@ -128,6 +149,7 @@ class Plan:
         Bytes.
     """
 
+    native: Any
     storages: list[Storage]
     calls: list[Call]
     outputs: list[Any]

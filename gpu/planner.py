@@ -17,8 +17,9 @@ import numpy as np
 from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.core.record import record
 from symcomp.gpu.arena import place_values
-from symcomp.gpu.driver.interface import Driver, Launch, Memory
-from symcomp.gpu.plan import Call, Motion, Plan, Step, Storage, all_calls
+from symcomp.gpu.driver.interface import Driver, Memory
+from symcomp.gpu.native import NativePlan
+from symcomp.gpu.plan import Call, Launch, Motion, Plan, Step, Storage, all_calls
 
 LARGEST_32 = 2**31 - 1
 # More blocks than this take the same time as loops in the blocks.
@@ -168,7 +169,7 @@ class Planner:
             given += struct.pack("QQ", self.driver.tickets.of(ticket), self.driver.fault_address())
         x, y, z = (*blocks, 1, 1)[:3]
         self.kernels[kernel.name] = kernel
-        launch = Launch(kernel.name, (x, y, z), (kernel.threads, 1, 1), given, label=self.label)
+        launch = Launch(kernel.name, (x, y, z), (kernel.threads, 1, 1), given)
         patches = [(place, o.storage, o.offset) for place, o in zip(places, operands, strict=True)]
         nbytes = sum(o.nbytes for o in operands)
         self.calls.append(Call("launch", self.label, launch, patches, nbytes=nbytes))
@@ -240,12 +241,12 @@ class Planner:
         """Return the plan: values that are no outputs get places in the arena."""
         made = self.driver.kernels([*self.kernels.values()])
         for call in all_calls(self.calls):
-            call.uses = tuple(sorted(call.storages()))
             if call.launch is not None:
                 call.launch.kernel = made[call.launch.kernel]
         kept = {o.storage for o in outputs if isinstance(o, Operand)}
         size = place_values(self.storages, self.calls, kept)
-        return Plan(self.storages, self.calls, list(outputs), size)
+        native = NativePlan(self.storages, self.calls, kept)
+        return Plan(native, self.storages, self.calls, list(outputs), size)
 
 
 def parameters(

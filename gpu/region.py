@@ -100,7 +100,7 @@ class DeviceProgram:
     """
 
     def __init__(self, op: DeviceGraph) -> None:
-        self.op = op
+        self.op, self.name = op, str(op)
         self.order = toposort(op.graph.outputs)
         self.plans: OrderedDict[Any, Plan] = OrderedDict()
         self.made = self.repeated = 0
@@ -118,7 +118,7 @@ class DeviceProgram:
         driver = self.driver
         plan = self.plan_for(driver, values)
         arena = self._arena(driver, plan)
-        found = run_plan(driver, plan, values, arena, str(self.op))
+        found = run_plan(driver, plan, values, arena, self.name)
         if arena is not None:
             # Later work on the stream may write over it: it runs later.
             with self._lock:
@@ -135,7 +135,7 @@ class DeviceProgram:
             kept = self._arenas.pop() if self._arenas else None
         if kept is not None and kept.nbytes >= plan.arena:
             return kept
-        return driver.allocate(plan.arena, f"intermediate values of {self.op}")
+        return driver.allocate(plan.arena, f"intermediate values of {self.name}")
 
     def plan_for(self, driver: Driver, values: Sequence[Any]) -> Plan:
         """Return the plan for the layouts of these values, and the numbers among them."""
