@@ -21,7 +21,13 @@ from symcomp.core.tensor import TensorType
 from symcomp.core.walk import toposort
 from symcomp.errors import ShapeError
 from symcomp.gpu.formulas import plan_copy
-from symcomp.gpu.lowerings import DeviceLowering, is_number, lowering_of, makes_arrays
+from symcomp.gpu.lowerings import (
+    DeviceLowering,
+    can_be_copied,
+    is_number,
+    lowering_of,
+    makes_arrays,
+)
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.region import plan_nodes
 from symcomp.ops.shapes.shape import Shape, ShapeI
@@ -78,6 +84,9 @@ def device_loop(loop: Any, body: ClosedGraph) -> DeviceLoop | None:
         Its step, rewritten; loops in it are ``DeviceLoop``.
     """
     layout = loop.layout
+    rows = (*body.inputs, *body.outputs)
+    if not all(isinstance(x.type, TensorType) and can_be_copied(x) for x in rows):
+        return None
     captured = layout.step(body.inputs).captured
     numbers = _numbers(body, captured)
     if numbers is None:

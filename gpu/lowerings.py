@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from symcomp.core.node import Apply
+from symcomp.codegen.functions.c_scalars import C_TYPES
+from symcomp.core.node import Apply, Variable
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.kernels import FORMULAS, formula_of
 from symcomp.errors import ShapeError
-from symcomp.gpu.formulas import contiguous, nests_for, plan_copy, plan_formula
+from symcomp.gpu.formulas import COMPLEX, contiguous, nests_for, plan_copy, plan_formula
 from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
 from symcomp.gpu.kernels.indexing import plan_gather, plan_scatter
 from symcomp.gpu.kernels.products import WORK, Scaled, plan_product
@@ -99,6 +100,11 @@ def is_number(node: Apply) -> bool:
         and not node.op.has_effects
         and not node.op.inner_graphs()
     )
+
+
+def can_be_copied(x: Variable) -> bool:
+    """Return whether there are kernels that copy arrays of this dtype in all layouts."""
+    return x.dtype in C_TYPES and x.dtype not in COMPLEX
 
 
 def makes_arrays(node: Apply) -> bool:

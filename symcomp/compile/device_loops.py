@@ -16,7 +16,7 @@ from symcomp.core.node import Apply
 from symcomp.errors import ShapeError
 from symcomp.gpu.formulas import plan_copy
 from symcomp.gpu.loops import DeviceLoop, device_loop
-from symcomp.gpu.lowerings import TARGET, DeviceLowering, Plans
+from symcomp.gpu.lowerings import TARGET, DeviceLowering, Plans, can_be_copied
 from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.rules import is_needed
 from symcomp.rewrite.phases import FULL, Phase
@@ -106,7 +106,7 @@ def _lowered(plan: Plans, number: int, is_view: bool = False) -> Lowering:
     """Return the lowering of an op whose input of this number stays on the host."""
     numbers = frozenset(range(number, number + 1)) if number >= 0 else frozenset()
     how = DeviceLowering(plan, lambda node: numbers, is_view=is_view)
-    return lambda node: how
+    return lambda node: how if can_be_copied(node.outputs[0]) else None
 
 
 PHASE = Phase(
