@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from symcomp.codegen.functions.c_scalars import C_TYPES
-from symcomp.core.node import Apply, Variable
+from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.kernels import FORMULAS, formula_of
@@ -102,7 +102,7 @@ def is_number(node: Apply) -> bool:
     )
 
 
-def can_be_copied(x: Variable) -> bool:
+def can_be_copied(x: Any) -> bool:
     """Return whether there are kernels that copy arrays of this dtype in all layouts."""
     return x.dtype in C_TYPES and x.dtype not in COMPLEX
 
