@@ -147,25 +147,31 @@ def _can_be_planned(
         return False
     if isinstance(node.op, Shape | ShapeI):
         known.update(node.outputs)
-    numbers = [node.inputs[i] for i in lowering.on_host(node)]
-    return all(_can_be_known(x, known, found, captured) for x in numbers)
+    moving = lowering.in_steps(node)
+    return all(
+        _can_be_known(node.inputs[i], known, found, captured) or i in moving
+        for i in lowering.on_host(node)
+    )
 
 
 def _can_be_known(
     x: Variable, known: set[Variable], found: set[Variable], captured: Sequence[Variable]
 ) -> bool:
-    """Return whether a value follows from lengths and captured numbers; these are ``found``."""
-    pending = [x]
+    """Return whether a value follows from lengths and captured numbers; if so, these are added to
+    ``found``.
+    """
+    pending, wanted = [x], set()
     while pending:
         number = pending.pop()
         if isinstance(number, Constant) or number in known:
             continue
         if number in captured:
-            found.add(number)
+            wanted.add(number)
         elif number.owner is None or not is_number(number.owner):
             return False
         else:
             pending += number.owner.inputs
+    found |= wanted
     return True
 
 

@@ -21,6 +21,7 @@ from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
 from symcomp.gpu.kernels.indexing import plan_gather, plan_scatter
 from symcomp.gpu.kernels.products import WORK, Scaled, plan_product
 from symcomp.gpu.planner import Operand, Planner
+from symcomp.gpu.step_positions import positions_of_step, read_at, split_positions, write_at
 from symcomp.ops.convert import Stack
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
@@ -70,12 +71,15 @@ class DeviceLowering:
         Whether it is for this node, by its dtypes.
     is_view : bool
         Whether the result is a view, which costs nothing.
+    in_steps : callable (node) -> frozenset of int
+        Of ``on_host``, the inputs that may be operands, too, where a step of a loop computes them.
     """
 
     plan: Plans
     on_host: Callable[[Apply], frozenset[int]] = _nothing
     accepts: Callable[[Apply], bool] = _always
     is_view: bool = False
+    in_steps: Callable[[Apply], frozenset[int]] = _nothing
 
 
 def lowering_of(node: Apply) -> DeviceLowering | None:
@@ -305,6 +309,9 @@ def _split_index(node: Apply, x: Operand, values: Sequence[Any]) -> tuple[Operan
 
 def _plan_read(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
+    if any(isinstance(given[i], Operand) for i in positions_of_step(node)):
+        where = split_positions(op.pattern, given[1:])
+        return [read_at(planner, _part_of(given[0], where.pattern, where.values), where)]
     if ARRAY not in op.pattern:
         return [_part_of(given[0], op.pattern, given[1:])]
     x, axes, arrays = _split_index(node, given[0], given[1:])
@@ -320,8 +327,12 @@ def _plan_write(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence
         part, axes, arrays = _split_index(node, z, rest)
         plan_scatter(planner, part, y, axes, arrays, op.set)
         return [z]
-    part = _part_of(z, op.pattern, rest)
     known = node.inputs[1].type.shape
+    if any(isinstance(given[i], Operand) for i in positions_of_step(node)):
+        where = split_positions(op.pattern, rest)
+        write_at(planner, _part_of(z, where.pattern, where.values), y, known, where, op.set)
+        return [z]
+    part = _part_of(z, op.pattern, rest)
     steps = []
     for axis, n in enumerate(part.shape):
         if y.shape[axis] != n and known[axis] != 1:
@@ -470,8 +481,12 @@ TABLE: dict[type, DeviceLowering] = {
     Alloc: DeviceLowering(_plan_fill, _all_but(0)),
     Join: DeviceLowering(_plan_join),
     Stack: DeviceLowering(_plan_stack),
-    Subtensor: DeviceLowering(_plan_read, _part_on_host, _takes_part),
-    IncSubtensor: DeviceLowering(_plan_write, _part_on_host, _takes_part),
+    Subtensor: DeviceLowering(
+        _plan_read, _part_on_host, _takes_part, in_steps=positions_of_step
+    ),
+    IncSubtensor: DeviceLowering(
+        _plan_write, _part_on_host, _takes_part, in_steps=positions_of_step
+    ),
     ArgReduce: DeviceLowering(_plan_arg, accepts=_is_real),
     CumOp: DeviceLowering(_plan_running, accepts=_is_real),
     Dot: DeviceLowering(_plan_dot, accepts=_multiplies),

@@ -209,6 +209,58 @@ def test_rows_of_whole_numbers(emu: Emulator) -> None:
         f(*values).get()
 
 
+PARTS = {
+    "row": lambda x, i, k: x[i],
+    "row before": lambda x, i, k: x[i - 1],
+    "element": lambda x, i, k: x[i, i % 3],
+    "column": lambda x, i, k: x[1:4:2, i % 3],
+    "fixed": lambda x, i, k: x[i, k] * x[k, i % 3],
+    "apart": lambda x, i, k: x.dimshuffle(0, "x", 1)[i, :, -1],
+    "new axis": lambda x, i, k: x[None, i, ::-1, None],
+    "from behind": lambda x, i, k: x[-i - 1],
+    "of a vector": lambda x, i, k: x.sum(axis=0)[i % 3],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_positions_of_steps(emu: Emulator, name: str) -> None:
+    x, h, k = T.fmatrix("x"), T.fvector("h"), T.lscalar("k")
+    part = PARTS[name]
+    hs, _ = symcomp.scan(
+        lambda i, h: T.tanh(h + part(T.exp(x), i, k).sum()), T.arange(x.shape[0]), h
+    )
+    values = [array(5, 3), array(3), 1]
+    check_moved = lambda z: moved([x, h, k], z, values, 512)  # noqa: E731
+    if name == "fixed":
+        check_moved(hs)
+        check_moved(symcomp.grad(hs.sum(), x))
+    else:
+        moved([x, h], hs, values[:2])
+        moved([x, h], symcomp.grad(hs.sum(), x), values[:2], 512)
+
+
+@pytest.mark.parametrize("write", [T.set_subtensor, T.inc_subtensor])
+def test_writing_at_positions_of_steps(emu: Emulator, write: Any) -> None:
+    a, i = T.fmatrix("a"), T.ivector("i")
+
+    def step(i: Any, a: Any) -> Any:
+        a = write(a[i], a.sum(axis=0) * 0.3)
+        a = write(a[i % 2, 1:], a[2, :2])
+        a = write(a[i % 2, 1:], a[0, 0])
+        return write(a[:, i % 3], T.ones(1, "float32"))
+
+    ends, _ = symcomp.scan(step, i, a)
+    values = [array(4, 3), np.array([0, 3, -1, 0, 2], "int32")]
+    f = moved([a, i], [ends, ends[-1]], values)
+    moved([a, i], symcomp.grad(T.sqr(ends).sum(), a), values, 512)
+    values[1][2] = 4
+    with pytest.raises(IndexError, match="index 4 is out of range for an axis of length 4"):
+        f(*values)
+    moved([a, i], ends, [array(4, 3), np.zeros(0, "int32")])
+    with pytest.raises(ValueError, match=r"y has shape \(2,\), the part .* goes to \(3,\)"):
+        f(array(4, 4), np.zeros(2, "int32"))
+
+
 def test_nan_and_infinity(emu: Emulator) -> None:
     x = T.fmatrix("x")
     hs, _ = symcomp.scan(lambda row, h: T.maximum(h, row) * 2 - row, x, T.zeros(3, "float32"))
@@ -308,7 +360,7 @@ def test_what_stays_on_the_host(emu: Emulator) -> None:
         "until": lambda row, h: (T.tanh(h + row), symcomp.until(h.sum() > 100)),
         "gamma": lambda row, h: T.gammaln(abs(h + row) + 1),
         "branch": lambda row, h: ifelse(T.gt(h.sum(), 0), T.tanh(h * 2), row),
-        "number": lambda row, h: T.tanh(h + row) * w[T.cast(T.abs(h[0]), "int64") % 3].sum(),
+        "length": lambda row, h: T.tanh(h + row) * w[: T.cast(T.abs(h[0]), "int64") % 3].sum(),
     }
     for name, step in steps.items():
         hs, _ = symcomp.scan(step, x, T.zeros(3, "float32"))
