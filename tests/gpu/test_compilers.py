@@ -82,6 +82,8 @@ def record_samples(dtype: str) -> None:
     record(
         [x, i], [(x * 2)[i], T.inc_subtensor((x * 2)[i], x), T.set_subtensor((x * 2)[i], x)], a, at
     )
+    rows, _ = symcomp.scan(lambda k, h: T.set_subtensor(h[k], x[k, k]), T.arange(4), x[0])
+    record([x], [rows], a)
     record([x, y], [T.join(0, x * 2, y), T.set_subtensor((x * 2)[::2, 1:], 0)], a, a)
 
 

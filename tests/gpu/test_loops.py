@@ -1,12 +1,9 @@
-"""Loops on devices: steps, taps, gradients, loops in loops, and training without transfers."""
+"""Loops on devices: rows, states, outputs, positions, loops in loops; and those of the host."""
 
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import symcomp
 import symcomp.tensor as T
@@ -14,42 +11,19 @@ from symcomp.config import config
 from symcomp.core.walk import toposort
 from symcomp.gpu import to_gpu
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.loops import DeviceLoop
-from symcomp.gpu.region import DeviceGraph
 from symcomp.ifelse import ifelse
 from symcomp.tests.gpu.running import (
     DEVICE,
+    RNG,
+    array,
     assert_close,
-    check,
+    check_loops,
     compile_both,
+    loops,
     ops_on_host,
 )
 
 on_emu = config.change_flags(device=DEVICE)
-RNG = np.random.default_rng(7)
-
-
-def array(*shape: int, dtype: str = "float32") -> Any:
-    return (RNG.standard_normal(shape) * 0.5).astype(dtype)
-
-
-def loops(f: Any) -> list[Any]:
-    """Return the loops in the regions of a function, those in loops included."""
-    found = []
-    pending = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
-    graphs = [n.op.graph.outputs for n in pending]
-    while graphs:
-        inside = [n.op for n in toposort(graphs.pop()) if isinstance(n.op, DeviceLoop)]
-        found += inside
-        graphs += [op.body.outputs for op in inside]
-    return found
-
-
-def moved(inputs: Any, outputs: Any, values: Any, units: float = 64) -> Any:
-    """Compare with the processor; all loops must be on the device."""
-    f = check(inputs, outputs, values, units, on_host=True)
-    assert loops(f) and not any(name.startswith("scan") for name in ops_on_host(f)), ops_on_host(f)
-    return f
 
 
 def test_rows_states_and_outputs(emu: Emulator) -> None:
@@ -58,14 +32,14 @@ def test_rows_states_and_outputs(emu: Emulator) -> None:
         lambda row, h, y, w: (T.tanh(T.dot(h, w) + row), y * row.sum(), (h * row).max()),
         x, [h, T.ones(3, "float32"), None], w,
     )  # fmt: skip
-    moved([x, h, w], [hs, ys, zs, ys[-1]], [array(5, 3), array(3), array(3, 3)])
+    check_loops([x, h, w], [hs, ys, zs, ys[-1]], [array(5, 3), array(3), array(3, 3)])
 
 
 def test_only_last_values_are_kept(emu: Emulator) -> None:
     x, w = T.fmatrix("x"), T.fmatrix("w")
     for steps in (1, 2, 3, 4):
         hs, _ = symcomp.scan(lambda row, h: T.tanh(T.dot(h, w) + row), x, T.zeros(3, "float32"))
-        f = moved([x, w], hs[-1], [array(steps, 3), array(3, 3)])
+        f = check_loops([x, w], hs[-1], [array(steps, 3), array(3, 3)])
         assert loops(f)[0].loop.layout.n_carried == 1
 
 
@@ -75,7 +49,7 @@ def test_carried_values_change_places(emu: Emulator) -> None:
         lambda row, u, v, w: (v, w * row, u), x, [a, b, T.ones(4, "float32")]
     )
     for steps in (3, 4, 5):
-        f = moved([a, b, x], [u[-1], v[-1], w[-1]], [array(4), array(4), array(steps, 4)], 0)
+        f = check_loops([a, b, x], [u[-1], v[-1], w[-1]], [array(4), array(4), array(steps, 4)], 0)
         assert loops(f)[0].loop.layout.n_carried == 3
 
 
@@ -88,8 +62,8 @@ def test_one_value_is_several_results(emu: Emulator) -> None:
 
     results, _ = symcomp.scan(step, x, [h, None, None, None, None, None])
     values = [array(4, 3, dtype="float64"), array(3, dtype="float64")]
-    moved([x, h], results, values)
-    moved([x, h], [z[-1] for z in results[:-1]], values)
+    check_loops([x, h], results, values)
+    check_loops([x, h], [z[-1] for z in results[:-1]], values)
 
 
 @pytest.mark.parametrize("taps", [[-1], [-2], [-1, -3], [-3, -2, -1]])
@@ -103,9 +77,9 @@ def test_taps(emu: Emulator, taps: list[int]) -> None:
         {"input": x, "taps": [-1, 2]}, [info], w,
     )  # fmt: skip
     values = [array(8, 3), array(-min(taps), 3), array(3, 3)]
-    moved([x, start, w], y, values)
-    moved([x, start, w], [y[-1], y[::2].sum()], values)
-    moved([x, start, w], symcomp.grad(T.sqr(y).sum(), [x, start, w]), values, 256)
+    check_loops([x, start, w], y, values)
+    check_loops([x, start, w], [y[-1], y[::2].sum()], values)
+    check_loops([x, start, w], symcomp.grad(T.sqr(y).sum(), [x, start, w]), values, 256)
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -118,9 +92,9 @@ def test_directions_and_layouts(emu: Emulator, backwards: bool, dtype: str) -> N
     )  # fmt: skip
     outputs = [y, y[::-2], symcomp.grad(y[1:].sum() + y[-1].prod(), w)]
     x_value, w_value = array(6, 2, 3, dtype=dtype), array(3, 3, dtype=dtype)
-    moved([x, w], outputs, [x_value, w_value], 256)
+    check_loops([x, w], outputs, [x_value, w_value], 256)
     turned = np.asfortranarray(x_value)[::-1], w_value[::-1, ::-1].T
-    moved([x, w], outputs, turned, 256)
+    check_loops([x, w], outputs, turned, 256)
 
 
 def test_loops_without_steps(emu: Emulator) -> None:
@@ -129,13 +103,13 @@ def test_loops_without_steps(emu: Emulator) -> None:
         lambda row, h, w: (T.dot(h, w) + row.sum(), T.outer(row, h)), x, [h, None], w
     )
     values = [array(0, 2), array(3), array(3, 3)]
-    f = moved([x, h, w], [hs, ys, symcomp.grad(ys.sum() + hs.sum(), w)], values)
+    f = check_loops([x, h, w], [hs, ys, symcomp.grad(ys.sum() + hs.sum(), w)], values)
     assert f(*values)[1].shape == (0, 2, 3)
     for steps in (1, 4, 0):
         f(array(steps, 2), *values[1:])
     n = T.lscalar("n")
     last = symcomp.scan(lambda h: T.tanh(h) * 2, outputs_info=[h], n_steps=n)[0]
-    g = moved([h, n], T.concatenate([h[None], last])[-1], [array(3), 0])
+    g = check_loops([h, n], T.concatenate([h[None], last])[-1], [array(3), 0])
     plain = symcomp.function([h, n], T.concatenate([h[None], last])[-1])
     for steps in (0, 1, 7, 0):
         assert_close(g(values[1], steps), plain(values[1], steps), 64)
@@ -146,7 +120,7 @@ def test_rows_without_elements(emu: Emulator) -> None:
     (hs, ys), _ = symcomp.scan(
         lambda row, h: (T.tanh(h + row), row.sum()), x, [T.zeros_like(x[0]), None]
     )
-    moved([x], [hs, ys, hs[-1], symcomp.grad(hs.sum() + ys.sum(), x)], [array(3, 0, 2)])
+    check_loops([x], [hs, ys, hs[-1], symcomp.grad(hs.sum() + ys.sum(), x)], [array(3, 0, 2)])
 
 
 def test_loops_in_loops(emu: Emulator) -> None:
@@ -158,23 +132,23 @@ def test_loops_in_loops(emu: Emulator) -> None:
 
     (last, all_rows, sums), _ = symcomp.scan(outer, x, [T.zeros(3, "float32"), None, None])
     values = [array(4, 5, 3), array(3, 3)]
-    f = moved([x, w], [last, all_rows, sums], values)
+    f = check_loops([x, w], [last, all_rows, sums], values)
     assert len(loops(f)) == 2
-    f = moved([x, w], symcomp.grad(sums.sum() + last[-1].sum(), [x, w]), values, 512)
+    f = check_loops([x, w], symcomp.grad(sums.sum() + last[-1].sum(), [x, w]), values, 512)
     assert len(loops(f)) > 2
-    moved([x, w], [all_rows, sums], [array(0, 5, 3), array(3, 3)])
+    check_loops([x, w], [all_rows, sums], [array(0, 5, 3), array(3, 3)])
 
 
 def test_values_of_changing_shapes(emu: Emulator) -> None:
     x, h = T.fmatrix("x"), T.fvector("h")
     ends, ys = symcomp.loop(lambda h, row: (T.concatenate([h, row * 2]), h.sum() * row), h, x)
-    moved([x, h], [ends, ys], [array(4, 2), array(3)])
+    check_loops([x, h], [ends, ys], [array(4, 2), array(3)])
     for steps in (0, 1):
-        moved([x, h], [ends, ys], [array(steps, 2), array(3)])
+        check_loops([x, h], [ends, ys], [array(steps, 2), array(3)])
     m = T.fmatrix("m")
     turned, _ = symcomp.loop(lambda m, _: (T.exp(-m).T, m.sum()), m, None, length=3)
-    moved([m], turned, [array(2, 5)])
-    moved([m], turned, [array(3, 3)])
+    check_loops([m], turned, [array(2, 5)])
+    check_loops([m], turned, [array(3, 3)])
 
 
 def test_captured_numbers_and_constants(emu: Emulator) -> None:
@@ -185,13 +159,13 @@ def test_captured_numbers_and_constants(emu: Emulator) -> None:
         return T.tanh(row * s * lengths + h[:k].sum() + h[k - h.shape[0]])
 
     ys, _ = symcomp.scan(step, x, T.zeros(3, "float32"))
-    f = moved([x, k, s], ys, [array(4, 3), 2, np.float32(0.3)])
+    f = check_loops([x, k, s], ys, [array(4, 3), 2, np.float32(0.3)])
     assert loops(f)[0].on_host != (0,)
     h, _ = symcomp.scan(
         lambda h: T.cos(h) * np.arange(3, dtype="float32"), outputs_info=[T.ones(3, "float32")],
         n_steps=k,
     )  # fmt: skip
-    moved([k], h, [5])
+    check_loops([k], h, [5])
 
 
 def test_rows_of_whole_numbers(emu: Emulator) -> None:
@@ -201,7 +175,7 @@ def test_rows_of_whole_numbers(emu: Emulator) -> None:
         [h, T.zeros(4, "int32")], e,
     )  # fmt: skip
     values = [RNG.integers(-5, 5, (6, 4)).astype("int32"), array(5, 3), array(3)]
-    moved([labels, e, h], [hs, count, symcomp.grad(hs.sum(), [e, h])[0]], values, 256)
+    check_loops([labels, e, h], [hs, count, symcomp.grad(hs.sum(), [e, h])[0]], values, 256)
     with on_emu:
         f = symcomp.function([labels, e, h], to_gpu(hs[-1], DEVICE))
     values[0][3, 1] = 7
@@ -230,13 +204,13 @@ def test_positions_of_steps(emu: Emulator, name: str) -> None:
         lambda i, h: T.tanh(h + part(T.exp(x), i, k).sum()), T.arange(x.shape[0]), h
     )
     values = [array(5, 3), array(3), 1]
-    check_moved = lambda z: moved([x, h, k], z, values, 512)  # noqa: E731
+    check_moved = lambda z: check_loops([x, h, k], z, values, 512)  # noqa: E731
     if name == "fixed":
         check_moved(hs)
         check_moved(symcomp.grad(hs.sum(), x))
     else:
-        moved([x, h], hs, values[:2])
-        moved([x, h], symcomp.grad(hs.sum(), x), values[:2], 512)
+        check_loops([x, h], hs, values[:2])
+        check_loops([x, h], symcomp.grad(hs.sum(), x), values[:2], 512)
 
 
 @pytest.mark.parametrize("write", [T.set_subtensor, T.inc_subtensor])
@@ -251,12 +225,12 @@ def test_writing_at_positions_of_steps(emu: Emulator, write: Any) -> None:
 
     ends, _ = symcomp.scan(step, i, a)
     values = [array(4, 3), np.array([0, 3, -1, 0, 2], "int32")]
-    f = moved([a, i], [ends, ends[-1]], values)
-    moved([a, i], symcomp.grad(T.sqr(ends).sum(), a), values, 512)
+    f = check_loops([a, i], [ends, ends[-1]], values)
+    check_loops([a, i], symcomp.grad(T.sqr(ends).sum(), a), values, 512)
     values[1][2] = 4
     with pytest.raises(IndexError, match="index 4 is out of range for an axis of length 4"):
         f(*values)
-    moved([a, i], ends, [array(4, 3), np.zeros(0, "int32")])
+    check_loops([a, i], ends, [array(4, 3), np.zeros(0, "int32")])
     with pytest.raises(ValueError, match=r"y has shape \(2,\), the part .* goes to \(3,\)"):
         f(array(4, 4), np.zeros(2, "int32"))
 
@@ -266,77 +240,7 @@ def test_nan_and_infinity(emu: Emulator) -> None:
     hs, _ = symcomp.scan(lambda row, h: T.maximum(h, row) * 2 - row, x, T.zeros(3, "float32"))
     value = array(5, 3)
     value[1, 0], value[2, 1], value[3, 2] = np.nan, np.inf, -np.inf
-    moved([x], [hs, hs[-1]], [value], 4)
-
-
-def lstm(x: Any, params: Any, size: int) -> Any:
-    """Return the states of an LSTM."""
-    w, u, b = params
-
-    def step(row: Any, h: Any, c: Any, w: Any, u: Any, b: Any) -> Any:
-        z = T.dot(row, w) + T.dot(h, u) + b
-        i, f, o, g = (z[:, k * size : (k + 1) * size] for k in range(4))
-        c = T.nnet.sigmoid(f) * c + T.nnet.sigmoid(i) * T.tanh(g)
-        return T.nnet.sigmoid(o) * T.tanh(c), c
-
-    start = T.zeros((x.shape[1], size), "float32")
-    (hs, _), _ = symcomp.scan(step, x, [start, start], [w, u, b])
-    return hs
-
-
-def gru(x: Any, params: Any, size: int) -> Any:
-    """Return the states of a GRU."""
-    w, u, b = params
-
-    def step(row: Any, h: Any, w: Any, u: Any, b: Any) -> Any:
-        a, r = T.dot(row, w) + b, T.dot(h, u)
-        z, q = (
-            T.nnet.sigmoid(a[:, k * size : (k + 1) * size] + r[:, k * size : (k + 1) * size])
-            for k in range(2)
-        )
-        new = T.tanh(a[:, 2 * size : 3 * size] + q * r[:, 2 * size : 3 * size])
-        return z * h + (1 - z) * new
-
-    hs, _ = symcomp.scan(step, x, T.zeros((x.shape[1], size), "float32"), [w, u, b])
-    return hs
-
-
-@pytest.mark.parametrize("network", [lstm, gru])
-@pytest.mark.parametrize("loss_of", ["last", "all"])
-def test_training_is_one_region(emu: Emulator, network: Any, loss_of: str) -> None:
-    size, inputs = 4, 3
-    start = [array(inputs, 4 * size), array(size, 4 * size), array(4 * size), array(size, 2)]
-
-    def training() -> tuple[Any, Any]:
-        params = [symcomp.shared(p) for p in start]
-        x, y = T.ftensor3("x"), T.ivector("y")
-        hs = network(x, params[:3], size)
-        scores = T.dot(hs[-1] if loss_of == "last" else hs.mean(axis=0), params[3])
-        loss = T.nnet.categorical_crossentropy(T.nnet.softmax(scores), y).mean()
-        grads = symcomp.grad(loss, params)
-        updates = [(p, p - np.float32(0.1) * g) for p, g in zip(params, grads, strict=True)]
-        return symcomp.function([x, y], to_gpu(loss, DEVICE), updates=updates), params
-
-    plain, wanted = training()
-    with on_emu:
-        f, params = training()
-    nodes = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
-    assert len(nodes) == 1 and len(loops(f)) == 2
-    batch = array(6, 5, inputs), RNG.integers(0, 2, 5).astype("int32")
-    f(*batch)
-    plain(*batch)
-    emu.wait()
-    emu.counters.clear()
-    losses = [f(*batch) for _ in range(4)]
-    assert (emu.counters.waits, emu.counters.to_host) == (0, 0)
-    assert emu.counters.to_device == 4 * sum(v.nbytes for v in batch)
-    before = [plain(*batch) for _ in range(4)]
-    assert_close(losses[-1].get(), np.asarray(before[-1]), 256)
-    for p, q in zip(params, wanted, strict=True):
-        assert_close(p.get_value(), q.get_value(), 1024)
-    (program,) = [n.op.program for n in nodes]
-    assert (program.made, program.repeated) == (1, 4)
-    assert "loop" in str(next(iter(program.plans.values())))
+    check_loops([x], [hs, hs[-1]], [value], 4)
 
 
 def test_results_are_made_in_their_rows(emu: Emulator) -> None:
@@ -437,74 +341,3 @@ def test_rewrites_that_a_mode_leaves_out_stay_out_of_steps(emu: Emulator) -> Non
     assert not loops(h) and any(name.startswith("scan") for name in ops_on_host(h))
     value = array(3, 3)
     np.testing.assert_allclose(f(value), g(value), rtol=1e-6)
-
-
-def test_pickled_functions(emu: Emulator) -> None:
-    x = T.fmatrix("x")
-    hs, _ = symcomp.scan(lambda r, h: T.tanh(h + r) * 2, x, T.zeros(3, "float32"))
-    with on_emu:
-        f = symcomp.function([x], hs)
-    value = array(3, 3)
-    wanted = f(value)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(value), wanted)
-
-
-def test_checkpoints_and_truncated_gradients(emu: Emulator) -> None:
-    x, h = T.dmatrix("x"), T.dvector("h")
-    for options in ({"checkpoint": 3}, {"checkpoint": "auto"}, {"truncate_gradient": 2}):
-        hs, _ = symcomp.scan(lambda r, h: T.sin(h) + r * h[::-1], x, h, **options)
-        values = [array(7, 3, dtype="float64"), array(3, dtype="float64")]
-        moved([x, h], symcomp.grad(T.sqr(hs[-1]).sum(), [x, h]), values, 512)
-
-
-def test_forward_mode_and_hessians(emu: Emulator) -> None:
-    x, h = T.dmatrix("x"), T.dvector("h")
-    hs, _ = symcomp.scan(lambda r, h: T.sin(h) + r * h[::-1], x, h)
-    cost = T.sqr(hs[-1]).sum()
-    values = [array(4, 3, dtype="float64"), array(3, dtype="float64")]
-    moved([x, h], [symcomp.Rop(hs, h, h), symcomp.gradient.hessian(cost, h)], values, 512)
-
-
-@st.composite
-def small_loops(draw: Any) -> dict[str, Any]:
-    """Draw a loop of few steps."""
-    return {
-        "dtype": draw(st.sampled_from(["float32", "float64"])),
-        "steps": draw(st.integers(0, 5)),
-        "shape": draw(st.lists(st.integers(0, 3), min_size=1, max_size=2)),
-        "row_taps": draw(st.sampled_from([[0], [-1, 0], [1], [0, 2], [-2, 1]])),
-        "taps": draw(st.sampled_from([[-1], [-2], [-1, -2], [-3, -1]])),
-        "backwards": draw(st.booleans()),
-        "truncate": draw(st.sampled_from([-1, 1, 2])),
-        "last": draw(st.booleans()),
-        "seed": draw(st.integers(0, 1000)),
-    }
-
-
-@settings(max_examples=12, deadline=None)
-@given(small_loops())
-def test_random_loops(drawn: dict[str, Any]) -> None:
-    dtype, shape, taps, row_taps = (drawn[k] for k in ("dtype", "shape", "taps", "row_taps"))
-    rng = np.random.default_rng(drawn["seed"])
-    x = T.tensor("x", dtype=dtype, shape=(None,) * (len(shape) + 1))
-    h = T.tensor("h", dtype=dtype, shape=(None,) * (len(shape) + 1))
-
-    def step(*given: Any) -> Any:
-        rows, states = given[: len(row_taps)], given[len(row_taps) :]
-        total = rows[0] - rows[-1] * states[0] + T.tanh(sum(states))
-        return total, T.sqr(total).sum(axis=0), total.sum()
-
-    depth = -min(taps)
-    info = {"initial": h if depth > 1 else h[0], "taps": taps}
-    (hs, squares, sums), _ = symcomp.scan(
-        step, {"input": x, "taps": row_taps}, [info, None, None],
-        go_backwards=drawn["backwards"], truncate_gradient=drawn["truncate"],
-    )  # fmt: skip
-    cost = T.tanh(squares).sum() + (0 if drawn["last"] else T.cos(hs).sum())
-    outputs = [*symcomp.grad(cost, [x, h]), sums] + ([] if drawn["last"] else [hs, squares])
-    length = drawn["steps"] + max(0, *row_taps) - min(0, *row_taps)
-    values = [
-        (rng.standard_normal((n, *shape)) * 0.5).astype(dtype) for n in (length, max(depth, 1))
-    ]
-    with config.change_flags(cflags="-O0"):
-        check([x, h], outputs, values, 4096, on_host=True)
