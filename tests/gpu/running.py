@@ -18,7 +18,6 @@ from symcomp.gpu.region import DeviceGraph
 DEVICE = os.environ.get("SYMCOMP_TEST_DEVICE", "emu")
 # Rounding errors that algorithms with other orders of additions may differ by, in units.
 UNITS = 64
-RNG = np.random.default_rng(7)
 
 
 def ops_on_device(f: Any) -> list[str]:
@@ -101,8 +100,9 @@ def assert_close(found: Any, wanted: Any, units: float) -> None:
 
 
 def array(*shape: int, dtype: str = "float32") -> Any:
-    """Return random numbers."""
-    return (RNG.standard_normal(shape) * 0.5).astype(dtype)
+    """Return numbers like random ones, which follow from the shape."""
+    rng = np.random.default_rng([7, *shape])
+    return (rng.standard_normal(shape) * 0.5).astype(dtype)
 
 
 def loops(f: Any) -> list[Any]:
