@@ -64,27 +64,20 @@ class NativePlan:
         return (0, storage.offset) if storage.offset >= 0 else (-1, 0)
 
     def _flatten(self, calls: Sequence[Call]) -> tuple[int, int]:
-        """Add calls; return how many launches they are, and how many bytes they copy."""
+        """Add calls; return the number of their launches, and the bytes that they copy."""
         launches = copied = 0
         for call in calls:
-            if call.step is None:
-                self._add(call, 0)
-                launches += call.launch is not None
-                copied += call.nbytes if call.kind == "copy" else 0
-                continue
             at = len(self._flat)
             self._flat.append(())
             self.labels.append(call.label)
-            inside = self._flatten(call.step.calls)
-            launches, copied = (
-                n + call.repeats * more for n, more in zip((launches, copied), inside, strict=True)
-            )
+            if call.step is not None:
+                launches_of_step, copied_by_step = self._flatten(call.step.calls)
+                launches += call.repeats * launches_of_step
+                copied += call.repeats * copied_by_step
+            launches += call.kind == "launch"
+            copied += call.nbytes if call.kind == "copy" else 0
             self._flat[at] = self._entry(call, len(self._flat))
         return launches, copied
-
-    def _add(self, call: Call, end: int) -> None:
-        self._flat.append(self._entry(call, end))
-        self.labels.append(call.label)
 
     def _entry(self, call: Call, end: int) -> tuple[Any, ...]:
         launch, one = call.launch, (1, 1, 1)
