@@ -65,6 +65,7 @@ include "c_function.pxi"
 include "tally.pxi"
 include "lowered.pxi"
 include "sparse.pxi"
+include "device_plan.pxi"
 include "entry.pxi"
 
 # Callbacks of the C of plans.

@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from symcomp.codegen.functions.c_scalars import C_TYPES
 from symcomp.core.node import Apply
 from symcomp.core.record import record
 from symcomp.core.tensor import TensorType
 from symcomp.cvm.kernels import FORMULAS, formula_of
 from symcomp.errors import ShapeError
-from symcomp.gpu.formulas import contiguous, nests_for, plan_copy, plan_formula
+from symcomp.gpu.formulas import COMPLEX, contiguous, nests_for, plan_copy, plan_formula
 from symcomp.gpu.kernels.along_axis import plan_extreme, plan_running
 from symcomp.gpu.kernels.indexing import plan_gather, plan_scatter
 from symcomp.gpu.kernels.products import WORK, Scaled, plan_product
 from symcomp.gpu.planner import Operand, Planner
+from symcomp.gpu.step_positions import positions_of_step, read_at, split_positions, write_at
 from symcomp.ops.convert import Stack
 from symcomp.ops.elementwise.elemwise import ROWS
 from symcomp.ops.formulas.formula import Formula, Result, Step
@@ -69,12 +71,15 @@ class DeviceLowering:
         Whether it is for this node, by its dtypes.
     is_view : bool
         Whether the result is a view, which costs nothing.
+    in_steps : callable (node) -> frozenset of int
+        Of ``on_host``, the inputs that may be operands, too, where a step of a loop computes them.
     """
 
     plan: Plans
     on_host: Callable[[Apply], frozenset[int]] = _nothing
     accepts: Callable[[Apply], bool] = _always
     is_view: bool = False
+    in_steps: Callable[[Apply], frozenset[int]] = _nothing
 
 
 def lowering_of(node: Apply) -> DeviceLowering | None:
@@ -88,6 +93,28 @@ def lowering_of(node: Apply) -> DeviceLowering | None:
 
 def _accepted(how: DeviceLowering, node: Apply) -> DeviceLowering | None:
     return how if how.accepts(node) else None
+
+
+def is_number(node: Apply) -> bool:
+    """Return whether a node only computes numbers, or vectors of some, from tensors."""
+    return (
+        all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs))
+        and all(z.ndim <= 1 for z in node.outputs)
+        and all(x.ndim <= 1 or isinstance(node.op, Shape | ShapeI) for x in node.inputs)
+        and not node.op.has_effects
+        and not node.op.inner_graphs()
+    )
+
+
+def can_be_copied(x: Any) -> bool:
+    """Return whether there are kernels that copy arrays of this dtype in all layouts."""
+    return x.dtype in C_TYPES and x.dtype not in COMPLEX
+
+
+def makes_arrays(node: Apply) -> bool:
+    """Return whether a node is planned though all its inputs are known: they may be few numbers."""
+    fills = isinstance(node.op, Alloc) and node.outputs[0].ndim > 0
+    return fills or bool(node.op.inner_graphs())
 
 
 # -- formulas
@@ -282,6 +309,9 @@ def _split_index(node: Apply, x: Operand, values: Sequence[Any]) -> tuple[Operan
 
 def _plan_read(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
     op: Any = node.op
+    if any(isinstance(given[i], Operand) for i in positions_of_step(node)):
+        where = split_positions(op.pattern, given[1:])
+        return [read_at(planner, _part_of(given[0], where.pattern, where.values), where)]
     if ARRAY not in op.pattern:
         return [_part_of(given[0], op.pattern, given[1:])]
     x, axes, arrays = _split_index(node, given[0], given[1:])
@@ -297,8 +327,12 @@ def _plan_write(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence
         part, axes, arrays = _split_index(node, z, rest)
         plan_scatter(planner, part, y, axes, arrays, op.set)
         return [z]
-    part = _part_of(z, op.pattern, rest)
     known = node.inputs[1].type.shape
+    if any(isinstance(given[i], Operand) for i in positions_of_step(node)):
+        where = split_positions(op.pattern, rest)
+        write_at(planner, _part_of(z, where.pattern, where.values), y, known, where, op.set)
+        return [z]
+    part = _part_of(z, op.pattern, rest)
     steps = []
     for axis, n in enumerate(part.shape):
         if y.shape[axis] != n and known[axis] != 1:
@@ -447,8 +481,12 @@ TABLE: dict[type, DeviceLowering] = {
     Alloc: DeviceLowering(_plan_fill, _all_but(0)),
     Join: DeviceLowering(_plan_join),
     Stack: DeviceLowering(_plan_stack),
-    Subtensor: DeviceLowering(_plan_read, _part_on_host, _takes_part),
-    IncSubtensor: DeviceLowering(_plan_write, _part_on_host, _takes_part),
+    Subtensor: DeviceLowering(
+        _plan_read, _part_on_host, _takes_part, in_steps=positions_of_step
+    ),
+    IncSubtensor: DeviceLowering(
+        _plan_write, _part_on_host, _takes_part, in_steps=positions_of_step
+    ),
     ArgReduce: DeviceLowering(_plan_arg, accepts=_is_real),
     CumOp: DeviceLowering(_plan_running, accepts=_is_real),
     Dot: DeviceLowering(_plan_dot, accepts=_multiplies),

@@ -1,24 +1,26 @@
 """Plans of device programs: launches with their parameters, for one set of layouts.
 
 The planner is handed layouts and emits calls; it computes nothing. What it leaves is a ``Plan``: a
-list of calls on storages (inputs, constants, one arena, outputs), run by ``execution.py``.
+list of calls on storages (inputs, constants, one arena, outputs), run by ``execution.py``. A loop
+is one call with the calls of a step, which use storages that move from step to step.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from symcomp.codegen.cuda.text import CudaKernel
 from symcomp.core.record import record
-from symcomp.gpu.driver.interface import Driver, Launch, Memory
+from symcomp.gpu.arena import place_values
+from symcomp.gpu.driver.interface import Driver, Memory
+from symcomp.gpu.native import NativePlan
+from symcomp.gpu.plan import Call, Launch, Motion, Plan, Step, Storage, all_calls
 
-# Where values in the arena begin: as the driver's own blocks do.
-ALIGNMENT = 256
 LARGEST_32 = 2**31 - 1
 # More blocks than this take the same time as loops in the blocks.
 MOST_BLOCKS = 16384
@@ -85,86 +87,6 @@ def contiguous_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-@dataclass
-class Call:
-    """One entry of a plan.
-
-    Attributes
-    ----------
-    kind : str
-        "launch", "copy" or "clear".
-    label : str
-    launch : Launch or None
-    patches : list of (int, int, int)
-        Where in the parameters the address of a storage goes, and its offset.
-    operands : list of (int, int)
-        Of copies and clears: storage and offset, the target first.
-    nbytes : int
-        Of copies and clears; of launches, the least that is read and written.
-    uses : tuple of int
-        The storages of all these; the finished plan has them.
-    """
-
-    kind: str
-    label: str
-    launch: Launch | None = None
-    patches: list[tuple[int, int, int]] = field(default_factory=list)
-    operands: list[tuple[int, int]] = field(default_factory=list)
-    nbytes: int = 0
-    uses: tuple[int, ...] = ()
-
-    def storages(self) -> set[int]:
-        """Return the storages that the work uses."""
-        return {s for _, s, _ in self.patches} | {s for s, _ in self.operands}
-
-
-@dataclass
-class Storage:
-    """Memory of a plan: an input, a constant, or a value, which lies in the arena or is an output.
-
-    Attributes
-    ----------
-    nbytes : int
-    source : int
-        The input, or -1.
-    constant : Memory or None
-    offset : int
-        In the arena; -1 for what does not lie there.
-    """
-
-    nbytes: int
-    source: int = -1
-    constant: Memory | None = None
-    offset: int = -1
-
-
-@dataclass
-class Plan:
-    """Calls for one set of layouts.
-
-    Attributes
-    ----------
-    storages : list of Storage
-    calls : list of Call
-    outputs : list
-        Operands, or host arrays where the value is known from the layouts.
-    arena : int
-        Bytes.
-    """
-
-    storages: list[Storage]
-    calls: list[Call]
-    outputs: list[Any]
-    arena: int
-
-    def __str__(self) -> str:
-        lines = [f"{len(self.calls)} calls, arena of {self.arena} bytes"]
-        for i, call in enumerate(self.calls):
-            size = "" if call.launch is None else f" {call.launch.grid} x {call.launch.block}"
-            lines.append(f"    {i}  {call.kind} {call.label}{size}, {call.nbytes} bytes")
-        return "\n".join(lines)
-
-
 class Planner:
     """Makes a plan.
 
@@ -181,6 +103,7 @@ class Planner:
         self.calls: list[Call] = []
         self.kernels: dict[str, CudaKernel] = {}
         self.label = ""
+        self._step: Step | None = None
 
     # -- storages
 
@@ -207,7 +130,7 @@ class Planner:
         shape = tuple(int(n) for n in shape)
         itemsize = np.dtype(dtype).itemsize
         nbytes = int(np.prod(shape, dtype=np.int64)) * itemsize
-        self.storages.append(Storage(nbytes))
+        self.storages.append(Storage(nbytes, step=self._step))
         strides = contiguous_strides(shape, itemsize)
         return Operand(len(self.storages) - 1, 0, dtype, shape, strides)
 
@@ -246,7 +169,7 @@ class Planner:
             given += struct.pack("QQ", self.driver.tickets.of(ticket), self.driver.fault_address())
         x, y, z = (*blocks, 1, 1)[:3]
         self.kernels[kernel.name] = kernel
-        launch = Launch(kernel.name, (x, y, z), (kernel.threads, 1, 1), given, label=self.label)
+        launch = Launch(kernel.name, (x, y, z), (kernel.threads, 1, 1), given)
         patches = [(place, o.storage, o.offset) for place, o in zip(places, operands, strict=True)]
         nbytes = sum(o.nbytes for o in operands)
         self.calls.append(Call("launch", self.label, launch, patches, nbytes=nbytes))
@@ -263,49 +186,67 @@ class Planner:
             places = [(target.storage, target.offset)]
             self.calls.append(Call("clear", self.label, operands=places, nbytes=target.nbytes))
 
+    # -- loops
+
+    @contextmanager
+    def step(self, step: Step | None = None) -> Iterator[Step]:
+        """Emit the calls of a step of a loop, a new one or some more, not calls of the plan."""
+        outer, calls = self._step, self.calls
+        step = Step() if step is None else step
+        self._step, self.calls = step, step.calls
+        try:
+            yield step
+        finally:
+            self._step, self.calls = outer, calls
+
+    def repeat(self, step: Step, times: int) -> None:
+        """Emit a loop: a step, again and again."""
+        if step.calls and times:
+            nbytes = times * sum(call.nbytes for call in step.calls)
+            self.calls.append(
+                Call("loop", self.label, nbytes=nbytes, step=step, repeats=times)
+            )
+
+    def moving(self, even: Operand, odd: Operand, stride: int = 0) -> Operand:
+        """Return the operand, in a step, of what lies ``stride`` bytes further in each step.
+
+        Parameters
+        ----------
+        even, odd : Operand
+            Where it lies in even steps and in odd ones, but for the stride; of equal layouts.
+        """
+        self.storages.append(Storage(0, step=self._step))
+        found = Operand(len(self.storages) - 1, 0, even.dtype, even.shape, even.strides)
+        self._set_motion(found.storage, even, odd, stride)
+        return found
+
+    def make_there(self, value: Operand, even: Operand, odd: Operand, stride: int = 0) -> bool:
+        """Let a value of a step be made where ``moving`` says; return whether that can be."""
+        storage = self.storages[value.storage]
+        is_whole = value.is_contiguous and value.nbytes == storage.nbytes
+        can_be = storage.is_own and storage.step is self._step and is_whole
+        if can_be:
+            self._set_motion(value.storage, even, odd, stride)
+        return can_be
+
+    def _set_motion(self, number: int, even: Operand, odd: Operand, stride: int) -> None:
+        assert self._step is not None
+        bases = (even.storage, even.offset), (odd.storage, odd.offset)
+        self.storages[number].motion = Motion(bases, stride)
+        self._step.moving.append(number)
+
     # -- the end
 
     def finish(self, outputs: Sequence[Any]) -> Plan:
         """Return the plan: values that are no outputs get places in the arena."""
         made = self.driver.kernels([*self.kernels.values()])
-        for call in self.calls:
-            call.uses = tuple(sorted(call.storages()))
+        for call in all_calls(self.calls):
             if call.launch is not None:
                 call.launch.kernel = made[call.launch.kernel]
         kept = {o.storage for o in outputs if isinstance(o, Operand)}
-        last: dict[int, int] = {}
-        for i, call in enumerate(self.calls):
-            last.update(dict.fromkeys(call.storages(), i))
-        arena = _Arena()
-        first_use: set[int] = set()
-        for i, call in enumerate(self.calls):
-            for number in sorted(call.storages()):
-                storage = self.storages[number]
-                own = storage.source < 0 and storage.constant is None and number not in kept
-                if own and number not in first_use:
-                    storage.offset = arena.take(storage.nbytes, i, last[number])
-                    first_use.add(number)
-        return Plan(self.storages, self.calls, list(outputs), arena.size)
-
-
-class _Arena:
-    """Offsets for values that live from one call to another: the lowest that is free."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._taken: list[tuple[int, int, int]] = []  # begin, end, last call
-
-    def take(self, nbytes: int, now: int, last: int) -> int:
-        self._taken = sorted(t for t in self._taken if t[2] >= now)
-        size = -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
-        offset = 0
-        for begin, end, _ in self._taken:
-            if offset + size <= begin:
-                break
-            offset = max(offset, end)
-        self._taken.append((offset, offset + size, last))
-        self.size = max(self.size, offset + size)
-        return offset
+        size = place_values(self.storages, self.calls, kept)
+        native = NativePlan(self.storages, self.calls, kept)
+        return Plan(native, self.storages, self.calls, list(outputs), size)
 
 
 def parameters(

@@ -20,10 +20,10 @@ from symcomp.errors import DTypeError
 from symcomp.gpu.driver.devices import canonical, driver_of
 from symcomp.gpu.driver.interface import Driver, Memory
 from symcomp.gpu.execution import run_plan
-from symcomp.gpu.lowerings import lowering_of
-from symcomp.gpu.planner import Operand, Plan, Planner
+from symcomp.gpu.lowerings import lowering_of, makes_arrays
+from symcomp.gpu.plan import Plan
+from symcomp.gpu.planner import Operand, Planner
 from symcomp.gpu.type import DeviceType
-from symcomp.ops.shapes.alloc import Alloc
 
 # Arenas of at most this number of bytes are kept for the next call.
 KEPT_ARENA = 1 << 30
@@ -100,7 +100,7 @@ class DeviceProgram:
     """
 
     def __init__(self, op: DeviceGraph) -> None:
-        self.op = op
+        self.op, self.name = op, str(op)
         self.order = toposort(op.graph.outputs)
         self.plans: OrderedDict[Any, Plan] = OrderedDict()
         self.made = self.repeated = 0
@@ -118,7 +118,7 @@ class DeviceProgram:
         driver = self.driver
         plan = self.plan_for(driver, values)
         arena = self._arena(driver, plan)
-        found = run_plan(driver, plan, values, arena, str(self.op))
+        found = run_plan(driver, plan, values, arena, self.name)
         if arena is not None:
             # Later work on the stream may write over it: it runs later.
             with self._lock:
@@ -135,7 +135,7 @@ class DeviceProgram:
             kept = self._arenas.pop() if self._arenas else None
         if kept is not None and kept.nbytes >= plan.arena:
             return kept
-        return driver.allocate(plan.arena, f"intermediate values of {self.op}")
+        return driver.allocate(plan.arena, f"intermediate values of {self.name}")
 
     def plan_for(self, driver: Driver, values: Sequence[Any]) -> Plan:
         """Return the plan for the layouts of these values, and the numbers among them."""
@@ -171,10 +171,7 @@ class DeviceProgram:
                 known[x] = np.asarray(value)
             else:
                 known[x] = planner.input(i, value.dtype.name, value.shape, value.strides)
-        for node in self.order:
-            planner.label = f"{node.op} ({node.source})" if node.source else str(node.op)
-            given = [known[x] if x in known else x.data for x in node.inputs]
-            known.update(zip(node.outputs, plan_node(planner, node, given), strict=True))
+        plan_nodes(planner, self.order, known)
         outputs = []
         for i, y in enumerate(self.op.graph.outputs):
             value = known[y] if y in known else y.data
@@ -182,6 +179,14 @@ class DeviceProgram:
                 value = planner.constant(value)
             outputs.append(value)
         return planner.finish(outputs)
+
+
+def plan_nodes(planner: Planner, order: Sequence[Apply], known: dict[Variable, Any]) -> None:
+    """Emit the calls of nodes, and add their outputs to the operands and host values ``known``."""
+    for node in order:
+        planner.label = f"{node.op} ({node.source})" if node.source else str(node.op)
+        given = [known[x] if x in known else x.data for x in node.inputs]
+        known.update(zip(node.outputs, plan_node(planner, node, given), strict=True))
 
 
 def plan_node(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[Any]:
@@ -192,8 +197,7 @@ def plan_node(planner: Planner, node: Apply, given: Sequence[Any]) -> Sequence[A
     given : sequence
         For each input an Operand, or a host array whose value is known from the layouts.
     """
-    fills = isinstance(node.op, Alloc) and node.outputs[0].ndim > 0
-    if not fills and not any(isinstance(x, Operand) for x in given):
+    if not makes_arrays(node) and not any(isinstance(x, Operand) for x in given):
         found = node.op.bind(node)(*given)
         return found if node.op.multiple_outputs else [found]
     lowering = lowering_of(node)

@@ -16,9 +16,10 @@ from symcomp.config import config
 from symcomp.core.closed import ClosedGraph
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
-from symcomp.core.tensor import TensorType
+from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import canonical
-from symcomp.gpu.lowerings import LOWERINGS, TARGET, lowering_of
+from symcomp.gpu.loops import DeviceLoop, leave_loops, lowered_loop
+from symcomp.gpu.lowerings import LOWERINGS, TARGET, is_number, lowering_of
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
 from symcomp.gpu.type import DeviceType
@@ -57,6 +58,7 @@ def move(graph: FunctionGraph, firings: list[Firing]) -> None:
     mover = _Mover(graph)
     for nodes, device in mover.regions():
         _replace(graph, nodes, device, mover.kinds, firings)
+    leave_loops(graph)
     _cancel(graph)
     _copy_results_together(graph)
 
@@ -97,6 +99,7 @@ class _Mover:
         for node in reversed(self.order):
             self._follow_users(node)
         self._choose_lengths()
+        self._leave_lengths()
         self._leave_out_copies()
 
     def _device_of(self, x: Variable) -> str | None:
@@ -168,7 +171,7 @@ class _Mover:
                 for user in users
             }
             place = places.pop() if len(places) == 1 else None
-            if self.kinds[node] == HOST and place is not None and _is_number(node):
+            if self.kinds[node] == HOST and place is not None and is_number(node):
                 wanted[node] = place
         for node in self.order:
             if node not in wanted:
@@ -183,11 +186,27 @@ class _Mover:
             else:
                 self._choose_number(node)
 
+    def _leave_lengths(self) -> None:
+        """Let lengths of arrays that are on a device before the call, and that the host needs, be
+        known there: the host then needs no region for them.
+        """
+        for node in self.order:
+            if not self._is(node, LENGTH) or not isinstance(node.op, ShapeI):
+                continue
+            users = [client for z in node.outputs for client, _ in self.graph.clients[z]]
+            is_wanted = any(self.kinds.get(user, HOST) == HOST for user in users)
+            if is_wanted and _origin(node.inputs[0]).owner is None:
+                self.kinds[node] = HOST
+
     def _choose_number(self, node: Apply) -> bool:
-        """Let a number that follows from lengths be computed where these are known."""
+        """Let a number that follows from lengths be computed where these are known; those of arrays
+        on the host may be among them.
+        """
         makers = [x.owner for x in node.inputs if not isinstance(x, Constant)]
         lengths = [m for m in makers if self._is(m, LENGTH)]
-        if not lengths or len(lengths) < len(makers) or not _is_number(node):
+        others = [m for m in makers if not self._is(m, LENGTH)]
+        known = all(m is not None and isinstance(m.op, Shape | ShapeI) for m in others)
+        if not lengths or not known or not is_number(node):
             return False
         self.kinds[node], self.devices[node] = LENGTH, self.devices[lengths[0]]
         return True
@@ -196,8 +215,14 @@ class _Mover:
         """Return whether a node begins a region on the device of the configuration."""
         if self.default is None or is_view:
             return False
+        if isinstance(node.op, DeviceLoop):
+            return any(map(self._is_work_of_step, toposort(node.op.body.outputs)))
         floats = any(np.dtype(z.dtype).kind == "f" for z in node.outputs)
         return floats and any(x.ndim for x in given)
+
+    def _is_work_of_step(self, node: Apply) -> bool:
+        lowering = lowering_of(node)
+        return lowering is not None and self._is_work(node, node.inputs, lowering.is_view)
 
     def regions(self) -> list[tuple[list[Apply], str]]:
         """Groups of nodes that can be one, each after those it depends on."""
@@ -229,17 +254,6 @@ class _Mover:
             for key, nodes in ordered
             if any(self._is(node, DEVICE) for node in nodes)
         ]
-
-
-def _is_number(node: Apply) -> bool:
-    """Return whether a node only computes numbers, or vectors of some, from tensors."""
-    return (
-        all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs))
-        and all(z.ndim <= 1 for z in node.outputs)
-        and all(x.ndim <= 1 or isinstance(node.op, Shape | ShapeI) for x in node.inputs)
-        and not node.op.has_effects
-        and not node.op.inner_graphs()
-    )
 
 
 def _origin(x: Variable) -> Variable:
@@ -338,7 +352,9 @@ PHASE = Phase(
     "devices", "regions of the graph are computed on devices", RuleSet([]), FULL, move, is_needed
 )
 FEATURE = Feature(
-    "devices", (("fusion", PHASE),), {(op, TARGET): how for op, how in LOWERINGS.items()}
+    "devices",
+    (("fusion", PHASE),),
+    {(op, TARGET): how for op, how in LOWERINGS.items()} | {(DeviceLoop, TARGET): lowered_loop},
 )
 
 

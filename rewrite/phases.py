@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from symcomp.core.graph import FunctionGraph
 from symcomp.core.record import record
@@ -86,14 +87,19 @@ class Phase:
         Of the sweep. Rules have their own.
     needed : callable (graph) -> bool, optional
         Whether there is anything for it in a graph; by default there may be.
+    sweeps_bodies : bool
+        Whether the sweep takes a third argument: a function (graph, selects) that applies the
+        phases before this one to the graph of an op, in place; ``selects`` chooses rewrites by
+        their tags, None: as in the graph around.
     """
 
     name: str
     why: str
     rules: RuleSet
     tags: tuple[str, ...] = ()
-    sweep: Callable[[FunctionGraph, list[Firing]], None] | None = None
+    sweep: Callable[..., None] | None = None
     needed: Callable[[FunctionGraph], bool] | None = None
+    sweeps_bodies: bool = False
 
 
 PHASES = (
@@ -113,6 +119,17 @@ PHASES = (
         has_gathers,
     ),
 )  # fmt: skip
+
+
+def _rewrite_body(
+    around: Selects,
+    on_error: str,
+    phases: Sequence[Phase],
+    graph: FunctionGraph,
+    chosen: Selects | None,
+) -> None:
+    """Rewrite the graph of an op, for a phase that ``sweeps_bodies``."""
+    rewrite(graph, chosen or around, on_error, phases)
 
 
 def rewrite(
@@ -162,7 +179,8 @@ def rewrite(
                 firings += engine.run()
             if sweeps and phase.sweep is not None:
                 graph.reason = phase.name
-                phase.sweep(graph, firings)
+                before_this = partial(_rewrite_body, selects, on_error, phases[:i])
+                phase.sweep(graph, firings, *[before_this] * phase.sweeps_bodies)
                 known = Known()
             stage.note = f"{len(firings)} rewrites, {before} -> {len(graph.nodes)} nodes"
         seconds = time.perf_counter() - started

@@ -42,12 +42,12 @@ def _bound_loop(node: Apply, runs: Sequence[Run]) -> Callable[..., Any]:
     return lambda n, *rest: op.run_steps(runs[0], n, rest)
 
 
-def _chosen_rewrites(op: Scan) -> Selects | None:
+def chosen_rewrites(op: Scan) -> Selects | None:
     """Return what selects the rewrites that the user chose for the body, if any."""
     return None if op.selects is by_fast_run else op.selects
 
 
-def _chosen_inspector(op: Scan) -> Inspector | None:
+def chosen_inspector(op: Scan) -> Inspector | None:
     """Return the inspector of the mode that the user chose for the body."""
     return getattr(getattr(op.selects, "__self__", None), "inspector", None)
 
@@ -62,5 +62,5 @@ LOOPS = Feature(
         ),
     ),
     lowerings={(Scan, "cpu"): lowered_scan},
-    bodies={Scan: Bodies(_bound_loop, True, _chosen_rewrites, _chosen_inspector)},
+    bodies={Scan: Bodies(_bound_loop, True, chosen_rewrites, chosen_inspector)},
 )

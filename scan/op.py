@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, fields
 from functools import cached_property
 from typing import Annotated, Any
@@ -136,7 +136,7 @@ class Scan(Op):
         layout = self.layout
         most = int(n)
         _, traced, carried, sequences, captured = layout.arguments([n, *rest])
-        self._check_lengths(most, traced, sequences)
+        self.check_lengths(most, traced, sequences)
         capacity = min(most, FIRST_ROWS) if layout.until else most
         kinds = layout.results(self.body.outputs)
         states = []
@@ -153,11 +153,12 @@ class Scan(Op):
             for rows, depth in zip(states, layout.depths, strict=True)
         ]
         results += [copy_of(c, x.type) for c, x in zip(carried, kinds.carried, strict=True)]
-        shapes = actual_lengths(self, rest) if done == 0 else [None] * len(stacks)
+        shapes = self.lengths_without_steps(rest) if done == 0 else [None] * len(stacks)
         results += [y.first(done, shape) for y, shape in zip(stacks, shapes, strict=True)]
         return (*results, np.asarray(done, np.int64)) if layout.until else tuple(results)
 
-    def _check_lengths(self, n: int, traced: list[Any], sequences: list[Any]) -> None:
+    def check_lengths(self, n: int, traced: Iterable[Any], sequences: Iterable[Any]) -> None:
+        """Raise if arrays do not have the lengths that ``n`` steps need."""
         if n < 0:
             raise ValueError(f"{self}: the number of steps is {n}; it must not be negative")
         step = self.layout.step(self.body.inputs)
@@ -173,6 +174,12 @@ class Scan(Op):
                     f"{self}: the sequence read as {row} has length {len(x)} (shape {x.shape}), "
                     f"but {n} steps need {n}: pass a longer one, or fewer n_steps"
                 )
+
+    def lengths_without_steps(self, values: Sequence[Any]) -> list[tuple[int, ...]]:
+        """Return the shapes that rows of the stacked outputs would have, given all inputs but the
+        number of steps.
+        """
+        return actual_lengths(self, values)
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         layout = self.layout

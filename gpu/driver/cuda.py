@@ -1,5 +1,8 @@
 """Cards by PyCUDA: the only file that imports it, when a card is first asked for.
 
+Kernels are loaded by functions of the driver's library itself, as PyCUDA does not give their
+handles, which the machine launches them by.
+
 The primary context is used, which other libraries in the process share; all work is on one stream
 that does not wait for the default stream. Nothing here has been run on a card yet.
 """
@@ -7,7 +10,9 @@ that does not wait for the default stream. Nothing here has been run on a card y
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -21,10 +26,10 @@ from symcomp.gpu.driver.interface import (
     FAULT_WORDS,
     Driver,
     Event,
-    Launch,
     Memory,
     MemoryInfo,
     Pool,
+    Work,
     rounded,
 )
 from symcomp.gpu.errors import DeviceError, DeviceMemoryError, DeviceUnavailable
@@ -32,8 +37,6 @@ from symcomp.lazy import lazy_module
 
 pycuda_driver: Any = lazy_module("pycuda.driver")
 
-# Kernels get more shared memory than this only if they are told so before.
-SHARED_BY_DEFAULT = 48 * 1024
 # Blocks of pinned memory up to this number of bytes are kept for later copies.
 KEPT_STAGING = 1 << 24
 
@@ -55,6 +58,43 @@ def _pycuda() -> Any:
             "(CUDA_VISIBLE_DEVICES); use device=emu or device=cpu"
         ) from None
     return pycuda_driver
+
+
+class _Library:
+    """Functions of the library of the driver, which PyCUDA has loaded."""
+
+    def __init__(self) -> None:
+        name = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+        self._library = ctypes.CDLL(name)
+        # Launches, copies and clears, for the machine.
+        self.enqueuing = (
+            self._address("cuLaunchKernel"),
+            self._address("cuMemcpyDtoDAsync_v2"),
+            self._address("cuMemsetD8Async"),
+        )
+
+    def _address(self, name: str) -> int:
+        found = ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value
+        assert found is not None
+        return found
+
+    def kernel(self, image: bytes, name: str) -> int:
+        """Return the handle of a kernel of a module, which is loaded in the current context."""
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        code = self._library.cuModuleLoadData(ctypes.byref(module), image)
+        if not code:
+            code = self._library.cuModuleGetFunction(
+                ctypes.byref(function), module, name.encode()
+            )
+        if code or function.value is None:
+            raise DeviceError(f"the kernel {name} cannot be loaded: {self.message(code)}")
+        return function.value
+
+    def message(self, code: int) -> str:
+        """Return what the driver says of an error."""
+        said = ctypes.c_char_p()
+        self._library.cuGetErrorString(code, ctypes.byref(said))
+        return said.value.decode() if said.value else f"error {code}"
 
 
 def count_cards() -> int:
@@ -161,34 +201,29 @@ class CudaDriver(Driver):
         flags = drv.host_alloc_flags.DEVICEMAP
         self._fault = drv.pagelocked_zeros(FAULT_WORDS, np.int64, mem_flags=flags)
         assert self._fault.nbytes == FAULT_BYTES
-        self._modules: dict[str, Any] = {}
-        self._kernels: dict[str, Any] = {}
+        self._library = _Library()
+        self._kernels: dict[str, int] = {}
         # Pinned memory that copies read from and write to, and such that is free, by size.
         self._staging: list[np.ndarray] = []
         self._free_staging: dict[int, list[np.ndarray]] = {}
         self._arrivals: list[tuple[np.ndarray, np.ndarray]] = []
 
     @_in_context
-    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, Any]:
+    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
         new = {k.name: k for k in wanted if k.name not in self._kernels}
         sources = [file_of([kernel.text]) for kernel in new.values()]
         for name, made in zip(new, cubins(sources, self.arch, self.counters), strict=True):
-            module = self._modules[name] = self.drv.module_from_buffer(made)
-            self._kernels[name] = module.get_function(name)
+            self._kernels[name] = self._library.kernel(made, name)
         return {k.name: self._kernels[k.name] for k in wanted}
 
     @_in_context
-    def launch(self, launch: Launch, uses: Sequence[Memory], parameters: bytearray) -> None:
-        self.counters.launches += 1
-        if launch.shared > SHARED_BY_DEFAULT:
-            which = self.drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-            launch.kernel.set_attribute(which, launch.shared)
-        try:
-            launch.kernel._launch_kernel(
-                launch.grid, launch.block, bytes(parameters), launch.shared, self.stream
-            )
-        except self.drv.Error as problem:
-            raise DeviceError(f"{launch.label or 'kernel'} on {self.name}: {problem}") from None
+    def enqueue(self, work: Work, bases: list[int], held: Sequence[Memory]) -> None:
+        self.counters.launches += work.launches
+        self.counters.within += work.copied
+        code, call = work.enqueue(self._library.enqueuing, int(self.stream.handle), bases)
+        if code:
+            label = work.labels[call] or "kernel"
+            raise DeviceError(f"{label} on {self.name}: {self._library.message(code)}")
 
     def _staged(self, nbytes: int) -> np.ndarray:
         size = rounded(nbytes)
@@ -210,15 +245,6 @@ class CudaDriver(Driver):
         staged = self._staged(target.nbytes)
         self.drv.memcpy_dtoh_async(staged, source.address + offset, self.stream)
         self._arrivals.append((target, staged))
-
-    @_in_context
-    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
-        self.counters.within += nbytes
-        self.drv.memcpy_dtod_async(target.address + to, source.address + start, nbytes, self.stream)
-
-    @_in_context
-    def clear(self, target: Memory, offset: int, nbytes: int) -> None:
-        self.drv.memset_d8_async(target.address + offset, 0, nbytes, self.stream)
 
     @_in_context
     def mark(self) -> Event:

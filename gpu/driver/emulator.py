@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,14 +25,14 @@ from symcomp.gpu.driver.interface import (
     FAULT_WORDS,
     Driver,
     Event,
-    Launch,
     Memory,
     MemoryInfo,
     Pool,
+    Work,
 )
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 
-# Bytes before and after a block that nothing may write.
+# Bytes before and after a block that nothing may write; emustream.h looks at them.
 CANARY = 256
 FLAGS = (
     "-std=c++17", "-O1", "-march=native", "-fPIC", "-shared", "-w", "-U_FORTIFY_SOURCE",
@@ -59,12 +59,6 @@ class _Block:
     def fill(self, byte: int) -> None:
         start = self.address - self.raw.ctypes.data
         self.raw[start : start + self.nbytes] = byte
-
-    def is_intact(self) -> bool:
-        start = self.address - self.raw.ctypes.data
-        before = self.raw[start - CANARY : start]
-        after = self.raw[start + self.nbytes : start + self.nbytes + CANARY]
-        return bool((before == UNUSED).all() and (after == UNUSED).all())
 
 
 class _Blocks(Pool):
@@ -111,16 +105,48 @@ class _Mark(Event):
             self._device.run_until(lambda: self._is_done)
 
 
-class _Kernel:
-    """A function of a library, and the variables of the emulator in it."""
+class _Kernel(ctypes.Structure):
+    """A function of a library, and the variables of the emulator in it; ``emustream.h`` has it."""
 
-    def __init__(self, address: int, message: int, order: int) -> None:
+    _fields_: ClassVar = [(name, ctypes.c_void_p) for name in ("run", "order", "message")]
+
+
+class _Stream:
+    """The functions of ``emustream.h``."""
+
+    def __init__(self, addresses: Sequence[int]) -> None:
+        begin, drop, run, *enqueuing = addresses
+        pointer = ctypes.c_void_p
+        self.begin = ctypes.CFUNCTYPE(pointer)(begin)
+        self.drop = ctypes.CFUNCTYPE(None, pointer)(drop)
         self.run = ctypes.CFUNCTYPE(
-            ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p,
-            ctypes.c_size_t,
-        )(address)  # fmt: skip
-        self.message = (ctypes.c_char * 512).from_address(message)
-        self.order = ctypes.c_int.from_address(order)
+            ctypes.c_longlong, pointer, ctypes.c_int, pointer, ctypes.c_longlong, pointer
+        )(run)
+        launch, copy, fill = enqueuing
+        self.enqueuing = launch, copy, fill
+
+
+class _Batch:
+    """The work of one plan, recorded."""
+
+    def __init__(self, stream: _Stream) -> None:
+        self.stream, self.address = stream, stream.begin()
+        if not self.address:
+            raise MemoryError
+
+    def __del__(self) -> None:
+        if getattr(self, "address", None):
+            self.stream.drop(self.address)
+
+    def run(self, order: int, blocks: np.ndarray) -> tuple[int, str]:
+        """Do the work; return the number of the one that failed, or -1, and the kernel's
+        message.
+        """
+        said = ctypes.c_char_p()
+        failed = self.stream.run(
+            self.address, order, blocks.ctypes.data, len(blocks), ctypes.byref(said)
+        )
+        return failed, (said.value or b"").decode()
 
 
 class Emulator(Driver):
@@ -144,6 +170,7 @@ class Emulator(Driver):
         self._queue: deque[tuple[Callable[[], Any], Any]] = deque()
         self._fault = np.zeros(FAULT_WORDS, "int64")
         self._kernels: dict[str, _Kernel] = {}
+        self._stream: _Stream | None = None
 
     def _target(self) -> Target:
         found = target()
@@ -154,17 +181,27 @@ class Emulator(Driver):
             )
         return Target(found.compiler, (*FLAGS, *shlex.split(config.cflags)), found.directory)
 
-    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, _Kernel]:
+    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
         new = sorted({k for k in wanted if k.name not in self._kernels}, key=lambda k: k.name)
         if new:
             names = [*(f"{kernel.name}__emu" for kernel in new), *_VARIABLES]
-            found = load_all([(_translated(new), names)], self._target())
-            if found is None:
-                raise DeviceUnavailable("the device 'emu' needs a C++ compiler that works")
-            *addresses, message, order = found[0]
+            *addresses, message, order = self._load(_translated(new), names)
             for kernel, address in zip(new, addresses, strict=True):
-                self._kernels[kernel.name] = _Kernel(address, message, order)
-        return {k.name: self._kernels[k.name] for k in wanted}
+                self._kernels[kernel.name] = _Kernel(address, order, message)
+        return {k.name: ctypes.addressof(self._kernels[k.name]) for k in wanted}
+
+    def _load(self, source: str, names: Sequence[str]) -> list[int]:
+        found = load_all([(source, names)], self._target())
+        if found is None:
+            raise DeviceUnavailable("the device 'emu' needs a C++ compiler that works")
+        return found[0]
+
+    def stream(self) -> _Stream:
+        """Return the functions that record work and run it."""
+        if self._stream is None:
+            source = (files("symcomp.gpu.driver") / "emustream.h").read_text(encoding="utf-8")
+            self._stream = _Stream(self._load(source, _STREAM))
+        return self._stream
 
     # -- the queue
 
@@ -189,23 +226,23 @@ class Emulator(Driver):
                     self._queue.clear()
                     raise
 
-    def launch(self, launch: Launch, uses: Sequence[Memory], parameters: bytearray) -> None:
-        self.counters.launches += 1
-        kernel, held = launch.kernel, tuple(uses)
-        sizes = [(ctypes.c_uint * 3)(*three) for three in (launch.grid, launch.block)]
-        given = bytes(parameters)
+    def enqueue(self, work: Work, bases: list[int], held: Sequence[Memory]) -> None:
+        batch = _Batch(self.stream())
+        code, _ = work.enqueue(batch.stream.enqueuing, batch.address, bases)
+        if code:
+            raise MemoryError(f"{self.name}: the work of a plan cannot be recorded")
+        self.counters.launches += work.launches
+        self.counters.within += work.copied
+        blocks = np.array([(m.address, m.nbytes) for m in held], "uint64").reshape(-1, 2)
 
-        def work() -> None:
-            kernel.order.value = self.order
-            if kernel.run(*sizes, launch.shared, given, len(given)):
-                said = kernel.message.value.decode()
-                raise DeviceError(f"{launch.label or 'kernel'} on {self.name}: {said}")
-            if not all(memory.block.is_intact() for memory in held):
-                raise DeviceError(
-                    f"{launch.label or 'kernel'} on {self.name}: wrote outside of its arrays"
-                )
+        def run() -> None:
+            failed, said = batch.run(self.order, blocks)
+            if failed >= 0:
+                label = work.label_of(failed) or "kernel"
+                problem = said or "wrote outside of its arrays"
+                raise DeviceError(f"{label} on {self.name}: {problem}")
 
-        self._put(work, held)
+        self._put(run, held)
 
     def to_device(self, target: Memory, offset: int, source: np.ndarray) -> None:
         self.counters.to_device += source.nbytes
@@ -218,15 +255,6 @@ class Emulator(Driver):
             lambda: _move(target.ctypes.data, source.address + offset, target.nbytes),
             target, source,
         )  # fmt: skip
-
-    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
-        self.counters.within += nbytes
-        self._put(
-            lambda: _move(target.address + to, source.address + start, nbytes), target, source
-        )
-
-    def clear(self, target: Memory, offset: int, nbytes: int) -> None:
-        self._put(lambda: _set(target.address + offset, 0, nbytes), target)
 
     def mark(self) -> Event:
         event = _Mark(self)
@@ -250,7 +278,8 @@ class Emulator(Driver):
 
 
 _VARIABLES = ("cuemu_errmsg", "cuemu_schedule")
-_move, _set = ctypes.memmove, ctypes.memset
+_STREAM = ("emu_begin", "emu_drop", "emu_run", "emu_launch", "emu_copy", "emu_fill")
+_move = ctypes.memmove
 
 
 def _translated(kernels: Sequence[CudaKernel]) -> str:

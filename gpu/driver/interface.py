@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -193,31 +193,6 @@ class Pool(ABC):
             self._empty()
 
 
-@dataclass
-class Launch:
-    """A kernel with what it is launched with, but for the addresses that differ from call to call.
-
-    Attributes
-    ----------
-    kernel : Any
-        From ``Driver.kernels``.
-    grid, block : tuple of int
-    parameters : bytearray
-        As the kernel takes them, in CUDA's layout.
-    shared : int
-        Bytes of dynamic shared memory.
-    label : str
-        For messages and profiles: the op.
-    """
-
-    kernel: Any
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    parameters: bytearray
-    shared: int = 0
-    label: str = ""
-
-
 class Event(ABC):
     """A mark in the work of a device."""
 
@@ -256,6 +231,32 @@ class Tickets:
         )
 
 
+class Work(Protocol):
+    """The calls of a plan, as a driver sees them (``NativePlan``).
+
+    Attributes
+    ----------
+    labels : list of str
+        Of the calls, for messages.
+    launches, copied : int
+        The number of launches of a run, and the bytes that it copies on the device.
+    """
+
+    labels: list[str]
+    launches: int
+    copied: int
+
+    def enqueue(
+        self, functions: tuple[int, int, int], stream: int, bases: list[int]
+    ) -> tuple[int, int]:
+        """Enqueue the calls by these functions (cuLaunchKernel, cuMemcpyDtoDAsync,
+        cuMemsetD8Async); return 0, or the code of an error and the number of its call.
+        """
+
+    def label_of(self, number: int) -> str:
+        """Return the label of the work that was enqueued with this number."""
+
+
 class Driver(ABC):
     """A device. Work is enqueued on one stream, in order; methods that wait say so.
 
@@ -282,21 +283,22 @@ class Driver(ABC):
         return self.pool.allocate(nbytes, what)
 
     @abstractmethod
-    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, Any]:
-        """Return the kernels for launches, by name; new ones are compiled at once, or found in
-        the cache.
+    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
+        """Return the handles of kernels for launches, by name; new ones are compiled at once, or
+        found in the cache.
         """
 
     @abstractmethod
-    def launch(self, launch: Launch, uses: Sequence[Memory], parameters: bytearray) -> None:
-        """Enqueue a launch, which reads and writes the memory that it ``uses``.
+    def enqueue(self, work: Work, bases: list[int], held: Sequence[Memory]) -> None:
+        """Enqueue the calls of a plan.
 
         Parameters
         ----------
-        launch : Launch
-        uses : sequence of Memory
-        parameters : bytearray
-            Those of the launch, with the addresses of this call; not to be changed afterwards.
+        work : Work
+        bases : list of int
+            The addresses that those of the plan are counted from.
+        held : sequence of Memory
+            What the work reads and writes.
         """
 
     @abstractmethod
@@ -306,14 +308,6 @@ class Driver(ABC):
     @abstractmethod
     def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
         """Enqueue a copy to an array in C order, which is filled after the next ``wait``."""
-
-    @abstractmethod
-    def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
-        """Enqueue a copy on the device, of bytes that do not overlap."""
-
-    @abstractmethod
-    def clear(self, target: Memory, offset: int, nbytes: int) -> None:
-        """Enqueue setting bytes to 0."""
 
     @abstractmethod
     def mark(self) -> Event:

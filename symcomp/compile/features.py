@@ -38,6 +38,7 @@ def lowered_graph(step: Instruction) -> Lowered | None:
 GRAPHS = Feature("graphs", lowerings={(OpFromGraph, "cpu"): lowered_graph}, bodies=OP_BODIES)
 
 devices = lazy_module("symcomp.gpu.rules")
+device_loops = lazy_module("symcomp.compile.device_loops")
 
 _features: list[Feature] = [CPU, LOOPS, GRAPHS]
 _n_own = len(_features)
@@ -88,6 +89,8 @@ def features() -> tuple[Feature, ...]:
     """Return all features, in order."""
     if config.device != "cpu":
         devices.register()
+    if any(feature.name == "devices" for feature in offered_features()):
+        device_loops.offer()
     return (*_features[:_n_own], *offered_features(), *_features[_n_own:])
 
 

@@ -58,6 +58,24 @@ def train() -> None:
     assert (counters.allocations, counters.waits, counters.compiled) == (0, 5, 0), counters
 
 
+def loop() -> None:
+    """Run a loop and its gradient, which launch, copy and clear."""
+    x, h = T.fmatrix("x"), T.fvector("h")
+    states, _ = symcomp.scan(lambda row, h: T.tanh(row + h * 2), x, h)
+    outputs = [states, *symcomp.grad(T.sqr(states).sum(), [x, h])]
+    f = symcomp.function([x, h], outputs)
+    with config.change_flags(device="cuda"):
+        g = symcomp.function([x, h], outputs)
+    assert not any(str(node.op).startswith("scan") for node in g.maker.fgraph.toposort())
+    counters = driver_of("cuda0").counters
+    counters.clear()
+    for rows in (5, 1, 0, 6):
+        values = np.full((rows, 3), 0.2, "float32"), np.full(3, 0.1, "float32")
+        for one, other in zip(g(*values), f(*values), strict=True):
+            assert_close(one, other, 64)
+    assert counters.waits == 4, counters
+
+
 def fail_and_go_on() -> None:
     """Meet an error that arrives late; use several threads, and a fork."""
     m, i = T.fmatrix("m"), T.lvector("i")
@@ -90,5 +108,6 @@ if __name__ == "__main__":
     assert device_names() == ["cuda0", "emu"]
     assert memory_info("cuda").total > 0
     train()
+    loop()
     fail_and_go_on()
     print("done")

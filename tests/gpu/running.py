@@ -11,6 +11,7 @@ from symcomp.config import config
 from symcomp.core.walk import toposort
 from symcomp.gpu.driver.devices import driver_of
 from symcomp.gpu.driver.emulator import ORDERS, Emulator
+from symcomp.gpu.loops import DeviceLoop
 from symcomp.gpu.region import DeviceGraph
 
 #: The device that is tested: the emulator, or a card (`make gpu`).
@@ -96,3 +97,28 @@ def assert_close(found: Any, wanted: Any, units: float) -> None:
     scale = float(finite.max()) if finite.size else 0.0
     bound = units * float(np.finfo(found.dtype).eps)
     np.testing.assert_allclose(found, wanted, rtol=bound, atol=bound * scale)
+
+
+def array(*shape: int, dtype: str = "float32") -> Any:
+    """Return numbers like random ones, which follow from the shape."""
+    rng = np.random.default_rng([7, *shape])
+    return (rng.standard_normal(shape) * 0.5).astype(dtype)
+
+
+def loops(f: Any) -> list[Any]:
+    """Return the loops in the regions of a function, those in loops included."""
+    found = []
+    regions = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, DeviceGraph)]
+    graphs = [op.graph.outputs for op in regions]
+    while graphs:
+        inside = [n.op for n in toposort(graphs.pop()) if isinstance(n.op, DeviceLoop)]
+        found += inside
+        graphs += [op.body.outputs for op in inside]
+    return found
+
+
+def check_loops(inputs: Any, outputs: Any, values: Any, units: float = UNITS) -> Any:
+    """Compare functions whose loops must all be on the device."""
+    f = check(inputs, outputs, values, units, on_host=True)
+    assert loops(f) and not any(name.startswith("scan") for name in ops_on_host(f)), ops_on_host(f)
+    return f

@@ -21,7 +21,8 @@ from symcomp.core.tensor import TensorType
 from symcomp.gpu.driver import compiler
 from symcomp.gpu.driver.devices import set_driver
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.interface import Counters, Launch, Memory
+from symcomp.gpu.driver.interface import Counters, Memory
+from symcomp.gpu.plan import all_calls
 
 ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 IS_LONG = bool(os.environ.get("SYMCOMP_ALL_ARCHS"))
@@ -37,12 +38,13 @@ class Recorder(Emulator):
         super().__init__()
         self.wanted: dict[str, CudaKernel] = {}
 
-    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, Any]:
+    def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, int]:
         self.wanted.update((kernel.name, kernel) for kernel in wanted)
         return dict.fromkeys((kernel.name for kernel in wanted), 0)
 
-    def launch(self, launch: Launch, uses: Sequence[Memory], parameters: bytearray) -> None:
-        assert len(parameters) <= 4096
+    def enqueue(self, work: Any, bases: list[int], held: Sequence[Memory]) -> None:
+        launches = [call.launch for call in all_calls(work.calls) if call.launch is not None]
+        assert all(len(launch.parameters) <= 4096 for launch in launches)
 
 
 @pytest.fixture
@@ -80,6 +82,8 @@ def record_samples(dtype: str) -> None:
     record(
         [x, i], [(x * 2)[i], T.inc_subtensor((x * 2)[i], x), T.set_subtensor((x * 2)[i], x)], a, at
     )
+    rows, _ = symcomp.scan(lambda k, h: T.set_subtensor(h[k], x[k, k]), T.arange(4), x[0])
+    record([x], [rows], a)
     record([x, y], [T.join(0, x * 2, y), T.set_subtensor((x * 2)[::2, 1:], 0)], a, a)
 
 

@@ -9,9 +9,10 @@ from symcomp.codegen.cuda.text import CudaKernel, named
 from symcomp.errors import IndexOutOfRangeError
 from symcomp.gpu.array import DeviceArray, to_device
 from symcomp.gpu.driver.emulator import Emulator
-from symcomp.gpu.driver.interface import Launch, rounded
+from symcomp.gpu.driver.interface import rounded
 from symcomp.gpu.errors import DeviceError
-from symcomp.gpu.planner import parameters
+from symcomp.gpu.execution import run_plan
+from symcomp.gpu.planner import Planner
 
 THREADS = 64
 COPY = "if (i < n) ((float *)data[1])[i] = ((const float *)data[0])[i] * 2;"
@@ -39,16 +40,13 @@ def kernel(body: str) -> CudaKernel:
 
 
 def launch(driver: Emulator, body: str, n: int, *arrays: DeviceArray, label: str = "it") -> None:
-    made = kernel(body)
-    given, places = parameters(made, [n], 2, [], [])
-    for place, array in zip(places, arrays, strict=False):
-        given[place : place + 8] = array.address.to_bytes(8, "little")
-    run = driver.kernels([made])[made.name]
-    driver.launch(
-        Launch(run, (1, 1, 1), (THREADS, 1, 1), given, label=label),
-        [a.memory for a in arrays],
-        given,
-    )
+    planner = Planner(driver, {})
+    planner.label = label
+    operands = [
+        planner.input(i, x.dtype.name, x.shape, x.strides) for i, x in enumerate(arrays)
+    ]
+    planner.launch(kernel(body), [1], [n], operands)
+    run_plan(driver, planner.finish([]), arrays, None, label)
 
 
 def floats(n: int) -> DeviceArray:
@@ -121,13 +119,10 @@ def test_memory_that_was_not_written_is_nan(emu: Emulator) -> None:
 
 def test_a_fault_is_told_at_the_next_wait_with_its_label(emu: Emulator) -> None:
     x = floats(THREADS)
-    words = DeviceArray(emu, x.memory, 0, "int64", (1,), (8,))
-    made = kernel(FAULT)
-    given, places = parameters(made, [emu.tickets.of("gather (file.py:3)")], 2, [], [])
-    given[places[0] : places[0] + 8] = words.address.to_bytes(8, "little")
-    given[places[1] : places[1] + 8] = emu.fault_address().to_bytes(8, "little")
-    run = emu.kernels([made])[made.name]
-    emu.launch(Launch(run, (1, 1, 1), (THREADS, 1, 1), given), [x.memory], given)
+    words = DeviceArray(
+        emu, x.memory, emu.fault_address() - x.memory.address, "int64", (1,), (8,)
+    )
+    launch(emu, FAULT, emu.tickets.of("gather (file.py:3)"), x, words)
     with pytest.raises(IndexOutOfRangeError, match=r"gather \(file.py:3\): index 7 .* length 5"):
         emu.wait()
     emu.wait()

@@ -1,0 +1,160 @@
+/* Plans of devices: calls that are enqueued on a stream, by functions with the signatures of CUDA's driver.
+   Addresses are filled in from those of this run; the steps of a loop are enqueued one after another. */
+#ifndef SYMCOMP_DEVICE_PLAN_H
+#define SYMCOMP_DEVICE_PLAN_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICE_LAUNCH, DEVICE_COPY, DEVICE_CLEAR, DEVICE_LOOP };
+/* CUDA's names for entries of the last argument of a launch. */
+enum { LAUNCH_PARAMETERS = 1, LAUNCH_PARAMETERS_SIZE = 2 };
+static const int NO_HOST_MEMORY = -1;
+
+typedef struct {
+    int (*launch)(void *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                  unsigned block_y, unsigned block_z, unsigned shared, void *stream,
+                  void **parameters, void **extra);
+    int (*copy)(uint64_t target, uint64_t source, size_t nbytes, void *stream);
+    int (*fill)(uint64_t target, unsigned char value, size_t nbytes, void *stream);
+} DeviceFunctions;
+
+/* The address of a storage, and an offset, at a place in the parameters of a launch; of copies and clears, place
+   0 is the target, 1 the source. */
+typedef struct {
+    size_t place;
+    int storage;
+    int64_t offset;
+} DevicePatch;
+
+/* Where a storage lies in each step of a loop: in another one, by turns in two. */
+typedef struct {
+    int storage, base[2];
+    int64_t offset[2], stride;
+} DeviceMotion;
+
+typedef struct {
+    int kind;
+    void *kernel;
+    unsigned grid[3], block[3], shared;
+    size_t parameters, n_parameters;    /* bytes, in those of the plan */
+    int first_patch, n_patches;
+    size_t nbytes;                      /* of copies and clears */
+    int64_t repeats;                    /* of a loop, whose step is the calls from the next one .. */
+    int end;                            /* .. to before this one */
+    int first_motion, n_motions;
+} DeviceCall;
+
+/* Where a storage begins: behind the base of this number, which differs from run to run; or, for -1, at the address
+   ``offset``. */
+typedef struct {
+    int base;
+    int64_t offset;
+} DeviceOrigin;
+
+typedef struct {
+    int n_calls, n_storages, n_bases;
+    DeviceCall *calls;
+    DevicePatch *patches;
+    DeviceMotion *motions;
+    DeviceOrigin *origins;
+    char *parameters;
+    size_t n_parameters;
+} DevicePlanData;
+
+/* One run of a plan. */
+typedef struct {
+    const DevicePlanData *plan;
+    const DeviceFunctions *functions;
+    void *stream;
+    uint64_t *address;      /* of each storage */
+    char *parameters;       /* a copy */
+    int failed;             /* the call that failed */
+} DeviceRun;
+
+static void move_storages(DeviceRun *run, const DeviceCall *loop, int64_t t)
+{
+    const DeviceMotion *m = run->plan->motions + loop->first_motion;
+    const int turn = (int)(t & 1);
+    int i;
+    for (i = 0; i < loop->n_motions; i++, m++)
+        run->address[m->storage] =
+            run->address[m->base[turn]] + (uint64_t)(m->offset[turn] + t * m->stride);
+}
+
+static int enqueue_call(DeviceRun *run, const DeviceCall *c)
+{
+    const DevicePatch *patch = run->plan->patches + c->first_patch;
+    uint64_t place[2] = {0, 0};
+    char *given = run->parameters + c->parameters;
+    size_t size = c->n_parameters;
+    void *extra[5];
+    int i;
+    for (i = 0; i < c->n_patches; i++, patch++) {
+        const uint64_t address = run->address[patch->storage] + (uint64_t)patch->offset;
+        if (c->kind == DEVICE_LAUNCH)
+            memcpy(given + patch->place, &address, sizeof(address));
+        else
+            place[patch->place] = address;
+    }
+    if (c->kind == DEVICE_COPY)
+        return run->functions->copy(place[0], place[1], c->nbytes, run->stream);
+    if (c->kind == DEVICE_CLEAR)
+        return run->functions->fill(place[0], 0, c->nbytes, run->stream);
+    extra[0] = (void *)(uintptr_t)LAUNCH_PARAMETERS;
+    extra[1] = given;
+    extra[2] = (void *)(uintptr_t)LAUNCH_PARAMETERS_SIZE;
+    extra[3] = &size;
+    extra[4] = NULL;
+    return run->functions->launch(c->kernel, c->grid[0], c->grid[1], c->grid[2], c->block[0],
+                                  c->block[1], c->block[2], c->shared, run->stream, NULL, extra);
+}
+
+/* Enqueue the calls from ``i`` to before ``end``; return the code of the first error, or 0. */
+static int enqueue_calls(DeviceRun *run, int i, int end)
+{
+    int code = 0;
+    while (i < end && code == 0) {
+        const DeviceCall *c = run->plan->calls + i;
+        int64_t t;
+        if (c->kind != DEVICE_LOOP) {
+            code = enqueue_call(run, c);
+            if (code)
+                run->failed = i;
+            i++;
+            continue;
+        }
+        for (t = 0; t < c->repeats && code == 0; t++) {
+            move_storages(run, c, t);
+            code = enqueue_calls(run, i + 1, c->end);
+        }
+        i = c->end;
+    }
+    return code;
+}
+
+/* Enqueue a plan; return the code of the first error, whose call is ``*failed``, or 0. */
+static int enqueue_device_plan(const DevicePlanData *plan, const DeviceFunctions *functions,
+                               void *stream, const uint64_t *bases, int *failed)
+{
+    const size_t n_addresses = (size_t)plan->n_storages * sizeof(uint64_t);
+    DeviceRun run = {plan, functions, stream, NULL, NULL, -1};
+    char *memory = (char *)malloc(n_addresses + plan->n_parameters + 1);
+    int i, code;
+    if (memory == NULL)
+        return NO_HOST_MEMORY;
+    run.address = (uint64_t *)memory;
+    run.parameters = memory + n_addresses;
+    for (i = 0; i < plan->n_storages; i++) {
+        const DeviceOrigin *o = plan->origins + i;
+        run.address[i] = (o->base < 0 ? 0 : bases[o->base]) + (uint64_t)o->offset;
+    }
+    memcpy(run.parameters, plan->parameters, plan->n_parameters);
+    code = enqueue_calls(&run, 0, plan->n_calls);
+    *failed = run.failed;
+    free(memory);
+    return code;
+}
+
+#endif

@@ -1,0 +1,118 @@
+// The stream of the emulator: functions with the signatures of CUDA's driver, which record work, and one that
+// runs it. Compiled by itself, with the flags of kernels.
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+enum { LAUNCH, COPY, FILL };
+enum { CANARY = 256, UNUSED = 0xA5 };
+enum { PARAMETERS = 1, PARAMETERS_SIZE = 2 };   // CUDA's, in the last argument of a launch
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2 };
+
+struct Kernel {
+  int (*run)(const unsigned *grid, const unsigned *block, size_t shared, const char *given, size_t n);
+  int *order;
+  const char *message;
+};
+struct Work {
+  int kind;
+  const Kernel *kernel;
+  unsigned grid[3], block[3];
+  size_t shared, at, nbytes;    // of parameters: where they begin in those of the batch
+  uint64_t target, source;
+  int value;
+};
+struct Batch {
+  Work *work;
+  size_t n, room;
+  char *given;
+  size_t used, most;
+};
+
+static int grow(void **memory, size_t *room, size_t wanted, size_t size) {
+  if (wanted <= *room) return 1;
+  size_t larger = 2 * wanted + 16;
+  void *found = realloc(*memory, larger * size);
+  if (!found) return 0;
+  *memory = found;
+  *room = larger;
+  return 1;
+}
+static Work *next(void *stream, int kind) {
+  Batch *b = (Batch *)stream;
+  if (!grow((void **)&b->work, &b->room, b->n + 1, sizeof(Work))) return 0;
+  Work *w = b->work + b->n++;
+  memset(w, 0, sizeof *w);
+  w->kind = kind;
+  return w;
+}
+
+EXPORT void *emu_begin() { return calloc(1, sizeof(Batch)); }
+EXPORT void emu_drop(void *stream) {
+  Batch *b = (Batch *)stream;
+  free(b->work);
+  free(b->given);
+  free(b);
+}
+EXPORT int emu_launch(void *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, void *stream, void **parameters, void **extra) {
+  if (parameters || !extra) return INVALID;
+  const char *given = 0;
+  size_t n = 0;
+  for (; *extra; extra += 2)
+    if (*extra == (void *)PARAMETERS) given = (const char *)extra[1];
+    else if (*extra == (void *)PARAMETERS_SIZE) n = *(size_t *)extra[1];
+  Batch *b = (Batch *)stream;
+  Work *w = next(b, LAUNCH);
+  if (!w || !grow((void **)&b->given, &b->most, b->used + n + 16, 1)) return NO_MEMORY;
+  w->kernel = (const Kernel *)kernel;
+  w->grid[0] = gx, w->grid[1] = gy, w->grid[2] = gz;
+  w->block[0] = bx, w->block[1] = by, w->block[2] = bz;
+  w->shared = shared, w->at = b->used, w->nbytes = n;
+  memcpy(b->given + b->used, given, n);
+  b->used += (n + 15) / 16 * 16;
+  return OK;
+}
+EXPORT int emu_copy(uint64_t target, uint64_t source, size_t n, void *stream) {
+  Work *w = next(stream, COPY);
+  if (!w) return NO_MEMORY;
+  w->target = target, w->source = source, w->nbytes = n;
+  return OK;
+}
+EXPORT int emu_fill(uint64_t target, unsigned char value, size_t n, void *stream) {
+  Work *w = next(stream, FILL);
+  if (!w) return NO_MEMORY;
+  w->target = target, w->value = value, w->nbytes = n;
+  return OK;
+}
+
+static int is_unused(const unsigned char *p) {
+  for (int i = 0; i < CANARY; ++i) if (p[i] != UNUSED) return 0;
+  return 1;
+}
+// Run a batch, and look after each launch whether something lies before or behind the blocks (address and
+// bytes of each). Return the number of the work that failed, whose kernel's message is *message, 0 if it wrote
+// outside; or -1.
+EXPORT long long emu_run(void *stream, int order, const uint64_t *blocks, long long n_blocks,
+                         const char **message) {
+  const Batch *b = (const Batch *)stream;
+  *message = 0;
+  for (size_t i = 0; i < b->n; ++i) {
+    const Work *w = b->work + i;
+    if (w->kind == COPY) memmove((void *)w->target, (void *)w->source, w->nbytes);
+    else if (w->kind == FILL) memset((void *)w->target, w->value, w->nbytes);
+    else {
+      *w->kernel->order = order;
+      if (w->kernel->run(w->grid, w->block, w->shared, b->given + w->at, w->nbytes)) {
+        *message = w->kernel->message;
+        return (long long)i;
+      }
+    }
+    for (long long k = 0; k < n_blocks; ++k) {
+      const unsigned char *p = (const unsigned char *)blocks[2 * k];
+      if (!is_unused(p - CANARY) || !is_unused(p + blocks[2 * k + 1])) return (long long)i;
+    }
+  }
+  return -1;
+}

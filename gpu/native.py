@@ -1,0 +1,119 @@
+"""Plans as the machine enqueues them: all calls in one list, addresses as bases and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from symcomp.cvm.machine import DevicePlan
+from symcomp.gpu.plan import Call, Storage
+
+
+class NativePlan:
+    """Calls that the machine enqueues without the interpreter.
+
+    The bases of a run are the arena, then inputs, then memory that is made for the run.
+
+    Attributes
+    ----------
+    calls : sequence of Call
+    labels : list of str
+        Of the calls, and of those in loops, in order.
+    inputs : list of int
+        The numbers of the inputs whose addresses are bases.
+    made : list of int
+        Bytes of the memory that each run needs anew.
+    base_of : dict of int to int
+        Of storages of inputs and of new memory: the number of the base.
+    constants : list of Memory
+        In use; their addresses are in the plan.
+    launches, copied : int
+        The number of launches of a run, and the bytes that it copies on the device.
+
+    Parameters
+    ----------
+    storages : sequence of Storage
+    calls : sequence of Call
+        With kernels.
+    kept : set of int
+        The storages that outlive a run.
+    """
+
+    def __init__(
+        self, storages: Sequence[Storage], calls: Sequence[Call], kept: set[int]
+    ) -> None:
+        self.calls, self._storages = calls, storages
+        self._flat: list[tuple[Any, ...]] = []
+        self.labels: list[str] = []
+        self.constants = [s.constant for s in storages if s.constant is not None]
+        self.inputs = [s.source for s in storages if s.source >= 0]
+        of_inputs = [i for i, s in enumerate(storages) if s.source >= 0]
+        new = [i for i in sorted(kept) if storages[i].is_own]
+        self.made = [storages[i].nbytes for i in new]
+        self.base_of = {number: i for i, number in enumerate([*of_inputs, *new], 1)}
+        self.launches, self.copied = self._flatten(calls)
+        origins = [self._origin(i, s) for i, s in enumerate(storages)]
+        self._plan = DevicePlan(self._flat, origins, 1 + len(self.base_of))
+        self._flat.clear()
+
+    def _origin(self, number: int, storage: Storage) -> tuple[int, int]:
+        if storage.constant is not None:
+            return -1, storage.constant.address
+        if number in self.base_of:
+            return self.base_of[number], 0
+        return (0, storage.offset) if storage.offset >= 0 else (-1, 0)
+
+    def _flatten(self, calls: Sequence[Call]) -> tuple[int, int]:
+        """Add calls; return the number of their launches, and the bytes that they copy."""
+        launches = copied = 0
+        for call in calls:
+            at = len(self._flat)
+            self._flat.append(())
+            self.labels.append(call.label)
+            if call.step is not None:
+                launches_of_step, copied_by_step = self._flatten(call.step.calls)
+                launches += call.repeats * launches_of_step
+                copied += call.repeats * copied_by_step
+            launches += call.kind == "launch"
+            copied += call.nbytes if call.kind == "copy" else 0
+            self._flat[at] = self._entry(call, len(self._flat))
+        return launches, copied
+
+    def _entry(self, call: Call, end: int) -> tuple[Any, ...]:
+        launch, one = call.launch, (1, 1, 1)
+        motions = []
+        for number in call.step.moving if call.step is not None else ():
+            motion = self._storages[number].motion
+            assert motion is not None
+            motions.append((number, *motion.bases, motion.stride))
+        patches = call.patches or [(i, s, offset) for i, (s, offset) in enumerate(call.operands)]
+        return (
+            call.kind, 0 if launch is None else launch.kernel,
+            one if launch is None else launch.grid, one if launch is None else launch.block,
+            0 if launch is None else launch.shared,
+            b"" if launch is None else bytes(launch.parameters),
+            patches, call.nbytes if launch is None and call.step is None else 0,
+            (call.repeats, end), motions,
+        )  # fmt: skip
+
+    def enqueue(self, functions: tuple[int, int, int], stream: int, bases: list[int]) -> Any:
+        """Enqueue the calls; return 0, or the code of an error and the number of its call."""
+        return self._plan.enqueue(functions, stream, bases)
+
+    def label_of(self, number: int) -> str:
+        """Return the label of the work that was enqueued with this number."""
+        for i, label in enumerate(_labels(self.calls)):
+            if i == number:
+                return label
+        return ""
+
+
+def _labels(calls: Sequence[Call]) -> Iterator[str]:
+    """Yield the labels of all work, of all steps of loops."""
+    for call in calls:
+        if call.step is None:
+            yield call.label
+        for _ in range(call.repeats):
+            assert call.step is not None
+            yield from _labels(call.step.calls)
+

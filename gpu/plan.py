@@ -1,0 +1,177 @@
+"""Plans: calls on storages, for one set of layouts. The planner makes them, ``native.py`` brings
+them into the form that the machine enqueues, ``execution.py`` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from symcomp.gpu.driver.interface import Memory
+
+
+@dataclass
+class Launch:
+    """A kernel with its arguments, except for the addresses, which differ from call to call.
+
+    Attributes
+    ----------
+    kernel : int
+        The handle of the driver; while the plan is made, its name.
+    grid, block : tuple of int
+    parameters : bytearray
+        As the kernel takes them, in CUDA's layout.
+    shared : int
+        Bytes of dynamic shared memory.
+    """
+
+    kernel: Any
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    parameters: bytearray
+    shared: int = 0
+
+
+@dataclass
+class Motion:
+    """Where a storage of a step lies: at an offset in another one that grows with the steps.
+
+    Attributes
+    ----------
+    bases : tuple of (int, int)
+        The storage it lies in, and its offset there, in even steps; and those in odd steps.
+    stride : int
+        Bytes from one step to the next.
+    """
+
+    bases: tuple[tuple[int, int], tuple[int, int]]
+    stride: int
+
+
+@dataclass(eq=False)
+class Step:
+    """The calls of one step of a loop.
+
+    Attributes
+    ----------
+    calls : list of Call
+    moving : list of int
+        The storages that lie elsewhere in each step.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+    moving: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Call:
+    """One entry of a plan.
+
+    Attributes
+    ----------
+    kind : str
+        "launch", "copy", "clear" or "loop".
+    label : str
+    launch : Launch or None
+    patches : list of (int, int, int)
+        Where in the parameters the address of a storage goes, and its offset.
+    operands : list of (int, int)
+        Of copies and clears: storage and offset, the target first.
+    nbytes : int
+        Of copies and clears; of launches, the least that is read and written; of loops, of all
+        steps.
+    step : Step or None
+        Of loops.
+    repeats : int
+        The number of steps of a loop.
+    """
+
+    kind: str
+    label: str
+    launch: Launch | None = None
+    patches: list[tuple[int, int, int]] = field(default_factory=list)
+    operands: list[tuple[int, int]] = field(default_factory=list)
+    nbytes: int = 0
+    step: Step | None = None
+    repeats: int = 0
+
+    def storages(self) -> set[int]:
+        """Return the storages that the work itself uses, not the calls of its step."""
+        return {s for _, s, _ in self.patches} | {s for s, _ in self.operands}
+
+
+@dataclass
+class Storage:
+    """Memory of a plan: an input, a constant, or a value, which lies in the arena, is an output, or
+    lies in another storage.
+
+    Attributes
+    ----------
+    nbytes : int
+    source : int
+        The input, or -1.
+    constant : Memory or None
+    offset : int
+        In the arena; -1 for what does not lie there.
+    step : Step or None
+        The innermost step in which it is made.
+    motion : Motion or None
+        Of what lies in another storage.
+    """
+
+    nbytes: int
+    source: int = -1
+    constant: Memory | None = None
+    offset: int = -1
+    step: Step | None = None
+    motion: Motion | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the plan gives it memory."""
+        return self.source < 0 and self.constant is None and self.motion is None
+
+
+@dataclass
+class Plan:
+    """Calls for one set of layouts.
+
+    Attributes
+    ----------
+    native : NativePlan
+        The same for the machine.
+    storages : list of Storage
+    calls : list of Call
+    outputs : list
+        Operands, or host arrays where the value is known from the layouts.
+    arena : int
+        Bytes.
+    """
+
+    native: Any
+    storages: list[Storage]
+    calls: list[Call]
+    outputs: list[Any]
+    arena: int
+
+    def __str__(self) -> str:
+        first = f"{len(self.calls)} calls, arena of {self.arena} bytes"
+        return "\n".join([first, *_lines(self.calls, 1)])
+
+
+def _lines(calls: Sequence[Call], depth: int) -> Iterator[str]:
+    for i, call in enumerate(calls):
+        size = "" if call.launch is None else f" {call.launch.grid} x {call.launch.block}"
+        size += "" if call.step is None else f" of {call.repeats} steps"
+        yield f"{'    ' * depth}{i}  {call.kind} {call.label}{size}, {call.nbytes} bytes"
+        if call.step is not None:
+            yield from _lines(call.step.calls, depth + 1)
+
+
+def all_calls(calls: Sequence[Call]) -> Iterator[Call]:
+    """Yield the calls, and those of the steps of loops."""
+    for call in calls:
+        yield call
+        if call.step is not None:
+            yield from all_calls(call.step.calls)
