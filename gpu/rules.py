@@ -18,10 +18,11 @@ from symcomp.core.graph import FunctionGraph
 from symcomp.core.node import Apply, Constant, Variable
 from symcomp.core.tensor import TensorType
 from symcomp.gpu.driver.devices import canonical
-from symcomp.gpu.lowerings import LOWERINGS, TARGET, lowering_of
+from symcomp.gpu.lowerings import LOWERINGS, TARGET, lowering_of, lowerings
 from symcomp.gpu.region import DeviceGraph
 from symcomp.gpu.transfers import DeviceLength, DevicePart, ToDevice, ToHost, ToHostTogether
 from symcomp.gpu.type import DeviceType
+from symcomp.gpu.window_lowerings import WINDOWS
 from symcomp.ops.control.regions import place
 from symcomp.ops.indexing.index import Subtensor
 from symcomp.ops.indexing.index_pattern import is_advanced
@@ -338,7 +339,9 @@ PHASE = Phase(
     "devices", "regions of the graph are computed on devices", RuleSet([]), FULL, move, is_needed
 )
 FEATURE = Feature(
-    "devices", (("fusion", PHASE),), {(op, TARGET): how for op, how in LOWERINGS.items()}
+    "devices",
+    (("fusion", PHASE),),
+    {(op, TARGET): how for op, how in {**LOWERINGS, **lowerings(WINDOWS)}.items()},
 )
 
 
