@@ -9,6 +9,7 @@ import numpy as np
 
 from symcomp.gpu.driver.devices import driver_of
 from symcomp.gpu.driver.interface import Driver, Memory
+from symcomp.gpu.errors import DeviceUnavailable
 from symcomp.gpu.planner import contiguous_strides
 
 
@@ -144,10 +145,21 @@ class DeviceArray:
         }
 
     def __reduce__(self) -> Any:
-        return to_device, (self.get(), self.device)
+        return _unpickled, (self.get(), self.device)
 
     def __repr__(self) -> str:
         return f"DeviceArray({self.dtype}, {self.shape}, on {self.device})"
+
+
+def _unpickled(value: np.ndarray, device: str) -> DeviceArray:
+    try:
+        return to_device(value, device)
+    except DeviceUnavailable as problem:
+        problem.add_note(
+            f"The pickle has an array on {device}. Files of symcomp.save can be loaded without the "
+            "device: symcomp.load(path, device='cpu')."
+        )
+        raise
 
 
 def to_device(value: Any, device: str) -> DeviceArray:

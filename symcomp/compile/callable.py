@@ -435,7 +435,7 @@ def _swap(maker: Maker, old: Any, new: Any) -> None:
         if spec.shared is old or (
             isinstance(old, str) and spec.shared is not None and spec.name == old
         ):
-            if not isinstance(new, SharedVariable) or not spec.type.is_super(new.type):
+            if not isinstance(new, SharedVariable) or not spec.type.is_super(new.container.type):
                 raise TypeError(
                     f"copy: swap: {old} is a shared {spec.type}; {new} "
                     f"({getattr(new, 'type', type(new).__name__)}) cannot stand for it"
