@@ -264,3 +264,25 @@ class Caller:
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def _repeat(self, n_calls: int) -> list[Any]: ...
+
+def to_dlpack(
+    owner: object,
+    address: int,
+    device: tuple[int, int],
+    dtype: tuple[int, int],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    versioned: bool,
+    read_only: bool,
+    copied: bool,
+) -> Any: ...
+
+class ForeignArray:
+    address: int
+    device: tuple[int, int]
+    dtype: tuple[int, int, int]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    read_only: bool
+
+    def __init__(self, capsule: Any) -> None: ...

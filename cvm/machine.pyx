@@ -66,6 +66,7 @@ include "tally.pxi"
 include "lowered.pxi"
 include "sparse.pxi"
 include "entry.pxi"
+include "dlpack.pxi"
 
 # Callbacks of the C of plans.
 error_state, errors_ignored = <PyObject *>_quiet_variable, <PyObject *>_quiet_value

@@ -136,7 +136,8 @@ def check_region(op: DeviceGraph) -> None:
     DTypeError
         If it cannot.
     """
-    graph, on_host = op.graph, set()
+    graph = op.graph
+    on_host: set[Variable] = set()
     if not all(0 <= i < len(graph.inputs) for i in op.host_inputs):
         raise DTypeError(f"{op}: host_inputs {op.host_inputs} of {len(graph.inputs)} inputs")
     if not all(0 <= i < len(graph.outputs) for i in op.host_outputs):

@@ -75,6 +75,8 @@ class DeviceType(Type):
         DTypeError, ShapeError
             If it does not fit.
         """
+        if not isinstance(value, DeviceArray) and hasattr(value, "__cuda_array_interface__"):
+            value = to_device(value, self.device)
         if not isinstance(value, DeviceArray):
             return to_device(self.on_host.filter(value, strict, allow_downcast), self.device)
         if value.dtype != np.dtype(self.dtype):

@@ -148,7 +148,7 @@ class CudaDriver(Driver):
         count = drv.Device.count()
         if number >= count:
             raise DeviceUnavailable(f"there is no device cuda{number}: there are {count} cards")
-        self.name = f"cuda{number}"
+        self.name, self.number = f"cuda{number}", number
         card = drv.Device(number)
         self.arch = "sm_{}{}".format(*card.compute_capability())
         self.context = card.retain_primary_context()
@@ -248,6 +248,18 @@ class CudaDriver(Driver):
             if block.nbytes <= KEPT_STAGING:
                 self._free_staging.setdefault(block.nbytes, []).append(block)
         self._staging.clear()
+
+    @_in_context
+    def wait_for_others(self) -> None:
+        self.context.synchronize()
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        return 2, self.number
+
+    @property
+    def stream_number(self) -> int | None:
+        return int(self.stream.handle)
 
     def fault_address(self) -> int:
         return int(self._fault.base.get_device_pointer())

@@ -83,7 +83,7 @@ class Memory:
 
     __slots__ = ("_pool", "address", "block", "nbytes")
 
-    def __init__(self, pool: Pool, block: Any, address: int, nbytes: int) -> None:
+    def __init__(self, pool: Pool | None, block: Any, address: int, nbytes: int) -> None:
         self._pool, self.block, self.address, self.nbytes = pool, block, address, nbytes
 
     def __del__(self) -> None:
@@ -322,6 +322,20 @@ class Driver(ABC):
     @abstractmethod
     def wait(self) -> None:
         """Wait until all work is done; raise the error of the first that failed."""
+
+    @abstractmethod
+    def wait_for_others(self) -> None:
+        """Wait for the work of other libraries in this process, too."""
+
+    @property
+    @abstractmethod
+    def dlpack_device(self) -> tuple[int, int]:
+        """The device as DLPack has it: its type and its number."""
+
+    @property
+    @abstractmethod
+    def stream_number(self) -> int | None:
+        """The stream, as other libraries are told of it; None where there are none."""
 
     @abstractmethod
     def fault_address(self) -> int:

@@ -200,11 +200,12 @@ class GraphReader:
         return ClosedGraph(*self.graph(text))
 
     def _make_shared(self, entry: dict[str, Any]) -> SharedVariable:
-        kind = self.value.type(entry.get("type"))
+        kind: Any = self.value.type(entry.get("type"))
         value = self.value(entry.get("value"))
         cls = named_class(entry.get("class"), SharedVariable)
         name = name_of(entry.get("name"))
-        container, options = None, (entry.get("strict"), entry.get("allow_downcast"))
+        container = None
+        options: Any = (entry.get("strict"), entry.get("allow_downcast"))
         if entry.get("device") is not None:
             value = self.placement.array(text_of(member(entry, "device", str)), value)
             if not isinstance(value, np.ndarray):
