@@ -246,9 +246,10 @@ class Planner:
             given += struct.pack("QQ", self.driver.tickets.of(ticket), self.driver.fault_address())
         x, y, z = (*blocks, 1, 1)[:3]
         self.kernels[kernel.name] = kernel
-        launch = Launch(kernel.name, (x, y, z), (kernel.threads, 1, 1), given, label=self.label)
         patches = [(place, o.storage, o.offset) for place, o in zip(places, operands, strict=True)]
         nbytes = sum(o.nbytes for o in operands)
+        block = (kernel.threads, 1, 1)
+        launch = Launch(kernel.name, (x, y, z), block, given, label=self.label, nbytes=nbytes)
         self.calls.append(Call("launch", self.label, launch, patches, nbytes=nbytes))
 
     def copy(self, target: Operand, source: Operand) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import atexit
 import functools
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +29,7 @@ from symcomp.gpu.driver.interface import (
     Pool,
     rounded,
 )
+from symcomp.gpu.driver.timeline import CURRENT, MOST_EVENTS, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceMemoryError, DeviceUnavailable
 from symcomp.lazy import lazy_module
 
@@ -167,6 +170,10 @@ class CudaDriver(Driver):
         self._staging: list[np.ndarray] = []
         self._free_staging: dict[int, list[np.ndarray]] = {}
         self._arrivals: list[tuple[np.ndarray, np.ndarray]] = []
+        # Of profiles: an event at a known time, and work with the events around it.
+        self._clock: Any = None
+        self._clock_start = 0
+        self._times: list[tuple[Timeline, str, str, int, Any, Any]] = []
 
     @_in_context
     def kernels(self, wanted: Sequence[CudaKernel]) -> dict[str, Any]:
@@ -184,9 +191,10 @@ class CudaDriver(Driver):
             which = self.drv.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
             launch.kernel.set_attribute(which, launch.shared)
         try:
-            launch.kernel._launch_kernel(
-                launch.grid, launch.block, bytes(parameters), launch.shared, self.stream
-            )
+            with self._timing("kernel", launch.nbytes, launch.label):
+                launch.kernel._launch_kernel(
+                    launch.grid, launch.block, bytes(parameters), launch.shared, self.stream
+                )
         except self.drv.Error as problem:
             raise DeviceError(f"{launch.label or 'kernel'} on {self.name}: {problem}") from None
 
@@ -202,23 +210,60 @@ class CudaDriver(Driver):
         self.counters.to_device += source.nbytes
         staged = self._staged(source.nbytes)
         staged[:] = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-        self.drv.memcpy_htod_async(target.address + offset, staged, self.stream)
+        with self._timing("to device", source.nbytes):
+            self.drv.memcpy_htod_async(target.address + offset, staged, self.stream)
 
     @_in_context
     def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
         self.counters.to_host += target.nbytes
         staged = self._staged(target.nbytes)
-        self.drv.memcpy_dtoh_async(staged, source.address + offset, self.stream)
+        with self._timing("to host", target.nbytes):
+            self.drv.memcpy_dtoh_async(staged, source.address + offset, self.stream)
         self._arrivals.append((target, staged))
 
     @_in_context
     def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
         self.counters.within += nbytes
-        self.drv.memcpy_dtod_async(target.address + to, source.address + start, nbytes, self.stream)
+        begin, into = source.address + start, target.address + to
+        with self._timing("copy", nbytes):
+            self.drv.memcpy_dtod_async(into, begin, nbytes, self.stream)
 
     @_in_context
     def clear(self, target: Memory, offset: int, nbytes: int) -> None:
-        self.drv.memset_d8_async(target.address + offset, 0, nbytes, self.stream)
+        with self._timing("clear", nbytes):
+            self.drv.memset_d8_async(target.address + offset, 0, nbytes, self.stream)
+
+    @contextmanager
+    def _timing(self, kind: str, nbytes: int, label: str = "") -> Iterator[None]:
+        """Put events around the work that is enqueued within, if a timeline is set."""
+        timeline = CURRENT.get()
+        if timeline is None:
+            yield
+            return
+        if self._clock is None:
+            self._clock = self._event()
+            self._clock.synchronize()
+            self._clock_start = time.perf_counter_ns()
+        timeline.expect(self)
+        start = self._event()
+        yield
+        self._times.append((timeline, kind, label, nbytes, start, self._event()))
+        if len(self._times) >= MOST_EVENTS:
+            self.stream.synchronize()
+            self._collect_times()
+
+    def _event(self) -> Any:
+        event = self.drv.Event()
+        event.record(self.stream)
+        return event
+
+    def _collect_times(self) -> None:
+        """Add the times of all work to their timelines; it is done."""
+        for timeline, kind, label, nbytes, start, end in self._times:
+            begin = self._clock_start + round(1e6 * self._clock.time_till(start))
+            duration = round(1e6 * start.time_till(end))
+            timeline.add(Timed(self.name, kind, label, begin, duration, nbytes))
+        self._times.clear()
 
     @_in_context
     def mark(self) -> Event:
@@ -241,6 +286,7 @@ class CudaDriver(Driver):
         """Fill the arrays whose copies have arrived, and forget what copies read from."""
         if not self.stream.is_done():
             return
+        self._collect_times()
         for target, staged in self._arrivals:
             target.reshape(-1).view(np.uint8)[:] = staged
         self._arrivals.clear()

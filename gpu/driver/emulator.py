@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import shlex
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -30,6 +31,7 @@ from symcomp.gpu.driver.interface import (
     MemoryInfo,
     Pool,
 )
+from symcomp.gpu.driver.timeline import CURRENT, Timed, Timeline
 from symcomp.gpu.errors import DeviceError, DeviceUnavailable
 
 # Bytes before and after a block that nothing may write.
@@ -168,10 +170,29 @@ class Emulator(Driver):
 
     # -- the queue
 
-    def _put(self, work: Callable[[], Any], *held: Any) -> None:
+    def _put(
+        self, work: Callable[[], Any], *held: Any, kind: str = "", label: str = "", nbytes: int = 0
+    ) -> None:
+        timeline = CURRENT.get()
+        if timeline is not None and kind:
+            work = self._timed(timeline, work, kind, label, nbytes)
         self._queue.append((work, held))
         if not self.lazy:
             self._drain()
+
+    def _timed(
+        self, timeline: Timeline, work: Callable[[], Any], kind: str, label: str, nbytes: int
+    ) -> Callable[[], None]:
+        """Return work that adds its time to a timeline when it is done."""
+        timeline.expect(self)
+
+        def run() -> None:
+            start = time.perf_counter_ns()
+            work()
+            duration = time.perf_counter_ns() - start
+            timeline.add(Timed(self.name, kind, label, start, duration, nbytes))
+
+        return run
 
     def _drain(self) -> None:
         self.run_until(lambda: False)
@@ -205,28 +226,34 @@ class Emulator(Driver):
                     f"{launch.label or 'kernel'} on {self.name}: wrote outside of its arrays"
                 )
 
-        self._put(work, held)
+        self._put(work, held, kind="kernel", label=launch.label, nbytes=launch.nbytes)
 
     def to_device(self, target: Memory, offset: int, source: np.ndarray) -> None:
         self.counters.to_device += source.nbytes
         content = source.tobytes()
-        self._put(lambda: _move(target.address + offset, content, len(content)), target)
+        self._put(
+            lambda: _move(target.address + offset, content, len(content)),
+            target, kind="to device", nbytes=len(content),
+        )  # fmt: skip
 
     def to_host(self, target: np.ndarray, source: Memory, offset: int) -> None:
         self.counters.to_host += target.nbytes
         self._put(
             lambda: _move(target.ctypes.data, source.address + offset, target.nbytes),
-            target, source,
+            target, source, kind="to host", nbytes=target.nbytes,
         )  # fmt: skip
 
     def within(self, target: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
         self.counters.within += nbytes
         self._put(
-            lambda: _move(target.address + to, source.address + start, nbytes), target, source
-        )
+            lambda: _move(target.address + to, source.address + start, nbytes),
+            target, source, kind="copy", nbytes=nbytes,
+        )  # fmt: skip
 
     def clear(self, target: Memory, offset: int, nbytes: int) -> None:
-        self._put(lambda: _set(target.address + offset, 0, nbytes), target)
+        self._put(
+            lambda: _set(target.address + offset, 0, nbytes), target, kind="clear", nbytes=nbytes
+        )
 
     def mark(self) -> Event:
         event = _Mark(self)

@@ -208,6 +208,8 @@ class Launch:
         Bytes of dynamic shared memory.
     label : str
         For messages and profiles: the op.
+    nbytes : int
+        For profiles: the sizes of its arrays.
     """
 
     kernel: Any
@@ -216,6 +218,7 @@ class Launch:
     parameters: bytearray
     shared: int = 0
     label: str = ""
+    nbytes: int = 0
 
 
 class Event(ABC):

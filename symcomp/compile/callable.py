@@ -16,6 +16,7 @@ from symcomp.core.output import written
 from symcomp.core.spans import recorded
 from symcomp.cvm.blas_threads import blas_limit, blas_threads_to_use
 from symcomp.cvm.machine import Caller, Calls
+from symcomp.profiling.devices import Watch
 from symcomp.profiling.profiled import Profiled
 from symcomp.profiling.stats import ProfileStats
 from symcomp.vm.memory import MemoryReport
@@ -51,13 +52,15 @@ class Function(Caller):
     def __init__(self, maker: Maker, trust_input: bool = False) -> None:
         self.maker = maker
         self.name = maker.name
-        self.executable = maker.executable()
+        watch = None if maker.profile is None else Watch()
+        self.executable = maker.executable(watch)
         self.program, machine = self.executable.program, self.executable.machine
         self.profiled: Profiled | None = None
         calls: Calls | None = None
         if maker.profile is not None:
             calls = Calls()
             self.profiled = Profiled(maker.name, machine.new_tally(), calls, maker.other_programs)
+            self.profiled.timeline = None if watch is None else watch.timeline
             maker.profile.watch(self.profiled)
         super().__init__(
             machine, maker.inputs, maker.updated, maker.n_outputs, maker.structure, trust_input,
