@@ -158,24 +158,27 @@ def _within(ndim: int, unsigned: str) -> str:
     )
 
 
-def _load_text(t: str, s: str, within: str, is_masked: bool, is_deep: bool) -> str:
+def _load_text(t: str, s: str, squares: int, within: str, is_masked: bool, is_deep: bool) -> str:
     """Read the tiles of both factors; neighbouring threads read neighbours in memory."""
     q, d = ("e / {0}", "e % {0}") if is_deep else ("e % {1}", "e / {1}")
+    high = GAP * squares
     return f"""
-            for (int e = t; e < {TILE * DEPTH}; e += {THREADS}) {{
-                const int r = a_row == 1 ? e % {TILE} : e / {DEPTH};
-                const int f = a_row == 1 ? e / {TILE} : e % {DEPTH};
+            for (int e = t; e < {high * DEPTH}; e += {THREADS}) {{
+                const int r = a_row == 1 ? e % {high} : e / {DEPTH};
+                const int f = a_row == 1 ? e / {high} : e % {DEPTH};
                 const bool there = (top + r < m) & (first + f < stop);
                 const {t} value = there ? ({t})a[(top + r) * a_row + down_a[f]] : ({t})0;
                 left[f][r] = value;
                 {"if (value - value != 0) odd = 1;" if is_masked else ""}
+            }}
+            for (int e = t; e < {TILE * DEPTH}; e += {THREADS}) {{
                 const int q = {q.format(DEPTH, TILE)}, d = {d.format(DEPTH, TILE)};
                 const bool inside = {within};
                 right[d][q] = inside ? ({t})b[across_b[q] + down_b[d]] : ({t})0;
             }}"""
 
 
-def _add_text(t: str, within: str, is_masked: bool) -> str:
+def _add_text(t: str, squares: int, within: str, is_masked: bool) -> str:
     """Add the products of two tiles; left factors that are not finite only where there is an
     element of the image.
     """
@@ -188,13 +191,13 @@ def _add_text(t: str, within: str, is_masked: bool) -> str:
                     for (int j = 0; j < {SQUARE}; j++) {{
                         const int q = x + {GAP} * j;
                         if ({within})
-                            for (int i = 0; i < {SQUARE}; i++)
+                            for (int i = 0; i < {squares}; i++)
                                 {add}
                     }}
             }} else"""
     return f"""{masked if is_masked else ""}
             for (int d = 0; d < {DEPTH}; d++)
-                for (int i = 0; i < {SQUARE}; i++)
+                for (int i = 0; i < {squares}; i++)
                     for (int j = 0; j < {SQUARE}; j++)
                         {add}
             {"__syncthreads();" if is_masked else ""}"""
@@ -202,7 +205,7 @@ def _add_text(t: str, within: str, is_masked: bool) -> str:
 
 @cache
 def convolution_kernel(
-    dtype: str, ndim: int, is_part: bool, is_masked: bool, is_deep: bool, wide: bool
+    dtype: str, ndim: int, squares: int, is_part: bool, is_masked: bool, is_deep: bool, wide: bool
 ) -> CudaKernel:
     """Return the kernel of convolutions.
 
@@ -211,6 +214,8 @@ def convolution_kernel(
     dtype : {"float16", "float32", "float64"}
     ndim : int
         The number of spatial axes.
+    squares : int
+        The number of rows of a thread; a tile has GAP times as many.
     is_part : bool
         Whether the result is a sum of some terms, in the dtype that is computed in.
     is_masked : bool
@@ -225,17 +230,18 @@ def convolution_kernel(
     into = t if is_part else s
     within = _within(ndim, f"u{integer}")
     numbers = ", ".join(f"const I {name}" for name in _names(ndim))
-    # Two blocks for each multiprocessor leave registers enough for a thread: none are spilled.
+    # With this many blocks for each multiprocessor, threads have registers enough to spill none.
+    bounds = f"__launch_bounds__({THREADS}, {1 if wide and t == 'double' else 2})"
     text = f"""
-extern "C" __global__ void __launch_bounds__({THREADS}, 2) NAME({numbers}, const addresses<3> data)
+extern "C" __global__ void {bounds} NAME({numbers}, const addresses<3> data)
 {{
-    __shared__ {t} left[{DEPTH}][{TILE + 1}];
+    __shared__ {t} left[{DEPTH}][{GAP * squares + 1}];
     __shared__ {t} right[{DEPTH}][{TILE + 1}];
     __shared__ I across_z[{TILE}], across_b[{TILE}], down_a[{DEPTH}], down_b[{DEPTH}];
     __shared__ I {", ".join(f"across{a}[{TILE}], down{a}[{DEPTH}]" for a in range(ndim))};
     {"__shared__ int odd;" if is_masked else ""}
     const I tiles = (n + {TILE - 1}) / {TILE};
-    const I top = blockIdx.x / tiles * {TILE}, side = blockIdx.x % tiles * {TILE};
+    const I top = blockIdx.x / tiles * {GAP * squares}, side = blockIdx.x % tiles * {TILE};
     const I start = blockIdx.y * size, stop = start + size < k ? start + size : k;
     const int t = threadIdx.x, y = t / {GAP}, x = t % {GAP};
     if (t < {TILE}) {{
@@ -245,8 +251,8 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 2) NAME({numbers}, const
         const {s} *const a = (const {s} *)data[0] + group * a_group;
         const {s} *const b = (const {s} *)data[1] + group * b_group;
         {into} *const z = ({into} *)data[2] + group * z_group + blockIdx.y * z_chunk;
-        {t} total[{SQUARE}][{SQUARE}];
-        for (int i = 0; i < {SQUARE}; i++)
+        {t} total[{squares}][{SQUARE}];
+        for (int i = 0; i < {squares}; i++)
             for (int j = 0; j < {SQUARE}; j++)
                 total[i][j] = 0;
         __syncthreads();
@@ -256,11 +262,11 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 2) NAME({numbers}, const
             }}
             {"if (t == 0) odd = 0;" if is_masked else ""}
             __syncthreads();
-{_load_text(t, s, within, is_masked, is_deep)}
+{_load_text(t, s, squares, within, is_masked, is_deep)}
             __syncthreads();
-{_add_text(t, within, is_masked)}
+{_add_text(t, squares, within, is_masked)}
         }}
-        for (int i = 0; i < {SQUARE}; i++)
+        for (int i = 0; i < {squares}; i++)
             for (int j = 0; j < {SQUARE}; j++) {{
                 const I row = top + y + {GAP} * i;
                 const int column = x + {GAP} * j;
@@ -386,7 +392,9 @@ def plan_factors(planner: Planner, factors: Factors, is_masked: bool, may_part: 
     rows, n, k = factors.rows, factors.width, factors.depth
     if rows * n * factors.groups == 0:
         return
-    tiles = -(-rows // TILE) * -(-n // TILE)
+    # Lower tiles for fewer kernels, or channels.
+    squares = next(s for s in (1, 2, SQUARE) if rows <= GAP * s or s == SQUARE)
+    tiles = -(-rows // (GAP * squares)) * -(-n // TILE)
     z, chunks = factors.result, 1
     if may_part:
         chunks = min(MOST_CHUNKS, k // LEAST_TERMS, ENOUGH_BLOCKS // (tiles * factors.groups))
@@ -402,7 +410,9 @@ def plan_factors(planner: Planner, factors: Factors, is_masked: bool, may_part: 
         ]  # fmt: skip
     is_deep = _is_deep(factors)
     wide = max(map(abs, [*numbers, *_reach(factors)])) > LARGEST_NARROW
-    kernel = convolution_kernel(z.dtype, len(factors.axes), chunks > 1, is_masked, is_deep, wide)
+    kernel = convolution_kernel(
+        z.dtype, len(factors.axes), squares, chunks > 1, is_masked, is_deep, wide
+    )
     blocks = [tiles, chunks, min(factors.groups, MOST_GROUPS)]
     planner.launch(kernel, blocks, numbers, [factors.left, factors.right, target])
     if chunks > 1:
